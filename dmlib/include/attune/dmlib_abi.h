@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binary interface between DMLib (in the application) and the Application
+ * Controller. Everything that both sides can see is declared here and nowhere
+ * else; controller/ring mirrors it in Go and a test compares the two.
+ *
+ * One anonymous memory file per process holds, in this order,
+ *
+ *   header | point controls | mailbox | thread slots | rings
+ *
+ * The controller creates, sizes and seals it (the application cannot shrink it
+ * under the controller's feet), hands it over during the start gate, and keeps
+ * the only descriptor: DMLib maps it and closes its own, so that the
+ * application's descriptor table is what it would have been without us.
+ *
+ * Who writes what: fields marked (AC) are written by the controller, (app) by
+ * DMLib, (app:thread) by the owning thread only. Both sides treat the other's
+ * fields as untrusted input.
+ */
+#ifndef ATTUNE_DMLIB_ABI_H
+#define ATTUNE_DMLIB_ABI_H
+
+#include <stdint.h>
+
+#define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
+#define ATTUNE_ABI_VERSION 1u
+
+#define ATTUNE_CACHE_LINE 64u
+
+/* ---- points ---------------------------------------------------------- */
+
+/* Points 0..ATTUNE_HOOK_COUNT-1 are DMLib's own hooks (dmlib_hooks.def gives
+ * their names); the rest are stubs that the controller binds to any dynamic
+ * function by rewriting GOT slots. */
+#define ATTUNE_HOOK_COUNT 64u
+#define ATTUNE_STUB_COUNT 192u
+#define ATTUNE_POINT_COUNT (ATTUNE_HOOK_COUNT + ATTUNE_STUB_COUNT)
+
+/* Control word bits. A zero word means that nobody asked: the hook passes
+ * straight through. */
+#define ATTUNE_CTL_AGGREGATE (1u << 0) /* keep count/sum/min/max/histogram    */
+#define ATTUNE_CTL_EVENT (1u << 1)     /* write a record to the thread's ring */
+#define ATTUNE_CTL_DURATION (1u << 2)  /* value = ticks spent in the call     */
+#define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
+#define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
+
+struct attune_point_control {
+    uint32_t word;          /* (AC) ATTUNE_CTL_* */
+    uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
+    uint64_t min_value;     /* (AC) predicate: value >= min_value ...          */
+    uint64_t max_value;     /* (AC) ... and value <= max_value                 */
+    uint64_t reserved;
+};
+
+/* ---- thread slots ---------------------------------------------------- */
+
+#define ATTUNE_SLOT_FREE 0u   /* (AC) -> may be claimed by CAS             */
+#define ATTUNE_SLOT_USED 1u   /* (app) claimed by the thread `tid`         */
+#define ATTUNE_SLOT_CLOSED 2u /* (app) thread has ended; AC drains, frees  */
+
+#define ATTUNE_HIST_BUCKETS 64u
+
+/* Cumulative, never reset by the reader: the controller takes differences.
+ * Bucket b of the histogram counts values v with bit_width(v) == b (bucket 0:
+ * v == 0), the last bucket everything above. min and max belong to the
+ * interval `epoch`: a thread that finds the header's epoch changed starts
+ * them anew. */
+struct attune_aggregate {
+    uint64_t count;
+    uint64_t sum;
+    uint64_t min;
+    uint64_t max;
+    uint32_t epoch;
+    uint32_t reserved;
+    uint32_t histogram[ATTUNE_HIST_BUCKETS];
+    uint8_t pad[24];
+};
+
+struct attune_slot {
+    /* line 0: identity */
+    uint32_t state;    /* (app) FREE->USED, USED->CLOSED; (AC) CLOSED->FREE   */
+    int32_t tid;       /* (app:thread)                                        */
+    uint32_t ring;     /* (app:thread) ring index + 1, 0: none yet; a ring
+                        * stays with its slot when the slot changes hands     */
+    uint32_t reserved;
+    uint64_t lost;     /* (app:thread) records dropped: ring full or no ring  */
+    uint8_t pad0[40];
+    /* line 1: producer */
+    uint64_t head;     /* (app:thread) records published since the slot began */
+    uint8_t pad1[56];
+    /* line 2: consumer */
+    uint64_t tail;     /* (AC) records consumed                               */
+    uint8_t pad2[56];
+    struct attune_aggregate aggregates[ATTUNE_POINT_COUNT]; /* (app:thread)   */
+};
+
+/* ---- rings ----------------------------------------------------------- */
+
+/* One event. Time is the raw time-stamp counter in the ring; the controller
+ * rewrites it to CLOCK_MONOTONIC nanoseconds while draining, so everything
+ * downstream sees nanoseconds. */
+struct attune_record {
+    uint64_t time;
+    uint16_t point;
+    uint16_t flags;     /* ATTUNE_RECORD_* */
+    uint32_t thread;    /* 0 in the ring; the controller fills in the tid */
+    uint64_t value;     /* hook: see dmlib_hooks.def; stub: first argument  */
+    uint64_t extra;     /* hook: second value; DURATION: ticks, then ns     */
+};
+
+#define ATTUNE_RECORD_DURATION (1u << 0)
+#define ATTUNE_RECORD_SAMPLED (1u << 1)
+
+/* ---- mailbox --------------------------------------------------------- */
+
+#define ATTUNE_MAILBOX_COUNT 16u
+
+#define ATTUNE_CMD_EMPTY 0u
+#define ATTUNE_CMD_POSTED 1u  /* (AC) complete, waits for a safe point      */
+#define ATTUNE_CMD_CLAIMED 2u /* (app) a thread executes it                 */
+#define ATTUNE_CMD_DONE 3u    /* (app) result is valid; AC makes it EMPTY   */
+
+#define ATTUNE_OP_NOP 0u   /* proves that safe points are reached            */
+#define ATTUNE_OP_CALL 1u  /* result = ((fn)args[0])(args[1]..args[6])       */
+#define ATTUNE_OP_LOAD 2u  /* result = *(uintN *)args[0], N = args[1] bytes  */
+#define ATTUNE_OP_STORE 3u /* result = old; *(uintN *)args[0] = args[2];
+                            * args[3] != 0: only if old == args[4], else
+                            * error = EAGAIN                                 */
+#define ATTUNE_OP_STUB 4u  /* bind stub args[0] to the function args[1]; its
+                            * binding never changes afterwards (a forked
+                            * child may still call through it)               */
+#define ATTUNE_OP_GOT 5u   /* like STORE of 8 bytes, and makes the page
+                            * writable for the store if args[5] != 0 (RELRO) */
+
+/* Safe-point families: at which hooks a command may run. A thread that enters
+ * an allocation hook could legally call the allocator, so calls that take its
+ * locks (mallopt) are safe there, and at no other place. */
+#define ATTUNE_AT_ALLOC (1u << 0)
+#define ATTUNE_AT_LOCK (1u << 1)
+#define ATTUNE_AT_IO (1u << 2)
+#define ATTUNE_AT_STUB (1u << 3)
+
+struct attune_command {
+    uint32_t state;   /* ATTUNE_CMD_*, compare-and-swap only */
+    uint32_t op;      /* (AC) ATTUNE_OP_* */
+    uint32_t at;      /* (AC) mask of ATTUNE_AT_* */
+    int32_t thread;   /* (AC) only in this thread; 0: in any */
+    uint64_t id;      /* (AC) echoed in the journal and in logs */
+    uint64_t args[8]; /* (AC) */
+    uint64_t result;  /* (app) */
+    int32_t error;    /* (app) errno value, 0 = done */
+    int32_t done_by;  /* (app) tid that executed it */
+    uint64_t done_at; /* (app) time-stamp counter */
+    uint64_t done_point; /* (app) point index at which it ran */
+    uint64_t reserved;
+};
+
+/* ---- header ---------------------------------------------------------- */
+
+struct attune_header {
+    uint64_t magic;          /* (AC) */
+    uint32_t version;        /* (AC) */
+    uint32_t header_size;    /* (AC) sizeof(struct attune_header) */
+    uint64_t total_size;     /* (AC) of the memory file */
+    uint64_t control_offset; /* (AC) struct attune_point_control[point_count] */
+    uint64_t mailbox_offset; /* (AC) struct attune_command[MAILBOX_COUNT] */
+    uint64_t slot_offset;    /* (AC) struct attune_slot[slot_count] */
+    uint64_t ring_offset;    /* (AC) attune_record[ring_count][ring_records] */
+    uint32_t point_count;    /* (AC) == ATTUNE_POINT_COUNT */
+    uint32_t slot_count;     /* (AC) */
+    uint32_t ring_count;     /* (AC) */
+    uint32_t ring_records;   /* (AC) power of two */
+    uint32_t epoch;          /* (AC) interval number for min and max */
+    uint32_t detached;       /* (AC) 1: go inert for good */
+    uint8_t pad0[48];
+    /* line 2: written once by DMLib before it reports ready */
+    int32_t pid;             /* (app) as the process sees itself */
+    uint32_t state;          /* (app) 0 not yet, 1 ready */
+    uint64_t dmlib_base;     /* (app) load address of DMLib */
+    uint64_t stub_entry;     /* (app) address of stub 0 */
+    uint32_t stub_size;      /* (app) bytes from one stub to the next */
+    uint32_t stub_count;     /* (app) */
+    uint8_t pad1[32];
+    /* line 3: (app) any thread, atomic, rare */
+    uint64_t lost_no_slot;   /* events of threads that found no slot */
+    uint64_t fork_count;     /* children that left this mapping behind */
+    uint32_t ring_next;      /* (app) rings handed out so far */
+    uint32_t reserved;
+    uint8_t pad2[40];
+};
+
+/* ---- start gate ------------------------------------------------------- */
+
+/* SOCK_SEQPACKET over the Unix socket named by ATTUNE_SOCKET. DMLib sends
+ * hello, the controller answers with welcome and the memory file as
+ * SCM_RIGHTS (or a refusal without one), DMLib maps it, sends ready, closes
+ * everything and goes on. All waiting together is bounded by
+ * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on untouched. */
+#define ATTUNE_GATE_MILLISECONDS 250
+
+#define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
+#define ATTUNE_HELLO_INJECTED (1u << 1)
+
+struct attune_hello {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t flags;
+    int32_t pid;
+    int32_t tid;
+    uint32_t attempt; /* counts up when the mapping did not fit (RLIMIT_AS) */
+    uint32_t reserved;
+};
+
+#define ATTUNE_WELCOME_OK 0u
+#define ATTUNE_WELCOME_REFUSED 1u
+
+struct attune_welcome {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t status;
+    uint64_t total_size;
+    uint64_t reserved;
+};
+
+#define ATTUNE_READY_OK 0u
+#define ATTUNE_READY_NO_MAP 1u  /* mmap refused: error holds errno */
+#define ATTUNE_READY_BAD_ABI 2u
+
+struct attune_ready {
+    uint64_t magic;
+    uint32_t status;
+    int32_t error;
+};
+
+#endif
