@@ -180,7 +180,9 @@ struct attune_header {
     uint64_t stub_entry;     /* (app) address of stub 0 */
     uint32_t stub_size;      /* (app) bytes from one stub to the next */
     uint32_t stub_count;     /* (app) */
-    uint8_t pad1[32];
+    uint64_t stub_target;    /* (app) address of stub 0's target: stub_count
+                              * pointers, in private memory */
+    uint8_t pad1[24];
     /* line 3: (app) any thread, atomic, rare */
     uint64_t lost_no_slot;   /* events of threads that found no slot */
     uint64_t fork_count;     /* children that left this mapping behind */
@@ -191,11 +193,18 @@ struct attune_header {
 
 /* ---- start gate ------------------------------------------------------- */
 
-/* SOCK_SEQPACKET over the Unix socket named by ATTUNE_SOCKET. DMLib sends
- * hello, the controller answers with welcome and the memory file as
- * SCM_RIGHTS (or a refusal without one), DMLib maps it, sends ready, closes
- * everything and goes on. All waiting together is bounded by
- * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on untouched. */
+/* SOCK_SEQPACKET over the Unix socket named by ATTUNE_SOCKET:
+ *
+ *   hello ->              who I am
+ *   <- welcome + memfd    SCM_RIGHTS, or a refusal without one
+ *   ready ->              mapped, header's (app) fields filled in
+ *   <- go                 points are placed (controls set, GOT slots of this
+ *                         waiting process rewritten); run
+ *
+ * then DMLib closes everything and goes on. All waiting together is bounded by
+ * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on: untouched if
+ * that was before ready, instrumented if only go is missing. A forked child
+ * does not wait for go. */
 #define ATTUNE_GATE_MILLISECONDS 250
 
 #define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
@@ -230,6 +239,12 @@ struct attune_ready {
     uint64_t magic;
     uint32_t status;
     int32_t error;
+};
+
+struct attune_go {
+    uint64_t magic;
+    uint32_t status; /* ATTUNE_WELCOME_* */
+    uint32_t reserved;
 };
 
 #endif
