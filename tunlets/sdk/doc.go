@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sdk is the Dynamic Tunlet API: all that the author of a tunlet
+// imports.
+//
+// A tunlet holds the knowledge about one performance problem: which measure
+// points show it, a model of what it costs, and the tuning actions that cure
+// it. It is a program of its own, started by the Analyzer:
+//
+//	func main() { sdk.Serve(func() sdk.Tunlet { return mytunlet.New() }) }
+//
+// The only method that a tunlet must have is Describe. What else it wants to
+// hear, it says by implementing further one-method interfaces (Configurer,
+// ProcessStartObserver, SampleHandler, AggregateHandler, Ticker, ...). What it
+// wants to happen, it tells the Host that each of those methods is given.
+//
+// Locking: the Analyzer's calls reach a tunlet one at a time and in the order
+// in which things happened, so a tunlet needs no lock unless it starts
+// goroutines of its own. A Host is valid during the call that it came with and
+// must not be used by another goroutine.
+//
+// A tunlet is a guest: it has at most 25 MB of memory, opens no connection,
+// and ends when the Analyzer ends. Printing is allowed everywhere but before
+// Serve (in package initialisation or in main), where it would come between
+// the two programs' handshake. A panic ends the program; the Analyzer reports
+// it and goes on without the tunlet.
+package sdk

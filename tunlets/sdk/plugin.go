@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"context"
+
+	plugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// ProtocolVersion is the version of the way in which the Analyzer and a
+	// tunlet find each other. The version of the Dynamic Tunlet API itself is
+	// APIVersion, agreed on in Describe.
+	ProtocolVersion = 1
+	// APIVersion is the version of the Dynamic Tunlet API that this package
+	// speaks.
+	APIVersion = "1"
+	// PluginName is the name under which a tunlet process serves its tunlet.
+	PluginName = "tunlet"
+)
+
+// Handshake is what the Analyzer and a tunlet must agree on before they talk.
+// The cookie keeps people from running a tunlet by hand; it protects nothing.
+// It is a variable only because Go has no constant structs: nobody writes it.
+var Handshake = plugin.HandshakeConfig{
+	ProtocolVersion:  ProtocolVersion,
+	MagicCookieKey:   "ATTUNE_TUNLET",
+	MagicCookieValue: "b8b0a1f6d0c94f0fa4d9a3f1a2c7e5d3",
+}
+
+// GRPCPlugin joins a tunlet service to go-plugin. On the tunlet's side it
+// registers Impl; on the Analyzer's side it dispenses an
+// attunev1.TunletServiceClient and Impl is nil. It speaks gRPC only.
+type GRPCPlugin struct {
+	plugin.NetRPCUnsupportedPlugin
+
+	// Impl is the service; used on the tunlet's side only.
+	Impl attunev1.TunletServiceServer
+}
+
+var _ plugin.GRPCPlugin = (*GRPCPlugin)(nil)
+
+// GRPCServer registers the service; go-plugin calls it once.
+func (p *GRPCPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	attunev1.RegisterTunletServiceServer(s, p.Impl)
+	return nil
+}
+
+// GRPCClient returns an attunev1.TunletServiceClient.
+func (*GRPCPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return attunev1.NewTunletServiceClient(c), nil
+}
