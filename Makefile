@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# Attune: `make help` lists what can be done here.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+TOOL := go tool -modfile=tools/go.mod
+PREFIX ?= /usr/local
+
+# One binary per command and per tunlet; a new tunlet needs a line here only.
+BINARIES := attune attuned attune-tunlet-malloc attune-tunlet-mpi-progress
+attune_PACKAGE := ./cmd/attune
+attuned_PACKAGE := ./cmd/attuned
+attune-tunlet-malloc_PACKAGE := ./tunlets/malloc/cmd/attune-tunlet-malloc
+attune-tunlet-mpi-progress_PACKAGE := ./tunlets/mpiprogress/cmd/attune-tunlet-mpi-progress
+
+##@ Build
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-zA-Z0-9_-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: dmlib ## Build everything into bin/
+	@mkdir -p bin
+	$(foreach b,$(BINARIES),CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o bin/$(b) $($(b)_PACKAGE) &&) true
+
+.PHONY: dmlib
+dmlib: ## Build the library that is preloaded into applications
+	@scripts/deps build
+	@$(MAKE) -s -C dmlib
+
+.PHONY: install
+install: build ## Install into PREFIX (/usr/local), tunlets into lib/attune/tunlets
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/attune/tunlets
+	install -m 0755 bin/attune bin/attuned $(DESTDIR)$(PREFIX)/bin/
+	install -m 0755 $(filter bin/attune-tunlet-%,$(BINARIES:%=bin/%)) $(DESTDIR)$(PREFIX)/lib/attune/tunlets/
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .cache
+	@$(MAKE) -s -C dmlib clean
+
+##@ Develop
+
+.PHONY: generate generate-proto generate-bpf
+generate: generate-proto generate-bpf ## Generate the committed Go code and BPF objects again
+
+generate-proto:
+	$(TOOL) buf generate
+
+generate-bpf:
+	@scripts/deps generate
+	go generate ./controller/bpf/...
+
+.PHONY: check-generated
+check-generated: ## Check that the generated files are what their sources give
+	@scripts/check-generated
+
+.PHONY: lint
+lint: dmlib ## Run every linter: Go, protobuf, C, shell syntax
+	@test -z "$$(git ls-files '*.go' | xargs gofmt -l | tee /dev/stderr)"
+	go vet ./...
+	$(TOOL) golangci-lint run ./...
+	$(TOOL) buf lint
+	$(TOOL) buf format --diff --exit-code
+	@scripts/check-c-format
+	@for f in scripts/* .ci/run; do bash -n $$f || exit 1; done
+	@scripts/check-headers
+
+.PHONY: fmt
+fmt: ## Format Go, protobuf and C
+	gofmt -w $$(git ls-files '*.go')
+	$(TOOL) buf format -w
+	@scripts/check-c-format --fix
+
+.PHONY: breaking
+breaking: ## Check that the protocol is still compatible with AGAINST (a git ref; origin/main)
+	$(TOOL) buf breaking --against '.git#ref=$(or $(AGAINST),origin/main)'
+
+##@ Test
+
+.PHONY: test
+test: ## Set up, lint and run all tests; says what this user cannot run
+	@MAKE='$(MAKE)' scripts/test
+
+.PHONY: test-unit
+test-unit: dmlib ## Unit tests; no privileges needed
+	go test ./...
+
+.PHONY: test-race
+test-race: dmlib ## Unit tests under the race detector
+	go test -race ./...
+
+.PHONY: test-privileged
+test-privileged: dmlib ## Tests that need root and BPF; they fail where they cannot run
+	go test -count=1 -p 1 -tags privileged $$(scripts/go-packages privileged)
+
+.PHONY: test-dmlib
+test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanitizers
+	@$(MAKE) -s -C dmlib test
+
+.PHONY: test-e2e
+test-e2e: build ## Tests of the built commands on real programs
+	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
+
+.PHONY: test-vm-free
+test-vm-free: test-unit test-dmlib ## What can be tested without privileges and without BPF
+
+##@ See what it does
+
+.PHONY: demo
+demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
+	@scripts/deps demo
+	@go run ./bench/cmd/demo
+
+.PHONY: bench
+bench: bench-startup bench-dmlib bench-closed-loop ## All benchmarks below
+
+.PHONY: bench-closed-loop
+bench-closed-loop: build ## Default, tuned and best static, side by side; ARGS='-n 1' is quick
+	@bench/closed-loop $(ARGS)
+
+.PHONY: bench-dmlib
+bench-dmlib: dmlib ## What the preloaded library costs per call
+	@bench/dmlib $(ARGS)
+
+.PHONY: bench-startup
+bench-startup: build ## What Attune costs in time to main and in memory
+	@bench/startup $(ARGS)
