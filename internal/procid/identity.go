@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Identity names one process image for good, also across reboots.
+type Identity struct {
+	// BootID is /proc/sys/kernel/random/boot_id.
+	BootID string
+	// PID as in the reader's pid namespace.
+	PID int
+	// StartTicks is the start time in clock ticks since boot.
+	StartTicks uint64
+	// ExeDevice and ExeInode name the executable. An exec changes them; both
+	// are 0 where the reader may not see the executable.
+	ExeDevice, ExeInode uint64
+}
+
+// SameProcess says whether both are one process, whatever it executes.
+func (i Identity) SameProcess(other Identity) bool {
+	return i.BootID == other.BootID && i.PID == other.PID && i.StartTicks == other.StartTicks
+}
+
+// Of reads the identity of the process that has this pid now. A zombie or no
+// process at all is [ErrGone]; so is a pid that changed hands while it was
+// read.
+func Of(pid int) (Identity, error) {
+	before, err := liveStat(pid)
+	if err != nil {
+		return Identity{}, err
+	}
+	device, inode, err := executable(pid)
+	if err != nil {
+		return Identity{}, err
+	}
+	after, err := liveStat(pid)
+	if err != nil {
+		return Identity{}, err
+	}
+	if after.StartTicks != before.StartTicks {
+		return Identity{}, fmt.Errorf("pid %d was reused: %w", pid, ErrGone)
+	}
+	boot, err := BootID()
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{
+		BootID: boot, PID: pid, StartTicks: before.StartTicks,
+		ExeDevice: device, ExeInode: inode,
+	}, nil
+}
+
+// BootID reads the id that the kernel drew at this boot.
+func BootID() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("boot id: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func liveStat(pid int) (Stat, error) {
+	stat, err := ReadStat(pid)
+	if err != nil {
+		return Stat{}, fmt.Errorf("pid %d: %w", pid, err)
+	}
+	if stat.Zombie() {
+		return Stat{}, fmt.Errorf("pid %d is a zombie: %w", pid, ErrGone)
+	}
+	return stat, nil
+}
+
+// executable follows /proc/PID/exe. Without permission both numbers are 0 and
+// the identity rests on pid and start time. A kernel thread has no
+// executable, which looks like a process that is just ending.
+func executable(pid int) (device, inode uint64, err error) {
+	var st unix.Stat_t
+	err = unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st)
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return 0, 0, nil
+	case err != nil:
+		return 0, 0, fmt.Errorf("pid %d: executable: %w", pid, GoneError(err))
+	}
+	return uint64(st.Dev), st.Ino, nil
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrGone says that the process does not exist any more: it has ended (a
+// zombie included), or its pid belongs to another process by now.
+var ErrGone = errors.New("process is gone")
+
+// ErrMalformed says that a file of /proc does not look as the kernel writes
+// it.
+var ErrMalformed = errors.New("malformed /proc file")
+
+// TicksPerSecond is the unit of all clock ticks in /proc. The kernel fixes it
+// at 100 on every architecture that Attune builds for, whatever its own HZ.
+const TicksPerSecond = 100
+
+// Stat holds the fields of /proc/PID/stat (or task/TID/stat) that Attune
+// uses; see proc_pid_stat(5).
+type Stat struct {
+	// PID is the process or thread id.
+	PID int
+	// Comm is the name of the task, at most 15 bytes, of any characters.
+	Comm string
+	// State is one letter: R, S, D, Z, T, t, X or I.
+	State byte
+	// ParentPID, ProcessGroup and Session as in the reader's pid namespace; 0
+	// if they lie outside of it.
+	ParentPID, ProcessGroup, Session int
+	// MinorFaults and MajorFaults of all threads, ended ones included.
+	MinorFaults, MajorFaults uint64
+	// UserTicks and SystemTicks are CPU time of all threads, ended ones
+	// included, in clock ticks.
+	UserTicks, SystemTicks uint64
+	// Threads that live now.
+	Threads int
+	// StartTicks is the start time in clock ticks since boot.
+	StartTicks uint64
+	// VirtualBytes is the size of the address space.
+	VirtualBytes uint64
+	// ResidentPages is the resident memory in pages.
+	ResidentPages uint64
+	// Image is made of addresses that an exec draws anew.
+	Image Image
+	// ExitCode is the wait status of a zombie, 0 without permission to see it.
+	ExitCode int32
+}
+
+// Image tells two program images of one process apart: the addresses of
+// code, stack and arguments, which address space randomisation draws anew at
+// every exec. A fork keeps them. All are 0 where the reader may not trace the
+// process; without randomisation (setarch -R) an exec of the same program
+// looks the same.
+type Image struct {
+	// Code, Stack, Arguments and Environment are addresses in the process.
+	Code, Stack, Arguments, Environment uint64
+}
+
+// Zombie says whether the process has ended and only waits to be reaped.
+func (s *Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
+
+// ReadStat reads /proc/PID/stat. A process that does not exist is [ErrGone];
+// a zombie is not an error here.
+func ReadStat(pid int) (Stat, error) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Stat{}, GoneError(err)
+	}
+	return ParseStat(data)
+}
+
+// GoneError turns the errors by which /proc tells that a process has ended
+// (ENOENT, ESRCH) into [ErrGone], and leaves others as they are.
+func GoneError(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return err
+}
+
+// ParseStat parses the content of a stat file. The task's name may hold
+// blanks, parentheses and line ends, so fields are counted from the last ")".
+func ParseStat(data []byte) (Stat, error) {
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 1 || end < open {
+		return Stat{}, fmt.Errorf("%w: stat without name", ErrMalformed)
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(data[:open])))
+	if err != nil || pid < 0 {
+		return Stat{}, fmt.Errorf("%w: stat without pid", ErrMalformed)
+	}
+	s := Stat{PID: pid, Comm: string(data[open+1 : end])}
+	rest := data[end+1:]
+	field := firstFieldAfterName
+	for len(rest) > 0 {
+		var word []byte
+		if word, rest = nextWord(rest); len(word) == 0 {
+			break
+		}
+		if err := s.set(field, word); err != nil {
+			return Stat{}, err
+		}
+		field++
+	}
+	if field <= lastNeededField {
+		return Stat{}, fmt.Errorf("%w: stat ends at field %d", ErrMalformed, field-1)
+	}
+	return s, nil
+}
+
+// Field numbers as in proc_pid_stat(5), counted from 1. Kernels since 2.6
+// write at least as far as the last needed one; 3.5 and later write them all.
+const (
+	firstFieldAfterName = 3
+	lastNeededField     = 28
+)
+
+func nextWord(data []byte) (word, rest []byte) {
+	data = bytes.TrimLeft(data, " \n")
+	if i := bytes.IndexAny(data, " \n"); i >= 0 {
+		return data[:i], data[i:]
+	}
+	return data, nil
+}
+
+func (s *Stat) set(field int, word []byte) error {
+	if field == firstFieldAfterName {
+		if len(word) != 1 {
+			return fmt.Errorf("%w: state %q", ErrMalformed, word)
+		}
+		s.State = word[0]
+		return nil
+	}
+	target := s.unsigned(field)
+	if target == nil {
+		return s.setSigned(field, word)
+	}
+	value, ok := parseUint(word)
+	if !ok {
+		return fmt.Errorf("%w: field %d is %q", ErrMalformed, field, word)
+	}
+	*target = value
+	return nil
+}
+
+func (s *Stat) unsigned(field int) *uint64 {
+	switch field {
+	case 10:
+		return &s.MinorFaults
+	case 12:
+		return &s.MajorFaults
+	case 14:
+		return &s.UserTicks
+	case 15:
+		return &s.SystemTicks
+	case 22:
+		return &s.StartTicks
+	case 23:
+		return &s.VirtualBytes
+	case 24:
+		return &s.ResidentPages
+	case 26:
+		return &s.Image.Code
+	case 28:
+		return &s.Image.Stack
+	case 48:
+		return &s.Image.Arguments
+	case 50:
+		return &s.Image.Environment
+	}
+	return nil
+}
+
+func (s *Stat) setSigned(field int, word []byte) error {
+	var target *int
+	switch field {
+	case 4:
+		target = &s.ParentPID
+	case 5:
+		target = &s.ProcessGroup
+	case 6:
+		target = &s.Session
+	case 20:
+		target = &s.Threads
+	case 52:
+		// A signed 32-bit number; the kernel writes it as such.
+		code, err := strconv.ParseInt(string(word), 10, 32)
+		s.ExitCode = int32(code)
+		return wrapMalformed(field, word, err)
+	default:
+		return nil
+	}
+	value, err := strconv.ParseInt(string(word), 10, 32)
+	*target = int(value)
+	return wrapMalformed(field, word, err)
+}
+
+func wrapMalformed(field int, word []byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: field %d is %q", ErrMalformed, field, word)
+	}
+	return nil
+}
+
+// parseUint avoids the string that strconv needs: this runs for every process
+// of a job twenty times a second.
+func parseUint(word []byte) (uint64, bool) {
+	if len(word) == 0 || len(word) > 20 {
+		return 0, false
+	}
+	var value uint64
+	for _, c := range word {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		next := value*10 + uint64(c-'0')
+		if value > (1<<64-1)/10 || next < value*10 {
+			return 0, false
+		}
+		value = next
+	}
+	return value, true
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+func TestParseStat(t *testing.T) {
+	plain := procid.Stat{
+		PID: 10635, Comm: "cat", State: 'R', ParentPID: 10621, ProcessGroup: 10621, Session: 7434,
+		MinorFaults: 100, Threads: 1, StartTicks: 148178, VirtualBytes: 3133440, ResidentPages: 412,
+		Image: procid.Image{
+			Code: 93974655598592, Stack: 140722106903088,
+			Arguments: 140722106911396, Environment: 140722106911437,
+		},
+	}
+	odd, thread, zombie := plain, plain, plain
+	odd.Comm = "a) R (b\n c"
+	thread.Comm, thread.Threads, thread.UserTicks, thread.SystemTicks, thread.MajorFaults = "lmp", 9, 812, 33, 4
+	zombie.State, zombie.Image, zombie.VirtualBytes, zombie.ResidentPages = 'Z', procid.Image{}, 0, 0
+	zombie.ExitCode = 256
+	tests := []struct {
+		fixture string
+		want    procid.Stat
+	}{
+		{"plain", plain},
+		{"odd-name", odd},
+		{"threads", thread},
+		{"zombie", zombie},
+	}
+	for _, test := range tests {
+		t.Run(test.fixture, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("testdata", "stat", test.fixture))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := procid.ParseStat(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("stat (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseStatRefuses(t *testing.T) {
+	tests := []struct{ name, data string }{
+		{"empty", ""},
+		{"no name", "12 R 1 1 1"},
+		{"no pid", "(cat) R 1 1 1"},
+		{"brackets in reverse", "12 )cat( R"},
+		{"short", "12 (cat) R 1 1 1 0"},
+		{"long state", "12 (cat) RR 1"},
+		{"word for a number", "12 (cat) R x 1 1"},
+		{"counter too large", "12 (cat) R 1 1 1 0 -1 0 18446744073709551616 0"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := procid.ParseStat([]byte(test.data)); !errors.Is(err, procid.ErrMalformed) {
+				t.Errorf("error %v, want ErrMalformed", err)
+			}
+		})
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	names, err := filepath.Glob("testdata/stat/*")
+	if err != nil || len(names) == 0 {
+		f.Fatal("no fixtures")
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		stat, err := procid.ParseStat(data)
+		if err == nil && (stat.PID < 0 || stat.State == 0) {
+			t.Errorf("accepted %q as %+v", data, stat)
+		}
+	})
+}
