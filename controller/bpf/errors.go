@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/cilium/ebpf"
+)
+
+// ErrUnsupported is wrapped by every error that says that this kernel, or this
+// user on it, cannot do what was asked. It is ebpf.ErrNotSupported under a
+// name that callers can use without importing that module.
+var ErrUnsupported = ebpf.ErrNotSupported
+
+// UnsupportedError says what cannot be done here, why, and what would help.
+type UnsupportedError struct {
+	// Feature that was asked for, e.g. "process events".
+	Feature string
+	// Reason in plain words.
+	Reason string
+	// Remedy in plain words; empty where there is none.
+	Remedy string
+	// Err is the cause as the kernel or library told it; may be nil.
+	Err error
+}
+
+// Error gives feature, reason, remedy and cause on one line.
+func (e *UnsupportedError) Error() string {
+	var text strings.Builder
+	text.WriteString(e.Feature + ": " + e.Reason)
+	if e.Remedy != "" {
+		text.WriteString(" (" + e.Remedy + ")")
+	}
+	if e.Err != nil {
+		text.WriteString(": " + e.Err.Error())
+	}
+	return text.String()
+}
+
+// Unwrap lets errors.Is find ErrUnsupported and the cause.
+func (e *UnsupportedError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrUnsupported}
+	}
+	return []error{ErrUnsupported, e.Err}
+}
+
+const privilegeRemedy = "needs root or CAP_BPF and CAP_PERFMON"
+
+// explain turns an error of loading or attaching into an *UnsupportedError
+// where the cause is the kernel or the lack of privilege; others are returned
+// as they are.
+func explain(feature string, err error) error {
+	var known *UnsupportedError
+	var verifier *ebpf.VerifierError
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case errors.Is(err, os.ErrPermission):
+		return &UnsupportedError{feature, "not permitted", privilegeRemedy, err}
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return &UnsupportedError{feature, "this kernel does not support it", "", err}
+	case errors.As(err, &verifier):
+		return &UnsupportedError{feature, "this kernel's verifier refuses the program", "please report the kernel version", err}
+	}
+	return err
+}

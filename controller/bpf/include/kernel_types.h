@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* The members of kernel structures that the programs read. */
+#ifndef ATTUNE_KERNEL_TYPES_H
+#define ATTUNE_KERNEL_TYPES_H
+
+#include "attune_bpf.h"
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+typedef struct {
+    u32 val;
+} kuid_t;
+
+struct cred {
+    kuid_t uid;
+} KERNEL_STRUCT;
+
+struct ns_common {
+    u32 inum;
+} KERNEL_STRUCT;
+
+struct pid_namespace {
+    struct ns_common ns;
+} KERNEL_STRUCT;
+
+/* Not relocated: walked as an array, so its size must be the kernel's. It has
+ * been this pair since namespaces have existed. */
+struct upid {
+    s32 nr;
+    struct pid_namespace *ns;
+};
+
+struct pid {
+    u32 level;
+    struct upid numbers[1];
+} KERNEL_STRUCT;
+
+#define SIGNAL_GROUP_EXIT 0x00000004
+
+struct signal_struct {
+    atomic_t live;
+    int group_exit_code;
+    u32 flags;
+} KERNEL_STRUCT;
+
+struct task_struct {
+    int exit_code;
+    s32 pid;
+    s32 tgid;
+    u64 start_boottime;
+    struct task_struct *real_parent;
+    struct task_struct *group_leader;
+    struct pid *thread_pid;
+    const struct cred *cred;
+    struct signal_struct *signal;
+    char comm[16];
+} KERNEL_STRUCT;
+
+#endif

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// ProcessEvents follows processes through fork, exec and exit. Children of
+// members become members in the kernel, at fork; a process leaves with its
+// last thread.
+type ProcessEvents struct {
+	objects processEventsObjects
+	links   []link.Link
+	reader  *ringbuf.Reader
+	close   sync.Once
+	closed  error
+}
+
+// ProcessEventsOptions tunes ProcessEvents; the zero value is good.
+type ProcessEventsOptions struct {
+	// RingBytes is the size of the event buffer, a power of two and a
+	// multiple of the page size; 0: 256 KiB, which holds about 3,200 events.
+	RingBytes uint32
+	// MaxProcesses bounds the members alive at one time; 0: 16,384.
+	MaxProcesses uint32
+}
+
+const processEvents = "process events"
+
+// NewProcessEvents loads and attaches the programs; from then on forks of
+// members are followed. It fails with an *UnsupportedError without privilege
+// or without kernel type information. The caller must Close it.
+func NewProcessEvents(opts ProcessEventsOptions) (*ProcessEvents, error) {
+	spec, err := processEventsSpec(opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", processEvents, err)
+	}
+	p := &ProcessEvents{}
+	err = spec.LoadAndAssign(&p.objects, nil)
+
+	if err != nil {
+		return nil, explain(processEvents, err)
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(explain(processEvents, err), p.Close())
+	}
+	return p, nil
+}
+
+func processEventsSpec(opts ProcessEventsOptions) (*ebpf.CollectionSpec, error) {
+	spec, err := loadProcessEvents()
+	if err != nil {
+		return nil, err
+	}
+	if opts.RingBytes != 0 {
+		spec.Maps[processEventsMapProcessRing].MaxEntries = opts.RingBytes
+	}
+	if opts.MaxProcesses != 0 {
+		spec.Maps[processEventsMapJobTgids].MaxEntries = opts.MaxProcesses
+	}
+	namespace, err := ownPIDNamespace()
+	if err != nil {
+		return nil, err
+	}
+	return spec, spec.Variables[processEventsVarPidNamespaceInum].Set(uint32(namespace.inode))
+}
+
+func (p *ProcessEvents) start() error {
+	var err error
+	if p.reader, err = ringbuf.NewReader(p.objects.ProcessRing); err != nil {
+		return fmt.Errorf("open ring: %w", err)
+	}
+	// Exit first: a member that ends before fork and exec are attached must
+	// not stay a member.
+	for _, program := range []*ebpf.Program{p.objects.ProcessExit, p.objects.ProcessExec, p.objects.ProcessFork} {
+		attached, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			return fmt.Errorf("attach: %w", err)
+		}
+		p.links = append(p.links, attached)
+	}
+	return nil
+}
+
+// Add makes the process a member of job slot 0. Children that it has already
+// are not: the caller looks for them after Add, which leaves no gap.
+func (p *ProcessEvents) Add(pid int) error { return p.AddTo(pid, 0) }
+
+// AddTo makes the process a member of the given job slot; its descendants
+// inherit the slot and their events carry it.
+func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
+	if err := p.objects.JobTgids.Put(int32(pid), slot); err != nil {
+		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Remove ends the membership of one process, not of its children. It is no
+// error if it was none.
+func (p *ProcessEvents) Remove(pid int) error {
+	err := p.objects.JobTgids.Delete(int32(pid))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("unfollow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// AdoptFrom makes every child a member of slot that thread tid forks from now
+// until StopAdopting, without the thread being one. A launcher that locks
+// itself to a thread can so follow its child from the first instruction.
+func (p *ProcessEvents) AdoptFrom(tid int, slot uint32) error {
+	if err := p.objects.ParentTids.Put(int32(tid), slot); err != nil {
+		return fmt.Errorf("adopt from thread %d: %w", tid, err)
+	}
+	return nil
+}
+
+// StopAdopting ends AdoptFrom.
+func (p *ProcessEvents) StopAdopting(tid int) error {
+	err := p.objects.ParentTids.Delete(int32(tid))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("stop adopting from thread %d: %w", tid, err)
+	}
+	return nil
+}
+
+// Run hands events to handle, in the order of the kernel, until ctx ends (nil)
+// or Close is called (nil). Events that happened before ctx ended are handed
+// over first. One Run at a time.
+func (p *ProcessEvents) Run(ctx context.Context, handle func(Event)) error {
+	stop := context.AfterFunc(ctx, func() {
+		// The only error is that of a closed reader, which ends Run as well.
+		_ = p.reader.Flush()
+	})
+	defer stop()
+	var record ringbuf.Record
+	for {
+		err := p.reader.ReadInto(&record)
+		switch {
+		case errors.Is(err, ringbuf.ErrFlushed), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read process events: %w", err)
+		}
+		event, err := decodeEvent(record.RawSample)
+		if err != nil {
+			return err
+		}
+		handle(event)
+	}
+}
+
+// Lost returns how many events found the ring full, and how many children
+// could not be followed because MaxProcesses was reached.
+func (p *ProcessEvents) Lost() (events, members uint64) {
+	// Reading a loaded map's variable fails only after Close.
+	_ = p.objects.LostEvents.Get(&events)
+	_ = p.objects.LostMembers.Get(&members)
+	return events, members
+}
+
+// Close detaches the programs and ends Run. It is idempotent.
+func (p *ProcessEvents) Close() error {
+	p.close.Do(func() {
+		var errs []error
+		if p.reader != nil {
+			errs = append(errs, p.reader.Close())
+		}
+		for _, attached := range p.links {
+			errs = append(errs, attached.Close())
+		}
+		p.closed = errors.Join(append(errs, p.objects.Close())...)
+	})
+	return p.closed
+}
+
+func decodeEvent(raw []byte) (Event, error) {
+	var event processEventsProcessEvent
+	if len(raw) != binary.Size(event) {
+		return Event{}, fmt.Errorf("process event of %d bytes, want %d", len(raw), binary.Size(event))
+	}
+	if _, err := binary.Decode(raw, binary.NativeEndian, &event); err != nil {
+		return Event{}, fmt.Errorf("decode process event: %w", err)
+	}
+	return eventOf(&event), nil
+}

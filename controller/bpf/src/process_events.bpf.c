@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Follows the processes of jobs through fork, exec and exit. User space names
+ * the roots; children of members become members in the kernel, at fork, so
+ * that none can run away between its birth and the controller's next look.
+ * Nothing but members causes an event.
+ */
+#include "attune_bpf.h"
+#include "kernel_types.h"
+
+/* The type information of kernel structures may be read by programs under
+ * the GPL only; this file may be used under it. */
+const char program_license[] SEC("license") = "GPL";
+
+enum process_event_kind {
+    PROCESS_FORK = 1,
+    PROCESS_EXEC = 2,
+    PROCESS_EXIT = 3,
+};
+
+struct process_event {
+    u64 time;       /* CLOCK_MONOTONIC, ns                                  */
+    u64 start_time; /* of the process, ns since boot: identity with the pid */
+    enum process_event_kind kind;
+    u32 slot;       /* job slot of the member                               */
+    s32 pid;        /* thread that caused it; for fork: the child           */
+    s32 tgid;       /* process that it is about                             */
+    s32 parent;     /* tgid of its parent                                   */
+    u32 uid;
+    s32 status;     /* exit: wait status as waitpid(2) gives it             */
+    char comm[16];
+    u32 reserved;
+};
+
+/* bpf2go emits the types that some global refers to. */
+const struct process_event *unused_process_event __attribute__((unused));
+
+/* Inode number of the controller's pid namespace, 0 for the initial one. All
+ * process ids in maps and events are as seen from there. */
+const volatile u32 pid_namespace_inum = 0;
+
+/* Events that found the ring buffer full. */
+u64 lost_events;
+/* Children that found no room among the members: not followed. */
+u64 lost_members;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 16384);
+    __type(key, s32);
+    __type(value, u32);
+} job_tgids SEC(".maps");
+
+/* Threads whose next children become members, although they are none. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 64);
+    __type(key, s32);
+    __type(value, u32);
+} parent_tids SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 256 * 1024);
+} process_ring SEC(".maps");
+
+#define MAX_PID_LEVELS 32
+
+/* The number that the wanted namespace gave to pid, 0 if it gave none. */
+static __attribute__((noinline)) s32 number_in_namespace(struct pid *pid)
+{
+    u32 level = 0;
+
+    bpf_probe_read_kernel(&level, sizeof(level), &pid->level);
+    for (u32 i = 0; i < MAX_PID_LEVELS; i++) {
+        struct upid number = {};
+        u32 inum = 0;
+
+        if (i > level)
+            break;
+        bpf_probe_read_kernel(&number, sizeof(number), (struct upid *)pid->numbers + i);
+        bpf_probe_read_kernel(&inum, sizeof(inum), &number.ns->ns.inum);
+        if (inum == pid_namespace_inum)
+            return number.nr;
+    }
+    return 0;
+}
+
+INLINE s32 thread_id(struct task_struct *task)
+{
+    return pid_namespace_inum ? number_in_namespace(task->thread_pid) : task->pid;
+}
+
+INLINE s32 process_id(struct task_struct *task)
+{
+    return pid_namespace_inum ? number_in_namespace(task->group_leader->thread_pid) : task->tgid;
+}
+
+INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *task, s32 tgid, s32 status)
+{
+    struct process_event *event;
+
+    event = bpf_ringbuf_reserve(&process_ring, sizeof(*event), 0);
+    if (!event) {
+        __sync_fetch_and_add(&lost_events, 1);
+        return;
+    }
+    event->time = bpf_ktime_get_ns();
+    event->start_time = task->group_leader->start_boottime;
+    event->kind = kind;
+    event->slot = slot;
+    event->pid = thread_id(task);
+    event->tgid = tgid;
+    event->parent = process_id(task->real_parent);
+    event->uid = task->cred->uid.val;
+    event->status = status;
+    event->reserved = 0;
+    bpf_probe_read_kernel(event->comm, sizeof(event->comm), task->comm);
+    bpf_ringbuf_submit(event, 0);
+}
+
+/* Slot that a child of this thread belongs to, NULL if to none. */
+INLINE u32 *slot_of_parent(struct task_struct *parent)
+{
+    s32 id = process_id(parent);
+    u32 *slot = bpf_map_lookup_elem(&job_tgids, &id);
+
+    if (slot)
+        return slot;
+    id = thread_id(parent);
+    return bpf_map_lookup_elem(&parent_tids, &id);
+}
+
+SEC("tp_btf/sched_process_fork")
+int process_fork(u64 *ctx)
+{
+    struct task_struct *parent = (struct task_struct *)ctx[0];
+    struct task_struct *child = (struct task_struct *)ctx[1];
+    u32 *found, slot;
+    s32 tgid;
+
+    if (child->tgid == parent->tgid)
+        return 0; /* a thread */
+    found = slot_of_parent(parent);
+    if (!found)
+        return 0;
+    slot = *found;
+    tgid = process_id(child);
+    if (bpf_map_update_elem(&job_tgids, &tgid, &slot, BPF_ANY)) {
+        __sync_fetch_and_add(&lost_members, 1);
+        return 0;
+    }
+    emit(PROCESS_FORK, slot, child, tgid, 0);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_exec(u64 *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    s32 tgid = process_id(task);
+    u32 *slot = bpf_map_lookup_elem(&job_tgids, &tgid);
+
+    if (slot)
+        emit(PROCESS_EXEC, *slot, task, tgid, 0);
+    return 0;
+}
+
+/* As wait_task_zombie() in the kernel computes it. */
+INLINE s32 wait_status(struct task_struct *task)
+{
+    if (task->signal->flags & SIGNAL_GROUP_EXIT)
+        return task->signal->group_exit_code;
+    return task->group_leader->exit_code;
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exit(u64 *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    u32 *found, slot;
+    s32 tgid;
+
+    if (task->signal->live.counter > 0)
+        return 0; /* other threads live on */
+    tgid = process_id(task);
+    found = bpf_map_lookup_elem(&job_tgids, &tgid);
+    if (!found)
+        return 0;
+    slot = *found;
+    /* Two last threads may both see live == 0: one of them deletes. */
+    if (bpf_map_delete_elem(&job_tgids, &tgid))
+        return 0;
+    emit(PROCESS_EXIT, slot, task, tgid, wait_status(task));
+    return 0;
+}
