@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inherit
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestStatusSet(t *testing.T) {
+	status := []byte("Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004002\nSigBlk:\tzz\n")
+	tests := []struct {
+		name, field string
+		want        SignalSet
+		ok          bool
+	}{
+		{"pending", "ShdPnd", 0x4002, true},
+		{"empty", "SigPnd", 0, true},
+		{"garbage", "SigBlk", 0, false},
+		{"absent", "SigCgt", 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := StatusSet(status, tt.field)
+			if got != tt.want || ok != tt.ok {
+				t.Errorf("StatusSet(%s) = %#x, %v; want %#x, %v", tt.field, got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func TestSignalSet(t *testing.T) {
+	set := SignalSet(0).With(syscall.SIGTERM).With(64)
+	if diff := cmp.Diff([]syscall.Signal{syscall.SIGTERM, 64}, set.Signals()); diff != "" {
+		t.Error(diff)
+	}
+	if set.Has(0) || set.Has(65) || set.Has(syscall.SIGINT) {
+		t.Errorf("set %#x has what was not added", set)
+	}
+}
+
+func TestCapturedAheadOfTheRuntime(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the entry records nothing on this processor")
+	}
+	tests := []struct {
+		name, ldflags, shell string
+		want                 State
+	}{
+		{"nothing special", "-E attune_entry", "", State{Exact: true}},
+		{"stdin closed", "-E attune_entry", "exec <&-;", State{Exact: true, Closed: 1}},
+		{"stdout and stderr closed", "-E attune_entry", "exec >&- 2>&-;", State{Exact: true, Closed: 6}},
+		{
+			"ignored", "-E attune_entry", "trap '' QUIT TERM SEGV;",
+			State{Exact: true, Ignored: SignalSet(0).With(syscall.SIGQUIT).With(syscall.SIGTERM).With(syscall.SIGSEGV)},
+		},
+		{"without the flag", "", "exec <&-; trap '' QUIT HUP;", State{Ignored: SignalSet(0).With(syscall.SIGHUP)}},
+	}
+	binaries := map[string]string{}
+	for _, tt := range tests {
+		if binaries[tt.ldflags] == "" {
+			binaries[tt.ldflags] = build(t, tt.ldflags)
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command("sh", "-c", "exec 9>&1;"+tt.shell+"exec "+binaries[tt.ldflags])
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got State
+			if err := json.NewDecoder(bytes.NewReader(out)).Decode(&got); err != nil {
+				t.Fatalf("%v in %q", err, out)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// build compiles the probe program.
+func build(t *testing.T, ldflags string) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "probe")
+	cmd := exec.Command("go", "build", "-ldflags", ldflags, "-o", bin, "./testdata/probe")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return bin
+}
