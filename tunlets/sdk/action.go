@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Action is one tuning action; made by SetVariable, CallFunction or Setting.
+type Action struct {
+	pb *attunev1.Action
+}
+
+// SetVariable writes a global variable of 1, 2, 4 or 8 bytes. Object is the
+// base name pattern of the binary or library that defines the symbol.
+func SetVariable(object, symbol string, size uint32, value Value) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_SetVariable{
+		SetVariable: &attunev1.SetVariable{
+			Object: object, Symbol: symbol, Size: size, Value: value.pb,
+		},
+	}}}
+}
+
+// SetVariableFrom is SetVariable, done only if old is the present value.
+func SetVariableFrom(object, symbol string, size uint32, old, value Value) Action {
+	a := SetVariable(object, symbol, size, value)
+	a.pb.GetSetVariable().RequiredOld = old.pb
+	return a
+}
+
+// CallFunction calls an exported function once, with up to six integer or
+// pointer arguments. Expect is the result that means success; a zero Value
+// accepts any.
+func CallFunction(object, symbol string, expect Value, arguments ...Value) Action {
+	call := &attunev1.CallFunction{Object: object, Symbol: symbol, Expect: expect.pb}
+	for _, a := range arguments {
+		call.Arguments = append(call.Arguments, a.pb)
+	}
+	return Action{&attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}}}
+}
+
+// Setting changes a setting that the controller knows by name, with its way
+// in, its way back and its bounds.
+func Setting(name string, value Value) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Setting{
+		Setting: &attunev1.NamedSetting{Name: name, Value: value.pb},
+	}}}
+}
+
+// SafePoint says when an action may be executed; the zero SafePoint is the
+// action's own default.
+type SafePoint struct {
+	// Now: at once, from outside, without stopping the process.
+	Now bool
+	// NextHook: at the next DMLib hook, in whichever thread comes.
+	NextHook bool
+	// Families of hooks for NextHook (alloc, lock, io, stub); empty: those
+	// that the action is safe in.
+	Families []string
+	// Timeout of the wait; 0: two seconds.
+	Timeout time.Duration
+}
+
+// Change is one action on one knob of one process.
+type Change struct {
+	// Knob is the name under which conflicts and the report know it; empty:
+	// the name of the setting.
+	Knob string
+	// Process to change.
+	Process Handle
+	// Action to take.
+	Action Action
+	// SafePoint at which to take it.
+	SafePoint SafePoint
+}
+
+// Proposal asks for changes that are applied all or nothing and judged
+// together.
+type Proposal struct {
+	// ID is unique within the tunlet.
+	ID string
+	// Changes to make.
+	Changes []Change
+	// Scope of the objective that judges it; see Host.Objective.
+	Scope string
+	// Reason for people, with the figures that led to it.
+	Reason string
+	// PredictedGain as the model has it: 4 = four times the objective;
+	// 0: unknown.
+	PredictedGain float64
+	// Confidence that the change helps, 0 to 1.
+	Confidence float64
+}
+
+func (s SafePoint) proto() *attunev1.SafePoint {
+	kind := attunev1.SafePoint_KIND_UNSPECIFIED
+	switch {
+	case s.Now:
+		kind = attunev1.SafePoint_KIND_NOW
+	case s.NextHook:
+		kind = attunev1.SafePoint_KIND_NEXT_HOOK
+	case s.Timeout == 0:
+		return nil
+	}
+	return &attunev1.SafePoint{Kind: kind, Families: s.Families, TimeoutNanos: int64(s.Timeout)}
+}
+
+func (c Change) proto() *attunev1.Change {
+	knob := c.Knob
+	if knob == "" {
+		knob = c.Action.pb.GetSetting().GetName()
+	}
+	return &attunev1.Change{
+		Knob: knob, Process: uint64(c.Process), Action: c.Action.pb, SafePoint: c.SafePoint.proto(),
+	}
+}
+
+func (p Proposal) proto() *attunev1.Proposal {
+	out := &attunev1.Proposal{
+		Id: p.ID, Scope: p.Scope, Reason: p.Reason,
+		PredictedGain: p.PredictedGain, Confidence: p.Confidence,
+	}
+	for _, c := range p.Changes {
+		out.Changes = append(out.Changes, c.proto())
+	}
+	return out
+}

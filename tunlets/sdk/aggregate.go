@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"math/bits"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Aggregates are the sums of one interval.
+type Aggregates struct {
+	// From and To bound the interval.
+	From, To time.Time
+	// Items hold one entry per point and process that is watched, also where
+	// nothing was hit.
+	Items []Aggregate
+}
+
+// Seconds is the interval's length; 0 for an interval that is none.
+func (a Aggregates) Seconds() float64 {
+	if d := a.To.Sub(a.From); d > 0 {
+		return d.Seconds()
+	}
+	return 0
+}
+
+// Aggregate sums the hits of one point in one process over one interval.
+type Aggregate struct {
+	// Point is the tunlet's own id of the measure point.
+	Point string
+	// Process in which it was hit.
+	Process Handle
+	// Count of hits that passed the predicate.
+	Count uint64
+	// Sum of the values.
+	Sum uint64
+	// Min and Max of the values; meaningless if Count is 0.
+	Min, Max uint64
+	// Histogram: bucket b counts values of bit width b, that is from 2^(b-1)
+	// to 2^b-1; bucket 0 counts zeros. Trailing zeros are cut off.
+	Histogram []uint64
+}
+
+// Mean of the values, 0 without hits.
+func (a Aggregate) Mean() float64 {
+	if a.Count == 0 {
+		return 0
+	}
+	return float64(a.Sum) / float64(a.Count)
+}
+
+// CountFrom counts the hits with values of at least the given one, rounded
+// down to a power of two.
+func (a Aggregate) CountFrom(least uint64) uint64 {
+	var n uint64
+	for b := bits.Len64(least); b < len(a.Histogram); b++ {
+		n += a.Histogram[b]
+	}
+	return n
+}
+
+// ShareFrom estimates what part of Sum comes from values of at least the given
+// one (rounded down to a power of two). A bucket counts with the mean of its
+// bounds, so the estimate is exact to a factor of 1.5 per bucket and usually
+// much better.
+func (a Aggregate) ShareFrom(least uint64) float64 {
+	var all, above float64
+	from := bits.Len64(least)
+	for b, n := range a.Histogram {
+		weight := float64(n) * bucketMean(b)
+		all += weight
+		if b >= from {
+			above += weight
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return above / all
+}
+
+func bucketMean(b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return 1.5 * float64(uint64(1)<<(b-1))
+}
+
+func aggregatesFrom(r *attunev1.HandleEventsRequest) Aggregates {
+	out := Aggregates{From: time.Unix(0, r.GetFromUnixNano()), To: time.Unix(0, r.GetToUnixNano())}
+	out.Items = make([]Aggregate, 0, len(r.GetAggregates()))
+	for _, n := range r.GetAggregates() {
+		a := n.GetAggregate()
+		out.Items = append(out.Items, Aggregate{
+			Point: n.GetPointId(), Process: Handle(a.GetProcess()),
+			Count: a.GetCount(), Sum: a.GetSum(), Min: a.GetMin(), Max: a.GetMax(),
+			Histogram: clipHistogram(a.GetHistogram()),
+		})
+	}
+	return out
+}
+
+// clipHistogram bounds the histogram to the bit widths that exist.
+func clipHistogram(h []uint64) []uint64 {
+	const widths = 65
+	return h[:min(len(h), widths)]
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"fmt"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Host is the Analyzer as a tunlet sees it during one call: it tells the time
+// and collects what the tunlet wants. Nothing happens before the call returns.
+// A Host is valid during its call, in the goroutine of the call.
+type Host struct {
+	now      time.Time
+	reaction *attunev1.Reaction
+}
+
+// Now is the time of what the tunlet is being told, by the Analyzer's clock.
+// Tunlets use it and never the machine's clock, so that they behave the same
+// live, in tests and in a replay. It never goes back.
+func (h *Host) Now() time.Time { return h.now }
+
+// AddPoint asks for a measure point. Hits come only after a PointChange that
+// says Placed.
+func (h *Host) AddPoint(p Point) {
+	h.reaction.AddPoints = append(h.reaction.AddPoints, p.proto())
+}
+
+// RemovePoint gives a measure point back; unknown ids are ignored.
+func (h *Host) RemovePoint(id string) {
+	h.reaction.RemovePoints = append(h.reaction.RemovePoints, id)
+}
+
+// Propose proposes changes. The objective needs samples of the proposal's
+// scope from before it, or the change cannot be judged.
+func (h *Host) Propose(p Proposal) {
+	h.reaction.Proposals = append(h.reaction.Proposals, p.proto())
+}
+
+// Withdraw asks for a proposal in force to be undone.
+func (h *Host) Withdraw(proposal, reason string) {
+	h.reaction.Withdrawals = append(h.reaction.Withdrawals, &attunev1.Withdrawal{
+		ProposalId: proposal, Reason: reason,
+	})
+}
+
+// Objective reports one value of the objective, over the time since the last
+// one of the same scope, ending now. The scope is the tunlet's own name for
+// what the value is about.
+func (h *Host) Objective(scope string, value float64) {
+	h.reaction.Objectives = append(h.reaction.Objectives, &attunev1.ObjectiveSample{
+		Scope: scope, Value: value, UnixNano: h.now.UnixNano(),
+	})
+}
+
+// Remark says a sentence to people: log, watch view and report. Process 0
+// means none in particular. It formats like fmt.Sprintf.
+func (h *Host) Remark(process Handle, format string, arguments ...any) {
+	h.reaction.Remarks = append(h.reaction.Remarks, &attunev1.Remark{
+		Text: fmt.Sprintf(format, arguments...), Process: uint64(process),
+	})
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+
+// Place within a function.
+type Place uint8
+
+// The places.
+const (
+	// Entry is when the function is called. The zero Place means the same.
+	Entry = Place(attunev1.Place_PLACE_ENTRY)
+	// Exit is when it returns.
+	Exit = Place(attunev1.Place_PLACE_EXIT)
+	// Both pairs entry and exit; the value is the time between, nanoseconds.
+	Both = Place(attunev1.Place_PLACE_BOTH)
+)
+
+// Delivery of the hits of a measure point.
+type Delivery uint8
+
+// The deliveries.
+const (
+	// Aggregate sums hits where they happen. The zero Delivery means the same.
+	DeliverAggregate = Delivery(attunev1.Delivery_DELIVERY_AGGREGATE)
+	// DeliverEvents delivers every hit as a record.
+	DeliverEvents = Delivery(attunev1.Delivery_DELIVERY_EVENT)
+	// DeliverSampled delivers one hit in Point.SampleEvery as a record.
+	DeliverSampled = Delivery(attunev1.Delivery_DELIVERY_SAMPLED)
+)
+
+// Point asks for one place in the application to be watched. Either Hook or
+// Symbol is given.
+type Point struct {
+	// ID is the tunlet's name for the point.
+	ID string
+	// Hook names a hook of DMLib: malloc, pthread_mutex_lock, read, ...
+	Hook string
+	// Object is the base name pattern (path.Match) of the binary or library
+	// that defines Symbol; empty: whichever does.
+	Object string
+	// Symbol is a function name or pattern (path.Match).
+	Symbol string
+	// DynamicCallsOnly says that calls which go through dynamic linking are
+	// enough. That allows a mechanism of a few nanoseconds per hit.
+	DynamicCallsOnly bool
+	// Place within the function; zero: Entry.
+	Place Place
+	// Parameter is the position of the parameter to take as the value. Hooks
+	// have a value of their own.
+	Parameter uint32
+	// MinValue and MaxValue are the predicate; MaxValue 0: no upper bound.
+	MinValue, MaxValue uint64
+	// Delivery of the hits; zero: DeliverAggregate.
+	Delivery Delivery
+	// SampleEvery is for DeliverSampled; rounded up to a power of two.
+	SampleEvery uint32
+	// Processes to watch; empty: all of the session, also later ones.
+	Processes []Handle
+}
+
+// PointChange tells what became of a measure point in one process.
+type PointChange struct {
+	// Point is the id that the tunlet gave.
+	Point string
+	// Process it is about.
+	Process Handle
+	// Placed says that hits are being delivered; otherwise the point was
+	// refused (Reason says why) or taken away.
+	Placed bool
+	// Removed says that it was taken away.
+	Removed bool
+	// Mechanism that serves it: hook, got, uprobe_multi, uprobe.
+	Mechanism string
+	// Reason why it was refused, or why nothing cheaper could be used.
+	Reason string
+	// Symbols found.
+	Symbols []string
+	// CostNanos is the estimated cost per hit in nanoseconds.
+	CostNanos float64
+}
+
+func (p Point) proto() *attunev1.MeasurePoint {
+	out := &attunev1.MeasurePoint{
+		Id: p.ID, Place: attunev1.Place(max(p.Place, Entry)), Parameter: p.Parameter,
+		MinValue: p.MinValue, MaxValue: p.MaxValue,
+		Delivery:    attunev1.Delivery(max(p.Delivery, DeliverAggregate)),
+		SampleEvery: p.SampleEvery,
+	}
+	if p.Hook != "" {
+		out.Target = &attunev1.MeasurePoint_Hook{Hook: p.Hook}
+	} else {
+		out.Target = &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
+			Object: p.Object, Symbol: p.Symbol, DynamicCallsOnly: p.DynamicCallsOnly,
+		}}
+	}
+	for _, h := range p.Processes {
+		out.Processes = append(out.Processes, uint64(h))
+	}
+	return out
+}
+
+func pointChangeFrom(r *attunev1.PointChangedRequest) PointChange {
+	s := r.GetStatus()
+	return PointChange{
+		Point: r.GetPointId(), Process: Handle(s.GetProcess()),
+		Placed:    s.GetState() == attunev1.PointState_POINT_STATE_PLACED,
+		Removed:   s.GetState() == attunev1.PointState_POINT_STATE_REMOVED,
+		Mechanism: s.GetMechanism(), Reason: s.GetReason(), Symbols: s.GetSymbols(),
+		CostNanos: s.GetCostNanos(),
+	}
+}

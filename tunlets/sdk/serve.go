@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	hclog "github.com/hashicorp/go-hclog"
+	plugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+)
+
+const (
+	// CrashExitCode is a tunlet's exit code after a panic, the same as the Go
+	// runtime's own.
+	CrashExitCode = 2
+
+	// crashGrace is how long a tunlet that panicked lives on, for the error to
+	// reach the Analyzer before the connection breaks.
+	crashGrace = 50 * time.Millisecond
+	// stopGrace is how long stopping the server may take.
+	stopGrace = 200 * time.Millisecond
+
+	// memoryLimit makes the collector work harder before a tunlet gets near
+	// the 25 MB that it may take; the rest is the program itself, its stacks
+	// and what the runtime needs.
+	memoryLimit = 8 << 20
+	// gcPercent trades a little CPU time for a small heap: a tunlet keeps some
+	// hundred kilobytes alive.
+	gcPercent = 50
+)
+
+// Serve runs a tunlet until the Analyzer is done with it; main does nothing
+// else. newTunlet is called when the first call comes, and again for each
+// further session, so a constructor may print and may panic.
+//
+// Serve also keeps the process small (one processor, a small heap), lets
+// signals that go to the whole process group pass it by (the Analyzer ends
+// it), and ends it when the Analyzer is gone.
+func Serve(newTunlet func() Tunlet) {
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+
+	var e ending
+	stop := watchParent(func() { e.end(0) })
+	// go-plugin replaces os.Stderr by a stream over the connection, which a
+	// crash would cut off: keep the real one.
+	stderr := os.Stderr
+	service := NewServer(newTunlet, ServerOptions{Crashed: func(report string) {
+		fmt.Fprintf(stderr, "attune tunlet %s: %s\n", os.Args[0], report)
+		time.AfterFunc(crashGrace, func() { e.end(CrashExitCode) })
+	}})
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: Handshake,
+		Plugins:         plugin.PluginSet{PluginName: &GRPCPlugin{Impl: service}},
+		GRPCServer:      e.newServer,
+		Logger: hclog.New(&hclog.LoggerOptions{
+			Level: hclog.Warn, Output: stderr, JSONFormat: true,
+		}),
+	})
+	stop()
+	os.Exit(int(e.code.Load()))
+}
+
+// ending stops the gRPC server, so that go-plugin removes its socket, and sets
+// the exit code. Safe for use by several goroutines.
+type ending struct {
+	server atomic.Pointer[grpc.Server]
+	code   atomic.Int32
+}
+
+func (e *ending) newServer(opts []grpc.ServerOption) *grpc.Server {
+	s := grpc.NewServer(opts...)
+	e.server.Store(s)
+	return s
+}
+
+// end makes Serve come to its end; should that hang, the process exits
+// nevertheless.
+func (e *ending) end(code int) {
+	e.code.Store(int32(code))
+	time.AfterFunc(stopGrace, func() { os.Exit(code) })
+	if s := e.server.Load(); s != nil {
+		s.Stop()
+	}
+}

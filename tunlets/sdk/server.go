@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ServerOptions configure a server. The zero value is usable.
+type ServerOptions struct {
+	// Crashed is called once, when the tunlet panics, with what happened and
+	// the stack. Serve ends the process there. nil: nothing happens beyond the
+	// error that every call then returns.
+	Crashed func(report string)
+}
+
+// server is the shim between the proto and a tunlet: it only converts, keeps
+// order, and turns panics into errors.
+type server struct {
+	attunev1.UnimplementedTunletServiceServer
+
+	newTunlet func() Tunlet
+	opts      ServerOptions
+
+	// turn holds one token, which the call that runs has: calls reach the
+	// tunlet one at a time, and a call whose caller gave up while it waited is
+	// never made. It guards everything below.
+	turn chan struct{}
+
+	tunlet  Tunlet
+	options map[string]string
+	inUse   bool // the tunlet has seen a session
+	now     time.Time
+	names   map[uint32]string // point index to the tunlet's id
+	crash   error
+}
+
+// NewServer wraps a tunlet as the service that the Analyzer calls. newTunlet
+// is called at the first call, and again for each further session. Safe for
+// use by several goroutines: calls are made one at a time.
+func NewServer(newTunlet func() Tunlet, opts ServerOptions) attunev1.TunletServiceServer {
+	return &server{
+		newTunlet: newTunlet, opts: opts,
+		turn: make(chan struct{}, 1), names: map[uint32]string{},
+	}
+}
+
+// unimplemented answers a call that the tunlet is not interested in.
+func unimplemented(what string) error {
+	return status.Errorf(codes.Unimplemented, "tunlet has no %s", what)
+}
+
+// call runs f as the only call at the time, with panics turned into an error
+// that the tunlet never recovers from.
+func (s *server) call(ctx context.Context, name string, f func() error) (err error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	defer func() { <-s.turn }()
+	if s.crash != nil {
+		return s.crash
+	}
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.crashed(name, p)
+		}
+	}()
+	if s.tunlet == nil {
+		s.tunlet = s.newTunlet()
+	}
+	return f()
+}
+
+func (s *server) crashed(name string, p any) error {
+	s.crash = status.Errorf(codes.Internal, "tunlet panicked in %s: %v", name, p)
+	if s.opts.Crashed != nil {
+		s.opts.Crashed(fmt.Sprintf("panic in %s: %v\n\n%s", name, p, debug.Stack()))
+	}
+	return s.crash
+}
+
+// host makes the Host of one call. A time before the last one known, or none
+// (unixNano 0), leaves the clock where it is.
+func (s *server) host(unixNano int64) (*Host, *attunev1.Reaction) {
+	if t := time.Unix(0, unixNano); unixNano > 0 && t.After(s.now) {
+		s.now = t
+	}
+	r := &attunev1.Reaction{}
+	return &Host{now: s.now, reaction: r}, r
+}
+
+func (s *server) Describe(ctx context.Context, r *attunev1.DescribeRequest) (out *attunev1.DescribeResponse, err error) {
+	err = s.call(ctx, "Describe", func() error {
+		if v := r.GetApiVersions(); len(v) > 0 && !slices.Contains(v, APIVersion) {
+			return status.Errorf(codes.FailedPrecondition,
+				"tunlet speaks API version %s, the analyzer %v: rebuild the tunlet with a matching sdk", APIVersion, v)
+		}
+		out = s.tunlet.Describe().proto()
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) Configure(ctx context.Context, r *attunev1.ConfigureRequest) (out *attunev1.ConfigureResponse, err error) {
+	err = s.call(ctx, "Configure", func() error {
+		s.options = r.GetOptions()
+		c, ok := s.tunlet.(Configurer)
+		if !ok {
+			return unimplemented("Configure")
+		}
+		out = &attunev1.ConfigureResponse{}
+		if err := c.Configure(s.options); err != nil {
+			out.Error = err.Error()
+		}
+		return nil
+	})
+	return out, err
+}
+
+// renew replaces a tunlet that has seen a session by a new one.
+func (s *server) renew() error {
+	s.names = map[uint32]string{}
+	if !s.inUse {
+		s.inUse = true
+		return nil
+	}
+	s.tunlet = s.newTunlet()
+	if c, ok := s.tunlet.(Configurer); ok && s.options != nil {
+		if err := c.Configure(s.options); err != nil {
+			return status.Errorf(codes.InvalidArgument, "configure: %v", err)
+		}
+	}
+	return nil
+}
+
+func (s *server) ApplicationStarted(ctx context.Context, r *attunev1.ApplicationStartedRequest) (out *attunev1.ApplicationStartedResponse, err error) {
+	err = s.call(ctx, "ApplicationStarted", func() error {
+		s.now = time.Time{}
+		h, reaction := s.host(r.GetUnixNano())
+		if err := s.renew(); err != nil {
+			return err
+		}
+		o, ok := s.tunlet.(ApplicationStartObserver)
+		if !ok {
+			return unimplemented("ApplicationStarted")
+		}
+		a := r.GetApplication()
+		o.ApplicationStarted(h, Application{
+			SessionID: a.GetSessionId(), Command: a.GetCommand(), Mode: a.GetMode(),
+			TickPeriod: time.Duration(a.GetTickNanos()),
+		})
+		out = &attunev1.ApplicationStartedResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) ApplicationEnded(ctx context.Context, r *attunev1.ApplicationEndedRequest) (out *attunev1.ApplicationEndedResponse, err error) {
+	err = s.call(ctx, "ApplicationEnded", func() error {
+		o, ok := s.tunlet.(ApplicationEndObserver)
+		if !ok {
+			return unimplemented("ApplicationEnded")
+		}
+		o.ApplicationEnded(time.Unix(0, r.GetUnixNano()))
+		out = &attunev1.ApplicationEndedResponse{}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) ProcessStarted(ctx context.Context, r *attunev1.ProcessStartedRequest) (out *attunev1.ProcessStartedResponse, err error) {
+	err = s.call(ctx, "ProcessStarted", func() error {
+		o, ok := s.tunlet.(ProcessStartObserver)
+		if !ok {
+			return unimplemented("ProcessStarted")
+		}
+		h, reaction := s.host(0)
+		o.ProcessStarted(h, processFrom(r.GetProcess(), r.GetUpdate()))
+		out = &attunev1.ProcessStartedResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) ProcessEnded(ctx context.Context, r *attunev1.ProcessEndedRequest) (out *attunev1.ProcessEndedResponse, err error) {
+	err = s.call(ctx, "ProcessEnded", func() error {
+		o, ok := s.tunlet.(ProcessEndObserver)
+		if !ok {
+			return unimplemented("ProcessEnded")
+		}
+		h, reaction := s.host(0)
+		o.ProcessEnded(h, endFrom(r.GetEnded()))
+		out = &attunev1.ProcessEndedResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// HandleEvents delivers samples, then aggregates, then records, so that a
+// tunlet that sees a symptom in the samples can judge the same round's
+// aggregates by it.
+func (s *server) HandleEvents(ctx context.Context, r *attunev1.HandleEventsRequest) (out *attunev1.HandleEventsResponse, err error) {
+	err = s.call(ctx, "HandleEvents", func() error {
+		reaction := &attunev1.Reaction{}
+		heard := s.samples(r, reaction)
+		heard = s.aggregates(r, reaction) || heard
+		records, err := s.records(r, reaction)
+		if err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
+		}
+		if !heard && !records {
+			return unimplemented("HandleSamples, HandleAggregates or HandleRecords")
+		}
+		out = &attunev1.HandleEventsResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) samples(r *attunev1.HandleEventsRequest, reaction *attunev1.Reaction) bool {
+	o, ok := s.tunlet.(SampleHandler)
+	if ok && r.GetSamples() != nil {
+		h, _ := s.host(r.GetSamples().GetUnixNano())
+		h.reaction = reaction
+		o.HandleSamples(h, samplesFrom(r.GetSamples()))
+	}
+	return ok
+}
+
+func (s *server) aggregates(r *attunev1.HandleEventsRequest, reaction *attunev1.Reaction) bool {
+	o, ok := s.tunlet.(AggregateHandler)
+	if ok && r.GetToUnixNano() > 0 {
+		h, _ := s.host(r.GetToUnixNano())
+		h.reaction = reaction
+		o.HandleAggregates(h, aggregatesFrom(r))
+	}
+	return ok
+}
+
+func (s *server) records(r *attunev1.HandleEventsRequest, reaction *attunev1.Reaction) (bool, error) {
+	o, ok := s.tunlet.(RecordHandler)
+	if !ok {
+		return false, nil
+	}
+	for _, n := range r.GetRecords() {
+		records, err := recordsFrom(n, s.names)
+		if err != nil {
+			return true, err
+		}
+		h, _ := s.host(0)
+		h.reaction = reaction
+		o.HandleRecords(h, records)
+	}
+	return true, nil
+}
+
+func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedRequest) (out *attunev1.PointChangedResponse, err error) {
+	err = s.call(ctx, "PointChanged", func() error {
+		if index := r.GetStatus().GetPoint(); index > 0 {
+			s.names[index] = r.GetPointId()
+		}
+		o, ok := s.tunlet.(PointObserver)
+		if !ok {
+			return unimplemented("PointChanged")
+		}
+		h, reaction := s.host(0)
+		o.PointChanged(h, pointChangeFrom(r))
+		out = &attunev1.PointChangedResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) Tick(ctx context.Context, r *attunev1.TickRequest) (out *attunev1.TickResponse, err error) {
+	err = s.call(ctx, "Tick", func() error {
+		o, ok := s.tunlet.(Ticker)
+		if !ok {
+			return unimplemented("Tick")
+		}
+		h, reaction := s.host(r.GetUnixNano())
+		o.Tick(h)
+		out = &attunev1.TickResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) Evaluate(ctx context.Context, r *attunev1.EvaluateRequest) (out *attunev1.EvaluateResponse, err error) {
+	err = s.call(ctx, "Evaluate", func() error {
+		o, ok := s.tunlet.(Evaluator)
+		if !ok {
+			return unimplemented("Evaluate")
+		}
+		verdict, reason := o.Evaluate(evaluationFrom(r))
+		out = &attunev1.EvaluateResponse{Verdict: attunev1.Verdict(verdict), Reason: reason}
+		return nil
+	})
+	return out, err
+}
+
+func (s *server) ProposalChanged(ctx context.Context, r *attunev1.ProposalChangedRequest) (out *attunev1.ProposalChangedResponse, err error) {
+	err = s.call(ctx, "ProposalChanged", func() error {
+		o, ok := s.tunlet.(ProposalObserver)
+		if !ok {
+			return unimplemented("ProposalChanged")
+		}
+		h, reaction := s.host(0)
+		o.ProposalChanged(h, proposalChangeFrom(r))
+		out = &attunev1.ProposalChangedResponse{Reaction: reaction}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+
+// Verdict on an applied proposal.
+type Verdict uint8
+
+// The verdicts. The zero Verdict is no opinion: the Analyzer judges.
+const (
+	// Keep the change.
+	Keep = Verdict(attunev1.Verdict_VERDICT_KEEP)
+	// Undo the change.
+	Undo = Verdict(attunev1.Verdict_VERDICT_UNDO)
+	// Wait and look longer.
+	Wait = Verdict(attunev1.Verdict_VERDICT_WAIT)
+)
+
+// Estimate is a robust summary of objective samples.
+type Estimate struct {
+	// Median, and the bounds of its 95 % confidence interval.
+	Median, Low, High float64
+	// Samples that it rests on.
+	Samples int
+}
+
+// Evaluation asks for a verdict.
+type Evaluation struct {
+	// Proposal that is judged, by id.
+	Proposal string
+	// Before and After are the objective without and with the change.
+	Before, After Estimate
+	// Suggested is what the Analyzer would say.
+	Suggested Verdict
+}
+
+// ProposalState is where a proposal stands.
+type ProposalState uint8
+
+// The states.
+const (
+	// Refused: policy, a conflict or the session's mode forbids it.
+	Refused = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_REFUSED)
+	// Applying: on its way.
+	Applying = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_APPLYING)
+	// Applied: in force, under judgement.
+	Applied = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_APPLIED)
+	// Kept: judged good.
+	Kept = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_KEPT)
+	// Undone: taken back.
+	Undone = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_UNDONE)
+	// Failed: could not be applied.
+	Failed = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_FAILED)
+	// Advised: given as advice only.
+	Advised = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_ADVISED)
+)
+
+// Final says that nothing more will come of the proposal by itself. A kept one
+// can still be withdrawn.
+func (s ProposalState) Final() bool {
+	return s != Applying && s != Applied
+}
+
+// ProposalChange tells what became of a proposal.
+type ProposalChange struct {
+	// Proposal by id.
+	Proposal string
+	// State it is in now.
+	State ProposalState
+	// Reason for it.
+	Reason string
+	// Results of the changes.
+	Results []ChangeResult
+}
+
+// ChangeResult is what became of one change.
+type ChangeResult struct {
+	// Applied says that the change is in force and was read back.
+	Applied bool
+	// Reason why it was refused or failed.
+	Reason string
+	// Old and New are the values before and after, where they can be known.
+	Old, New Value
+}
+
+func estimateFrom(e *attunev1.Estimate) Estimate {
+	return Estimate{
+		Median: e.GetMedian(), Low: e.GetLow(), High: e.GetHigh(), Samples: int(e.GetSamples()),
+	}
+}
+
+func evaluationFrom(r *attunev1.EvaluateRequest) Evaluation {
+	return Evaluation{
+		Proposal: r.GetProposalId(), Before: estimateFrom(r.GetBefore()),
+		After: estimateFrom(r.GetAfter()), Suggested: Verdict(r.GetSuggested()),
+	}
+}
+
+func proposalChangeFrom(r *attunev1.ProposalChangedRequest) ProposalChange {
+	out := ProposalChange{
+		Proposal: r.GetProposalId(), State: ProposalState(r.GetState()), Reason: r.GetReason(),
+	}
+	for _, res := range r.GetResults() {
+		out.Results = append(out.Results, ChangeResult{
+			Applied: res.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED,
+			Reason:  res.GetReason(),
+			Old:     Value{res.GetOldValue()}, New: Value{res.GetNewValue()},
+		})
+	}
+	return out
+}
