@@ -46,8 +46,9 @@ func NewProcessEvents(opts ProcessEventsOptions) (*ProcessEvents, error) {
 		return nil, fmt.Errorf("%s: %w", processEvents, err)
 	}
 	p := &ProcessEvents{}
-	err = spec.LoadAndAssign(&p.objects, nil)
-
+	err = spec.LoadAndAssign(&p.objects, &ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types)},
+	})
 	if err != nil {
 		return nil, explain(processEvents, err)
 	}
@@ -82,13 +83,19 @@ func (p *ProcessEvents) start() error {
 	}
 	// Exit first: a member that ends before fork and exec are attached must
 	// not stay a member.
-	for _, program := range []*ebpf.Program{p.objects.ProcessExit, p.objects.ProcessExec, p.objects.ProcessFork} {
-		attached, err := link.AttachTracing(link.TracingOptions{Program: program})
-		if err != nil {
-			return fmt.Errorf("attach: %w", err)
-		}
-		p.links = append(p.links, attached)
+	return errors.Join(
+		p.attach("sched_process_exit", p.objects.ProcessExit),
+		p.attach("sched_process_exec", p.objects.ProcessExec),
+		p.attach("sched_process_fork", p.objects.ProcessFork),
+	)
+}
+
+func (p *ProcessEvents) attach(tracepoint string, program *ebpf.Program) error {
+	attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: program})
+	if err != nil {
+		return fmt.Errorf("attach to %s: %w", tracepoint, err)
 	}
+	p.links = append(p.links, attached)
 	return nil
 }
 

