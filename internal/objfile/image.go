@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Image is an ELF object as one process has mapped it.
+type Image struct {
+	// Path of the file, without " (deleted)".
+	Path string
+	// Device and Inode as the maps file tells them.
+	Device, Inode uint64
+	// Deleted says that the file has no name any more.
+	Deleted bool
+	// Bias is added to a virtual address of the file to get the address in
+	// the process; 0 for programs at fixed addresses.
+	Bias uint64
+	// Start and End enclose the object's segments in the process.
+	Start, End uint64
+
+	pid     int
+	mapping Mapping
+	cache   *Cache
+}
+
+// Images returns the ELF objects that a process has mapped with an executable
+// segment, in the order of addresses; one that is mapped twice (dlmopen) is
+// there twice. Objects whose file cannot be opened any more are left out. The
+// dynamic loader may be at work meanwhile: a later call may tell more.
+func Images(pid int) ([]Image, error) { return (*Cache)(nil).Images(pid) }
+
+// Images is the package's Images with files kept open in the cache.
+func (c *Cache) Images(pid int) ([]Image, error) {
+	mappings, err := Mappings(pid)
+	if err != nil {
+		return nil, err
+	}
+	type identity struct{ device, inode, bias uint64 }
+	seen := make(map[identity]bool)
+	var images []Image
+	for _, m := range mappings {
+		if !m.Exec {
+			continue
+		}
+		image, err := c.image(pid, m)
+		if errors.Is(err, procid.ErrGone) {
+			return nil, err
+		}
+		id := identity{m.Device, m.Inode, image.Bias}
+		if err == nil && !seen[id] {
+			seen[id] = true
+			images = append(images, image)
+		}
+	}
+	return images, nil
+}
+
+func (c *Cache) image(pid int, m Mapping) (Image, error) {
+	image := Image{
+		Path: m.Path, Device: m.Device, Inode: m.Inode, Deleted: m.Deleted,
+		pid: pid, mapping: m, cache: c,
+	}
+	file, err := image.Open()
+	if err != nil {
+		return Image{}, err
+	}
+	defer file.Close()
+	var ok bool
+	if image.Bias, ok = file.bias(m); !ok {
+		return Image{}, fmt.Errorf("%w: %s has no segment for the mapping at %x", ErrCorrupt, m.Path, m.Start)
+	}
+	image.Start, image.End = file.span(image.Bias)
+	return image, nil
+}
+
+// bias finds the executable segment that a mapping maps. A mapping begins at
+// a page border, so segment and mapping are compared by whole pages; it may
+// cover a part of the segment only, after mprotect.
+func (f *File) bias(m Mapping) (uint64, bool) {
+	page := ^uint64(os.Getpagesize() - 1)
+	for _, p := range f.headers.programs {
+		if elf.ProgType(p.Type) != elf.PT_LOAD || elf.ProgFlag(p.Flags)&elf.PF_X == 0 {
+			continue
+		}
+		first, length := p.Off&page, p.Filesz+p.Off&^page
+		if m.Offset >= first && m.Offset-first < length {
+			return m.Start - (p.Vaddr & page) - (m.Offset - first), true
+		}
+	}
+	return 0, false
+}
+
+// span encloses all segments.
+func (f *File) span(bias uint64) (start, end uint64) {
+	start = ^uint64(0)
+	for _, p := range f.headers.programs {
+		if elf.ProgType(p.Type) == elf.PT_LOAD {
+			start, end = min(start, p.Vaddr), max(end, p.Vaddr+p.Memsz)
+		}
+	}
+	return start + bias, end + bias
+}
+
+// Name is the base name of the file.
+func (i Image) Name() string { return filepath.Base(i.Path) }
+
+// Matches says whether a pattern (path.Match) matches the base name or, if it
+// holds a slash, the whole path. The empty pattern matches everything.
+func (i Image) Matches(pattern string) bool {
+	name := i.Path
+	if pattern == "" {
+		return true
+	}
+	if filepath.Base(pattern) == pattern {
+		name = i.Name()
+	}
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}
+
+// Open opens the file of the image, which is the one that is mapped and no
+// other. The caller closes it. [ErrReplaced] where it cannot be opened.
+func (i Image) Open() (*File, error) {
+	file, err := openMapped(i.pid, i.mapping)
+	if err != nil {
+		return nil, err
+	}
+	return i.cache.OpenFile(file)
+}
+
+// Symbol finds a symbol in the image's file; see [File.Symbol].
+func (i Image) Symbol(name string, kind SymbolKind) (Symbol, error) {
+	file, err := i.Open()
+	if err != nil {
+		return Symbol{}, err
+	}
+	defer file.Close()
+	return file.SymbolOf(name, kind)
+}
+
+// Address is where a virtual address of the file lies in the process.
+func (i Image) Address(virtual uint64) uint64 { return virtual + i.Bias }

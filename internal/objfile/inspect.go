@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Inspection is what is known of a program before it is run.
+type Inspection struct {
+	// Path that was inspected.
+	Path string
+	// Kind of the file.
+	Kind Kind
+	// Detail says more on the kind, for KindCorrupt and the like; may be empty.
+	Detail string
+	// Interpreter is the dynamic loader of a dynamic program.
+	Interpreter string
+	// Machine that an ELF file is built for.
+	Machine elf.Machine
+	// PIE says that an ELF program is position-independent.
+	PIE bool
+	// Privileged says whether the kernel would start it in secure mode.
+	Privileged Privileged
+	// Script is set for KindScript.
+	Script *Script
+}
+
+// Inspect looks at the program that a user wants to run. path is as execve(2)
+// takes it: nothing is looked up in PATH. It has no error: what cannot be
+// found out is a kind of its own.
+func Inspect(path string) Inspection { return inspect(path, 0) }
+
+func inspect(path string, depth int) Inspection {
+	i := Inspection{Path: path}
+	if i.Kind = pathKind(path); i.Kind != KindUnknown {
+		return i
+	}
+	file, err := openRegular(path)
+	if err != nil {
+		i.Kind, i.Detail = KindUnreadable, err.Error()
+		return i
+	}
+	defer file.Close()
+	i.Privileged = privileged(file)
+	if i.Script = readScript(file, depth); i.Script != nil {
+		i.Kind = KindScript
+		return i
+	}
+	i.inspectELF(file)
+	return i
+}
+
+// pathKind tells what can be told without opening; KindUnknown is a regular
+// file that this user may execute.
+func pathKind(path string) Kind {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return KindUnreachable
+	case err != nil:
+		return KindMissing
+	case info.IsDir():
+		return KindDirectory
+	case !info.Mode().IsRegular():
+		return KindSpecial
+	}
+	// Root passes faccessat for any file with one x bit, as execve does; a
+	// mount with noexec is seen as well.
+	if unix.Faccessat(unix.AT_FDCWD, path, unix.X_OK, unix.AT_EACCESS) != nil {
+		return KindNotExecutable
+	}
+	return KindUnknown
+}
+
+func (i *Inspection) inspectELF(file *os.File) {
+	key, err := keyOf(file)
+	if err != nil {
+		i.Kind, i.Detail = KindUnreadable, err.Error()
+		return
+	}
+	r := reader{at: file, size: uint64(key.size)}
+	if i.Kind = i.foreign(r); i.Kind != KindUnknown {
+		return
+	}
+	headers, err := readHeaders(r)
+	if err == nil {
+		err = headers.complete(r)
+	}
+	f := &File{reader: r, headers: headers, file: file, key: key}
+	if err == nil {
+		f.dynamic, err = readDynamic(r, headers)
+	}
+	if err == nil {
+		i.Interpreter, err = f.Interpreter()
+	}
+	if err != nil {
+		i.Kind, i.Detail = KindCorrupt, err.Error()
+		return
+	}
+	i.PIE = f.Type() == elf.ET_DYN
+	i.Kind = i.elfKind(f)
+}
+
+// foreign tells what this machine's own loader does not run. Class and machine
+// stand at the same place in files of all classes.
+func (i *Inspection) foreign(r reader) Kind {
+	head, err := r.bytes("file header", 0, min(r.size, 20), 20)
+	switch {
+	case err != nil || len(head) < 4 || string(head[:4]) != elf.ELFMAG:
+		return KindNotELF
+	case len(head) < 20:
+		i.Detail = "cut off within the file header"
+		return KindCorrupt
+	}
+	i.Machine = elf.Machine(uint16(head[18]) | uint16(head[19])<<8)
+	if elf.Data(head[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		i.Machine = elf.Machine(uint16(head[19]) | uint16(head[18])<<8)
+	}
+	switch elf.Class(head[elf.EI_CLASS]) {
+	case elf.ELFCLASS32:
+		return KindELF32
+	case elf.ELFCLASS64:
+	default:
+		i.Detail = "neither 32-bit nor 64-bit"
+		return KindCorrupt
+	}
+	if i.Machine != hostMachine() {
+		return KindOtherMachine
+	}
+	return KindUnknown
+}
+
+func hostMachine() elf.Machine {
+	switch runtime.GOARCH {
+	case "arm64":
+		return elf.EM_AARCH64
+	default:
+		return elf.EM_X86_64
+	}
+}
+
+// complete checks that the file holds all of its segments.
+func (h *headers) complete(r reader) error {
+	for n, p := range h.programs {
+		if elf.ProgType(p.Type) != elf.PT_LOAD {
+			continue
+		}
+		if p.Off > r.size || p.Filesz > r.size-p.Off {
+			return fmt.Errorf("%w: cut off: segment %d ends beyond the end of the file", ErrCorrupt, n)
+		}
+		if p.Filesz > p.Memsz {
+			return fmt.Errorf("%w: segment %d is larger in the file than in memory", ErrCorrupt, n)
+		}
+	}
+	if _, ok := h.program(elf.PT_LOAD); !ok {
+		return fmt.Errorf("%w: nothing to load", ErrCorrupt)
+	}
+	return nil
+}
+
+func (i *Inspection) elfKind(f *File) Kind {
+	loader := filepath.Base(i.Interpreter)
+	switch {
+	case f.Type() != elf.ET_EXEC && f.Type() != elf.ET_DYN:
+		i.Detail = "neither a program nor a library: " + f.Type().String()
+		return KindCorrupt
+	case i.Interpreter == "" && f.Type() == elf.ET_EXEC:
+		return KindStatic
+	case i.Interpreter == "" && f.dynamic.pie():
+		return KindStaticPIE
+	case i.Interpreter == "" && (isGlibcLoader(f.SOName()) || isMuslLoader(filepath.Base(i.Path))):
+		return KindLoader
+	case i.Interpreter == "" && f.SOName() == "" && f.headers.file.Entry != 0:
+		return KindStaticPIE // linkers before 2.26 do not write DF_1_PIE
+	case i.Interpreter == "":
+		return KindLibrary
+	case isMuslLoader(loader):
+		return KindDynamicMusl
+	case isGlibcLoader(loader):
+		return KindDynamic
+	}
+	return KindDynamicOther
+}
+
+func isGlibcLoader(name string) bool {
+	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld64.so.")
+}
+
+func isMuslLoader(name string) bool { return strings.HasPrefix(name, "ld-musl-") }

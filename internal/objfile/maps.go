@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// ErrMalformedMaps says that a maps file does not look as the kernel writes it.
+var ErrMalformedMaps = errors.New("malformed maps file")
+
+// maxMapsBytes bounds a maps file; the kernel's own limit of 65,530 mappings
+// makes about 8 MB.
+const maxMapsBytes = 32 << 20
+
+// Mapping is one line of /proc/PID/maps that maps a file.
+type Mapping struct {
+	// Start and End are addresses in the process; End is the first behind.
+	Start, End uint64
+	// Offset in the file, bytes.
+	Offset uint64
+	// Device as in stat(2) and Inode name the file.
+	Device, Inode uint64
+	// Path of the file at the time it was mapped or last renamed.
+	Path string
+	// Deleted says that the file has no name any more.
+	Deleted bool
+	// Read, Write and Exec are the permissions.
+	Read, Write, Exec bool
+}
+
+// Mappings reads which files a process has mapped, in the order of addresses.
+// [procid.ErrGone] if the process has ended.
+func Mappings(pid int) ([]Mapping, error) {
+	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxMapsBytes))
+	if err != nil {
+		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+	}
+	return ParseMaps(data)
+}
+
+// ParseMaps parses the content of a maps file; lines that map no file are
+// left out.
+func ParseMaps(data []byte) ([]Mapping, error) {
+	var mappings []Mapping
+	for line := range bytes.Lines(data) {
+		m, err := parseMapping(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil {
+			return nil, err
+		}
+		if m.Inode != 0 {
+			mappings = append(mappings, m)
+		}
+	}
+	return mappings, nil
+}
+
+// parseMapping parses "start-end perms offset major:minor inode    path".
+func parseMapping(line []byte) (Mapping, error) {
+	var fields [5][]byte
+	rest := line
+	for i := range fields {
+		fields[i], rest, _ = bytes.Cut(rest, []byte(" "))
+	}
+	start, end, dash := bytes.Cut(fields[0], []byte("-"))
+	major, minor, colon := bytes.Cut(fields[3], []byte(":"))
+	var numbers [6]uint64
+	for i, word := range [][]byte{start, end, fields[2], major, minor} {
+		value, err := strconv.ParseUint(string(word), 16, 64)
+		if err != nil || !dash || !colon {
+			return Mapping{}, fmt.Errorf("%w: %q", ErrMalformedMaps, line)
+		}
+		numbers[i] = value
+	}
+	inode, err := strconv.ParseUint(string(fields[4]), 10, 64)
+	if err != nil || len(fields[1]) != 4 || numbers[0] > numbers[1] {
+		return Mapping{}, fmt.Errorf("%w: %q", ErrMalformedMaps, line)
+	}
+	m := Mapping{
+		Start: numbers[0], End: numbers[1], Offset: numbers[2],
+		Device: unix.Mkdev(uint32(numbers[3]), uint32(numbers[4])), Inode: inode,
+		Read: fields[1][0] == 'r', Write: fields[1][1] == 'w', Exec: fields[1][2] == 'x',
+	}
+	if inode != 0 {
+		name := strings.ReplaceAll(string(bytes.TrimLeft(rest, " ")), `\012`, "\n")
+		m.Path, m.Deleted = strings.CutSuffix(name, " (deleted)")
+	}
+	return m, nil
+}
+
+// Objects returns the paths of the objects in a list of mappings: what is
+// mapped executable, each path once, in the order of addresses.
+func Objects(mappings []Mapping) []string {
+	var paths []string
+	seen := make(map[string]bool)
+	for _, m := range mappings {
+		if m.Exec && !seen[m.Path] {
+			seen[m.Path] = true
+			paths = append(paths, m.Path)
+		}
+	}
+	return paths
+}

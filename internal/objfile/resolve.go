@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+)
+
+// Errors of Resolve.
+var (
+	// ErrNoObject says that the process has mapped no object of that name.
+	ErrNoObject = errors.New("no such object is mapped")
+	// ErrIndirect says that the symbol is an indirect function (IFUNC): its
+	// value is a resolver, and which function it chose stands in the GOT slots
+	// of the objects that call it only.
+	ErrIndirect = errors.New("indirect function: its address is known from a GOT slot only")
+	// ErrThreadLocal says that each thread has its own copy of the variable.
+	ErrThreadLocal = errors.New("thread-local variable has no single address")
+)
+
+// Resolved is a symbol with its address in a process.
+type Resolved struct {
+	// Address in the process. For an indirect function that of its resolver.
+	Address uint64
+	// Symbol as the file defines it.
+	Symbol Symbol
+	// Image that defines it.
+	Image Image
+}
+
+// Resolve finds the address of a symbol in a process. object is a pattern for
+// the base name or path of the defining object, "" for whichever defines it
+// first, in the order of addresses. [ErrNoObject], [ErrNoSymbol], or
+// [ErrIndirect] together with the resolver's address, or [ErrThreadLocal].
+func Resolve(pid int, object, symbol string, kind SymbolKind) (Resolved, error) {
+	return (*Cache)(nil).Resolve(pid, object, symbol, kind)
+}
+
+// Resolve is the package's Resolve with files kept open in the cache.
+func (c *Cache) Resolve(pid int, object, symbol string, kind SymbolKind) (Resolved, error) {
+	images, err := c.Images(pid)
+	if err != nil {
+		return Resolved{}, err
+	}
+	return ResolveIn(images, object, symbol, kind)
+}
+
+// ResolveIn is Resolve among images that are known already. Objects whose
+// file cannot be read any more do not end the search, but are told if the
+// symbol is not found.
+func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved, error) {
+	missing := fmt.Errorf("%w: %s", ErrNoObject, object)
+	var unread []error
+	for _, image := range images {
+		if !image.Matches(object) {
+			continue
+		}
+		found, err := image.Symbol(symbol, kind)
+		switch {
+		case err == nil:
+			return resolved(image, found)
+		case errors.Is(err, ErrNoSymbol):
+			missing = fmt.Errorf("%w: %s in %q", ErrNoSymbol, symbol, object)
+		default:
+			unread = append(unread, err)
+		}
+	}
+	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+}
+
+func resolved(image Image, symbol Symbol) (Resolved, error) {
+	r := Resolved{Address: image.Address(symbol.Value), Symbol: symbol, Image: image}
+	switch {
+	case symbol.IFunc():
+		return r, fmt.Errorf("%s in %s: %w", symbol.Name, image.Path, ErrIndirect)
+	case symbol.Type == elf.STT_TLS:
+		return Resolved{}, fmt.Errorf("%s in %s: %w", symbol.Name, image.Path, ErrThreadLocal)
+	case symbol.Section == elf.SHN_ABS:
+		r.Address = symbol.Value
+	}
+	return r, nil
+}

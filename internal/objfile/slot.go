@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+// Slot is a word of an object that the loader fills with the address of a
+// function or variable of another object. Calls through the PLT or with
+// -fno-plt go through it; writing another address there redirects them.
+type Slot struct {
+	// Symbol is the name of what the slot refers to.
+	Symbol string
+	// VirtualAddress of the slot, before the load bias is added.
+	VirtualAddress uint64
+	// RELRO says that the page of the slot is made read-only after loading.
+	RELRO bool
+	// Lazy says that the slot may hold the address of the PLT's resolver until
+	// the first call.
+	Lazy bool
+}
+
+// maxSlots bounds what one pattern returns.
+const maxSlots = 65536
+
+// relaBytes is the size of one relocation: offset, info, addend.
+const relaBytes = 24
+
+// GOTSlots returns the slots of the object (R_*_JUMP_SLOT and R_*_GLOB_DAT)
+// whose symbol matches a pattern (path.Match). An object may have two slots
+// for one function, which is both called and has its address taken.
+func (f *File) GOTSlots(pattern string) ([]Slot, error) {
+	matches, err := matcher(pattern)
+	if err != nil {
+		return nil, err
+	}
+	symbols, err := f.dynamicSymbols()
+	if err != nil {
+		return nil, err
+	}
+	var slots []Slot
+	seen := make(map[uint64]bool)
+	for _, where := range f.relocations() {
+		data, err := f.load("relocations", where)
+		if err != nil {
+			return nil, err
+		}
+		for ; len(data) >= relaBytes; data = data[relaBytes:] {
+			slot, ok := f.slot(data, symbols, matches)
+			if !ok || seen[slot.VirtualAddress] {
+				continue
+			}
+			if len(slots) == maxSlots {
+				return slots, fmt.Errorf("%w: more than %d slots match %q", ErrTooManySymbols, maxSlots, pattern)
+			}
+			seen[slot.VirtualAddress] = true
+			slots = append(slots, slot)
+		}
+	}
+	return slots, nil
+}
+
+// relocations finds .rela.plt and .rela.dyn by the dynamic segment.
+func (f *File) relocations() []table {
+	var tables []table
+	if elf.DynTag(f.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
+		tables = append(tables, f.dynamic.table(f.headers, elf.DT_JMPREL, elf.DT_PLTRELSZ))
+	}
+	return append(tables, f.dynamic.table(f.headers, elf.DT_RELA, elf.DT_RELASZ))
+}
+
+func (f *File) slot(data []byte, symbols *symbolTable, matches func([]byte) bool) (Slot, bool) {
+	address := binary.LittleEndian.Uint64(data)
+	info := binary.LittleEndian.Uint64(data[8:])
+	index := int(info >> 32)
+	jump, ok := slotRelocation(f.Machine(), uint32(info))
+	if !ok || index == 0 || index >= symbols.count() {
+		return Slot{}, false
+	}
+	name := symbols.name(symbols.entry(index))
+	if len(name) == 0 || !matches(name) {
+		return Slot{}, false
+	}
+	if _, mapped := f.headers.segment(address, 8); !mapped {
+		return Slot{}, false
+	}
+	return Slot{
+		Symbol: string(name), VirtualAddress: address,
+		RELRO: f.headers.relro(address, 8), Lazy: jump && !f.BindNow(),
+	}, true
+}
+
+// slotRelocation says whether a relocation type fills a GOT slot, and whether
+// that slot belongs to the PLT.
+func slotRelocation(machine elf.Machine, kind uint32) (jump, ok bool) {
+	switch machine {
+	case elf.EM_X86_64:
+		jump = elf.R_X86_64(kind) == elf.R_X86_64_JMP_SLOT
+		return jump, jump || elf.R_X86_64(kind) == elf.R_X86_64_GLOB_DAT
+	case elf.EM_AARCH64:
+		jump = elf.R_AARCH64(kind) == elf.R_AARCH64_JUMP_SLOT
+		return jump, jump || elf.R_AARCH64(kind) == elf.R_AARCH64_GLOB_DAT
+	}
+	return false, false
+}
+
+// relro says whether the loader makes a range read-only after relocation. It
+// protects whole pages only, from the segment's first down to its last whole
+// one.
+func (h *headers) relro(address, size uint64) bool {
+	p, ok := h.program(elf.PT_GNU_RELRO)
+	if !ok {
+		return false
+	}
+	page := ^uint64(os.Getpagesize() - 1)
+	return address >= p.Vaddr&page && address+size <= (p.Vaddr+p.Memsz)&page
+}
