@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// adviceID returns an id for what a proposal asks for, the same in another run:
+// a hash of tunlet, knobs, actions and executables. It uses the executable's
+// path, because its checksum may still be unknown, and leaves out the
+// processes, so that the number of ranks does not matter.
+func (c *Core) adviceID(p *proposal) string {
+	var lines []string
+	for _, ch := range p.changes {
+		exe := ""
+		if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
+			exe = pr.executable
+		}
+		lines = append(lines, ch.spec.GetKnob()+"\x00"+ch.action+"\x00"+exe)
+	}
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	sum := sha256.Sum256([]byte(p.tunlet.name + "\x00" + strings.Join(lines, "\x00\x00")))
+	return hex.EncodeToString(sum[:6])
+}
+
+// advise gives a proposal as advice, once per advice and scope.
+func (c *Core) advise(p *proposal) {
+	p.state, p.doneAt = StateAdvised, c.now
+	p.reason = p.spec.GetReason()
+	known := slices.ContainsFunc(c.finished, func(q *proposal) bool {
+		return q.advice == p.advice && q.spec.GetScope() == p.spec.GetScope()
+	})
+	if !known {
+		c.remember(p)
+		c.record("advised", p, p.reason)
+	}
+	c.notify(p, "advice "+p.advice)
+}
+
+// ActionText returns what an action does in one canonical line, empty for an
+// action that does nothing.
+func ActionText(a *attunev1.Action) string {
+	switch k := a.GetKind().(type) {
+	case *attunev1.Action_Setting:
+		return fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueText(k.Setting.GetValue()))
+	case *attunev1.Action_SetVariable:
+		v := k.SetVariable
+		return fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueText(v.GetValue()))
+	case *attunev1.Action_CallFunction:
+		f := k.CallFunction
+		args := make([]string, len(f.GetArguments()))
+		for i, v := range f.GetArguments() {
+			args[i] = ValueText(v)
+		}
+		return fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), strings.Join(args, ", "))
+	}
+	return ""
+}
+
+// ValueText returns a value as people write it, "?" if it is unknown.
+func ValueText(v *attunev1.Value) string {
+	switch k := v.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return strconv.FormatInt(k.Integer, 10)
+	case *attunev1.Value_Unsigned:
+		return strconv.FormatUint(k.Unsigned, 10)
+	case *attunev1.Value_Real:
+		return strconv.FormatFloat(k.Real, 'g', -1, 64)
+	case *attunev1.Value_Text:
+		return strconv.Quote(k.Text)
+	case *attunev1.Value_Truth:
+		return strconv.FormatBool(k.Truth)
+	}
+	return "?"
+}
+
+// newValue returns the value that an action sets, nil for a call.
+func newValue(a *attunev1.Action) *attunev1.Value {
+	switch k := a.GetKind().(type) {
+	case *attunev1.Action_Setting:
+		return k.Setting.GetValue()
+	case *attunev1.Action_SetVariable:
+		return k.SetVariable.GetValue()
+	}
+	return nil
+}
+
+// number returns a value as a number, if it is one.
+func number(v *attunev1.Value) (float64, bool) {
+	switch k := v.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return float64(k.Integer), true
+	case *attunev1.Value_Unsigned:
+		return float64(k.Unsigned), true
+	case *attunev1.Value_Real:
+		return k.Real, true
+	}
+	return 0, false
+}
+
+// outOfBounds says why a value is not within a knob's bounds, or is not a
+// number although the knob has bounds.
+func outOfBounds(k *attunev1.Knob, v *attunev1.Value) string {
+	if v == nil {
+		return ""
+	}
+	n, numeric := number(v)
+	if low, ok := number(k.GetMin()); ok && (!numeric || !(n >= low)) {
+		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), ValueText(v), ValueText(k.GetMin()))
+	}
+	if high, ok := number(k.GetMax()); ok && (!numeric || !(n <= high)) {
+		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), ValueText(v), ValueText(k.GetMax()))
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// defaultSafePoint is the controller's own timeout of a safe point.
+	defaultSafePoint = 2 * time.Second
+	// undoTries bounds the attempts to undo one proposal.
+	undoTries = 3
+	// undoPause lies between them.
+	undoPause = time.Second
+)
+
+// tryApply sends a waiting proposal when its turn has come and its baseline is
+// there, or waited for long enough.
+func (c *Core) tryApply(p *proposal) {
+	if c.blocked(p) {
+		p.readyAt = 0
+		if c.now >= p.proposedAt+c.cfg.QueueWait {
+			c.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", c.cfg.QueueWait))
+		}
+		return
+	}
+	if p.readyAt == 0 {
+		p.readyAt = max(c.now, 1)
+	}
+	p.quietFrom = c.quiet(p)
+	n := len(c.baseline(p, c.now))
+	if n < c.cfg.MinSamples && c.now < p.readyAt+c.cfg.BaselineWait {
+		return
+	}
+	c.apply(p)
+}
+
+// blocked reports whether another experiment, or one that was proposed
+// earlier, stands in the way of p.
+func (c *Core) blocked(p *proposal) bool {
+	for i, q := range c.active {
+		if q == p {
+			return slices.ContainsFunc(c.active[i+1:], func(q *proposal) bool {
+				return q.experiment() && q.overlaps(p)
+			})
+		}
+		if (q.experiment() || q.state == StateWaiting) && q.overlaps(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet returns the time from which on no change has disturbed p's processes.
+func (c *Core) quiet(p *proposal) time.Duration {
+	var from time.Duration
+	for _, ch := range p.changes {
+		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && pr.disturbed > 0 {
+			from = max(from, pr.disturbed+c.cfg.Settle)
+		}
+	}
+	return from
+}
+
+// baseline returns the samples before the given time that count: the latest
+// ones, not too old, and none from before the last change to a process of p.
+func (c *Core) baseline(p *proposal, until time.Duration) []float64 {
+	from := max(p.quietFrom, until-c.cfg.BaselineWindow)
+	return p.history().before(from, until, c.cfg.BaselineSamples)
+}
+
+// apply sends a proposal's changes.
+func (c *Core) apply(p *proposal) {
+	p.state, p.sentAt = StateApplying, c.now
+	p.applyRequest = c.request(p)
+	wait := defaultSafePoint
+	var specs []*attunev1.Change
+	for _, ch := range p.changes {
+		if ch.outcome == attunev1.Outcome_OUTCOME_GONE {
+			continue
+		}
+		specs = append(specs, ch.spec)
+		wait = max(wait, time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()))
+	}
+	p.deadline = c.now + wait + c.cfg.ApplyTimeout
+	c.record("applying", p, "")
+	c.notify(p, "")
+	c.emit(Apply{Request: p.applyRequest, Changes: specs})
+}
+
+// request returns a new request id that belongs to p.
+func (c *Core) request(p *proposal) string {
+	c.lastRequest++
+	id := fmt.Sprintf("r%d", c.lastRequest)
+	c.requests[id] = p
+	return id
+}
+
+// result notes what became of a change. An answer that comes after the
+// proposal was given up must not leave the change in force.
+func (c *Core) result(ev Result) {
+	ch := c.changes[ev.Result.GetChangeId()]
+	if ch == nil {
+		return
+	}
+	p, outcome := ch.proposal, ev.Result.GetOutcome()
+	if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
+		pr.disturbed = c.now
+	}
+	switch {
+	case outcome == attunev1.Outcome_OUTCOME_APPLIED:
+		ch.result, ch.outcome = ev.Result, outcome
+		ch.at = c.now
+		if ev.At >= p.sentAt && ev.At <= c.now {
+			ch.at = ev.At
+		}
+		if p.final() {
+			c.undo(p, p.state, "applied after the proposal was given up")
+		}
+	case outcome == attunev1.Outcome_OUTCOME_UNDONE || outcome == attunev1.Outcome_OUTCOME_GONE:
+		ch.outcome, ch.undoneAt = outcome, c.now
+	case p.state == StateUndoing:
+		p.reason = ev.Result.GetReason() // still in force: asked again
+	default:
+		ch.result, ch.outcome = ev.Result, outcome
+	}
+}
+
+// requestDone closes a request.
+func (c *Core) requestDone(id string) {
+	p := c.requests[id]
+	if p == nil {
+		return
+	}
+	delete(c.requests, id)
+	switch {
+	case p.state == StateApplying && id == p.applyRequest:
+		c.applied(p)
+	case p.state == StateUndoing && id == p.undoRequest:
+		c.undone(p)
+	}
+}
+
+// checkApply gives up on an apply request that nobody answers.
+func (c *Core) checkApply(p *proposal) {
+	if c.now >= p.deadline {
+		delete(c.requests, p.applyRequest)
+		for _, ch := range p.changes {
+			if ch.outcome == attunev1.Outcome_OUTCOME_UNSPECIFIED {
+				ch.outcome = attunev1.Outcome_OUTCOME_APPLIED // nobody knows: undo it
+			}
+		}
+		c.undo(p, StateFailed, "no answer from the controller in time")
+	}
+}
+
+// applied starts the judgement, or undoes what a failed change left behind.
+func (c *Core) applied(p *proposal) {
+	first := c.now
+	inForce := 0
+	for _, ch := range p.changes {
+		switch {
+		case ch.inForce():
+			inForce++
+			first = min(first, ch.at)
+			p.appliedAt = max(p.appliedAt, ch.at)
+		case ch.outcome != attunev1.Outcome_OUTCOME_GONE:
+			c.undo(p, StateFailed, failure(p))
+			return
+		}
+	}
+	switch {
+	case inForce == 0:
+		c.conclude(p, StateEnded, "the process ended before the change took effect")
+	case p.withdrawn != "":
+		c.undo(p, StateUndone, p.withdrawn)
+	default:
+		c.startJudging(p, first)
+	}
+}
+
+// failure says why a proposal could not be applied.
+func failure(p *proposal) string {
+	for _, ch := range p.changes {
+		switch ch.outcome {
+		case attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED:
+			return fmt.Sprintf("%s in process %d: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), ch.result.GetReason())
+		}
+	}
+	return "not all changes were answered"
+}

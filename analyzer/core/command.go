@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Command is something that the core's owner must do. Commands are executed in
+// the order in which they were returned.
+type Command interface{ command() }
+
+// Apply asks for changes, all or nothing. It is answered by one Result per
+// change and a RequestDone.
+type Apply struct {
+	// Request is the id to answer with.
+	Request string
+	// Changes are to be applied in this order; they are not to be modified.
+	Changes []*attunev1.Change
+}
+
+// Undo asks for original values back. It is answered like Apply.
+type Undo struct {
+	// Request is the id to answer with.
+	Request string
+	// Changes are ids, to be undone in reverse order.
+	Changes []string
+	// Reason says why, for people.
+	Reason string
+}
+
+// AskEvaluate asks a tunlet for its verdict, answered by a Verdict event.
+type AskEvaluate struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Request is what to ask.
+	Request *attunev1.EvaluateRequest
+}
+
+// Notify tells a tunlet what became of its proposal.
+type Notify struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Request is what to tell.
+	Request *attunev1.ProposalChangedRequest
+}
+
+// Record is one entry of the audit log.
+type Record struct {
+	// At is when it happened.
+	At time.Duration
+	// Kind is what happened: proposed, refused, advised, applying, applied,
+	// judged, kept, undoing, undone, failed, ended; restored for a kept change
+	// taken back because the session ended.
+	Kind string
+	// Tunlet is whose proposal it is.
+	Tunlet string
+	// Proposal is its id.
+	Proposal string
+	// Reason says why, for people.
+	Reason string
+	// Changes are the proposal's changes as they stand; nil for kinds that
+	// change nothing about them.
+	Changes []ChangeView
+	// Judgement is the comparison behind the decision; nil if there is none.
+	Judgement *Judgement
+}
+
+func (Apply) command()       {}
+func (Undo) command()        {}
+func (AskEvaluate) command() {}
+func (Notify) command()      {}
+func (Record) command()      {}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxFinished bounds the finished proposals that are remembered for the report.
+const maxFinished = 1000
+
+// knob is what has one owner.
+type knob struct {
+	name    string
+	process uint64
+}
+
+// tries counts what was attempted in a tunlet's scope without success.
+type tries struct{ tunlet, scope string }
+
+// rest is a knob that a tunlet may not touch for a while.
+type rest struct {
+	tunlet string
+	knob   knob
+}
+
+// process is what the core knows of a process.
+type process struct {
+	executable string
+	ended      bool
+	disturbed  time.Duration // last change to it
+}
+
+// tunlet is what the core knows of a tunlet.
+type tunlet struct {
+	name      string
+	info      *attunev1.DescribeResponse
+	alive     bool
+	goneAt    time.Duration
+	minGain   float64
+	maxTries  int
+	lower     bool // lower is better
+	knobs     map[string]*attunev1.Knob
+	scopes    map[string]*history
+	proposals map[string]*proposal // by the tunlet's id
+}
+
+// Core is the state machine. The zero value is not usable; see New.
+type Core struct {
+	cfg       Config
+	now       time.Duration
+	out       []Command
+	finishing bool
+
+	tunlets   map[string]*tunlet
+	processes map[uint64]*process
+	owners    map[knob]*proposal
+	tries     map[tries]int
+	rests     map[rest]time.Duration
+
+	active   []*proposal // not final, in the order proposed
+	finished []*proposal
+	forgot   int
+	refused  map[string]*refusal
+	changes  map[string]*change
+	requests map[string]*proposal
+
+	lastChange, lastRequest int
+}
+
+// New returns a core with the given rules.
+func New(cfg Config) *Core {
+	return &Core{
+		cfg:       cfg.withDefaults(),
+		tunlets:   map[string]*tunlet{},
+		processes: map[uint64]*process{},
+		owners:    map[knob]*proposal{},
+		tries:     map[tries]int{},
+		rests:     map[rest]time.Duration{},
+		refused:   map[string]*refusal{},
+		changes:   map[string]*change{},
+		requests:  map[string]*proposal{},
+	}
+}
+
+// Step tells the core what happened and when, and returns what is to be done.
+// Time never runs backwards: an earlier time than the last one counts as that.
+func (c *Core) Step(at time.Duration, ev Event) []Command {
+	c.now = max(c.now, at)
+	c.out = nil
+	switch ev := ev.(type) {
+	case TunletReady:
+		c.tunletReady(ev.Info)
+	case TunletGone:
+		c.tunletGone(ev)
+	case ProcessStarted:
+		c.processStarted(ev)
+	case ProcessEnded:
+		c.processEnded(ev.Process)
+	case Propose:
+		c.propose(ev.Tunlet, ev.Proposal)
+	case Withdraw:
+		c.withdraw(ev)
+	case Sample:
+		c.sample(ev)
+	case Result:
+		c.result(ev)
+	case RequestDone:
+		c.requestDone(ev.Request)
+	case Verdict:
+		c.verdict(ev)
+	case Tick:
+	case Finish:
+		c.finish()
+	}
+	c.advance()
+	return c.out
+}
+
+// Busy reports whether a request to the controllers is unanswered.
+func (c *Core) Busy() bool { return len(c.requests) > 0 }
+
+// advance does what time and order allow.
+func (c *Core) advance() {
+	for _, p := range slices.Clone(c.active) {
+		switch p.state {
+		case StateWaiting:
+			c.tryApply(p)
+		case StateApplying:
+			c.checkApply(p)
+		case StateJudging:
+			c.checkJudging(p)
+		case StateAsking:
+			if c.now >= p.deadline {
+				c.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "no verdict from the tunlet in time")
+			}
+		case StateKept:
+			c.checkGrace(p)
+		case StateUndoing:
+			c.checkUndo(p)
+		}
+	}
+}
+
+// tunletReady makes a tunlet known, or alive again.
+func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
+	t := c.tunlets[info.GetName()]
+	if t == nil {
+		t = &tunlet{name: info.GetName(), proposals: map[string]*proposal{}}
+		c.tunlets[t.name] = t
+	}
+	t.info, t.alive = info, true
+	t.scopes = map[string]*history{}
+	t.lower = info.GetObjective().GetLowerIsBetter()
+	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
+	def(&t.minGain, c.cfg.MinGain)
+	def(&t.maxTries, c.cfg.MaxTries)
+	t.knobs = map[string]*attunev1.Knob{}
+	for _, k := range info.GetKnobs() {
+		t.knobs[k.GetName()] = k
+	}
+	for _, p := range c.active {
+		if p.tunlet == t && p.state == StateKept {
+			p.watchFrom = c.now
+			c.notify(p, "kept before the tunlet's restart")
+		}
+	}
+}
+
+// tunletGone takes back what a dead tunlet left unverified.
+func (c *Core) tunletGone(ev TunletGone) {
+	t := c.tunlets[ev.Tunlet]
+	if t == nil {
+		return
+	}
+	t.alive, t.goneAt = false, c.now
+	for _, p := range slices.Clone(c.active) {
+		if p.tunlet == t && (p.state != StateKept || ev.Final) {
+			c.takeBack(p, "tunlet gone: "+ev.Reason)
+		}
+	}
+}
+
+// checkGrace undoes a kept change whose tunlet did not come back.
+func (c *Core) checkGrace(p *proposal) {
+	if !p.tunlet.alive && c.now >= p.tunlet.goneAt+c.cfg.Grace {
+		c.takeBack(p, "tunlet gone and not restarted in time")
+	}
+}
+
+// processStarted makes a process known.
+func (c *Core) processStarted(ev ProcessStarted) {
+	if p := c.processes[ev.Process]; p != nil {
+		p.executable = ev.Executable
+		return
+	}
+	c.processes[ev.Process] = &process{executable: ev.Executable}
+}
+
+// processEnded ends the changes of a process with it.
+func (c *Core) processEnded(handle uint64) {
+	pr := c.processes[handle]
+	if pr == nil || pr.ended {
+		return
+	}
+	pr.ended = true
+	for _, p := range slices.Clone(c.active) {
+		touched := false
+		for _, ch := range p.changes {
+			if ch.spec.GetProcess() == handle {
+				touched = true
+				ch.outcome = attunev1.Outcome_OUTCOME_GONE
+				delete(c.owners, knob{ch.spec.GetKnob(), handle})
+			}
+		}
+		if touched && c.allGone(p) {
+			c.processesGone(p)
+		}
+	}
+}
+
+// allGone reports whether no process of p lives.
+func (c *Core) allGone(p *proposal) bool {
+	for _, ch := range p.changes {
+		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && !pr.ended {
+			return false
+		}
+	}
+	return true
+}
+
+// processesGone ends a proposal with its last process.
+func (c *Core) processesGone(p *proposal) {
+	switch p.state {
+	case StateKept:
+		c.close(p)
+	case StateWaiting:
+		c.conclude(p, StateRefused, "the process ended before the change was applied")
+	case StateUndoing:
+		c.conclude(p, p.undoTo, p.undoReason)
+	default:
+		c.conclude(p, StateEnded, "the process ended before it could be judged")
+	}
+}
+
+// sample takes one value of an objective.
+func (c *Core) sample(ev Sample) {
+	t := c.tunlets[ev.Tunlet]
+	if t == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
+		return
+	}
+	t.history(ev.Scope).add(ev.At, ev.Value)
+	for _, p := range slices.Clone(c.active) {
+		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
+			continue
+		}
+		switch p.state {
+		case StateJudging:
+			c.judge(p)
+		case StateKept:
+			c.watch(p)
+		}
+	}
+}
+
+// finish ends the session.
+func (c *Core) finish() {
+	c.finishing = true
+	for _, p := range slices.Clone(c.active) {
+		c.takeBack(p, "the session ended")
+	}
+}
+
+// emit appends a command.
+func (c *Core) emit(cmd Command) { c.out = append(c.out, cmd) }
+
+// record appends an entry for the audit log.
+func (c *Core) record(kind string, p *proposal, reason string) {
+	c.emit(Record{
+		At: c.now, Kind: kind, Tunlet: p.tunlet.name, Proposal: p.spec.GetId(),
+		Reason: reason, Changes: p.changeViews(), Judgement: p.judgement,
+	})
+}
+
+// notify tells the tunlet of p what became of it.
+func (c *Core) notify(p *proposal, reason string) {
+	if !p.tunlet.alive {
+		return
+	}
+	req := &attunev1.ProposalChangedRequest{
+		ProposalId: p.spec.GetId(), State: p.state.proto(), Reason: reason,
+	}
+	for _, ch := range p.changes {
+		if ch.result != nil {
+			req.Results = append(req.Results, ch.result)
+		}
+	}
+	c.emit(Notify{Tunlet: p.tunlet.name, Request: req})
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package core decides which proposed changes are applied, kept and undone.
+//
+// It is a pure state machine in the manner of etcd's raft: events and the time
+// go in through [Core.Step], commands come out. It has no clock, no I/O, no
+// goroutine and no randomness, so that the same script of events always gives
+// the same transcript (see testdata). The session around it executes the
+// commands and feeds their results back as events.
+//
+// A proposal's way:
+//
+//	Propose -> refused | advised | waiting (for a baseline and its turn)
+//	waiting -> applying -> judging -> kept -> (regressed, withdrawn) undoing
+//	applying, judging -> undoing -> undone | failed
+//	judging -> ended, when its processes end before the verdict
+//
+// Rules: one owner per knob and process; a proposal's changes are applied all
+// or nothing; at most one experiment at a time touches a process, because two
+// would be measured as one; a change stays only if the objective's samples
+// after it are better than those before it by a margin and significantly
+// (Mann-Whitney U over medians, golang.org/x/perf/benchmath), and a tunlet may
+// veto but never overrule a measurement; a tunlet that died leaves no
+// unverified change behind.
+//
+// Times are durations since the start of the session. A Core is not safe for
+// use by several goroutines: its owner's loop calls it.
+package core

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Event is something that happened, told to [Core.Step].
+type Event interface{ event() }
+
+// TunletReady tells that a tunlet can be talked to. It comes again after a
+// restart.
+type TunletReady struct {
+	// Info is the tunlet's account of itself.
+	Info *attunev1.DescribeResponse
+}
+
+// TunletGone tells that a tunlet's process has ended or was killed.
+type TunletGone struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Reason says why, for people.
+	Reason string
+	// Final is set if it will not be started again.
+	Final bool
+}
+
+// ProcessStarted tells of a process that came under control.
+type ProcessStarted struct {
+	// Process is its handle.
+	Process uint64
+	// Executable is its path.
+	Executable string
+}
+
+// ProcessEnded tells that a process is gone or out of reach.
+type ProcessEnded struct {
+	// Process is its handle.
+	Process uint64
+}
+
+// Propose is a tunlet's proposal.
+type Propose struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Proposal is what it proposes; the core takes it over.
+	Proposal *attunev1.Proposal
+}
+
+// Withdraw is a tunlet's wish to take a proposal back.
+type Withdraw struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Proposal is the proposal's id.
+	Proposal string
+	// Reason says why, for people.
+	Reason string
+}
+
+// Sample is one value of a tunlet's objective.
+type Sample struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Scope is what the value is about.
+	Scope string
+	// Value is in the objective's unit.
+	Value float64
+	// At is the end of the interval that the value covers.
+	At time.Duration
+}
+
+// Result is what became of one change.
+type Result struct {
+	// Result is the controller's answer; the core takes it over.
+	Result *attunev1.ActionResult
+	// At is the answer's applied_unix_nano as a session time; 0: unknown.
+	At time.Duration
+}
+
+// RequestDone tells that all controllers have answered a request.
+type RequestDone struct {
+	// Request is the id that the core gave it.
+	Request string
+}
+
+// Verdict is a tunlet's answer to AskEvaluate.
+type Verdict struct {
+	// Tunlet is its name.
+	Tunlet string
+	// Proposal is the proposal's id.
+	Proposal string
+	// Verdict is its opinion; VERDICT_UNSPECIFIED: none.
+	Verdict attunev1.Verdict
+	// Reason says why, for people.
+	Reason string
+}
+
+// Tick makes time pass.
+type Tick struct{}
+
+// Finish ends the session: what was changed in processes that still run is
+// undone.
+type Finish struct{}
+
+func (TunletReady) event()    {}
+func (TunletGone) event()     {}
+func (ProcessStarted) event() {}
+func (ProcessEnded) event()   {}
+func (Propose) event()        {}
+func (Withdraw) event()       {}
+func (Sample) event()         {}
+func (Result) event()         {}
+func (RequestDone) event()    {}
+func (Verdict) event()        {}
+func (Tick) event()           {}
+func (Finish) event()         {}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// startJudging fixes the baseline of a proposal that is in force, and begins to
+// collect. first is when the first of its changes took effect; samples that
+// ended before it came in while the request was under way still count.
+func (c *Core) startJudging(p *proposal, first time.Duration) {
+	p.state = StateJudging
+	p.before = c.baseline(p, first)
+	p.from = p.appliedAt + c.cfg.Settle
+	p.hold = c.cfg.MinSamples
+	p.deadline = c.now + c.cfg.JudgeTimeout
+	reason := ""
+	switch n := len(p.before); {
+	case n == 0:
+		reason = "no baseline"
+	case n < c.cfg.MinSamples:
+		reason = fmt.Sprintf("weak baseline of %d samples", n)
+	}
+	c.record("applied", p, reason)
+	c.notify(p, reason)
+}
+
+// judge looks at the samples after the change: at each sample once there are
+// enough, with a stricter level than at the last look.
+func (c *Core) judge(p *proposal) {
+	after := p.history().since(p.from)
+	if len(after) < p.hold {
+		return
+	}
+	last := len(after) >= c.cfg.MaxSamples+p.waits*c.cfg.MinSamples
+	c.look(p, after, last)
+}
+
+// checkJudging ends a judgement that gets no samples.
+func (c *Core) checkJudging(p *proposal) {
+	if c.now >= p.deadline {
+		c.look(p, p.history().since(p.from), true)
+	}
+}
+
+// look compares, and asks the tunlet where its opinion can count. A measured
+// loss is undone without asking.
+func (c *Core) look(p *proposal, after []float64, last bool) {
+	j := compare(p.before, after, p.tunlet.lower)
+	p.judgement = &j
+	alpha := c.cfg.EarlyAlpha
+	if last {
+		alpha = c.cfg.Alpha
+	}
+	proven := j.P <= alpha && len(after) >= c.cfg.MinSamples
+	switch {
+	case proven && j.Gain < 1:
+		c.undo(p, StateUndone, "measured loss: "+j.text())
+	case proven && j.Gain >= 1+p.tunlet.minGain:
+		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
+	case last && len(p.before) == 0 && len(after) >= c.cfg.MinSamples:
+		c.ask(p, attunev1.Verdict_VERDICT_UNSPECIFIED)
+	case last && len(after) < c.cfg.MinSamples:
+		c.undo(p, StateUndone, fmt.Sprintf("only %d samples of the objective in %v", len(after), c.cfg.JudgeTimeout))
+	case last:
+		c.ask(p, attunev1.Verdict_VERDICT_UNDO)
+	}
+}
+
+// ask asks the tunlet for its verdict, with what the core would say.
+func (c *Core) ask(p *proposal, suggested attunev1.Verdict) {
+	p.state, p.suggested = StateAsking, suggested
+	p.deadline = c.now + c.cfg.EvaluateTimeout
+	c.record("judged", p, p.judgement.text())
+	c.emit(AskEvaluate{Tunlet: p.tunlet.name, Request: &attunev1.EvaluateRequest{
+		ProposalId: p.spec.GetId(),
+		Before:     p.judgement.Before.proto(),
+		After:      p.judgement.After.proto(),
+		Suggested:  suggested,
+	}})
+}
+
+// verdict takes a tunlet's answer.
+func (c *Core) verdict(ev Verdict) {
+	t := c.tunlets[ev.Tunlet]
+	if t == nil {
+		return
+	}
+	if p := t.proposals[ev.Proposal]; p != nil && p.state == StateAsking {
+		c.resolve(p, ev.Verdict, ev.Reason)
+	}
+}
+
+// resolve turns suggestion and opinion into the verdict. The tunlet may veto a
+// KEEP and may ask to look longer; only where nothing can be compared does its
+// KEEP decide, and the report says so.
+func (c *Core) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
+	switch {
+	case opinion == attunev1.Verdict_VERDICT_WAIT && p.waits < c.cfg.MaxWaits:
+		p.waits++
+		p.hold = p.judgement.After.Samples + c.cfg.MinSamples
+		p.state, p.deadline = StateJudging, c.now+c.cfg.JudgeTimeout
+	case p.suggested == attunev1.Verdict_VERDICT_UNDO:
+		c.undo(p, StateUndone, "no gain: "+p.judgement.text())
+	case opinion == attunev1.Verdict_VERDICT_UNDO:
+		c.undo(p, StateUndone, "the tunlet's verdict: "+reason)
+	case p.suggested == attunev1.Verdict_VERDICT_KEEP:
+		c.keep(p, "gain: "+p.judgement.text())
+	case opinion == attunev1.Verdict_VERDICT_KEEP:
+		c.keep(p, "no baseline, gain unknown; the tunlet's verdict: "+reason)
+	default:
+		c.undo(p, StateUndone, "no baseline, and no verdict from the tunlet")
+	}
+}
+
+// keep ends the judgement of a proposal that stays.
+func (c *Core) keep(p *proposal, reason string) {
+	p.state, p.reason, p.doneAt, p.watchFrom = StateKept, reason, c.now, c.now
+	c.record("kept", p, reason)
+	c.notify(p, reason)
+}
+
+// watch looks after a kept change: over every window, is the objective worse
+// than before the change? A window without any progress says nothing: an
+// application between two phases looks the same.
+func (c *Core) watch(p *proposal) {
+	if len(p.before) < c.cfg.MinSamples {
+		return
+	}
+	for _, q := range c.active {
+		if q != p && q.experiment() && q.overlaps(p) {
+			p.watchFrom = c.now + c.cfg.Settle
+			return
+		}
+	}
+	window := p.history().since(p.watchFrom)
+	if c.now < p.watchFrom+c.cfg.WatchWindow && len(window) < historySize-1 || len(window) < 2*c.cfg.MinSamples {
+		return
+	}
+	p.watchFrom = c.now
+	j := compare(p.before, window, p.tunlet.lower)
+	if j.Gain > 1/(1+p.tunlet.minGain) || j.P > c.cfg.EarlyAlpha || j.After.Median == 0 && !p.tunlet.lower {
+		return
+	}
+	p.judgement = &j
+	c.undo(p, StateUndone, "regressed after it was kept: "+j.text())
+}
+
+// text returns the comparison in a line.
+func (j *Judgement) text() string {
+	gain := fmt.Sprintf("%.3gx", j.Gain)
+	switch {
+	case j.Before.Samples == 0:
+		gain = "gain unknown"
+	case math.IsInf(j.Gain, 1):
+		gain = "from no progress to some"
+	}
+	return fmt.Sprintf("%s, median %.4g before, %.4g after, p=%.2g, n=%d+%d",
+		gain, j.Before.Median, j.After.Median, j.P, j.Before.Samples, j.After.Samples)
+}

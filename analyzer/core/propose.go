@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// maxChanges bounds the changes of one proposal: one knob in each rank of
+	// a large node, several times over.
+	maxChanges = 4096
+	// maxOpen bounds the proposals of one tunlet that are not final.
+	maxOpen = 256
+	// maxRefusals bounds the refusals that are recorded; the rest is counted.
+	maxRefusals = 256
+)
+
+// refusal is a proposal that was refused, however often.
+type refusal struct {
+	view  ProposalView
+	order int // among the refusals
+	count int
+}
+
+// propose admits, advises or refuses a proposal.
+func (c *Core) propose(name string, spec *attunev1.Proposal) {
+	t := c.tunlets[name]
+	if t == nil || !t.alive {
+		return
+	}
+	if old := t.proposals[spec.GetId()]; old != nil && !old.final() {
+		return // said again: it is on its way already
+	}
+	p := c.newProposal(t, spec)
+	if reason := c.malformed(p); reason != "" {
+		c.refuse(p, reason)
+		return
+	}
+	switch c.cfg.Mode {
+	case ModeTune:
+		c.admit(p)
+	case ModeAdvise:
+		c.advise(p)
+	default:
+		c.refuse(p, "mode observe: nothing is changed")
+	}
+}
+
+// newProposal wraps a proposal that nothing has been decided about.
+func (c *Core) newProposal(t *tunlet, spec *attunev1.Proposal) *proposal {
+	p := &proposal{tunlet: t, spec: spec, proposedAt: c.now}
+	for _, s := range spec.GetChanges() {
+		p.changes = append(p.changes, &change{proposal: p, spec: s, action: ActionText(s.GetAction())})
+	}
+	p.advice = c.adviceID(p)
+	return p
+}
+
+// malformed says why a proposal can not be considered at all.
+func (c *Core) malformed(p *proposal) string {
+	switch {
+	case p.spec.GetId() == "":
+		return "the proposal has no id"
+	case len(p.changes) == 0:
+		return "the proposal changes nothing"
+	case len(p.changes) > maxChanges:
+		return fmt.Sprintf("the proposal has %d changes; at most %d are allowed", len(p.changes), maxChanges)
+	}
+	seen := map[knob]bool{}
+	for _, ch := range p.changes {
+		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		if seen[k] {
+			return fmt.Sprintf("knob %s of process %d is named twice", k.name, k.process)
+		}
+		seen[k] = true
+		if reason := c.badChange(p.tunlet, ch); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// badChange says why a change is not acceptable from this tunlet.
+func (c *Core) badChange(t *tunlet, ch *change) string {
+	name := ch.spec.GetKnob()
+	k := t.knobs[name]
+	pr := c.processes[ch.spec.GetProcess()]
+	switch {
+	case ch.action == "":
+		return fmt.Sprintf("knob %s: no action given", name)
+	case k == nil:
+		return fmt.Sprintf("knob %s is not among those the tunlet declares", name)
+	case pr == nil:
+		return fmt.Sprintf("process %d is not known", ch.spec.GetProcess())
+	case pr.ended:
+		return fmt.Sprintf("process %d has ended", ch.spec.GetProcess())
+	}
+	return outOfBounds(k, newValue(ch.spec.GetAction()))
+}
+
+// admit lets a proposal wait for its turn, or refuses it.
+func (c *Core) admit(p *proposal) {
+	if reason := c.forbidden(p); reason != "" {
+		c.refuse(p, reason)
+		return
+	}
+	for _, ch := range p.changes {
+		c.lastChange++
+		ch.spec.Id = fmt.Sprintf("c%d", c.lastChange)
+		c.changes[ch.spec.GetId()] = ch
+		c.owners[knob{ch.spec.GetKnob(), ch.spec.GetProcess()}] = p
+	}
+	p.tunlet.proposals[p.spec.GetId()] = p
+	c.active = append(c.active, p)
+	c.record("proposed", p, p.spec.GetReason())
+}
+
+// forbidden says why policy does not allow a proposal now.
+func (c *Core) forbidden(p *proposal) string {
+	if c.finishing {
+		return "the session is ending"
+	}
+	if n := c.tries[tries{p.tunlet.name, p.spec.GetScope()}]; n >= p.tunlet.maxTries {
+		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
+	}
+	open := 0
+	for _, q := range c.active {
+		if q.tunlet == p.tunlet {
+			open++
+		}
+	}
+	if open >= maxOpen {
+		return fmt.Sprintf("%d proposals are open already", open)
+	}
+	for _, ch := range p.changes {
+		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		if o := c.owners[k]; o != nil {
+			return fmt.Sprintf("knob %s of process %d belongs to proposal %s of tunlet %s",
+				k.name, k.process, o.spec.GetId(), o.tunlet.name)
+		}
+		if until := c.rests[rest{p.tunlet.name, k}]; c.now < until {
+			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
+				k.name, k.process, until-c.now)
+		}
+	}
+	return ""
+}
+
+// refuse answers a proposal that is not applied. The same refusal is recorded
+// once and then counted, since a stubborn tunlet repeats it at every tick.
+func (c *Core) refuse(p *proposal, reason string) {
+	p.state, p.reason, p.doneAt = StateRefused, reason, c.now
+	key := p.advice + "\x00" + p.spec.GetScope()
+	r := c.refused[key]
+	switch {
+	case r != nil:
+		r.count++
+		r.view.Reason = reason
+	case len(c.refused) < maxRefusals:
+		c.refused[key] = &refusal{view: p.view(), order: len(c.refused), count: 1}
+		c.record("refused", p, reason)
+	default:
+		c.forgot++
+	}
+	c.notify(p, reason)
+}

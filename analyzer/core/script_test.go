@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestScripts runs the scripts in testdata. Each command is an event (or
+// several), its output the commands that the core gave. Rewrite the expected
+// output with `go test ./analyzer/core -run Scripts -rewrite`.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &script{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
+			return s.run(t, d)
+		})
+	})
+}
+
+// script is one run of a core under a script.
+type script struct {
+	core *Core
+	now  time.Duration
+}
+
+// run executes one command of a script.
+func (s *script) run(t *testing.T, d *datadriven.TestData) string {
+	if at := s.duration(t, d, "at", -1); at >= 0 {
+		s.now = at
+	}
+	switch d.Cmd {
+	case "new":
+		return s.create(t, d)
+	case "samples":
+		return s.samples(t, d)
+	case "ticks":
+		return s.ticks(t, d)
+	case "proposals":
+		return s.proposals()
+	case "refusals":
+		return render(s.core.Refusals())
+	}
+	return s.step(s.event(t, d))
+}
+
+// create starts afresh.
+func (s *script) create(t *testing.T, d *datadriven.TestData) string {
+	mode, err := ParseMode(s.text(t, d, "mode", "tune"))
+	if err != nil {
+		return err.Error()
+	}
+	s.now = 0
+	s.core = New(Config{Mode: mode, QueueWait: s.duration(t, d, "queue-wait", 0)})
+	return ""
+}
+
+// event parses the commands that are one event each.
+func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
+	tunlet, id := s.text(t, d, "tunlet", "t"), s.text(t, d, "id", "p1")
+	reason := strings.ReplaceAll(s.text(t, d, "reason", ""), "_", " ")
+	switch d.Cmd {
+	case "tunlet":
+		return TunletReady{Info: s.describe(t, d)}
+	case "gone":
+		return TunletGone{Tunlet: tunlet, Reason: reason, Final: d.HasArg("final")}
+	case "process":
+		return ProcessStarted{Process: s.number(t, d, "process", 1), Executable: s.text(t, d, "exe", "/bin/app")}
+	case "end":
+		return ProcessEnded{Process: s.number(t, d, "process", 1)}
+	case "propose":
+		return Propose{Tunlet: tunlet, Proposal: s.proposal(t, d, id)}
+	case "withdraw":
+		return Withdraw{Tunlet: tunlet, Proposal: id, Reason: reason}
+	case "result":
+		return s.result(t, d, reason)
+	case "done":
+		return RequestDone{Request: s.text(t, d, "request", "")}
+	case "verdict":
+		return Verdict{Tunlet: tunlet, Proposal: id, Reason: reason, Verdict: enum(t, attunev1.Verdict_value,
+			"VERDICT_", s.text(t, d, "verdict", "unspecified"), attunev1.Verdict(0))}
+	case "tick":
+		return Tick{}
+	case "finish":
+		return Finish{}
+	}
+	t.Fatalf("unknown command %q", d.Cmd)
+	return nil
+}
+
+func (s *script) describe(t *testing.T, d *datadriven.TestData) *attunev1.DescribeResponse {
+	info := &attunev1.DescribeResponse{
+		Name:      s.text(t, d, "name", "t"),
+		MaxTries:  uint32(s.number(t, d, "max-tries", 0)),
+		Objective: &attunev1.Objective{Name: "speed", LowerIsBetter: d.HasArg("lower")},
+	}
+	for _, name := range []string{"k1", "k2"} {
+		info.Knobs = append(info.Knobs, &attunev1.Knob{
+			Name: name,
+			Min:  &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 0}},
+			Max:  &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 100}},
+		})
+	}
+	return info
+}
+
+// proposal reads one change per input line: knob process value.
+func (s *script) proposal(t *testing.T, d *datadriven.TestData, id string) *attunev1.Proposal {
+	p := &attunev1.Proposal{Id: id, Scope: s.text(t, d, "scope", "app"), Reason: "trouble"}
+	for line := range strings.Lines(d.Input) {
+		var name string
+		var process uint64
+		var value int64
+		if _, err := fmt.Sscan(line, &name, &process, &value); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		p.Changes = append(p.Changes, &attunev1.Change{
+			Knob: name, Process: process,
+			Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
+				Name: "s." + name, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: value}},
+			}}},
+		})
+	}
+	return p
+}
+
+func (s *script) result(t *testing.T, d *datadriven.TestData, reason string) Event {
+	return Result{At: s.now, Result: &attunev1.ActionResult{
+		ChangeId: s.text(t, d, "change", "c1"), Reason: reason,
+		Outcome: enum(t, attunev1.Outcome_value, "OUTCOME_", s.text(t, d, "outcome", "applied"), attunev1.Outcome(0)),
+	}}
+}
+
+// samples steps one sample per value, every 50 ms from the given time on.
+func (s *script) samples(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	arg, _ := d.Arg("values")
+	n := int(s.number(t, d, "times", 1))
+	for range n {
+		for _, v := range arg.Vals {
+			value, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.WriteString(s.step(Sample{Tunlet: s.text(t, d, "tunlet", "t"), Scope: s.text(t, d, "scope", "app"), Value: value, At: s.now}))
+			s.now += 50 * time.Millisecond
+		}
+	}
+	return out.String()
+}
+
+// ticks lets time pass in steps of 50 ms.
+func (s *script) ticks(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	until := s.duration(t, d, "until", 0)
+	for s.now < until {
+		s.now += 50 * time.Millisecond
+		out.WriteString(s.step(Tick{}))
+	}
+	return out.String()
+}
+
+// step steps the core and renders what it commands.
+func (s *script) step(ev Event) string {
+	var out strings.Builder
+	for _, cmd := range s.core.Step(s.now, ev) {
+		fmt.Fprintf(&out, "%v %s\n", s.now, describe(cmd))
+	}
+	return out.String()
+}
+
+// describe renders one command.
+func describe(cmd Command) string {
+	switch c := cmd.(type) {
+	case Apply:
+		var ids []string
+		for _, ch := range c.Changes {
+			ids = append(ids, fmt.Sprintf("%s(%s@%d)", ch.GetId(), ActionText(ch.GetAction()), ch.GetProcess()))
+		}
+		return fmt.Sprintf("APPLY %s %s", c.Request, strings.Join(ids, " "))
+	case Undo:
+		return fmt.Sprintf("UNDO %s %s", c.Request, strings.Join(c.Changes, " "))
+	case AskEvaluate:
+		return fmt.Sprintf("ASK %s %s suggested=%s", c.Tunlet, c.Request.GetProposalId(), c.Request.GetSuggested())
+	case Notify:
+		return fmt.Sprintf("notify %s %s %s %q", c.Tunlet, c.Request.GetProposalId(), c.Request.GetState(), c.Request.GetReason())
+	case Record:
+		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Tunlet, c.Proposal, c.Reason)
+	}
+	return fmt.Sprintf("%T", cmd)
+}
+
+func (s *script) proposals() string { return render(s.core.Proposals()) }
+
+// render prints proposals and their changes.
+func render(views []ProposalView) string {
+	var out strings.Builder
+	for _, p := range views {
+		fmt.Fprintf(&out, "%s/%s %s advice=%s times=%d: %s\n", p.Tunlet, p.ID, p.State, p.AdviceID, p.Times, p.Reason)
+		for _, ch := range p.Changes {
+			fmt.Fprintf(&out, "  %s %s@%d %s applied=%v undone=%v\n", ch.ID, ch.Knob, ch.Process, ch.Outcome, ch.AppliedAt, ch.UndoneAt)
+		}
+	}
+	return out.String()
+}
+
+func (s *script) text(t *testing.T, d *datadriven.TestData, key, def string) string {
+	d.MaybeScanArgs(t, key, &def)
+	return def
+}
+
+func (s *script) number(t *testing.T, d *datadriven.TestData, key string, def uint64) uint64 {
+	d.MaybeScanArgs(t, key, &def)
+	return def
+}
+
+func (s *script) duration(t *testing.T, d *datadriven.TestData, key string, def time.Duration) time.Duration {
+	var text string
+	if !d.MaybeScanArgs(t, key, &text) {
+		return def
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// enum looks up an enumeration value by its lower-case short name.
+func enum[E ~int32](t *testing.T, values map[string]int32, prefix, name string, _ E) E {
+	v, ok := values[prefix+strings.ToUpper(name)]
+	if !ok {
+		t.Fatalf("unknown %s%s", prefix, name)
+	}
+	return E(v)
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import "fmt"
+
+// withdraw takes a proposal back at its tunlet's wish.
+func (c *Core) withdraw(ev Withdraw) {
+	t := c.tunlets[ev.Tunlet]
+	if t == nil {
+		return
+	}
+	if p := t.proposals[ev.Proposal]; p != nil && !p.final() {
+		c.takeBack(p, "withdrawn by the tunlet: "+ev.Reason)
+	}
+}
+
+// takeBack ends a proposal whatever its state, without a measured verdict. A
+// kept one that is taken back when the session ends stays kept in the report:
+// it was good until then.
+func (c *Core) takeBack(p *proposal, reason string) {
+	switch p.state {
+	case StateWaiting:
+		c.conclude(p, StateRefused, reason)
+	case StateApplying:
+		p.withdrawn = reason
+	case StateJudging, StateAsking:
+		if c.finishing {
+			c.undo(p, StateEnded, "the session ended before it could be judged")
+			return
+		}
+		c.undo(p, StateUndone, reason)
+	case StateKept:
+		if c.finishing {
+			c.undo(p, StateKept, "the session ended")
+			return
+		}
+		p.blameless = true
+		c.undo(p, StateUndone, reason)
+	}
+}
+
+// undo asks for the original values of what is in force; to is the state that
+// the proposal ends in.
+func (c *Core) undo(p *proposal, to State, reason string) {
+	ids := p.inForce()
+	if len(ids) == 0 {
+		c.conclude(p, to, reason)
+		return
+	}
+	if p.final() {
+		c.active = append(c.active, p)
+		c.forget(p)
+	}
+	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
+	p.undoRequest, p.undoRetryAt = c.request(p), 0
+	p.deadline = c.now + defaultSafePoint + c.cfg.ApplyTimeout
+	c.record("undoing", p, reason)
+	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: reason})
+}
+
+// inForce returns the ids of the changes that are in force.
+func (p *proposal) inForce() []string {
+	var ids []string
+	for _, ch := range p.changes {
+		if ch.inForce() {
+			ids = append(ids, ch.spec.GetId())
+		}
+	}
+	return ids
+}
+
+// undone ends an undo, or has it tried again later.
+func (c *Core) undone(p *proposal) {
+	left := p.inForce()
+	if len(left) == 0 {
+		c.conclude(p, p.undoTo, p.undoReason)
+		return
+	}
+	p.undoRetries++
+	if p.undoRetries < undoTries {
+		p.undoRetryAt = c.now + undoPause
+		return
+	}
+	c.conclude(p, StateFailed, fmt.Sprintf("%s; %d changes could not be undone: %s", p.undoReason, len(left), p.reason))
+}
+
+// checkUndo repeats an undo that failed, and ends one that nobody answers.
+func (c *Core) checkUndo(p *proposal) {
+	switch {
+	case p.undoRetryAt > 0:
+		if c.now >= p.undoRetryAt {
+			c.undo(p, p.undoTo, p.undoReason)
+		}
+	case c.now >= p.deadline:
+		delete(c.requests, p.undoRequest)
+		p.reason = "no answer from the controller"
+		c.undone(p)
+	}
+}
+
+// close ends a kept proposal with its processes.
+func (c *Core) close(p *proposal) {
+	p.closed = true
+	c.settle(p)
+}
+
+// conclude ends a proposal, starts the rest of its knobs where it brought no
+// gain, and tells everybody.
+func (c *Core) conclude(p *proposal, to State, reason string) {
+	kind := to.String()
+	if to == StateKept { // taken back only because the session ended
+		kind, p.closed = "restored", true
+	} else {
+		p.doneAt, p.reason = c.now, reason
+	}
+	p.state = to
+	if to == StateFailed || to == StateUndone && !p.blameless {
+		c.tries[tries{p.tunlet.name, p.spec.GetScope()}]++
+		for _, ch := range p.changes {
+			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+			c.rests[rest{p.tunlet.name, k}] = c.now + c.cfg.Cooldown
+		}
+	}
+	c.settle(p)
+	c.record(kind, p, reason)
+	c.notify(p, reason)
+}
+
+// settle moves a proposal from the active to the finished.
+func (c *Core) settle(p *proposal) {
+	for _, ch := range p.changes {
+		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		if c.owners[k] == p {
+			delete(c.owners, k)
+		}
+	}
+	for i, q := range c.active {
+		if q == p {
+			c.active = append(c.active[:i:i], c.active[i+1:]...)
+			break
+		}
+	}
+	c.remember(p)
+}
+
+// remember keeps a finished proposal for the report, as long as there is room.
+func (c *Core) remember(p *proposal) {
+	c.finished = append(c.finished, p)
+	if len(c.finished) <= maxFinished {
+		return
+	}
+	old := c.finished[0]
+	c.finished = c.finished[1:]
+	c.forgot++
+	for _, ch := range old.changes {
+		delete(c.changes, ch.spec.GetId())
+	}
+	if old.tunlet.proposals[old.spec.GetId()] == old {
+		delete(old.tunlet.proposals, old.spec.GetId())
+	}
+}
+
+// forget takes a proposal out of the finished ones.
+func (c *Core) forget(p *proposal) {
+	for i, q := range c.finished {
+		if q == p {
+			c.finished = append(c.finished[:i:i], c.finished[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ChangeView is one change as it stands.
+type ChangeView struct {
+	// ID is unique within the session; empty for a change never admitted.
+	ID string
+	// Knob is what is changed.
+	Knob string
+	// Process is the handle of the process.
+	Process uint64
+	// Action is what is done, see ActionText.
+	Action string
+	// Wanted is the value that the action sets; nil for a call.
+	Wanted *attunev1.Value
+	// Outcome is the last outcome.
+	Outcome attunev1.Outcome
+	// Result is the controller's answer to the request to apply; nil: none.
+	Result *attunev1.ActionResult
+	// AppliedAt is when it took effect; 0: it did not.
+	AppliedAt time.Duration
+	// UndoneAt is when the original value was back; 0: it is not.
+	UndoneAt time.Duration
+}
+
+// ProposalView is one proposal as it stands.
+type ProposalView struct {
+	// Tunlet is whose it is.
+	Tunlet string
+	// ID is the tunlet's id of it.
+	ID string
+	// AdviceID is the same for the same proposal in another run.
+	AdviceID string
+	// Scope is what its objective is about.
+	Scope string
+	// Why is the tunlet's reason.
+	Why string
+	// PredictedGain is the tunlet's prediction, as a ratio; 0: none.
+	PredictedGain float64
+	// Confidence is the tunlet's, 0 to 1.
+	Confidence float64
+	// State is where it stands.
+	State State
+	// Reason is why it is there.
+	Reason string
+	// ProposedAt is when it came.
+	ProposedAt time.Duration
+	// DoneAt is when the verdict fell, or it ended otherwise; 0: not yet.
+	DoneAt time.Duration
+	// Times counts how often it was refused.
+	Times int
+	// Judgement is the comparison; nil if there was none.
+	Judgement *Judgement
+	// Changes are its changes.
+	Changes []ChangeView
+}
+
+// Proposals returns all remembered proposals in the order in which they ended,
+// then the active ones. The views hold copies, but share protobuf messages
+// that nobody modifies any more.
+func (c *Core) Proposals() []ProposalView {
+	var out []ProposalView
+	for _, p := range c.finished {
+		out = append(out, p.view())
+	}
+	for _, p := range c.active {
+		out = append(out, p.view())
+	}
+	return out
+}
+
+// Refusals returns the proposals refused on arrival, at most maxRefusals, in
+// the order in which they came first.
+func (c *Core) Refusals() []ProposalView {
+	out := make([]ProposalView, len(c.refused))
+	for _, r := range c.refused {
+		out[r.order] = r.view
+		out[r.order].Times = r.count
+	}
+	return out
+}
+
+// Forgotten returns how many proposals and refusals there was no room for.
+func (c *Core) Forgotten() int { return c.forgot }
+
+// view returns p as it stands.
+func (p *proposal) view() ProposalView {
+	v := ProposalView{
+		Tunlet: p.tunlet.name, ID: p.spec.GetId(), AdviceID: p.advice, Scope: p.spec.GetScope(),
+		Why: p.spec.GetReason(), PredictedGain: p.spec.GetPredictedGain(), Confidence: p.spec.GetConfidence(),
+		State: p.state, Reason: p.reason, ProposedAt: p.proposedAt, DoneAt: p.doneAt,
+		Changes: p.changeViews(),
+	}
+	if p.judgement != nil {
+		j := *p.judgement
+		v.Judgement = &j
+	}
+	return v
+}
+
+// changeViews returns the changes of p as they stand.
+func (p *proposal) changeViews() []ChangeView {
+	out := make([]ChangeView, len(p.changes))
+	for i, ch := range p.changes {
+		out[i] = ChangeView{
+			ID: ch.spec.GetId(), Knob: ch.spec.GetKnob(), Process: ch.spec.GetProcess(), Action: ch.action,
+			Wanted: newValue(ch.spec.GetAction()), Outcome: ch.outcome, Result: ch.result,
+			AppliedAt: ch.at, UndoneAt: ch.undoneAt,
+		}
+	}
+	return out
+}
