@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package abitest asks the C compiler for the layout that dmlib_abi.h
+// declares, so that tests can compare the Go mirrors with it. It has no state.
+package abitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+var (
+	defineLine = regexp.MustCompile(`(?m)^#define (ATTUNE_\w+) `)
+	structBody = regexp.MustCompile(`(?ms)^struct (attune_\w+) \{\n(.*?)^\};`)
+	fieldLine  = regexp.MustCompile(`(?m)^    (?:struct )?\w+ (\w+)(?:\[\w+\])?;`)
+	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
+)
+
+// Header returns the path of a file below dmlib/include/attune.
+func Header(t testing.TB, name string) string {
+	t.Helper()
+	path, err := header(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func header(name string) (string, error) {
+	_, self, _, ok := runtime.Caller(0)
+	if !ok {
+		return "", errors.New("the source path of this package is unknown")
+	}
+	return filepath.Join(filepath.Dir(self), "../../../dmlib/include/attune", name), nil
+}
+
+// compiled keeps the answer for the tests of one package: it cannot change,
+// and asking takes 0.1 s.
+var compiled = sync.OnceValues(compile)
+
+// Layout compiles and runs a program that prints, as the compiler sees them,
+// every constant of the header by its name, the size of every structure by its
+// name, and the offset of every field but padding as "structure.field". It
+// needs gcc, which is a prerequisite of building Attune. The map belongs to
+// the caller.
+func Layout(t testing.TB) map[string]uint64 {
+	t.Helper()
+	layout, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return maps.Clone(layout)
+}
+
+func compile() (map[string]uint64, error) {
+	path, err := header("dmlib_abi.h")
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "attune-layout")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	source, program := filepath.Join(dir, "layout.c"), filepath.Join(dir, "layout")
+	if err := os.WriteFile(source, printer(text), 0o600); err != nil {
+		return nil, err
+	}
+	include := filepath.Dir(filepath.Dir(path))
+	build := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-I", include, "-o", program, source)
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compile the layout printer (needs gcc: apt-get install gcc libc6-dev): %w\n%s", err, out)
+	}
+	out, err := exec.Command(program).Output()
+	if err != nil {
+		return nil, err
+	}
+	layout := map[string]uint64{}
+	if err := json.Unmarshal(out, &layout); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", out, err)
+	}
+	return layout, nil
+}
+
+// printer writes the C program for a header.
+func printer(header []byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("#include <attune/dmlib_abi.h>\n#include <stddef.h>\n#include <stdio.h>\n")
+	b.WriteString("#define P(name, value) printf(\",\\n\\\"%s\\\": %llu\", name, (unsigned long long)(value))\n")
+	b.WriteString("int main(void) {\n    printf(\"{\\\"\\\": 0\");\n")
+	for _, d := range defineLine.FindAllSubmatch(header, -1) {
+		if string(d[1]) == "ATTUNE_DMLIB_ABI_H" {
+			continue
+		}
+		fmt.Fprintf(&b, "    P(\"%s\", %s);\n", d[1], d[1])
+	}
+	for _, s := range structBody.FindAllSubmatch(header, -1) {
+		fmt.Fprintf(&b, "    P(\"%s\", sizeof(struct %s));\n", s[1], s[1])
+		for _, f := range fieldLine.FindAllSubmatch(s[2], -1) {
+			if !unusedName.Match(f[1]) {
+				fmt.Fprintf(&b, "    P(\"%s.%s\", offsetof(struct %s, %s));\n", s[1], f[1], s[1], f[1])
+			}
+		}
+	}
+	b.WriteString("    printf(\"}\\n\");\n    return 0;\n}\n")
+	return b.Bytes()
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Aggregate is what one measure point counted in one interval, all threads
+// together. Values are nanoseconds if Duration, else in the point's own unit.
+type Aggregate struct {
+	// Point is the session's index, Local the one in this process.
+	Point uint16
+	Local int
+	// Duration tells the unit of the values.
+	Duration bool
+	// Count is the number of hits that passed the predicate.
+	Count uint64
+	// Sum is the sum of their values, modulo 2^64.
+	Sum uint64
+	// Min and Max are the least and greatest value; both 0 if none is known,
+	// which may be with a Count of a few: a hit that falls on the border of
+	// two intervals may be missing here.
+	Min, Max uint64
+	// Histogram counts in bucket b the values of bit width b, the last one
+	// everything above. For durations DMLib's buckets are powers of two of
+	// ticks: each is counted as a whole in the bucket of its middle in
+	// nanoseconds, so a value near a border may be one bucket off.
+	Histogram [HistogramBuckets]uint64
+}
+
+// totals are the cumulative counts of one local point over all slots. They
+// wrap, and so do their differences, which are therefore right as long as an
+// interval has less than 2^32 hits per bucket.
+type totals struct {
+	count, sum uint64
+	histogram  [HistogramBuckets]uint32
+}
+
+// pointSum is one reading of a local point over all slots.
+type pointSum struct {
+	totals
+	min, max uint64 // min > max: no value in this interval
+}
+
+// Aggregates appends to dst one entry per point that is enabled with
+// Aggregate, in the order of local indices, zero counts included: what was
+// counted since the last call, or since the point was enabled. It then starts
+// the next interval. s converts durations. Safe to call at any time, but the
+// calls of several callers would share the counts among them. After Close it
+// returns dst.
+//
+// Counts of one entry are read one after the other while threads go on
+// counting: Sum and Histogram may differ from Count by the hits of that
+// moment, which are then missing from or added to the next interval.
+func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil {
+		return dst
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	m.findSlots()
+	for i := range m.points {
+		p := &m.points[i]
+		if !p.control.Aggregate {
+			continue
+		}
+		now := m.sumSlots(i)
+		dst = append(dst, Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration})
+		now.since(&p.last, &dst[len(dst)-1])
+		p.last = now.totals
+		if p.control.Duration {
+			dst[len(dst)-1].toNanoseconds(s)
+		}
+	}
+	m.nextEpoch()
+	return dst
+}
+
+// nextEpoch starts the next interval; 0 belongs to untouched aggregates.
+func (m *Memory) nextEpoch() {
+	next := load32(m.data, headerEpoch) + 1
+	store32(m.data, headerEpoch, max(next, 1))
+}
+
+// sumSlots adds up one local point over all slots that were ever in use: a
+// slot's counts stay when it changes hands. The caller holds life and control.
+func (m *Memory) sumSlots(index int) pointSum {
+	sum := pointSum{min: math.MaxUint64}
+	epoch := load32(m.data, headerEpoch)
+	for _, i := range m.knownSlots() {
+		at := m.slotAt(i) + slotAggregates + index*aggregateSize
+		count := load64(m.data, at+aggregateCount)
+		if count == 0 {
+			continue // never hit by any thread of this slot
+		}
+		sum.count += count
+		sum.sum += load64(m.data, at+aggregateSum)
+		for b := range sum.histogram {
+			sum.histogram[b] += load32(m.data, at+aggregateHistogram+4*b)
+		}
+		if load32(m.data, at+aggregateEpoch) == epoch {
+			sum.min = min(sum.min, load64(m.data, at+aggregateMin))
+			sum.max = max(sum.max, load64(m.data, at+aggregateMax))
+		}
+	}
+	return sum
+}
+
+// since writes the difference to an earlier reading.
+func (now *pointSum) since(last *totals, a *Aggregate) {
+	a.Count, a.Sum = now.count-last.count, now.sum-last.sum
+	for b := range now.histogram {
+		a.Histogram[b] = uint64(now.histogram[b] - last.histogram[b])
+	}
+	if now.min <= now.max {
+		a.Min, a.Max = now.min, now.max
+	}
+}
+
+// toNanoseconds converts an aggregate of durations.
+func (a *Aggregate) toNanoseconds(s Scale) {
+	a.Sum, a.Min, a.Max = s.Duration(a.Sum), s.Duration(a.Min), s.Duration(a.Max)
+	ticks := a.Histogram
+	clear(a.Histogram[:])
+	for b, n := range ticks {
+		a.Histogram[durationBucket(b, s)] += n
+	}
+}
+
+// durationBucket is the bucket in nanoseconds of the middle of bucket b in
+// ticks.
+func durationBucket(b int, s Scale) int {
+	middle := uint64(b) // buckets 0 and 1 hold one value each
+	if b > 1 {
+		middle = 3 << (b - 2)
+	}
+	return min(bits.Len64(s.Duration(middle)), HistogramBuckets-1)
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import "math"
+
+// BatchRecords is the most records that Drain hands out at once.
+const BatchRecords = 4096
+
+const recordWords = RecordSize / 8
+
+// Drained tells what one Drain did. All counts are since the Drain before.
+type Drained struct {
+	// Received is the number of records handed out.
+	Received uint64
+	// Lost is the number of records that DMLib dropped, because a ring was
+	// full or a thread had none.
+	Lost uint64
+	// Unmapped is the number of records of points that are not enabled.
+	Unmapped uint64
+	// Corrupt is the number of records with an impossible point.
+	Corrupt uint64
+	// CorruptSlots is the number of slots found unusable in this Drain. They
+	// stay unused for the life of the memory.
+	CorruptSlots int
+	// FewSlotsFree asks for a Reclaim: less than a quarter is left.
+	FewSlotsFree bool
+}
+
+// Drainer holds the buffer that records pass through. One Drainer serves any
+// number of memories, one after the other, from one goroutine.
+type Drainer struct {
+	clock   *Clock
+	buffer  []uint64 // BatchRecords records
+	fill    int      // words in use
+	scale   Scale
+	mapping [PointCount]uint16
+	emit    func(batch []byte)
+	counts  Drained
+}
+
+// NewDrainer returns a Drainer that converts times with c.
+func NewDrainer(c *Clock) *Drainer {
+	return &Drainer{clock: c, buffer: make([]uint64, BatchRecords*recordWords)}
+}
+
+// Scale is the conversion that the last Drain used.
+func (d *Drainer) Scale() Scale { return d.scale }
+
+// slotReader is the controller's own memory of one thread slot.
+type slotReader struct {
+	tail    uint64
+	lost    uint64
+	ring    uint32 // ring index + 1, as first seen
+	corrupt bool
+}
+
+// Drain moves all records that are in the rings now to emit, in batches of at
+// most BatchRecords. In a batch, time is CLOCK_MONOTONIC nanoseconds, point the
+// session's index, thread the thread's id as the process sees it, and the extra
+// value of a DURATION record nanoseconds. A batch is valid until emit returns.
+// Records of one thread come in order; threads follow one another.
+//
+// Slots of ended threads are freed when they are empty. After Close it does
+// nothing. See the package comment for what emit must not do.
+func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	m.drain.Lock()
+	defer m.drain.Unlock()
+	if m.data == nil {
+		return Drained{}
+	}
+	d.begin(m, emit)
+	m.findNewRings()
+	free := m.geometry.Slots
+	for _, i := range m.knownSlots() {
+		if m.drainSlot(d, i) {
+			free--
+		}
+	}
+	d.flush()
+	d.counts.FewSlotsFree = free < (m.geometry.Slots+3)/4
+	d.emit = nil
+	return d.counts
+}
+
+func (d *Drainer) begin(m *Memory, emit func([]byte)) {
+	d.scale = d.clock.Scale()
+	for i := range d.mapping {
+		d.mapping[i] = uint16(m.mapping[i].Load())
+	}
+	d.emit, d.fill, d.counts = emit, 0, Drained{}
+}
+
+// drainSlot empties one slot and reports whether it is occupied afterwards.
+func (m *Memory) drainSlot(d *Drainer, index int) bool {
+	r, at := &m.slots[index], m.slotAt(index)
+	if r.corrupt {
+		return true
+	}
+	state := load32(m.data, at+slotState)
+	head := load64(m.data, at+slotHead)
+	if state == slotFree {
+		return false
+	}
+	ring := load32(m.data, at+slotRing)
+	if state > slotClosed || !m.plausible(r, head, ring) {
+		r.corrupt = true
+		d.counts.CorruptSlots++
+		return true
+	}
+	m.countLost(d, r, at)
+	m.copyRecords(d, r, at, head)
+	// State was read before head: a closed slot has no producer, so its head
+	// was final.
+	if state != slotClosed {
+		return true
+	}
+	// No id means "being claimed" to Reclaim until the next thread writes its.
+	store32(m.data, at+slotTID, 0)
+	return !cas32(m.data, at+slotState, slotClosed, slotFree)
+}
+
+// plausible checks what the thread wrote against what the controller knows,
+// and remembers the ring at its first appearance.
+func (m *Memory) plausible(r *slotReader, head uint64, ring uint32) bool {
+	if head-r.tail > uint64(m.geometry.RingRecords) || ring > uint32(m.geometry.Rings) {
+		return false
+	}
+	if r.ring == 0 {
+		r.ring = ring
+	}
+	return r.ring == ring && (ring != 0 || head == r.tail)
+}
+
+// countLost adds what the slot lost since last time. A counter that went back
+// was started anew.
+func (m *Memory) countLost(d *Drainer, r *slotReader, at int) {
+	lost := load64(m.data, at+slotLost)
+	if lost < r.lost {
+		r.lost = 0
+	}
+	d.counts.Lost = saturatingAdd(d.counts.Lost, lost-r.lost)
+	r.lost = lost
+}
+
+// copyRecords moves the records from tail to head, in runs that end at the end
+// of the ring or of the batch, and tells the producer about each run.
+func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
+	if head == r.tail {
+		return
+	}
+	tid := load32(m.data, at+slotTID)
+	records := uint64(m.geometry.RingRecords)
+	base := m.ringAt(int(r.ring - 1))
+	for r.tail != head {
+		if d.fill == len(d.buffer) {
+			d.flush()
+		}
+		first := r.tail & (records - 1)
+		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
+		from := base + int(first)*RecordSize
+		d.rewrite(words(m.data[from:from+int(n)*RecordSize]), tid)
+		r.tail += n
+		store64(m.data, at+slotTail, r.tail)
+	}
+}
+
+// flush hands out what is in the buffer.
+func (d *Drainer) flush() {
+	if d.fill > 0 {
+		d.counts.Received += uint64(d.fill / recordWords)
+		d.emit(bytesOf(d.buffer[:d.fill]))
+		d.fill = 0
+	}
+}
+
+func saturatingAdd(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}

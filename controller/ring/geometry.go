@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+)
+
+// Defaults and limits of a Geometry.
+const (
+	defaultSlots       = 256
+	defaultRings       = 64
+	defaultRingRecords = 65536
+
+	minSlots, maxSlots             = 1, 4096
+	minRings, maxRings             = 1, 4096
+	minRingRecords, maxRingRecords = 64, 1 << 22
+	maxTotalBytes                  = 1 << 34
+
+	smallestSlots       = 8
+	smallestRings       = 2
+	smallestRingRecords = 256
+	shrinkFactor        = 4
+)
+
+// Geometry sizes a memory file. It is sparse: memory is used only for slots
+// and rings that threads really use, but the whole of it counts against the
+// application's address-space limit.
+type Geometry struct {
+	// Slots is the number of threads that can be watched at one time.
+	// 0: 256. About 80 KiB of address space each.
+	Slots int
+	// Rings is the number of threads that can have a ring of events.
+	// 0: 64.
+	Rings int
+	// RingRecords is the length of one ring in records of 32 bytes, a power
+	// of two. 0: 65536, that is 2 MiB.
+	RingRecords int
+}
+
+// withDefaults replaces zeros by the documented values.
+func (g Geometry) withDefaults() Geometry {
+	if g.Slots == 0 {
+		g.Slots = defaultSlots
+	}
+	if g.Rings == 0 {
+		g.Rings = defaultRings
+	}
+	if g.RingRecords == 0 {
+		g.RingRecords = defaultRingRecords
+	}
+	return g
+}
+
+// Validate reports the first value that cannot be served. Zeros are valid.
+func (g Geometry) Validate() error {
+	g = g.withDefaults()
+	if g.Slots < minSlots || g.Slots > maxSlots {
+		return fmt.Errorf("slots %d: want %d to %d", g.Slots, minSlots, maxSlots)
+	}
+	if g.Rings < minRings || g.Rings > maxRings {
+		return fmt.Errorf("rings %d: want %d to %d", g.Rings, minRings, maxRings)
+	}
+	if g.RingRecords < minRingRecords || g.RingRecords > maxRingRecords {
+		return fmt.Errorf("ring records %d: want %d to %d", g.RingRecords, minRingRecords, maxRingRecords)
+	}
+	if bits.OnesCount(uint(g.RingRecords)) != 1 {
+		return fmt.Errorf("ring records %d: want a power of two", g.RingRecords)
+	}
+	if total := g.place().total; total > maxTotalBytes {
+		return fmt.Errorf("memory file of %d bytes: want at most %d", total, maxTotalBytes)
+	}
+	return nil
+}
+
+// Smaller is the geometry to offer to an application that could not map g: a
+// quarter of everything, so that a few attempts reach from 150 MB to 1 MB. It
+// is false when g is the smallest already.
+func (g Geometry) Smaller() (Geometry, bool) {
+	g = g.withDefaults()
+	s := Geometry{
+		Slots:       shrink(g.Slots, smallestSlots),
+		Rings:       shrink(g.Rings, smallestRings),
+		RingRecords: shrink(g.RingRecords, smallestRingRecords),
+	}
+	return s, s != g
+}
+
+// shrink divides, but not below the floor, and never grows what is below it.
+func shrink(n, floor int) int {
+	return min(n, max(n/shrinkFactor, floor))
+}
+
+// Bytes is the address space that the memory file takes in the application.
+func (g Geometry) Bytes() int64 { return int64(g.withDefaults().place().total) }
+
+// placement holds the byte offsets of the parts of a memory file.
+type placement struct {
+	control, mailbox, slots, rings, total int
+}
+
+// place lays the parts out. Slots and rings begin on a page, so that a page
+// which only the controller or only one thread writes stays so.
+func (g Geometry) place() placement {
+	page := os.Getpagesize()
+	var p placement
+	p.control = headerSize
+	p.mailbox = p.control + PointCount*controlSize
+	p.slots = alignUp(p.mailbox+MailboxSize*commandSize, page)
+	p.rings = alignUp(p.slots+g.Slots*slotSize, page)
+	p.total = alignUp(p.rings+g.Rings*g.RingRecords*RecordSize, page)
+	return p
+}
+
+func alignUp(n, to int) int { return (n + to - 1) / to * to }

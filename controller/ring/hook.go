@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"math/bits"
+	"strings"
+)
+
+//go:generate go run ./internal/gen ../../dmlib/include/attune/dmlib_hooks.def hooks.go
+
+// Family is a set of safe-point families: kinds of hooks at which a command
+// may run.
+type Family uint32
+
+// Safe-point families. A thread that enters an allocation hook could legally
+// call the allocator, so calls that take its locks are safe at AtAlloc only.
+const (
+	AtAlloc Family = 1 << iota
+	AtLock
+	AtIO
+	AtStub
+
+	familyCount = 4
+	atAny       = AtAlloc | AtLock | AtIO | AtStub
+)
+
+// String lists the functions' kinds, for messages.
+func (f Family) String() string {
+	names := [familyCount]string{"allocation", "lock", "read or write", "bound function"}
+	var in []string
+	for rest := f & atAny; rest != 0; rest &= rest - 1 {
+		in = append(in, names[bits.TrailingZeros32(uint32(rest))])
+	}
+	if len(in) == 0 {
+		return "none"
+	}
+	return strings.Join(in, ", ")
+}
+
+// Hook describes one of DMLib's own hooks.
+type Hook struct {
+	// Index is its local point index.
+	Index int
+	// Name is the hooked function.
+	Name string
+	// Family is the safe-point family it belongs to.
+	Family Family
+	// Value says what its value is, Extra what a record's second value is.
+	Value, Extra string
+}
+
+// HookByName finds a hook by its function's name.
+func HookByName(name string) (Hook, bool) {
+	for _, h := range Hooks() {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return Hook{}, false
+}
+
+// localPoints calls f with the local point index of every hook or stub at
+// which a command of one of these families may run.
+func localPoints(families Family, f func(index int)) {
+	for _, h := range Hooks() {
+		if h.Family&families != 0 {
+			f(h.Index)
+		}
+	}
+	if families&AtStub != 0 {
+		for i := HookCount; i < PointCount; i++ {
+			f(i)
+		}
+	}
+}

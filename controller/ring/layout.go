@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+// What both sides must agree on; see dmlib_abi.h for the meaning. The order
+// here is the order there.
+const (
+	abiMagic   = 0x0031424c4d445441
+	abiVersion = 1
+	cacheLine  = 64
+
+	// HookCount is the number of local point indices reserved for DMLib's own
+	// hooks; they start at 0.
+	HookCount = 64
+	// StubCount is the number of stubs; their local point indices start at
+	// HookCount.
+	StubCount = 192
+	// PointCount is the number of local point indices of one process.
+	PointCount = HookCount + StubCount
+
+	// HistogramBuckets is the number of log2 buckets of an aggregate.
+	HistogramBuckets = 64
+
+	// RecordSize is the size of one record in bytes, in the rings and in the
+	// batches that Drain hands out.
+	RecordSize = 32
+	// RecordDuration marks a record whose extra value is a duration.
+	RecordDuration = 1 << 0
+	// RecordSampled marks a record that stands for several hits.
+	RecordSampled = 1 << 1
+
+	// MailboxSize is the number of commands that can be pending at once.
+	MailboxSize = 16
+)
+
+// Control word bits.
+const (
+	ctlAggregate = 1 << 0
+	ctlEvent     = 1 << 1
+	ctlDuration  = 1 << 2
+	ctlMailbox   = 1 << 3
+	ctlRegister  = 1 << 4
+
+	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration
+)
+
+// Thread slot states.
+const (
+	slotFree   = 0
+	slotUsed   = 1
+	slotClosed = 2
+)
+
+// Mailbox command states.
+const (
+	cmdEmpty   = 0
+	cmdPosted  = 1
+	cmdClaimed = 2
+	cmdDone    = 3
+)
+
+// struct attune_header.
+const (
+	headerMagic         = 0
+	headerVersion       = 8
+	headerHeaderSize    = 12
+	headerTotalSize     = 16
+	headerControlOffset = 24
+	headerMailboxOffset = 32
+	headerSlotOffset    = 40
+	headerRingOffset    = 48
+	headerPointCount    = 56
+	headerSlotCount     = 60
+	headerRingCount     = 64
+	headerRingRecords   = 68
+	headerEpoch         = 72
+	headerDetached      = 76
+	headerPID           = 128
+	headerState         = 132
+	headerDMLibBase     = 136
+	headerStubEntry     = 144
+	headerStubSize      = 152
+	headerStubCount     = 156
+	headerStubTarget    = 160
+	headerLostNoSlot    = 192
+	headerForkCount     = 200
+	headerRingNext      = 208
+	headerSize          = 256
+)
+
+// struct attune_point_control.
+const (
+	controlWord       = 0
+	controlSampleMask = 4
+	controlMinValue   = 8
+	controlMaxValue   = 16
+	controlSize       = 32
+)
+
+// struct attune_aggregate.
+const (
+	aggregateCount     = 0
+	aggregateSum       = 8
+	aggregateMin       = 16
+	aggregateMax       = 24
+	aggregateEpoch     = 32
+	aggregateCalls     = 36 // DMLib's own, for sampling
+	aggregateHistogram = 40
+	aggregateSize      = 320
+)
+
+// struct attune_slot.
+const (
+	slotState      = 0
+	slotTID        = 4
+	slotRing       = 8
+	slotLost       = 16
+	slotHead       = 64
+	slotTail       = 128
+	slotAggregates = 192
+	slotSize       = slotAggregates + PointCount*aggregateSize
+)
+
+// struct attune_record.
+const (
+	recordTime   = 0
+	recordPoint  = 8
+	recordFlags  = 10
+	recordThread = 12
+	recordValue  = 16
+	recordExtra  = 24
+)
+
+// struct attune_command.
+const (
+	commandState     = 0
+	commandOp        = 4
+	commandAt        = 8
+	commandThread    = 12
+	commandID        = 16
+	commandArgs      = 24
+	commandResult    = 88
+	commandError     = 96
+	commandDoneBy    = 100
+	commandDoneAt    = 104
+	commandDonePoint = 112
+	commandSize      = 128
+	commandArgCount  = 8
+)

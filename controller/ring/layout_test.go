@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/controller/internal/abitest"
+	"github.com/attune-hpc/attune/controller/ring/internal/hookdef"
+)
+
+// gateNames are those that package attach mirrors and compares.
+var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY)_|attune_(hello|welcome|ready|go)`)
+
+func TestLayoutEqualsHeader(t *testing.T) {
+	want := abitest.Layout(t)
+	for name := range want {
+		if gateNames.MatchString(name) {
+			delete(want, name)
+		}
+	}
+	if diff := cmp.Diff(want, mirror()); diff != "" {
+		t.Errorf("dmlib_abi.h (-) and layout.go (+) differ:\n%s", diff)
+	}
+}
+
+func mirror() map[string]uint64 {
+	return map[string]uint64{
+		"ATTUNE_ABI_MAGIC":       abiMagic,
+		"ATTUNE_ABI_VERSION":     abiVersion,
+		"ATTUNE_CACHE_LINE":      cacheLine,
+		"ATTUNE_HOOK_COUNT":      HookCount,
+		"ATTUNE_STUB_COUNT":      StubCount,
+		"ATTUNE_POINT_COUNT":     PointCount,
+		"ATTUNE_HIST_BUCKETS":    HistogramBuckets,
+		"ATTUNE_MAILBOX_COUNT":   MailboxSize,
+		"ATTUNE_RECORD_DURATION": RecordDuration,
+		"ATTUNE_RECORD_SAMPLED":  RecordSampled,
+
+		"ATTUNE_CTL_AGGREGATE": ctlAggregate,
+		"ATTUNE_CTL_EVENT":     ctlEvent,
+		"ATTUNE_CTL_DURATION":  ctlDuration,
+		"ATTUNE_CTL_MAILBOX":   ctlMailbox,
+		"ATTUNE_CTL_REGISTER":  ctlRegister,
+
+		"ATTUNE_SLOT_FREE":   slotFree,
+		"ATTUNE_SLOT_USED":   slotUsed,
+		"ATTUNE_SLOT_CLOSED": slotClosed,
+
+		"ATTUNE_CMD_EMPTY":   cmdEmpty,
+		"ATTUNE_CMD_POSTED":  cmdPosted,
+		"ATTUNE_CMD_CLAIMED": cmdClaimed,
+		"ATTUNE_CMD_DONE":    cmdDone,
+
+		"ATTUNE_OP_NOP":   uint64(OpNop),
+		"ATTUNE_OP_CALL":  uint64(OpCall),
+		"ATTUNE_OP_LOAD":  uint64(OpLoad),
+		"ATTUNE_OP_STORE": uint64(OpStore),
+		"ATTUNE_OP_STUB":  uint64(OpStub),
+		"ATTUNE_OP_GOT":   uint64(OpGOT),
+
+		"ATTUNE_AT_ALLOC": uint64(AtAlloc),
+		"ATTUNE_AT_LOCK":  uint64(AtLock),
+		"ATTUNE_AT_IO":    uint64(AtIO),
+		"ATTUNE_AT_STUB":  uint64(AtStub),
+
+		"attune_header":                headerSize,
+		"attune_header.magic":          headerMagic,
+		"attune_header.version":        headerVersion,
+		"attune_header.header_size":    headerHeaderSize,
+		"attune_header.total_size":     headerTotalSize,
+		"attune_header.control_offset": headerControlOffset,
+		"attune_header.mailbox_offset": headerMailboxOffset,
+		"attune_header.slot_offset":    headerSlotOffset,
+		"attune_header.ring_offset":    headerRingOffset,
+		"attune_header.point_count":    headerPointCount,
+		"attune_header.slot_count":     headerSlotCount,
+		"attune_header.ring_count":     headerRingCount,
+		"attune_header.ring_records":   headerRingRecords,
+		"attune_header.epoch":          headerEpoch,
+		"attune_header.detached":       headerDetached,
+		"attune_header.pid":            headerPID,
+		"attune_header.state":          headerState,
+		"attune_header.dmlib_base":     headerDMLibBase,
+		"attune_header.stub_entry":     headerStubEntry,
+		"attune_header.stub_size":      headerStubSize,
+		"attune_header.stub_count":     headerStubCount,
+		"attune_header.stub_target":    headerStubTarget,
+		"attune_header.lost_no_slot":   headerLostNoSlot,
+		"attune_header.fork_count":     headerForkCount,
+		"attune_header.ring_next":      headerRingNext,
+
+		"attune_point_control":             controlSize,
+		"attune_point_control.word":        controlWord,
+		"attune_point_control.sample_mask": controlSampleMask,
+		"attune_point_control.min_value":   controlMinValue,
+		"attune_point_control.max_value":   controlMaxValue,
+
+		"attune_aggregate":           aggregateSize,
+		"attune_aggregate.count":     aggregateCount,
+		"attune_aggregate.sum":       aggregateSum,
+		"attune_aggregate.min":       aggregateMin,
+		"attune_aggregate.max":       aggregateMax,
+		"attune_aggregate.epoch":     aggregateEpoch,
+		"attune_aggregate.calls":     aggregateCalls,
+		"attune_aggregate.histogram": aggregateHistogram,
+
+		"attune_slot":            slotSize,
+		"attune_slot.state":      slotState,
+		"attune_slot.tid":        slotTID,
+		"attune_slot.ring":       slotRing,
+		"attune_slot.lost":       slotLost,
+		"attune_slot.head":       slotHead,
+		"attune_slot.tail":       slotTail,
+		"attune_slot.aggregates": slotAggregates,
+
+		"attune_record":        RecordSize,
+		"attune_record.time":   recordTime,
+		"attune_record.point":  recordPoint,
+		"attune_record.flags":  recordFlags,
+		"attune_record.thread": recordThread,
+		"attune_record.value":  recordValue,
+		"attune_record.extra":  recordExtra,
+
+		"attune_command":            commandSize,
+		"attune_command.state":      commandState,
+		"attune_command.op":         commandOp,
+		"attune_command.at":         commandAt,
+		"attune_command.thread":     commandThread,
+		"attune_command.id":         commandID,
+		"attune_command.args":       commandArgs,
+		"attune_command.result":     commandResult,
+		"attune_command.error":      commandError,
+		"attune_command.done_by":    commandDoneBy,
+		"attune_command.done_at":    commandDoneAt,
+		"attune_command.done_point": commandDonePoint,
+	}
+}
+
+func TestHooksAreGenerated(t *testing.T) {
+	def, err := os.ReadFile(abitest.Header(t, "dmlib_hooks.def"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := hookdef.Generate(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("hooks.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("hooks.go is stale: go generate ./controller/ring\n%s", cmp.Diff(string(want), string(got)))
+	}
+}
+
+func TestHooksFitTheLayout(t *testing.T) {
+	for _, h := range Hooks() {
+		if h.Index >= HookCount || h.Family&atAny == 0 {
+			t.Errorf("hook %+v is outside the layout", h)
+		}
+		if got, ok := HookByName(h.Name); !ok || got != h {
+			t.Errorf("hook %s is found as %+v", h.Name, got)
+		}
+	}
+	if _, ok := HookByName("no_such_function"); ok {
+		t.Error("found a hook that is not there")
+	}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrMailboxFull means that MailboxSize commands are pending already.
+	ErrMailboxFull = errors.New("mailbox is full")
+	// ErrNoSafePoint means that no thread came by a place where the command
+	// may run, and that the command was taken back: it will not run.
+	ErrNoSafePoint = errors.New("no safe point reached")
+	// ErrOutcomeUnknown means that a thread began to execute the command and
+	// had not finished when the time was over.
+	ErrOutcomeUnknown = errors.New("command began and has not finished")
+)
+
+// Op is what a command does.
+type Op uint32
+
+// The commands; see dmlib_abi.h for their arguments.
+const (
+	// OpNop proves that safe points are reached.
+	OpNop Op = iota
+	// OpCall calls the function Args[0] with Args[1] to Args[6].
+	OpCall
+	// OpLoad reads Args[1] bytes at Args[0].
+	OpLoad
+	// OpStore writes Args[2], of Args[1] bytes, to Args[0]; if Args[3] is not
+	// zero only where the old value is Args[4].
+	OpStore
+	// OpStub binds stub Args[0] to the function Args[1], for good.
+	OpStub
+	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable.
+	OpGOT
+)
+
+// Command is one command for the application.
+type Command struct {
+	// Op is what to do.
+	Op Op
+	// At says where it may be done; at least one family.
+	At Family
+	// Thread restricts it to one thread id as the process sees it. 0: any.
+	Thread int
+	// ID is free for the caller: the journal and logs name the command by it.
+	ID uint64
+	// Args depend on Op.
+	Args [commandArgCount]uint64
+}
+
+func (c Command) validate() error {
+	switch {
+	case c.Op > OpGOT:
+		return fmt.Errorf("command %d: unknown operation %d", c.ID, c.Op)
+	case c.At == 0 || c.At&^atAny != 0:
+		return fmt.Errorf("command %d: safe-point families %#x: want some of %#x", c.ID, uint32(c.At), uint32(atAny))
+	case c.Thread < 0:
+		return fmt.Errorf("command %d: thread %d", c.ID, c.Thread)
+	}
+	return nil
+}
+
+// Result is what the application answered. All of it is untrusted.
+type Result struct {
+	// Value is the result of a call or load, the old value of a store.
+	Value uint64
+	// Errno is 0 if the command was done.
+	Errno unix.Errno
+	// Thread executed it, in the process's own numbering.
+	Thread int
+	// Ticks is the counter's reading when it was done; Scale.Time converts.
+	Ticks uint64
+	// Local is the local index of the point at which it ran.
+	Local int
+}
+
+// Ticket names a pending command. Tickets are never used twice.
+type Ticket struct {
+	slot   int
+	number uint64
+}
+
+// pendingCommand is the controller's own memory of one mailbox slot.
+type pendingCommand struct {
+	number uint64 // ticket's; 0: empty
+	at     Family
+	// abandoned: nobody polls for it any more, but a thread holds it.
+	abandoned bool
+}
+
+// Post hands a command over and asks the families' hooks to look at the
+// mailbox. The ticket stays valid until Poll has returned a result or Cancel
+// true. Safe to call at any time.
+func (m *Memory) Post(c Command) (Ticket, error) {
+	if err := c.validate(); err != nil {
+		return Ticket{}, err
+	}
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil {
+		return Ticket{}, ErrClosed
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	slot := m.emptyMailboxSlot()
+	if slot < 0 {
+		return Ticket{}, fmt.Errorf("command %d: %w", c.ID, ErrMailboxFull)
+	}
+	m.reserved++
+	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At}
+	m.writeCommand(slot, c)
+	m.ask(c.At)
+	return Ticket{slot: slot, number: m.reserved}, nil
+}
+
+// emptyMailboxSlot finds a slot, if need be one whose command nobody waits for
+// any more. The caller holds control.
+func (m *Memory) emptyMailboxSlot() int {
+	for i := range m.mailbox {
+		p := &m.mailbox[i]
+		if p.abandoned && load32(m.data, m.commandAt(i)+commandState) == cmdDone {
+			m.release(i)
+		}
+		if p.number == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// writeCommand fills in the slot; the state comes last.
+func (m *Memory) writeCommand(slot int, c Command) {
+	at := m.commandAt(slot)
+	store32(m.data, at+commandOp, uint32(c.Op))
+	store32(m.data, at+commandAt, uint32(c.At))
+	store32(m.data, at+commandThread, uint32(c.Thread))
+	store64(m.data, at+commandID, c.ID)
+	for i, arg := range c.Args {
+		store64(m.data, at+commandArgs+8*i, arg)
+	}
+	store64(m.data, at+commandResult, 0)
+	store32(m.data, at+commandError, 0)
+	store32(m.data, at+commandState, cmdPosted)
+}
+
+// Poll asks for the result of a command. It is false while there is none, and
+// for a ticket that is no longer valid.
+func (m *Memory) Poll(t Ticket) (Result, bool) {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	m.control.Lock()
+	defer m.control.Unlock()
+	if !m.pending(t) || load32(m.data, m.commandAt(t.slot)+commandState) != cmdDone {
+		return Result{}, false
+	}
+	at := m.commandAt(t.slot)
+	r := Result{
+		Value:  load64(m.data, at+commandResult),
+		Errno:  unix.Errno(load32(m.data, at+commandError)),
+		Thread: int(int32(load32(m.data, at+commandDoneBy))),
+		Ticks:  load64(m.data, at+commandDoneAt),
+		Local:  int(min(load64(m.data, at+commandDonePoint), PointCount)),
+	}
+	m.release(t.slot)
+	return r, true
+}
+
+// Cancel takes a command back. It is false if a thread has claimed it already
+// (its result will come), and for a ticket that is no longer valid.
+func (m *Memory) Cancel(t Ticket) bool {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	m.control.Lock()
+	defer m.control.Unlock()
+	if !m.pending(t) || !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
+		return false
+	}
+	m.release(t.slot)
+	return true
+}
+
+// abandon stops waiting for a command that a thread holds; its slot is used
+// again once it is done.
+func (m *Memory) abandon(t Ticket) {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	m.control.Lock()
+	defer m.control.Unlock()
+	if m.pending(t) {
+		m.mailbox[t.slot].abandoned = true
+	}
+}
+
+// pending tells whether the ticket is valid. The caller holds life and control.
+func (m *Memory) pending(t Ticket) bool {
+	return m.data != nil && t.number != 0 && m.mailbox[t.slot].number == t.number
+}
+
+// release empties a mailbox slot. The caller holds control.
+func (m *Memory) release(slot int) {
+	store32(m.data, m.commandAt(slot)+commandState, cmdEmpty)
+	m.unask(m.mailbox[slot].at)
+	m.mailbox[slot] = pendingCommand{}
+}
+
+// ask sets the mailbox bit at every hook of the families. The caller holds
+// control.
+func (m *Memory) ask(families Family) {
+	for f := range familyCount {
+		if families&(1<<f) == 0 {
+			continue
+		}
+		if m.waiting[f]++; m.waiting[f] == 1 {
+			localPoints(1<<f, func(i int) { or32(m.data, m.controlAt(i)+controlWord, ctlMailbox) })
+		}
+	}
+}
+
+// unask clears the bit where no other command of the family is pending.
+func (m *Memory) unask(families Family) {
+	for f := range familyCount {
+		if families&(1<<f) == 0 {
+			continue
+		}
+		if m.waiting[f]--; m.waiting[f] == 0 {
+			localPoints(1<<f, func(i int) { and32(m.data, m.controlAt(i)+controlWord, ^uint32(ctlMailbox)) })
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
+)
+
+// TestMain fails when a test leaves a goroutine or a descriptor behind.
+func TestMain(m *testing.M) {
+	warmUp()
+	before := openFiles()
+	code := m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if after := openFiles(); len(after) > len(before) {
+		fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, after)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// warmUp makes the runtime open what it keeps for good.
+func warmUp() {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	r.Close()
+	w.Close()
+}
+
+func openFiles() []string {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		panic(err)
+	}
+	var files []string
+	for _, e := range entries {
+		target, _ := os.Readlink("/proc/self/fd/" + e.Name()) // that of ReadDir itself is gone
+		files = append(files, e.Name()+" "+target)
+	}
+	return files
+}
+
+// small is a geometry that is quick to make and easy to fill.
+func small() Geometry { return Geometry{Slots: 8, Rings: 4, RingRecords: 64} }
+
+func mustNew(t testing.TB, g Geometry) *Memory {
+	t.Helper()
+	m, err := New(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// mustApp makes a memory and an application that has mapped it.
+func mustApp(t testing.TB, g Geometry) (*Memory, *dmtest.App) {
+	t.Helper()
+	m := mustNew(t, g)
+	return m, dmtest.Map(t, m.File().Fd())
+}
+
+func mustSet(t testing.TB, m *Memory, index int, c PointControl) {
+	t.Helper()
+	if err := m.SetPoint(index, c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// steadyClock runs at a rate that is easy to check: 4 ticks are one
+// nanosecond, tick 0 is nanosecond 1000. Its anchor is at tick 4000.
+func steadyClock() *Clock {
+	c := &Clock{now: func() uint64 { return 4000 }}
+	c.scale.Store(&Scale{ticks: 4000, nanos: 2000, mult: 1 << 30})
+	return c
+}

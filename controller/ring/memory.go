@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrClosed is returned by methods of a Memory after Close.
+var ErrClosed = errors.New("memory file is closed")
+
+// Memory is the memory file of one process. See the package comment for who
+// may call what at the same time. Close must be called.
+type Memory struct {
+	geometry Geometry
+	at       placement
+
+	life   sync.RWMutex
+	data   []byte // nil once closed
+	file   *os.File
+	fileMu sync.Mutex
+
+	drain sync.Mutex
+	slots []slotReader
+
+	found    slotFinder
+	control  sync.Mutex
+	points   [PointCount]point
+	mapping  [PointCount]atomic.Uint32 // local index -> session's index
+	mailbox  [MailboxSize]pendingCommand
+	waiting  [familyCount]int // pending commands per safe-point family
+	reserved uint64           // last ticket number handed out
+}
+
+// New creates, seals and maps the memory file of one process. Nobody can
+// resize the file afterwards. The caller hands File over to the application
+// and then calls CloseFile.
+func New(g Geometry) (*Memory, error) {
+	if err := g.Validate(); err != nil {
+		return nil, fmt.Errorf("memory file geometry: %w", err)
+	}
+	g = g.withDefaults()
+	m := &Memory{
+		geometry: g, at: g.place(),
+		slots: make([]slotReader, g.Slots),
+		found: slotFinder{seen: make([]bool, g.Slots)},
+	}
+	file, err := sealedFile("attune-dm", int64(m.at.total))
+	if err != nil {
+		return nil, err
+	}
+	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err), file.Close())
+	}
+	m.file = file
+	m.writeHeader()
+	return m, nil
+}
+
+// sealedFile makes an anonymous file of fixed size.
+func sealedFile(name string, size int64) (*os.File, error) {
+	fd, err := memfd(name)
+	if err != nil {
+		return nil, fmt.Errorf("create memory file: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := f.Truncate(size); err != nil {
+		return nil, errors.Join(fmt.Errorf("size memory file to %d bytes: %w", size, err), f.Close())
+	}
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, errors.Join(fmt.Errorf("seal memory file: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// memfd asks for a file that can never be executed, which hardened systems
+// insist on (vm.memfd_noexec=2), and does without where the kernel is older
+// than 6.3.
+func memfd(name string) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		return unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	return fd, err
+}
+
+// writeHeader fills in the controller's part; the magic comes last.
+func (m *Memory) writeHeader() {
+	b := m.data
+	store32(b, headerVersion, abiVersion)
+	store32(b, headerHeaderSize, headerSize)
+	store64(b, headerTotalSize, uint64(m.at.total))
+	store64(b, headerControlOffset, uint64(m.at.control))
+	store64(b, headerMailboxOffset, uint64(m.at.mailbox))
+	store64(b, headerSlotOffset, uint64(m.at.slots))
+	store64(b, headerRingOffset, uint64(m.at.rings))
+	store32(b, headerPointCount, PointCount)
+	store32(b, headerSlotCount, uint32(m.geometry.Slots))
+	store32(b, headerRingCount, uint32(m.geometry.Rings))
+	store32(b, headerRingRecords, uint32(m.geometry.RingRecords))
+	store32(b, headerEpoch, 1) // 0 is what an untouched aggregate holds
+	store64(b, headerMagic, abiMagic)
+}
+
+// Geometry returns the sizes in force, without zeros.
+func (m *Memory) Geometry() Geometry { return m.geometry }
+
+// File returns the memory file, nil after CloseFile. It stays owned by m.
+func (m *Memory) File() *os.File {
+	m.fileMu.Lock()
+	defer m.fileMu.Unlock()
+	return m.file
+}
+
+// CloseFile closes the descriptor once the application has it. The mapping
+// stays. Calling it again does nothing.
+func (m *Memory) CloseFile() error {
+	m.fileMu.Lock()
+	defer m.fileMu.Unlock()
+	if m.file == nil {
+		return nil
+	}
+	err := m.file.Close()
+	m.file = nil
+	return err
+}
+
+// Close tells DMLib to go inert for good, unmaps the memory and closes the
+// file. It waits for methods that are in progress; later ones return
+// ErrClosed or nothing. Calling it again does nothing.
+func (m *Memory) Close() error {
+	m.life.Lock()
+	defer m.life.Unlock()
+	err := m.CloseFile()
+	if m.data == nil {
+		return err
+	}
+	m.detach()
+	data := m.data
+	m.data = nil
+	return errors.Join(err, unix.Munmap(data))
+}
+
+func (m *Memory) isClosed() bool {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	return m.data == nil
+}
+
+// detach turns every point off and DMLib inert. The caller holds life.
+func (m *Memory) detach() {
+	store32(m.data, headerDetached, 1)
+	for i := range PointCount {
+		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|ctlMailbox))
+	}
+}
+
+// controlAt, slotAt, commandAt and ringAt give byte offsets of checked
+// indices.
+func (m *Memory) controlAt(index int) int { return m.at.control + index*controlSize }
+func (m *Memory) slotAt(index int) int    { return m.at.slots + index*slotSize }
+func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*commandSize }
+func (m *Memory) ringAt(index int) int {
+	return m.at.rings + index*m.geometry.RingRecords*RecordSize
+}

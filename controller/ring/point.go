@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"fmt"
+	"math"
+)
+
+// Range is a predicate on values, both ends included.
+type Range struct {
+	// Min is the least value that counts.
+	Min uint64
+	// Max is the greatest one.
+	Max uint64
+}
+
+// PointControl says what a measure point shall deliver.
+type PointControl struct {
+	// Point is the session's index of the point, 1 to 65535, by which records
+	// and aggregates are named.
+	Point uint16
+	// Aggregate keeps count, sum, least, greatest and histogram.
+	Aggregate bool
+	// Event writes a record per hit.
+	Event bool
+	// Duration measures the time spent in the call instead of the value.
+	Duration bool
+	// SampleEvery takes one record in so many hits, a power of two. 0 or 1:
+	// every hit. Aggregates count every hit in any case.
+	SampleEvery uint32
+	// Only restricts records and aggregates to these values. Nil: all.
+	Only *Range
+}
+
+// word is the control word for c.
+func (c PointControl) word() uint32 {
+	var w uint32
+	if c.Aggregate {
+		w |= ctlAggregate
+	}
+	if c.Event {
+		w |= ctlEvent
+	}
+	if c.Duration {
+		w |= ctlDuration
+	}
+	return w
+}
+
+func (c PointControl) validate() error {
+	switch n := c.SampleEvery; {
+	case c.Point == 0:
+		return fmt.Errorf("point index 0: want 1 to %d", math.MaxUint16)
+	case !c.Aggregate && !c.Event:
+		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
+	case n&(n-1) != 0:
+		return fmt.Errorf("point %d samples one in %d: want a power of two", c.Point, n)
+	case c.Only != nil && c.Only.Min > c.Only.Max:
+		return fmt.Errorf("point %d: no value is from %d to %d", c.Point, c.Only.Min, c.Only.Max)
+	}
+	return nil
+}
+
+// point is the controller's own memory of one local point.
+type point struct {
+	control PointControl // Point 0: not enabled
+	last    totals       // at the last Aggregates, or when it was enabled
+}
+
+// SetPoint enables or changes the local point index (a hook's index, or
+// HookCount plus a stub's number). Records that are in the rings already come
+// out under the new session index. Safe to call at any time.
+func (m *Memory) SetPoint(index int, c PointControl) error {
+	if index < 0 || index >= PointCount {
+		return fmt.Errorf("local point %d: want 0 to %d", index, PointCount-1)
+	}
+	if err := c.validate(); err != nil {
+		return err
+	}
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil {
+		return ErrClosed
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	p := &m.points[index]
+	if !p.control.Aggregate || p.control.Duration != c.Duration {
+		m.findSlots()
+		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
+	}
+	p.control = c
+	m.mapping[index].Store(uint32(c.Point))
+	m.writeControl(index, c)
+	return nil
+}
+
+// writeControl switches measuring off, writes the parameters and switches on,
+// so that no hit is judged by a mixture. The mailbox bit is left alone.
+func (m *Memory) writeControl(index int, c PointControl) {
+	at := m.controlAt(index)
+	only := Range{Max: math.MaxUint64}
+	if c.Only != nil {
+		only = *c.Only
+	}
+	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
+	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
+	store64(m.data, at+controlMinValue, only.Min)
+	store64(m.data, at+controlMaxValue, only.Max)
+	or32(m.data, at+controlWord, c.word())
+}
+
+// ClearPoint disables the local point. Records of it that are still in the
+// rings are dropped: Drain first if they matter. Safe to call at any time; an
+// index out of range or a point that is not enabled changes nothing.
+func (m *Memory) ClearPoint(index int) {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil || index < 0 || index >= PointCount {
+		return
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring))
+	m.mapping[index].Store(0)
+	m.points[index] = point{}
+}
