@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package malloc
+
+import "github.com/attune-hpc/attune/tunlets/sdk"
+
+// The knobs: named settings of the controller.
+const (
+	knobMmap = "glibc.malloc.mmap_threshold"
+	knobTrim = "glibc.malloc.trim_threshold"
+	knobPad  = "glibc.malloc.top_pad"
+)
+
+// settings are the values proposed together, in bytes.
+type settings struct {
+	mmapThreshold, trimThreshold, topPad uint64
+}
+
+// leastTrim is the trim threshold below which the settings are not worth it:
+// two of the largest blocks that they can keep.
+const leastTrim = 64 * mib
+
+// settingsFor bounds the best settings by the memory that may stay unused in
+// the process; 0: no bound known. What trimming would have given back is
+// memory that the program itself had in use before, so the bound matters only
+// where other processes of the job want it in between. Own rule: the heap's
+// unused top may take half of the room, and grows by a sixteenth of that at a
+// time, as with the unbounded values (1 GiB and 64 MiB).
+func settingsFor(room uint64) (settings, bool) {
+	best := settings{mmapThreshold: hugeBytes, trimThreshold: gib, topPad: 64 * mib}
+	if room == 0 || room/2 >= best.trimThreshold {
+		return best, true
+	}
+	trim := pages(room / 2)
+	if trim < leastTrim {
+		return settings{}, false
+	}
+	return settings{
+		mmapThreshold: min(best.mmapThreshold, pages(trim/2)),
+		trimThreshold: trim,
+		topPad:        min(best.topPad, pages(trim/16)),
+	}, true
+}
+
+func pages(bytes uint64) uint64 { return bytes &^ (pageBytes - 1) }
+
+// changes lists the settings for one process, in the order in which they are
+// applied: room first, so that no block is trimmed in between.
+func (s settings) changes(p sdk.Handle) []sdk.Change {
+	return []sdk.Change{
+		{Process: p, Action: sdk.Setting(knobTrim, sdk.Uint(s.trimThreshold))},
+		{Process: p, Action: sdk.Setting(knobPad, sdk.Uint(s.topPad))},
+		{Process: p, Action: sdk.Setting(knobMmap, sdk.Uint(s.mmapThreshold))},
+	}
+}

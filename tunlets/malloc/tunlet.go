@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package malloc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// Name of the tunlet.
+const Name = "malloc"
+
+// OptionMemory names the option that bounds the job's memory on the node, in
+// bytes; without it no bound is known.
+const OptionMemory = "memory_bytes"
+
+// maxWatches bounds the processes that are followed at one time.
+const maxWatches = 4096
+
+// Tunlet follows every process of a session. Made by New.
+type Tunlet struct {
+	memory  uint64
+	watches map[sdk.Handle]*watch
+}
+
+var (
+	_ sdk.Configurer           = (*Tunlet)(nil)
+	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
+	_ sdk.SampleHandler        = (*Tunlet)(nil)
+	_ sdk.AggregateHandler     = (*Tunlet)(nil)
+	_ sdk.PointObserver        = (*Tunlet)(nil)
+	_ sdk.Ticker               = (*Tunlet)(nil)
+	_ sdk.Evaluator            = (*Tunlet)(nil)
+	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+)
+
+// New makes the tunlet.
+func New() sdk.Tunlet { return &Tunlet{watches: map[sdk.Handle]*watch{}} }
+
+// Describe says what the tunlet is.
+func (*Tunlet) Describe() sdk.Description {
+	return sdk.Description{
+		Name: Name, Version: "1",
+		Summary: "keeps large freed blocks in the process instead of giving them back to the kernel and taking them again",
+		Objective: sdk.Objective{
+			Name: "large_allocations_per_second", Unit: "1/s",
+			Description: "allocations of 128 KiB and more per second of the process; a unit of the program's work makes " +
+				"the same number of them with any setting, so their rate stands for its speed",
+		},
+		Knobs: []sdk.Knob{
+			{Name: knobMmap, Description: "block size from which glibc maps a block of its own", Min: sdk.Uint(0), Max: sdk.Uint(hugeBytes)},
+			{Name: knobTrim, Description: "unused bytes at the heap's top from which glibc gives them back", Min: sdk.Uint(0), Max: sdk.Uint(gib)},
+			{Name: knobPad, Description: "bytes by which glibc lets the heap grow beyond what it needs", Min: sdk.Uint(0), Max: sdk.Uint(64 * mib)},
+		},
+		// Tries are bounded per process (maxTries); this bounds a bag of tasks.
+		MaxTries: 64, MinGain: 0.05,
+	}
+}
+
+// Configure takes OptionMemory; other options are refused.
+func (t *Tunlet) Configure(options map[string]string) error {
+	for name, value := range options {
+		if name != OptionMemory {
+			return fmt.Errorf("option %q: unknown; there is %s", name, OptionMemory)
+		}
+		bytes, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return fmt.Errorf("option %s: %q is no number of bytes", name, value)
+		}
+		t.memory = bytes
+	}
+	return nil
+}
+
+// ProcessStarted begins to follow a process.
+func (t *Tunlet) ProcessStarted(_ *sdk.Host, p sdk.Process) {
+	if t.watches[p.Handle] == nil && len(t.watches) < maxWatches {
+		t.watches[p.Handle] = newWatch(p.Handle)
+	}
+}
+
+// ProcessEnded forgets it.
+func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
+	if w := t.watches[end.Handle]; w != nil && w.active() {
+		w.release(h)
+	}
+	delete(t.watches, end.Handle)
+}
+
+// HandleSamples looks for the symptom.
+func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	for _, sample := range s.Items {
+		if w := t.watches[sample.Process]; w != nil {
+			w.sample(h, sample)
+		}
+	}
+}
+
+// HandleAggregates counts blocks and reports the objective; when there is a
+// baseline, it decides.
+func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
+	if a.Seconds() == 0 {
+		return
+	}
+	counted := map[sdk.Handle]blocks{}
+	for _, item := range a.Items {
+		b := counted[item.Process]
+		b.seconds = a.Seconds()
+		b.add(item)
+		counted[item.Process] = b
+	}
+	for _, p := range slices.Sorted(maps.Keys(counted)) {
+		if w := t.watches[p]; w != nil {
+			w.count(h, a.From, counted[p])
+			t.decide(h, w)
+		}
+	}
+}
+
+// PointChanged hears whether the hooks could be placed.
+func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
+	if w := t.watches[c.Process]; w != nil {
+		w.placed(h, c)
+	}
+}
+
+// Tick ends waiting that has no end of its own.
+func (t *Tunlet) Tick(h *sdk.Host) {
+	for _, p := range slices.Sorted(maps.Keys(t.watches)) {
+		w := t.watches[p]
+		waited := h.Now().Sub(w.since)
+		if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {
+			w.rest(h)
+		}
+	}
+}
+
+// decide proposes, gives up or waits, once there is a baseline.
+func (t *Tunlet) decide(h *sdk.Host, w *watch) {
+	if w.state != counting || w.samples < baseline {
+		return
+	}
+	l, ok := loadOf(w.window.Since(w.since))
+	pages := w.blocks.pagesPerFault(l)
+	share := l.share(pages)
+	switch helped := w.blocks.explains(l, w.blocks.helped); {
+	case ok && symptom(l, pages) && helped >= leastExplained:
+		t.propose(h, w, l, share*helped)
+	case ok && symptom(l, pages) && w.blocks.explains(l, w.blocks.bytes) >= leastExplained:
+		h.Remark(w.handle, "blocks of 32 MiB and more cause %.0f page faults/s; glibc maps those whatever it is told: no change proposed", l.faults)
+		w.release(h)
+		w.enter(gaveUp, h.Now())
+	case h.Now().Sub(w.since) >= patience:
+		w.rest(h)
+	}
+}
+
+// propose proposes the settings, unless memory forbids them.
+func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, share float64) {
+	s, ok := t.settings()
+	if !ok {
+		h.Remark(w.handle, "large blocks cause %.0f page faults/s, but too little memory is free to keep them: no change proposed", l.faults)
+		w.release(h)
+		w.enter(gaveUp, h.Now())
+		return
+	}
+	w.tries++
+	w.proposal = fmt.Sprintf("%s-%d-%d", Name, w.handle, w.tries)
+	h.Propose(sdk.Proposal{
+		ID: w.proposal, Changes: s.changes(w.handle), Scope: w.scope(),
+		Reason: fmt.Sprintf("%.0f minor page faults/s, %.0f %% of them for memory given back before; %.0f blocks/s of %.1f MiB on average; %.0f %% of CPU time in the kernel",
+			l.faults, 100*l.churn, w.blocks.count/w.blocks.seconds, w.blocks.bytes/w.blocks.count/mib, 100*min(1, l.system/l.run)),
+		PredictedGain: gain(share), Confidence: 0.9,
+	})
+	w.enter(proposed, h.Now())
+}
+
+// settings bounds the settings by the room that the job's memory leaves.
+func (t *Tunlet) settings() (settings, bool) {
+	if t.memory == 0 {
+		return settingsFor(0)
+	}
+	var resident float64
+	storms := uint64(0)
+	for _, w := range t.watches {
+		peak, _ := w.window.Max(sdk.ResidentBytes)
+		resident += peak
+		if w.active() || w.state == tuned {
+			storms++
+		}
+	}
+	if resident >= float64(t.memory) {
+		return settings{}, false
+	}
+	return settingsFor(max(1, (t.memory-uint64(resident))/max(1, storms)))
+}
+
+// Evaluate waits while the program does something else: without allocations
+// there is no progress to compare. Otherwise the measured objective decides.
+func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
+	if e.Suggested == sdk.Undo && e.After.Median == 0 && e.Before.Median > 0 {
+		return sdk.Wait, "no large allocations since the change: the program does something else"
+	}
+	return e.Suggested, ""
+}
+
+// ProposalChanged follows its proposals; hooks are given back as soon as
+// nothing is judged any more.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	for _, w := range t.watches {
+		if w.proposal != c.Proposal || w.state != proposed || !c.State.Final() {
+			continue
+		}
+		w.release(h)
+		w.proposal = ""
+		switch {
+		case c.State == sdk.Kept:
+			w.enter(tuned, h.Now())
+		case c.State == sdk.Undone && w.tries < maxTries:
+			w.until = h.Now().Add(retryPause)
+			w.enter(quiet, h.Now())
+		default:
+			w.enter(gaveUp, h.Now())
+		}
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package malloc
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// symptomSpan is how long the symptom must last before the program is
+	// touched: two rounds of samples. A short burst costs a few hooks for half
+	// a second, a long wait would cost the program its gain.
+	symptomSpan = 100 * time.Millisecond
+	// windowSpan covers the time of confirmation.
+	windowSpan = time.Second
+	// leastChurn is the part of the faults that must replace memory.
+	leastChurn = 0.5
+	// leastFaults per second; below, nothing is worth doing.
+	leastFaults = 500
+	// leastShare of CPU time that must go into it: a gain of 1.11.
+	leastShare = 0.10
+	// leastExplained is the part of the churned memory that large blocks must
+	// account for.
+	leastExplained = 0.5
+
+	// baseline is how many objective samples there must be before a proposal.
+	baseline = 5
+	// patience is how long blocks are counted without a confirmation.
+	patience = time.Second
+	// answer is how long a request may remain without an answer.
+	answer = 3 * time.Second
+	// firstPause after a false alarm; it doubles up to lastPause.
+	firstPause = 2 * time.Second
+	lastPause  = 64 * time.Second
+	// retryPause after a change that was undone.
+	retryPause = 10 * time.Second
+	// maxTries per process.
+	maxTries = 2
+)
+
+// hooks are the allocation functions that are counted. free is not: every
+// block that counts was asked for first.
+func hooks() []string {
+	return []string{"malloc", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"}
+}
+
+type state uint8
+
+const (
+	quiet    state = iota // no symptom; nothing placed
+	asked                 // hooks asked for
+	counting              // hooks placed, objective reported
+	proposed              // settings proposed; still counting
+	tuned                 // settings kept
+	gaveUp                // nothing more to be done
+)
+
+// watch follows one process.
+type watch struct {
+	handle sdk.Handle
+	window *sdk.Window
+	state  state
+	since  time.Time // when the state began
+	until  time.Time // quiet: not before this
+	pause  time.Duration
+
+	blocks   blocks // counted since the state `counting` began
+	samples  int    // objective samples reported since then
+	proposal string
+	tries    int
+}
+
+func newWatch(p sdk.Handle) *watch {
+	return &watch{handle: p, window: sdk.NewWindow(windowSpan), pause: firstPause}
+}
+
+func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
+
+func (w *watch) point(hook string) string { return fmt.Sprintf("%s@%d", hook, w.handle) }
+
+func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
+
+// active says that hooks are asked for or placed.
+func (w *watch) active() bool {
+	return w.state == asked || w.state == counting || w.state == proposed
+}
+
+// symptom judges by the signals from outside alone.
+func symptom(l load, pages float64) bool {
+	return l.faults >= leastFaults && l.churn >= leastChurn && l.share(pages) >= leastShare
+}
+
+// sample takes a round's signals.
+func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
+	w.window.Add(s)
+	if w.state != quiet || h.Now().Before(w.until) {
+		return
+	}
+	span := w.window.Latest(symptomSpan)
+	// Whether huge pages are in play is not known yet: allow for them.
+	if l, ok := loadOf(span); !ok || span.Duration() < symptomSpan*9/10 || !symptom(l, maxPages) {
+		return
+	}
+	for _, hook := range hooks() {
+		h.AddPoint(sdk.Point{
+			ID: w.point(hook), Hook: hook, MinValue: largeBytes, Processes: []sdk.Handle{w.handle},
+		})
+	}
+	w.blocks, w.samples = blocks{}, 0
+	w.enter(asked, h.Now())
+}
+
+// placed hears of a hook. Without malloc itself there is nothing to go by.
+func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
+	switch {
+	case !w.active() || c.Removed:
+	case c.Placed && w.state == asked:
+		w.enter(counting, h.Now())
+	case !c.Placed && c.Point == w.point("malloc"):
+		h.Remark(w.handle, "page faults replace memory that was given back, but allocations cannot be watched: %s", c.Reason)
+		w.release(h)
+		w.enter(gaveUp, h.Now())
+	}
+}
+
+// count takes what the hooks of this process counted over one interval, and
+// reports the objective. An interval that began before the hooks were there
+// tells nothing.
+func (w *watch) count(h *sdk.Host, from time.Time, b blocks) {
+	if w.state != counting && w.state != proposed || from.Before(w.since) && w.state == counting {
+		return
+	}
+	h.Objective(w.scope(), b.count/b.seconds)
+	w.samples++
+	w.blocks.seconds += b.seconds
+	w.blocks.count += b.count
+	w.blocks.bytes += b.bytes
+	w.blocks.helped += b.helped
+}
+
+// release gives the hooks back.
+func (w *watch) release(h *sdk.Host) {
+	for _, hook := range hooks() {
+		h.RemovePoint(w.point(hook))
+	}
+}
+
+// rest gives the hooks back and waits, longer each time, before the symptom
+// counts again.
+func (w *watch) rest(h *sdk.Host) {
+	w.release(h)
+	w.until = h.Now().Add(w.pause)
+	w.pause = min(2*w.pause, lastPause)
+	w.enter(quiet, h.Now())
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mpiprogress is the tunlet against MPI ranks that spin while there
+// are more of them than CPUs: a rank that waits for a message burns the CPU
+// that the sender needs. Open MPI has a variable that makes a waiting rank
+// yield; it is set in every rank of the node, and set back when there is room
+// again, since yielding costs a few per cent where nobody needs the CPU.
+//
+// The objective, MPI calls per second of all ranks, is measured from the first
+// sight of an MPI library on, so that there is a baseline when the trouble is
+// recognised.
+//
+// model.go is the model and free of state; rank.go follows one rank; node.go
+// decides for all ranks of one node; points.go lists what is counted;
+// tunlet.go connects them to the Dynamic Tunlet API. No locks: the SDK makes
+// one call at a time.
+package mpiprogress

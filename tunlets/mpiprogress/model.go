@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpiprogress
+
+import "github.com/attune-hpc/attune/tunlets/sdk"
+
+const (
+	// busyShare is the part of the time, running or waiting to run, from which
+	// a rank counts as wanting a CPU all the time.
+	busyShare = 0.8
+	// leastWaitShare is the part of the expected waiting for CPUs that must be
+	// seen, so that ranks bound to CPUs of their own are not taken for
+	// crowded: they may run on one CPU each, but nobody waits.
+	leastWaitShare = 0.5
+	// leastWait is waiting that matters, as a part of real time.
+	leastWait = 0.1
+	// maxVoluntary is the voluntary switches per second up to which a rank
+	// counts as one that never sleeps in a call.
+	maxVoluntary = 200
+	// maxSwitches is all switches per second up to which a rank counts as one
+	// that runs until its time slice ends. A rank that yields already switches
+	// ten thousand times and more.
+	maxSwitches = 1500
+
+	// leastBlocked is the part of the time that blocked calls must cost.
+	leastBlocked = 0.05
+	// maxBlocked keeps the predicted gain finite.
+	maxBlocked = 0.95
+)
+
+// rankLoad is what a rank does with the CPUs, per second of real time.
+type rankLoad struct {
+	// run and wait are seconds on a CPU and seconds runnable without one.
+	run, wait float64
+	// voluntary and involuntary are context switches.
+	voluntary, involuntary float64
+	// cpus is how many CPUs the rank may run on.
+	cpus float64
+}
+
+// loadOf reads a load from a span; cpus is used where no sample tells. False
+// if signals are missing.
+func loadOf(s sdk.Span, cpus float64) (rankLoad, bool) {
+	run, okRun := s.Rate(sdk.RunTime)
+	wait, okWait := s.Rate(sdk.RunqueueWait)
+	voluntary, okVoluntary := s.Rate(sdk.VoluntarySwitches)
+	involuntary, okInvoluntary := s.Rate(sdk.InvoluntarySwitches)
+	return rankLoad{
+		run: run * 1e-9, wait: wait * 1e-9,
+		voluntary: voluntary, involuntary: involuntary, cpus: cpus,
+	}, okRun && okWait && okVoluntary && okInvoluntary && cpus > 0
+}
+
+// busy says that the rank wants a CPU all the time.
+func (l rankLoad) busy() bool { return l.run+l.wait >= busyShare }
+
+// spins says that the rank keeps its CPU until the scheduler takes it away.
+func (l rankLoad) spins() bool {
+	return l.voluntary <= maxVoluntary && l.voluntary+l.involuntary <= maxSwitches
+}
+
+// crowd sums up the busy ranks of one node.
+type crowd struct {
+	// ranks that are busy, and those of them that spin.
+	ranks, spinning int
+	// pressure is the number of busy ranks per CPU, as far as the sizes of
+	// their CPU sets tell: each rank weighs 1/CPUs. It is exact when the sets
+	// are the same, and too high when they are disjoint.
+	pressure float64
+	// run and wait are summed, per second.
+	run, wait float64
+	// switches per second.
+	switches float64
+}
+
+func (c *crowd) add(l rankLoad) {
+	if !l.busy() {
+		return
+	}
+	c.ranks++
+	if l.spins() {
+		c.spinning++
+	}
+	c.pressure += 1 / l.cpus
+	c.run += l.run
+	c.wait += l.wait
+	c.switches += l.voluntary + l.involuntary
+}
+
+// crowded says that there are more busy ranks than CPUs for them, by the
+// sizes of their CPU sets and by the waiting that follows: n ranks on c CPUs
+// wait (n/c-1)/(n/c) of the time.
+func (c crowd) crowded() bool {
+	const rounding = 1e-9 // pressure is a sum of fractions
+	if c.ranks < 2 || c.pressure <= 1+rounding {
+		return false
+	}
+	expected := 1 - 1/c.pressure
+	if c.pressure >= float64(c.ranks)-rounding && c.ranks > 1 {
+		// One CPU each: all on the same one, or every rank on its own.
+		expected = leastWait
+	}
+	wait := c.wait / float64(c.ranks)
+	return wait >= max(leastWait, leastWaitShare*expected)
+}
+
+// spins says that most of the busy ranks spin.
+func (c crowd) spins() bool { return 2*c.spinning > c.ranks }
+
+// ratio is busy ranks per CPU that they really had: the time they wanted by
+// the time they got.
+func (c crowd) ratio() float64 {
+	if c.run <= 0 {
+		return 1
+	}
+	return (c.run + c.wait) / c.run
+}
+
+// slice is how long a rank keeps a CPU, in seconds: measured as CPU time per
+// switch, since it differs with the kernel's HZ and scheduler.
+func (c crowd) slice() float64 {
+	if c.switches <= 0 {
+		return 0
+	}
+	return c.run / c.switches
+}
+
+// blocked is the part of the time, 0 to maxBlocked, that blocked calls cost at
+// the given MPI calls per second and rank.
+//
+// Measured model: a blocked call costs up to (ranks/cores - 1) time slices,
+// because the rank it waits for must first get a CPU from those that spin.
+// Own derivations: ranks/cores and the slice are measured (ratio, slice), and
+// every call is taken for a blocked one, which is too much for calls that do
+// not wait and too little where a chain of ranks has to run in turn.
+func (c crowd) blocked(callsPerRank float64) float64 {
+	return min(maxBlocked, callsPerRank*(c.ratio()-1)*c.slice())
+}
+
+// gain is how many times faster the program gets when the blocked part of its
+// time is saved.
+func gain(blocked float64) float64 { return 1 / (1 - blocked) }

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpiprogress
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// baseline is how many objective samples with progress there must be
+	// before a proposal.
+	baseline = 5
+	// joinPatience is how long a rank may take to its first MPI call before
+	// the others are changed without waiting for it. Open MPI sets the
+	// variable itself at the end of MPI_Init, so an earlier write is lost.
+	joinPatience = 2 * time.Second
+	// dearNanos is the cost of a hit from which measure points are not kept
+	// in a program that has no trouble.
+	dearNanos = 1000
+
+	// roomFor is how long there must be room before changes are taken back,
+	// and idleFor how long when the ranks are still there but rest.
+	roomFor = time.Second
+	idleFor = 5 * time.Second
+	// firstHold is how long trouble must last to be recognised again after a
+	// withdrawal; it doubles up to lastHold, so that a program at the edge
+	// does not flap.
+	firstHold = time.Second
+	lastHold  = 64 * time.Second
+	// retryPause after a change that was undone or refused; longer than the
+	// Analyzer lets a knob rest.
+	retryPause = 12 * time.Second
+	// maxFailures bounds the proposals that came to nothing.
+	maxFailures = 3
+)
+
+// knob is the name of what is changed.
+const knob = "openmpi.yield_when_idle"
+
+// node decides for the ranks of one node.
+type node struct {
+	host  string
+	ranks map[sdk.Handle]*rank
+
+	progress  int       // objective samples with progress
+	crowdedAt time.Time // since when it is crowded; zero: it is not
+	roomAt    time.Time // since when there is room; zero: there is not
+	hold      time.Duration
+	until     time.Time // no proposal before
+
+	proposals map[string]bool // in force or on their way; true: judged
+	sequence  int
+	failures  int
+	dear      bool // measure points cost much here
+	remarked  map[string]bool
+}
+
+func newNode(host string) *node {
+	return &node{
+		host: host, ranks: map[sdk.Handle]*rank{},
+		proposals: map[string]bool{}, remarked: map[string]bool{},
+	}
+}
+
+// sorted lists the ranks in a fixed order, so that a replay says the same.
+func (n *node) sorted() []*rank {
+	out := make([]*rank, 0, len(n.ranks))
+	for _, h := range slices.Sorted(maps.Keys(n.ranks)) {
+		out = append(out, n.ranks[h])
+	}
+	return out
+}
+
+// remark says a sentence once.
+func (n *node) remark(h *sdk.Host, format string, arguments ...any) {
+	if !n.remarked[format] {
+		n.remarked[format] = true
+		h.Remark(0, "node %s: "+format, append([]any{n.host}, arguments...)...)
+	}
+}
+
+// crowd sums up the ranks; false while a rank's load is not known yet.
+func (n *node) crowd() (c crowd, known bool) {
+	known = true
+	for _, r := range n.sorted() {
+		l, ok := r.load()
+		if !ok {
+			known = false
+			continue
+		}
+		c.add(l)
+	}
+	return c, known
+}
+
+// observe updates, after a round of samples, since when the node is crowded
+// or has room.
+func (n *node) observe(h *sdk.Host) {
+	c, known := n.crowd()
+	now := h.Now()
+	if !c.crowded() || len(n.proposals) == 0 && !c.spins() {
+		n.crowdedAt = time.Time{}
+	} else if n.crowdedAt.IsZero() {
+		n.crowdedAt = now
+	}
+	if !known || c.pressure > 1 || len(n.ranks) == 0 {
+		n.roomAt = time.Time{}
+	} else if n.roomAt.IsZero() {
+		n.roomAt = now
+	}
+	n.withdraw(h)
+}
+
+// withdraw takes back what is in force when there has been room for long
+// enough.
+func (n *node) withdraw(h *sdk.Host) {
+	if len(n.proposals) == 0 || n.roomAt.IsZero() {
+		return
+	}
+	needed, reason := idleFor, "the ranks leave room for one another"
+	if n.present() <= 1 {
+		needed, reason = roomFor, "no more ranks than CPUs"
+	}
+	room := h.Now().Sub(n.roomAt)
+	if room < needed {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(n.proposals)) {
+		h.Withdraw(id, fmt.Sprintf("%s since %v: yielding would only cost", reason, room.Round(time.Millisecond)))
+	}
+	n.release()
+	n.hold = min(max(firstHold, 2*n.hold), lastHold)
+	n.until = h.Now().Add(n.hold)
+}
+
+// present is the ranks per CPU, busy or not.
+func (n *node) present() float64 {
+	var pressure float64
+	for _, r := range n.ranks {
+		pressure += 1 / max(1, r.cpus)
+	}
+	return pressure
+}
+
+// release forgets the proposals: the ranks are as they were.
+func (n *node) release() {
+	clear(n.proposals)
+	for _, r := range n.ranks {
+		r.proposal = ""
+	}
+}
+
+// judging says that a proposal of this node is on its way.
+func (n *node) judging() bool {
+	for _, judged := range n.proposals {
+		if !judged {
+			return true
+		}
+	}
+	return false
+}
+
+// decide proposes when the trouble is there, known for long enough, and there
+// is a baseline to judge by.
+func (n *node) decide(h *sdk.Host, callsPerSecond float64) {
+	now := h.Now()
+	if n.crowdedAt.IsZero() || now.Before(n.until) || now.Sub(n.crowdedAt) < n.hold || n.judging() || n.failures >= maxFailures {
+		return
+	}
+	fresh := n.tunable(h)
+	if len(fresh) == 0 {
+		return
+	}
+	for _, r := range fresh {
+		r.watch(h)
+	}
+	if n.progress < baseline || !n.ready(h, fresh) {
+		return
+	}
+	c, _ := n.crowd()
+	if blocked := c.blocked(callsPerSecond / float64(len(n.ranks))); blocked >= leastBlocked {
+		n.propose(h, fresh, c, blocked, callsPerSecond)
+	}
+}
+
+// tunable lists the ranks that can be changed and are not yet. It says why
+// the others cannot.
+func (n *node) tunable(h *sdk.Host) (fresh []*rank) {
+	for _, r := range n.sorted() {
+		switch {
+		case r.library == mpich:
+			n.remark(h, "MPICH ranks spin with more ranks than CPUs; MPICH has no variable that makes them yield: no knob in this version")
+		case r.library == otherMPI:
+			n.remark(h, "ranks of an MPI library that is not Open MPI spin with more ranks than CPUs: no knob in this version")
+		case r.proposal == "":
+			fresh = append(fresh, r)
+		}
+	}
+	return fresh
+}
+
+// ready says that every rank to be changed has left MPI_Init, or has had time
+// enough to.
+func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
+	for _, r := range fresh {
+		if r.hits == 0 && h.Now().Sub(r.since) < joinPatience {
+			return false
+		}
+	}
+	return true
+}
+
+// propose changes all the given ranks at once.
+func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked, calls float64) {
+	n.sequence++
+	id := fmt.Sprintf("%s-%s-%d", Name, n.host, n.sequence)
+	changes := make([]sdk.Change, 0, len(ranks))
+	for _, r := range ranks {
+		r.proposal = id
+		changes = append(changes, sdk.Change{
+			Knob: knob, Process: r.handle,
+			Action: sdk.SetVariableFrom("libopen-pal.so*", "opal_progress_yield_when_idle", 1,
+				sdk.Bool(false), sdk.Bool(true)),
+		})
+	}
+	n.proposals[id] = false
+	h.Propose(sdk.Proposal{
+		ID: id, Changes: changes, Scope: scope,
+		Reason: fmt.Sprintf("%d busy ranks share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
+			c.ranks, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), calls),
+		PredictedGain: gain(blocked), Confidence: 0.9,
+	})
+}
+
+// changed follows a proposal of this node.
+func (n *node) changed(h *sdk.Host, c sdk.ProposalChange) {
+	if _, ours := n.proposals[c.Proposal]; !ours || !c.State.Final() {
+		return
+	}
+	if c.State == sdk.Kept {
+		n.proposals[c.Proposal] = true
+		n.shed(h)
+		return
+	}
+	delete(n.proposals, c.Proposal)
+	for _, r := range n.ranks {
+		if r.proposal == c.Proposal {
+			r.proposal = ""
+		}
+	}
+	n.failures++
+	n.until = h.Now().Add(retryPause)
+	n.shed(h)
+}
+
+// shed gives dear measure points back while nothing is to be judged.
+func (n *node) shed(h *sdk.Host) {
+	if !n.dear || n.judging() {
+		return
+	}
+	n.progress = 0
+	for _, r := range n.sorted() {
+		r.unwatch(h)
+	}
+}
+
+// placed hears of a measure point.
+func (n *node) placed(h *sdk.Host, r *rank, c sdk.PointChange) {
+	if !c.Placed {
+		return
+	}
+	r.placed = true
+	if c.CostNanos > dearNanos {
+		n.dear = true
+		if n.crowdedAt.IsZero() {
+			n.shed(h)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpiprogress
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// Name of the tunlet.
+const Name = "mpi-progress"
+
+// scope of the objective: all ranks together.
+const scope = "application"
+
+// maxRanks bounds the ranks that are followed at one time.
+const maxRanks = 4096
+
+// Tunlet follows the MPI ranks of a session. Made by New.
+type Tunlet struct {
+	nodes map[string]*node
+	ranks map[sdk.Handle]*node
+	calls map[string]float64 // MPI calls per second by host, latest interval
+}
+
+var (
+	_ sdk.Configurer           = (*Tunlet)(nil)
+	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
+	_ sdk.SampleHandler        = (*Tunlet)(nil)
+	_ sdk.AggregateHandler     = (*Tunlet)(nil)
+	_ sdk.PointObserver        = (*Tunlet)(nil)
+	_ sdk.Evaluator            = (*Tunlet)(nil)
+	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+)
+
+// New makes the tunlet.
+func New() sdk.Tunlet {
+	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}, calls: map[string]float64{}}
+}
+
+// Describe says what the tunlet is.
+func (*Tunlet) Describe() sdk.Description {
+	return sdk.Description{
+		Name: Name, Version: "1",
+		Summary: "makes waiting MPI ranks yield their CPU while there are more ranks than CPUs",
+		Objective: sdk.Objective{
+			Name: "mpi_calls_per_second", Unit: "1/s",
+			Description: "communication calls per second of all ranks; a time step makes the same number of them " +
+				"however the ranks wait, so their rate stands for the program's speed",
+		},
+		Knobs:    []sdk.Knob{{Name: knob, Description: "a rank that waits in an MPI call yields its CPU (opal_progress_yield_when_idle of libopen-pal)"}},
+		MaxTries: maxFailures, MinGain: 0.05,
+	}
+}
+
+// Configure refuses every option: there is none.
+func (*Tunlet) Configure(options map[string]string) error {
+	for name := range options {
+		return fmt.Errorf("option %q: unknown; %s has no options", name, Name)
+	}
+	return nil
+}
+
+// ProcessStarted begins to follow a process as soon as it has an MPI library,
+// and counts its calls, so that there is a baseline when trouble comes.
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	l := libraryOf(p)
+	if l == noMPI {
+		return
+	}
+	if n := t.ranks[p.Handle]; n != nil {
+		r := n.ranks[p.Handle]
+		r.library = l
+		if p.CPUsAllowed > 0 {
+			r.cpus = float64(p.CPUsAllowed)
+		}
+		return
+	}
+	if len(t.ranks) >= maxRanks {
+		return
+	}
+	n := t.nodes[p.Host]
+	if n == nil {
+		n = newNode(p.Host)
+		t.nodes[p.Host] = n
+	}
+	r := newRank(p, l, h.Now())
+	n.ranks[p.Handle], t.ranks[p.Handle] = r, n
+	if l == openMPI && !n.dear {
+		r.watch(h)
+	}
+}
+
+// ProcessEnded forgets it.
+func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
+	n := t.ranks[end.Handle]
+	if n == nil {
+		return
+	}
+	delete(t.ranks, end.Handle)
+	delete(n.ranks, end.Handle)
+	if len(n.ranks) == 0 {
+		delete(t.nodes, n.host)
+		delete(t.calls, n.host)
+	}
+}
+
+// HandleSamples looks for crowded nodes, and for room.
+func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	touched := map[*node]bool{}
+	for _, sample := range s.Items {
+		if n := t.ranks[sample.Process]; n != nil {
+			n.ranks[sample.Process].sample(sample)
+			touched[n] = true
+		}
+	}
+	for _, n := range t.sorted() {
+		if touched[n] {
+			n.observe(h)
+			n.decide(h, t.calls[n.host])
+		}
+	}
+}
+
+// sorted lists the nodes in a fixed order.
+func (t *Tunlet) sorted() []*node {
+	out := make([]*node, 0, len(t.nodes))
+	for _, host := range slices.Sorted(maps.Keys(t.nodes)) {
+		out = append(out, t.nodes[host])
+	}
+	return out
+}
+
+// HandleAggregates reports the objective. A batch comes from one node; the
+// others count with their latest.
+func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
+	if a.Seconds() == 0 {
+		return
+	}
+	counts := map[*node]uint64{}
+	for _, item := range a.Items {
+		n := t.ranks[item.Process]
+		if n == nil {
+			continue
+		}
+		counts[n] += item.Count
+		n.ranks[item.Process].hits += item.Count
+	}
+	for n, count := range counts {
+		t.calls[n.host] = float64(count) / a.Seconds()
+		if count > 0 {
+			n.progress++
+		}
+	}
+	t.report(h, len(counts) > 0)
+}
+
+// report gives the objective's value. It begins with the first call after
+// MPI_Init: what came before is no baseline.
+func (t *Tunlet) report(h *sdk.Host, heard bool) {
+	var total float64
+	progress := false
+	for host, calls := range t.calls {
+		total += calls
+		progress = progress || t.nodes[host] != nil && t.nodes[host].progress > 0
+	}
+	if heard && progress {
+		h.Objective(scope, total)
+	}
+}
+
+// PointChanged hears whether calls can be counted, and at what cost.
+func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
+	if n := t.ranks[c.Process]; n != nil {
+		n.placed(h, n.ranks[c.Process], c)
+	}
+}
+
+// Evaluate waits while no rank communicates: there is no progress to compare.
+// Otherwise the measured objective decides.
+func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
+	if e.Suggested == sdk.Undo && e.After.Median == 0 && e.Before.Median > 0 {
+		return sdk.Wait, "no MPI calls since the change: the program does something else"
+	}
+	return e.Suggested, ""
+}
+
+// ProposalChanged follows its proposals.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	for _, n := range t.sorted() {
+		n.changed(h, c)
+	}
+}

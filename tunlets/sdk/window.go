@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import "time"
+
+// windowLimit bounds the samples that a Window holds, whatever its length: a
+// controller that samples too fast must not make a tunlet grow.
+const windowLimit = 256
+
+// Window keeps the latest samples of one process, as the ground for rates.
+// Not safe for use by several goroutines.
+type Window struct {
+	length  time.Duration
+	samples []Sample // oldest first
+}
+
+// NewWindow makes a window that reaches back by at least the given time, as
+// soon as there are samples that old.
+func NewWindow(length time.Duration) *Window {
+	return &Window{length: length}
+}
+
+// Add takes a sample, and forgets those that are not needed any more to cover
+// the window's length. A sample that is not newer than the last is dropped.
+func (w *Window) Add(s Sample) {
+	if n := len(w.samples); n > 0 && !s.At.After(w.samples[n-1].At) {
+		return
+	}
+	drop := 0
+	for drop+1 < len(w.samples) && s.At.Sub(w.samples[drop+1].At) >= w.length {
+		drop++
+	}
+	if len(w.samples)-drop >= windowLimit {
+		drop = len(w.samples) - windowLimit + 1
+	}
+	if drop > 0 {
+		w.samples = w.samples[:copy(w.samples, w.samples[drop:])]
+	}
+	w.samples = append(w.samples, s)
+}
+
+// Reset forgets all samples.
+func (w *Window) Reset() { w.samples = w.samples[:0] }
+
+// Last is the latest value of a signal, and whether there is one.
+func (w *Window) Last(sig Signal) (float64, bool) {
+	if len(w.samples) == 0 {
+		return 0, false
+	}
+	return w.samples[len(w.samples)-1].Value(sig)
+}
+
+// Max is the greatest value of a gauge in the window, and whether there is one.
+func (w *Window) Max(sig Signal) (greatest float64, ok bool) {
+	for i := range w.samples {
+		if v, has := w.samples[i].Value(sig); has && (!ok || v > greatest) {
+			greatest, ok = v, true
+		}
+	}
+	return greatest, ok
+}
+
+// Span is the whole window.
+func (w *Window) Span() Span { return w.Since(time.Time{}) }
+
+// Latest is the window's newest part that is at least d long, or all of it
+// where there is less.
+func (w *Window) Latest(d time.Duration) Span {
+	n := len(w.samples)
+	if n == 0 {
+		return Span{}
+	}
+	from := n - 1
+	for from > 0 && w.samples[n-1].At.Sub(w.samples[from].At) < d {
+		from--
+	}
+	return Span{from: w.samples[from], to: w.samples[n-1]}
+}
+
+// Since is the part of the window that begins with the first sample at or
+// after t.
+func (w *Window) Since(t time.Time) Span {
+	for i := range w.samples {
+		if !w.samples[i].At.Before(t) {
+			return Span{from: w.samples[i], to: w.samples[len(w.samples)-1]}
+		}
+	}
+	return Span{}
+}
+
+// Span is the time between two samples of one process. The zero Span is empty.
+type Span struct {
+	from, to Sample
+}
+
+// SpanBetween makes a span of two samples of one process.
+func SpanBetween(from, to Sample) Span { return Span{from, to} }
+
+// Duration is its length.
+func (s Span) Duration() time.Duration { return s.to.At.Sub(s.from.At) }
+
+// Seconds is its length in seconds.
+func (s Span) Seconds() float64 { return s.Duration().Seconds() }
+
+// Delta is how much a signal changed, and whether it was read at both ends.
+func (s Span) Delta(sig Signal) (float64, bool) {
+	a, okA := s.from.Value(sig)
+	b, okB := s.to.Value(sig)
+	return b - a, okA && okB
+}
+
+// Rate is how much a counter rose per second. It is never negative: where a
+// controller sums over threads, the end of a thread can make a counter fall.
+// It reports false for an empty span and for a signal that was not read.
+func (s Span) Rate(sig Signal) (perSecond float64, ok bool) {
+	d, ok := s.Delta(sig)
+	if !ok || s.Duration() <= 0 {
+		return 0, false
+	}
+	return max(0, d) / s.Seconds(), true
+}
