@@ -40,7 +40,8 @@
  * straight through. */
 #define ATTUNE_CTL_AGGREGATE (1u << 0) /* keep count/sum/min/max/histogram    */
 #define ATTUNE_CTL_EVENT (1u << 1)     /* write a record to the thread's ring */
-#define ATTUNE_CTL_DURATION (1u << 2)  /* value = ticks spent in the call     */
+#define ATTUNE_CTL_DURATION (1u << 2)  /* value = ticks spent in the call;
+                                        * hooks only: a stub sees no return   */
 #define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
 #define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
 
@@ -71,7 +72,7 @@ struct attune_aggregate {
     uint64_t min;
     uint64_t max;
     uint32_t epoch;
-    uint32_t reserved;
+    uint32_t calls; /* (app:thread) for sample_mask: hits that passed the predicate */
     uint32_t histogram[ATTUNE_HIST_BUCKETS];
     uint8_t pad[24];
 };
@@ -96,7 +97,8 @@ struct attune_slot {
 
 /* ---- rings ----------------------------------------------------------- */
 
-/* One event. Time is the raw time-stamp counter in the ring; the controller
+/* One event. With DURATION its time is that of the call's return, else that of
+ * the record. Time is the raw time-stamp counter in the ring; the controller
  * rewrites it to CLOCK_MONOTONIC nanoseconds while draining, so everything
  * downstream sees nanoseconds. */
 struct attune_record {
@@ -105,7 +107,8 @@ struct attune_record {
     uint16_t flags;     /* ATTUNE_RECORD_* */
     uint32_t thread;    /* 0 in the ring; the controller fills in the tid */
     uint64_t value;     /* hook: see dmlib_hooks.def; stub: first argument  */
-    uint64_t extra;     /* hook: second value; DURATION: ticks, then ns     */
+    uint64_t extra;     /* hook: second value; stub: second argument;
+                         * DURATION: ticks in the call, then ns            */
 };
 
 #define ATTUNE_RECORD_DURATION (1u << 0)

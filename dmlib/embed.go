@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dmlib
+
+import (
+	"embed"
+	"errors"
+)
+
+// ErrNotBuilt says that this Go program was built before the C library was.
+var ErrNotBuilt = errors.New("dmlib is not part of this build: run make dmlib, then go build again")
+
+const builtLibrary = "build/libattune-dm.so"
+
+// The folder, not the file: it holds a committed placeholder, so that the
+// pattern matches on a checkout where nothing was built yet.
+//
+//go:embed all:build
+var built embed.FS
+
+// Library returns the bytes of the shared library that was embedded when the
+// program was built. The caller owns the slice. The error is ErrNotBuilt.
+func Library() ([]byte, error) {
+	content, err := built.ReadFile(builtLibrary)
+	if err != nil || len(content) == 0 {
+		return nil, ErrNotBuilt
+	}
+	return content, nil
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any architecture that has no file of its own: hooks work, stubs do not. */
+#ifndef DM_ARCH_GENERIC_H
+#define DM_ARCH_GENERIC_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DM_PAGE_SIZE 65536
+#define DM_MILLISECOND 1000000ull
+
+static inline uint64_t dm_ticks(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
+    return (uintptr_t)__builtin_frame_address(0);
+}
+
+static inline long dm_syscall6(long number, long a, long b, long c, long d, long e, long f) {
+    int saved = errno;
+    long result = syscall(number, a, b, c, d, e, f);
+    if (result == -1)
+        result = -errno;
+    errno = saved;
+    return result;
+}
+
+#define DM_STUB_ENTRY ((uintptr_t)0)
+#define DM_STUB_SIZE 0u
+#define DM_STUB_COUNT 0u
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DM_ARCH_X86_64_H
+#define DM_ARCH_X86_64_H
+
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#define DM_PAGE_SIZE 4096
+
+/* The slowest time-stamp counter worth naming runs at 1 GHz, usual ones at
+ * 2 to 4: "10 ms" of a forked child's life are then 10 down to 3. */
+#define DM_MILLISECOND 1000000ull
+
+static inline uint64_t dm_ticks(void) { return __builtin_ia32_rdtsc(); }
+
+/* Where the caller's frame ends; deeper frames have lower addresses. */
+static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
+    uintptr_t pointer;
+    __asm__ volatile("mov %%rsp, %0" : "=r"(pointer));
+    return pointer;
+}
+
+/* Not syscall(3): that writes errno, and a hook must leave errno alone. */
+static inline long dm_syscall6(long number, long a, long b, long c, long d, long e, long f) {
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+/* stubs_x86_64.S */
+extern const char dm_stub_code[] __attribute__((visibility("hidden")));
+extern const char dm_stub_code_end[] __attribute__((visibility("hidden")));
+#define DM_STUB_ENTRY ((uintptr_t)dm_stub_code)
+#define DM_STUB_SIZE 64u
+#define DM_STUB_COUNT 192u
+
+/* Calls function(argument) and gives it to the caller with all vector
+ * registers as they were: a stub stands before a function whose arguments may
+ * be in them. */
+int dm_preserving_vectors(int (*function)(void *), void *argument)
+    __attribute__((visibility("hidden")));
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What DMLib's files share. Nothing here is visible outside the library.
+ *
+ * State is of three kinds:
+ *  - dm_live: one page that the kernel zeroes in a forked child. Whatever is
+ *    true of this process only stands there, so that a child starts
+ *    unregistered without any fork handler, also after a raw fork or clone.
+ *  - dm_thread: this thread's words, initial-exec TLS.
+ *  - everything else is written by the constructor and inherited by children.
+ */
+#ifndef DM_DMLIB_H
+#define DM_DMLIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arch.h"
+#include "attune/dmlib_abi.h"
+
+#define DM_HIDDEN __attribute__((visibility("hidden")))
+#define DM_EXPORT __attribute__((visibility("default")))
+#define DM_NOINLINE __attribute__((noinline))
+#define DM_COLD __attribute__((noinline, cold))
+#define DM_INLINE static inline __attribute__((always_inline))
+#define dm_likely(x) __builtin_expect(!!(x), 1)
+#define dm_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Orders this thread's own stores against a signal handler in it. */
+#define dm_compiler_barrier() __asm__ volatile("" ::: "memory")
+
+enum dm_point {
+#define HOOK(index, name, family, value, extra) DM_POINT_##name = index,
+#include "attune/dmlib_hooks.def"
+#undef HOOK
+};
+
+#define DM_SYSCALL_ARGS(a, b, c, d, e, f, ...)                                                     \
+    (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f)
+#define dm_syscall(number, ...) dm_syscall6(number, DM_SYSCALL_ARGS(__VA_ARGS__, 0, 0, 0, 0, 0, 0))
+
+/* ---- the mapping (layout.c, gate.c) ---------------------------------- */
+
+/* A memory file's parts, copied once after every number in its header was
+ * checked: later changes of the header cannot lead us outside the mapping. */
+struct dm_mapping {
+    struct attune_header *header;
+    struct attune_point_control *controls;
+    struct attune_command *mailbox;
+    struct attune_slot *slots;
+    struct attune_record *rings;
+    uint64_t size;
+    uint32_t slot_count;
+    uint32_t ring_count;
+    uint32_t ring_records;
+};
+
+/* Fills mapping from the size bytes at memory; false if the header is not
+ * one that this library can work with. */
+DM_HIDDEN bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping);
+
+/* Registers this process with the controller behind the socket that
+ * dm_gate_address remembered. True: mapping is filled and reported ready. No
+ * descriptor stays open. Uses nothing but system calls. */
+DM_HIDDEN bool dm_gate_register(uint32_t hello_flags, int milliseconds,
+                                struct dm_mapping *mapping);
+DM_HIDDEN bool dm_gate_address(const char *path);
+
+/* ---- state of the process (state.c) ---------------------------------- */
+
+struct dm_live {
+    /* First, the stubs know: from dm_static_control to the controls in use.
+     * 0 before registration and in a forked child. */
+    intptr_t delta;
+    uint64_t generation; /* of the mapping; 0: none */
+    struct dm_mapping mapping;
+    /* a forked child before it registers */
+    uint64_t child_since; /* ticks at its first hook */
+    uint32_t child_calls;
+    uint32_t child_registers; /* one attempt, claimed by compare-and-swap */
+};
+
+union dm_live_page {
+    struct dm_live live;
+    char page[DM_PAGE_SIZE];
+};
+
+DM_HIDDEN extern union dm_live_page dm_live_page;
+#define dm_live (dm_live_page.live)
+
+/* Controls of a process without a mapping: all words 0 (inert) or all
+ * ATTUNE_CTL_REGISTER (a child of a registered process looks here). */
+DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT];
+
+/* Makes forked children start with a zeroed dm_live. False: too old a kernel. */
+DM_HIDDEN bool dm_live_prepare(void);
+DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
+DM_HIDDEN void dm_go_inert(void);
+/* A forked child's hooks come here until it has registered or given up. */
+DM_HIDDEN void dm_child_hook(void);
+
+DM_INLINE struct attune_point_control *dm_control(unsigned point) {
+    return (struct attune_point_control *)((char *)&dm_static_control[point] + dm_live.delta);
+}
+
+DM_INLINE uint32_t dm_word(unsigned point) {
+    return __atomic_load_n(&dm_control(point)->word, __ATOMIC_RELAXED);
+}
+
+/* ---- state of the thread (thread.c) ----------------------------------- */
+
+struct dm_thread {
+    uint64_t generation; /* == dm_live.generation: slot, ring, head are valid */
+    uintptr_t guard;     /* frame of the measurement or command under way */
+    struct attune_slot *slot;
+    struct attune_record *ring; /* NULL: none yet */
+    uint64_t head;              /* == slot->head */
+    uint64_t tail;              /* slot->tail as last seen */
+    uint64_t capacity;          /* records in the ring, 0: no ring yet */
+    uint64_t starved;           /* generation that had no slot for us */
+    uint32_t starved_hits;      /* since then */
+    uint8_t in_command;
+    uint8_t ending; /* rounds of key destructors seen */
+    uint8_t ended;
+    uint8_t resolving; /* inside dlsym for the real functions */
+};
+
+DM_HIDDEN extern __thread struct dm_thread dm_thread
+    __attribute__((tls_model("initial-exec")));
+
+/* Creates the key whose destructor closes slots. Call once per program. */
+DM_HIDDEN void dm_thread_prepare(void);
+/* Gives the thread a slot; false (counted as lost) if there is none for it. */
+DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
+/* The guard is set. True: its frame is dead (longjmp), go ahead. */
+DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame);
+/* The ring looks full. True: there is room after all. */
+DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
+
+/* ---- safe points (mailbox.c) ------------------------------------------ */
+
+#define DM_CTL_ATTEND (ATTUNE_CTL_REGISTER | ATTUNE_CTL_MAILBOX)
+#define DM_CTL_MEASURE (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_EVENT)
+
+/* Does what the word's DM_CTL_ATTEND bits ask for; returns the bits left. */
+DM_HIDDEN uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word);
+/* Runs the commands that may run at this point. */
+DM_HIDDEN void dm_mailbox_run(unsigned point, uint32_t family);
+
+/* memory.c: accesses that fail with an errno value where a plain one would
+ * kill the program. size is 1, 2, 4 or 8, the address aligned to it. */
+DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t size, uint64_t *value);
+DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, bool compare,
+                              uint64_t expected, uint64_t *old);
+DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare,
+                                  uint64_t expected, bool relro, uint64_t *old);
+
+/* stubs.c: binds a stub for good. Returns 0 or an errno value. */
+DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
+DM_HIDDEN int dm_stub_bind(uint64_t index, uint64_t function);
+DM_HIDDEN void dm_stub_prepare(void);
+
+/* ---- environment.c ---------------------------------------------------- */
+
+/* Takes us out of the environment of programs that this one starts: entries
+ * of LD_PRELOAD with the same base name as library, and ATTUNE_SOCKET. */
+DM_HIDDEN void dm_environment_clean(char **environment, const char *library);
+
+#endif

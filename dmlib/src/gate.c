@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The start gate, application side. Only system calls, made directly: it also
+ * runs in a forked child, inside any hook. */
+#include "dmlib.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+
+#define GATE_ATTEMPTS 3
+
+/* Ends of a conversation that the controller is not told. */
+#define NO_ANSWER UINT32_MAX
+#define REFUSED (UINT32_MAX - 1)
+
+static struct sockaddr_un address;
+
+/* Known to the linker: where this library is loaded. */
+extern const char __ehdr_start[] DM_HIDDEN;
+
+bool dm_gate_address(const char *path) {
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof(address.sun_path))
+        return false;
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path, length + 1);
+    return true;
+}
+
+static int64_t now_milliseconds(void) {
+    struct timespec now = {0};
+    dm_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void close_fd(int fd) {
+    if (fd >= 0)
+        dm_syscall(SYS_close, fd);
+}
+
+/* A non-blocking connect to a Unix socket fails with EAGAIN while the
+ * listener's queue is full; there is nothing to poll for. */
+static int gate_connect(int64_t deadline) {
+    int fd = (int)dm_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    for (;;) {
+        long result = dm_syscall(SYS_connect, fd, &address, sizeof(address));
+        if (result == 0)
+            return fd;
+        if ((result != -EAGAIN && result != -EINTR) || now_milliseconds() >= deadline)
+            break;
+        struct timespec pause = {.tv_nsec = 1000000};
+        dm_syscall(SYS_nanosleep, &pause, NULL);
+    }
+    close_fd(fd);
+    return -1;
+}
+
+static bool wait_readable(int fd, int64_t deadline) {
+    for (;;) {
+        int64_t left = deadline - now_milliseconds();
+        if (left <= 0)
+            return false;
+        struct timespec timeout = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
+        struct pollfd entry = {.fd = fd, .events = POLLIN};
+        long ready = dm_syscall(SYS_ppoll, &entry, 1, &timeout, NULL, sizeof(uint64_t));
+        if (ready > 0)
+            return true;
+        if (ready < 0 && ready != -EINTR)
+            return false;
+    }
+}
+
+static bool gate_send(int fd, const void *message, size_t size) {
+    long sent = dm_syscall(SYS_sendto, fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+    return sent == (long)size;
+}
+
+/* Returns the descriptor that came with the message, or -1. */
+static int gate_receive(int fd, struct attune_welcome *welcome) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = welcome, .iov_len = sizeof(*welcome)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    long size = dm_syscall(SYS_recvmsg, fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    int received = -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (size >= 0 && header != NULL && header->cmsg_level == SOL_SOCKET &&
+        header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&received, CMSG_DATA(header), sizeof(int));
+    if (size != (long)sizeof(*welcome))
+        welcome->magic = 0;
+    return received;
+}
+
+/* Without the seal the file could shrink, and the next access to it would
+ * kill the program. */
+static bool acceptable_file(int fd, uint64_t size) {
+    struct stat info;
+    if (dm_syscall(SYS_fstat, fd, &info) != 0 || (uint64_t)info.st_size < size)
+        return false;
+    long seals = dm_syscall(SYS_fcntl, fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
+static void introduce(struct attune_header *header) {
+    header->pid = (int32_t)dm_syscall(SYS_getpid, 0);
+    header->dmlib_base = (uint64_t)(uintptr_t)__ehdr_start;
+    header->stub_entry = DM_STUB_ENTRY;
+    header->stub_size = DM_STUB_SIZE;
+    header->stub_count = DM_STUB_COUNT;
+    header->stub_target = (uint64_t)(uintptr_t)dm_stub_target;
+    __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
+}
+
+static void map_file(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+                     struct attune_ready *ready) {
+    uint64_t size = welcome->total_size;
+    ready->status = ATTUNE_READY_BAD_ABI;
+    if (welcome->version != ATTUNE_ABI_VERSION || fd < 0 || !acceptable_file(fd, size))
+        return;
+    long memory = dm_syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory < 0 && memory > -4096) {
+        ready->status = ATTUNE_READY_NO_MAP;
+        ready->error = (int32_t)-memory;
+        return;
+    }
+    if (!dm_layout_check((void *)memory, size, mapping)) {
+        dm_syscall(SYS_munmap, memory, size);
+        return;
+    }
+    dm_syscall(SYS_madvise, memory, size, MADV_DONTDUMP);
+    introduce(mapping->header);
+    ready->status = ATTUNE_READY_OK;
+}
+
+/* Points are placed meanwhile. A controller that never says go has put us
+ * under control all the same; one that says no has changed its mind. */
+static bool wait_for_go(int fd, int64_t deadline) {
+    struct attune_go go = {0};
+    if (!wait_readable(fd, deadline))
+        return true;
+    long size = dm_syscall(SYS_recvfrom, fd, &go, sizeof(go), MSG_DONTWAIT, NULL, NULL);
+    return size != (long)sizeof(go) || go.magic != ATTUNE_ABI_MAGIC ||
+           go.status == ATTUNE_WELCOME_OK;
+}
+
+/* One conversation. Leaves ready->status as it was if there was none. */
+static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
+                     struct dm_mapping *mapping, struct attune_ready *ready) {
+    struct attune_welcome welcome = {0};
+    if (!gate_send(fd, hello, sizeof(*hello)) || !wait_readable(fd, deadline))
+        return;
+    int file = gate_receive(fd, &welcome);
+    if (welcome.magic == ATTUNE_ABI_MAGIC && welcome.status == ATTUNE_WELCOME_OK) {
+        map_file(file, &welcome, mapping, ready);
+        gate_send(fd, ready, sizeof(*ready));
+        if (ready->status == ATTUNE_READY_OK && (hello->flags & ATTUNE_HELLO_FORKED) == 0 &&
+            !wait_for_go(fd, deadline)) {
+            dm_syscall(SYS_munmap, mapping->header, mapping->size);
+            ready->status = REFUSED;
+        }
+    }
+    close_fd(file);
+}
+
+bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping *mapping) {
+    int64_t deadline = now_milliseconds() + milliseconds;
+    struct attune_ready ready = {.magic = ATTUNE_ABI_MAGIC, .status = ATTUNE_READY_NO_MAP};
+    struct attune_hello hello = {
+        .magic = ATTUNE_ABI_MAGIC,
+        .version = ATTUNE_ABI_VERSION,
+        .flags = hello_flags,
+        .pid = (int32_t)dm_syscall(SYS_getpid, 0),
+        .tid = (int32_t)dm_syscall(SYS_gettid, 0),
+    };
+    /* The controller may offer a smaller file when one did not fit. */
+    for (; hello.attempt < GATE_ATTEMPTS && ready.status == ATTUNE_READY_NO_MAP; hello.attempt++) {
+        int fd = gate_connect(deadline);
+        ready.status = NO_ANSWER;
+        if (fd < 0)
+            break;
+        converse(fd, &hello, deadline, mapping, &ready);
+        close_fd(fd);
+    }
+    return ready.status == ATTUNE_READY_OK;
+}

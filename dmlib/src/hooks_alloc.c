@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook.h"
+
+static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
+
+#define BEGIN(point)                                                                               \
+    uint64_t start = 0;                                                                            \
+    uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_ALLOC, &start)
+#define END(point, value, extra) dm_end(DM_POINT_##point, word, start, value, extra)
+
+DM_HOOK(void *, malloc, malloc, (size_t size), (size)) {
+    BEGIN(malloc);
+    void *result = dm_real_malloc(size);
+    END(malloc, size, address_of(result));
+    return result;
+}
+
+DM_HOOK(void, free, free, (void *address), (address)) {
+    BEGIN(free);
+    dm_real_free(address);
+    END(free, address_of(address), 0);
+}
+
+DM_HOOK(void *, calloc, calloc, (size_t count, size_t size), (count, size)) {
+    BEGIN(calloc);
+    void *result = dm_real_calloc(count, size);
+    uint64_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        bytes = UINT64_MAX;
+    END(calloc, bytes, address_of(result));
+    return result;
+}
+
+DM_HOOK(void *, realloc, realloc, (void *address, size_t size), (address, size)) {
+    BEGIN(realloc);
+    void *result = dm_real_realloc(address, size);
+    END(realloc, size, address_of(result));
+    return result;
+}
+
+DM_HOOK(void *, memalign, memalign, (size_t alignment, size_t size), (alignment, size)) {
+    BEGIN(memalign);
+    void *result = dm_real_memalign(alignment, size);
+    END(memalign, size, address_of(result));
+    return result;
+}
+
+DM_HOOK(void *, aligned_alloc, aligned_alloc, (size_t alignment, size_t size), (alignment, size)) {
+    BEGIN(aligned_alloc);
+    void *result = dm_real_aligned_alloc(alignment, size);
+    END(aligned_alloc, size, address_of(result));
+    return result;
+}
+
+DM_HOOK(int, posix_memalign, posix_memalign, (void **place, size_t alignment, size_t size),
+        (place, alignment, size)) {
+    BEGIN(posix_memalign);
+    int result = dm_real_posix_memalign(place, alignment, size);
+    END(posix_memalign, size, result == 0 ? address_of(*place) : 0);
+    return result;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the functions behind the hooks. Hooks may run before our constructor
+ * (other libraries' constructors, ld.so itself), so each pointer starts at a
+ * function that looks all of them up and goes on with the real one. dlsym may
+ * allocate: memory asked for meanwhile comes from a static arena, which later
+ * calls of free and realloc must recognise for the rest of the program.
+ */
+#include "hook.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+static void resolve(void);
+
+/* What a hook answers inside dlsym, or where the C library has no such
+ * function. A lock needs no lock then: dlsym holds its own. */
+#define BOOT(result, name, parameters, arguments, otherwise)                                       \
+    static result boot_##name parameters {                                                         \
+        if (!dm_thread.resolving)                                                                  \
+            resolve();                                                                             \
+        if (dm_real_##name != boot_##name)                                                         \
+            return dm_real_##name arguments;                                                       \
+        otherwise;                                                                                 \
+    }                                                                                              \
+    result(*dm_real_##name) parameters = boot_##name;
+
+/* ---- the arena -------------------------------------------------------- */
+
+#define ARENA_SIZE 16384
+#define ARENA_ALIGN 16
+
+static char arena[ARENA_SIZE] __attribute__((aligned(ARENA_ALIGN)));
+static size_t arena_used;
+
+/* The size stands before the block, for realloc. Blocks are never reused, so
+ * they are zero. */
+static void *arena_take(size_t size) {
+    if (size > ARENA_SIZE)
+        return NULL;
+    size_t whole = ARENA_ALIGN + (size + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    size_t offset = __atomic_fetch_add(&arena_used, whole, __ATOMIC_RELAXED);
+    if (offset + whole > ARENA_SIZE)
+        return NULL;
+    memcpy(arena + offset, &size, sizeof(size));
+    return arena + offset + ARENA_ALIGN;
+}
+
+static bool in_arena(const void *address) {
+    return (uintptr_t)address - (uintptr_t)arena < ARENA_SIZE;
+}
+
+static void *arena_calloc(size_t count, size_t size) {
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : arena_take(bytes);
+}
+
+static void *arena_aligned(size_t alignment, size_t size) {
+    if (alignment > ARENA_SIZE)
+        return NULL;
+    char *block = arena_take(size + alignment);
+    uintptr_t skew = alignment ? (uintptr_t)block % alignment : 0;
+    return block == NULL || skew == 0 ? block : block + alignment - skew;
+}
+
+static void (*libc_free)(void *);
+static void *(*libc_realloc)(void *, size_t);
+
+/* Stand before the real ones only if the arena was ever used. */
+static void free_unless_arena(void *address) {
+    if (!in_arena(address))
+        libc_free(address);
+}
+
+static void *realloc_out_of_arena(void *address, size_t size) {
+    size_t old;
+    if (!in_arena(address))
+        return libc_realloc(address, size);
+    memcpy(&old, (char *)address - ARENA_ALIGN, sizeof(old));
+    void *moved = dm_real_malloc(size);
+    if (moved != NULL)
+        memcpy(moved, address, old < size ? old : size);
+    return moved;
+}
+
+static void *arena_realloc(void *address, size_t size) {
+    size_t old = 0;
+    if (in_arena(address))
+        memcpy(&old, (char *)address - ARENA_ALIGN, sizeof(old));
+    void *moved = arena_take(size);
+    if (moved != NULL && old != 0)
+        memcpy(moved, address, old < size ? old : size);
+    return moved;
+}
+
+static int arena_posix_memalign(void **place, size_t alignment, size_t size) {
+    *place = arena_aligned(alignment, size);
+    return *place == NULL ? ENOMEM : 0;
+}
+
+/* ---- first calls ------------------------------------------------------- */
+
+BOOT(void *, malloc, (size_t size), (size), return arena_take(size))
+BOOT(void, free, (void *address), (address), return)
+BOOT(void *, calloc, (size_t count, size_t size), (count, size), return arena_calloc(count, size))
+BOOT(void *, realloc, (void *address, size_t size), (address, size),
+     return arena_realloc(address, size))
+BOOT(void *, memalign, (size_t alignment, size_t size), (alignment, size),
+     return arena_aligned(alignment, size))
+BOOT(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size),
+     return arena_aligned(alignment, size))
+BOOT(int, posix_memalign, (void **place, size_t alignment, size_t size), (place, alignment, size),
+     return arena_posix_memalign(place, alignment, size))
+BOOT(int, pthread_mutex_lock, (pthread_mutex_t * mutex), (mutex), return 0)
+BOOT(int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex), return 0)
+BOOT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const struct timespec *until),
+     (mutex, until), return 0)
+BOOT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex), (mutex), return 0)
+
+static ssize_t no_such_call(void) {
+    errno = ENOSYS;
+    return -1;
+}
+
+#define BOOT_IO(name, parameters, arguments)                                                       \
+    BOOT(ssize_t, name, parameters, arguments, return no_such_call())
+
+BOOT_IO(read, (int fd, void *buffer, size_t size), (fd, buffer, size))
+BOOT_IO(write, (int fd, const void *buffer, size_t size), (fd, buffer, size))
+BOOT_IO(pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
+BOOT_IO(pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
+BOOT_IO(pread64, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
+BOOT_IO(pwrite64, (int fd, const void *buffer, size_t size, off_t offset),
+        (fd, buffer, size, offset))
+BOOT_IO(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+BOOT_IO(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
+        (fd, buffer, size, capacity))
+
+/* ---- looking up --------------------------------------------------------- */
+
+static void look_up(void **place, const char *name) {
+    void *found = dlsym(RTLD_NEXT, name);
+    if (found != NULL)
+        __atomic_store_n(place, found, __ATOMIC_RELEASE);
+}
+
+static void look_up_free(void) {
+    void *real_free = dlsym(RTLD_NEXT, "free");
+    void *real_realloc = dlsym(RTLD_NEXT, "realloc");
+    memcpy(&libc_free, &real_free, sizeof(libc_free));
+    memcpy(&libc_realloc, &real_realloc, sizeof(libc_realloc));
+    bool filter = __atomic_load_n(&arena_used, __ATOMIC_RELAXED) != 0;
+    __atomic_store_n(&dm_real_free, filter ? free_unless_arena : libc_free, __ATOMIC_RELEASE);
+    __atomic_store_n(&dm_real_realloc, filter ? realloc_out_of_arena : libc_realloc,
+                     __ATOMIC_RELEASE);
+}
+
+/* Two threads may do this at once: they find the same. */
+static DM_COLD void resolve(void) {
+    int saved = errno;
+    dm_thread.resolving = 1;
+#define DM_REAL(result, name, parameters)                                                          \
+    if (#name[0] != 'f' && __builtin_strcmp(#name, "realloc") != 0)                                \
+        look_up((void **)&dm_real_##name, #name);
+#include "real.def"
+#undef DM_REAL
+    look_up_free(); /* last: only now is it known whether the arena was used */
+    dm_thread.resolving = 0;
+    errno = saved;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The constructor: registers the process, or leaves it as it was. */
+#include "dmlib.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static const char *own_path(void) {
+    Dl_info info;
+    if (dladdr((const void *)dm_static_control, &info) == 0 || info.dli_fname == NULL)
+        return "";
+    return info.dli_fname;
+}
+
+static bool start(void) {
+    struct dm_mapping mapping;
+    if (getauxval(AT_SECURE) != 0)
+        return false;
+    const char *path = getenv("ATTUNE_SOCKET");
+    if (path == NULL || !dm_gate_address(path) || !dm_live_prepare())
+        return false;
+    dm_stub_prepare();
+    if (!dm_gate_register(0, ATTUNE_GATE_MILLISECONDS, &mapping))
+        return false;
+    dm_thread_prepare();
+    dm_live_publish(&mapping);
+    return true;
+}
+
+__attribute__((constructor)) static void dm_constructor(void) {
+    static bool started;
+    if (__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
+        return;
+    int saved = errno;
+    if (!start())
+        dm_environment_clean(environ, own_path());
+    errno = saved;
+}

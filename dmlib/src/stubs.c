@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands behind the stubs: a GOT slot that the controller pointed at one
+ * leads here first and then to the function it named before. */
+#include "record.h"
+
+#include <errno.h>
+
+#if DM_STUB_COUNT == 0
+
+uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
+
+int dm_stub_bind(uint64_t index, uint64_t function) {
+    (void)index;
+    (void)function;
+    return ENOTSUP;
+}
+
+void dm_stub_prepare(void) {}
+
+#else
+
+#include <cpuid.h>
+
+/* As dm_stub_common in stubs_x86_64.S pushes them. */
+struct stub_registers {
+    uint64_t r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax;
+};
+
+DM_HIDDEN void dm_stub_unbound(void);
+DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
+
+/* Never changes once it is bound: a child or a copied function pointer may
+ * still come through. The controller may bind in the start gate. */
+uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
+
+/* What XSAVE shall keep: x87, SSE, AVX, AVX-512; 0: FXSAVE only. */
+DM_HIDDEN uint32_t dm_vector_state;
+
+#define VECTOR_STATE 0xe7u
+
+void dm_stub_prepare(void) {
+    uint32_t a, b, c, d;
+    for (unsigned i = 0; i < ATTUNE_STUB_COUNT; i++)
+        if (dm_stub_target[i] == 0)
+            dm_stub_target[i] = (uint64_t)(uintptr_t)dm_stub_unbound;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE) != 0) {
+        __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+        dm_vector_state = a & VECTOR_STATE;
+    }
+}
+
+int dm_stub_bind(uint64_t index, uint64_t function) {
+    uint64_t unbound = (uint64_t)(uintptr_t)dm_stub_unbound, byte;
+    if (index >= ATTUNE_STUB_COUNT)
+        return EINVAL;
+    if (function - DM_STUB_ENTRY < (uint64_t)(dm_stub_code_end - dm_stub_code))
+        return EINVAL; /* would go round for ever */
+    int error = dm_memory_load(function, 1, &byte);
+    if (error != 0)
+        return error;
+    if (__atomic_compare_exchange_n(&dm_stub_target[index], &unbound, function, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return 0;
+    return unbound == function ? 0 : EBUSY;
+}
+
+static int acquire_job(void *thread) { return dm_thread_acquire(thread); }
+
+static bool acquire(struct dm_thread *thread) {
+    return dm_preserving_vectors(acquire_job, thread) != 0;
+}
+
+static int attend_job(void *point) {
+    unsigned number = *(unsigned *)point;
+    return (int)dm_attend(number, ATTUNE_AT_STUB, dm_word(number));
+}
+
+/* A stub does not see the return: a duration cannot be had. */
+void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
+    unsigned point = ATTUNE_HOOK_COUNT + (unsigned)index;
+    uint32_t word = dm_word(point);
+    if (dm_unlikely(word & DM_CTL_ATTEND))
+        word = (uint32_t)dm_preserving_vectors(attend_job, &point);
+    word &= DM_CTL_MEASURE;
+    if (word == 0)
+        return;
+    struct dm_sample sample = {.value = registers->rdi, .extra = registers->rsi};
+    dm_measure(point, word, &sample, acquire);
+}
+
+#endif

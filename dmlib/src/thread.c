@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread's slot and ring: claimed at its first measurement, closed when it
+ * ends. */
+#include "dmlib.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+__thread struct dm_thread dm_thread;
+
+/* A thread that found no slot looks again after so many lost events. */
+#define STARVED_RETRY 1024
+
+/* glibc keeps so many keys in the thread block itself; setting others calls
+ * the allocator, which a hook must not. */
+#define INLINE_KEYS 32
+
+/* Of the four rounds of key destructors ours ends the slot in the third, so
+ * that the program's own destructors are still measured. */
+#define ENDING_ROUNDS 2
+
+static pthread_key_t key;
+static bool have_key;
+
+static void thread_ends(void *unused) {
+    (void)unused;
+    struct dm_thread *thread = &dm_thread;
+    if (thread->ending++ < ENDING_ROUNDS) {
+        pthread_setspecific(key, thread);
+        return;
+    }
+    bool owner = thread->generation != 0 && thread->generation == dm_live.generation;
+    thread->ended = 1;
+    thread->generation = 0;
+    dm_compiler_barrier();
+    if (owner)
+        __atomic_store_n(&thread->slot->state, ATTUNE_SLOT_CLOSED, __ATOMIC_RELEASE);
+}
+
+void dm_thread_prepare(void) {
+    if (have_key || pthread_key_create(&key, thread_ends) != 0)
+        return;
+    /* Without a key slots stay open until the controller misses the thread. */
+    have_key = key < INLINE_KEYS;
+    if (!have_key)
+        pthread_key_delete(key);
+}
+
+static bool claim(struct attune_slot *slot, int32_t tid) {
+    uint32_t state = ATTUNE_SLOT_FREE;
+    if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != ATTUNE_SLOT_FREE ||
+        !__atomic_compare_exchange_n(&slot->state, &state, ATTUNE_SLOT_USED, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&slot->tid, tid, __ATOMIC_RELEASE);
+    return true;
+}
+
+static struct attune_slot *find_slot(const struct dm_mapping *mapping) {
+    int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
+    if (mapping->slot_count == 0)
+        return NULL;
+    uint32_t start = (uint32_t)tid * 2654435761u % mapping->slot_count;
+    for (uint32_t i = 0; i < mapping->slot_count; i++) {
+        struct attune_slot *slot = &mapping->slots[(start + i) % mapping->slot_count];
+        if (claim(slot, tid))
+            return slot;
+    }
+    return NULL;
+}
+
+static void use_ring(struct dm_thread *thread, uint32_t number) {
+    const struct dm_mapping *mapping = &dm_live.mapping;
+    thread->ring = &mapping->rings[(uint64_t)number * mapping->ring_records];
+    thread->capacity = mapping->ring_records;
+    thread->tail = __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
+}
+
+static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
+    thread->slot = slot;
+    thread->head = slot->head;
+    thread->tail = slot->head;
+    thread->ring = NULL;
+    thread->capacity = 0;
+    if (slot->ring != 0 && slot->ring <= dm_live.mapping.ring_count)
+        use_ring(thread, slot->ring - 1);
+    dm_compiler_barrier();
+    thread->generation = dm_live.generation;
+    if (have_key)
+        pthread_setspecific(key, thread);
+}
+
+DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
+    const struct dm_mapping *mapping = &dm_live.mapping;
+    uint64_t generation = __atomic_load_n(&dm_live.generation, __ATOMIC_ACQUIRE);
+    if (generation == 0)
+        return false;
+    if (__atomic_load_n(&mapping->header->detached, __ATOMIC_RELAXED) != 0) {
+        dm_go_inert();
+        return false;
+    }
+    bool wait = thread->starved == generation && ++thread->starved_hits % STARVED_RETRY != 0;
+    if (!thread->ended && !wait) {
+        /* A signal handler in between must not claim a second slot. */
+        thread->guard = dm_stack();
+        dm_compiler_barrier();
+        struct attune_slot *slot = find_slot(mapping);
+        if (slot != NULL)
+            take_slot(thread, slot);
+        else
+            thread->starved = generation;
+        dm_compiler_barrier();
+        thread->guard = 0;
+        if (slot != NULL)
+            return true;
+    }
+    __atomic_add_fetch(&mapping->header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* A handler that interrupts a measurement loses its own events: two writers
+ * would tear the ring. But a handler that left by longjmp leaves the guard
+ * behind; then we stand above the guard's frame on the same stack. */
+DM_COLD bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame) {
+    stack_t stack = {0};
+    if (!thread->in_command && frame >= thread->guard &&
+        dm_syscall(SYS_sigaltstack, NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) == 0) {
+        thread->guard = 0;
+        return true;
+    }
+    if (thread->in_command)
+        return false; /* our own doing, not an event of the program */
+    if (thread->generation != 0 && thread->generation == dm_live.generation)
+        __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
+    else if (dm_live.generation != 0)
+        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* Rings are handed out in order and stay with their slot. */
+static bool first_ring(struct dm_thread *thread) {
+    const struct dm_mapping *mapping = &dm_live.mapping;
+    uint32_t *next = &mapping->header->ring_next;
+    if (__atomic_load_n(next, __ATOMIC_RELAXED) >= mapping->ring_count)
+        return false;
+    uint32_t number = __atomic_fetch_add(next, 1, __ATOMIC_ACQ_REL);
+    if (number >= mapping->ring_count)
+        return false;
+    __atomic_store_n(&thread->slot->ring, number + 1, __ATOMIC_RELEASE);
+    use_ring(thread, number);
+    return true;
+}
+
+DM_COLD bool dm_ring_room(struct dm_thread *thread) {
+    if (thread->capacity != 0 || first_ring(thread)) {
+        thread->tail = __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
+        if (thread->head - thread->tail < thread->capacity)
+            return true;
+    }
+    if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
+        dm_go_inert();
+    __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
+    return false;
+}
