@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"context"
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// analyzer is the other end: it keeps what it is told and sends one request.
+type analyzer struct {
+	attunev1.UnimplementedEventServiceServer
+	attunev1.UnimplementedManagementServiceServer
+	request  *attunev1.ManageResponse
+	refuse   error
+	messages chan *attunev1.PublishRequest
+	answers  chan *attunev1.ManageRequest
+}
+
+func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
+	if a.refuse != nil {
+		return a.refuse
+	}
+	var n uint64
+	for {
+		message, err := stream.Recv()
+		if err == io.EOF {
+			return stream.SendAndClose(&attunev1.PublishResponse{Messages: n})
+		}
+		if err != nil {
+			return err
+		}
+		n++
+		a.messages <- message
+	}
+}
+
+func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error {
+	if err := stream.Send(a.request); err != nil {
+		return err
+	}
+	for {
+		answer, err := stream.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a.answers <- answer
+	}
+}
+
+func serve(t *testing.T, a *analyzer) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	attunev1.RegisterEventServiceServer(server, a)
+	attunev1.RegisterManagementServiceServer(server, a)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		<-done
+	})
+	return "unix:" + path
+}
+
+func newAnalyzer() *analyzer {
+	return &analyzer{
+		request:  &attunev1.ManageResponse{RequestId: "r1"},
+		messages: make(chan *attunev1.PublishRequest, 100),
+		answers:  make(chan *attunev1.ManageRequest, 100),
+	}
+}
+
+func mustClient(t *testing.T, address string) *Client {
+	t.Helper()
+	c, err := New(Options{Address: address, Hello: &attunev1.ControllerHello{ControllerId: "c1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRunDeliversEverythingBeforeItEnds(t *testing.T) {
+	a := newAnalyzer()
+	c := mustClient(t, serve(t, a))
+	ctx := context.Background()
+	ran := make(chan error, 1)
+	handled := make(chan string, 1)
+	go func() {
+		ran <- c.Run(ctx, func(_ context.Context, r *attunev1.ManageResponse) { handled <- r.GetRequestId() })
+	}()
+	for range 10 {
+		if err := c.Publish(ctx, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := <-handled; got != "r1" {
+		t.Errorf("handled request %q", got)
+	}
+	if err := c.Answer(ctx, &attunev1.ManageRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	c.Finish()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	if got := len(a.messages); got != 11 {
+		t.Errorf("analyzer received %d messages, want hello and 10", got)
+	}
+	if hello := (<-a.messages).GetHello(); hello.GetControllerId() != "c1" {
+		t.Errorf("first message is %v, want hello", hello)
+	}
+	if got := len(a.answers); got != 2 {
+		t.Errorf("analyzer received %d answers, want hello and 1", got)
+	}
+	if err := c.Publish(ctx, &attunev1.PublishRequest{}); err == nil {
+		t.Error("publish after the end succeeded")
+	}
+}
+
+func TestTryPublishCountsWhatItDrops(t *testing.T) {
+	c := mustClient(t, "unix:/nonexistent") // nobody takes anything out of the queue
+	for i := range eventQueue {
+		if !c.TryPublish(&attunev1.PublishRequest{}, 7) {
+			t.Fatalf("message %d refused with room left", i)
+		}
+	}
+	if c.TryPublish(&attunev1.PublishRequest{}, 7) || c.Lost() != 7 {
+		t.Errorf("full queue: lost = %d, want 7", c.Lost())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Run(ctx, nil); err == nil {
+		t.Error("run with a done context succeeded")
+	}
+}
+
+func TestReasonOfABrokenStreamIsReported(t *testing.T) {
+	a := newAnalyzer()
+	a.refuse = status.Error(codes.PermissionDenied, "not your session")
+	c := mustClient(t, serve(t, a))
+	err := c.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {})
+	if status.Code(err) != codes.PermissionDenied {
+		// errors.Join keeps the status reachable through errors.As.
+		t.Errorf("run: %v, want the analyzer's reason", err)
+	}
+}
