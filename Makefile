@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w -X github.com/attune-hpc/attune/internal/buildinfo.version=$(VERSION)'
 TOOL := go tool -modfile=tools/go.mod
 PREFIX ?= /usr/local
 
@@ -47,11 +47,14 @@ clean: ## Remove what was built
 
 ##@ Develop
 
-.PHONY: generate generate-proto generate-bpf
-generate: generate-proto generate-bpf ## Generate the committed Go code and BPF objects again
+.PHONY: generate generate-proto generate-go generate-bpf
+generate: generate-proto generate-go generate-bpf ## Generate the committed Go code and BPF objects again
 
 generate-proto:
 	$(TOOL) buf generate
+
+generate-go:
+	go generate $$(go list ./... | grep -v /controller/bpf)
 
 generate-bpf:
 	@scripts/deps generate
