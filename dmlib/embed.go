@@ -10,7 +10,10 @@ import (
 // ErrNotBuilt says that this Go program was built before the C library was.
 var ErrNotBuilt = errors.New("dmlib is not part of this build: run make dmlib, then go build again")
 
-const builtLibrary = "build/libattune-dm.so"
+const (
+	builtLibrary = "build/libattune-dm.so"
+	builtProbe   = "build/probe-glibc-malloc"
+)
 
 // The folder, not the file: it holds a committed placeholder, so that the
 // pattern matches on a checkout where nothing was built yet.
@@ -22,6 +25,16 @@ var built embed.FS
 // program was built. The caller owns the slice. The error is ErrNotBuilt.
 func Library() ([]byte, error) {
 	content, err := built.ReadFile(builtLibrary)
+	if err != nil || len(content) == 0 {
+		return nil, ErrNotBuilt
+	}
+	return content, nil
+}
+
+// MallocProbe returns the bytes of the program that finds glibc's malloc
+// parameters (probe/glibc_malloc.c). The error is ErrNotBuilt.
+func MallocProbe() ([]byte, error) {
+	content, err := built.ReadFile(builtProbe)
 	if err != nil || len(content) == 0 {
 		return nil, ErrNotBuilt
 	}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// DefaultSafePointTimeout is how long an action waits for its safe point.
+const DefaultSafePointTimeout = 2 * time.Second
+
+// Process is what an action needs of the process that it acts on.
+type Process interface {
+	// PID in the controller's pid namespace.
+	PID() int
+	// Identity that the journal keeps.
+	Identity() procid.Identity
+	// Alive reports whether the process still runs this image.
+	Alive() bool
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+	// Mailbox is DMLib's in that process; nil without DMLib.
+	Mailbox() Mailbox
+}
+
+// Mailbox executes calls inside a process.
+type Mailbox interface {
+	// Call calls the function at address with up to six arguments at the next
+	// hook of one of the families, in whichever thread comes. It returns the
+	// result and says where it happened, e.g. "malloc hook, thread 4711".
+	Call(ctx context.Context, families []string, address uint64, arguments ...uint64) (result uint64, where string, err error)
+}
+
+// Errors that decide between refused and failed.
+var (
+	// ErrRefused wraps every reason for not even trying.
+	ErrRefused = errors.New("refused")
+	// ErrUnknownChange means that there is nothing to undo under that id.
+	ErrUnknownChange = errors.New("no such change in force")
+)
+
+// Options of an Actuator.
+type Options struct {
+	// Journal of this controller.
+	Journal *Journal
+	// MallocLayout finds glibc's malloc parameters; nil: they cannot be read.
+	MallocLayout func(ctx context.Context, libc objfile.Image) (MallocLayout, error)
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Actuator executes tuning actions.
+type Actuator struct {
+	options Options
+	log     *slog.Logger
+
+	mu      sync.Mutex // guards applied; held while a change is made or undone
+	applied map[string]*appliedChange
+}
+
+type appliedChange struct {
+	process Process
+	plan    *plan
+}
+
+// plan is an action that has been checked and can be executed.
+type plan struct {
+	// words that will be changed, for the journal and for undoing.
+	words []Word
+	// run executes the action and says where it happened.
+	run func(ctx context.Context) (where string, err error)
+	// undo takes it back where words alone cannot; nil: words can.
+	undo func(ctx context.Context) error
+	// old and new are the values for the answer; read gives the new one back.
+	old  *attunev1.Value
+	read func() (*attunev1.Value, error)
+}
+
+// New returns an Actuator that writes to the given journal.
+func New(options Options) *Actuator {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Actuator{
+		options: options,
+		log:     options.Log.With("component", "actuate"),
+		applied: make(map[string]*appliedChange),
+	}
+}
+
+// Apply executes one change in the process and answers for it. It never
+// panics on bad input; what cannot be done is refused with the reason.
+func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.Change) *attunev1.ActionResult {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	result := &attunev1.ActionResult{ChangeId: change.GetId()}
+	err := a.apply(ctx, process, change, result)
+	switch {
+	case err == nil:
+		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
+	case !process.Alive():
+		result.Outcome = attunev1.Outcome_OUTCOME_GONE
+		result.Reason = "process has ended"
+	case errors.Is(err, ErrRefused):
+		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
+		result.Reason = err.Error()
+	default:
+		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
+		result.Reason = err.Error()
+	}
+	a.log.Info("change", "change", change.GetId(), "knob", change.GetKnob(), "pid", process.PID(),
+		"outcome", result.GetOutcome(), "reason", result.GetReason(), "safe_point", result.GetSafePoint())
+	return result
+}
+
+func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.Change, result *attunev1.ActionResult) error {
+	if _, again := a.applied[change.GetId()]; again {
+		return fmt.Errorf("%w: change %s is in force already", ErrRefused, change.GetId())
+	}
+	p, err := a.plan(ctx, process, change)
+	if err != nil {
+		return err
+	}
+	result.OldValue = p.old
+	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p.words); err != nil {
+		return err // rule: nothing is changed that is not in the journal
+	}
+	where, err := p.run(ctx)
+	if err == nil {
+		result.NewValue, err = p.read()
+	}
+	if err != nil {
+		return errors.Join(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+	}
+	a.applied[change.GetId()] = &appliedChange{process: process, plan: p}
+	result.SafePoint = where
+	result.AppliedUnixNano = time.Now().UnixNano()
+	return nil
+}
+
+// Undo gives the original value of a change back.
+func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionResult {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_FAILED}
+	change, ok := a.applied[changeID]
+	switch {
+	case !ok:
+		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
+		result.Reason = ErrUnknownChange.Error()
+		return result
+	case !change.process.Alive():
+		result.Outcome = attunev1.Outcome_OUTCOME_GONE
+	default:
+		if err := a.revert(ctx, changeID, change.process, change.plan); err != nil {
+			result.Reason = err.Error()
+			a.log.Warn("change could not be undone", "change", changeID, "error", err)
+			if !errors.Is(err, ErrChangedByOthers) {
+				return result // stays in force and in the journal
+			}
+			break
+		}
+		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
+		result.NewValue = change.plan.old
+		result.AppliedUnixNano = time.Now().UnixNano()
+	}
+	delete(a.applied, changeID)
+	return result
+}
+
+// revert takes a plan back, wholly or partly executed, and closes its journal
+// record. The caller holds a.mu.
+func (a *Actuator) revert(ctx context.Context, changeID string, process Process, p *plan) error {
+	var errs []error
+	if p.undo != nil {
+		errs = append(errs, p.undo(ctx))
+	}
+	for i := len(p.words) - 1; i >= 0; i-- {
+		errs = append(errs, putBack(process.PID(), p.words[i]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return a.options.Journal.end(changeID, "undone")
+}
+
+// Forget drops the changes of a process that has ended.
+func (a *Actuator) Forget(process Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, change := range a.applied {
+		if change.process != process {
+			continue
+		}
+		delete(a.applied, id)
+		if err := a.options.Journal.end(id, "gone"); err != nil {
+			a.log.Warn("journal", "error", err)
+		}
+	}
+}
+
+// Applied returns the ids of the changes in force.
+func (a *Actuator) Applied() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := make([]string, 0, len(a.applied))
+	for id := range a.applied {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {
+	switch action := change.GetAction().GetKind().(type) {
+	case *attunev1.Action_SetVariable:
+		return planVariable(process, change.GetSafePoint(), action.SetVariable)
+	case *attunev1.Action_CallFunction:
+		return planCall(process, change.GetSafePoint(), action.CallFunction)
+	case *attunev1.Action_Setting:
+		return a.planSetting(ctx, process, change.GetSafePoint(), action.Setting)
+	default:
+		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
+	}
+}

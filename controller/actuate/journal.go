@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Word is a stretch of a process' memory that a change replaces. It lies in a
+// mapped file, so that a later controller can tell whether the address still
+// means the same thing.
+type Word struct {
+	// What names it for people, e.g. "libopen-pal.so.40:opal_progress_yield_when_idle".
+	What string `json:"what"`
+	// ImagePath, ImageInode and ImageBias identify the mapped object.
+	ImagePath  string `json:"image_path"`
+	ImageInode uint64 `json:"image_inode"`
+	ImageBias  uint64 `json:"image_bias"`
+	// Address in the process.
+	Address uint64 `json:"address"`
+	// Old and New contents; the same length.
+	Old []byte `json:"old"`
+	New []byte `json:"new"`
+}
+
+// record is one line of the journal.
+type record struct {
+	// Op is "begin" before a change is made, "end" when nothing of it is left.
+	Op      string           `json:"op"`
+	Time    time.Time        `json:"time"`
+	Change  string           `json:"change"`
+	Knob    string           `json:"knob,omitempty"`
+	Process *procid.Identity `json:"process,omitempty"`
+	Words   []Word           `json:"words,omitempty"`
+	Outcome string           `json:"outcome,omitempty"`
+}
+
+// Journal is the undo journal of one controller: a file of JSON lines that is
+// locked for as long as the controller lives. What begins and does not end is
+// what has to be restored. Lines are not forced to the disk: they must survive
+// the controller, not the machine, whose processes would be gone as well.
+//
+// A Journal is safe for concurrent use.
+type Journal struct {
+	mu   sync.Mutex // guards file
+	file *os.File
+}
+
+// OpenJournal creates the journal NAME.journal in dir, which is created with
+// mode 0700 if needed.
+func OpenJournal(dir, name string) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create journal directory: %w", err)
+	}
+	path := filepath.Join(dir, name+journalSuffix)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock journal %s: %w", path, err), file.Close())
+	}
+	return &Journal{file: file}, nil
+}
+
+const journalSuffix = ".journal"
+
+// begin writes down what is about to be changed.
+func (j *Journal) begin(change, knob string, process procid.Identity, words []Word) error {
+	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Words: words})
+}
+
+// end writes down that nothing of a change is left in the process.
+func (j *Journal) end(change, outcome string) error {
+	return j.append(record{Op: "end", Change: change, Outcome: outcome})
+}
+
+func (j *Journal) append(r record) error {
+	r.Time = time.Now().UTC()
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode journal record: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	return nil
+}
+
+// Close removes the journal if no change is left in force, and unlocks it.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	open, err := openChanges(j.file.Name())
+	if err == nil && len(open) == 0 {
+		err = os.Remove(j.file.Name())
+	}
+	return errors.Join(err, j.file.Close())
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// Restored tells what became of one change that a dead controller left behind.
+type Restored struct {
+	Change string
+	Knob   string
+	PID    int
+	// Err is nil when the original values are back or the process is gone.
+	Err error
+}
+
+// Restore undoes what controllers that no longer live left behind in dir. A
+// journal whose controller lives is locked and left alone; one that is done
+// with is removed. Damaged lines are skipped: a controller killed while it
+// wrote leaves half a line, before it changed anything.
+func Restore(dir string) ([]Restored, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("list journals: %w", err)
+	}
+	var all []Restored
+	var errs []error
+	for _, path := range paths {
+		done, err := restoreFile(path)
+		all = append(all, done...)
+		errs = append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+func restoreFile(path string) (restored []Restored, err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, nil //nolint:nilerr // its controller lives
+	}
+	open, err := openChanges(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(open) {
+		restored = append(restored, Restored{
+			Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: restoreRecord(r),
+		})
+	}
+	if err := os.Remove(path); err != nil {
+		return restored, fmt.Errorf("remove journal: %w", err)
+	}
+	return restored, nil
+}
+
+// openChanges returns the records that begin and do not end.
+func openChanges(path string) ([]record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	var open []record
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r record
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue
+		}
+		switch {
+		case r.Op == "begin" && r.Process != nil:
+			open = append(open, r)
+		case r.Op == "end":
+			open = slices.DeleteFunc(open, func(o record) bool { return o.Change == r.Change })
+		}
+	}
+	return open, lines.Err()
+}
+
+func restoreRecord(r record) error {
+	now, err := procid.Of(r.Process.PID)
+	if errors.Is(err, procid.ErrGone) || (err == nil && !now.SameProcess(*r.Process)) {
+		return nil // that process is gone; its pid may be somebody else's
+	}
+	if err != nil {
+		return fmt.Errorf("identify process %d: %w", r.Process.PID, err)
+	}
+	images, err := objfile.Images(r.Process.PID)
+	if err != nil {
+		return fmt.Errorf("mappings of process %d: %w", r.Process.PID, err)
+	}
+	var errs []error
+	for _, w := range slices.Backward(r.Words) {
+		errs = append(errs, restoreWord(r.Process.PID, images, w))
+	}
+	return errors.Join(errs...)
+}
+
+func restoreWord(pid int, images []objfile.Image, w Word) error {
+	mapped := slices.ContainsFunc(images, func(i objfile.Image) bool {
+		return i.Inode == w.ImageInode && i.Bias == w.ImageBias
+	})
+	if !mapped {
+		return nil // unloaded, or the process has another image by now
+	}
+	return putBack(pid, w)
+}
+
+// putBack restores a word if it still holds what the change wrote: what
+// somebody else has changed since is theirs.
+func putBack(pid int, w Word) error {
+	now := make([]byte, len(w.New))
+	if err := procmem.Read(pid, w.Address, now); err != nil {
+		return err
+	}
+	switch {
+	case bytes.Equal(now, w.Old):
+		return nil
+	case !bytes.Equal(now, w.New):
+		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
+	}
+	return procmem.Write(pid, w.Address, w.Old)
+}
+
+// ErrChangedByOthers means that a value is no longer what Attune made it, so
+// that undoing would overwrite somebody else's decision.
+var ErrChangedByOthers = errors.New("value was changed by somebody else since, left as it is")
