@@ -26,13 +26,14 @@ int main(int argc, char **argv) {
     uint64_t most = argc > 2 ? strtoull(argv[2], NULL, 10) : UINT64_MAX;
     double out[WORDS] = {0}, in[WORDS], sum[WORDS];
     uint64_t iterations = 0;
-    struct progress p;
+    struct progress p = {0};
     int rank, ranks;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    p = progress_begin();
+    if (rank == 0)
+        p = progress_begin();
     do {
         out[1] = compute(out[1]);
         MPI_Sendrecv(out, WORDS, MPI_DOUBLE, (rank + 1) % ranks, 0, in, WORDS, MPI_DOUBLE,

@@ -8,8 +8,8 @@ expression, so that most of the time goes into page faults.
 
     numpy_storm.py SECONDS
 
-Prints a line "progress SECONDS ITERATIONS" every 0.1 s, and at the end
-"total SECONDS ITERATIONS".
+Prints "start", a line "progress SECONDS ITERATIONS" every 0.1 s, and at the
+end "total SECONDS ITERATIONS".
 """
 
 import sys
@@ -21,6 +21,7 @@ import numpy
 def main():
     seconds = float(sys.argv[1])
     a, b, c = (numpy.linspace(k, k + 1, 131072) for k in range(3))
+    print("start", flush=True)
     start = shown = time.monotonic()
     iterations = 0
     while True:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the C workloads share: the clock, and the lines that bench/ reads:
- * "progress SECONDS ITERATIONS" every 0.1 s and "total SECONDS ITERATIONS" at
- * the end.
+ * "start", "progress SECONDS ITERATIONS" every 0.1 s and "total SECONDS
+ * ITERATIONS" at the end.
  */
 #ifndef ATTUNE_BENCH_WORKLOAD_H
 #define ATTUNE_BENCH_WORKLOAD_H
@@ -25,6 +25,8 @@ struct progress {
 static inline struct progress progress_begin(void) {
     double now = seconds_now();
 
+    puts("start");
+    fflush(stdout);
     return (struct progress){.start = now, .shown = now};
 }
 

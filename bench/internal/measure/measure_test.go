@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func resultOf(text ...string) Result {
+	r := Result{Started: time.Unix(100, 0)}
+	for i, t := range text {
+		r.Lines = append(r.Lines, Line{At: time.Unix(101+int64(i), 0), Text: t})
+	}
+	return r
+}
+
+func TestRate(t *testing.T) {
+	tests := []struct {
+		name   string
+		format Format
+		lines  []string
+		want   float64
+		err    error
+	}{
+		{"native", Native(), []string{"start", "progress 0.100 7", "total 2.000000 500"}, 250, nil},
+		{"native, cut short", Native(), []string{"start", "progress 0.100 7"}, 0, ErrNoRate},
+		{"native, no time at all", Native(), []string{"total 0.000000 3"}, 0, ErrNoRate},
+		{"lammps", LAMMPS(), []string{"   CPU            Step", "Loop time of 3.25 on 4 procs for 3250 steps with 500 atoms"}, 1000, nil},
+		{"nothing", LAMMPS(), nil, 0, ErrNoRate},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.format.Rate(resultOf(tt.lines...))
+			if got != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("got %v, %v; want %v, %v", got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+func TestBeginning(t *testing.T) {
+	tests := []struct {
+		name  string
+		lines []string
+		want  time.Time
+	}{
+		{"said", []string{"LAMMPS (7 Jan 2022)", "   CPU            Step          Temp"}, time.Unix(102, 0)},
+		{"not said", []string{"LAMMPS (7 Jan 2022)"}, time.Unix(100, 0)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := LAMMPS().Beginning(resultOf(tt.lines...)); !got.Equal(tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMedian(t *testing.T) {
+	if got := Median([]float64{3, 1, 2}); got != 2 {
+		t.Errorf("odd: got %v, want 2", got)
+	}
+	if got := Median([]float64{4, 1, 2, 3}); got != 2.5 {
+		t.Errorf("even: got %v, want 2.5", got)
+	}
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Errorf("none: got %v, want NaN", got)
+	}
+}
+
+func TestRunGivesOutputAndSettings(t *testing.T) {
+	t.Setenv("GLIBC_TUNABLES", "glibc.malloc.top_pad=1")
+	r, err := Run(t.Context(), []string{"sh", "-c", `echo "[$GLIBC_TUNABLES]"; echo "[$OMPI_MCA_x]"`}, "OMPI_MCA_x=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, line := range r.Lines {
+		got = append(got, line.Text)
+	}
+	if want := []string{"[]", "[1]"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRunSaysWhyItFailed(t *testing.T) {
+	_, err := Run(t.Context(), []string{"sh", "-c", "echo no such input >&2; exit 3"})
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no such input") {
+		t.Errorf("got %v, want the exit status and the message", err)
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Line is one line of a program's standard output.
+type Line struct {
+	// At is when it arrived.
+	At time.Time
+	// Text is the line without its end.
+	Text string
+}
+
+// Result is what one run of a program gave.
+type Result struct {
+	// Started is when the program was started, just before the fork.
+	Started time.Time
+	// Wall is the time from Started to its end.
+	Wall time.Duration
+	// Lines is its standard output.
+	Lines []Line
+}
+
+// tuningVariables are left out of every program's environment: a benchmark
+// says itself which setting it measures.
+var tuningVariables = []string{"GLIBC_TUNABLES", "MALLOC_", "OMPI_MCA_", "ATTUNE_", "LD_PRELOAD"}
+
+// Environment returns this process's environment without tuning settings, and
+// with the given "NAME=value" entries.
+func Environment(extra ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return slices.ContainsFunc(tuningVariables, func(prefix string) bool {
+			return strings.HasPrefix(entry, prefix)
+		})
+	})
+	return append(env, extra...)
+}
+
+// Run runs a command to its end with the given settings added to the
+// environment. An error says how it ended, with the end of its standard error.
+// When ctx ends first, the command is asked to terminate, and killed five
+// seconds later.
+func Run(ctx context.Context, command []string, settings ...string) (Result, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = Environment(settings...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Started: time.Now()}
+	if err := cmd.Start(); err != nil {
+		return Result{}, err
+	}
+	lines, readErr := readLines(out)
+	err = errors.Join(readErr, cmd.Wait())
+	result.Lines, result.Wall = lines, time.Since(result.Started)
+	if err != nil {
+		return result, fmt.Errorf("%s: %w%s", strings.Join(command, " "), err, lastLines(stderr.String(), 5))
+	}
+	return result, nil
+}
+
+func readLines(from io.Reader) ([]Line, error) {
+	var lines []Line
+	scanner := bufio.NewScanner(from)
+	for scanner.Scan() {
+		lines = append(lines, Line{At: time.Now(), Text: scanner.Text()})
+	}
+	return lines, scanner.Err()
+}
+
+func lastLines(text string, most int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines = lines[max(0, len(lines)-most):]
+	return "\n" + strings.Join(lines, "\n")
+}
