@@ -63,8 +63,7 @@ DM_HIDDEN bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *m
 /* Registers this process with the controller behind the socket that
  * dm_gate_address remembered. True: mapping is filled and reported ready. No
  * descriptor stays open. Uses nothing but system calls. */
-DM_HIDDEN bool dm_gate_register(uint32_t hello_flags, int milliseconds,
-                                struct dm_mapping *mapping);
+DM_HIDDEN bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping *mapping);
 DM_HIDDEN bool dm_gate_address(const char *path);
 
 /* ---- state of the process (state.c) ---------------------------------- */
@@ -126,8 +125,7 @@ struct dm_thread {
     uint8_t resolving; /* inside dlsym for the real functions */
 };
 
-DM_HIDDEN extern __thread struct dm_thread dm_thread
-    __attribute__((tls_model("initial-exec")));
+DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("initial-exec")));
 
 /* Creates the key whose destructor closes slots. Call once per program. */
 DM_HIDDEN void dm_thread_prepare(void);
@@ -153,8 +151,8 @@ DM_HIDDEN void dm_mailbox_run(unsigned point, uint32_t family);
 DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t size, uint64_t *value);
 DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, bool compare,
                               uint64_t expected, uint64_t *old);
-DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare,
-                                  uint64_t expected, bool relro, uint64_t *old);
+DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
+                                  bool relro, uint64_t *old);
 
 /* stubs.c: binds a stub for good. Returns 0 or an errno value. */
 DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];

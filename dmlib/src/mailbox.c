@@ -29,8 +29,7 @@ static int execute(struct attune_command *command) {
     case ATTUNE_OP_LOAD:
         return dm_memory_load(args[0], args[1], &command->result);
     case ATTUNE_OP_STORE:
-        return dm_memory_store(args[0], args[1], args[2], args[3] != 0, args[4],
-                               &command->result);
+        return dm_memory_store(args[0], args[1], args[2], args[3] != 0, args[4], &command->result);
     case ATTUNE_OP_STUB:
         return dm_stub_bind(args[0], args[1]);
     case ATTUNE_OP_GOT:

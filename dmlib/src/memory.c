@@ -29,8 +29,8 @@ static bool readable(uint64_t address, uint64_t size) {
 static bool writable(uint64_t address) {
     uint32_t own = 0;
     uint32_t op = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0x800);
-    long result = dm_syscall(SYS_futex, &own, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
-                             address & ~3ull, op);
+    long result =
+        dm_syscall(SYS_futex, &own, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, address & ~3ull, op);
     return result >= 0;
 }
 

@@ -102,7 +102,7 @@ static int arena_posix_memalign(void **place, size_t alignment, size_t size) {
 /* ---- first calls ------------------------------------------------------- */
 
 BOOT(void *, malloc, (size_t size), (size), return arena_take(size))
-BOOT(void, free, (void *address), (address), return)
+BOOT(void, free, (void *address), (address), return )
 BOOT(void *, calloc, (size_t count, size_t size), (count, size), return arena_calloc(count, size))
 BOOT(void *, realloc, (void *address, size_t size), (address, size),
      return arena_realloc(address, size))

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What DMLib costs per operation: without it, idle (preloaded and registered,
+ * nobody asks), tracing (a record per call, drained meanwhile), and some
+ * variants. Modes take turns, so that the machine's moods hit all alike.
+ *
+ *     run LIBRARY WORKLOAD [--json] [--rounds N]
+ */
+#include "../tests/controller.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define MAX_ROUNDS 101
+#define RING_RECORDS (1u << 18) /* 8 MiB */
+
+enum { LOCK = 16, UNLOCK = 19, MALLOC = 0, FREE = 1, READ = 32 };
+
+struct mode {
+    const char *name;
+    bool preloaded;
+    uint32_t word;
+    uint32_t sample_mask;
+};
+
+static const struct mode modes[] = {
+    {"none", false, 0, 0},
+    {"idle", true, 0, 0},
+    {"aggregate", true, ATTUNE_CTL_AGGREGATE, 0},
+    {"sampled_64", true, ATTUNE_CTL_EVENT, 63},
+    {"tracing", true, ATTUNE_CTL_EVENT, 0},
+    {"duration", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION, 0},
+};
+#define MODES (sizeof(modes) / sizeof(modes[0]))
+
+struct operation {
+    const char *name;
+    const char *unit;
+    unsigned points[2];
+    unsigned point_count;
+};
+
+static const struct operation operations[] = {
+    {"lock", "lock+unlock", {LOCK, UNLOCK}, 2},
+    {"malloc", "malloc+free", {MALLOC, FREE}, 2},
+    {"read", "read", {READ}, 1},
+};
+#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+struct run {
+    const struct operation *operation;
+    const struct mode *mode;
+};
+
+struct result {
+    double nanoseconds;
+    double lost; /* share of the records */
+};
+
+/* Before main: the process waits in the gate. */
+static void place(struct controller *c, struct process *p) {
+    const struct run *run = c->data;
+    for (unsigned i = 0; i < run->operation->point_count; i++) {
+        control_of(p, run->operation->points[i])->sample_mask = run->mode->sample_mask;
+        control_set(p, run->operation->points[i], run->mode->word);
+    }
+}
+
+static volatile uint64_t sink;
+
+/* Touches every record once, as decoding would. */
+static uint64_t consume(struct process *p) {
+    uint64_t taken = 0, sum = 0;
+    uint64_t mask = p->header->ring_records - 1;
+    const struct attune_record *rings = (void *)((char *)p->header + p->header->ring_offset);
+    for (unsigned i = 0; i < p->header->slot_count; i++) {
+        struct attune_slot *slot = slot_of(p, i);
+        uint64_t head = __atomic_load_n(&slot->head, __ATOMIC_ACQUIRE), tail = slot->tail;
+        const struct attune_record *ring = &rings[(uint64_t)(slot->ring - 1) * (mask + 1)];
+        for (; tail != head; tail++, taken++)
+            sum += ring[tail & mask].time;
+        __atomic_store_n(&slot->tail, tail, __ATOMIC_RELEASE);
+    }
+    sink += sum;
+    return taken;
+}
+
+static uint64_t consume_until_exit(struct process *p, pid_t pid, int *status) {
+    uint64_t taken = 0;
+    while (waitpid(pid, status, WNOHANG) == 0) {
+        taken += consume(p);
+        poll(NULL, 0, 1);
+    }
+    return taken + consume(p);
+}
+
+static struct result measure(const char *library, const char *workload, const struct run *run) {
+    struct controller c = {
+        .slots = 4, .rings = 2, .records = RING_RECORDS, .place = place, .data = (void *)run};
+    struct result result = {0};
+    char *argv[] = {(char *)workload, (char *)run->operation->name, NULL};
+    char text[64];
+    int output, status = 0;
+    controller_start(&c);
+    pid_t pid = spawn(run->mode->preloaded ? library : NULL, &c, argv, NULL, &output);
+    if (run->mode->preloaded) {
+        struct process *p = controller_process(&c, 0);
+        uint64_t taken = consume_until_exit(p, pid, &status);
+        result.lost = taken ? (double)lost(p) / (double)(taken + lost(p)) : 0;
+    } else {
+        status = finish(pid);
+    }
+    read_all(output, text, sizeof(text));
+    controller_stop(&c);
+    result.nanoseconds = atof(text);
+    if (status != 0 || result.nanoseconds <= 0)
+        fail("%s %s: status %#x, output %s", run->mode->name, run->operation->name, status, text);
+    return result;
+}
+
+static int compare(const void *a, const void *b) {
+    const struct result *x = a, *y = b;
+    return (x->nanoseconds > y->nanoseconds) - (x->nanoseconds < y->nanoseconds);
+}
+
+static void report(const struct operation *operation, struct result results[MODES][MAX_ROUNDS],
+                   int rounds, bool json) {
+    double base = 0;
+    for (unsigned m = 0; m < MODES; m++) {
+        struct result *r = results[m];
+        qsort(r, (size_t)rounds, sizeof(*r), compare);
+        double median = r[rounds / 2].nanoseconds;
+        if (m == 0)
+            base = median;
+        const char *format =
+            json ? "{\"operation\":\"%s\",\"mode\":\"%s\",\"rounds\":%d,\"ns\":%.3f,"
+                   "\"ns_min\":%.3f,\"ns_max\":%.3f,\"ratio\":%.4f,\"lost_share\":%.4f}\n"
+                 : "%-12s %-11s %3d %9.2f %9.2f %9.2f %8.3f %8.4f\n";
+        printf(format, operation->unit, modes[m].name, rounds, median, r[0].nanoseconds,
+               r[rounds - 1].nanoseconds, median / base, r[rounds / 2].lost);
+    }
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    static struct result results[MODES][MAX_ROUNDS];
+    bool json = false;
+    int rounds = 7;
+    for (int i = 3; i < argc; i++) {
+        json |= strcmp(argv[i], "--json") == 0;
+        if (strcmp(argv[i], "--rounds") == 0 && i + 1 < argc)
+            rounds = atoi(argv[++i]);
+    }
+    if (argc < 3 || rounds < 1 || rounds > MAX_ROUNDS)
+        fail("usage: run LIBRARY WORKLOAD [--json] [--rounds N]");
+    if (!json)
+        printf("%-12s %-11s %3s %9s %9s %9s %8s %8s\n", "operation", "mode", "n", "median ns",
+               "min", "max", "ratio", "lost");
+    for (unsigned o = 0; o < OPERATIONS; o++) {
+        for (int round = 0; round < rounds; round++)
+            for (unsigned m = 0; m < MODES; m++)
+                results[m][round] =
+                    measure(argv[1], argv[2], &(struct run){&operations[o], &modes[m]});
+        report(&operations[o], results, rounds, json);
+    }
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What bench/run.c measures: one operation in a loop, in a program with two
+ * threads. Prints nanoseconds per operation. Knows nothing of DMLib. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int zero;
+static void *volatile block; /* the compiler must not see through it */
+
+static void lock_pair(void) {
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void malloc_pair(void) {
+    block = malloc(64);
+    free(block);
+}
+
+static void read_byte(void) {
+    char byte;
+    if (read(zero, &byte, 1) != 1)
+        exit(1);
+}
+
+static void *wait_forever(void *unused) {
+    pause();
+    return unused;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* A copy of the loop per operation, so that its call is direct. */
+#define RUN(operation)                                                                             \
+    static void run_##operation(long count) {                                                      \
+        for (long i = 0; i < count; i++)                                                           \
+            operation();                                                                           \
+    }
+RUN(lock_pair)
+RUN(malloc_pair)
+RUN(read_byte)
+
+static const struct {
+    const char *name;
+    void (*run)(long);
+    long count;
+} operations[] = {
+    {"lock", run_lock_pair, 4000000},
+    {"malloc", run_malloc_pair, 4000000},
+    {"read", run_read_byte, 400000},
+};
+
+#define PARTS 41
+
+static int compare(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Median over parts of the run: a part in which the processor was taken away
+ * does not count. */
+static double median_time(void (*run)(long), long count) {
+    double times[PARTS];
+    run(count / 10); /* caches, branches, ring pages */
+    for (int i = 0; i < PARTS; i++) {
+        double start = now();
+        run(count / PARTS);
+        times[i] = (now() - start) / (double)(count / PARTS);
+    }
+    qsort(times, PARTS, sizeof(times[0]), compare);
+    return times[PARTS / 2];
+}
+
+int main(int argc, char **argv) {
+    pthread_t other;
+    zero = open("/dev/zero", O_RDONLY);
+    if (zero < 0 || pthread_create(&other, NULL, wait_forever, NULL) != 0)
+        return 1;
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        if (argc != 2 || strcmp(argv[1], operations[i].name) != 0)
+            continue;
+        printf("%.3f\n", median_time(operations[i].run, operations[i].count));
+        return 0;
+    }
+    fprintf(stderr, "usage: workload lock|malloc|read\n");
+    return 2;
+}

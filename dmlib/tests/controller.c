@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_SECONDS 20
+
+void fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "FAIL: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    exit(1);
+}
+
+double now_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* ---- the memory file --------------------------------------------------- */
+
+static uint64_t align(uint64_t n) { return (n + 4095) / 4096 * 4096; }
+
+static void fill_header(const struct controller *c, struct attune_header *h) {
+    h->magic = ATTUNE_ABI_MAGIC;
+    h->version = ATTUNE_ABI_VERSION;
+    h->header_size = sizeof(*h);
+    h->point_count = ATTUNE_POINT_COUNT;
+    h->slot_count = c->slots ? c->slots : 64;
+    h->ring_count = c->rings ? c->rings : 16;
+    h->ring_records = c->records ? c->records : 1 << 14;
+    h->control_offset = align(sizeof(*h));
+    h->mailbox_offset =
+        align(h->control_offset + ATTUNE_POINT_COUNT * sizeof(struct attune_point_control));
+    h->slot_offset =
+        align(h->mailbox_offset + ATTUNE_MAILBOX_COUNT * sizeof(struct attune_command));
+    h->ring_offset = align(h->slot_offset + h->slot_count * sizeof(struct attune_slot));
+    h->total_size = align(h->ring_offset + (uint64_t)h->ring_count * h->ring_records *
+                                               sizeof(struct attune_record)) +
+                    align(c->padding);
+    h->epoch = 1;
+}
+
+static int make_file(const struct controller *c, struct process *p) {
+    struct attune_header header = {0};
+    fill_header(c, &header);
+    int fd = memfd_create("attune-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, (off_t)header.total_size) != 0)
+        fail("memory file: %s", strerror(errno));
+    if (c->manner != MANNER_UNSEALED)
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    p->header = mmap(NULL, header.total_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p->header == MAP_FAILED)
+        fail("map memory file: %s", strerror(errno));
+    memcpy(p->header, &header, sizeof(header));
+    for (unsigned i = 0; i < ATTUNE_POINT_COUNT; i++)
+        control_of(p, i)->max_value = UINT64_MAX;
+    if (c->manner == MANNER_BAD_MAGIC)
+        p->header->magic++;
+    if (c->manner == MANNER_BAD_SIZE)
+        p->header->ring_count += 1u << 20;
+    return fd;
+}
+
+/* ---- the gate ---------------------------------------------------------- */
+
+static void send_welcome(const struct controller *c, const struct process *p, int fd, int file) {
+    struct attune_welcome welcome = {
+        .magic = ATTUNE_ABI_MAGIC,
+        .version = ATTUNE_ABI_VERSION,
+        .status = c->manner == MANNER_REFUSE ? ATTUNE_WELCOME_REFUSED : ATTUNE_WELCOME_OK,
+        .total_size = p->header->total_size,
+    };
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), &file, sizeof(file));
+    struct iovec part = {.iov_base = &welcome, .iov_len = sizeof(welcome)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (c->manner != MANNER_REFUSE) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control.bytes);
+    }
+    sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+static bool receive(int fd, void *message, size_t size) {
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    return poll(&entry, 1, 2000) == 1 && recv(fd, message, size, 0) == (ssize_t)size;
+}
+
+static void publish(struct controller *c, struct process *p) {
+    pthread_mutex_lock(&c->lock);
+    if (c->count < CONTROLLER_PROCESSES)
+        c->processes[c->count++] = p;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void serve(struct controller *c, int fd) {
+    struct process *p = calloc(1, sizeof(*p));
+    if (!receive(fd, &p->hello, sizeof(p->hello)) || p->hello.magic != ATTUNE_ABI_MAGIC)
+        fail("no hello");
+    if (c->manner == MANNER_SILENT) {
+        struct pollfd entry = {.fd = fd, .events = POLLIN};
+        poll(&entry, 1, 2000); /* until it hangs up */
+        publish(c, p);
+        return;
+    }
+    int file = make_file(c, p);
+    send_welcome(c, p, fd, file);
+    close(file);
+    if (c->manner != MANNER_REFUSE)
+        receive(fd, &p->ready, sizeof(p->ready));
+    if (c->place != NULL && p->ready.magic != 0)
+        c->place(c, p);
+    struct attune_go go = {.magic = ATTUNE_ABI_MAGIC, .status = c->manner == MANNER_GO_NO};
+    if (c->manner == MANNER_NO_GO) {
+        struct pollfd entry = {.fd = fd, .events = POLLIN};
+        poll(&entry, 1, 2000);
+    } else {
+        send(fd, &go, sizeof(go), MSG_NOSIGNAL);
+    }
+    publish(c, p);
+}
+
+static void *serve_all(void *data) {
+    struct controller *c = data;
+    for (;;) {
+        int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            return NULL;
+        serve(c, fd);
+        close(fd);
+    }
+}
+
+void controller_start(struct controller *c) {
+    strcpy(c->directory, "/tmp/attune-dmlib-XXXXXX");
+    if (mkdtemp(c->directory) == NULL)
+        fail("make a directory: %s", strerror(errno));
+    snprintf(c->socket, sizeof(c->socket), "%s/gate.sock", c->directory);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, c->socket);
+    c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (bind(c->listener, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(c->listener, 64) != 0)
+        fail("listen: %s", strerror(errno));
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    if (pthread_create(&c->thread, NULL, serve_all, c) != 0)
+        fail("start a thread");
+}
+
+void controller_stop(struct controller *c) {
+    shutdown(c->listener, SHUT_RDWR);
+    pthread_join(c->thread, NULL);
+    close(c->listener);
+    unlink(c->socket);
+    rmdir(c->directory);
+    for (int i = 0; i < c->count; i++) {
+        if (c->processes[i]->header != NULL)
+            munmap(c->processes[i]->header, c->processes[i]->header->total_size);
+        free(c->processes[i]);
+    }
+}
+
+struct process *controller_process(struct controller *c, int n) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_SECONDS;
+    pthread_mutex_lock(&c->lock);
+    while (c->count <= n)
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) != 0)
+            fail("process %d never came to the gate", n);
+    struct process *p = c->processes[n];
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
+/* ---- programs ---------------------------------------------------------- */
+
+pid_t spawn(const char *library, const struct controller *c, char *const argv[], const char *extra,
+            int *output_fd) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        fail("pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], 1);
+        if (library != NULL)
+            setenv("LD_PRELOAD", library, 1);
+        if (c != NULL)
+            setenv("ATTUNE_SOCKET", c->socket, 1);
+        if (extra != NULL)
+            putenv((char *)extra);
+        execvp(argv[0], argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    *output_fd = ends[0];
+    return pid;
+}
+
+void read_all(int fd, char *text, size_t size) {
+    size_t length = 0;
+    ssize_t n;
+    while (length < size - 1 && (n = read(fd, text + length, size - 1 - length)) > 0)
+        length += (size_t)n;
+    text[length] = '\0';
+    close(fd);
+}
+
+int finish(pid_t pid) {
+    int status = -1;
+    for (double end = now_seconds() + WAIT_SECONDS * 3; now_seconds() < end;) {
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return status;
+        poll(NULL, 0, 1);
+    }
+    kill(pid, 9);
+    fail("process %d hangs", pid);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A small Application Controller for DMLib's own tests and benchmarks: serves
+ * the start gate in a thread, hands each process a memory file, and looks into
+ * it. The real one is controller/attach and controller/ring.
+ */
+#ifndef DM_TEST_CONTROLLER_H
+#define DM_TEST_CONTROLLER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "attune/dmlib_abi.h"
+
+#define CONTROLLER_PROCESSES 64
+
+enum manner {
+    MANNER_NORMAL,
+    MANNER_REFUSE,    /* welcome says no */
+    MANNER_SILENT,    /* accepts, never answers */
+    MANNER_NO_GO,     /* never says go */
+    MANNER_GO_NO,     /* go says no */
+    MANNER_UNSEALED,  /* the file could shrink */
+    MANNER_BAD_MAGIC, /* in the file's header */
+    MANNER_BAD_SIZE,  /* a part lies outside */
+};
+
+struct process {
+    struct attune_hello hello;
+    struct attune_ready ready;    /* magic 0: none came */
+    struct attune_header *header; /* our mapping of its memory */
+    /* drained so far */
+    uint64_t received[ATTUNE_POINT_COUNT];
+    uint64_t tails[1024];
+};
+
+struct controller {
+    /* set before controller_start; zeroes mean the defaults */
+    uint32_t slots, rings, records;
+    uint64_t padding; /* bytes more at the end of the file */
+    enum manner manner;
+    /* In the gate, between ready and go: the process waits. */
+    void (*place)(struct controller *, struct process *);
+    void *data;
+
+    char directory[64];
+    char socket[100];
+    int listener;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct process *processes[CONTROLLER_PROCESSES];
+    int count;
+};
+
+/* Each returns after what it names has happened, and ends the test program
+ * with a message where it cannot. */
+void controller_start(struct controller *);
+void controller_stop(struct controller *);
+/* The n-th process (from 0) that came to ready or was turned away. */
+struct process *controller_process(struct controller *, int n);
+
+struct attune_point_control *control_of(struct process *, unsigned point);
+struct attune_slot *slot_of(struct process *, unsigned slot);
+struct attune_command *command_of(struct process *, unsigned index);
+
+/* Sets a control with no predicate and no sampling. */
+void control_set(struct process *, unsigned point, uint32_t word);
+
+typedef void record_handler(const struct attune_record *, void *data);
+/* Consumes all rings once, frees closed slots; returns the records taken. */
+uint64_t drain(struct process *, record_handler *, void *data);
+uint64_t lost(struct process *);
+/* Sum of all slots' aggregates of one point; min and max of their last epoch. */
+struct attune_aggregate aggregate_of(struct process *, unsigned point);
+
+/* Posts and waits until it is done; false after two seconds. */
+bool command_run(struct process *, unsigned index, struct attune_command command,
+                 const unsigned *points, size_t point_count);
+
+/* Starts a program with DMLib preloaded (library NULL: without). extra is one
+ * more environment entry or NULL. Standard output goes to *output_fd. */
+pid_t spawn(const char *library, const struct controller *, char *const argv[], const char *extra,
+            int *output_fd);
+/* Reads everything and closes it. */
+void read_all(int fd, char *text, size_t size);
+/* Waits for the program; its status as waitpid gives it. */
+int finish(pid_t pid);
+
+void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+double now_seconds(void);
+
+#endif
