@@ -17,7 +17,6 @@ type versions struct {
 const (
 	hiddenVersion = 0x8000 // not the default one
 	maxVersions   = 4096
-	verdefBytes   = 20
 )
 
 func (f *File) readVersions(names []byte, count int) *versions {
@@ -32,33 +31,69 @@ func (f *File) readVersions(names []byte, count int) *versions {
 	return &versions{indexes, f.versionNames(names)}
 }
 
-// versionNames reads the versions that the file defines (DT_VERDEF), a list
-// linked by relative offsets. The walk ends after maxVersions entries, so a
-// list that runs in circles does no harm.
+// versionNames reads the versions that the file defines (DT_VERDEF) and those
+// that it needs of others (DT_VERNEED), which the copies of variables of
+// libraries have that stand in programs. Both are lists linked by relative
+// offsets. Each walk ends after maxVersions entries, so a list that runs in
+// circles does no harm.
 func (f *File) versionNames(names []byte) map[uint16]string {
 	found := make(map[uint16]string)
-	offset, ok := f.headers.offset(f.dynamic.values[elf.DT_VERDEF], verdefBytes)
-	if !ok || f.dynamic.values[elf.DT_VERDEF] == 0 {
-		return found
-	}
-	for range min(f.dynamic.values[elf.DT_VERDEFNUM], maxVersions) {
-		data, err := f.bytes("version definition", offset, verdefBytes, verdefBytes)
-		if err != nil {
-			break
-		}
-		index := binary.LittleEndian.Uint16(data[4:])
-		first, next := binary.LittleEndian.Uint32(data[12:]), binary.LittleEndian.Uint32(data[16:])
+	f.walk(elf.DT_VERDEF, func(at uint64, entry [20]byte) uint32 {
 		var name uint32
-		if f.structAt("version name", offset+uint64(first), &name) != nil {
-			break
+		first := binary.LittleEndian.Uint32(entry[12:])
+		if f.structAt("version name", at+uint64(first), &name) == nil {
+			index := binary.LittleEndian.Uint16(entry[4:])
+			found[index&^hiddenVersion] = string(text(names, uint64(name)))
 		}
-		found[index&^hiddenVersion] = string(text(names, uint64(name)))
-		if next == 0 {
-			break
-		}
-		offset += uint64(next)
-	}
+		return binary.LittleEndian.Uint32(entry[16:])
+	})
+	f.walk(elf.DT_VERNEED, func(at uint64, entry [20]byte) uint32 {
+		f.neededVersions(at+uint64(binary.LittleEndian.Uint32(entry[8:])), names, found)
+		return binary.LittleEndian.Uint32(entry[12:])
+	})
 	return found
+}
+
+// neededVersions reads the versions needed of one library.
+func (f *File) neededVersions(at uint64, names []byte, found map[uint16]string) {
+	for len(found) < maxVersions {
+		var need struct {
+			Hash         uint32
+			Flags, Index uint16
+			Name, Next   uint32
+		}
+		if f.structAt("needed version", at, &need) != nil {
+			return
+		}
+		if _, again := found[need.Index&^hiddenVersion]; again {
+			return
+		}
+		found[need.Index&^hiddenVersion] = string(text(names, uint64(need.Name)))
+		if at += uint64(need.Next); need.Next == 0 {
+			return
+		}
+	}
+}
+
+// walk visits the entries of a list; visit returns the offset of the next
+// from this one, 0 at the end. The last entry of a list may be shorter than
+// what is read of it, as long as the file goes on.
+func (f *File) walk(tag elf.DynTag, visit func(at uint64, entry [20]byte) uint32) {
+	at, ok := f.headers.offset(f.dynamic.values[tag], 16)
+	if !ok || f.dynamic.values[tag] == 0 {
+		return
+	}
+	for range maxVersions {
+		var entry [20]byte
+		if f.structAt("version entry", at, &entry) != nil {
+			return
+		}
+		next := visit(at, entry)
+		if next == 0 {
+			return
+		}
+		at += uint64(next)
+	}
 }
 
 // of returns the version of a symbol, and whether it is the default.

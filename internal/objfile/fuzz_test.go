@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile_test
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// FuzzOpen reads mutated ELF files by every method. Memory is bounded by the
+// size of the file, so a crash is a defect and so is a run out of memory.
+func FuzzOpen(f *testing.F) {
+	for _, path := range []string{
+		mustBuild(f, "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"),
+		mustBuildLibrary(f, "-s", "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"),
+		mustBuildLibrary(f, "-s", "-Wl,--hash-style=sysv", "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"),
+	} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+		f.Add(data[:len(data)/2])
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fd, err := unix.MemfdCreate("fuzz", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := os.NewFile(uintptr(fd), "fuzz")
+		if _, err := memory.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		file, err := objfile.OpenFile(memory)
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		file.BuildID()
+		file.SOName()
+		file.BindNow()
+		file.Interpreter()
+		file.Symbol("versioned")
+		file.GOTSlots("*")
+		symbols, _ := file.Match("*", objfile.Any)
+		for _, s := range symbols {
+			if s.InFile && s.FileOffset >= uint64(len(data)) && s.Section != 0 {
+				// The segment may lie about the file; the offset is checked
+				// by who reads there.
+				continue
+			}
+		}
+	})
+}
+
+func FuzzInspect(f *testing.F) {
+	data, err := os.ReadFile(mustBuild(f, "-Wl,-z,noseparate-code", "-Wl,-z,max-page-size=4096"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte("#!/usr/bin/env -S A=b sh -e\n"))
+	f.Add([]byte("#!\x00"))
+	path := f.TempDir() + "/program"
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		got := objfile.Inspect(path)
+		if got.Kind == objfile.KindUnknown {
+			t.Errorf("unknown kind: %+v", got)
+		}
+		if err := got.Runnable(); err == nil && got.Kind == objfile.KindCorrupt {
+			t.Errorf("corrupt, but runnable: %+v", got)
+		}
+		got.PreloadRefusal()
+	})
+}
