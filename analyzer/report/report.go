@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import "time"
+
+// SchemaID names the layout of the JSON document. Fields are added under the
+// same name; a change of meaning makes a new one.
+const SchemaID = "attune.report/1"
+
+// Report is the account of one session. All slices are non-nil in a report
+// that a session made. The tags are the documentation of the JSON schema.
+type Report struct {
+	Schema      string    `json:"schema" jsonschema:"Layout of this document: attune.report/1."`
+	Version     string    `json:"version" jsonschema:"Version of Attune."`
+	Command     []string  `json:"command" jsonschema:"Command line as the owner gave it."`
+	JobID       string    `json:"job_id,omitempty" jsonschema:"Id of the job, as its processes carry it."`
+	Mode        string    `json:"mode" jsonschema:"observe, advise or tune."`
+	StartedAt   time.Time `json:"started_at" jsonschema:"When the session started."`
+	WallSeconds float64   `json:"wall_seconds" jsonschema:"Time from the session's start to this report, seconds."`
+	Finished    bool      `json:"finished" jsonschema:"Whether the command had ended; false in a report written before that."`
+	Exit        Exit      `json:"exit" jsonschema:"How the command ended."`
+	Processes   []Process `json:"processes" jsonschema:"Processes of the job in the order in which they were seen."`
+	Tunlets     []Tunlet  `json:"tunlets" jsonschema:"Tunlets that were to watch the job, also those that could not."`
+	Points      []Point   `json:"points" jsonschema:"Measure points, one entry per point and state."`
+	Changes     []Change  `json:"changes" jsonschema:"Changes that were made or tried, in the order of their proposals."`
+	Advice      []Advice  `json:"advice" jsonschema:"Changes that were recommended instead of made."`
+	Refused     []Refused `json:"refused" jsonschema:"Proposals that were not carried out."`
+	Events      Events    `json:"events" jsonschema:"What was received and what was lost on the way."`
+	Overhead    Overhead  `json:"overhead" jsonschema:"What watching and tuning cost."`
+	Remarks     []Remark  `json:"remarks" jsonschema:"Remarks of tunlets and of Attune itself."`
+}
+
+// Exit tells how the command ended: at most one of the fields is set.
+type Exit struct {
+	Code   *int   `json:"code,omitempty" jsonschema:"Exit code, if it exited."`
+	Signal string `json:"signal,omitempty" jsonschema:"Signal that killed it, e.g. SIGTERM."`
+}
+
+// Process is one process image of the job.
+type Process struct {
+	PID             int      `json:"pid" jsonschema:"Process id on its host."`
+	ParentPID       int      `json:"parent_pid,omitempty" jsonschema:"Process id of the parent."`
+	Host            string   `json:"host,omitempty" jsonschema:"Host name."`
+	Exe             string   `json:"exe" jsonschema:"Path of the executable."`
+	SHA256          string   `json:"sha256,omitempty" jsonschema:"SHA-256 of the executable, hex; absent if it could not be read."`
+	Rank            *int     `json:"rank,omitempty" jsonschema:"MPI rank, where known."`
+	StartedSeconds  float64  `json:"started_seconds" jsonschema:"When it was seen first, seconds since the session's start."`
+	EndedSeconds    *float64 `json:"ended_seconds,omitempty" jsonschema:"When it ended or replaced its image; absent if it was still running."`
+	Exit            *Exit    `json:"exit,omitempty" jsonschema:"How it ended, where the kernel told."`
+	ReplacedByExec  bool     `json:"replaced_by_exec,omitempty" jsonschema:"The pid lived on with another image."`
+	Instrumented    bool     `json:"instrumented" jsonschema:"Whether anything beyond /proc could watch it."`
+	Mechanisms      []string `json:"mechanisms" jsonschema:"Ways in that were open: dmlib, got, uprobe, proc, vm_write."`
+	NotInstrumented string   `json:"not_instrumented,omitempty" jsonschema:"Why it was not instrumented, or not by every mechanism."`
+}
+
+// Tunlet is one tunlet of the session.
+type Tunlet struct {
+	Name          string `json:"name" jsonschema:"Name, as in --tunlet NAME."`
+	Version       string `json:"version,omitempty" jsonschema:"Version; absent if it never answered."`
+	Summary       string `json:"summary,omitempty" jsonschema:"What problem it solves."`
+	Path          string `json:"path,omitempty" jsonschema:"Its binary."`
+	SHA256        string `json:"sha256,omitempty" jsonschema:"SHA-256 of the binary that was started, hex."`
+	State         string `json:"state" jsonschema:"starting, running, restarting, stopped, quarantined, refused or missing."`
+	Reason        string `json:"reason,omitempty" jsonschema:"Why it is in that state, or what the last failure was."`
+	Restarts      int    `json:"restarts" jsonschema:"How often it was started again."`
+	PeakRSSBytes  uint64 `json:"peak_rss_bytes,omitempty" jsonschema:"Greatest resident memory, bytes, of any of its processes."`
+	EventsDropped uint64 `json:"events_dropped" jsonschema:"Events it did not get because it was too slow."`
+}
+
+// Point is one measure point, the same in all processes counted here.
+type Point struct {
+	Tunlet    string  `json:"tunlet" jsonschema:"Tunlet that asked for it."`
+	ID        string  `json:"id" jsonschema:"The tunlet's name for it."`
+	Target    string  `json:"target" jsonschema:"What is watched."`
+	State     string  `json:"state" jsonschema:"placed, refused, removed or unanswered."`
+	Mechanism string  `json:"mechanism,omitempty" jsonschema:"Mechanism that served it."`
+	Reason    string  `json:"reason,omitempty" jsonschema:"Why it was refused or not served by a cheaper mechanism."`
+	Processes int     `json:"processes" jsonschema:"Number of processes in this state."`
+	Hits      uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
+	CostNanos float64 `json:"cost_nanos,omitempty" jsonschema:"Estimated cost per hit, nanoseconds."`
+}
+
+// Change is one change in one process.
+type Change struct {
+	ID             string     `json:"id" jsonschema:"Id within the session."`
+	Tunlet         string     `json:"tunlet" jsonschema:"Tunlet that proposed it."`
+	Proposal       string     `json:"proposal" jsonschema:"Proposal that it belongs to; its changes are judged together."`
+	Advice         string     `json:"advice" jsonschema:"Id of the recommendation, the same in another run."`
+	Process        int        `json:"process" jsonschema:"Process id."`
+	Rank           *int       `json:"rank,omitempty" jsonschema:"MPI rank, where known."`
+	Knob           string     `json:"knob" jsonschema:"What was changed."`
+	Action         string     `json:"action" jsonschema:"How it was changed."`
+	Old            Value      `json:"old" jsonschema:"Value before; null if it cannot be known."`
+	New            Value      `json:"new" jsonschema:"Value read back afterwards, or the value asked for; null for a call."`
+	SafePoint      string     `json:"safe_point,omitempty" jsonschema:"Where it was executed."`
+	ProposedAt     float64    `json:"proposed_seconds" jsonschema:"When it was proposed, seconds since the session's start."`
+	AppliedAt      *time.Time `json:"applied_at,omitempty" jsonschema:"When it took effect; absent if it did not."`
+	AppliedSeconds *float64   `json:"applied_seconds,omitempty" jsonschema:"The same in seconds since the session's start."`
+	UndoneSeconds  *float64   `json:"undone_seconds,omitempty" jsonschema:"When the original value was back; absent if it is not."`
+	StoppedSeconds float64    `json:"stopped_seconds" jsonschema:"How long the process was stopped for it, seconds."`
+	Objective      *Objective `json:"objective,omitempty" jsonschema:"Objective before and after; absent if nothing was compared."`
+	PredictedGain  float64    `json:"predicted_gain,omitempty" jsonschema:"Gain that the tunlet's model predicted (4 = four times); absent if none."`
+	Why            string     `json:"why,omitempty" jsonschema:"The tunlet's reason for the proposal."`
+	Verdict        string     `json:"verdict" jsonschema:"kept, undone, failed, or unjudged when the process or the session ended first."`
+	Reason         string     `json:"reason" jsonschema:"Reason of the verdict."`
+}
+
+// The verdicts on a change.
+const (
+	// VerdictKept: judged good, or kept on the tunlet's word; Reason tells.
+	VerdictKept = "kept"
+	// VerdictUndone: the original value is back.
+	VerdictUndone = "undone"
+	// VerdictFailed: it could not be applied, or not be undone.
+	VerdictFailed = "failed"
+	// VerdictUnjudged: there was no time for a verdict.
+	VerdictUnjudged = "unjudged"
+)
+
+// Objective compares what a tunlet judges by.
+type Objective struct {
+	Name          string   `json:"name" jsonschema:"Name of the objective."`
+	Unit          string   `json:"unit" jsonschema:"Its unit."`
+	Scope         string   `json:"scope" jsonschema:"What it is about, in the tunlet's words."`
+	LowerIsBetter bool     `json:"lower_is_better" jsonschema:"Whether less is better."`
+	Before        Estimate `json:"before" jsonschema:"Before the change."`
+	After         Estimate `json:"after" jsonschema:"After it."`
+	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better the median is (above 1 better); absent if it cannot be told: no baseline, or no progress at all before."`
+	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance (Mann-Whitney U, two-sided); absent without a comparison."`
+}
+
+// Estimate is a median with its confidence interval.
+type Estimate struct {
+	Median  float64  `json:"median" jsonschema:"Median."`
+	Low     *float64 `json:"low,omitempty" jsonschema:"Lower end of the 95 % confidence interval; absent with fewer than 6 samples."`
+	High    *float64 `json:"high,omitempty" jsonschema:"Upper end of it."`
+	Samples int      `json:"samples" jsonschema:"Number of samples."`
+}
+
+// Advice is one recommendation.
+type Advice struct {
+	ID            string   `json:"id" jsonschema:"Stable id: the same recommendation has it in another run."`
+	Tunlet        string   `json:"tunlet" jsonschema:"Tunlet that gives it."`
+	Actions       []string `json:"actions" jsonschema:"What to change, one line each."`
+	Processes     []int    `json:"processes" jsonschema:"Processes that it was given for."`
+	Why           string   `json:"why" jsonschema:"The tunlet's reason, with its figures."`
+	PredictedGain float64  `json:"predicted_gain,omitempty" jsonschema:"Gain that its model predicts; absent if none."`
+	Confidence    float64  `json:"confidence" jsonschema:"How sure the tunlet is, 0 to 1."`
+	Seconds       float64  `json:"seconds" jsonschema:"When it was given, seconds since the session's start."`
+}
+
+// Refused is one proposal that was not carried out.
+type Refused struct {
+	Tunlet   string   `json:"tunlet" jsonschema:"Tunlet that proposed it."`
+	Proposal string   `json:"proposal" jsonschema:"The tunlet's id of it."`
+	Actions  []string `json:"actions" jsonschema:"What it asked for, one line each."`
+	Reason   string   `json:"reason" jsonschema:"Why it was refused."`
+	Times    int      `json:"times" jsonschema:"How often it was refused."`
+	Seconds  float64  `json:"seconds" jsonschema:"When it came first, seconds since the session's start."`
+}
+
+// Events counts what came through the event channel.
+type Events struct {
+	Received   uint64 `json:"received" jsonschema:"Records, aggregates and samples received by the Analyzer."`
+	Records    uint64 `json:"records" jsonschema:"Records among them."`
+	Aggregates uint64 `json:"aggregates" jsonschema:"Aggregates of one point, process and interval among them."`
+	Samples    uint64 `json:"samples" jsonschema:"Samples of one process among them."`
+	Hits       uint64 `json:"hits" jsonschema:"Hits of measure points that the aggregates stand for."`
+	Lost       Lost   `json:"lost" jsonschema:"Events lost, per stage."`
+}
+
+// Lost counts lost events per stage.
+type Lost struct {
+	Ring     uint64 `json:"ring" jsonschema:"Lost in the application: a ring was full."`
+	Slot     uint64 `json:"slot" jsonschema:"Lost in the application: a thread found no slot."`
+	Queue    uint64 `json:"queue" jsonschema:"Lost in the Application Controller's queue."`
+	BPF      uint64 `json:"bpf" jsonschema:"Lost in the kernel: the BPF ring buffer was full."`
+	Analyzer uint64 `json:"analyzer" jsonschema:"Lost in the Analyzer: its queue was full."`
+	Tunlet   uint64 `json:"tunlet" jsonschema:"Not delivered to a tunlet that was too slow, over all tunlets."`
+}
+
+// Total returns the losses of all stages together.
+func (l Lost) Total() uint64 {
+	return l.Ring + l.Slot + l.Queue + l.BPF + l.Analyzer + l.Tunlet
+}
+
+// Overhead is what watching and tuning cost.
+type Overhead struct {
+	ControllerCPUSeconds float64 `json:"controller_cpu_seconds" jsonschema:"CPU time of the Application Controllers, in attune run together with the Analyzer, seconds."`
+	MemoryPeakBytes      uint64  `json:"memory_peak_bytes" jsonschema:"Greatest resident memory of a controller, in attune run together with the Analyzer, bytes."`
+	TunletPeakBytes      uint64  `json:"tunlet_peak_bytes" jsonschema:"Greatest resident memory of a tunlet, bytes."`
+	ProbeSeconds         float64 `json:"probe_seconds" jsonschema:"Estimated time that measure points took in the application, seconds."`
+}
+
+// Remark is a sentence for people.
+type Remark struct {
+	Seconds float64 `json:"seconds" jsonschema:"When, seconds since the session's start."`
+	From    string  `json:"from" jsonschema:"Tunlet, or attune."`
+	Process int     `json:"process,omitempty" jsonschema:"Process id that it is about."`
+	Text    string  `json:"text" jsonschema:"The sentence."`
+}

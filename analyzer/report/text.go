@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// TextOptions configures WriteText. The zero value is usable.
+type TextOptions struct {
+	// Color allows terminal colours.
+	Color bool
+	// Width is the terminal's width in columns; 0: lines are not wrapped.
+	Width int
+}
+
+// WriteText writes the report for people: two lines if nothing was changed,
+// advised or wrong, and a few more otherwise.
+func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
+	p := &printer{opts: opts}
+	p.head(r)
+	for _, g := range groupChanges(r.Changes) {
+		p.change(g)
+	}
+	for _, a := range r.Advice {
+		p.advice(a)
+	}
+	for _, f := range r.Refused {
+		p.line(2, dim, "refused", "%s: %s: %s%s", f.Tunlet, strings.Join(f.Actions, ", "), f.Reason, times(f.Times))
+	}
+	p.tunlets(r.Tunlets)
+	p.blind(r.Processes)
+	for _, m := range r.Remarks {
+		p.line(2, dim, "note", "%s: %s", m.From, m.Text)
+	}
+	p.foot(r)
+	_, err := w.Write(p.buf.Bytes())
+	return err
+}
+
+// style is a terminal colour; plain is none.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "1"
+	dim    style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+// printer lays out lines.
+type printer struct {
+	opts TextOptions
+	buf  bytes.Buffer
+}
+
+// labelWidth aligns the texts behind the labels.
+const labelWidth = 9
+
+// line writes a label and a text, wrapped at the width with a hanging indent.
+func (p *printer) line(indent int, s style, label, format string, args ...any) {
+	start := indent + labelWidth + 1
+	if indent == 0 {
+		start = len(label) + 1
+	}
+	shown := label
+	if p.opts.Color && s != plain {
+		shown = "\x1b[" + string(s) + "m" + label + "\x1b[0m"
+	}
+	fmt.Fprintf(&p.buf, "%*s%s%*s", indent, "", shown, start-indent-len(label), "")
+	for i, part := range wrap(fmt.Sprintf(format, args...), p.opts.Width-start) {
+		if i > 0 {
+			fmt.Fprintf(&p.buf, "%*s", start, "")
+		}
+		p.buf.WriteString(part + "\n")
+	}
+}
+
+// wrap cuts text at spaces into lines of at most width columns, where that can
+// be done; a width below 20 means no limit.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case width >= 20 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, line)
+			line = word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// head says what ran, how it ended, and what came of it.
+func (p *printer) head(r *Report) {
+	kept, undone, failed := 0, 0, 0
+	for _, g := range groupChanges(r.Changes) {
+		switch g.Verdict {
+		case VerdictKept:
+			kept++
+		case VerdictUndone:
+			undone++
+		case VerdictFailed:
+			failed++
+		}
+	}
+	var parts []string
+	add := func(n int, word string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	add(kept, "kept")
+	add(undone, "undone")
+	add(failed, "failed")
+	add(len(r.Advice), "advised")
+	result := strings.Join(parts, ", ")
+	if result == "" {
+		result = "nothing to change"
+		if len(r.Changes) > 0 {
+			result = "no verdict in time"
+		}
+	}
+	p.line(0, bold, "attune:", "%s ran %s%s; %s", commandName(r.Command), seconds(r.WallSeconds), r.Exit.suffix(r.Finished), result)
+}
+
+// commandName returns a short name of a command.
+func commandName(command []string) string {
+	if len(command) == 0 {
+		return "the command"
+	}
+	return filepath.Base(command[0])
+}
+
+// suffix tells how a command ended, where that is worth a word.
+func (e Exit) suffix(finished bool) string {
+	switch {
+	case e.Signal != "":
+		return ", killed by " + e.Signal
+	case e.Code != nil && *e.Code != 0:
+		return fmt.Sprintf(", exit code %d", *e.Code)
+	case !finished:
+		return " so far"
+	}
+	return ""
+}
+
+// group is the same change in one or more processes.
+type group struct {
+	Change
+	processes []int
+}
+
+// groupChanges joins changes that differ in the process only.
+func groupChanges(changes []Change) []*group {
+	var out []*group
+	index := map[string]*group{}
+	for _, c := range changes {
+		key := strings.Join([]string{c.Tunlet, c.Proposal, c.Knob, c.Old.String(), c.New.String(), c.Verdict, c.Reason}, "\x00")
+		g := index[key]
+		if g == nil {
+			g = &group{Change: c}
+			index[key] = g
+			out = append(out, g)
+		}
+		g.processes = append(g.processes, c.Process)
+	}
+	return out
+}
+
+// change writes what was changed, then what it brought.
+func (p *printer) change(g *group) {
+	colour := map[string]style{VerdictKept: green, VerdictUndone: yellow, VerdictFailed: red}[g.Verdict]
+	text := fmt.Sprintf("%s %s → %s in %s", g.Knob, g.Old, g.New, processes(g.processes))
+	if !g.Old.Known() && !g.New.Known() {
+		text = fmt.Sprintf("%s in %s", g.Action, processes(g.processes))
+	}
+	if g.AppliedSeconds != nil {
+		text += " after " + seconds(*g.AppliedSeconds)
+	}
+	if g.SafePoint != "" && len(g.processes) == 1 {
+		text += ", at " + g.SafePoint
+	}
+	p.line(2, colour, g.Verdict, "%s: %s", g.Tunlet, text)
+	if g.Objective != nil {
+		p.line(4, plain, "", "%s", g.Objective.text())
+	}
+	if g.Verdict != VerdictKept || g.Objective == nil || g.Objective.Gain == nil {
+		p.line(4, plain, "", "why: %s", g.Reason)
+	}
+}
+
+// text says what an objective did.
+func (o *Objective) text() string {
+	gain := "gain unknown"
+	switch {
+	case o.Gain != nil && *o.Gain >= 1:
+		gain = fmt.Sprintf("%.3g times better", *o.Gain)
+	case o.Gain != nil:
+		gain = fmt.Sprintf("%.0f %% worse", 100*(1-*o.Gain))
+	case o.Before.Samples > 0:
+		gain = "from no progress to some"
+	}
+	p := ""
+	if o.P != nil {
+		p = fmt.Sprintf(", p=%.1g", *o.P)
+	}
+	return fmt.Sprintf("%s: %s %s → %s %s%s", gain, o.Name, o.Before.text(), o.After.text(), o.Unit, p)
+}
+
+// text returns the median with its interval.
+func (e Estimate) text() string {
+	switch {
+	case e.Samples == 0:
+		return "unknown"
+	case e.Low == nil || e.High == nil:
+		return fmt.Sprintf("%.4g [%d samples]", e.Median, e.Samples)
+	}
+	return fmt.Sprintf("%.4g [95 %% sure: %.4g..%.4g]", e.Median, *e.Low, *e.High)
+}
+
+// advice writes one recommendation.
+func (p *printer) advice(a Advice) {
+	gain := ""
+	if a.PredictedGain > 0 {
+		gain = fmt.Sprintf(", predicted %.3g times better", a.PredictedGain)
+	}
+	p.line(2, green, "advice", "%s %s: %s%s", a.ID, a.Tunlet, strings.Join(a.Actions, ", "), gain)
+	p.line(4, plain, "", "why: %s", a.Why)
+}
+
+// tunlets writes about those that had trouble.
+func (p *printer) tunlets(tunlets []Tunlet) {
+	for _, t := range tunlets {
+		if t.Reason != "" {
+			p.line(2, yellow, "tunlet", "%s %s: %s", t.Name, t.State, t.Reason)
+		}
+	}
+}
+
+// blind writes about processes that could not be instrumented, by reason.
+func (p *printer) blind(all []Process) {
+	pids := map[string][]int{}
+	exes := map[string]string{}
+	var order []string
+	for _, pr := range all {
+		if pr.Instrumented || pr.NotInstrumented == "" {
+			continue
+		}
+		key := pr.Exe + "\x00" + pr.NotInstrumented
+		if pids[key] == nil {
+			order = append(order, key)
+		}
+		pids[key] = append(pids[key], pr.PID)
+		exes[key] = pr.Exe
+	}
+	for _, key := range order {
+		reason := key[strings.IndexByte(key, 0)+1:]
+		p.line(2, dim, "blind", "%s (%s): %s", processes(pids[key]), cmp.Or(filepath.Base(exes[key]), "?"), reason)
+	}
+}
+
+// foot writes the cost and the losses.
+func (p *printer) foot(r *Report) {
+	lost := "none lost"
+	if n := r.Events.Lost.Total(); n > 0 {
+		l := r.Events.Lost
+		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, analyzer %d, tunlet %d)",
+			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Analyzer, l.Tunlet)
+	}
+	watched := len(r.Processes)
+	noun := "processes"
+	if watched == 1 {
+		noun = "process"
+	}
+	p.line(0, dim, "attune:", "cost %s CPU, %s memory, %s in the application; %d %s, %d events, %s",
+		seconds(r.Overhead.ControllerCPUSeconds), bytesText(r.Overhead.MemoryPeakBytes),
+		seconds(r.Overhead.ProbeSeconds), watched, noun, r.Events.Received, lost)
+}
+
+// processes names one process, or says how many there are.
+func processes(pids []int) string {
+	if len(pids) == 1 {
+		return fmt.Sprintf("process %d", pids[0])
+	}
+	return fmt.Sprintf("%d processes", len(pids))
+}
+
+// times says how often, if more than once.
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
+// seconds returns a duration for people.
+func seconds(s float64) string {
+	switch {
+	case s >= 100:
+		return fmt.Sprintf("%.0f s", s)
+	case s >= 1:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return fmt.Sprintf("%.0f ms", 1000*s)
+}
+
+// bytesText returns a size for people.
+func bytesText(n uint64) string {
+	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+}

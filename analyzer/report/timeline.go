@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+)
+
+// timelineQueue bounds the entries that wait for a slow writer.
+const timelineQueue = 4096
+
+// Entry is one line of the timeline and of the audit log.
+type Entry struct {
+	// Time is when it happened.
+	Time time.Time `json:"time"`
+	// Seconds is the same since the session's start.
+	Seconds float64 `json:"seconds"`
+	// Kind is what happened: session_started, controller, process_started,
+	// process_ended, tunlet, point, proposed, applying, applied, judged, kept,
+	// undoing, undone, failed, refused, advised, ended, restored, remark,
+	// session_ended.
+	Kind string `json:"kind"`
+	// Tunlet is whose it is.
+	Tunlet string `json:"tunlet,omitempty"`
+	// Proposal is the tunlet's id of it.
+	Proposal string `json:"proposal,omitempty"`
+	// Process is a process id.
+	Process int `json:"process,omitempty"`
+	// Point is the tunlet's name of a measure point.
+	Point string `json:"point,omitempty"`
+	// Text says it in a sentence: a reason, a path, a state.
+	Text string `json:"text,omitempty"`
+	// Changes are the proposal's changes as they stand.
+	Changes []EntryChange `json:"changes,omitempty"`
+	// Objective is the comparison behind a decision.
+	Objective *Objective `json:"objective,omitempty"`
+}
+
+// EntryChange is one change in an Entry.
+type EntryChange struct {
+	// ID is its id in the session.
+	ID string `json:"id"`
+	// Process is the process id.
+	Process int `json:"process"`
+	// Knob is what is changed.
+	Knob string `json:"knob"`
+	// Action is how.
+	Action string `json:"action"`
+	// Old is the value before, null if it is unknown.
+	Old Value `json:"old"`
+	// New is the value read back, or else the one asked for.
+	New Value `json:"new"`
+	// Outcome is applied, refused, failed, undone or gone; empty: not yet.
+	Outcome string `json:"outcome,omitempty"`
+	// SafePoint is where it was executed.
+	SafePoint string `json:"safe_point,omitempty"`
+}
+
+// syncer is a file whose content can be made durable.
+type syncer interface{ Sync() error }
+
+// TimelineOptions configures a Timeline. The zero value is usable.
+type TimelineOptions struct {
+	// Durable asks for a sync after each line, where the writer has one.
+	Durable bool
+}
+
+// Timeline writes entries as JSON lines, each as one write when it happens. It
+// never blocks its callers: what a slow writer cannot take is dropped and
+// counted, and the first error ends the writing.
+type Timeline struct {
+	w       io.Writer
+	durable bool
+	queue   chan Entry
+	done    chan struct{}
+
+	mu      sync.Mutex // leaf lock
+	closed  bool
+	dropped uint64
+	err     error
+}
+
+// NewTimeline returns a timeline on w, which it does not close. A nil w gives a
+// timeline that drops everything and counts nothing.
+func NewTimeline(w io.Writer, opts TimelineOptions) *Timeline {
+	t := &Timeline{w: w, durable: opts.Durable, queue: make(chan Entry, timelineQueue), done: make(chan struct{})}
+	if w == nil {
+		t.closed = true
+		close(t.done)
+		return t
+	}
+	go t.run()
+	return t
+}
+
+// Write queues an entry.
+func (t *Timeline) Write(e Entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	select {
+	case t.queue <- e:
+	default:
+		t.dropped++
+	}
+}
+
+// Close writes what is queued and returns how many entries were dropped, and
+// the first error. Later entries are ignored. It waits for the writer at most
+// for the given time: a pipe that nobody reads must not hold the program.
+func (t *Timeline) Close(patience time.Duration) (dropped uint64, err error) {
+	t.mu.Lock()
+	if !t.closed {
+		t.closed = true
+		close(t.queue)
+	}
+	t.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+		t.mu.Lock()
+		t.dropped += uint64(len(t.queue))
+		t.mu.Unlock()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped, t.err
+}
+
+// run writes until Close.
+func (t *Timeline) run() {
+	defer close(t.done)
+	for e := range t.queue {
+		t.mu.Lock()
+		failed := t.err != nil
+		if failed {
+			t.dropped++
+		}
+		t.mu.Unlock()
+		if failed {
+			continue
+		}
+		if err := t.line(e); err != nil {
+			t.mu.Lock()
+			t.err = err
+			t.dropped++
+			t.mu.Unlock()
+		}
+	}
+}
+
+// line writes one entry.
+func (t *Timeline) line(e Entry) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := t.w.Write(append(data, '\n')); err != nil {
+		return err
+	}
+	if s, ok := t.w.(syncer); ok && t.durable {
+		return s.Sync()
+	}
+	return nil
+}

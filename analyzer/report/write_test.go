@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestWriteText(t *testing.T) {
+	silent := &Report{
+		Command: []string{"true"}, WallSeconds: 0.012, Finished: true, Exit: Exit{Code: ptr(0)},
+		Processes: []Process{{PID: 1, Instrumented: true}},
+		Overhead:  Overhead{ControllerCPUSeconds: 0.02, MemoryPeakBytes: 25e6},
+	}
+	ranks := example()
+	ranks.Changes = ranks.Changes[:1]
+	for pid := range 3 {
+		c := ranks.Changes[0]
+		c.Process = 5000 + pid
+		ranks.Changes = append(ranks.Changes, c)
+	}
+	tests := []struct {
+		name string
+		r    *Report
+		opts TextOptions
+	}{
+		{name: "silent", r: silent},
+		{name: "full", r: example()},
+		{name: "ranks", r: ranks, opts: TextOptions{Width: 80}},
+		{name: "colour", r: example(), opts: TextOptions{Color: true, Width: 100}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := tt.r.WriteText(&out, tt.opts); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", tt.name+".txt"), out.Bytes())
+			for _, line := range strings.Split(out.String(), "\n") {
+				if n := len([]rune(line)); tt.opts.Width > 0 && !tt.opts.Color && n > tt.opts.Width {
+					t.Errorf("%d columns, want at most %d: %s", n, tt.opts.Width, line)
+				}
+			}
+		})
+	}
+	if n := bytes.Count([]byte(read(t, "testdata/silent.txt")), []byte("\n")); n != 2 {
+		t.Errorf("a silent program gets %d lines, want 2", n)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestWriteJSON(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "target"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "target"), []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, path, wantErr string
+	}{
+		{name: "new file", path: filepath.Join(dir, "report.json")},
+		{name: "again", path: filepath.Join(dir, "report.json")},
+		{name: "through a link", path: link},
+		{name: "a directory", path: dir, wantErr: "it is a directory"},
+		{name: "no such directory", path: filepath.Join(dir, "no", "report.json"), wantErr: "no such file or directory"},
+		{name: "a full disk", path: "/dev/full", wantErr: "no space left on device"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := example().WriteJSON(tt.path)
+			if tt.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.wantErr) || !strings.Contains(err.Error(), "--report") {
+					t.Fatalf("error %v, want one with %q and the remedy", err, tt.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := validate(t, []byte(read(t, tt.path))); err != nil {
+				t.Error(err)
+			}
+			var back Report
+			if err := json.Unmarshal([]byte(read(t, tt.path)), &back); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(example(), &back, cmp.Comparer(func(a, b Value) bool { return a.String() == b.String() })); diff != "" {
+				t.Errorf("read back (-want +got):\n%s", diff)
+			}
+		})
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".*.tmp"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary files left: %v %v", left, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v %v", info, err)
+	}
+}
+
+// writer is a test writer whose Write can fail or block, and that counts syncs.
+type writer struct {
+	bytes.Buffer
+	fail  error
+	block chan struct{}
+	syncs int
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if w.block != nil {
+		<-w.block
+	}
+	if w.fail != nil {
+		return 0, w.fail
+	}
+	return w.Buffer.Write(p)
+}
+
+func (w *writer) Sync() error { w.syncs++; return nil }
+
+func TestTimeline(t *testing.T) {
+	w := &writer{}
+	tl := NewTimeline(w, TimelineOptions{Durable: true})
+	tl.Write(Entry{Kind: "kept", Seconds: 0.5, Changes: []EntryChange{{ID: "c1", New: ValueOf(integer(7))}}})
+	tl.Write(Entry{Kind: "remark", Text: "hello"})
+	if dropped, err := tl.Close(time.Minute); dropped != 0 || err != nil {
+		t.Fatal(dropped, err)
+	}
+	tl.Write(Entry{Kind: "late"})
+	var kinds []string
+	for line := range strings.Lines(w.String()) {
+		var e Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, e.Kind)
+	}
+	if diff := cmp.Diff([]string{"kept", "remark"}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	if w.syncs != 2 {
+		t.Errorf("%d syncs, want 2", w.syncs)
+	}
+}
+
+func TestTimelineFullDisk(t *testing.T) {
+	full := errors.New("no space left on device")
+	tl := NewTimeline(&writer{fail: full}, TimelineOptions{})
+	for range 3 {
+		tl.Write(Entry{Kind: "kept"})
+	}
+	if dropped, err := tl.Close(time.Minute); dropped != 3 || !errors.Is(err, full) {
+		t.Errorf("dropped %d, error %v; want 3, %v", dropped, err, full)
+	}
+}
+
+func TestTimelineSlowReader(t *testing.T) {
+	w := &writer{block: make(chan struct{})}
+	tl := NewTimeline(w, TimelineOptions{})
+	for range timelineQueue + 100 {
+		tl.Write(Entry{Kind: "kept"})
+	}
+	if dropped, _ := tl.Close(time.Millisecond); dropped < timelineQueue {
+		t.Errorf("dropped %d, want at least %d", dropped, timelineQueue)
+	}
+	close(w.block)
+	<-tl.done
+}
+
+func TestTimelineWithoutWriter(t *testing.T) {
+	var none io.Writer
+	tl := NewTimeline(none, TimelineOptions{})
+	tl.Write(Entry{Kind: "kept"})
+	if dropped, err := tl.Close(time.Minute); dropped != 0 || err != nil {
+		t.Error(dropped, err)
+	}
+}
