@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +46,20 @@ func Write(pid int, address uint64, buf []byte) error {
 	remote := []unix.RemoteIovec{{Base: uintptr(address), Len: len(buf)}}
 	n, err := unix.ProcessVMWritev(pid, local, remote, 0)
 	return check("write", pid, address, n, len(buf), err)
+}
+
+// WriteReadOnly stores buf at address also where the process itself may only
+// read (relocated data, code), through /proc/PID/mem.
+func WriteReadOnly(pid int, address uint64, buf []byte) error {
+	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrPermission) {
+		err = ErrPermission
+	}
+	if err != nil {
+		return fmt.Errorf("open memory of process %d: %w", pid, err)
+	}
+	n, err := mem.WriteAt(buf, int64(address))
+	return errors.Join(check("write", pid, address, n, len(buf), err), mem.Close())
 }
 
 func check(what string, pid int, address uint64, n, want int, err error) error {

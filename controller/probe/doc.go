@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe puts measure points into processes by the cheapest mechanism
+// that can serve them: a hook of DMLib, a stub of DMLib bound through the GOT,
+// or a uprobe.
+//
+// A Placer holds two sets, points and processes, and keeps every point placed
+// in every process that it is meant for, whichever comes first. Each process
+// has a mutex of its own, held while something is placed in it; the Placer's
+// mutex guards the two sets and is taken after none. Placing in a running
+// process waits for DMLib's safe points, so it happens on a goroutine per
+// process, which Close waits for. All methods may be called from any goroutine.
+package probe

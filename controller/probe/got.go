@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// wantedSlot is a GOT slot that should lead to the stub of a function.
+type wantedSlot struct {
+	symbol   string
+	address  uint64 // of the slot
+	relro    bool
+	function uint64 // where the slot should lead in the end
+}
+
+// placeGOT redirects every GOT slot whose symbol matches to a stub of DMLib
+// that counts and goes on to the function.
+func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
+	memory := t.process.Memory()
+	if memory == nil {
+		return nil, errNoDMLib
+	}
+	app := memory.App()
+	if !app.Ready || app.StubEntry == 0 || app.StubTarget == 0 {
+		return nil, errors.New("DMLib has no stubs in this process")
+	}
+	if spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH {
+		return nil, errors.New("a stub sees the entry only")
+	}
+	if spec.GetParameter() != 0 {
+		return nil, errors.New("a stub takes the first parameter only")
+	}
+	wanted, reason, err := t.wantedSlots(spec.GetFunction())
+	if err != nil {
+		return nil, err
+	}
+	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub}
+	writer := slotWriter{memory: memory, app: app, pid: t.process.PID(), held: held}
+	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	defer cancel()
+	if err := t.redirectAll(ctx, index, spec, writer, wanted, p); err != nil {
+		return nil, err
+	}
+	if len(p.symbols) == 0 {
+		return nil, fmt.Errorf("no object of the process calls %q through its GOT", spec.GetFunction().GetSymbol())
+	}
+	slices.Sort(p.symbols)
+	return p, nil
+}
+
+// redirectAll binds a stub per function, turns it on, and leads the slots to
+// it, in this order: a call never finds a stub that is not bound.
+func (t *tenant) redirectAll(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, writer slotWriter, wanted []wantedSlot, p *placement) error {
+	var redirect []redirection
+	for _, slot := range wanted {
+		stub, err := t.stubFor(ctx, writer, slot.function)
+		if err != nil {
+			return fmt.Errorf("%s: %w", slot.symbol, err)
+		}
+		local := ring.HookCount + stub
+		if owner := t.owner[local]; owner != 0 && owner != index {
+			p.reason = fmt.Sprintf("%s: %v", slot.symbol, errBusy)
+			continue
+		}
+		if err := writer.memory.SetPoint(local, control(index, spec)); err != nil {
+			return err
+		}
+		t.owner[local] = index
+		if !slices.Contains(p.locals, local) {
+			p.locals = append(p.locals, local)
+		}
+		if !slices.Contains(p.symbols, slot.symbol) {
+			p.symbols = append(p.symbols, slot.symbol)
+		}
+		if !slices.ContainsFunc(t.redirect, func(r redirection) bool { return r.address == slot.address }) {
+			redirect = append(redirect, redirection{address: slot.address, relro: slot.relro, stub: stub})
+		}
+	}
+	done, err := writer.lead(ctx, redirect)
+	t.redirect = append(t.redirect, done...)
+	return err
+}
+
+// stubFor returns the stub of a function, binding one if there is none yet.
+func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64) (int, error) {
+	if stub, ok := t.stubs[function]; ok {
+		return stub, nil
+	}
+	stub := len(t.stubs)
+	if stub >= writer.app.StubCount {
+		return 0, fmt.Errorf("all %d stubs of the process are in use", writer.app.StubCount)
+	}
+	if err := writer.bind(ctx, stub, function); err != nil {
+		return 0, err
+	}
+	t.stubs[function] = stub
+	return stub, nil
+}
+
+// giveBack restores the slots that lead to the given stubs. What does not come
+// to a safe point in time stays redirected: the stub passes calls through.
+func (t *tenant) giveBack(ctx context.Context, memory *ring.Memory, locals []int) {
+	writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
+	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	defer cancel()
+	var kept, back []redirection
+	for _, r := range t.redirect {
+		if slices.Contains(locals, ring.HookCount+r.stub) {
+			back = append(back, r)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	left, err := writer.restore(ctx, back)
+	if err != nil {
+		t.placer.log.Debug("GOT slots stay redirected", "pid", t.process.PID(), "slots", len(left), "reason", err)
+	}
+	t.redirect = append(kept, left...)
+}
+
+// slotWriter writes a process' GOT: from outside while the process is held in
+// the start gate, by DMLib at its next hook otherwise. The kernel promises no
+// whole words for writes from outside, so a slot that a thread may be jumping
+// through is written by DMLib only.
+type slotWriter struct {
+	memory *ring.Memory
+	app    ring.App
+	pid    int
+	held   bool
+}
+
+const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
+
+func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
+	if w.held {
+		return w.store(w.app.StubTarget+uint64(stub)*8, function, false)
+	}
+	_, err := w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
+	return err
+}
+
+func (w slotWriter) stubAddress(stub int) uint64 {
+	return w.app.StubEntry + uint64(stub*w.app.StubSize)
+}
+
+// lead makes slots lead to their stubs and returns those that do, with what
+// they held before.
+func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirection, error) {
+	for i := range slots {
+		old, err := w.load(slots[i].address)
+		if err != nil {
+			return nil, err
+		}
+		slots[i].old = old
+	}
+	done := make([]bool, len(slots))
+	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
+		err := w.set(ctx, slots[i].address, w.stubAddress(slots[i].stub), slots[i].relro)
+		done[i] = err == nil
+		return err
+	})
+	var led []redirection
+	for i, ok := range done {
+		if ok {
+			led = append(led, slots[i])
+		}
+	}
+	return led, err
+}
+
+// restore puts the old contents back and returns the slots where it could not.
+func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirection, error) {
+	failed := make([]bool, len(slots))
+	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
+		err := w.set(ctx, slots[i].address, slots[i].old, slots[i].relro)
+		failed[i] = err != nil
+		return err
+	})
+	var left []redirection
+	for i, bad := range failed {
+		if bad {
+			left = append(left, slots[i])
+		}
+	}
+	return left, err
+}
+
+// each runs f for every index, half a mailbox at a time.
+func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(ring.MailboxSize / 2)
+	for i := range n {
+		group.Go(func() error { return f(ctx, i) })
+	}
+	return group.Wait()
+}
+
+func (w slotWriter) set(ctx context.Context, address, value uint64, relro bool) error {
+	if w.held {
+		return w.store(address, value, relro)
+	}
+	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: address, 1: 8, 2: value}}
+	if relro {
+		command.Args[5] = 1
+	}
+	_, err := w.memory.Run(ctx, command)
+	return err
+}
+
+func (w slotWriter) store(address, value uint64, readOnly bool) error {
+	content := binary.LittleEndian.AppendUint64(nil, value)
+	if readOnly {
+		return procmem.WriteReadOnly(w.pid, address, content)
+	}
+	return procmem.Write(w.pid, address, content)
+}
+
+func (w slotWriter) load(address uint64) (uint64, error) {
+	content := make([]byte, 8)
+	err := procmem.Read(w.pid, address, content)
+	return binary.LittleEndian.Uint64(content), err
+}
+
+// wantedSlots finds the slots of all objects whose symbol matches, and where
+// each should lead. Indirect functions and symbols that nothing defines are
+// left out, with the reason.
+func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot, reason string, err error) {
+	images, err := t.process.Images()
+	if err != nil {
+		return nil, "", err
+	}
+	images = slices.DeleteFunc(images, func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	functions := make(map[string]uint64)
+	for _, image := range images {
+		slots, err := t.placer.slots.matching(image, target.GetSymbol())
+		if err != nil {
+			reason = err.Error()
+			continue
+		}
+		for _, slot := range slots {
+			function, known := functions[slot.Symbol]
+			if !known {
+				found, err := objfile.ResolveIn(images, target.GetObject(), slot.Symbol, objfile.Function)
+				if err != nil {
+					reason = err.Error()
+				} else {
+					function = found.Address
+				}
+				functions[slot.Symbol] = function
+			}
+			if function != 0 {
+				wanted = append(wanted, wantedSlot{
+					symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
+				})
+			}
+		}
+	}
+	return wanted, reason, nil
+}

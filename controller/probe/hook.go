@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// What one hit costs the application, nanoseconds; measured by bench/dmlib.
+const (
+	costAggregate = 3
+	costEvent     = 7.5
+	costDuration  = 16.5
+	costStub      = 3 // what a stub adds to a hook
+)
+
+// Errors of placing.
+var (
+	errNoDMLib = errors.New("DMLib is not in the process")
+	errBusy    = errors.New("another measure point with other settings has it already")
+)
+
+// placeHook turns one of DMLib's hooks on.
+func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name string) (*placement, error) {
+	hook, ok := ring.HookByName(name)
+	if !ok {
+		return nil, fmt.Errorf("DMLib has no hook %q", name)
+	}
+	memory := t.process.Memory()
+	if memory == nil {
+		return nil, errNoDMLib
+	}
+	if owner := t.owner[hook.Index]; owner != 0 && owner != index {
+		return nil, fmt.Errorf("hook %s: %w", name, errBusy)
+	}
+	if err := memory.SetPoint(hook.Index, control(index, spec)); err != nil {
+		return nil, err
+	}
+	t.owner[hook.Index] = index
+	return &placement{
+		mechanism: MechanismHook, symbols: []string{name},
+		locals: []int{hook.Index}, cost: cost(spec),
+	}, nil
+}
+
+// control is what DMLib is told to deliver.
+func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {
+	c := ring.PointControl{Point: index, Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
+	switch spec.GetDelivery() {
+	case attunev1.Delivery_DELIVERY_EVENT:
+		c.Event = true
+	case attunev1.Delivery_DELIVERY_SAMPLED:
+		c.Event = true
+		c.SampleEvery = powerOfTwo(spec.GetSampleEvery())
+	default:
+		c.Aggregate = true
+	}
+	if spec.GetMinValue() > 0 || spec.GetMaxValue() > 0 {
+		c.Only = &ring.Range{Min: spec.GetMinValue(), Max: spec.GetMaxValue()}
+		if c.Only.Max == 0 {
+			c.Only.Max = math.MaxUint64
+		}
+	}
+	return c
+}
+
+// powerOfTwo rounds up.
+func powerOfTwo(n uint32) uint32 {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len32(n-1)
+}
+
+func cost(spec *attunev1.MeasurePoint) float64 {
+	switch {
+	case spec.GetPlace() == attunev1.Place_PLACE_BOTH:
+		return costDuration
+	case spec.GetDelivery() == attunev1.Delivery_DELIVERY_EVENT:
+		return costEvent
+	}
+	return costAggregate
+}

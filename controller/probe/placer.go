@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Names of the mechanisms, as PointStatus gives them.
+const (
+	MechanismHook = "hook"
+	MechanismGOT  = "got"
+)
+
+// Process is what placing needs of a process.
+type Process interface {
+	// Handle of the process.
+	Handle() uint64
+	// PID in the controller's pid namespace.
+	PID() int
+	// Memory is what DMLib shares with the controller; nil without DMLib.
+	Memory() *ring.Memory
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+}
+
+// Options of a Placer.
+type Options struct {
+	// Status hears what became of each point in each process. It must not
+	// call the Placer and must not block for long.
+	Status func(*attunev1.PointStatus)
+	// Uprobes gives the kernel's mechanism, or the reason why it is not
+	// there. It is called when the first point needs it.
+	Uprobes func() (*bpf.Uprobes, error)
+	// SafePointTimeout bounds how long placing waits for a process to come to
+	// a hook. 0: two seconds.
+	SafePointTimeout time.Duration
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Placer keeps measure points placed in processes.
+type Placer struct {
+	options Options
+	log     *slog.Logger
+	slots   slotTables
+
+	ctx    context.Context // of the goroutines that place; ended by Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex // guards points and processes
+	points    map[uint16]*attunev1.MeasurePoint
+	processes map[uint64]*tenant
+}
+
+// New returns an empty Placer.
+func New(options Options) *Placer {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.SafePointTimeout == 0 {
+		options.SafePointTimeout = 2 * time.Second
+	}
+	p := &Placer{
+		options:   options,
+		log:       options.Log.With("component", "probe"),
+		points:    make(map[uint16]*attunev1.MeasurePoint),
+		processes: make(map[uint64]*tenant),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Add places a point in every process that it is meant for, also in those that
+// come later. It returns at once; Status tells the outcome.
+func (p *Placer) Add(index uint16, spec *attunev1.MeasurePoint) {
+	p.mu.Lock()
+	p.points[index] = spec
+	meant := p.meantFor(spec)
+	p.mu.Unlock()
+	for _, t := range meant {
+		p.work.Go(func() { t.place(p.ctx, index, spec, false) })
+	}
+}
+
+// Remove takes a point out of every process. It returns at once.
+func (p *Placer) Remove(index uint16) {
+	p.mu.Lock()
+	spec := p.points[index]
+	delete(p.points, index)
+	meant := p.meantFor(spec)
+	p.mu.Unlock()
+	for _, t := range meant {
+		p.work.Go(func() { t.remove(p.ctx, index) })
+	}
+}
+
+// meantFor lists the processes of a point. The caller holds p.mu.
+func (p *Placer) meantFor(spec *attunev1.MeasurePoint) []*tenant {
+	var out []*tenant
+	for handle, t := range p.processes {
+		if wants(spec, handle) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func wants(spec *attunev1.MeasurePoint, handle uint64) bool {
+	return len(spec.GetProcesses()) == 0 || slices.Contains(spec.GetProcesses(), handle)
+}
+
+// Admit takes a process in and places all points that are meant for it. held
+// says that it waits in the start gate: nothing runs in it, so that its GOT
+// can be written from outside. Admit returns when all is placed.
+func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
+	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), stubs: make(map[uint64]int)}
+	p.mu.Lock()
+	p.processes[process.Handle()] = t
+	p.mu.Unlock()
+	p.placeAll(ctx, t, held)
+}
+
+// Refresh looks again where a process has loaded objects since: points on
+// functions may have more to watch. It returns at once.
+func (p *Placer) Refresh(handle uint64) {
+	p.mu.Lock()
+	t := p.processes[handle]
+	p.mu.Unlock()
+	if t != nil {
+		p.work.Go(func() { p.placeAll(p.ctx, t, false) })
+	}
+}
+
+func (p *Placer) placeAll(ctx context.Context, t *tenant, held bool) {
+	p.mu.Lock()
+	wanted := make(map[uint16]*attunev1.MeasurePoint)
+	for index, spec := range p.points {
+		if wants(spec, t.process.Handle()) {
+			wanted[index] = spec
+		}
+	}
+	p.mu.Unlock()
+	for index, spec := range wanted {
+		t.place(ctx, index, spec, held)
+	}
+}
+
+// Release forgets a process that has ended.
+func (p *Placer) Release(handle uint64) {
+	p.mu.Lock()
+	t := p.processes[handle]
+	delete(p.processes, handle)
+	p.mu.Unlock()
+	if t != nil {
+		t.forget()
+	}
+}
+
+// Withdraw takes all points out of all processes and gives their GOT back, as
+// far as they come to a safe point before ctx ends.
+func (p *Placer) Withdraw(ctx context.Context) {
+	p.mu.Lock()
+	tenants := make([]*tenant, 0, len(p.processes))
+	for _, t := range p.processes {
+		tenants = append(tenants, t)
+	}
+	clear(p.points)
+	p.mu.Unlock()
+	var all sync.WaitGroup
+	for _, t := range tenants {
+		all.Go(func() { t.removeAll(ctx) })
+	}
+	all.Wait()
+}
+
+// Close stops placing and waits for what is under way. It takes nothing out.
+func (p *Placer) Close() {
+	p.cancel()
+	p.work.Wait()
+}
+
+// Uprobed calls f for every point that a uprobe serves in a process.
+func (p *Placer) Uprobed(f func(handle uint64, pid int, point uint16)) {
+	p.mu.Lock()
+	tenants := make([]*tenant, 0, len(p.processes))
+	for _, t := range p.processes {
+		tenants = append(tenants, t)
+	}
+	p.mu.Unlock()
+	for _, t := range tenants {
+		t.uprobed(f)
+	}
+}
+
+// Costs returns the estimated cost per hit in nanoseconds, by point, in a
+// process.
+func (p *Placer) Costs(handle uint64) map[uint16]float64 {
+	p.mu.Lock()
+	t := p.processes[handle]
+	p.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	return t.costs()
+}

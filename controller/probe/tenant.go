@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// tenant is one process with what is placed in it.
+type tenant struct {
+	placer  *Placer
+	process Process
+
+	mu       sync.Mutex // guards what follows; held while something is placed
+	gone     bool
+	placed   map[uint16]*placement
+	owner    [ring.PointCount]uint16 // local index -> point, 0: nobody's
+	stubs    map[uint64]int          // function address -> stub, for good
+	redirect []redirection           // GOT slots that lead to stubs
+}
+
+// placement is one point in one process.
+type placement struct {
+	mechanism   string
+	reason      string
+	symbols     []string
+	cost        float64
+	locals      []int // hooks and stubs that serve it
+	attachments []*bpf.Attachment
+}
+
+// redirection is one GOT slot that leads to a stub.
+type redirection struct {
+	address uint64
+	old     uint64
+	relro   bool
+	stub    int
+}
+
+// place puts a point into the process, or more of it if it is there already,
+// and tells the outcome where something changed.
+func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return
+	}
+	before, again := t.placed[index]
+	if again && before.mechanism != MechanismGOT {
+		return
+	}
+	p, err := t.serve(ctx, index, spec, held)
+	if again && (err != nil || slices.Equal(p.symbols, before.symbols)) {
+		return
+	}
+	status := &attunev1.PointStatus{Point: uint32(index), Process: t.process.Handle()}
+	if err != nil {
+		status.State = attunev1.PointState_POINT_STATE_REFUSED
+		status.Reason = err.Error()
+		t.placer.log.Info("measure point refused", "point", spec.GetId(), "pid", t.process.PID(), "reason", err)
+	} else {
+		t.placed[index] = p
+		status.State = attunev1.PointState_POINT_STATE_PLACED
+		status.Mechanism, status.Reason = p.mechanism, p.reason
+		status.Symbols, status.CostNanos = p.symbols, p.cost
+		t.placer.log.Info("measure point placed", "point", spec.GetId(), "pid", t.process.PID(),
+			"mechanism", p.mechanism, "symbols", p.symbols)
+	}
+	t.placer.options.Status(status)
+}
+
+// serve chooses the mechanism. The caller holds t.mu.
+func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
+	switch target := spec.GetTarget().(type) {
+	case *attunev1.MeasurePoint_Hook:
+		return t.placeHook(index, spec, target.Hook)
+	case *attunev1.MeasurePoint_Function:
+		if !target.Function.GetDynamicCallsOnly() {
+			return t.placeUprobe(index, spec, "calls inside the object are wanted as well")
+		}
+		p, err := t.placeGOT(ctx, index, spec, held)
+		if err == nil {
+			return p, nil
+		}
+		p, uprobeErr := t.placeUprobe(index, spec, err.Error())
+		if uprobeErr != nil {
+			return nil, fmt.Errorf("%w; uprobe: %w", err, uprobeErr)
+		}
+		return p, nil
+	}
+	return nil, fmt.Errorf("measure point %q names neither hook nor function", spec.GetId())
+}
+
+// remove takes a point out.
+func (t *tenant) remove(ctx context.Context, index uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.takeOut(ctx, index)
+}
+
+func (t *tenant) removeAll(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for index := range t.placed {
+		t.takeOut(ctx, index)
+	}
+}
+
+// takeOut stops what serves a point and gives its GOT slots back. Stubs stay
+// bound: a child forked meanwhile may still call through them. The caller
+// holds t.mu.
+func (t *tenant) takeOut(ctx context.Context, index uint16) {
+	p := t.placed[index]
+	if p == nil {
+		return
+	}
+	delete(t.placed, index)
+	if memory := t.process.Memory(); memory != nil {
+		for _, local := range p.locals {
+			memory.ClearPoint(local)
+			t.owner[local] = 0
+		}
+		t.giveBack(ctx, memory, p.locals)
+	}
+	t.unwatch(index, p)
+	t.placer.options.Status(&attunev1.PointStatus{
+		Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
+	})
+}
+
+// forget drops everything of a process that has ended.
+func (t *tenant) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.gone = true
+	for index, p := range t.placed {
+		t.unwatch(index, p)
+	}
+	clear(t.placed)
+}
+
+func (t *tenant) uprobed(f func(handle uint64, pid int, point uint16)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for index, p := range t.placed {
+		if len(p.attachments) > 0 {
+			f(t.process.Handle(), t.process.PID(), index)
+		}
+	}
+}
+
+func (t *tenant) costs() map[uint16]float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[uint16]float64, len(t.placed))
+	for index, p := range t.placed {
+		out[index] = p.cost
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// placeUprobe lets the kernel watch every matching function of every matching
+// object that the process maps. why says why nothing cheaper serves.
+func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string) (*placement, error) {
+	uprobes, err := t.placer.options.Uprobes()
+	if err != nil {
+		return nil, err
+	}
+	images, err := t.process.Images()
+	if err != nil {
+		return nil, err
+	}
+	p := &placement{reason: why}
+	var errs []error
+	for _, image := range images {
+		target := spec.GetFunction()
+		if !image.Matches(target.GetObject()) || image.Matches("libattune-dm*") {
+			continue
+		}
+		if err := t.attachImage(uprobes, index, spec, image, p); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(p.attachments) == 0 {
+		return nil, errors.Join(append(errs, fmt.Errorf("no object defines %q", spec.GetFunction().GetSymbol()))...)
+	}
+	if err := uprobes.WatchProcess(t.process.PID(), index); err != nil {
+		t.unwatch(index, p)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, image objfile.Image, p *placement) error {
+	symbols, err := functionsOf(image, spec.GetFunction().GetSymbol())
+	if err != nil || len(symbols) == 0 {
+		return err
+	}
+	file, err := openImage(t.process.PID(), image)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // read only; Attach keeps its own
+	attachment, err := uprobes.Attach(bpf.UprobeSpec{
+		File: file, Path: image.Path, Symbols: symbols, Point: index,
+		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
+		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1,
+		MinValue:   spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
+	})
+	if err != nil {
+		return err
+	}
+	p.attachments = append(p.attachments, attachment)
+	p.mechanism = attachment.Mechanism()
+	p.cost = max(p.cost, float64(attachment.Cost().Nanoseconds()))
+	for _, s := range attachment.Symbols() {
+		if s.Refused == "" {
+			p.symbols = append(p.symbols, s.Name)
+		} else {
+			p.reason = fmt.Sprintf("%s: %s", s.Name, s.Refused)
+		}
+	}
+	return nil
+}
+
+// functionsOf lists the functions of an image that match, each address once:
+// aliases would count a call twice.
+func functionsOf(image objfile.Image, pattern string) ([]bpf.Symbol, error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	matches, err := file.Match(pattern, objfile.Function)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[uint64]bool)
+	var out []bpf.Symbol
+	for _, m := range matches {
+		if !m.InFile || m.IFunc() || seen[m.FileOffset] {
+			continue
+		}
+		seen[m.FileOffset] = true
+		out = append(out, bpf.Symbol{Name: m.Name, Offset: m.FileOffset})
+	}
+	return out, nil
+}
+
+// openImage opens the very file that is mapped, where the kernel allows it,
+// else the file that has its path now.
+func openImage(pid int, image objfile.Image) (*os.File, error) {
+	if file, err := bpf.OpenInProcess(pid, image.Path); err == nil {
+		return file, nil
+	}
+	return bpf.OpenMapping(pid, image.Start, image.End)
+}
+
+// unwatch stops the kernel's probes of a placement.
+func (t *tenant) unwatch(index uint16, p *placement) {
+	if len(p.attachments) == 0 {
+		return
+	}
+	if uprobes, err := t.placer.options.Uprobes(); err == nil {
+		if err := uprobes.UnwatchProcess(t.process.PID(), index); err != nil {
+			t.placer.log.Warn("uprobe", "error", err)
+		}
+	}
+	for _, a := range p.attachments {
+		a.Close()
+	}
+}
