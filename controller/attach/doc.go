@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attach is the start gate: a Unix socket at which DMLib, in a process
+// that is about to enter main, introduces itself and gets its memory file. The
+// messages are declared in dmlib/include/attune/dmlib_abi.h.
+//
+// # Trust
+//
+// The peer's process, user and group ids are what the kernel says; those in
+// its hello are of its own pid namespace and only for the log. Every message
+// has one size and one magic number. A peer that says something else, or
+// nothing for 250 ms, is cut off and loses what it was given: its memory file
+// is marked detached, so that a library which comes late goes inert.
+//
+// # Locking
+//
+// Each connection has its own goroutine, of which there are at most
+// Options.Connections, and few for one process; Serve waits for all of them.
+// The callbacks of Options are called from these goroutines, several at a
+// time. The only lock guards the set of open connections and is never held
+// during a call out of the package.
+package attach

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+)
+
+// lastLook is how long the gate waits for a ready that may have come while the
+// controller itself was not scheduled: then the process believes that it is
+// attached, and so should we.
+const lastLook = time.Millisecond
+
+var (
+	// ErrNoMap means that the process could not map the memory file, mostly
+	// because of a limit of its address space. It comes again for a smaller
+	// one.
+	ErrNoMap = errors.New("memory file does not fit into the process")
+	// ErrBusy means that the process has several connections open already.
+	ErrBusy = errors.New("too many connections of one process")
+)
+
+// scarce tells errors that pass from errors that stay.
+func scarce(err error) bool {
+	for _, passing := range []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EINTR, unix.ECONNABORTED} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// serve has one conversation and reports its outcome.
+func (g *Gate) serve(conn *net.UnixConn) {
+	deadline := time.Now().Add(Timeout)
+	// Its only error is that the connection is closed, which reading will say.
+	_ = conn.SetDeadline(deadline)
+	peer, err := peerOf(conn)
+	var hello Hello
+	var memory *ring.Memory
+	if err == nil {
+		hello, memory, err = g.converse(conn, peer)
+	}
+	if err != nil {
+		if peer.Pidfd != nil {
+			peer.Pidfd.Close()
+			peer.Pidfd = nil
+		}
+		g.options.Refused(Refusal{Peer: peer, Hello: hello, Err: err})
+		return
+	}
+	if hello.Flags&Forked != 0 {
+		deadline = time.Time{}
+	}
+	g.options.Attached(Attachment{Peer: peer, Hello: hello, Memory: memory, Deadline: deadline})
+	if hello.Flags&Forked == 0 {
+		// If the process is gone or has stopped waiting there is nobody to
+		// tell.
+		_, _ = conn.Write(encodeGo())
+	}
+}
+
+// converse takes the peer from hello to ready.
+func (g *Gate) converse(conn *net.UnixConn, peer Peer) (Hello, *ring.Memory, error) {
+	if !g.claim(peer.PID) {
+		return Hello{}, nil, ErrBusy
+	}
+	defer g.unclaim(peer.PID)
+	hello, err := readHello(conn)
+	if err != nil {
+		// Another version understands a refusal, a broken peer may not.
+		if errors.Is(err, ErrVersion) {
+			refuse(conn)
+		}
+		return hello, nil, err
+	}
+	if err := g.options.Admit(peer); err != nil {
+		refuse(conn)
+		return hello, nil, err
+	}
+	memory, err := g.offer(hello.Attempt)
+	if err != nil {
+		refuse(conn)
+		return hello, nil, err
+	}
+	if err := handOver(conn, memory); err != nil {
+		return hello, nil, errors.Join(err, memory.Close())
+	}
+	return hello, memory, nil
+}
+
+// offer makes the memory file for an attempt: each is smaller than the one
+// before.
+func (g *Gate) offer(attempt uint32) (*ring.Memory, error) {
+	geometry := g.options.Geometry
+	for range attempt {
+		smaller, ok := geometry.Smaller()
+		if !ok {
+			return nil, fmt.Errorf("%w: attempt %d, and %d bytes are the least", ErrNoMap, attempt, geometry.Bytes())
+		}
+		geometry = smaller
+	}
+	return ring.New(geometry)
+}
+
+// handOver sends the memory file and waits until the process has mapped it.
+func handOver(conn *net.UnixConn, memory *ring.Memory) error {
+	rights := unix.UnixRights(int(memory.File().Fd()))
+	_, _, err := conn.WriteMsgUnix(encodeWelcome(welcomeOK, memory.Geometry().Bytes()), rights, nil)
+	if err = errors.Join(err, memory.CloseFile()); err != nil {
+		return fmt.Errorf("send memory file: %w", err)
+	}
+	b, err := readMessage(conn, readySize)
+	if err != nil {
+		return fmt.Errorf("wait for ready: %w", err)
+	}
+	answer, err := decodeReady(b)
+	if err != nil {
+		return err
+	}
+	return judge(answer, memory)
+}
+
+// judge turns DMLib's answer into an error.
+func judge(answer ready, memory *ring.Memory) error {
+	switch answer.status {
+	case readyOK:
+		if !memory.App().Ready {
+			return fmt.Errorf("%w: ready without a header that says so", ErrProtocol)
+		}
+		return nil
+	case readyNoMap:
+		return fmt.Errorf("%w: %d bytes: %w", ErrNoMap, memory.Geometry().Bytes(), unix.Errno(answer.errno))
+	case readyBadABI:
+		return fmt.Errorf("%w: it does not accept the memory file", ErrVersion)
+	}
+	return fmt.Errorf("%w: ready with status %d", ErrProtocol, answer.status)
+}
+
+func readHello(conn *net.UnixConn) (Hello, error) {
+	b, err := readMessage(conn, helloSize)
+	if err != nil {
+		return Hello{}, fmt.Errorf("wait for hello: %w", err)
+	}
+	return DecodeHello(b)
+}
+
+// readMessage reads one packet, and one byte more than it should have, so that
+// a longer one shows. Descriptors that a peer sends along are closed by the
+// kernel, because nobody asks for them.
+func readMessage(conn *net.UnixConn, size int) ([]byte, error) {
+	b := make([]byte, size+1)
+	n, err := conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := conn.SetReadDeadline(time.Now().Add(lastLook)); err != nil {
+			return nil, err
+		}
+		n, err = conn.Read(b)
+	}
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the process went away")
+	}
+	return b[:n], err
+}
+
+// refuse tells the process not to wait. It may be gone; then that is fine too.
+func refuse(conn *net.UnixConn) {
+	_, _ = conn.Write(encodeWelcome(welcomeRefused, 0))
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
+)
+
+// TestMain fails when a test leaves a goroutine or a descriptor behind.
+func TestMain(m *testing.M) {
+	warmUp()
+	before := openFiles()
+	code := m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	if after := openFiles(); len(after) > len(before) {
+		fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, after)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// warmUp makes the runtime open what it keeps for good.
+func warmUp() {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	r.Close()
+	w.Close()
+}
+
+func openFiles() []string {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		panic(err)
+	}
+	var files []string
+	for _, e := range entries {
+		target, _ := os.Readlink("/proc/self/fd/" + e.Name()) // that of ReadDir itself is gone
+		files = append(files, e.Name()+" "+target)
+	}
+	return files
+}
+
+// testGate is a gate that serves, with what came through and what did not.
+type testGate struct {
+	*Gate
+	attached chan Attachment
+	refused  chan Refusal
+}
+
+// mustServe starts a gate; what is not set in o is filled in.
+func mustServe(t *testing.T, o Options) *testGate {
+	t.Helper()
+	g := &testGate{attached: make(chan Attachment, 1024), refused: make(chan Refusal, 1024)}
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "run", "gate.sock")
+	}
+	if o.Attached == nil {
+		o.Attached = func(a Attachment) { g.attached <- a }
+	}
+	if o.Refused == nil {
+		o.Refused = func(r Refusal) { g.refused <- r }
+	}
+	gate, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Gate = gate
+	served := make(chan error, 1)
+	go func() { served <- gate.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		err := errors.Join(gate.Close(), <-served, gate.Close())
+		close(g.attached)
+		for a := range g.attached {
+			err = errors.Join(err, release(a))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func release(a Attachment) error { return errors.Join(a.Memory.Close(), a.Pidfd.Close()) }
+
+// client is DMLib's side of a conversation.
+type client struct {
+	t    *testing.T
+	conn *net.UnixConn
+}
+
+func mustDial(t *testing.T, g *testGate) *client {
+	t.Helper()
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: g.Path()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, conn}
+}
+
+func (c *client) send(b []byte) {
+	c.t.Helper()
+	if _, err := c.conn.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func encodeHello(h Hello) []byte {
+	b := make([]byte, helloSize)
+	binary.LittleEndian.PutUint64(b[helloMagic:], abiMagic)
+	binary.LittleEndian.PutUint32(b[helloVersion:], abiVersion)
+	binary.LittleEndian.PutUint32(b[helloFlags:], uint32(h.Flags))
+	binary.LittleEndian.PutUint32(b[helloPID:], uint32(h.PID))
+	binary.LittleEndian.PutUint32(b[helloTID:], uint32(h.TID))
+	binary.LittleEndian.PutUint32(b[helloAttempt:], h.Attempt)
+	return b
+}
+
+func encodeReady(status uint32, errno unix.Errno) []byte {
+	b := make([]byte, readySize)
+	binary.LittleEndian.PutUint64(b[readyMagic:], abiMagic)
+	binary.LittleEndian.PutUint32(b[readyStatus:], status)
+	binary.LittleEndian.PutUint32(b[readyError:], uint32(errno))
+	return b
+}
+
+// welcome receives the answer to hello; file is nil after a refusal.
+func (c *client) welcome() (status uint32, size uint64, file *os.File) {
+	c.t.Helper()
+	b, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := c.conn.ReadMsgUnix(b, oob)
+	if err != nil || n != welcomeSize {
+		c.t.Fatalf("welcome of %d bytes, %v", n, err)
+	}
+	status = binary.LittleEndian.Uint32(b[welcomeStatus:])
+	size = binary.LittleEndian.Uint64(b[welcomeTotalSize:])
+	if oobn == 0 {
+		return status, size, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		c.t.Fatalf("descriptors %v, %v", fds, err)
+	}
+	return status, size, os.NewFile(uintptr(fds[0]), "memory file")
+}
+
+// join goes through the gate up to ready and returns the mapped memory.
+func (c *client) join(h Hello) *dmtest.App {
+	c.t.Helper()
+	c.send(encodeHello(h))
+	status, size, file := c.welcome()
+	if status != welcomeOK || file == nil {
+		c.t.Fatalf("refused with status %d", status)
+	}
+	defer file.Close()
+	app := dmtest.Map(c.t, file.Fd())
+	if uint64(len(app.Data)) != size {
+		c.t.Fatalf("memory file of %d bytes, welcome says %d", len(app.Data), size)
+	}
+	app.Ready(h.PID)
+	c.send(encodeReady(readyOK, 0))
+	return app
+}
+
+// finish waits for the gate to hang up and returns what it said before.
+func (c *client) finish() []byte {
+	c.t.Helper()
+	b := make([]byte, 256)
+	n, err := c.conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.t.Fatal("the gate does not hang up")
+	}
+	return b[:n]
+}
