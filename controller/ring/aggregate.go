@@ -19,9 +19,10 @@ type Aggregate struct {
 	Count uint64
 	// Sum is the sum of their values, modulo 2^64.
 	Sum uint64
-	// Min and Max are the least and greatest value; both 0 if none is known,
-	// which may be with a Count of a few: a hit that falls on the border of
-	// two intervals may be missing here.
+	// Min and Max are the least and greatest value; both 0 if none is known.
+	// Hits on the border of two intervals may be missing here. If the point
+	// was enabled during the interval, not for the first time, values from
+	// before may show.
 	Min, Max uint64
 	// Histogram counts in bucket b the values of bit width b, the last one
 	// everything above. For durations DMLib's buckets are powers of two of
@@ -116,7 +117,7 @@ func (now *pointSum) since(last *totals, a *Aggregate) {
 	for b := range now.histogram {
 		a.Histogram[b] = uint64(now.histogram[b] - last.histogram[b])
 	}
-	if now.min <= now.max {
+	if a.Count > 0 && now.min <= now.max {
 		a.Min, a.Max = now.min, now.max
 	}
 }

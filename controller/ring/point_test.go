@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"math"
+	"testing"
+)
+
+func TestSetPoint(t *testing.T) {
+	tests := []struct {
+		name        string
+		index       int
+		control     PointControl
+		word, mask  uint32
+		least, most uint64
+	}{
+		{"events", 0, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
+		{"aggregate", 63, PointControl{Point: 1, Aggregate: true, SampleEvery: 1}, ctlAggregate, 0, 0, math.MaxUint64},
+		{"sampled", 64, PointControl{Point: 1, Event: true, SampleEvery: 64}, ctlEvent, 63, 0, math.MaxUint64},
+		{"all", 255, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}},
+			ctlAggregate | ctlEvent | ctlDuration, 0, 5, 9},
+		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, ctlEvent, 0, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, app := mustApp(t, small())
+			mustSet(t, m, tt.index, tt.control)
+			if got := app.Control(tt.index); got != tt.word {
+				t.Errorf("word %#x, want %#x", got, tt.word)
+			}
+			mask, least, most := app.Predicate(tt.index)
+			if mask != tt.mask || least != tt.least || most != tt.most {
+				t.Errorf("mask %#x, %d to %d; want %#x, %d to %d", mask, least, most, tt.mask, tt.least, tt.most)
+			}
+			m.ClearPoint(tt.index)
+			if got := app.Control(tt.index); got != 0 {
+				t.Errorf("word %#x after ClearPoint", got)
+			}
+		})
+	}
+}
+
+func TestSetPointRefuses(t *testing.T) {
+	good := PointControl{Point: 1, Event: true}
+	tests := []struct {
+		name    string
+		index   int
+		control PointControl
+	}{
+		{"index below", -1, good},
+		{"index above", PointCount, good},
+		{"no session index", 0, PointControl{Event: true}},
+		{"no delivery", 0, PointControl{Point: 1, Duration: true}},
+		{"sample no power of two", 0, PointControl{Point: 1, Event: true, SampleEvery: 3}},
+		{"empty range", 0, PointControl{Point: 1, Event: true, Only: &Range{Min: 2, Max: 1}}},
+	}
+	m, app := mustApp(t, small())
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := m.SetPoint(tt.index, tt.control); err == nil {
+				t.Error("no error")
+			}
+			if got := app.Control(0); got != 0 {
+				t.Errorf("word %#x", got)
+			}
+		})
+	}
+	m.ClearPoint(-1)
+	m.ClearPoint(PointCount)
+}
+
+// TestMailboxBitIsIndependent: measuring and commands use the same word and
+// must not disturb each other.
+func TestMailboxBitIsIndependent(t *testing.T) {
+	m, app := mustApp(t, small())
+	ticket, err := m.Post(Command{Op: OpNop, At: AtAlloc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
+	if got := app.Control(0); got != ctlEvent|ctlMailbox {
+		t.Errorf("word %#x after SetPoint", got)
+	}
+	m.ClearPoint(0)
+	if got := app.Control(0); got != ctlMailbox {
+		t.Errorf("word %#x after ClearPoint", got)
+	}
+	mustSet(t, m, 0, PointControl{Point: 1, Aggregate: true})
+	if !m.Cancel(ticket) {
+		t.Fatal("not cancelled")
+	}
+	if got := app.Control(0); got != ctlAggregate {
+		t.Errorf("word %#x after Cancel", got)
+	}
+}
