@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command startup measures what `attune run` costs before and beside the
+// program: the time to main, the time of a command that does nothing, and the
+// memory of Attune and its tunlets.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// document is what -json writes; times in milliseconds, memory in MB.
+type document struct {
+	Machine     present.Machine    `json:"machine"`
+	MainPlain   []float64          `json:"main_plain_ms"`
+	MainTuned   []float64          `json:"main_attune_ms"`
+	TruePlain   []float64          `json:"true_plain_ms"`
+	TrueTuned   []float64          `json:"true_attune_ms"`
+	PeakMB      map[string]float64 `json:"peak_mb"`
+	Goals       []present.Goal     `json:"goals"`
+	repeats     int
+	memoryAfter float64
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	repeats := flag.Int("n", 15, "runs of each kind; medians are shown")
+	file := flag.String("json", "", "also write the figures to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := document{repeats: *repeats, memoryAfter: 3}
+	err := d.measure(ctx)
+	if err == nil {
+		err = present.WriteJSON(*file, d)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "startup:", err)
+		return 1
+	}
+	return 0
+}
+
+func (d *document) measure(ctx context.Context) error {
+	scratch, err := os.MkdirTemp("", "attune-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
+	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	probe, err := programs.StartupProbe(ctx)
+	if err != nil {
+		return err
+	}
+	d.Machine = present.ThisMachine()
+	d.Machine.Print(os.Stdout)
+	if err := d.times(ctx, attune, probe); err != nil {
+		return err
+	}
+	if err := d.memory(ctx, attune, programs.MallocStorm(ctx)); err != nil {
+		return err
+	}
+	d.print()
+	return nil
+}
+
+// times measures in turns, after one round that warms the file cache.
+func (d *document) times(ctx context.Context, attune tuned.Attune, probe string) error {
+	quiet := func(command ...string) []string {
+		return append([]string{attune.Binary, "run", "--quiet", "--"}, command...)
+	}
+	for i := range d.repeats + 1 {
+		var row [4]float64
+		var err error
+		for k, command := range [][]string{{probe}, quiet(probe), {"true"}, quiet("true")} {
+			if k < 2 {
+				row[k], err = timeToMain(ctx, command)
+			} else {
+				row[k], err = wholeTime(ctx, command)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		d.MainPlain, d.MainTuned = append(d.MainPlain, row[0]), append(d.MainTuned, row[1])
+		d.TruePlain, d.TrueTuned = append(d.TruePlain, row[2]), append(d.TrueTuned, row[3])
+	}
+	return nil
+}
+
+// timeToMain returns the milliseconds from just before the start of the
+// command to the beginning of the probe's main.
+func timeToMain(ctx context.Context, command []string) (float64, error) {
+	var before unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before); err != nil {
+		return 0, err
+	}
+	result, err := measure.Run(ctx, command)
+	if err != nil {
+		return 0, err
+	}
+	if len(result.Lines) != 1 {
+		return 0, fmt.Errorf("%v: %d lines, want one", command, len(result.Lines))
+	}
+	main, err := strconv.ParseInt(result.Lines[0].Text, 10, 64)
+	return float64(main-before.Nano()) / float64(time.Millisecond), err
+}
+
+func wholeTime(ctx context.Context, command []string) (float64, error) {
+	result, err := measure.Run(ctx, command)
+	return float64(result.Wall) / float64(time.Millisecond), err
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// memory runs a program that gives Attune something to do, and watches the
+// peak resident memory of Attune's own processes from outside.
+func (d *document) memory(ctx context.Context, attune tuned.Attune, storm workload.Storm) error {
+	if storm.Missing != "" {
+		return fmt.Errorf("%s: %s", storm.Name, storm.Missing)
+	}
+	var watching sync.WaitGroup
+	stop := make(chan struct{})
+	watching.Go(func() { d.PeakMB = watchPeaks(stop) })
+	_, err := attune.Run(ctx, storm.Command(d.memoryAfter))
+	close(stop)
+	watching.Wait()
+	return err
+}
+
+// watchPeaks returns the greatest peak per name of program until stop is
+// closed, in MB.
+func watchPeaks(stop <-chan struct{}) map[string]float64 {
+	peaks := map[string]float64{}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		notePeaks(peaks)
+		select {
+		case <-stop:
+			return peaks
+		case <-tick.C:
+		}
+	}
+}
+
+// notePeaks looks at every process whose executable is one of Attune's. A
+// process that ends meanwhile is passed over.
+func notePeaks(peaks map[string]float64) {
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return
+	}
+	for _, p := range processes {
+		exe, err := p.Executable()
+		if err != nil {
+			continue
+		}
+		name := exe[strings.LastIndexByte(exe, '/')+1:]
+		if !strings.HasPrefix(name, "attune") {
+			continue
+		}
+		if status, err := p.NewStatus(); err == nil {
+			peaks[name] = max(peaks[name], float64(status.VmHWM)/1e6)
+		}
+	}
+}
+
+func (d *document) print() {
+	var table present.Table
+	table.Row("median of "+fmt.Sprint(len(d.MainPlain)), "plain", "attune run", "more")
+	row := func(name string, plain, tuned []float64) {
+		p, t := measure.Median(plain), measure.Median(tuned)
+		table.Row(name, present.Number(p)+" ms", present.Number(t)+" ms", present.Number(t-p)+" ms")
+	}
+	row("start to main", d.MainPlain, d.MainTuned)
+	row("true, in all", d.TruePlain, d.TrueTuned)
+	fmt.Println()
+	table.Print(os.Stdout)
+
+	more := measure.Median(d.MainTuned) - measure.Median(d.MainPlain)
+	d.Goals = []present.Goal{
+		{Name: "time to main, more than plain", Value: present.Figure(more), Unit: "ms", Limit: 60},
+		{Name: "attune run -- true, in all", Value: present.Figure(measure.Median(d.TrueTuned)), Unit: "ms", Limit: 100},
+	}
+	for name, peak := range d.PeakMB {
+		limit := 25.0
+		if name == "attune" {
+			limit = 60
+		}
+		d.Goals = append(d.Goals, present.Goal{Name: name + ": peak memory", Value: present.Figure(peak), Unit: "MB", Limit: present.Figure(limit)})
+	}
+	fmt.Println()
+	present.PrintGoals(os.Stdout, d.Goals)
+}

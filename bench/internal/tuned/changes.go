@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tuned
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// Change is one knob of one proposal, over all processes that it was changed
+// in.
+type Change struct {
+	// Tunlet and Knob say who changed what.
+	Tunlet, Knob string
+	// Old and New are the values of the first process.
+	Old, New string
+	// Processes is the number of processes.
+	Processes int
+	// Verdict is what became of it, and Reason why.
+	Verdict, Reason string
+	// Applied is when the last process had it; the zero time when none did.
+	Applied time.Time
+
+	proposal string
+}
+
+// Changes returns what was changed, in the report's order.
+func Changes(r report.Report) []Change {
+	var changes []Change
+	for _, c := range r.Changes {
+		at := indexOf(changes, c)
+		if at < 0 {
+			at = len(changes)
+			changes = append(changes, Change{
+				Tunlet: c.Tunlet, Knob: c.Knob, Old: c.Old.String(), New: c.New.String(),
+				Verdict: c.Verdict, Reason: c.Reason, proposal: c.Proposal,
+			})
+		}
+		changes[at].Processes++
+		if c.AppliedAt != nil && c.AppliedAt.After(changes[at].Applied) {
+			changes[at].Applied = *c.AppliedAt
+		}
+	}
+	return changes
+}
+
+func indexOf(changes []Change, c report.Change) int {
+	for i, have := range changes {
+		if have.proposal == c.Proposal && have.Tunlet == c.Tunlet && have.Knob == c.Knob && have.Verdict == c.Verdict {
+			return i
+		}
+	}
+	return -1
+}
+
+// FirstKept returns when the first proposal that was kept had reached all of
+// its processes, and whether there was one.
+func FirstKept(changes []Change) (time.Time, bool) {
+	var first *Change
+	var at time.Time
+	for i, c := range changes {
+		if c.Verdict != report.VerdictKept || c.Applied.IsZero() {
+			continue
+		}
+		if first == nil {
+			first = &changes[i]
+		}
+		if c.proposal == first.proposal && c.Tunlet == first.Tunlet && c.Applied.After(at) {
+			at = c.Applied
+		}
+	}
+	return at, first != nil
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tuned
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+)
+
+// Attune is the command under test.
+type Attune struct {
+	// Binary is its path.
+	Binary string
+	// Scratch is a folder for its reports.
+	Scratch string
+}
+
+// Run is one run of a program under attune.
+type Run struct {
+	measure.Result
+	// Report is what attune reported of it.
+	Report report.Report
+}
+
+// CommandLine returns the command line that runs a program under attune, with
+// the report in the given file.
+func (a Attune) CommandLine(reportFile string, command []string) []string {
+	return append([]string{a.Binary, "run", "--quiet", "--report", reportFile, "--"}, command...)
+}
+
+// Run runs a program under attune.
+func (a Attune) Run(ctx context.Context, command []string) (Run, error) {
+	file := filepath.Join(a.Scratch, "report.json")
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Run{}, err
+	}
+	result, err := measure.Run(ctx, a.CommandLine(file, command))
+	if err != nil {
+		return Run{}, err
+	}
+	run := Run{Result: result}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return run, err
+	}
+	if err := json.Unmarshal(data, &run.Report); err != nil {
+		return run, fmt.Errorf("decode the report: %w", err)
+	}
+	return run, nil
+}
