@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command dmlib prints what the preloaded library costs per operation, as
+// dmlib's own benchmark measures it, beside what was promised.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+)
+
+// figure is one line of dmlib's benchmark.
+type figure struct {
+	Operation string  `json:"operation"`
+	Mode      string  `json:"mode"`
+	Nanos     float64 `json:"ns"`
+	Ratio     float64 `json:"ratio"`
+	LostShare float64 `json:"lost_share"`
+}
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	Figures []figure        `json:"figures"`
+	Goals   []present.Goal  `json:"goals"`
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	rounds := flag.Int("n", 7, "rounds of each mode; medians are shown")
+	file := flag.String("json", "", "also write the figures to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := compare(ctx, *rounds, *file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "dmlib:", err)
+		return 1
+	}
+	return 0
+}
+
+func compare(ctx context.Context, rounds int, file string) error {
+	d := document{Machine: present.ThisMachine("libc6")}
+	d.Machine.Print(os.Stdout)
+	result, err := measure.Run(ctx, []string{"make", "-s", "-C", "dmlib", "bench", fmt.Sprintf("ARGS=--json --rounds %d", rounds)})
+	if err != nil {
+		return err
+	}
+	for _, line := range result.Lines {
+		var f figure
+		if err := json.Unmarshal([]byte(line.Text), &f); err != nil {
+			return fmt.Errorf("decode %q: %w", line.Text, err)
+		}
+		d.Figures = append(d.Figures, f)
+		d.Goals = append(d.Goals, f.goals()...)
+	}
+	d.print()
+	return present.WriteJSON(file, d)
+}
+
+// goals says what was promised: a hook that nobody asked for costs next to
+// nothing everywhere; a record of every event is promised for mutexes.
+func (f figure) goals() []present.Goal {
+	goal := present.Goal{Name: f.Operation + ", " + f.Mode + " / without", Value: present.Figure(f.Ratio)}
+	switch {
+	case f.Mode == "idle":
+		goal.Limit = 1.1
+	case f.Mode == "tracing" && f.Operation == "lock+unlock":
+		goal.Limit = 2.0
+	default:
+		return nil
+	}
+	return []present.Goal{goal}
+}
+
+func (d document) print() {
+	fmt.Println()
+	var table present.Table
+	table.Row("operation", "mode", "ns", "ratio", "events lost")
+	for _, f := range d.Figures {
+		table.Row(f.Operation, f.Mode, present.Number(f.Nanos), fmt.Sprintf("%.3f", f.Ratio), fmt.Sprintf("%.1f %%", 100*f.LostShare))
+	}
+	table.Print(os.Stdout)
+	fmt.Println()
+	present.PrintGoals(os.Stdout, d.Goals)
+}
