@@ -18,13 +18,15 @@ const Name = "malloc"
 // bytes; without it no bound is known.
 const OptionMemory = "memory_bytes"
 
-// maxWatches bounds the processes that are followed at one time.
-const maxWatches = 4096
+// maxWatches bounds the processes that are followed at one time, and with them
+// the tunlet's memory: 4 KB each.
+const maxWatches = 1024
 
 // Tunlet follows every process of a session. Made by New.
 type Tunlet struct {
 	memory  uint64
 	watches map[sdk.Handle]*watch
+	full    bool // said that there are too many processes
 }
 
 var (
@@ -57,8 +59,7 @@ func (*Tunlet) Describe() sdk.Description {
 			{Name: knobTrim, Description: "unused bytes at the heap's top from which glibc gives them back", Min: sdk.Uint(0), Max: sdk.Uint(gib)},
 			{Name: knobPad, Description: "bytes by which glibc lets the heap grow beyond what it needs", Min: sdk.Uint(0), Max: sdk.Uint(64 * mib)},
 		},
-		// Tries are bounded per process (maxTries); this bounds a bag of tasks.
-		MaxTries: 64, MinGain: 0.05,
+		MaxTries: maxTries, MinGain: 0.05,
 	}
 }
 
@@ -78,9 +79,14 @@ func (t *Tunlet) Configure(options map[string]string) error {
 }
 
 // ProcessStarted begins to follow a process.
-func (t *Tunlet) ProcessStarted(_ *sdk.Host, p sdk.Process) {
-	if t.watches[p.Handle] == nil && len(t.watches) < maxWatches {
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	switch {
+	case t.watches[p.Handle] != nil:
+	case len(t.watches) < maxWatches:
 		t.watches[p.Handle] = newWatch(p.Handle)
+	case !t.full:
+		t.full = true
+		h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
 	}
 }
 
@@ -221,7 +227,7 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 		switch {
 		case c.State == sdk.Kept:
 			w.enter(tuned, h.Now())
-		case c.State == sdk.Undone && w.tries < maxTries:
+		case (c.State == sdk.Undone || c.State == sdk.Refused) && w.tries < maxTries:
 			w.until = h.Now().Add(retryPause)
 			w.enter(quiet, h.Now())
 		default:

@@ -8,11 +8,9 @@ const (
 	// busyShare is the part of the time, running or waiting to run, from which
 	// a rank counts as wanting a CPU all the time.
 	busyShare = 0.8
-	// leastWaitShare is the part of the expected waiting for CPUs that must be
-	// seen, so that ranks bound to CPUs of their own are not taken for
-	// crowded: they may run on one CPU each, but nobody waits.
-	leastWaitShare = 0.5
-	// leastWait is waiting that matters, as a part of real time.
+	// leastWait is the part of the time that the ranks must wait for a CPU.
+	// Without waiting nobody is crowded, whatever the sizes of the CPU sets
+	// say: ranks bound to CPUs of their own may run on one CPU each.
 	leastWait = 0.1
 	// maxVoluntary is the voluntary switches per second up to which a rank
 	// counts as one that never sleeps in a call.
@@ -87,21 +85,14 @@ func (c *crowd) add(l rankLoad) {
 	c.switches += l.voluntary + l.involuntary
 }
 
-// crowded says that there are more busy ranks than CPUs for them, by the
-// sizes of their CPU sets and by the waiting that follows: n ranks on c CPUs
-// wait (n/c-1)/(n/c) of the time.
+// crowded says that there are more busy ranks than CPUs for them: by the sizes
+// of their CPU sets, which alone would take ranks on disjoint sets for crowded,
+// and by the waiting that follows, which alone would take ranks beside somebody
+// else's busy program for crowded. n ranks on c CPUs wait 1 - c/n of the time;
+// since c is not known exactly, waiting that matters is enough.
 func (c crowd) crowded() bool {
 	const rounding = 1e-9 // pressure is a sum of fractions
-	if c.ranks < 2 || c.pressure <= 1+rounding {
-		return false
-	}
-	expected := 1 - 1/c.pressure
-	if c.pressure >= float64(c.ranks)-rounding && c.ranks > 1 {
-		// One CPU each: all on the same one, or every rank on its own.
-		expected = leastWait
-	}
-	wait := c.wait / float64(c.ranks)
-	return wait >= max(leastWait, leastWaitShare*expected)
+	return c.ranks >= 2 && c.pressure > 1+rounding && c.wait >= leastWait*float64(c.ranks)
 }
 
 // spins says that most of the busy ranks spin.

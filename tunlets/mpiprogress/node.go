@@ -18,7 +18,7 @@ const (
 	// joinPatience is how long a rank may take to its first MPI call before
 	// the others are changed without waiting for it. Open MPI sets the
 	// variable itself at the end of MPI_Init, so an earlier write is lost.
-	joinPatience = 2 * time.Second
+	joinPatience = 10 * time.Second
 	// dearNanos is the cost of a hit from which measure points are not kept
 	// in a program that has no trouble.
 	dearNanos = 1000
@@ -32,6 +32,11 @@ const (
 	// does not flap.
 	firstHold = time.Second
 	lastHold  = 64 * time.Second
+	// callIntervals is over how many intervals calls are averaged: they may
+	// come in bursts.
+	callIntervals = 20
+	// answer is how long measure points may take to be placed.
+	answer = 3 * time.Second
 	// retryPause after a change that was undone or refused; longer than the
 	// Analyzer lets a knob rest.
 	retryPause = 12 * time.Second
@@ -47,7 +52,8 @@ type node struct {
 	host  string
 	ranks map[sdk.Handle]*rank
 
-	progress  int       // objective samples with progress
+	progress  int       // intervals with MPI calls
+	calls     []float64 // MPI calls per second of the latest intervals
 	crowdedAt time.Time // since when it is crowded; zero: it is not
 	roomAt    time.Time // since when there is room; zero: there is not
 	hold      time.Duration
@@ -56,7 +62,8 @@ type node struct {
 	proposals map[string]bool // in force or on their way; true: judged
 	sequence  int
 	failures  int
-	dear      bool // measure points cost much here
+	dear      bool   // measure points cost much here
+	refusal   string // why a measure point was refused, the latest
 	remarked  map[string]bool
 }
 
@@ -65,6 +72,33 @@ func newNode(host string) *node {
 		host: host, ranks: map[sdk.Handle]*rank{},
 		proposals: map[string]bool{}, remarked: map[string]bool{},
 	}
+}
+
+// count takes the calls of one interval.
+func (n *node) count(calls uint64, seconds float64) {
+	if calls > 0 {
+		n.progress++
+	}
+	if len(n.calls) == callIntervals {
+		n.calls = n.calls[:copy(n.calls, n.calls[1:])]
+	}
+	n.calls = append(n.calls, float64(calls)/seconds)
+}
+
+// latest is the calls per second of the latest interval.
+func (n *node) latest() float64 {
+	if len(n.calls) == 0 {
+		return 0
+	}
+	return n.calls[len(n.calls)-1]
+}
+
+// mean is the calls per second of the latest intervals together.
+func (n *node) mean() (mean float64) {
+	for _, c := range n.calls {
+		mean += c / float64(len(n.calls))
+	}
+	return mean
 }
 
 // sorted lists the ranks in a fixed order, so that a replay says the same.
@@ -108,7 +142,7 @@ func (n *node) observe(h *sdk.Host) {
 	} else if n.crowdedAt.IsZero() {
 		n.crowdedAt = now
 	}
-	if !known || c.pressure > 1 || len(n.ranks) == 0 {
+	if !known || c.pressure > 1 {
 		n.roomAt = time.Time{}
 	} else if n.roomAt.IsZero() {
 		n.roomAt = now
@@ -167,7 +201,7 @@ func (n *node) judging() bool {
 
 // decide proposes when the trouble is there, known for long enough, and there
 // is a baseline to judge by.
-func (n *node) decide(h *sdk.Host, callsPerSecond float64) {
+func (n *node) decide(h *sdk.Host) {
 	now := h.Now()
 	if n.crowdedAt.IsZero() || now.Before(n.until) || now.Sub(n.crowdedAt) < n.hold || n.judging() || n.failures >= maxFailures {
 		return
@@ -180,12 +214,26 @@ func (n *node) decide(h *sdk.Host, callsPerSecond float64) {
 		r.watch(h)
 	}
 	if n.progress < baseline || !n.ready(h, fresh) {
+		n.blind(h, fresh)
 		return
 	}
 	c, _ := n.crowd()
-	if blocked := c.blocked(callsPerSecond / float64(len(n.ranks))); blocked >= leastBlocked {
-		n.propose(h, fresh, c, blocked, callsPerSecond)
+	if blocked := c.blocked(n.mean() / float64(len(n.ranks))); blocked >= leastBlocked {
+		n.propose(h, fresh, c, blocked)
+	} else if n.dear {
+		n.until = now.Add(retryPause)
+		n.shed(h)
 	}
+}
+
+// blind says why trouble is left alone whose cure could not be judged.
+func (n *node) blind(h *sdk.Host, ranks []*rank) {
+	for _, r := range ranks {
+		if r.placed || h.Now().Sub(r.since) < answer {
+			return
+		}
+	}
+	n.remark(h, "MPI ranks spin with more ranks than CPUs, but their calls cannot be counted: no change proposed (%s)", n.refusal)
 }
 
 // tunable lists the ranks that can be changed and are not yet. It says why
@@ -216,7 +264,7 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 }
 
 // propose changes all the given ranks at once.
-func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked, calls float64) {
+func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked float64) {
 	n.sequence++
 	id := fmt.Sprintf("%s-%s-%d", Name, n.host, n.sequence)
 	changes := make([]sdk.Change, 0, len(ranks))
@@ -232,7 +280,7 @@ func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked, calls float
 	h.Propose(sdk.Proposal{
 		ID: id, Changes: changes, Scope: scope,
 		Reason: fmt.Sprintf("%d busy ranks share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
-			c.ranks, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), calls),
+			c.ranks, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), n.mean()),
 		PredictedGain: gain(blocked), Confidence: 0.9,
 	})
 }
@@ -263,7 +311,7 @@ func (n *node) shed(h *sdk.Host) {
 	if !n.dear || n.judging() {
 		return
 	}
-	n.progress = 0
+	n.progress, n.calls = 0, nil
 	for _, r := range n.sorted() {
 		r.unwatch(h)
 	}
@@ -272,6 +320,9 @@ func (n *node) shed(h *sdk.Host) {
 // placed hears of a measure point.
 func (n *node) placed(h *sdk.Host, r *rank, c sdk.PointChange) {
 	if !c.Placed {
+		if !c.Removed {
+			n.refusal = c.Reason
+		}
 		return
 	}
 	r.placed = true

@@ -22,8 +22,7 @@ const maxRanks = 4096
 // Tunlet follows the MPI ranks of a session. Made by New.
 type Tunlet struct {
 	nodes map[string]*node
-	ranks map[sdk.Handle]*node
-	calls map[string]float64 // MPI calls per second by host, latest interval
+	ranks map[sdk.Handle]*node // the node that each rank is on
 }
 
 var (
@@ -39,7 +38,7 @@ var (
 
 // New makes the tunlet.
 func New() sdk.Tunlet {
-	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}, calls: map[string]float64{}}
+	return &Tunlet{nodes: map[string]*node{}, ranks: map[sdk.Handle]*node{}}
 }
 
 // Describe says what the tunlet is.
@@ -78,6 +77,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 		if p.CPUsAllowed > 0 {
 			r.cpus = float64(p.CPUsAllowed)
 		}
+		t.prepare(h, n, r)
 		return
 	}
 	if len(t.ranks) >= maxRanks {
@@ -90,7 +90,12 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	}
 	r := newRank(p, l, h.Now())
 	n.ranks[p.Handle], t.ranks[p.Handle] = r, n
-	if l == openMPI && !n.dear {
+	t.prepare(h, n, r)
+}
+
+// prepare counts a rank's calls before there is trouble, where that is cheap.
+func (*Tunlet) prepare(h *sdk.Host, n *node, r *rank) {
+	if r.library == openMPI && !n.dear {
 		r.watch(h)
 	}
 }
@@ -105,7 +110,6 @@ func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 	delete(n.ranks, end.Handle)
 	if len(n.ranks) == 0 {
 		delete(t.nodes, n.host)
-		delete(t.calls, n.host)
 	}
 }
 
@@ -121,7 +125,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, n := range t.sorted() {
 		if touched[n] {
 			n.observe(h)
-			n.decide(h, t.calls[n.host])
+			n.decide(h)
 		}
 	}
 }
@@ -150,25 +154,17 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counts[n] += item.Count
 		n.ranks[item.Process].hits += item.Count
 	}
-	for n, count := range counts {
-		t.calls[n.host] = float64(count) / a.Seconds()
-		if count > 0 {
-			n.progress++
-		}
-	}
-	t.report(h, len(counts) > 0)
-}
-
-// report gives the objective's value. It begins with the first call after
-// MPI_Init: what came before is no baseline.
-func (t *Tunlet) report(h *sdk.Host, heard bool) {
 	var total float64
 	progress := false
-	for host, calls := range t.calls {
-		total += calls
-		progress = progress || t.nodes[host] != nil && t.nodes[host].progress > 0
+	for _, n := range t.sorted() {
+		if calls, heard := counts[n]; heard {
+			n.count(calls, a.Seconds())
+		}
+		total += n.latest()
+		progress = progress || n.progress > 0
 	}
-	if heard && progress {
+	// What came before the first call, in MPI_Init, is no baseline.
+	if len(counts) > 0 && progress {
 		h.Objective(scope, total)
 	}
 }

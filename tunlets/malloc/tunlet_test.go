@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package malloc_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/malloc"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+const (
+	kept   = attunev1.ProposalState_PROPOSAL_STATE_KEPT
+	undone = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
+	mib    = 1 << 20
+)
+
+func TestSuite(t *testing.T) { tunlettest.Suite(t, malloc.New) }
+
+// storm is the measured case malloc: 807,000 minor faults/s and 90 % system
+// time, here with blocks of 1 MiB taken in whole.
+func storm() *tunlettest.Process {
+	p := tunlettest.Computing()
+	p.Rates[sdk.MinorFaults] = 807_000
+	p.Rates[sdk.CPUSystem] = 0.9e9
+	p.Rates[sdk.CPUUser] = 0.1e9
+	p.Hits = allocations("malloc", 3_150, mib)
+	return p
+}
+
+// allocations makes one of the hooks count blocks of one size.
+func allocations(hook string, perSecond float64, bytes uint64) func(*attunev1.MeasurePoint) (float64, uint64) {
+	return func(p *attunev1.MeasurePoint) (float64, uint64) {
+		if p.GetHook() != hook || bytes < p.GetMinValue() {
+			return 0, bytes
+		}
+		return perSecond, bytes
+	}
+}
+
+func start(t *testing.T, options map[string]string) *tunlettest.Harness {
+	t.Helper()
+	h := tunlettest.New(t, malloc.New)
+	h.Options = options
+	h.StartSession()
+	return h
+}
+
+func settings(t *testing.T, p tunlettest.Proposed) map[string]uint64 {
+	t.Helper()
+	out := map[string]uint64{}
+	for _, c := range p.GetChanges() {
+		s := c.GetAction().GetSetting()
+		if c.GetKnob() != s.GetName() {
+			t.Errorf("knob %q, setting %q", c.GetKnob(), s.GetName())
+		}
+		out[s.GetName()] = s.GetValue().GetUnsigned()
+	}
+	return out
+}
+
+func TestStormIsCured(t *testing.T) {
+	h := start(t, nil)
+	p := h.StartProcess(tunlettest.Computing())
+	h.Run(time.Second)
+	if len(h.Points()) > 0 {
+		t.Fatalf("points before the trouble: %v", h.Points())
+	}
+	began, trouble := h.Elapsed(), storm()
+	p.Rates, p.Hits = trouble.Rates, trouble.Hits
+	h.Run(600 * time.Millisecond)
+
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals: %v, want one", h.Proposals)
+	}
+	got := h.Proposals[0]
+	if took := got.At - began; took > 400*time.Millisecond {
+		t.Errorf("proposed after %v, want 400 ms at most", took)
+	}
+	want := map[string]uint64{
+		"glibc.malloc.mmap_threshold": 32 * mib, "glibc.malloc.trim_threshold": 1024 * mib, "glibc.malloc.top_pad": 64 * mib,
+	}
+	if s := settings(t, got); len(s) != len(want) || s["glibc.malloc.mmap_threshold"] != want["glibc.malloc.mmap_threshold"] ||
+		s["glibc.malloc.trim_threshold"] != want["glibc.malloc.trim_threshold"] || s["glibc.malloc.top_pad"] != want["glibc.malloc.top_pad"] {
+		t.Errorf("settings %v, want %v", s, want)
+	}
+	// 90 % system time: the model says ten times.
+	if g := got.GetPredictedGain(); g < 8 || g > 12 {
+		t.Errorf("predicted gain %v, want about 10", g)
+	}
+	baseline := 0
+	for _, o := range h.Objectives {
+		if o.GetScope() == got.GetScope() && o.GetUnixNano() <= h.Now().Add(got.At-h.Elapsed()).UnixNano() {
+			baseline++
+			if o.GetValue() < 3_100 || o.GetValue() > 3_200 {
+				t.Errorf("objective %v, want the 3,150 allocations/s", o.GetValue())
+			}
+		}
+	}
+	if baseline < 5 {
+		t.Errorf("%d objective samples before the proposal, want 5 at least", baseline)
+	}
+}
+
+func TestHooksStayUntilJudged(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		state attunev1.ProposalState
+	}{
+		{"kept", kept},
+		{"undone", undone},
+		{"failed", attunev1.ProposalState_PROPOSAL_STATE_FAILED},
+		{"advised", attunev1.ProposalState_PROPOSAL_STATE_ADVISED},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t, nil)
+			h.StartProcess(storm())
+			h.Run(600 * time.Millisecond)
+			if len(h.Proposals) != 1 {
+				t.Fatalf("proposals: %v, want one", h.Proposals)
+			}
+			h.SetState(h.Proposals[0].GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLIED, "")
+			before := len(h.Objectives)
+			h.Run(time.Second)
+			if n := len(h.Objectives) - before; n != 20 {
+				t.Errorf("%d objective samples under judgement, want one per round, 20", n)
+			}
+			h.SetState(h.Proposals[0].GetId(), tt.state, "")
+			if len(h.Points()) > 0 {
+				t.Errorf("points after the verdict: %v", h.Points())
+			}
+		})
+	}
+}
+
+func TestUndoneIsTriedOnceMore(t *testing.T) {
+	h := start(t, nil)
+	h.StartProcess(storm())
+	for range 4 {
+		h.Run(15 * time.Second)
+		for _, p := range h.Proposals {
+			h.SetState(p.GetId(), undone, "no gain")
+		}
+	}
+	if len(h.Proposals) != 2 {
+		t.Fatalf("%d proposals, want two", len(h.Proposals))
+	}
+	if pause := h.Proposals[1].At - h.Proposals[0].At; pause < 10*time.Second {
+		t.Errorf("tried again after %v, want 10 s at least", pause)
+	}
+}
+
+func TestSilent(t *testing.T) {
+	growth := tunlettest.Computing()
+	growth.Rates[sdk.MinorFaults] = 250_000
+	growth.Rates[sdk.CPUSystem] = 0.4e9
+	growth.Rates[sdk.ResidentBytes] = 250_000 * 4096
+	delete(growth.Gauges, sdk.ResidentBytes)
+	growth.Hits = allocations("malloc", 1_000, mib)
+
+	reader := tunlettest.Computing()
+	reader.Rates[sdk.MinorFaults] = 100_000 // maps a file, reads it, unmaps it
+	reader.Rates[sdk.CPUSystem] = 0.5e9
+
+	forks := tunlettest.Computing()
+	forks.Rates[sdk.MinorFaults] = 50_000 // copies on write, small blocks
+	forks.Rates[sdk.CPUSystem] = 0.3e9
+	forks.Hits = allocations("malloc", 1e6, 64)
+
+	few := storm()
+	few.Hits = allocations("malloc", 20, mib) // explains 0.6 % of the faults
+
+	for _, tt := range []struct {
+		name    string
+		process *tunlettest.Process
+		hooked  bool
+	}{
+		{"computes", tunlettest.Computing(), false},
+		{"touches memory for the first time", growth, false},
+		{"reads a mapped file", reader, true},
+		{"forks and copies on write", forks, true},
+		{"few large blocks", few, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t, nil)
+			h.StartProcess(tt.process)
+			rounds, hooked := 0, 0
+			for h.Elapsed() < 60*time.Second {
+				h.Round()
+				rounds++
+				if len(h.Points()) > 0 {
+					hooked++
+				}
+			}
+			if len(h.Proposals) > 0 {
+				t.Errorf("proposed %v", h.Proposals[0])
+			}
+			if (hooked > 0) != tt.hooked || hooked > rounds/8 {
+				t.Errorf("hooks in place in %d of %d rounds, want some: %v, and an eighth at most", hooked, rounds, tt.hooked)
+			}
+		})
+	}
+}
+
+func TestHugeBlocksAreLeftAlone(t *testing.T) {
+	h := start(t, nil)
+	p := storm()
+	p.Hits = allocations("malloc", 49, 64*mib)
+	h.StartProcess(p)
+	h.Run(30 * time.Second)
+	if len(h.Proposals) > 0 {
+		t.Errorf("proposed %v", h.Proposals[0])
+	}
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "32 MiB") {
+		t.Errorf("remarks %v, want one about 32 MiB", h.Remarks)
+	}
+	if len(h.Points()) > 0 {
+		t.Errorf("points %v are still asked for", h.Points())
+	}
+}
+
+func TestOtherAllocationFunctions(t *testing.T) {
+	for _, hook := range []string{"calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign"} {
+		t.Run(hook, func(t *testing.T) {
+			h := start(t, nil)
+			p := storm()
+			p.Hits = allocations(hook, 3_150, mib)
+			h.StartProcess(p)
+			h.Run(600 * time.Millisecond)
+			if len(h.Proposals) != 1 {
+				t.Errorf("proposals: %v, want one", h.Proposals)
+			}
+		})
+	}
+}
+
+func TestRefusedHooks(t *testing.T) {
+	h := start(t, nil)
+	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "static binary" }
+	h.StartProcess(storm())
+	h.Run(10 * time.Second)
+	if len(h.Proposals) > 0 || len(h.Points()) > 0 {
+		t.Errorf("proposals %v, points %v, want none", h.Proposals, h.Points())
+	}
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "static binary") {
+		t.Errorf("remarks %v, want one with the reason", h.Remarks)
+	}
+}
+
+func TestMemoryBoundsSettings(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		memory    string
+		processes int
+		want      map[string]uint64 // nil: no proposal
+	}{
+		{"plenty", "68719476736", 1, map[string]uint64{"mmap": 32 * mib, "trim": 1024 * mib, "pad": 64 * mib}},
+		{"one gibibyte", "1174405120", 1, map[string]uint64{"mmap": 32 * mib, "trim": 510 * mib, "pad": 32 * mib}},
+		{"too little", "150000000", 1, nil},
+		{"less than resident", "50000000", 1, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t, map[string]string{malloc.OptionMemory: tt.memory})
+			p := storm()
+			p.Gauges[sdk.ResidentBytes] = 100 * mib
+			h.StartProcess(p)
+			h.Run(600 * time.Millisecond)
+			if tt.want == nil {
+				if len(h.Proposals) > 0 || len(h.Remarks) != 1 {
+					t.Errorf("proposals %v, remarks %v, want a remark only", h.Proposals, h.Remarks)
+				}
+				return
+			}
+			if len(h.Proposals) != 1 {
+				t.Fatalf("proposals %v, want one", h.Proposals)
+			}
+			got := settings(t, h.Proposals[0])
+			for name, want := range tt.want {
+				for knob, v := range got {
+					if strings.Contains(knob, "."+name) || strings.Contains(knob, "_"+name) {
+						if v > want || v < want*9/10 || v%4096 != 0 {
+							t.Errorf("%s = %d, want about %d, whole pages", knob, v, want)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestBagOfTasks(t *testing.T) {
+	h := start(t, nil)
+	for range 3 {
+		h.StartProcess(storm())
+	}
+	h.StartProcess(tunlettest.Computing())
+	h.Run(600 * time.Millisecond)
+	if len(h.Proposals) != 3 {
+		t.Fatalf("%d proposals, want one for each process with the trouble", len(h.Proposals))
+	}
+	scopes := map[string]bool{}
+	for _, p := range h.Proposals {
+		scopes[p.GetScope()] = true
+	}
+	if len(scopes) != 3 {
+		t.Errorf("scopes %v, want one per process", scopes)
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	for _, tt := range []struct {
+		name, option, value, want string
+	}{
+		{"bytes", malloc.OptionMemory, "1000000", ""},
+		{"no number", malloc.OptionMemory, "lots", "no number"},
+		{"unknown", "memroy", "1", "unknown"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tunlettest.New(t, malloc.New)
+			ctx, cancel := h.Context()
+			defer cancel()
+			r, err := h.Client.Configure(ctx, &attunev1.ConfigureRequest{Options: map[string]string{tt.option: tt.value}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.GetError(); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("error %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestEvaluateWaitsWithoutProgress(t *testing.T) {
+	h := start(t, nil)
+	for _, tt := range []struct {
+		name      string
+		after     float64
+		suggested attunev1.Verdict
+		want      attunev1.Verdict
+	}{
+		{"better", 1000, attunev1.Verdict_VERDICT_KEEP, attunev1.Verdict_VERDICT_KEEP},
+		{"worse", 10, attunev1.Verdict_VERDICT_UNDO, attunev1.Verdict_VERDICT_UNDO},
+		{"nothing", 0, attunev1.Verdict_VERDICT_UNDO, attunev1.Verdict_VERDICT_WAIT},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v, ok := h.Verdict(&attunev1.EvaluateRequest{
+				ProposalId: "p", Before: &attunev1.Estimate{Median: 100}, After: &attunev1.Estimate{Median: tt.after},
+				Suggested: tt.suggested,
+			})
+			if !ok || v.GetVerdict() != tt.want {
+				t.Errorf("verdict %v, want %v", v.GetVerdict(), tt.want)
+			}
+		})
+	}
+}

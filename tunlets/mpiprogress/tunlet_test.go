@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpiprogress_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/mpiprogress"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+const (
+	applied = attunev1.ProposalState_PROPOSAL_STATE_APPLIED
+	kept    = attunev1.ProposalState_PROPOSAL_STATE_KEPT
+	undone  = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
+)
+
+func TestSuite(t *testing.T) { tunlettest.Suite(t, mpiprogress.New) }
+
+func openMPI() []string {
+	return []string{"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libopen-rte.so.40", "/usr/lib/libopen-pal.so.40"}
+}
+
+// rank makes a rank that shares CPUs with others: it gets `run` of them and
+// waits for the rest of the time, never sleeping.
+func rank(number int32, run float64) *tunlettest.Process {
+	p := &tunlettest.Process{
+		Rank: proto.Int32(number), Objects: openMPI(), CPUs: 2,
+		Rates:  map[sdk.Signal]float64{sdk.MinorFaults: 10},
+		Gauges: map[sdk.Signal]float64{sdk.ResidentBytes: 5e7, sdk.Threads: 3, sdk.CPUsAllowed: 2},
+		Hits:   calls("MPI_Allreduce", 140),
+	}
+	spin(p, run)
+	return p
+}
+
+// spin sets what a spinning rank shows: a switch every 4 ms on its CPU.
+func spin(p *tunlettest.Process, run float64) {
+	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = run*1e9, (1-run)*1e9
+	p.Rates[sdk.CPUUser] = run * 1e9
+	p.Rates[sdk.VoluntarySwitches], p.Rates[sdk.InvoluntarySwitches] = 2, run*250
+}
+
+// calls makes the points that cover a function count it.
+func calls(function string, perSecond float64) func(*attunev1.MeasurePoint) (float64, uint64) {
+	return func(p *attunev1.MeasurePoint) (float64, uint64) {
+		if ok, _ := path.Match(p.GetFunction().GetSymbol(), function); !ok {
+			return 0, 0
+		}
+		return perSecond, 0
+	}
+}
+
+func start(t *testing.T) *tunlettest.Harness {
+	t.Helper()
+	h := tunlettest.New(t, mpiprogress.New)
+	h.Mechanism = "got"
+	h.StartSession()
+	return h
+}
+
+func startRanks(h *tunlettest.Harness, n int, run float64) (ranks []*tunlettest.Process) {
+	for i := range n {
+		ranks = append(ranks, h.StartProcess(rank(int32(i), run)))
+	}
+	return ranks
+}
+
+func TestCrowdedRanksAreCured(t *testing.T) {
+	h := start(t)
+	ranks := startRanks(h, 4, 0.5)
+	h.Run(500 * time.Millisecond)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	p := h.Proposals[0]
+	if len(p.GetChanges()) != len(ranks) {
+		t.Errorf("%d changes, want one per rank, %d", len(p.GetChanges()), len(ranks))
+	}
+	for _, c := range p.GetChanges() {
+		v := c.GetAction().GetSetVariable()
+		if v.GetSymbol() != "opal_progress_yield_when_idle" || v.GetObject() != "libopen-pal.so*" || v.GetSize() != 1 ||
+			!v.GetValue().GetTruth() || v.GetRequiredOld().GetTruth() || v.GetRequiredOld().GetKind() == nil {
+			t.Errorf("change %v, want the variable set from false to true", c)
+		}
+	}
+	if p.GetPredictedGain() < 1.5 {
+		t.Errorf("predicted gain %v", p.GetPredictedGain())
+	}
+	n := 0
+	for _, o := range h.Objectives {
+		if o.GetScope() != p.GetScope() {
+			t.Errorf("objective scope %q, proposal %q", o.GetScope(), p.GetScope())
+		}
+		if v := o.GetValue(); v < 540 || v > 580 {
+			t.Errorf("objective %v, want 4 x 140 calls/s", v)
+		}
+		n++
+	}
+	if n < 5 {
+		t.Errorf("%d objective samples, want 5 at least", n)
+	}
+}
+
+func TestTroubleInTheMiddleIsSeenInTime(t *testing.T) {
+	h := start(t)
+	ranks := startRanks(h, 4, 0.5)
+	for _, p := range ranks { // asleep, as in input and output
+		p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e7, 1e6
+	}
+	h.Run(3 * time.Second)
+	if len(h.Proposals) > 0 {
+		t.Fatalf("proposed before the trouble: %v", h.Proposals[0])
+	}
+	began := h.Elapsed()
+	for _, p := range ranks {
+		spin(p, 0.5)
+	}
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	if took := h.Proposals[0].At - began; took > 500*time.Millisecond {
+		t.Errorf("proposed after %v, want half a second at most", took)
+	}
+}
+
+func TestSilent(t *testing.T) {
+	type process = tunlettest.Process
+	with := func(n int, run float64, change func(*process)) (out []*process) {
+		for i := range n {
+			p := rank(int32(i), run)
+			change(p)
+			out = append(out, p)
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name      string
+		processes []*process
+	}{
+		{"as many ranks as CPUs", with(2, 1, func(*process) {})},
+		{"as many ranks as CPUs, beside somebody else's program", with(2, 0.5, func(*process) {})},
+		{"crowded, but no MPI", with(4, 0.5, func(p *process) { p.Objects = []string{"/usr/lib/libc.so.6"}; p.Rank = nil })},
+		{"launcher's daemons", with(4, 0.5, func(p *process) { p.Objects = []string{"/usr/lib/libopen-pal.so.40"} })},
+		{"bound to CPUs of their own", with(4, 0.999, func(p *process) { p.CPUs = 1; p.Gauges[sdk.CPUsAllowed] = 1 })},
+		{"ranks sleep in their calls", with(4, 0.3, func(p *process) { p.Rates[sdk.RunqueueWait] = 0.2e9 })},
+		{"ranks yield already", with(4, 0.5, func(p *process) { p.Rates[sdk.InvoluntarySwitches] = 40_000 })},
+		{"hardly any MPI calls", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Allreduce", 1) })},
+		{"polls only", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Iprobe", 1e5) })},
+		{"clock and local calls only", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Wtime", 1e5) })},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t)
+			for _, p := range tt.processes {
+				h.StartProcess(p)
+			}
+			h.Run(20 * time.Second)
+			if len(h.Proposals) > 0 || len(h.Remarks) > 0 {
+				t.Errorf("proposals %v, remarks %v, want none", h.Proposals, h.Remarks)
+			}
+		})
+	}
+}
+
+func TestMPICHHasNoKnob(t *testing.T) {
+	h := start(t)
+	for _, p := range startRanksOf(4, []string{"/usr/lib/libmpich.so.12"}) {
+		h.StartProcess(p)
+	}
+	h.Run(5 * time.Second)
+	if len(h.Proposals) > 0 || len(h.Points()) > 0 {
+		t.Errorf("proposals %v, points %v, want none", h.Proposals, h.Points())
+	}
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "no knob in this version") {
+		t.Errorf("remarks %v, want one", h.Remarks)
+	}
+}
+
+func startRanksOf(n int, objects []string) (out []*tunlettest.Process) {
+	for i := range n {
+		p := rank(int32(i), 0.5)
+		p.Objects = objects
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestLibraryIsLoadedLater(t *testing.T) {
+	h := start(t)
+	ranks := startRanksOf(4, nil) // python before it imports mpi4py
+	for _, p := range ranks {
+		h.StartProcess(p)
+	}
+	h.Run(time.Second)
+	if len(h.Points()) > 0 {
+		t.Fatalf("points before there is a library: %v", h.Points())
+	}
+	for _, p := range ranks {
+		p.Objects = openMPI()
+		h.UpdateProcess(p)
+	}
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 || len(h.Proposals[0].GetChanges()) != 4 {
+		t.Errorf("proposals %v, want one with 4 changes", h.Proposals)
+	}
+}
+
+func TestWaitsForMPIInit(t *testing.T) {
+	h := start(t)
+	ranks := startRanks(h, 4, 0.5)
+	late := ranks[3].Hits
+	ranks[3].Hits = nil
+	h.Run(3 * time.Second)
+	if len(h.Proposals) > 0 {
+		t.Fatalf("proposed while a rank was in MPI_Init: %v", h.Proposals[0])
+	}
+	ranks[3].Hits = late
+	h.Run(200 * time.Millisecond)
+	if len(h.Proposals) != 1 || len(h.Proposals[0].GetChanges()) != 4 {
+		t.Errorf("proposals %v, want one with 4 changes", h.Proposals)
+	}
+}
+
+func TestLateRankIsTreatedLikeTheOthers(t *testing.T) {
+	h := start(t)
+	startRanks(h, 4, 0.5)
+	h.Run(500 * time.Millisecond)
+	first := h.Proposals[0]
+	h.SetState(first.GetId(), applied, "")
+	h.Run(300 * time.Millisecond)
+	late := h.StartProcess(rank(4, 0.4))
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposed during a judgement: %v", h.Proposals)
+	}
+	h.SetState(first.GetId(), kept, "")
+	h.Run(time.Second)
+	if len(h.Proposals) != 2 {
+		t.Fatalf("proposals %v, want two", h.Proposals)
+	}
+	if c := h.Proposals[1].GetChanges(); len(c) != 1 || c[0].GetProcess() != uint64(late.Handle) {
+		t.Errorf("second proposal %v, want the late rank only", c)
+	}
+}
+
+// tuned is a run with four ranks whose change was kept.
+func tuned(t *testing.T) (*tunlettest.Harness, []*tunlettest.Process) {
+	t.Helper()
+	h := start(t)
+	ranks := startRanks(h, 4, 0.5)
+	h.Run(500 * time.Millisecond)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	h.SetState(h.Proposals[0].GetId(), applied, "")
+	for _, p := range ranks {
+		p.Rates[sdk.InvoluntarySwitches] = 50_000
+		p.Hits = calls("MPI_Allreduce", 11_800)
+	}
+	h.Run(500 * time.Millisecond)
+	h.SetState(h.Proposals[0].GetId(), kept, "")
+	h.Run(5 * time.Second)
+	if len(h.Withdrawals) > 0 || len(h.Proposals) != 1 {
+		t.Fatalf("withdrawals %v, proposals %v while nothing changed", h.Withdrawals, h.Proposals)
+	}
+	return h, ranks
+}
+
+func TestWithdrawsWhenThereIsRoom(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		room  func(h *tunlettest.Harness, ranks []*tunlettest.Process)
+		least time.Duration
+		most  time.Duration
+	}{
+		{"ranks ended", func(h *tunlettest.Harness, ranks []*tunlettest.Process) {
+			for _, p := range ranks[2:] {
+				h.EndProcess(p)
+			}
+			for _, p := range ranks[:2] {
+				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
+			}
+		}, time.Second, 2 * time.Second},
+		{"CPU set widened", func(_ *tunlettest.Harness, ranks []*tunlettest.Process) {
+			for _, p := range ranks {
+				p.Gauges[sdk.CPUsAllowed] = 4
+				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
+			}
+		}, time.Second, 2 * time.Second},
+		{"half of the ranks sleep", func(_ *tunlettest.Harness, ranks []*tunlettest.Process) {
+			for _, p := range ranks[2:] {
+				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e7, 0
+			}
+			for _, p := range ranks[:2] {
+				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
+			}
+		}, 5 * time.Second, 6 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, ranks := tuned(t)
+			began := h.Elapsed()
+			tt.room(h, ranks)
+			h.Run(20 * time.Second)
+			if len(h.Withdrawals) != 1 || h.Withdrawals[0].GetProposalId() != h.Proposals[0].GetId() {
+				t.Fatalf("withdrawals %v, want that of the proposal", h.Withdrawals)
+			}
+			if took := h.Withdrawals[0].At - began; took < tt.least || took > tt.most {
+				t.Errorf("withdrawn after %v, want %v to %v", took, tt.least, tt.most)
+			}
+			if len(h.Proposals) != 1 {
+				t.Errorf("proposed again while there was room: %v", h.Proposals[1:])
+			}
+		})
+	}
+}
+
+func TestShortRoomIsNoReason(t *testing.T) {
+	h, ranks := tuned(t)
+	for range 10 {
+		for _, run := range []float64{0.01, 0.5} { // writes a file for half a second, works on
+			for _, p := range ranks {
+				p.Rates[sdk.RunTime] = run * 1e9
+				p.Rates[sdk.RunqueueWait] = run * 1e9
+			}
+			h.Run(500 * time.Millisecond)
+		}
+	}
+	if len(h.Withdrawals) > 0 {
+		t.Errorf("withdrawn: %v", h.Withdrawals[0])
+	}
+}
+
+func TestDoesNotFlap(t *testing.T) {
+	h, ranks := tuned(t)
+	for range 60 { // a minute at the edge: room and no room in turn
+		for _, cpus := range []float64{4, 2} {
+			for _, p := range ranks {
+				p.Gauges[sdk.CPUsAllowed] = cpus
+				spin(p, cpus/4)
+			}
+			h.Run(2 * time.Second)
+			for _, p := range h.Proposals {
+				h.SetState(p.GetId(), kept, "")
+			}
+		}
+	}
+	if n := len(h.Proposals); n < 2 || n > 4 {
+		t.Errorf("%d proposals in two minutes at the edge, want a second try and few more", n)
+	}
+}
+
+func TestGivesUpAfterFailures(t *testing.T) {
+	h := start(t)
+	startRanks(h, 4, 0.5)
+	for range 8 {
+		h.Run(14 * time.Second)
+		for _, p := range h.Proposals {
+			h.SetState(p.GetId(), undone, "no gain")
+		}
+	}
+	if len(h.Proposals) != 3 {
+		t.Errorf("%d proposals, want 3", len(h.Proposals))
+	}
+}
+
+func TestDearPointsOnlyInTrouble(t *testing.T) {
+	h := start(t)
+	h.Mechanism, h.CostNanos = "uprobe_multi", 10_000
+	ranks := startRanks(h, 4, 0.5)
+	for _, p := range ranks {
+		p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e7, 0
+	}
+	h.Run(time.Second)
+	if len(h.Points()) > 0 {
+		t.Fatalf("points that cost 10 us per hit are in place without trouble: %v", h.Points())
+	}
+	for _, p := range ranks {
+		spin(p, 0.5)
+	}
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals %v, want one", h.Proposals)
+	}
+	h.SetState(h.Proposals[0].GetId(), kept, "")
+	if len(h.Points()) > 0 {
+		t.Errorf("points that cost 10 us per hit are still in place: %v", h.Points())
+	}
+}
+
+func TestUncountableCallsAreRemarked(t *testing.T) {
+	h := start(t)
+	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "not instrumented" }
+	startRanks(h, 4, 0.5)
+	h.Run(10 * time.Second)
+	if len(h.Proposals) > 0 {
+		t.Errorf("proposed %v", h.Proposals[0])
+	}
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "not instrumented") {
+		t.Errorf("remarks %v, want one with the reason", h.Remarks)
+	}
+}
+
+func TestNodesAreJudgedByThemselves(t *testing.T) {
+	h := start(t)
+	for i := range int32(6) {
+		p := rank(i, 0.5)
+		if p.Host = "crowded"; i >= 4 {
+			p.Host = "roomy"
+			spin(p, 1)
+		}
+		h.StartProcess(p)
+	}
+	h.Run(time.Second)
+	if len(h.Proposals) != 1 || len(h.Proposals[0].GetChanges()) != 4 {
+		t.Fatalf("proposals %v, want one for the crowded node", h.Proposals)
+	}
+	for _, o := range h.Objectives[1:] {
+		if v := o.GetValue(); v < 800 || v > 880 {
+			t.Errorf("objective %v, want 6 x 140 calls/s of both nodes", v)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tunlettest tests tunlets: a Harness drives one over a real gRPC
+// connection, in simulated time, with simulated processes; Suite is what every
+// tunlet must pass.
+//
+//	h := tunlettest.New(t, mytunlet.New)
+//	h.StartSession()
+//	p := h.StartProcess(&tunlettest.Process{Rates: map[sdk.Signal]float64{sdk.MinorFaults: 8e5}})
+//	h.Run(400 * time.Millisecond)
+//	if len(h.Proposals) != 1 { ... }
+//
+// Nothing sleeps: a second of a program takes as long as the tunlet takes to
+// think about it. A Harness belongs to the goroutine of its test.
+package tunlettest

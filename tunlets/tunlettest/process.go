@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// Process is a simulated process. Change its rates at any time: the next round
+// follows.
+type Process struct {
+	// Handle is given by StartProcess.
+	Handle sdk.Handle
+	// Host is the node; empty: node1.
+	Host string
+	// Executable path; empty: /usr/bin/program.
+	Executable string
+	// Rank in MPI; nil: none.
+	Rank *int32
+	// Objects mapped.
+	Objects []string
+	// CPUs that it may run on; 0: two.
+	CPUs uint32
+	// Rates are counters by what they rise per second; times in nanoseconds
+	// per second.
+	Rates map[sdk.Signal]float64
+	// Gauges are gauges by value.
+	Gauges map[sdk.Signal]float64
+	// Hits says, for a measure point, how many hits it has per second and
+	// their value; nil: none.
+	Hits func(point *attunev1.MeasurePoint) (perSecond float64, value uint64)
+
+	counters map[sdk.Signal]float64
+}
+
+func (p *Process) proto() *attunev1.Process {
+	out := &attunev1.Process{
+		Handle: uint64(p.Handle), Host: p.Host, Executable: p.Executable, Rank: p.Rank,
+		Objects: p.Objects, CpusAllowed: p.CPUs, CommandLine: []string{p.Executable},
+		Identity: &attunev1.ProcessIdentity{Pid: int32(1000 + p.Handle)},
+	}
+	return out
+}
+
+// StartProcess gives the process a handle and announces it. Measure points
+// that are meant for every process are placed in it.
+func (h *Harness) StartProcess(p *Process) *Process {
+	h.tb.Helper()
+	h.handle++
+	p.Handle = h.handle
+	p.counters = map[sdk.Signal]float64{}
+	if p.Host == "" {
+		p.Host = "node1"
+	}
+	if p.Executable == "" {
+		p.Executable = "/usr/bin/program"
+	}
+	if p.CPUs == 0 {
+		p.CPUs = 2
+	}
+	h.processes = append(h.processes, p)
+	existing := h.Points()
+	h.announce(p, false)
+	for _, id := range existing {
+		if point := h.points[id]; point != nil {
+			h.place(point, p)
+		}
+	}
+	return p
+}
+
+// UpdateProcess announces what has changed about a process.
+func (h *Harness) UpdateProcess(p *Process) {
+	h.tb.Helper()
+	h.announce(p, true)
+}
+
+func (h *Harness) announce(p *Process, update bool) {
+	h.tb.Helper()
+	call(h, one(h.Client.ProcessStarted), &attunev1.ProcessStartedRequest{Process: p.proto(), Update: update})
+}
+
+// EndProcess ends a process.
+func (h *Harness) EndProcess(p *Process) {
+	h.tb.Helper()
+	h.processes = slices.DeleteFunc(h.processes, func(o *Process) bool { return o == p })
+	for _, point := range h.points {
+		delete(point.placed, p.Handle)
+	}
+	call(h, one(h.Client.ProcessEnded), &attunev1.ProcessEndedRequest{
+		Ended: &attunev1.ProcessEnded{Process: uint64(p.Handle), EndedUnixNano: h.now.UnixNano()},
+	})
+}
+
+// Run makes rounds for the given simulated time.
+func (h *Harness) Run(d time.Duration) {
+	h.tb.Helper()
+	for end := h.now.Add(d); h.now.Before(end); {
+		h.Round()
+	}
+}
+
+// Round lets one Period pass: every process goes on, then the tunlet gets the
+// samples and aggregates of the period, then a tick.
+func (h *Harness) Round() {
+	h.tb.Helper()
+	from := h.now
+	h.now = h.now.Add(Period)
+	events := &attunev1.HandleEventsRequest{
+		FromUnixNano: from.UnixNano(), ToUnixNano: h.now.UnixNano(),
+		Samples: &attunev1.SampleBatch{UnixNano: h.now.UnixNano()},
+	}
+	for _, p := range h.processes {
+		events.Samples.Samples = append(events.Samples.Samples, p.sample())
+	}
+	for _, id := range h.order {
+		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id])...)
+	}
+	call(h, one(h.Client.HandleEvents), events)
+	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: h.now.UnixNano()})
+}
+
+// sample lets a Period pass in the process and reads its signals.
+func (p *Process) sample() *attunev1.Sample {
+	out := &attunev1.Sample{Process: uint64(p.Handle)}
+	for sig, rate := range p.Rates {
+		p.counters[sig] += rate * Period.Seconds()
+	}
+	for sig, v := range p.counters {
+		out.Readings = append(out.Readings, &attunev1.Reading{Signal: attunev1.Signal(sig), Value: v})
+	}
+	for sig, v := range p.Gauges {
+		out.Readings = append(out.Readings, &attunev1.Reading{Signal: attunev1.Signal(sig), Value: v})
+	}
+	slices.SortFunc(out.Readings, func(a, b *attunev1.Reading) int { return int(a.Signal - b.Signal) })
+	return out
+}
+
+// aggregates are the hits of one point in a Period, an entry per process.
+func (h *Harness) aggregates(point *point) (out []*attunev1.NamedAggregate) {
+	for _, p := range h.processes {
+		rest := point.placed[p.Handle]
+		if rest == nil {
+			continue
+		}
+		a := &attunev1.Aggregate{Point: point.index, Process: uint64(p.Handle)}
+		if p.Hits != nil {
+			perSecond, value := p.Hits(point.spec)
+			hits := perSecond*Period.Seconds() + *rest
+			a.Count = uint64(hits)
+			*rest = hits - float64(a.Count)
+			fill(a, value)
+		}
+		out = append(out, &attunev1.NamedAggregate{PointId: point.spec.GetId(), Aggregate: a})
+	}
+	return out
+}
+
+// fill completes an aggregate whose hits all have one value.
+func fill(a *attunev1.Aggregate, value uint64) {
+	if a.Count == 0 {
+		return
+	}
+	a.Sum, a.Min, a.Max = a.Count*value, value, value
+	a.Histogram = make([]uint64, bits.Len64(value)+1)
+	a.Histogram[bits.Len64(value)] = a.Count
+}

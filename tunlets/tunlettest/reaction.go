@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// point is a measure point that the tunlet asked for.
+type point struct {
+	spec  *attunev1.MeasurePoint
+	index uint32
+	// placed holds the processes in which it is in place, with the fraction
+	// of a hit that is left over from the last interval.
+	placed map[sdk.Handle]*float64
+}
+
+// one hides gRPC's call options.
+func one[Q, R any](f func(context.Context, Q, ...grpc.CallOption) (R, error)) func(context.Context, Q) (R, error) {
+	return func(ctx context.Context, q Q) (R, error) { return f(ctx, q) }
+}
+
+// React takes a reaction: it keeps what is in it, and places the measure
+// points asked for, after all of it has been taken.
+func (h *Harness) React(r *attunev1.Reaction) {
+	h.tb.Helper()
+	for _, p := range r.GetProposals() {
+		h.Proposals = append(h.Proposals, Proposed{Proposal: p, At: h.Elapsed()})
+	}
+	for _, w := range r.GetWithdrawals() {
+		h.Withdrawals = append(h.Withdrawals, Withdrawn{Withdrawal: w, At: h.Elapsed()})
+	}
+	h.Objectives = append(h.Objectives, r.GetObjectives()...)
+	h.Remarks = append(h.Remarks, r.GetRemarks()...)
+	for _, id := range r.GetRemovePoints() {
+		h.removePoint(id)
+	}
+	var added []*point
+	for _, p := range r.GetAddPoints() {
+		added = append(added, h.addPoint(p))
+	}
+	for _, p := range added {
+		for _, process := range h.Processes() {
+			h.place(p, process)
+		}
+	}
+}
+
+// Points lists the ids of the measure points asked for and not given back.
+func (h *Harness) Points() []string { return slices.Clone(h.order) }
+
+// Point returns a measure point asked for and not given back, else nil.
+func (h *Harness) Point(id string) *attunev1.MeasurePoint {
+	if p := h.points[id]; p != nil {
+		return p.spec
+	}
+	return nil
+}
+
+func (h *Harness) addPoint(spec *attunev1.MeasurePoint) *point {
+	h.tb.Helper()
+	if h.lastPoint++; h.lastPoint > maxReactions {
+		h.tb.Fatalf("%d measure points asked for: the tunlet asks for more whenever one is placed", h.lastPoint)
+	}
+	h.removePoint(spec.GetId())
+	p := &point{spec: spec, index: h.lastPoint, placed: map[sdk.Handle]*float64{}}
+	h.points[spec.GetId()] = p
+	h.order = append(h.order, spec.GetId())
+	return p
+}
+
+func (h *Harness) removePoint(id string) {
+	delete(h.points, id)
+	h.order = slices.DeleteFunc(h.order, func(o string) bool { return o == id })
+}
+
+// place places a point in a process, if it is meant for it, and tells.
+func (h *Harness) place(p *point, process *Process) {
+	h.tb.Helper()
+	wanted := p.spec.GetProcesses()
+	if len(wanted) > 0 && !slices.Contains(wanted, uint64(process.Handle)) {
+		return
+	}
+	s := &attunev1.PointStatus{
+		Point: p.index, Process: uint64(process.Handle),
+		State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: h.Mechanism, CostNanos: h.CostNanos,
+	}
+	if h.Refuse != nil {
+		s.Reason = h.Refuse(p.spec, process)
+	}
+	if s.Reason != "" {
+		s.State = attunev1.PointState_POINT_STATE_REFUSED
+	} else {
+		p.placed[process.Handle] = new(float64)
+	}
+	call(h, one(h.Client.PointChanged), &attunev1.PointChangedRequest{PointId: p.spec.GetId(), Status: s})
+}

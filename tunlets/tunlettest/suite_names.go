@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest
+
+import (
+	"slices"
+	"testing"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// checkNames fails if the latest wishes name anything that does not exist. It
+// is called after every round, so that what lived then can be known.
+func (h *Harness) checkNames(tb testing.TB) {
+	tb.Helper()
+	for _, p := range h.Proposals {
+		if p.At == h.Elapsed() {
+			h.checkProposal(tb, p)
+		}
+	}
+	for _, id := range h.order {
+		h.checkPoint(tb, h.points[id].spec)
+	}
+	for _, w := range h.Withdrawals {
+		if !slices.ContainsFunc(h.Proposals, func(p Proposed) bool { return p.GetId() == w.GetProposalId() }) {
+			tb.Errorf("withdraws %q, which it never proposed", w.GetProposalId())
+		}
+	}
+}
+
+func (h *Harness) lives(handle uint64) bool {
+	return slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == handle })
+}
+
+func (h *Harness) checkPoint(tb testing.TB, p *attunev1.MeasurePoint) {
+	tb.Helper()
+	if p.GetId() == "" || p.GetHook() == "" && p.GetFunction().GetSymbol() == "" {
+		tb.Errorf("measure point %v: want an id and a target", p)
+	}
+	if p.GetMaxValue() > 0 && p.GetMaxValue() < p.GetMinValue() {
+		tb.Errorf("measure point %v: predicate is never true", p)
+	}
+}
+
+func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
+	tb.Helper()
+	if p.GetId() == "" || p.GetReason() == "" || len(p.GetChanges()) == 0 {
+		tb.Errorf("proposal %v: want an id, a reason and changes", p)
+	}
+	if c := p.GetConfidence(); c < 0 || c > 1 || p.GetPredictedGain() < 0 {
+		tb.Errorf("proposal %s: confidence %v, predicted gain %v", p.GetId(), c, p.GetPredictedGain())
+	}
+	for _, o := range h.Proposals {
+		if o.GetId() == p.GetId() && o.At != p.At {
+			tb.Errorf("proposal id %s is used twice", p.GetId())
+		}
+	}
+	if !slices.ContainsFunc(h.Objectives, func(o *attunev1.ObjectiveSample) bool { return o.GetScope() == p.GetScope() }) {
+		tb.Errorf("proposal %s: no sample of objective scope %q before it", p.GetId(), p.GetScope())
+	}
+	knobs := h.knobs(tb)
+	for _, c := range p.GetChanges() {
+		switch {
+		case !h.lives(c.GetProcess()):
+			tb.Errorf("proposal %s changes process %d, which does not live", p.GetId(), c.GetProcess())
+		case !slices.Contains(knobs, c.GetKnob()):
+			tb.Errorf("proposal %s changes knob %q, which is not described", p.GetId(), c.GetKnob())
+		case c.GetAction().GetKind() == nil:
+			tb.Errorf("proposal %s: change of %q has no action", p.GetId(), c.GetKnob())
+		}
+	}
+}
+
+// knobs lists the knobs that the tunlet describes.
+func (h *Harness) knobs(tb testing.TB) (names []string) {
+	tb.Helper()
+	ctx, cancel := h.Context()
+	defer cancel()
+	d, err := h.Client.Describe(ctx, &attunev1.DescribeRequest{ApiVersions: []string{sdk.APIVersion}})
+	if err != nil {
+		tb.Fatalf("describe: %v", err)
+	}
+	for _, k := range d.GetKnobs() {
+		names = append(names, k.GetName())
+	}
+	return names
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// wild makes a process that may have any trouble: its rates, its libraries and
+// its hits are drawn from the seed.
+func wild(seed uint64) *Process {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := &Process{CPUs: 1 + r.Uint32N(4), Rates: map[sdk.Signal]float64{}, Gauges: map[sdk.Signal]float64{}}
+	libraries := []string{
+		"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libopen-pal.so.40",
+		"/usr/lib/libmpich.so.12", "/usr/lib/libgomp.so.1", "/usr/lib/libpython3.11.so.1.0",
+	}
+	for _, l := range libraries {
+		if r.IntN(2) == 0 {
+			p.Objects = append(p.Objects, l)
+		}
+	}
+	if r.IntN(2) == 0 {
+		p.Rank = proto.Int32(r.Int32N(8))
+	}
+	wildRates(p, r)
+	rate, value := magnitude(r, 7), uint64(magnitude(r, 9))
+	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return rate, value }
+	return p
+}
+
+func wildRates(p *Process, r *rand.Rand) {
+	for sig := sdk.CPUUser; sig <= sdk.RunqueueWait; sig++ {
+		p.Rates[sig] = r.Float64() * 1e9
+	}
+	for _, sig := range []sdk.Signal{sdk.MinorFaults, sdk.MajorFaults, sdk.VoluntarySwitches, sdk.InvoluntarySwitches} {
+		p.Rates[sig] = magnitude(r, 6)
+	}
+	p.Gauges[sdk.ResidentBytes] = magnitude(r, 10)
+	p.Gauges[sdk.Threads] = 1
+	p.Gauges[sdk.CPUsAllowed] = float64(p.CPUs)
+}
+
+// magnitude draws from 1 to 10^decades, every decade as likely.
+func magnitude(r *rand.Rand, decades float64) float64 {
+	return math.Pow(10, r.Float64()*decades)
+}
+
+// turmoil lets wild processes start, change and end at random, tells random
+// states of proposals, and calls `each` after every round.
+func turmoil(h *Harness, seed uint64, rounds int, each func()) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range rounds {
+		live := h.Processes()
+		switch n := r.IntN(20); {
+		case n == 0 && len(live) > 0:
+			h.EndProcess(live[r.IntN(len(live))])
+		case n == 1 && len(live) < 8 || len(live) == 0:
+			h.StartProcess(wild(r.Uint64()))
+		case n == 2:
+			p := live[r.IntN(len(live))]
+			wildRates(p, r)
+			h.UpdateProcess(p)
+		case n == 3 && len(h.Proposals) > 0:
+			id := h.Proposals[len(h.Proposals)-1].GetId()
+			h.SetState(id, attunev1.ProposalState(1+r.IntN(7)), "drawn")
+		}
+		h.Round()
+		each()
+	}
+}
+
+func survivesDisorder(tb testing.TB, newTunlet func() sdk.Tunlet) {
+	h := New(tb, newTunlet)
+	// A process and events before Describe and before the session.
+	h.StartProcess(wild(3))
+	h.Round()
+	h.EndSession()
+	h.StartSession()
+	for seed := range uint64(4) {
+		turmoil(h, seed, 100, func() {})
+		h.SetState("never proposed", attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+		h.Verdict(&attunev1.EvaluateRequest{ProposalId: "never proposed"})
+		for _, p := range h.Processes() {
+			h.UpdateProcess(p)
+			h.EndProcess(p)
+			h.EndProcess(p)
+		}
+		h.OpenSession("observe")
+		h.EndSession()
+	}
+	// Time that stands still and goes back.
+	h.now = h.now.Add(-time.Hour)
+	h.Run(time.Second)
+}
+
+func namesWhatExists(tb testing.TB, newTunlet func() sdk.Tunlet) {
+	for seed := range uint64(8) {
+		h := New(tb, newTunlet)
+		h.StartSession()
+		turmoil(h, seed, 200, func() { h.checkNames(tb) })
+	}
+}
+
+func givesBack(tb testing.TB, newTunlet func() sdk.Tunlet) {
+	h := New(tb, newTunlet)
+	h.StartSession()
+	turmoil(h, 5, 200, func() {})
+	for len(h.Processes()) > 0 {
+		h.EndProcess(h.Processes()[0])
+	}
+	before := len(h.Proposals)
+	h.Run(10 * time.Second)
+	if len(h.Proposals) > before {
+		tb.Errorf("proposed after the last process ended: %v", h.Proposals[before])
+	}
+	if wanted := h.lastPoint; wanted > 0 {
+		h.Run(10 * time.Second)
+		if h.lastPoint > wanted {
+			tb.Errorf("asks for measure points without processes")
+		}
+	}
+}
+
+func repeats(tb testing.TB, newTunlet func() sdk.Tunlet) {
+	var first, second []proto.Message
+	h := New(tb, newTunlet)
+	h.StartSession()
+	for _, out := range []*[]proto.Message{&first, &second} {
+		turmoil(h, 11, 300, func() {})
+		*out = h.transcript()
+		for len(h.Processes()) > 0 {
+			h.EndProcess(h.Processes()[0])
+		}
+		h.EndSession()
+		h.restart()
+		h.OpenSession("tune")
+	}
+	if len(first) != len(second) {
+		tb.Fatalf("first session: %d wishes, second: %d", len(first), len(second))
+	}
+	for i := range first {
+		if !proto.Equal(first[i], second[i]) {
+			tb.Fatalf("wish %d: first session %v, second %v", i, first[i], second[i])
+		}
+	}
+}
+
+// transcript is all that the tunlet wanted.
+func (h *Harness) transcript() (out []proto.Message) {
+	for _, p := range h.Proposals {
+		out = append(out, p.Proposal)
+	}
+	for _, w := range h.Withdrawals {
+		out = append(out, w.Withdrawal)
+	}
+	for _, o := range h.Objectives {
+		out = append(out, o)
+	}
+	for _, r := range h.Remarks {
+		out = append(out, r)
+	}
+	return out
+}
+
+// restart forgets what was, and begins simulated time again.
+func (h *Harness) restart() {
+	h.Proposals, h.Withdrawals, h.Objectives, h.Remarks = nil, nil, nil, nil
+	h.points, h.order, h.lastPoint = map[string]*point{}, nil, 0
+	h.processes, h.handle, h.now = nil, 0, begin()
+}
