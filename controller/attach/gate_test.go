@@ -32,7 +32,7 @@ func TestAttach(t *testing.T) {
 	if a.Hello.PID != 12345 || a.Memory.App().PID != 12345 {
 		t.Errorf("hello %+v, memory %+v", a.Hello, a.Memory.App())
 	}
-	if left := time.Until(a.Deadline); left <= 0 || left > Timeout {
+	if left := time.Until(a.Deadline); left <= 0 || left > patience {
 		t.Errorf("%s left to place points", left)
 	}
 	if a.Memory.File() != nil {

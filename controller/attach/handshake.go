@@ -41,7 +41,7 @@ func scarce(err error) bool {
 
 // serve has one conversation and reports its outcome.
 func (g *Gate) serve(conn *net.UnixConn) {
-	deadline := time.Now().Add(Timeout)
+	deadline := time.Now().Add(g.options.timeout)
 	// Its only error is that the connection is closed, which reading will say.
 	_ = conn.SetDeadline(deadline)
 	peer, err := peerOf(conn)

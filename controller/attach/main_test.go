@@ -65,9 +65,15 @@ type testGate struct {
 	refused  chan Refusal
 }
 
+// patience is far more than a conversation takes on a busy machine.
+const patience = 20 * time.Second
+
 // mustServe starts a gate; what is not set in o is filled in.
 func mustServe(t *testing.T, o Options) *testGate {
 	t.Helper()
+	if o.timeout == 0 {
+		o.timeout = patience
+	}
 	g := &testGate{attached: make(chan Attachment, 1024), refused: make(chan Refusal, 1024)}
 	if o.Path == "" {
 		o.Path = filepath.Join(t.TempDir(), "run", "gate.sock")
@@ -113,7 +119,7 @@ func mustDial(t *testing.T, g *testGate) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t, conn}

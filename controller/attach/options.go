@@ -71,6 +71,8 @@ type Options struct {
 	Attached func(Attachment)
 	// Refused is told who did not get through. Nil: it is logged.
 	Refused func(Refusal)
+
+	timeout time.Duration // tests on a busy machine allow more than Timeout
 }
 
 // complete checks o and replaces zeros by the documented values.
@@ -89,6 +91,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Connections < 0 {
 		return o, fmt.Errorf("connections %d: want at least 1", o.Connections)
+	}
+	if o.timeout == 0 {
+		o.timeout = Timeout
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -52,11 +52,11 @@ func drainAll(t testing.TB, m *Memory, d *Drainer) ([]event, Drained) {
 func TestDrainRewrites(t *testing.T) {
 	m, app := mustApp(t, small())
 	mustSet(t, m, 3, PointControl{Point: 300, Event: true})
-	mustSet(t, m, HookCount+1, PointControl{Point: math.MaxUint16, Event: true, Duration: true})
+	mustSet(t, m, HookCount-1, PointControl{Point: math.MaxUint16, Event: true, Duration: true})
 	d := NewDrainer(steadyClock())
 	a, b := app.Claim(101, 5), app.Claim(102, 5)
 	a.Record(400, 3, RecordSampled, 7, 8)
-	b.Record(4000, HookCount+1, RecordDuration, 9, 4000)
+	b.Record(4000, HookCount-1, RecordDuration, 9, 4000)
 	a.Record(8000, 3, 0, 1, 4000)    // after the anchor; the others are before
 	a.Record(0, 4, 0, 0, 0)          // not enabled
 	a.Record(0, PointCount, 0, 0, 0) // impossible

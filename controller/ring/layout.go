@@ -28,6 +28,9 @@ const (
 	RecordDuration = 1 << 0
 	// RecordSampled marks a record that stands for several hits.
 	RecordSampled = 1 << 1
+	// RecordUntimed marks a record that happened between its time and that of
+	// the thread's next record.
+	RecordUntimed = 1 << 2
 
 	// MailboxSize is the number of commands that can be pending at once.
 	MailboxSize = 16
@@ -40,8 +43,9 @@ const (
 	ctlDuration  = 1 << 2
 	ctlMailbox   = 1 << 3
 	ctlRegister  = 1 << 4
+	ctlUntimed   = 1 << 5
 
-	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration
+	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration | ctlUntimed
 )
 
 // Thread slot states.

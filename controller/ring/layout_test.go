@@ -41,12 +41,14 @@ func mirror() map[string]uint64 {
 		"ATTUNE_MAILBOX_COUNT":   MailboxSize,
 		"ATTUNE_RECORD_DURATION": RecordDuration,
 		"ATTUNE_RECORD_SAMPLED":  RecordSampled,
+		"ATTUNE_RECORD_UNTIMED":  RecordUntimed,
 
 		"ATTUNE_CTL_AGGREGATE": ctlAggregate,
 		"ATTUNE_CTL_EVENT":     ctlEvent,
 		"ATTUNE_CTL_DURATION":  ctlDuration,
 		"ATTUNE_CTL_MAILBOX":   ctlMailbox,
 		"ATTUNE_CTL_REGISTER":  ctlRegister,
+		"ATTUNE_CTL_UNTIMED":   ctlUntimed,
 
 		"ATTUNE_SLOT_FREE":   slotFree,
 		"ATTUNE_SLOT_USED":   slotUsed,

@@ -24,12 +24,18 @@ type PointControl struct {
 	Aggregate bool
 	// Event writes a record per hit.
 	Event bool
-	// Duration measures the time spent in the call instead of the value.
+	// Duration measures the time spent in the call instead of the value; hooks
+	// only, for a stub does not see the call's end.
 	Duration bool
+	// Untimed writes records without reading the clock, which is half their
+	// cost: each repeats the time of its thread's record before. Not with
+	// Duration.
+	Untimed bool
 	// SampleEvery takes one record in so many hits, a power of two. 0 or 1:
 	// every hit. Aggregates count every hit in any case.
 	SampleEvery uint32
-	// Only restricts records and aggregates to these values. Nil: all.
+	// Only restricts records and aggregates to hits with these values, not
+	// durations. Nil: all.
 	Only *Range
 }
 
@@ -45,15 +51,24 @@ func (c PointControl) word() uint32 {
 	if c.Duration {
 		w |= ctlDuration
 	}
+	if c.Untimed {
+		w |= ctlUntimed
+	}
 	return w
 }
 
-func (c PointControl) validate() error {
+func (c PointControl) validate(index int) error {
 	switch n := c.SampleEvery; {
+	case index < 0 || index >= PointCount:
+		return fmt.Errorf("local point %d: want 0 to %d", index, PointCount-1)
 	case c.Point == 0:
 		return fmt.Errorf("point index 0: want 1 to %d", math.MaxUint16)
 	case !c.Aggregate && !c.Event:
 		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
+	case c.Duration && index >= HookCount:
+		return fmt.Errorf("point %d asks for the duration of a stub, which does not see the call's end", c.Point)
+	case c.Untimed && (c.Duration || !c.Event):
+		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
 	case n&(n-1) != 0:
 		return fmt.Errorf("point %d samples one in %d: want a power of two", c.Point, n)
 	case c.Only != nil && c.Only.Min > c.Only.Max:
@@ -72,10 +87,7 @@ type point struct {
 // HookCount plus a stub's number). Records that are in the rings already come
 // out under the new session index. Safe to call at any time.
 func (m *Memory) SetPoint(index int, c PointControl) error {
-	if index < 0 || index >= PointCount {
-		return fmt.Errorf("local point %d: want 0 to %d", index, PointCount-1)
-	}
-	if err := c.validate(); err != nil {
+	if err := c.validate(index); err != nil {
 		return err
 	}
 	m.life.RLock()

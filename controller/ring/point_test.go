@@ -18,8 +18,10 @@ func TestSetPoint(t *testing.T) {
 		{"events", 0, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
 		{"aggregate", 63, PointControl{Point: 1, Aggregate: true, SampleEvery: 1}, ctlAggregate, 0, 0, math.MaxUint64},
 		{"sampled", 64, PointControl{Point: 1, Event: true, SampleEvery: 64}, ctlEvent, 63, 0, math.MaxUint64},
-		{"all", 255, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}},
+		{"all", 62, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}},
 			ctlAggregate | ctlEvent | ctlDuration, 0, 5, 9},
+		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, ctlEvent | ctlUntimed, 0, 0, math.MaxUint64},
+		{"last stub", 255, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
 		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, ctlEvent, 0, 0, 0},
 	}
 	for _, tt := range tests {
@@ -50,6 +52,9 @@ func TestSetPointRefuses(t *testing.T) {
 	}{
 		{"index below", -1, good},
 		{"index above", PointCount, good},
+		{"duration of a stub", HookCount, PointControl{Point: 1, Event: true, Duration: true}},
+		{"untimed duration", 0, PointControl{Point: 1, Event: true, Duration: true, Untimed: true}},
+		{"untimed aggregate", 0, PointControl{Point: 1, Aggregate: true, Untimed: true}},
 		{"no session index", 0, PointControl{Event: true}},
 		{"no delivery", 0, PointControl{Point: 1, Duration: true}},
 		{"sample no power of two", 0, PointControl{Point: 1, Event: true, SampleEvery: 3}},

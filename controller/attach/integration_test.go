@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib"
+)
+
+// mustLibrary installs the real DMLib. Where it was not built the test is
+// skipped, except in CI, where it must have been.
+func mustLibrary(t *testing.T) string {
+	t.Helper()
+	path, err := dmlib.Install(t.TempDir())
+	if errors.Is(err, dmlib.ErrNotBuilt) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mustBuild compiles a program of testdata.
+func mustBuild(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, "testdata/"+name+".c")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("compile (gcc is needed: apt-get install gcc libc6-dev): %v\n%s", err, out)
+	}
+	return program
+}
+
+// target is a program that runs under the real library.
+type target struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+}
+
+func mustStart(t *testing.T, g *testGate, args ...string) *target {
+	t.Helper()
+	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + mustLibrary(t), "ATTUNE_SOCKET=" + g.Path()}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &target{t, cmd, stdin}
+	t.Cleanup(func() { stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return p
+}
+
+// finish lets the program end and checks that it ended well.
+func (p *target) finish() {
+	p.t.Helper()
+	p.stdin.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("the program: %v", err)
+	}
+}
+
+// mustAttach waits for a process; a refusal that is not expected ends the test.
+func mustAttach(t *testing.T, g *testGate) Attachment {
+	t.Helper()
+	select {
+	case a := <-g.attached:
+		t.Cleanup(func() {
+			if err := release(a); err != nil {
+				t.Error(err)
+			}
+		})
+		return a
+	case r := <-g.refused:
+		t.Fatalf("refused: %v", r.Err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody came through the gate")
+	}
+	panic("unreachable")
+}
+
+func mustHook(t *testing.T, name string) int {
+	t.Helper()
+	h, ok := ring.HookByName(name)
+	if !ok {
+		t.Fatalf("no hook %s", name)
+	}
+	return h.Index
+}
+
+// monotonic is CLOCK_MONOTONIC in nanoseconds.
+func monotonic(t *testing.T) uint64 {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return uint64(ts.Nano())
+}
+
+// TestRealLibraryCountsEveryLock: what the program did is what arrives, from
+// before main on, with times that fit and no loss.
+func TestRealLibraryCountsEveryLock(t *testing.T) {
+	const threads, pairs = 4, 50000
+	lock, unlock := mustHook(t, "pthread_mutex_lock"), mustHook(t, "pthread_mutex_unlock")
+	coming := make(chan Attachment, 1)
+	g := mustServe(t, Options{Attached: func(a Attachment) {
+		if err := errors.Join(
+			a.Memory.SetPoint(lock, ring.PointControl{Point: 1, Event: true}),
+			a.Memory.SetPoint(unlock, ring.PointControl{Point: 2, Aggregate: true, Duration: true}),
+		); err != nil {
+			t.Error(err)
+		}
+		coming <- a
+	}})
+	program := mustBuild(t, "locks")
+	clock := ring.NewClock(ring.ClockOptions{})
+	began := monotonic(t)
+	p := mustStart(t, g, program, "4", "50000")
+	a := <-coming
+	defer func() {
+		if err := release(a); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.finish()
+	ended := monotonic(t)
+
+	perThread, last := map[uint32]int{}, map[uint32]uint64{}
+	got := a.Memory.Drain(ring.NewDrainer(clock), func(batch []byte) {
+		for ; len(batch) > 0; batch = batch[ring.RecordSize:] {
+			when, thread := binary.LittleEndian.Uint64(batch), binary.LittleEndian.Uint32(batch[12:])
+			perThread[thread]++
+			if when < began || when > ended || when < last[thread] {
+				t.Fatalf("time %d of thread %d: want %d to %d, and rising", when, thread, began, ended)
+			}
+			last[thread] = when
+		}
+	})
+	if got.Received != threads*pairs || len(perThread) != threads || got.Lost+got.Unmapped+got.Corrupt != 0 || got.CorruptSlots != 0 {
+		t.Errorf("drained %+v of threads %v, want %d of each of %d", got, perThread, pairs, threads)
+	}
+	aggregates := a.Memory.Aggregates(nil, clock.Scale())
+	if len(aggregates) != 1 || aggregates[0].Count != threads*pairs {
+		t.Fatalf("aggregates %+v, want %d hits", aggregates, threads*pairs)
+	}
+	checkDurations(t, aggregates[0], time.Duration(ended-began)*threads)
+}
+
+// checkDurations checks an aggregate of durations that together took at most
+// some time.
+func checkDurations(t *testing.T, a ring.Aggregate, most time.Duration) {
+	t.Helper()
+	var hits uint64
+	for _, n := range a.Histogram {
+		hits += n
+	}
+	if hits != a.Count || a.Sum == 0 || time.Duration(a.Sum) > most || a.Min > a.Sum/a.Count || a.Max < a.Sum/a.Count {
+		t.Errorf("aggregate %+v of at most %s", a, most)
+	}
+}
+
+func TestRealLibraryRunsCommands(t *testing.T) {
+	g := mustServe(t, Options{Geometry: small()})
+	p := mustStart(t, g, mustBuild(t, "allocate"))
+	a := mustAttach(t, g)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	load := ring.Command{Op: ring.OpLoad, At: ring.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
+	got, err := a.Memory.Run(ctx, load)
+	if err != nil || got.Value != 0x464c457f || got.Thread != p.cmd.Process.Pid {
+		t.Errorf("got %+v, %v: want the first bytes of an ELF file, by the main thread", got, err)
+	}
+	load.Args[0] = 8 // nothing is mapped there
+	if _, err := a.Memory.Run(ctx, load); !errors.Is(err, unix.EFAULT) {
+		t.Errorf("got %v, want %v", err, unix.EFAULT)
+	}
+	short, cancelShort := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancelShort()
+	if _, err := a.Memory.Run(short, ring.Command{Op: ring.OpNop, At: ring.AtLock}); !errors.Is(err, ring.ErrNoSafePoint) {
+		t.Errorf("got %v, want %v", err, ring.ErrNoSafePoint)
+	}
+	p.finish()
+}
+
+// TestRealLibraryInLittleAddressSpace: the program comes again for less.
+func TestRealLibraryInLittleAddressSpace(t *testing.T) {
+	g := mustServe(t, Options{})
+	p := mustStart(t, g, "sh", "-c", "ulimit -v 40000; exec "+mustBuild(t, "allocate"))
+	shell := mustAttach(t, g)
+	if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) || !errors.Is(r.Err, unix.ENOMEM) {
+		t.Errorf("got %v, want %v", r.Err, ErrNoMap)
+	}
+	a := mustAttach(t, g)
+	if a.PID != shell.PID || a.Hello.Attempt != 1 || a.Memory.Geometry().Bytes() >= shell.Memory.Geometry().Bytes() {
+		t.Errorf("got %+v with %d bytes", a.Hello, a.Memory.Geometry().Bytes())
+	}
+	p.finish()
+}
+
+func TestRealLibraryInForkedChild(t *testing.T) {
+	g := mustServe(t, Options{Geometry: small()})
+	p := mustStart(t, g, mustBuild(t, "allocate"), "fork")
+	parent, child := mustAttach(t, g), mustAttach(t, g)
+	if child.Hello.Flags&Forked == 0 || child.PID == parent.PID || child.PID != child.Memory.App().PID {
+		t.Errorf("got parent %+v, child %+v", parent.Hello, child.Hello)
+	}
+	if got := parent.Memory.App().Forks; got != 1 {
+		t.Errorf("the parent knows of %d children", got)
+	}
+	p.finish()
+}
+
+// TestRealLibraryKilled: what a program had written before it was killed is
+// still there, and its slots can be taken back.
+func TestRealLibraryKilled(t *testing.T) {
+	g := mustServe(t, Options{Geometry: ring.Geometry{Slots: 2}})
+	p := mustStart(t, g, mustBuild(t, "allocate"))
+	a := mustAttach(t, g)
+	if err := a.Memory.SetPoint(mustHook(t, "malloc"), ring.PointControl{Point: 1, Event: true}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 2 { // in between it has allocated
+		if _, err := a.Memory.Run(ctx, ring.Command{Op: ring.OpNop, At: ring.AtAlloc}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("the program was not killed")
+	}
+	if n := a.Memory.Reclaim(func(int) bool { return false }); n != 1 {
+		t.Errorf("reclaimed %d slots, want 1", n)
+	}
+	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock(ring.ClockOptions{})), func([]byte) {})
+	if got.Received == 0 || got.CorruptSlots != 0 {
+		t.Errorf("drained %+v", got)
+	}
+}
