@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command testtunlet is the tunlet of the Analyzer's tests: a real process that
+// behaves as its file name says, attune-tunlet-BEHAVIOUR. See behaviours.go.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	plugin "github.com/hashicorp/go-plugin"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+func main() {
+	name := strings.TrimPrefix(filepath.Base(os.Args[0]), "attune-tunlet-")
+	switch name {
+	case "crashstart":
+		fmt.Fprintln(os.Stderr, "panic: no licence found")
+		os.Exit(3)
+	case "hangstart":
+		select {}
+	case "garbage":
+		fmt.Println("hello, I am not a plugin")
+		return
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: sdk.Handshake,
+		Plugins:         plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{Impl: newTunlet(name)}},
+		GRPCServer:      plugin.DefaultGRPCServer,
+	})
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/analyzer/internal/tunletbuild"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TUNLETHOST_TEST_DIR"); dir != "" {
+		orphanHost(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// observer collects what the host tells.
+type observer struct {
+	ready chan *Tunlet
+	gone  chan goneEvent
+}
+
+type goneEvent struct {
+	name, reason string
+	final        bool
+}
+
+func newObserver() *observer {
+	return &observer{ready: make(chan *Tunlet, 100), gone: make(chan goneEvent, 100)}
+}
+
+func (o *observer) TunletReady(t *Tunlet) { o.ready <- t }
+func (o *observer) TunletGone(name, reason string, final bool) {
+	o.gone <- goneEvent{name, reason, final}
+}
+
+const patience = 20 * time.Second
+
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("not reached")
+	}
+}
+
+// fast returns options without long pauses.
+func fast(dir string, names ...string) Options {
+	return Options{Dirs: []string{dir}, Names: names, Pause: time.Millisecond, MaxFailures: 3, StartTimeout: patience}
+}
+
+// eventually waits until a status is as wanted.
+func eventually(t *testing.T, h *Host, want func(Status) bool) Status {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		st := h.Status()[0]
+		if want(st) {
+			return st
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("status stays %+v", st)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestRunAndStop(t *testing.T) {
+	dir := tunletbuild.Dir(t, "good")
+	o := newObserver()
+	h := New(fast(dir), o)
+	if err := h.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	tn := receive(t, o.ready)
+	if tn.Info().GetName() != "good" || tn.Info().GetVersion() != "0.0.1" {
+		t.Errorf("info %v", tn.Info())
+	}
+	if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); err != nil {
+		t.Error(err)
+	}
+	if err := alone(tn.proc.pid); err != nil {
+		t.Error(err)
+	}
+	began := time.Now()
+	h.Stop()
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	if g := receive(t, o.gone); !g.final || g.name != "good" {
+		t.Errorf("gone %+v", g)
+	}
+	st := h.Status()[0]
+	if st.State != StateStopped || st.PeakRSS == 0 || len(st.SHA256) != 64 || st.Restarts != 0 {
+		t.Errorf("status %+v", st)
+	}
+	if err := syscall.Kill(tn.proc.pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process is still there: %v", err)
+	}
+}
+
+// alone checks that a process is in a session of its own and does not hold our
+// standard input.
+func alone(pid int) error {
+	sid, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
+	if errno != 0 || int(sid) != pid {
+		return fmt.Errorf("session %d, want its own %d (%v)", sid, pid, errno)
+	}
+	stdin, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
+	if err != nil || stdin != os.DevNull {
+		return fmt.Errorf("standard input is %q, want %s (%w)", stdin, os.DevNull, err)
+	}
+	return nil
+}
+
+// TestStopWhileStarting stops a host whose tunlet does not answer.
+func TestStopWhileStarting(t *testing.T) {
+	h := New(fast(tunletbuild.Dir(t, "hangstart")), newObserver())
+	if err := h.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	h.Stop()
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("stopping took %v", took)
+	}
+	if st := h.Status()[0]; st.State != StateStopped {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// TestFailures starts tunlets that do not come up.
+func TestFailures(t *testing.T) {
+	dir := tunletbuild.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions")
+	tests := []struct {
+		name, state, reason string
+		restarts            int
+	}{
+		{name: "crashstart", state: StateQuarantined, reason: "exit status 3: panic: no licence found", restarts: 2},
+		{name: "hangstart", state: StateQuarantined, reason: "no answer within 300ms", restarts: 2},
+		{name: "garbage", state: StateQuarantined, reason: "", restarts: 2},
+		{name: "badversion", state: StateRefused, reason: `speaks version "99" of the tunlet API`},
+		{name: "wrongname", state: StateRefused, reason: `calls itself "somebody"`},
+		{name: "badoptions", state: StateRefused, reason: "unknown option in map[a:b]"},
+		{name: "nosuch", state: StateMissing, reason: "no attune-tunlet-nosuch in " + dir + "; there are: badoptions, "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := fast(dir, tt.name)
+			if tt.name == "hangstart" {
+				opts.StartTimeout = 300 * time.Millisecond
+			}
+			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}}
+			h := New(opts, newObserver())
+			if err := h.Start(context.Background()); (err != nil) != (tt.state == StateMissing) {
+				t.Errorf("start: %v", err)
+			}
+			defer h.Stop()
+			st := eventually(t, h, func(st Status) bool { return st.State == tt.state })
+			if !strings.Contains(st.Reason, tt.reason) || st.Restarts != tt.restarts {
+				t.Errorf("status %+v, want reason %q, %d restarts", st, tt.reason, tt.restarts)
+			}
+		})
+	}
+}
+
+// TestRestart kills a tunlet until it is put into quarantine.
+func TestRestart(t *testing.T) {
+	o := newObserver()
+	h := New(fast(tunletbuild.Dir(t, "good")), o)
+	if err := h.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop()
+	for i := range 3 {
+		receive(t, o.ready).Kill("a call took too long")
+		want := goneEvent{name: "good", reason: "a call took too long", final: i == 2}
+		if g := receive(t, o.gone); g != want {
+			t.Errorf("gone %+v, want %+v", g, want)
+		}
+	}
+	st := eventually(t, h, func(st Status) bool { return st.State == StateQuarantined })
+	if st.Restarts != 2 || !strings.Contains(st.Reason, "failed 3 times") {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// TestChangedBinary replaces the binary between two starts.
+func TestChangedBinary(t *testing.T) {
+	dir := tunletbuild.Dir(t, "good")
+	path := filepath.Join(dir, Prefix+"good")
+	o := newObserver()
+	h := New(fast(dir), o)
+	if err := h.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop()
+	tn := receive(t, o.ready)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, append(data, 0), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	tn.Kill("test")
+	st := eventually(t, h, func(st Status) bool { return st.State == StateRefused })
+	if !strings.Contains(st.Reason, "has changed since it was started first") {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// TestTrust refuses binaries that somebody else could have written.
+func TestTrust(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(dir, path string) error
+		want    string
+	}{
+		{name: "fine", prepare: func(string, string) error { return nil }},
+		{name: "file for all", prepare: func(_, path string) error { return os.Chmod(path, 0o757) }, want: "may be written by others (mode 0757); run: chmod go-w"},
+		{name: "file for the group", prepare: func(_, path string) error { return os.Chmod(path, 0o775) }, want: "may be written by others"},
+		{name: "directory for all", prepare: func(dir, _ string) error { return os.Chmod(dir, 0o777) }, want: "may be written by others"},
+		{name: "not executable", prepare: func(_, path string) error { return os.Chmod(path, 0o644) }, want: "is not an executable file"},
+		{name: "a directory", prepare: func(_, path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) }, want: "is not an executable file"},
+		{name: "dangling link", prepare: func(_, path string) error {
+			return errors.Join(os.Remove(path), os.Symlink("/nowhere", path))
+		}, want: "no such file"},
+		{name: "link into an open directory", prepare: func(dir, path string) error {
+			open := filepath.Join(dir, "open")
+			return errors.Join(os.Mkdir(open, 0o755), os.Rename(path, filepath.Join(open, "x")),
+				os.Symlink(filepath.Join(open, "x"), path), os.Chmod(open, 0o777))
+		}, want: "may be written by others"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, Prefix+"x")
+			if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o755), os.Chmod(path, 0o755), tt.prepare(dir, path)); err != nil {
+				t.Fatal(err)
+			}
+			err := trusted(path)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("trusted: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTrustOwner looks at a file of somebody else: ours, seen by another user,
+// or by root one that was given away.
+func TestTrustOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	uid := os.Geteuid()
+	if uid == 0 {
+		if err := os.Chown(path, 12345, 0); err != nil {
+			t.Fatal(err)
+		}
+		uid = 12345
+	}
+	if err := ownedBy(path, uid+1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("belongs to user %d", uid)) {
+		t.Errorf("ownedBy another user: %v", err)
+	}
+	if err := ownedBy(path, uid); err != nil {
+		t.Errorf("ownedBy the owner: %v", err)
+	}
+}
+
+// TestNoOrphans kills a host without warning; its tunlet must end with it.
+func TestNoOrphans(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TUNLETHOST_TEST_DIR="+tunletbuild.Dir(t, "good"))
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	deadline := time.Now().Add(patience)
+	for running(pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("tunlet %d outlives its host", pid)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// running reports whether a process runs; a zombie does not.
+func running(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(data), ") Z ")
+}
+
+// orphanHost is a host in a process of its own: it tells its tunlet's pid and
+// waits to be killed.
+func orphanHost(dir string) {
+	o := newObserver()
+	h := New(fast(dir), o)
+	if err := h.Start(context.Background()); err != nil {
+		panic(err)
+	}
+	fmt.Println((<-o.ready).proc.pid)
+	select {}
+}
+
+func TestParsePeakRSS(t *testing.T) {
+	tests := []struct {
+		name, status string
+		want         uint64
+	}{
+		{name: "as Linux writes it", status: "VmPeak:\t  9000 kB\nVmHWM:\t    8724 kB\nVmRSS:\t 100 kB\n", want: 8724 << 10},
+		{name: "a zombie has none", status: "Name:\tx\nState:\tZ (zombie)\n"},
+		{name: "not a number", status: "VmHWM:\t kB\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := parsePeakRSS([]byte(tt.status)); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEnvironment checks that nothing of the application's reaches a tunlet.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("LD_PRELOAD", "/x.so")
+	t.Setenv("ATTUNE_SOCKET", "/x")
+	t.Setenv("LANG", "C")
+	env := strings.Join(environment("/tmp/d"), "\n")
+	if strings.Contains(env, "LD_PRELOAD") || strings.Contains(env, "ATTUNE_") || !strings.Contains(env, "LANG=C") {
+		t.Errorf("environment:\n%s", env)
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+)
+
+// pipePatience is how long after a tunlet's end its output is still read, in
+// case a descendant holds the pipes open.
+const pipePatience = 100 * time.Millisecond
+
+// process runs one tunlet process for go-plugin, whose own runner would hand
+// the application's standard input to it.
+type process struct {
+	path   string
+	cmd    *exec.Cmd
+	stdout *os.File
+	stderr *os.File
+	exited chan struct{} // closed when the process has been reaped
+	state  *os.ProcessState
+	rss    atomic.Uint64 // peak before it was killed, bytes
+
+	mu     sync.Mutex // guards what follows; held while the process is started
+	pid    int        // 0: not started, or start failed
+	doomed bool       // killed before it was started
+}
+
+var _ runner.Runner = (*process)(nil)
+
+// newProcess prepares a process; env is its whole environment.
+func newProcess(path string, env []string) *process {
+	cmd := exec.Command(path)
+	cmd.Env = env
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	return &process{path: path, cmd: cmd, exited: make(chan struct{})}
+}
+
+// Start starts the process. The goroutine that does so keeps its thread until
+// the process ends, because Pdeathsig goes by the parent thread.
+func (p *process) Start(context.Context) error {
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, outR.Close(), outW.Close())
+	}
+	p.stdout, p.stderr = outR, errR
+	p.cmd.Stdout, p.cmd.Stderr = outW, errW
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := p.launch()
+		_ = outW.Close()
+		_ = errW.Close()
+		started <- err
+		if err == nil {
+			p.reap()
+		}
+	}()
+	if err := <-started; err != nil {
+		return errors.Join(err, outR.Close(), errR.Close())
+	}
+	return nil
+}
+
+// launch starts the process unless it has been killed already.
+func (p *process) launch() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.doomed {
+		return errors.New("stopped before it was started")
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.pid = p.cmd.Process.Pid
+	return nil
+}
+
+// reap waits for the end, then ends what the process left behind.
+func (p *process) reap() {
+	p.state, _ = p.cmd.Process.Wait()
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	deadline := time.Now().Add(pipePatience)
+	_ = p.stdout.SetReadDeadline(deadline)
+	_ = p.stderr.SetReadDeadline(deadline)
+}
+
+// Wait waits until the process has ended.
+func (p *process) Wait(context.Context) error {
+	<-p.exited
+	_ = p.stdout.Close()
+	_ = p.stderr.Close()
+	if p.state != nil && !p.state.Success() {
+		return errors.New(p.state.String())
+	}
+	return nil
+}
+
+// Kill kills the process and its group at once. Its peak memory is read before.
+func (p *process) Kill(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		p.doomed = true
+		return nil
+	}
+	select {
+	case <-p.exited:
+		return nil
+	default:
+	}
+	p.rss.Store(max(p.rss.Load(), peakRSS(p.pid)))
+	if err := syscall.Kill(-p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// Stdout returns the reading end of the process' standard output.
+func (p *process) Stdout() io.ReadCloser { return p.stdout }
+
+// Stderr returns the reading end of its standard error.
+func (p *process) Stderr() io.ReadCloser { return p.stderr }
+
+// Name returns the path of the binary.
+func (p *process) Name() string { return p.path }
+
+// ID returns the process id.
+func (p *process) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pid == 0 {
+		return ""
+	}
+	return strconv.Itoa(p.pid)
+}
+
+// Diagnose adds nothing: the tail of standard error says more.
+func (p *process) Diagnose(context.Context) string { return "" }
+
+// PluginToHost returns the address as it is: both live in one file system.
+func (p *process) PluginToHost(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+// HostToPlugin returns the address as it is.
+func (p *process) HostToPlugin(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+// peakRSS returns the greatest resident memory of a process, bytes; 0 if it
+// cannot be read. Not from rusage: ru_maxrss of a child starts with the memory
+// of the parent that it was forked from.
+func peakRSS(pid int) uint64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	return parsePeakRSS(data)
+}
+
+// parsePeakRSS returns VmHWM of a /proc/PID/status, bytes; 0 if there is none.
+func parsePeakRSS(status []byte) uint64 {
+	for line := range bytes.Lines(status) {
+		value, ok := bytes.CutPrefix(line, []byte("VmHWM:"))
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n << 10
+	}
+	return 0
+}
