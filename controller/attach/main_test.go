@@ -108,7 +108,7 @@ func release(a Attachment) error { return errors.Join(a.Memory.Close(), a.Pidfd.
 
 // client is DMLib's side of a conversation.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn *net.UnixConn
 }
 

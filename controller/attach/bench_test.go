@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkGate is what a process waits for at the gate at least: both ends of
+// a conversation up to the answer to ready, with a process that maps nothing.
+func BenchmarkGate(b *testing.B) {
+	var refused atomic.Int64
+	gate, err := New(Options{
+		Path:     filepath.Join(b.TempDir(), "run", "gate.sock"),
+		Attached: func(Attachment) {},
+		Refused:  func(Refusal) { refused.Add(1) },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- gate.Serve(context.Background()) }()
+	for b.Loop() {
+		converseOnce(b, gate.Path())
+	}
+	if err := errors.Join(gate.Close(), <-served); err != nil || refused.Load() == 0 {
+		b.Fatal(refused.Load(), err)
+	}
+}
+
+func converseOnce(b *testing.B, path string) {
+	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: path})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	c := &client{b, conn}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		b.Fatal(err)
+	}
+	c.send(encodeHello(Hello{}))
+	_, _, file := c.welcome()
+	if err := file.Close(); err != nil {
+		b.Fatal(err)
+	}
+	c.send(encodeReady(readyNoMap, unix.ENOMEM))
+	c.finish()
+}
