@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+var start = time.Unix(1000, 0)
+
+// fill adds samples every 50 ms with the given fault counts.
+func fill(w *sdk.Window, faults ...float64) {
+	for i, f := range faults {
+		at := start.Add(time.Duration(i) * 50 * time.Millisecond)
+		w.Add(sdk.Sample{At: at}.With(sdk.MinorFaults, f))
+	}
+}
+
+func TestWindowRates(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		length time.Duration
+		faults []float64
+		rate   float64
+		ok     bool
+		span   time.Duration
+	}{
+		{"no sample", time.Second, nil, 0, false, 0},
+		{"one sample", time.Second, []float64{5}, 0, false, 0},
+		{"two samples", time.Second, []float64{0, 100}, 2000, true, 50 * time.Millisecond},
+		{"older samples are forgotten", 100 * time.Millisecond, []float64{0, 0, 0, 100, 200}, 2000, true, 100 * time.Millisecond},
+		{"a counter that falls is no negative rate", time.Second, []float64{100, 0}, 0, true, 50 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := sdk.NewWindow(tt.length)
+			fill(w, tt.faults...)
+			rate, ok := w.Span().Rate(sdk.MinorFaults)
+			if rate != tt.rate || ok != tt.ok || w.Span().Duration() != tt.span {
+				t.Errorf("rate %v %v over %v, want %v %v over %v", rate, ok, w.Span().Duration(), tt.rate, tt.ok, tt.span)
+			}
+			if _, ok := w.Span().Rate(sdk.RunTime); ok {
+				t.Error("a rate of a signal that was never read")
+			}
+		})
+	}
+}
+
+func TestWindowParts(t *testing.T) {
+	w := sdk.NewWindow(time.Second)
+	fill(w, 0, 10, 30, 60)
+	if d, _ := w.Latest(100 * time.Millisecond).Delta(sdk.MinorFaults); d != 50 {
+		t.Errorf("latest 100 ms: %v faults, want 50", d)
+	}
+	if d, _ := w.Since(start.Add(100 * time.Millisecond)).Delta(sdk.MinorFaults); d != 30 {
+		t.Errorf("since 100 ms: %v faults, want 30", d)
+	}
+	if s := w.Since(start.Add(time.Hour)); s.Duration() != 0 {
+		t.Errorf("since the future: %v, want nothing", s.Duration())
+	}
+	if v, ok := w.Max(sdk.MinorFaults); v != 60 || !ok {
+		t.Errorf("max %v %v, want 60", v, ok)
+	}
+	if v, ok := w.Last(sdk.MinorFaults); v != 60 || !ok {
+		t.Errorf("last %v %v, want 60", v, ok)
+	}
+	w.Reset()
+	if _, ok := w.Last(sdk.MinorFaults); ok {
+		t.Error("a last value after Reset")
+	}
+}
+
+func TestWindowDropsOldNews(t *testing.T) {
+	w := sdk.NewWindow(time.Second)
+	fill(w, 0, 10)
+	w.Add(sdk.Sample{At: start}.With(sdk.MinorFaults, 1e9))
+	if v, _ := w.Last(sdk.MinorFaults); v != 10 {
+		t.Errorf("last %v after a sample from the past, want 10", v)
+	}
+}
+
+func TestWindowIsBounded(t *testing.T) {
+	w := sdk.NewWindow(time.Hour)
+	for i := range 10_000 {
+		w.Add(sdk.Sample{At: start.Add(time.Duration(i) * time.Millisecond)}.With(sdk.MinorFaults, float64(i)))
+	}
+	if d, _ := w.Span().Delta(sdk.MinorFaults); d != 255 {
+		t.Errorf("window covers %v samples, want 255 steps", d)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		values []float64
+		want   float64
+	}{
+		{"none", nil, 0},
+		{"one", []float64{3}, 3},
+		{"odd", []float64{9, 1, 2}, 2},
+		{"even", []float64{4, 1, 2, 9}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := sdk.Median(tt.values); got != tt.want {
+				t.Errorf("median %v, want %v", got, tt.want)
+			}
+		})
+	}
+	values := []float64{3, 1, 2}
+	sdk.Median(values)
+	if values[0] != 3 {
+		t.Errorf("median sorted its argument: %v", values)
+	}
+}
