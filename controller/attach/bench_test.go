@@ -37,6 +37,7 @@ func BenchmarkGate(b *testing.B) {
 }
 
 func converseOnce(b *testing.B, path string) {
+	b.Helper()
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: path})
 	if err != nil {
 		b.Fatal(err)

@@ -46,6 +46,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func setOrClear(t *testing.T, m *Memory, i int) {
+	t.Helper()
 	if i%2 == 0 {
 		m.ClearPoint(0)
 		return
@@ -57,6 +58,7 @@ func setOrClear(t *testing.T, m *Memory, i int) {
 }
 
 func postAndCancel(t *testing.T, m *Memory) {
+	t.Helper()
 	ticket, err := m.Post(Command{At: AtAlloc})
 	if err != nil {
 		if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrMailboxFull) {

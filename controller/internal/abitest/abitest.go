@@ -21,7 +21,7 @@ import (
 
 var (
 	defineLine = regexp.MustCompile(`(?m)^#define (ATTUNE_\w+) `)
-	structBody = regexp.MustCompile(`(?ms)^struct (attune_\w+) \{\n(.*?)^\};`)
+	structBody = regexp.MustCompile(`(?ms)^struct (attune_\w+) \{\n(.*?)\n\};`)
 	fieldLine  = regexp.MustCompile(`(?m)^    (?:struct )?\w+ (\w+)(?:\[\w+\])?;`)
 	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
 )
