@@ -59,12 +59,12 @@ func explain(feature string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
+	case errors.As(err, &verifier): // whose errno is often EACCES
+		return &UnsupportedError{feature, "this kernel's verifier refuses the program", "please report the kernel version", err}
 	case errors.Is(err, os.ErrPermission):
 		return &UnsupportedError{feature, "not permitted", privilegeRemedy, err}
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return &UnsupportedError{feature, "this kernel does not support it", "", err}
-	case errors.As(err, &verifier):
-		return &UnsupportedError{feature, "this kernel's verifier refuses the program", "please report the kernel version", err}
 	}
 	return err
 }

@@ -3,3 +3,4 @@
 package bpf
 
 //go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -type process_event -type process_event_kind processEvents src/process_events.bpf.c -- -mcpu=v3 -Wall -Wextra -Werror -Iinclude
+//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target amd64,arm64 -type watch -type uprobe_record uprobes src/uprobes.bpf.c -- -mcpu=v3 -Wall -Wextra -Werror -Iinclude

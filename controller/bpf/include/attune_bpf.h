@@ -17,6 +17,8 @@ typedef long long s64;
 typedef unsigned long long u64;
 typedef _Bool bool;
 
+enum { false = 0, true = 1 };
+
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 

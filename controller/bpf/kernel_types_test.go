@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf/btf"
+)
+
+// The quick reader must agree with the thorough one about every member that
+// the programs use.
+func TestKernelTypesAgreeWithLoader(t *testing.T) {
+	if _, err := os.Stat(kernelTypesPath); errors.Is(err, fs.ErrNotExist) {
+		t.Skip("this kernel has no type information")
+	}
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	collection, err := loadProcessEvents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := kernelTypes(collection.Types)
+	if found == nil {
+		t.Fatal("nothing found")
+	}
+	for _, name := range []string{"task_struct", "signal_struct", "cred", "pid", "pid_namespace", "ns_common"} {
+		var quick, thorough *btf.Struct
+		if err := errors.Join(found.TypeByName(name, &quick), kernel.TypeByName(name, &thorough)); err != nil {
+			t.Fatal(err)
+		}
+		offsets := make(map[string]btf.Bits)
+		for _, member := range thorough.Members {
+			offsets[member.Name] = member.Offset
+		}
+		for _, member := range quick.Members {
+			if want, ok := offsets[member.Name]; !ok || member.Offset != want {
+				t.Errorf("%s.%s at bit %d, want %d", name, member.Name, member.Offset, want)
+			}
+		}
+	}
+}
+
+// tinyTypes is the type information of struct one { int a; int b; }, b at bit
+// 32, after an enum of one value.
+func tinyTypes() []byte {
+	words := func(values ...uint32) []byte {
+		var raw []byte
+		for _, value := range values {
+			raw = binary.NativeEndian.AppendUint32(raw, value)
+		}
+		return raw
+	}
+	types := words(0, 6<<24|1, 4, 5, 0)                     // enum { a }
+	types = append(types, words(0, 1<<24, 4, 32)...)        // int
+	types = append(types, words(1, 4<<24|2, 8, 5, 2, 0)...) // struct one { a
+	types = append(types, words(7, 2, 32)...)               // b }
+	names := []byte("\x00one\x00a\x00b\x00")
+	raw := binary.NativeEndian.AppendUint16(nil, typesMagic)
+	raw = append(raw, 1, 0)
+	raw = append(raw, words(typesHeaderSize, 0, uint32(len(types)), uint32(len(types)), uint32(len(names)))...)
+	return append(append(raw, types...), names...)
+}
+
+func TestFindOffsets(t *testing.T) {
+	member := func(name string) btf.Member { return btf.Member{Name: name, Type: &btf.Int{Size: 4}} }
+	tests := []struct {
+		name    string
+		local   btf.Struct
+		raw     func([]byte) []byte
+		want    []btf.Bits
+		wantErr bool
+	}{
+		{name: "both members", local: btf.Struct{Name: "one", Members: []btf.Member{member("b"), member("a")}}, want: []btf.Bits{32, 0}},
+		{name: "unknown member", local: btf.Struct{Name: "one", Members: []btf.Member{member("c")}}, wantErr: true},
+		{name: "unknown struct", local: btf.Struct{Name: "two", Members: []btf.Member{member("a")}}, want: []btf.Bits{0}},
+		{name: "truncated", raw: func(raw []byte) []byte { return raw[:len(raw)-1] }, wantErr: true},
+		{name: "other format", raw: func(raw []byte) []byte { raw[0]++; return raw }, wantErr: true},
+		{name: "unknown kind", raw: func(raw []byte) []byte { raw[typesHeaderSize+7] = 31; return raw }, wantErr: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			raw := tinyTypes()
+			if test.raw != nil {
+				raw = test.raw(raw)
+			}
+			err := findOffsets(raw, map[string]*wantedStruct{test.local.Name: {local: &test.local}})
+			if (err != nil) != test.wantErr {
+				t.Fatalf("error %v, want one: %t", err, test.wantErr)
+			}
+			for i, want := range test.want {
+				if got := test.local.Members[i].Offset; got != want {
+					t.Errorf("%s at bit %d, want %d", test.local.Members[i].Name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func FuzzFindOffsets(f *testing.F) {
+	f.Add(tinyTypes())
+	f.Fuzz(func(_ *testing.T, raw []byte) {
+		local := &btf.Struct{Name: "one", Members: []btf.Member{{Name: "b", Type: &btf.Int{Size: 4}}}}
+		_ = findOffsets(raw, map[string]*wantedStruct{"one": {local: local}}) // must not panic
+	})
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bpf
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestSpecNormalised(t *testing.T) {
+	good := UprobeSpec{Path: "/bin/true", Symbols: []Symbol{{"main", 64}}, Point: 1}
+	tests := []struct {
+		name    string
+		change  func(*UprobeSpec)
+		wantErr bool
+	}{
+		{"good", func(*UprobeSpec) {}, false},
+		{"sampled", func(s *UprobeSpec) { s.Delivery, s.SampleMask = attunev1.Delivery_DELIVERY_SAMPLED, 63 }, false},
+		{"mask is not used", func(s *UprobeSpec) { s.SampleMask = 5 }, false},
+		{"no point", func(s *UprobeSpec) { s.Point = 0 }, true},
+		{"no symbols", func(s *UprobeSpec) { s.Symbols = nil }, true},
+		{"no file", func(s *UprobeSpec) { s.Path = "" }, true},
+		{"bad mask", func(s *UprobeSpec) { s.Delivery, s.SampleMask = attunev1.Delivery_DELIVERY_SAMPLED, 5 }, true},
+		{"empty range", func(s *UprobeSpec) { s.MinValue, s.MaxValue = 9, 8 }, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			spec := good
+			test.change(&spec)
+			got, err := spec.normalised()
+			if (err != nil) != test.wantErr || err != nil && !errors.Is(err, errSpec) {
+				t.Fatalf("error %v, want one: %t", err, test.wantErr)
+			}
+			if err != nil {
+				return
+			}
+			if got.Place != attunev1.Place_PLACE_ENTRY || got.MaxValue != math.MaxUint64 {
+				t.Errorf("defaults not filled in: %+v", got)
+			}
+			if got.Delivery != attunev1.Delivery_DELIVERY_SAMPLED && got.SampleMask != 0 {
+				t.Errorf("mask %d without sampling", got.SampleMask)
+			}
+		})
+	}
+}

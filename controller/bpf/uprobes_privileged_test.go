@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	atEntry = attunev1.Place_PLACE_ENTRY
+	atExit  = attunev1.Place_PLACE_EXIT
+	atBoth  = attunev1.Place_PLACE_BOTH
+)
+
+// Every test of counting runs both ways of attaching.
+func eachMechanism(t *testing.T, test func(t *testing.T, u *Uprobes, mechanism string)) {
+	t.Helper()
+	for mechanism, singly := range map[string]bool{"uprobe_multi": false, "uprobe": true} {
+		t.Run(mechanism, func(t *testing.T) {
+			test(t, mustUprobes(t, UprobesOptions{singly: singly}), mechanism)
+		})
+	}
+}
+
+func TestCountsAreExact(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	tests := []struct {
+		function string
+		symbol   string
+		class    InstructionClass
+	}{
+		{"nop5", "starts_with_nop5", InstructionOptimised},
+		{"push", "starts_with_push", InstructionEmulated},
+		{"mov", "starts_with_mov", InstructionSingleStepped},
+	}
+	eachMechanism(t, func(t *testing.T, u *Uprobes, mechanism string) {
+		target := mustStartTarget(t, binary)
+		for i, test := range tests {
+			point := uint16(i + 1)
+			a := mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, test.symbol), Point: point})
+			if status := a.Symbols()[0]; status.Class != test.class || a.Cost() != test.class.cost(atEntry) || a.Mechanism() != mechanism {
+				t.Errorf("%s: %+v by %s", test.symbol, status, a.Mechanism())
+			}
+			mustWatch(t, u, target.pid, point)
+			const calls = 5000
+			target.mustCall(t, "%s %d", test.function, calls)
+			got := mustAggregate(t, u, target.pid, point)
+			if got.Count != calls || got.Sum != calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
+				t.Errorf("%s: %d hits, sum %d, min %d, max %d", test.symbol, got.Count, got.Sum, got.Min, got.Max)
+			}
+			// 0; 1; 2 and 3; 4 to 7; ...
+			if got.Histogram[0] != 1 || got.Histogram[1] != 1 || got.Histogram[4] != 8 || got.Histogram[13] != calls-4096 {
+				t.Errorf("%s: histogram %v", test.symbol, got.Histogram)
+			}
+		}
+	})
+}
+
+func TestThreadsAreCountedTogether(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustStartTarget(t, binary)
+	mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
+	mustWatch(t, u, target.pid, 1)
+	const calls = 50_000
+	target.mustCall(t, "threads:push %d", calls)
+	got := mustAggregate(t, u, target.pid, 1)
+	if got.Count != 4*calls || got.Sum != 4*calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
+		t.Errorf("%d hits, sum %d, min %d, max %d", got.Count, got.Sum, got.Min, got.Max)
+	}
+}
+
+func TestOnlyWatchedProcessesCount(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
+		first, second := mustStartTarget(t, binary), mustStartTarget(t, binary)
+		spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3}
+		one := mustAttach(t, u, spec)
+		two := mustAttach(t, u, spec)
+		if one.shared != two.shared || len(u.attached) != 1 {
+			t.Fatal("attached twice to one file")
+		}
+		mustWatch(t, u, first.pid, 3)
+		second.mustCall(t, "push 1000") // before anybody asks
+		mustWatch(t, u, second.pid, 3)
+		first.mustCall(t, "push 100")
+		second.mustCall(t, "push 10")
+		one.Close() // the other hold remains
+		first.mustCall(t, "push 1")
+		if err := u.UnwatchProcess(second.pid, 3); err != nil {
+			t.Fatal(err)
+		}
+		second.mustCall(t, "push 1000")
+		if got := mustAggregate(t, u, first.pid, 3); got.Count != 101 {
+			t.Errorf("first: %d hits, want 101", got.Count)
+		}
+		if u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+			t.Error("second is still watched")
+		}
+		mustWatch(t, u, second.pid, 3)
+		second.mustCall(t, "push 7")
+		if got := mustAggregate(t, u, second.pid, 3); got.Count != 7 {
+			t.Errorf("second, watched anew: %d hits, want 7", got.Count)
+		}
+		if err := u.ForgetProcess(second.pid); err != nil || u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+			t.Errorf("second is not forgotten: %v", err)
+		}
+	})
+}
+
+func TestLibraryOfRunningProcess(t *testing.T) {
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustStartTarget(t, mustCompile(t, "target.c"))
+	path := mustFindMapped(t, target.pid, "libc.so")
+	file, err := OpenInProcess(target.pid, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAttach(t, u, UprobeSpec{File: file, Path: path, Symbols: mustSymbols(t, path, "getppid", "usleep"), Point: 9})
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustWatch(t, u, target.pid, 9)
+	target.mustCall(t, "getppid 300")
+	target.mustCall(t, "sleeps 3 1")
+	if got := mustAggregate(t, u, target.pid, 9); got.Count != 303 {
+		t.Errorf("%d hits, want 303", got.Count)
+	}
+}
+
+func TestParameterAndReturnValue(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustStartTarget(t, binary)
+	symbols := mustSymbols(t, binary, "starts_with_push")
+	for parameter := range uint32(6) {
+		point := uint16(1 + parameter)
+		mustAttach(t, u, UprobeSpec{Path: binary, Symbols: symbols, Point: point, Parameter: parameter})
+		mustWatch(t, u, target.pid, point)
+	}
+	mustAttach(t, u, UprobeSpec{Path: binary, Symbols: symbols, Point: 7, Place: atExit})
+	mustWatch(t, u, target.pid, 7)
+	target.mustCall(t, "push 1 10")
+	for i, want := range []uint64{10, 11, 12, 13, 14, 15, 11} { // the function returns its argument + 1
+		if got := mustAggregate(t, u, target.pid, uint16(i+1)); got.Count != 1 || got.Sum != want {
+			t.Errorf("point %d: %d hits, value %d, want %d", i+1, got.Count, got.Sum, want)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
+		target := mustStartTarget(t, binary)
+		mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "sleeps"), Point: 1, Place: atBoth})
+		mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "recursive"), Point: 2, Place: atBoth})
+		mustWatch(t, u, target.pid, 1)
+		mustWatch(t, u, target.pid, 2)
+		target.mustCall(t, "sleeps 5 2000")
+		slept := mustAggregate(t, u, target.pid, 1)
+		if slept.Count != 5 || time.Duration(slept.Min) < 2*time.Millisecond || time.Duration(slept.Max) > 10*time.Second {
+			t.Errorf("slept %d times, %v to %v", slept.Count, time.Duration(slept.Min), time.Duration(slept.Max))
+		}
+		target.mustCall(t, "threads:recursive 20 30") // 31 calls deep, in four threads
+		if got := mustAggregate(t, u, target.pid, 2); got.Count != 4*20*31 || u.Unpaired() != 0 {
+			t.Errorf("%d calls, want %d; %d unpaired", got.Count, 4*20*31, u.Unpaired())
+		}
+	})
+}
+
+func TestPredicate(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustStartTarget(t, binary)
+	mustAttach(t, u, UprobeSpec{
+		Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1, MinValue: 100, MaxValue: 199,
+	})
+	mustWatch(t, u, target.pid, 1)
+	target.mustCall(t, "push 1000")
+	if got := mustAggregate(t, u, target.pid, 1); got.Count != 100 || got.Min != 100 || got.Max != 199 {
+		t.Errorf("%d hits from %d to %d", got.Count, got.Min, got.Max)
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustStartTarget(t, binary)
+	mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1})
+	mustWatch(t, u, target.pid, 1)
+	tests := []struct {
+		call     string
+		min, max uint64
+		count    uint64
+	}{
+		{"push 3 500", 500, 500, 3},
+		{"push 2 20", 20, 20, 5},
+		{"", none, 0, 5},
+		{"push 10", 0, 9, 15},
+		{"push 1 7", 7, 7, 16},
+	}
+	for _, test := range tests {
+		if test.call != "" {
+			target.mustCall(t, "%s", test.call)
+		}
+		if got := mustAggregate(t, u, target.pid, 1); got.Min != test.min || got.Max != test.max || got.Count != test.count {
+			t.Errorf("%q: min %d, max %d, count %d", test.call, got.Min, got.Max, got.Count)
+		}
+	}
+}
+
+func TestRefusedInstruction(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
+		spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_segment"), Point: 1}
+		var refused *RefusedError
+		if _, err := u.Attach(spec); !errors.As(err, &refused) || !strings.Contains(err.Error(), "segment prefix") {
+			t.Errorf("error %v", err)
+		}
+		// The other of two functions is probed all the same.
+		spec.Symbols = mustSymbols(t, binary, "starts_with_push", "starts_with_segment")
+		target := mustStartTarget(t, binary)
+		a := mustAttach(t, u, spec)
+		if symbols := a.Symbols(); symbols[0].Refused != "" || symbols[1].Refused == "" {
+			t.Errorf("symbols %+v", symbols)
+		}
+		mustWatch(t, u, target.pid, 1)
+		target.mustCall(t, "push 10")
+		if got := mustAggregate(t, u, target.pid, 1); got.Count != 10 {
+			t.Errorf("%d hits, want 10", got.Count)
+		}
+	})
+}
+
+// No process maps the file here, so that only our own mapping can tell.
+func TestKernelRefusesWhatItMust(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	u := mustUprobes(t, UprobesOptions{})
+	symbols := mustSymbols(t, binary, "starts_with_push", "starts_with_segment")
+	mustAttach(t, u, UprobeSpec{Path: binary, Symbols: symbols[:1], Point: 1}) // loads
+	open, err := openTarget(UprobeSpec{Path: binary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.file.Close()
+	blind := &attached{target: open, spec: UprobeSpec{Place: atEntry}, symbols: []SymbolStatus{{Symbol: symbols[0]}, {Symbol: symbols[1]}}}
+	if err := u.link(blind, 2); err != nil {
+		t.Fatal(err)
+	}
+	u.detachLinks(blind.links)
+	if blind.symbols[0].Refused != "" || blind.symbols[1].Refused != "the kernel refuses to probe this instruction" {
+		t.Errorf("symbols %+v", blind.symbols)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	u := mustUprobes(t, UprobesOptions{})
+	text := t.TempDir() + "/text"
+	if err := os.WriteFile(text, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, "/nonexistent", "/dev/null"} {
+		spec := UprobeSpec{Path: path, Symbols: []Symbol{{"main", 1 << 20}}, Point: 1}
+		if a, err := u.Attach(spec); err == nil {
+			a.Close()
+			t.Errorf("attached to %s", path)
+		}
+	}
+	binary := mustCompile(t, "target.c")
+	var refused *RefusedError
+	if _, err := u.Attach(UprobeSpec{Path: binary, Symbols: []Symbol{{"far", 1 << 40}}, Point: 1}); !errors.As(err, &refused) {
+		t.Errorf("offset beyond the file: %v", err)
+	}
+}
+
+func TestConflictsAndLimits(t *testing.T) {
+	binary, other := mustCompile(t, "target.c"), mustCompile(t, "tree.c")
+	u := mustUprobes(t, UprobesOptions{MaxWatches: 2})
+	spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1}
+	mustAttach(t, u, spec)
+	spec.MinValue = 5
+	if _, err := u.Attach(spec); !errors.Is(err, errSpec) {
+		t.Errorf("same point, same file, other predicate: %v", err)
+	}
+	if _, err := u.Attach(UprobeSpec{Path: other, Symbols: mustSymbols(t, other, "main"), Point: 1, MinValue: 5}); !errors.Is(err, errSpec) {
+		t.Errorf("same point, other file, other predicate: %v", err)
+	}
+	if err := u.WatchProcess(1, 77); err == nil {
+		t.Error("watched at a point that is not attached")
+	}
+	mustWatch(t, u, 1001, 1)
+	mustWatch(t, u, 1001, 1)
+	mustWatch(t, u, 1002, 1)
+	if err := u.WatchProcess(1003, 1); !errors.Is(err, ErrTooManyWatches) {
+		t.Errorf("third of two watches: %v", err)
+	}
+	if err := u.ForgetProcess(1001); err != nil {
+		t.Fatal(err)
+	}
+	mustWatch(t, u, 1003, 1)
+}
+
+// goFunction is probed in this very process, which is a Go program.
+//
+//go:noinline
+func goFunction(a, b int) int { return a*b + 1 }
+
+func TestGoProgram(t *testing.T) {
+	u := mustUprobes(t, UprobesOptions{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols := []Symbol{mustGoSymbol(t, self, goFunction)}
+	for _, place := range []attunev1.Place{atExit, atBoth} {
+		if _, err := u.Attach(UprobeSpec{Path: self, Symbols: symbols, Point: 1, Place: place}); !errors.Is(err, ErrUnsupported) || !strings.Contains(fmt.Sprint(err), "Go moves its stacks") {
+			t.Errorf("%v: error %v", place, err)
+		}
+	}
+	for parameter := range uint32(2) {
+		mustAttach(t, u, UprobeSpec{Path: self, Symbols: symbols, Point: 1 + uint16(parameter), Parameter: parameter})
+		mustWatch(t, u, os.Getpid(), 1+uint16(parameter))
+	}
+	for i := range 10 {
+		goFunction(i, 100)
+	}
+	if got := mustAggregate(t, u, os.Getpid(), 1); got.Count != 10 || got.Sum != 45 {
+		t.Errorf("first parameter: %d hits, sum %d", got.Count, got.Sum)
+	}
+	if got := mustAggregate(t, u, os.Getpid(), 2); got.Count != 10 || got.Sum != 1000 {
+		t.Errorf("second parameter: %d hits, sum %d", got.Count, got.Sum)
+	}
+}
+
+func TestAttachDetachLeavesNothing(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	target := mustStartTarget(t, binary)
+	symbols := mustSymbols(t, binary, "starts_with_push", "starts_with_mov", "recursive")
+	before := len(descriptors())
+	u := mustUprobes(t, UprobesOptions{CloseTimeout: 10 * time.Second})
+	var attaching time.Duration
+	for range 50 {
+		start := time.Now()
+		a, err := u.Attach(UprobeSpec{Path: binary, Symbols: symbols, Point: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		attaching += time.Since(start)
+		mustWatch(t, u, target.pid, 1)
+		if err := u.UnwatchProcess(target.pid, 1); err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+	}
+	start := time.Now()
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("attach %v each; close with the last detaching %v", attaching/50, time.Since(start))
+	if after := len(descriptors()); after > before {
+		t.Errorf("descriptors %d, then %d: %v", before, after, descriptors())
+	}
+	if _, err := u.Attach(UprobeSpec{Path: binary, Symbols: symbols, Point: 1}); !errors.Is(err, ErrClosed) {
+		t.Errorf("attached after close: %v", err)
+	}
+}
