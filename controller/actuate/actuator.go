@@ -20,6 +20,8 @@ const DefaultSafePointTimeout = 2 * time.Second
 
 // Process is what an action needs of the process that it acts on.
 type Process interface {
+	// Locker is held while something is changed or undone in the process.
+	sync.Locker
 	// PID in the controller's pid namespace.
 	PID() int
 	// Identity that the journal keeps.
@@ -63,7 +65,7 @@ type Actuator struct {
 	options Options
 	log     *slog.Logger
 
-	mu      sync.Mutex // guards applied; held while a change is made or undone
+	mu      sync.Mutex // guards applied; comes after the lock of a process
 	applied map[string]*appliedChange
 }
 
@@ -100,8 +102,8 @@ func New(options Options) *Actuator {
 // Apply executes one change in the process and answers for it. It never
 // panics on bad input; what cannot be done is refused with the reason.
 func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.Change) *attunev1.ActionResult {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	process.Lock()
+	defer process.Unlock()
 	result := &attunev1.ActionResult{ChangeId: change.GetId()}
 	err := a.apply(ctx, process, change, result)
 	switch {
@@ -123,7 +125,7 @@ func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.
 }
 
 func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.Change, result *attunev1.ActionResult) error {
-	if _, again := a.applied[change.GetId()]; again {
+	if a.find(change.GetId()) != nil {
 		return fmt.Errorf("%w: change %s is in force already", ErrRefused, change.GetId())
 	}
 	p, err := a.plan(ctx, process, change)
@@ -141,44 +143,61 @@ func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.
 	if err != nil {
 		return errors.Join(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
+	a.mu.Lock()
 	a.applied[change.GetId()] = &appliedChange{process: process, plan: p}
+	a.mu.Unlock()
 	result.SafePoint = where
 	result.AppliedUnixNano = time.Now().UnixNano()
 	return nil
 }
 
-// Undo gives the original value of a change back.
-func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionResult {
+func (a *Actuator) find(changeID string) *appliedChange {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_FAILED}
-	change, ok := a.applied[changeID]
-	switch {
-	case !ok:
-		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
+	return a.applied[changeID]
+}
+
+// Undo gives the original value of a change back.
+func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionResult {
+	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_REFUSED}
+	change := a.find(changeID)
+	if change == nil {
 		result.Reason = ErrUnknownChange.Error()
 		return result
-	case !change.process.Alive():
+	}
+	change.process.Lock()
+	defer change.process.Unlock()
+	if a.find(changeID) != change { // undone while this call waited
+		result.Reason = ErrUnknownChange.Error()
+		return result
+	}
+	if !change.process.Alive() {
 		result.Outcome = attunev1.Outcome_OUTCOME_GONE
-	default:
-		if err := a.revert(ctx, changeID, change.process, change.plan); err != nil {
-			result.Reason = err.Error()
-			a.log.Warn("change could not be undone", "change", changeID, "error", err)
-			if !errors.Is(err, ErrChangedByOthers) {
-				return result // stays in force and in the journal
-			}
-			break
-		}
+		return result // Forget closes its journal record
+	}
+	err := a.revert(ctx, changeID, change.process, change.plan)
+	switch {
+	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
 		result.NewValue = change.plan.old
 		result.AppliedUnixNano = time.Now().UnixNano()
+	case errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable):
+		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
+		result.Reason = err.Error()
+	default: // may work the next time: stays in force and in the journal
+		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
+		result.Reason = err.Error()
+		a.log.Warn("change could not be undone", "change", changeID, "error", err)
+		return result
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	delete(a.applied, changeID)
 	return result
 }
 
 // revert takes a plan back, wholly or partly executed, and closes its journal
-// record. The caller holds a.mu.
+// record. The caller holds the process' lock.
 func (a *Actuator) revert(ctx context.Context, changeID string, process Process, p *plan) error {
 	var errs []error
 	if p.undo != nil {
@@ -187,10 +206,10 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 	for i := len(p.words) - 1; i >= 0; i-- {
 		errs = append(errs, putBack(process.PID(), p.words[i]))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errs...); err != nil && !errors.Is(err, ErrChangedByOthers) && !errors.Is(err, ErrCallNotUndoable) {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return a.options.Journal.end(changeID, "undone")
+	return errors.Join(append(errs, a.options.Journal.end(changeID, "undone"))...)
 }
 
 // Forget drops the changes of a process that has ended.

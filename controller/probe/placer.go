@@ -93,16 +93,21 @@ func (p *Placer) Add(index uint16, spec *attunev1.MeasurePoint) {
 	}
 }
 
-// Remove takes a point out of every process. It returns at once.
-func (p *Placer) Remove(index uint16) {
+// Remove takes a point out of every process. It returns at once, with the
+// point, nil if there was none.
+func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 	p.mu.Lock()
 	spec := p.points[index]
 	delete(p.points, index)
-	meant := p.meantFor(spec)
+	var meant []*tenant
+	if spec != nil {
+		meant = p.meantFor(spec)
+	}
 	p.mu.Unlock()
 	for _, t := range meant {
 		p.work.Go(func() { t.remove(p.ctx, index) })
 	}
+	return spec
 }
 
 // meantFor lists the processes of a point. The caller holds p.mu.
@@ -125,6 +130,7 @@ func wants(spec *attunev1.MeasurePoint, handle uint64) bool {
 // can be written from outside. Admit returns when all is placed.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), stubs: make(map[uint64]int)}
+	t.show()
 	p.mu.Lock()
 	p.processes[process.Handle()] = t
 	p.mu.Unlock()
@@ -190,7 +196,8 @@ func (p *Placer) Close() {
 	p.work.Wait()
 }
 
-// Uprobed calls f for every point that a uprobe serves in a process.
+// Uprobed calls f for every point that a uprobe serves in a process. It does
+// not wait for placing under way.
 func (p *Placer) Uprobed(f func(handle uint64, pid int, point uint16)) {
 	p.mu.Lock()
 	tenants := make([]*tenant, 0, len(p.processes))
@@ -199,12 +206,14 @@ func (p *Placer) Uprobed(f func(handle uint64, pid int, point uint16)) {
 	}
 	p.mu.Unlock()
 	for _, t := range tenants {
-		t.uprobed(f)
+		for _, point := range t.view.Load().uprobed {
+			f(t.process.Handle(), t.process.PID(), point)
+		}
 	}
 }
 
 // Costs returns the estimated cost per hit in nanoseconds, by point, in a
-// process.
+// process. The map must not be modified. It does not wait for placing.
 func (p *Placer) Costs(handle uint64) map[uint16]float64 {
 	p.mu.Lock()
 	t := p.processes[handle]
@@ -212,5 +221,5 @@ func (p *Placer) Costs(handle uint64) map[uint16]float64 {
 	if t == nil {
 		return nil
 	}
-	return t.costs()
+	return t.view.Load().costs
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -24,6 +25,26 @@ type tenant struct {
 	owner    [ring.PointCount]uint16 // local index -> point, 0: nobody's
 	stubs    map[uint64]int          // function address -> stub, for good
 	redirect []redirection           // GOT slots that lead to stubs
+
+	view atomic.Pointer[view] // for readers that must not wait for mu
+}
+
+// view is what is placed, as of the last change. It is never modified.
+type view struct {
+	costs   map[uint16]float64
+	uprobed []uint16
+}
+
+// show publishes the view. The caller holds t.mu.
+func (t *tenant) show() {
+	v := &view{costs: make(map[uint16]float64, len(t.placed))}
+	for index, p := range t.placed {
+		v.costs[index] = p.cost
+		if len(p.attachments) > 0 {
+			v.uprobed = append(v.uprobed, index)
+		}
+	}
+	t.view.Store(v)
 }
 
 // placement is one point in one process.
@@ -67,6 +88,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		t.placer.log.Info("measure point refused", "point", spec.GetId(), "pid", t.process.PID(), "reason", err)
 	} else {
 		t.placed[index] = p
+		t.show()
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 		status.Mechanism, status.Reason = p.mechanism, p.reason
 		status.Symbols, status.CostNanos = p.symbols, p.cost
@@ -122,6 +144,7 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 		return
 	}
 	delete(t.placed, index)
+	t.show()
 	if memory := t.process.Memory(); memory != nil {
 		for _, local := range p.locals {
 			memory.ClearPoint(local)
@@ -144,24 +167,5 @@ func (t *tenant) forget() {
 		t.unwatch(index, p)
 	}
 	clear(t.placed)
-}
-
-func (t *tenant) uprobed(f func(handle uint64, pid int, point uint16)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for index, p := range t.placed {
-		if len(p.attachments) > 0 {
-			f(t.process.Handle(), t.process.PID(), index)
-		}
-	}
-}
-
-func (t *tenant) costs() map[uint16]float64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make(map[uint16]float64, len(t.placed))
-	for index, p := range t.placed {
-		out[index] = p.cost
-	}
-	return out
+	t.show()
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Build compiles a C file with gcc and returns the program. flags come last.
+func Build(tb testing.TB, source string, flags ...string) string {
+	tb.Helper()
+	out := filepath.Join(tb.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
+	args := append([]string{"-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", out, source}, flags...)
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		tb.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, text)
+	}
+	return out
+}
+
+// Target is a running program.
+type Target struct {
+	PID    int
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+	cmd    *exec.Cmd
+}
+
+// Start runs a program with an addition to the environment and waits until it
+// says that it is ready. It is killed at the end of the test.
+func Start(tb testing.TB, path string, env ...string) *Target {
+	tb.Helper()
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	t := &Target{PID: cmd.Process.Pid, stdin: stdin, stdout: bufio.NewReader(stdout), cmd: cmd}
+	tb.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	if line := t.Line(tb); line != "ready" {
+		tb.Fatalf("target says %q, want ready", line)
+	}
+	return t
+}
+
+// Ask writes a line to the target and returns the line that it answers.
+func (t *Target) Ask(tb testing.TB, line string) string {
+	tb.Helper()
+	if _, err := io.WriteString(t.stdin, line+"\n"); err != nil {
+		tb.Fatal(err)
+	}
+	return t.Line(tb)
+}
+
+// Line reads the next line of the target's output.
+func (t *Target) Line(tb testing.TB) string {
+	tb.Helper()
+	line, err := t.stdout.ReadString('\n')
+	if err != nil {
+		tb.Fatalf("read from target: %v", err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// End closes the target's input and returns how it ended.
+func (t *Target) End(tb testing.TB) error {
+	tb.Helper()
+	if err := t.stdin.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return t.cmd.Wait()
+}
