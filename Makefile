@@ -5,13 +5,15 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w -X github.com/attune-hpc/attune/internal/buildinfo.version=$(VERSION)'
+LDFLAGS := -s -w -X github.com/attune-hpc/attune/internal/buildinfo.version=$(VERSION)
 TOOL := go tool -modfile=tools/go.mod
 PREFIX ?= /usr/local
 
 # One binary per command and per tunlet; a new tunlet needs a line here only.
 BINARIES := attune attuned attune-tunlet-malloc attune-tunlet-mpi-progress
 attune_PACKAGE := ./cmd/attune
+# Ahead of the Go runtime: it would change what the program must inherit.
+attune_LDFLAGS := -E attune_entry
 attuned_PACKAGE := ./cmd/attuned
 attune-tunlet-malloc_PACKAGE := ./tunlets/malloc/cmd/attune-tunlet-malloc
 attune-tunlet-mpi-progress_PACKAGE := ./tunlets/mpiprogress/cmd/attune-tunlet-mpi-progress
@@ -24,10 +26,13 @@ help: ## Show this list
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-zA-Z0-9_-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build
-build: dmlib ## Build everything into bin/
-	@mkdir -p bin
-	$(foreach b,$(BINARIES),CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o bin/$(b) $($(b)_PACKAGE) &&) true
+.PHONY: build $(BINARIES:%=bin/%)
+build: $(BINARIES:%=bin/%) ## Build everything into bin/
+
+# go build knows by itself what has changed.
+$(BINARIES:%=bin/%): bin/%: dmlib
+	@echo "build $@"
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS) $($*_LDFLAGS)' -o $@ $($*_PACKAGE)
 
 .PHONY: dmlib
 dmlib: ## Build the library that is preloaded into applications
