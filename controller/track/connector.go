@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoConnector says that the kernel's process connector cannot be used: it
+// is not built in, needs privileges (before Linux 6.6), or tells nothing in
+// this pid namespace (containers).
+var ErrNoConnector = errors.New("process connector is not available")
+
+// connector is the kernel's process connector (netlink): fork, exec and exit
+// of every process of the machine, so that the tracker has to choose.
+type connector struct {
+	file *os.File
+	raw  syscall.RawConn
+	lost atomic.Uint64
+}
+
+const (
+	netlinkConnector = 11 // NETLINK_CONNECTOR
+	connectorGroup   = 1  // CN_IDX_PROC
+	listen, ignore   = 1, 2
+
+	// connectorBuffer holds some ten thousand events. Without privileges the
+	// kernel grants less (net.core.rmem_max).
+	connectorBuffer = 4 << 20
+	// connectorAnswer is how long the kernel may take to confirm; it does so
+	// within the system call, or never.
+	connectorAnswer = 100 * time.Millisecond
+)
+
+// NewConnector subscribes to the process connector, with [ErrNoConnector]
+// where that is not possible. The caller closes it.
+func NewConnector() (Source, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, netlinkConnector)
+	if err != nil {
+		return nil, fmt.Errorf("%w: socket: %w", ErrNoConnector, err)
+	}
+	c := &connector{file: os.NewFile(uintptr(fd), "process connector")}
+	if err := c.subscribe(fd); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrNoConnector, err), c.file.Close())
+	}
+	return c, nil
+}
+
+func (c *connector) subscribe(fd int) error {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, connectorBuffer) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, connectorBuffer); err != nil {
+			return fmt.Errorf("receive buffer: %w", err)
+		}
+	}
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: connectorGroup}); err != nil {
+		return fmt.Errorf("bind: %w", err)
+	}
+	var err error
+	if c.raw, err = c.file.SyscallConn(); err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	sequence := uint32(os.Getpid())
+	if err := unix.Sendto(fd, connectorRequest(listen, sequence), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	return c.awaitAnswer(sequence)
+}
+
+// awaitAnswer waits for the kernel to confirm the subscription. Outside of the
+// initial pid namespace it drops the request without a word.
+func (c *connector) awaitAnswer(sequence uint32) error {
+	if err := c.file.SetReadDeadline(time.Now().Add(connectorAnswer)); err != nil {
+		return fmt.Errorf("deadline: %w", err)
+	}
+	buffer := make([]byte, os.Getpagesize())
+	for {
+		n, err := c.receive(buffer)
+		if err != nil {
+			return fmt.Errorf("no answer: %w", err)
+		}
+		m, err := parseConnector(buffer[:n])
+		if err != nil || m.what != connectorNone || m.sequence != sequence {
+			continue
+		}
+		if m.status != 0 {
+			return fmt.Errorf("refused: %w", syscall.Errno(m.status))
+		}
+		return c.file.SetReadDeadline(time.Time{})
+	}
+}
+
+// receive waits for one datagram from the kernel.
+func (c *connector) receive(buffer []byte) (n int, err error) {
+	var from unix.Sockaddr
+	waitErr := c.raw.Read(func(fd uintptr) bool {
+		n, from, err = unix.Recvfrom(int(fd), buffer, 0)
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	if waitErr != nil {
+		return 0, waitErr
+	}
+	if sender, ok := from.(*unix.SockaddrNetlink); err == nil && (!ok || sender.Pid != 0) {
+		return 0, nil // not from the kernel: nothing to parse
+	}
+	return n, err
+}
+
+// Add implements Source; the connector tells of everything anyway.
+func (c *connector) Add(int) error { return nil }
+
+// Remove implements Source.
+func (c *connector) Remove(int) error { return nil }
+
+// Lost implements Source. The kernel does not say how many events a full
+// buffer cost, so each occasion counts as one.
+func (c *connector) Lost() uint64 { return c.lost.Load() }
+
+// Run implements Source.
+func (c *connector) Run(ctx context.Context, handle func(Event)) error {
+	stop := context.AfterFunc(ctx, func() {
+		// It fails only after Close, which ends the loop as well.
+		_ = c.file.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer stop()
+	buffer := make([]byte, os.Getpagesize())
+	for ctx.Err() == nil {
+		n, err := c.receive(buffer)
+		switch {
+		case errors.Is(err, unix.ENOBUFS):
+			c.lost.Add(1)
+			continue
+		case errors.Is(err, unix.EINTR):
+			continue
+		case ctx.Err() != nil || errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("receive process events: %w", err)
+		}
+		m, err := parseConnector(buffer[:n])
+		if err != nil {
+			continue // another user of the connector, or a newer event
+		}
+		if event, ok := m.event(); ok {
+			handle(event)
+		}
+	}
+	return nil
+}
+
+// Close implements Source. Linux before 6.6 counts listeners by what they say,
+// so it is told.
+func (c *connector) Close() error {
+	_ = c.raw.Control(func(fd uintptr) {
+		_ = unix.Sendto(int(fd), connectorRequest(ignore, 0), unix.MSG_DONTWAIT, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	})
+	return c.file.Close()
+}
+
+// Sizes of the wire format: struct nlmsghdr, struct cn_msg, and the head of
+// struct proc_event.
+const (
+	netlinkHead, connectorHead, eventHead = 16, 20, 16
+	eventStart                            = netlinkHead + connectorHead
+)
+
+// Events of enum proc_cn_event that are understood.
+const (
+	connectorNone = 0
+	connectorFork = 0x1
+	connectorExec = 0x2
+	connectorExit = 0x80000000
+)
+
+func connectorRequest(operation, sequence uint32) []byte {
+	const size = eventStart + 4
+	data := make([]byte, 0, size)
+	order := binary.NativeEndian
+	data = order.AppendUint32(data, size)
+	data = order.AppendUint16(data, unix.NLMSG_DONE)
+	data = append(data, make([]byte, 10)...)  // flags, sequence, port
+	data = order.AppendUint32(data, 1)        // CN_IDX_PROC
+	data = order.AppendUint32(data, 1)        // CN_VAL_PROC
+	data = order.AppendUint32(data, sequence) // comes back in the answer
+	data = order.AppendUint32(data, 0)        // ack
+	data = order.AppendUint16(data, 4)        // length of what follows
+	data = order.AppendUint16(data, 0)        // flags
+	return order.AppendUint32(data, operation)
+}
+
+// connectorMessage is struct proc_event with the fields that matter here.
+type connectorMessage struct {
+	what, sequence uint32
+	time           uint64
+	pid, tgid      int32 // exec, exit: the process; fork: the child
+	parent         int32 // fork: the parent's thread group
+	status         uint32
+}
+
+var errShortConnector = errors.New("message is too short")
+
+func parseConnector(data []byte) (connectorMessage, error) {
+	order := binary.NativeEndian
+	if len(data) < eventStart+eventHead+8 {
+		return connectorMessage{}, errShortConnector
+	}
+	m := connectorMessage{sequence: order.Uint32(data[netlinkHead+8:])}
+	event := data[eventStart:]
+	m.what, m.time = order.Uint32(event), order.Uint64(event[8:])
+	words := event[eventHead:]
+	word := func(i int) int32 { return int32(order.Uint32(words[4*i:])) }
+	need := map[uint32]int{connectorNone: 1, connectorFork: 4, connectorExec: 2, connectorExit: 4}[m.what]
+	if len(words) < 4*need {
+		return connectorMessage{}, errShortConnector
+	}
+	switch m.what {
+	case connectorNone:
+		m.status = uint32(word(0))
+	case connectorFork:
+		m.parent, m.pid, m.tgid = word(1), word(2), word(3)
+	case connectorExec:
+		m.pid, m.tgid = word(0), word(1)
+	case connectorExit:
+		m.pid, m.tgid, m.status = word(0), word(1), uint32(word(2))
+	}
+	return m, nil
+}
+
+// event makes an Event; false for threads and what is not followed. The exit
+// of a first thread is told although others may live on: that is looked at by
+// the pidfd.
+func (m connectorMessage) event() (Event, bool) {
+	e := Event{PID: int(m.tgid), Parent: int(m.parent), Time: m.time}
+	switch m.what {
+	case connectorFork:
+		e.Kind = Fork
+	case connectorExec:
+		e.Kind = Exec
+	case connectorExit:
+		e.Kind, e.Status, e.HasStatus = Exit, int32(m.status), true
+	default:
+		return Event{}, false
+	}
+	return e, m.pid == m.tgid || e.Kind == Exec
+}

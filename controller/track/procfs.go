@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Bounds of what is taken from a process, which can make all of it as long as
+// it likes.
+const (
+	maxEnvironBytes = 2 << 20
+	maxTextBytes    = 4096
+	maxArguments    = 128
+	maxCommandBytes = 8192
+	maxObjects      = 1024
+)
+
+// description is what /proc told of one image.
+type description struct {
+	message *attunev1.Process // without handle, host, sha256, mechanisms
+	held    *procid.Process
+	image   procid.Image
+	session int
+	virtual uint64 // bytes, when objects were read
+	job     string // ATTUNE_JOB
+	// at is CLOCK_MONOTONIC in nanoseconds, before the first read: an exec
+	// before that is what was described.
+	at uint64
+}
+
+// describe reads all that is told of a process. An exec meanwhile would mix
+// two images, so it is looked for and the reading repeated. The error wraps
+// [procid.ErrGone] if the process has ended. Single facts that cannot be read
+// (another user's process) are left out.
+func describe(pid int) (*description, error) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		d, err := describeOnce(pid)
+		if err != nil {
+			return nil, err
+		}
+		after, err := procid.ReadStat(pid)
+		if err == nil && (after.Image == d.image || attempt == attempts) {
+			return d, nil
+		}
+		d.held.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func describeOnce(pid int) (*description, error) {
+	at := monotonic()
+	held, err := procid.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	identity := held.Identity()
+	env := readEnviron(pid)
+	objects, _ := readObjects(pid)
+	return &description{
+		message: &attunev1.Process{
+			Identity: &attunev1.ProcessIdentity{
+				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
+				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode,
+			},
+			ParentPid: int32(stat.ParentPID), Uid: readUID(pid),
+			Executable: readExecutable(pid), CommandLine: readCommandLine(pid),
+			Job: env.job(stat.Session), Rank: env.rank(),
+			Objects: objects, CpusAllowed: readCPUs(pid),
+		},
+		held: held, image: stat.Image, session: stat.Session, virtual: stat.VirtualBytes,
+		job: env[JobVariable], at: at,
+	}, nil
+}
+
+// monotonic is the clock of the kernel's events, in nanoseconds.
+func monotonic() uint64 {
+	var now unix.Timespec
+	// It cannot fail for this clock.
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+	return uint64(now.Nano())
+}
+
+func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// readBounded reads the beginning of a file of /proc.
+func readBounded(pid int, name string, limit int64) ([]byte, error) {
+	file, err := os.Open(procPath(pid, name))
+	if err != nil {
+		return nil, procid.GoneError(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit))
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %d: %w", name, pid, procid.GoneError(err))
+	}
+	return data, nil
+}
+
+func readEnviron(pid int) environment {
+	data, err := readBounded(pid, "environ", maxEnvironBytes)
+	if err != nil {
+		return environment{}
+	}
+	return parseEnviron(data)
+}
+
+func readExecutable(pid int) string {
+	path, err := os.Readlink(procPath(pid, "exe"))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSuffix(path, " (deleted)"), "?")
+}
+
+// executableInode names the executable; zeros where it cannot be seen.
+func executableInode(pid int) (device, inode uint64) {
+	var st unix.Stat_t
+	if unix.Stat(procPath(pid, "exe"), &st) != nil {
+		return 0, 0
+	}
+	return uint64(st.Dev), st.Ino
+}
+
+func readCommandLine(pid int) []string {
+	data, err := readBounded(pid, "cmdline", maxCommandBytes)
+	if err != nil {
+		return nil
+	}
+	return parseCommandLine(data)
+}
+
+// parseCommandLine splits the content of /proc/PID/cmdline.
+func parseCommandLine(data []byte) []string {
+	var words []string
+	for len(data) > 0 && len(words) < maxArguments {
+		var word []byte
+		word, data, _ = bytes.Cut(data, []byte{0})
+		words = append(words, strings.ToValidUTF8(string(word), "?"))
+	}
+	return words
+}
+
+func readUID(pid int) uint32 {
+	data, err := readBounded(pid, "status", maxTextBytes)
+	if err != nil {
+		return 0
+	}
+	return parseUID(data)
+}
+
+// parseUID finds the real user id in the content of /proc/PID/status.
+func parseUID(status []byte) uint32 {
+	_, rest, _ := bytes.Cut(status, []byte("\nUid:"))
+	fields := bytes.Fields(rest[:min(len(rest), 64)])
+	if len(fields) == 0 {
+		return 0
+	}
+	uid, err := strconv.ParseUint(string(fields[0]), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(uid)
+}
+
+func readObjects(pid int) ([]string, error) {
+	mappings, err := objfile.Mappings(pid)
+	if err != nil {
+		return nil, err
+	}
+	paths := objfile.Objects(mappings)
+	paths = paths[:min(len(paths), maxObjects)]
+	for i, path := range paths {
+		paths[i] = strings.ToValidUTF8(path, "?")
+	}
+	return paths, nil
+}
+
+func readCPUs(pid int) uint32 {
+	n, err := procid.CPUsAllowed(pid)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// readPIDs lists the processes that there are.
+func readPIDs() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	pids := make([]int, 0, len(names))
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}

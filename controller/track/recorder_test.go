@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// recorder is a Handler that keeps everything and checks the order.
+type recorder struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	log     []string // "start 1", "end 1"
+	latest  map[uint64]*attunev1.Process
+	ended   map[uint64]*attunev1.ProcessEnded
+	held    map[uint64]*procid.Process
+}
+
+func newRecorder(t *testing.T) *recorder {
+	r := &recorder{
+		t: t, latest: make(map[uint64]*attunev1.Process),
+		ended: make(map[uint64]*attunev1.ProcessEnded), held: make(map[uint64]*procid.Process),
+	}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+func (r *recorder) Started(p *attunev1.Process, held *procid.Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest[p.Handle] != nil || p.Handle == 0 {
+		r.t.Errorf("handle %d was told twice", p.Handle)
+	}
+	if p.GetIdentity().GetPid() == 0 || p.Host == "" || p.SeenUnixNano == 0 {
+		r.t.Errorf("incomplete process %v", p)
+	}
+	for handle, other := range r.latest {
+		if r.ended[handle] == nil && other.Identity.Pid == p.Identity.Pid {
+			r.t.Errorf("pid %d has two images at once", p.Identity.Pid)
+		}
+	}
+	r.latest[p.Handle], r.held[p.Handle] = p, held
+	r.log = append(r.log, fmt.Sprintf("start %d", p.Handle))
+	r.changed.Broadcast()
+}
+
+func (r *recorder) Changed(p *attunev1.Process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest[p.Handle] == nil || r.ended[p.Handle] != nil {
+		r.t.Errorf("change of handle %d, which does not live", p.Handle)
+	}
+	r.latest[p.Handle] = p
+	r.changed.Broadcast()
+}
+
+func (r *recorder) Ended(e *attunev1.ProcessEnded) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.latest[e.Process] == nil || r.ended[e.Process] != nil {
+		r.t.Errorf("end of handle %d, which does not live", e.Process)
+	}
+	r.ended[e.Process] = e
+	r.log = append(r.log, fmt.Sprintf("end %d", e.Process))
+	r.changed.Broadcast()
+}
+
+// await waits until condition holds, which is asked under the lock.
+func (r *recorder) await(what string, condition func() bool) {
+	r.t.Helper()
+	timeout := time.AfterFunc(patience, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
+	defer timeout.Stop()
+	deadline := time.Now().Add(patience)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !condition() {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("waited in vain for %s; known: %s", what, r.summary())
+		}
+		r.changed.Wait()
+	}
+}
+
+func (r *recorder) summary() string {
+	var b strings.Builder
+	for handle, p := range r.latest {
+		fmt.Fprintf(&b, "\n%d: pid %d of %d, %s %q, ended %v", handle, p.Identity.Pid, p.ParentPid, p.Executable, p.CommandLine, r.ended[handle])
+	}
+	return b.String()
+}
+
+// find returns the images whose command line begins with these words. The
+// caller holds mu or all is over.
+func (r *recorder) find(words ...string) []*attunev1.Process {
+	var found []*attunev1.Process
+	for _, p := range r.latest {
+		if len(p.CommandLine) >= len(words) && slices.Equal(p.CommandLine[:len(words)], words) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b *attunev1.Process) int { return int(a.Handle) - int(b.Handle) })
+	return found
+}
+
+// awaitImage waits for the first image with this command line.
+func (r *recorder) awaitImage(words ...string) *attunev1.Process {
+	r.t.Helper()
+	r.await(fmt.Sprintf("an image of %q", words), func() bool { return len(r.find(words...)) > 0 })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.find(words...)[0]
+}
+
+// awaitEnd waits for the end of an image.
+func (r *recorder) awaitEnd(handle uint64) *attunev1.ProcessEnded {
+	r.t.Helper()
+	r.await(fmt.Sprintf("the end of %d", handle), func() bool { return r.ended[handle] != nil })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[handle]
+}
+
+// mustTrack runs a tracker until the test ends.
+func mustTrack(t *testing.T, options track.Options) *track.Tracker {
+	t.Helper()
+	tracker, err := track.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- tracker.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	return tracker
+}
+
+// job is a shell that waits for a line before it runs its script.
+type job struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+// mustStart starts a shell that belongs to job "test" and waits.
+func mustStart(t *testing.T, script string, env ...string) *job {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "read line; "+script)
+	cmd.Env = append(os.Environ(), "ATTUNE_JOB=test")
+	cmd.Env = append(cmd.Env, env...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j := &job{cmd, stdin}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return j
+}
+
+func (j *job) pid() int { return j.cmd.Process.Pid }
+
+// run lets the script begin.
+func (j *job) run(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(j.stdin, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustFollow(t *testing.T, tracker *track.Tracker, pid int) uint64 {
+	t.Helper()
+	handle, err := tracker.Follow(t.Context(), pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handle
+}
+
+// mustBuild compiles a program of testdata.
+func mustBuild(t *testing.T, source string, flags ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
+	args := append([]string{"-O1", "-o", out, filepath.Join("testdata", source)}, flags...)
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc %s: %v\n%s", source, err, text)
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/track"
+)
+
+// testSource is the suite that a tracker with any source must pass; open
+// returns nil for polling.
+func testSource(t *testing.T, open func(t *testing.T) track.Source) {
+	begin := func(t *testing.T, script string, env ...string) (*track.Tracker, *recorder, *job, uint64) {
+		r := newRecorder(t)
+		options := track.Options{JobID: "test", Handler: r, Source: open(t)}
+		if options.Source == nil {
+			options.PollInterval = 5 * time.Millisecond
+		}
+		tracker := mustTrack(t, options)
+		j := mustStart(t, script, env...)
+		return tracker, r, j, mustFollow(t, tracker, j.pid())
+	}
+	t.Run("children", func(t *testing.T) {
+		_, r, j, root := begin(t, "sleep 600 & sleep 601 & sh -c 'sleep 602; true'; true")
+		j.run(t)
+		first := r.awaitImage("sleep", "600")
+		if first.ParentPid != int32(j.pid()) || first.Job.Id != "test" || first.Job.Kind != "attune" {
+			t.Errorf("child %v", first)
+		}
+		for _, seconds := range []string{"600", "601", "602"} {
+			p := r.awaitImage("sleep", seconds)
+			if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			r.awaitEnd(p.Handle)
+		}
+		if e := r.awaitEnd(root); e.ReplacedByExec {
+			t.Errorf("end of the root: %v", e)
+		}
+	})
+	t.Run("exec", func(t *testing.T) {
+		_, r, j, root := begin(t, "exec cat")
+		j.run(t)
+		next := r.awaitImage("cat")
+		if e := r.awaitEnd(root); !e.ReplacedByExec || e.WaitStatus != nil {
+			t.Errorf("end of the shell: %v", e)
+		}
+		if next.Identity.Pid != int32(j.pid()) || next.Handle == root {
+			t.Errorf("image %v", next)
+		}
+		j.stdin.Close()
+		if e := r.awaitEnd(next.Handle); e.ReplacedByExec {
+			t.Errorf("end of cat: %v", e)
+		}
+	})
+	t.Run("wait status", func(t *testing.T) {
+		_, r, j, root := begin(t, "exit 7")
+		j.run(t)
+		if e := r.awaitEnd(root); e.WaitStatus == nil || syscall.WaitStatus(*e.WaitStatus).ExitStatus() != 7 {
+			t.Errorf("end %v", e)
+		}
+	})
+	t.Run("death by signal", func(t *testing.T) {
+		_, r, j, root := begin(t, "true")
+		if err := j.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if e := r.awaitEnd(root); e.WaitStatus == nil || syscall.WaitStatus(*e.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Errorf("end %v", e)
+		}
+	})
+	t.Run("orphan in a session of its own", func(t *testing.T) {
+		_, r, j, root := begin(t, "(setsid sleep 603 &) ; exit 0")
+		j.run(t)
+		p := r.awaitImage("sleep", "603")
+		r.awaitEnd(root)
+		if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitEnd(p.Handle)
+	})
+	t.Run("fork without exec", func(t *testing.T) {
+		_, r, j, root := begin(t, "(read again < "+mustFIFO(t)+") & wait")
+		j.run(t)
+		r.await("the subshell", func() bool { return len(r.latest) == 2 })
+		for handle, p := range r.latest {
+			if handle != root && (p.ParentPid != int32(j.pid()) || len(p.CommandLine) != 3) {
+				t.Errorf("subshell %v", p)
+			}
+		}
+	})
+	t.Run("another job", func(t *testing.T) {
+		_, r, j, _ := begin(t, "ATTUNE_JOB=other sleep 604 & sleep 605 & wait")
+		j.run(t)
+		r.awaitImage("sleep", "605")
+		r.await("the other job's sleep to be left out", func() bool {
+			for _, p := range r.find("sleep", "604") {
+				if r.ended[p.Handle] == nil {
+					return false
+				}
+			}
+			return true
+		})
+		killAll(t, "604")
+	})
+	t.Run("several threads, the first one ends", func(t *testing.T) {
+		program := mustBuild(t, "leader.c", "-pthread")
+		_, r, j, _ := begin(t, program+" < "+mustFIFO(t)+"; exit 0")
+		j.run(t)
+		p := r.awaitImage(program)
+		r.await("more than one image", func() bool { return len(r.latest) >= 2 })
+		r.mu.Lock()
+		ended := r.ended[p.Handle]
+		r.mu.Unlock()
+		if ended != nil {
+			t.Errorf("ended with its first thread: %v", ended)
+		}
+		if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		if e := r.awaitEnd(p.Handle); e.WaitStatus == nil || syscall.WaitStatus(*e.WaitStatus).Signal() != syscall.SIGUSR1 {
+			t.Errorf("end %v", e)
+		}
+	})
+	t.Run("exec by another thread", func(t *testing.T) {
+		program := mustBuild(t, "threadexec.c", "-pthread")
+		_, r, j, _ := begin(t, program+"; exit 0")
+		j.run(t)
+		p := r.awaitImage("sleep", "606")
+		if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitEnd(p.Handle)
+	})
+	t.Run("digest and objects", func(t *testing.T) {
+		_, r, _, root := begin(t, "true")
+		r.await("digest and libc", func() bool {
+			p := r.latest[root]
+			return len(p.ExecutableSha256) == 64 && strings.Contains(strings.Join(p.Objects, " "), "/libc.so")
+		})
+		if p := r.latest[root]; !strings.Contains(p.Executable, "/") || p.CpusAllowed == 0 || p.Uid != uint32(os.Getuid()) {
+			t.Errorf("process %v", p)
+		}
+	})
+}
+
+func mustFIFO(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Held open for writing, so that a reader waits until the test ends.
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return path
+}
+
+// killAll ends the sleeps of a test that are not followed.
+func killAll(t *testing.T, seconds string) {
+	t.Helper()
+	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		var pid int
+		data, err := os.ReadFile(entry)
+		if err != nil || string(data) != "sleep\x00"+seconds+"\x00" {
+			continue
+		}
+		if _, err := fmt.Sscanf(entry, "/proc/%d/cmdline", &pid); err == nil {
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+}
+
+func TestPolling(t *testing.T) {
+	testSource(t, func(*testing.T) track.Source { return nil })
+}
+
+// mustConnect skips where the kernel's process connector cannot be used: in
+// containers and, before Linux 6.6, without privileges.
+func mustConnect(t *testing.T) track.Source {
+	t.Helper()
+	source, err := track.NewConnector()
+	if errors.Is(err, track.ErrNoConnector) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+func TestConnector(t *testing.T) { testSource(t, mustConnect) }
+
+func TestConnectorMissesNothing(t *testing.T) { testStorm(t, mustConnect(t)) }
+
+// testStorm runs 2,000 processes that end at once.
+func testStorm(t *testing.T, source track.Source) {
+	const processes = 2000
+	r := newRecorder(t)
+	tracker := mustTrack(t, track.Options{JobID: "test", Handler: r, Source: source})
+	j := mustStart(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true $i; i=$((i+1)); done; exit 0", processes))
+	root := mustFollow(t, tracker, j.pid())
+	before := openFiles(t)
+	j.run(t)
+	r.awaitEnd(root)
+	if lost := tracker.Lost(); lost != 0 {
+		t.Errorf("%d events lost", lost)
+	}
+	// The shell forks and execs each of them, and told of nothing else.
+	children := 0
+	withIdentity := 0
+	for handle, p := range r.latest {
+		if handle == root {
+			continue
+		}
+		children++
+		if len(p.CommandLine) == 2 {
+			withIdentity++
+		}
+		if e := r.ended[handle]; e == nil || e.WaitStatus == nil || *e.WaitStatus != 0 {
+			t.Errorf("process %v ended as %v", p, e)
+		}
+	}
+	if children != processes {
+		t.Errorf("%d processes told of, want %d", children, processes)
+	}
+	t.Logf("%d of %d could be described before they ended", withIdentity, children)
+	if after := openFiles(t); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+	left, err := tracker.Processes(t.Context())
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d processes are left, %v", len(left), err)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+var _ track.Handler = (*recorder)(nil)

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Errors of a Tracker's methods.
+var (
+	// ErrStopped says that Run has returned.
+	ErrStopped = errors.New("tracker has stopped")
+	// ErrForeign says that a process does not belong to the job.
+	ErrForeign = errors.New("process does not belong to the job")
+	// ErrTooMany says that the job has more processes than are followed.
+	ErrTooMany = errors.New("too many processes")
+	// ErrUnknownHandle says that no living image has this handle.
+	ErrUnknownHandle = errors.New("no process with this handle")
+)
+
+// Defaults of Options.
+const (
+	// DefaultPollInterval is how often /proc is scanned without a source.
+	DefaultPollInterval = 100 * time.Millisecond
+	// DefaultResyncInterval is how often it is scanned beside a source.
+	DefaultResyncInterval = time.Second
+	// DefaultMaxProcesses bounds the processes followed at a time.
+	DefaultMaxProcesses = 16384
+)
+
+// queued bounds the events between source and state; more wait in the source,
+// whose own buffer counts what does not fit.
+const queued = 256
+
+// Options of a Tracker.
+type Options struct {
+	// JobID is the value of ATTUNE_JOB in the job; "": nothing is found by
+	// environment.
+	JobID string
+	// Handler is told about processes. Needed.
+	Handler Handler
+	// Source of events; nil: /proc is polled. Run closes it.
+	Source Source
+	// Digests remembers SHA-256 sums of executables; nil: a cache of its own.
+	Digests *objfile.Digests
+	// PollInterval is the interval of scans of /proc; 0: [DefaultPollInterval],
+	// or [DefaultResyncInterval] with a source.
+	PollInterval time.Duration
+	// MaxProcesses bounds the processes followed at a time; 0:
+	// [DefaultMaxProcesses].
+	MaxProcesses int
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Tracker follows the processes of one job. See the package's comment on
+// goroutines.
+type Tracker struct {
+	options  Options
+	log      *slog.Logger
+	requests chan func(*state)
+	stopped  chan struct{}
+	state    *state
+}
+
+// New checks the options. The caller calls Run, once.
+func New(options Options) (*Tracker, error) {
+	if options.Handler == nil {
+		return nil, errors.New("tracker needs a handler")
+	}
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Digests == nil {
+		options.Digests = objfile.NewDigests(0)
+	}
+	if options.MaxProcesses <= 0 {
+		options.MaxProcesses = DefaultMaxProcesses
+	}
+	if options.PollInterval <= 0 && options.Source == nil {
+		options.PollInterval = DefaultPollInterval
+	}
+	if options.PollInterval <= 0 {
+		options.PollInterval = DefaultResyncInterval
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	var self unix.Stat_t
+	if err := unix.Stat("/proc/self/exe", &self); err != nil {
+		return nil, fmt.Errorf("own executable: %w", err)
+	}
+	t := &Tracker{
+		options: options, log: options.Log.With("component", "track"),
+		requests: make(chan func(*state)), stopped: make(chan struct{}),
+	}
+	boot, err := procid.BootID()
+	if err != nil {
+		return nil, err
+	}
+	t.state = newState(t, host, boot, uint64(self.Dev), self.Ino)
+	return t, nil
+}
+
+// Run follows processes until ctx ends, and then returns nil after all of its
+// goroutines have ended. It does not tell the Handler of an end of processes
+// that live on. A source that fails is logged and replaced by polling.
+func (t *Tracker) Run(ctx context.Context) error {
+	defer close(t.stopped)
+	ctx, cancel := context.WithCancel(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	events, sourceEnded := make(chan Event, queued), make(chan error, 1)
+	if t.options.Source != nil {
+		group.Go(func() error {
+			sourceEnded <- t.options.Source.Run(ctx, func(e Event) { post(ctx, events, e) })
+			return nil
+		})
+	}
+	group.Go(func() error { t.digest(ctx); return nil })
+	group.Go(func() error {
+		defer cancel()
+		t.loop(ctx, events, sourceEnded)
+		return nil
+	})
+	err := group.Wait()
+	t.state.close()
+	if t.options.Source != nil {
+		err = errors.Join(err, t.options.Source.Close())
+	}
+	return err
+}
+
+// post hands over a value unless the tracker ends.
+func post[T any](ctx context.Context, to chan<- T, value T) {
+	select {
+	case to <- value:
+	case <-ctx.Done():
+	}
+}
+
+// loop is the only goroutine that touches the state.
+func (t *Tracker) loop(ctx context.Context, events <-chan Event, sourceEnded <-chan error) {
+	s := t.state
+	scan := time.NewTicker(t.options.PollInterval)
+	defer scan.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
+	for {
+		// Requests first: a registration has a program waiting for it.
+		select {
+		case <-ctx.Done():
+			return
+		case request := <-t.requests:
+			request(s)
+			continue
+		default:
+		}
+		due.Reset(s.untilDue())
+		select {
+		case <-ctx.Done():
+			return
+		case request := <-t.requests:
+			request(s)
+		case e := <-events:
+			s.event(e)
+		case p := <-s.exits:
+			s.exited(p)
+		case d := <-s.digested:
+			s.digest(d)
+		case <-due.C:
+			s.work()
+		case <-scan.C:
+			s.scan()
+		case err := <-sourceEnded:
+			s.sourceEnded(err)
+			scan.Reset(DefaultPollInterval)
+		}
+	}
+}
+
+// do runs a request on the state's goroutine and waits for it.
+func (t *Tracker) do(ctx context.Context, request func(*state)) error {
+	done := make(chan struct{})
+	select {
+	case t.requests <- func(s *state) { defer close(done); request(s) }:
+	case <-t.stopped:
+		return ErrStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// It runs already, and nothing that it does waits for long.
+	<-done
+	return nil
+}
+
+// Follow makes a process a root of the job, with all that it forks and has
+// forked, and returns the handle of its image. The Handler has been told when
+// it returns. The process is followed even if it carries another job's id.
+func (t *Tracker) Follow(ctx context.Context, pid int) (handle uint64, err error) {
+	if e := t.do(ctx, func(s *state) { handle, err = s.follow(pid) }); e != nil {
+		return 0, e
+	}
+	return handle, err
+}
+
+// Registered says that DMLib in a process has registered itself, and returns
+// the handle of the image; the Handler has been told of it before. A second
+// registration of a pid means a new image. [procid.ErrGone] if the process has
+// ended, [ErrForeign] if it must not be followed.
+func (t *Tracker) Registered(ctx context.Context, pid int) (handle uint64, err error) {
+	if e := t.do(ctx, func(s *state) { handle, err = s.registered(pid) }); e != nil {
+		return 0, e
+	}
+	return handle, err
+}
+
+// Refresh reads the list of objects of a process now.
+func (t *Tracker) Refresh(ctx context.Context, handle uint64) (err error) {
+	if e := t.do(ctx, func(s *state) { err = s.refreshNow(handle) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// Update changes the message of a process (its mechanisms, for example) and
+// tells the Handler by Changed. change gets a copy that is its own until it
+// returns.
+func (t *Tracker) Update(ctx context.Context, handle uint64, change func(*attunev1.Process)) (err error) {
+	if e := t.do(ctx, func(s *state) { err = s.update(handle, change) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// Processes returns the images that live now, by handle.
+func (t *Tracker) Processes(ctx context.Context) (processes []*attunev1.Process, err error) {
+	err = t.do(ctx, func(s *state) { processes = s.processes() })
+	return processes, err
+}
+
+// Lost returns how many events the source has lost, 0 without a source.
+func (t *Tracker) Lost() uint64 {
+	if t.options.Source == nil {
+		return 0
+	}
+	return t.options.Source.Lost()
+}
