@@ -28,7 +28,8 @@
 //   - the lock of slotFinder: which slots are known; nothing else is taken
 //     under it.
 //
-// Drain calls its callback with life and drain held: the callback must not
-// call Drain, Reclaim or Close of the same Memory. A Drainer belongs to one
-// goroutine. A Clock may be shared by all.
+// Drain calls its callback with life and drain held: the callback must call no
+// method of the same Memory (with a Close waiting, taking life once more would
+// never end), and should be quick. A Drainer belongs to one goroutine. A Clock
+// may be shared by all.
 package ring
