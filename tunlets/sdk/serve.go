@@ -29,10 +29,10 @@ const (
 	// memoryLimit makes the collector work harder before a tunlet gets near
 	// the 25 MB that it may take; the rest is the program itself, its stacks
 	// and what the runtime needs.
-	memoryLimit = 8 << 20
+	memoryLimit = 12 << 20
 	// gcPercent trades a little CPU time for a small heap: a tunlet keeps some
 	// hundred kilobytes alive.
-	gcPercent = 50
+	gcPercent = 200
 )
 
 // Serve runs a tunlet until the Analyzer is done with it; main does nothing

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	hclog "github.com/hashicorp/go-hclog"
+	plugin "github.com/hashicorp/go-plugin"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// residentLimit is what a tunlet may take, bytes.
+	residentLimit = 25 << 20
+	// processes is how many processes a session has in the test.
+	processes = 64
+	// rounds is how often everything is delivered.
+	rounds = 400
+)
+
+// TestFootprint runs the real binaries under a session of 64 processes, and
+// looks at their memory and CPU time.
+func TestFootprint(t *testing.T) {
+	for _, tt := range []struct{ name, source string }{
+		{"malloc", "../malloc/cmd/attune-tunlet-malloc"},
+		{"mpi-progress", "../mpiprogress/cmd/attune-tunlet-mpi-progress"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			binary := filepath.Join(t.TempDir(), "tunlet")
+			if out, err := exec.Command("go", "build", "-o", binary, tt.source).CombinedOutput(); err != nil {
+				t.Fatalf("build: %v\n%s", err, out)
+			}
+			client, tunlet := serve(t, binary)
+			pid := client.ReattachConfig().Pid
+			idle := resident(t, pid, "VmHWM")
+			deliver(t, tunlet)
+			peak := resident(t, pid, "VmHWM")
+			t.Logf("resident: started %.1f MB, peak %.1f MB; CPU %v for %d rounds of %d processes",
+				float64(idle)/1e6, float64(peak)/1e6, cpu(t, pid), rounds, processes)
+			if peak > residentLimit {
+				t.Errorf("peak resident memory %d bytes, want %d at most", peak, residentLimit)
+			}
+		})
+	}
+}
+
+func serve(t *testing.T, binary string) (*plugin.Client, attunev1.TunletServiceClient) {
+	t.Helper()
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: sdk.Handshake, Plugins: plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{}},
+		Cmd: exec.Command(binary), AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC}, AutoMTLS: true,
+		Logger: hclog.NewNullLogger(),
+	})
+	t.Cleanup(client.Kill)
+	protocol, err := client.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := protocol.Dispense(sdk.PluginName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, raw.(attunev1.TunletServiceClient)
+}
+
+// deliver sends what a session of many processes in trouble sends.
+func deliver(t *testing.T, tunlet attunev1.TunletServiceClient) {
+	t.Helper()
+	ctx := t.Context()
+	now := time.Unix(1000, 0)
+	if _, err := tunlet.Describe(ctx, &attunev1.DescribeRequest{ApiVersions: []string{sdk.APIVersion}}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = tunlet.ApplicationStarted(ctx, &attunev1.ApplicationStartedRequest{UnixNano: now.UnixNano()}) // not every tunlet cares
+	for p := range uint64(processes) {
+		if _, err := tunlet.ProcessStarted(ctx, &attunev1.ProcessStartedRequest{Process: &attunev1.Process{
+			Handle: p + 1, Host: "node1", CpusAllowed: 2, Objects: []string{"/usr/lib/libmpi.so.40", "/usr/lib/libopen-pal.so.40"},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range rounds {
+		now = now.Add(50 * time.Millisecond)
+		if _, err := tunlet.HandleEvents(ctx, batch(now, float64(round))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// batch has all signals, and 14 points, of every process.
+func batch(now time.Time, round float64) *attunev1.HandleEventsRequest {
+	out := &attunev1.HandleEventsRequest{
+		FromUnixNano: now.Add(-50 * time.Millisecond).UnixNano(), ToUnixNano: now.UnixNano(),
+		Samples: &attunev1.SampleBatch{UnixNano: now.UnixNano()},
+	}
+	for p := range uint64(processes) {
+		s := &attunev1.Sample{Process: p + 1}
+		for sig := attunev1.Signal_SIGNAL_CPU_USER; sig <= attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES; sig++ {
+			s.Readings = append(s.Readings, &attunev1.Reading{Signal: sig, Value: round * 2.5e7})
+		}
+		out.Samples.Samples = append(out.Samples.Samples, s)
+		for point := range uint32(14) {
+			out.Aggregates = append(out.Aggregates, &attunev1.NamedAggregate{PointId: "mpi0@1", Aggregate: &attunev1.Aggregate{
+				Point: point, Process: p + 1, Count: 10, Sum: 10 << 20, Histogram: make([]uint64, 21),
+			}})
+		}
+	}
+	return out
+}
+
+// resident reads a line of /proc/PID/status, in bytes.
+func resident(t *testing.T, pid int, field string) int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, field+":"); ok {
+			kib, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("no %s in the status of process %d", field, pid)
+	return 0
+}
+
+// cpu is a process' CPU time, in clock ticks of 10 ms.
+func cpu(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')'):]))
+	user, errUser := strconv.Atoi(fields[12])
+	system, errSystem := strconv.Atoi(fields[13])
+	if errUser != nil || errSystem != nil {
+		t.Fatalf("stat of process %d: %v %v", pid, errUser, errSystem)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
