@@ -68,16 +68,17 @@ func (c *connector) subscribe(fd int) error {
 	if c.raw, err = c.file.SyscallConn(); err != nil {
 		return fmt.Errorf("socket: %w", err)
 	}
-	sequence := uint32(os.Getpid())
-	if err := unix.Sendto(fd, connectorRequest(listen, sequence), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	// The kernel numbers its messages itself and answers "ack" with one more.
+	ack := uint32(os.Getpid())
+	if err := unix.Sendto(fd, connectorRequest(listen, ack), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	return c.awaitAnswer(sequence)
+	return c.awaitAnswer(ack + 1)
 }
 
 // awaitAnswer waits for the kernel to confirm the subscription. Outside of the
 // initial pid namespace it drops the request without a word.
-func (c *connector) awaitAnswer(sequence uint32) error {
+func (c *connector) awaitAnswer(ack uint32) error {
 	if err := c.file.SetReadDeadline(time.Now().Add(connectorAnswer)); err != nil {
 		return fmt.Errorf("deadline: %w", err)
 	}
@@ -88,7 +89,7 @@ func (c *connector) awaitAnswer(sequence uint32) error {
 			return fmt.Errorf("no answer: %w", err)
 		}
 		m, err := parseConnector(buffer[:n])
-		if err != nil || m.what != connectorNone || m.sequence != sequence {
+		if err != nil || m.what != connectorNone || m.ack != ack {
 			continue
 		}
 		if m.status != 0 {
@@ -180,29 +181,29 @@ const (
 	connectorExit = 0x80000000
 )
 
-func connectorRequest(operation, sequence uint32) []byte {
+func connectorRequest(operation, ack uint32) []byte {
 	const size = eventStart + 4
 	data := make([]byte, 0, size)
 	order := binary.NativeEndian
 	data = order.AppendUint32(data, size)
 	data = order.AppendUint16(data, unix.NLMSG_DONE)
-	data = append(data, make([]byte, 10)...)  // flags, sequence, port
-	data = order.AppendUint32(data, 1)        // CN_IDX_PROC
-	data = order.AppendUint32(data, 1)        // CN_VAL_PROC
-	data = order.AppendUint32(data, sequence) // comes back in the answer
-	data = order.AppendUint32(data, 0)        // ack
-	data = order.AppendUint16(data, 4)        // length of what follows
-	data = order.AppendUint16(data, 0)        // flags
+	data = append(data, make([]byte, 10)...) // flags, sequence, port
+	data = order.AppendUint32(data, 1)       // CN_IDX_PROC
+	data = order.AppendUint32(data, 1)       // CN_VAL_PROC
+	data = order.AppendUint32(data, 0)       // sequence
+	data = order.AppendUint32(data, ack)
+	data = order.AppendUint16(data, 4) // length of what follows
+	data = order.AppendUint16(data, 0) // flags
 	return order.AppendUint32(data, operation)
 }
 
 // connectorMessage is struct proc_event with the fields that matter here.
 type connectorMessage struct {
-	what, sequence uint32
-	time           uint64
-	pid, tgid      int32 // exec, exit: the process; fork: the child
-	parent         int32 // fork: the parent's thread group
-	status         uint32
+	what, ack uint32
+	time      uint64
+	pid, tgid int32 // exec, exit: the process; fork: the child
+	parent    int32 // fork: the parent's thread group
+	status    uint32
 }
 
 var errShortConnector = errors.New("message is too short")
@@ -212,7 +213,7 @@ func parseConnector(data []byte) (connectorMessage, error) {
 	if len(data) < eventStart+eventHead+8 {
 		return connectorMessage{}, errShortConnector
 	}
-	m := connectorMessage{sequence: order.Uint32(data[netlinkHead+8:])}
+	m := connectorMessage{ack: order.Uint32(data[netlinkHead+12:])}
 	event := data[eventStart:]
 	m.what, m.time = order.Uint32(event), order.Uint64(event[8:])
 	words := event[eventHead:]

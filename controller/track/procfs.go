@@ -74,18 +74,19 @@ func describeOnce(pid int) (*description, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	identity := held.Identity()
-	env := readEnviron(pid)
-	objects, _ := readObjects(pid)
+	live := procid.LiveThread(pid, stat)
+	env := readEnviron(live)
+	objects, _ := readObjects(live)
 	return &description{
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
 				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode,
 			},
-			ParentPid: int32(stat.ParentPID), Uid: readUID(pid),
-			Executable: readExecutable(pid), CommandLine: readCommandLine(pid),
+			ParentPid: int32(stat.ParentPID), Uid: readUID(live),
+			Executable: readExecutable(live), CommandLine: readCommandLine(live),
 			Job: env.job(stat.Session), Rank: env.rank(),
-			Objects: objects, CpusAllowed: readCPUs(pid),
+			Objects: objects, CpusAllowed: readCPUs(live),
 		},
 		held: held, image: stat.Image, session: stat.Session, virtual: stat.VirtualBytes,
 		job: env[JobVariable], at: at,

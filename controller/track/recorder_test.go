@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -158,6 +159,9 @@ func mustTrack(t *testing.T, options track.Options) *track.Tracker {
 	done := make(chan error, 1)
 	go func() { done <- tracker.Run(ctx) }()
 	t.Cleanup(func() {
+		if r, ok := options.Handler.(*recorder); ok {
+			r.killAll()
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
@@ -172,11 +176,15 @@ type job struct {
 	stdin io.WriteCloser
 }
 
-// mustStart starts a shell that belongs to job "test" and waits.
+// jobID is an id of a test's own, so that what another one left behind does
+// not disturb it.
+func jobID(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
+
+// mustStart starts a shell that belongs to the test's job and waits.
 func mustStart(t *testing.T, script string, env ...string) *job {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "read line; "+script)
-	cmd.Env = append(os.Environ(), "ATTUNE_JOB=test")
+	cmd.Env = append(os.Environ(), "ATTUNE_JOB="+jobID(t))
 	cmd.Env = append(cmd.Env, env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -201,6 +209,17 @@ func (j *job) run(t *testing.T) {
 	t.Helper()
 	if _, err := io.WriteString(j.stdin, "go\n"); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// killAll ends what a test has left.
+func (r *recorder) killAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for handle, held := range r.held {
+		if r.ended[handle] == nil && held != nil {
+			held.Signal(unix.SIGKILL)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func refreshDelay(done int) time.Duration {
 // the address space has another size (or always, if forced).
 func (s *state) refresh(m *member, force bool) {
 	stat, err := procid.ReadStat(m.pid)
-	if err != nil || !s.isImage(m, stat) {
+	if err != nil || !s.isImage(m, stat) || stat.Leaderless() {
 		return // ended or exec'd: that is told by others
 	}
 	s.setSession(m, stat.Session)
@@ -128,7 +128,7 @@ func (s *state) refreshNow(handle uint64) error {
 
 // isImage says whether a stat file is that of the image that was described.
 func (s *state) isImage(m *member, stat procid.Stat) bool {
-	return stat.Image == m.image && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
+	return (stat.Image == m.image || stat.Leaderless()) && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
 }
 
 // digestRequest asks for the SHA-256 of the executable of an image.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +21,7 @@ import (
 func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 	begin := func(t *testing.T, script string, env ...string) (*track.Tracker, *recorder, *job, uint64) {
 		r := newRecorder(t)
-		options := track.Options{JobID: "test", Handler: r, Source: open(t)}
+		options := track.Options{JobID: jobID(t), Handler: r, Source: open(t)}
 		if options.Source == nil {
 			options.PollInterval = 5 * time.Millisecond
 		}
@@ -32,7 +33,7 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		_, r, j, root := begin(t, "sleep 600 & sleep 601 & sh -c 'sleep 602; true'; true")
 		j.run(t)
 		first := r.awaitImage("sleep", "600")
-		if first.ParentPid != int32(j.pid()) || first.Job.Id != "test" || first.Job.Kind != "attune" {
+		if first.ParentPid != int32(j.pid()) || first.Job.Id != jobID(t) || first.Job.Kind != "attune" {
 			t.Errorf("child %v", first)
 		}
 		for _, seconds := range []string{"600", "601", "602"} {
@@ -91,6 +92,8 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		_, r, j, root := begin(t, "(read again < "+mustFIFO(t)+") & wait")
 		j.run(t)
 		r.await("the subshell", func() bool { return len(r.latest) == 2 })
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		for handle, p := range r.latest {
 			if handle != root && (p.ParentPid != int32(j.pid()) || len(p.CommandLine) != 3) {
 				t.Errorf("subshell %v", p)
@@ -98,7 +101,8 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		}
 	})
 	t.Run("another job", func(t *testing.T) {
-		_, r, j, _ := begin(t, "ATTUNE_JOB=other sleep 604 & sleep 605 & wait")
+		foreign := filepath.Join(t.TempDir(), "pid")
+		_, r, j, _ := begin(t, "ATTUNE_JOB=other sleep 604 & echo $! > "+foreign+"; sleep 605 & wait")
 		j.run(t)
 		r.awaitImage("sleep", "605")
 		r.await("the other job's sleep to be left out", func() bool {
@@ -109,7 +113,7 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 			}
 			return true
 		})
-		killAll(t, "604")
+		killForeign(t, foreign)
 	})
 	t.Run("several threads, the first one ends", func(t *testing.T) {
 		program := mustBuild(t, "leader.c", "-pthread")
@@ -146,6 +150,8 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 			p := r.latest[root]
 			return len(p.ExecutableSha256) == 64 && strings.Contains(strings.Join(p.Objects, " "), "/libc.so")
 		})
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if p := r.latest[root]; !strings.Contains(p.Executable, "/") || p.CpusAllowed == 0 || p.Uid != uint32(os.Getuid()) {
 			t.Errorf("process %v", p)
 		}
@@ -167,22 +173,19 @@ func mustFIFO(t *testing.T) string {
 	return path
 }
 
-// killAll ends the sleeps of a test that are not followed.
-func killAll(t *testing.T, seconds string) {
+// killForeign ends the process whose pid the script has written to a file.
+func killForeign(t *testing.T, path string) {
 	t.Helper()
-	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, entry := range entries {
-		var pid int
-		data, err := os.ReadFile(entry)
-		if err != nil || string(data) != "sleep\x00"+seconds+"\x00" {
-			continue
-		}
-		if _, err := fmt.Sscanf(entry, "/proc/%d/cmdline", &pid); err == nil {
-			syscall.Kill(pid, syscall.SIGTERM)
-		}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -212,18 +215,23 @@ func TestConnectorMissesNothing(t *testing.T) { testStorm(t, mustConnect(t)) }
 func testStorm(t *testing.T, source track.Source) {
 	const processes = 2000
 	r := newRecorder(t)
-	tracker := mustTrack(t, track.Options{JobID: "test", Handler: r, Source: source})
+	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: r, Source: source})
 	j := mustStart(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true $i; i=$((i+1)); done; exit 0", processes))
 	root := mustFollow(t, tracker, j.pid())
 	before := openFiles(t)
 	j.run(t)
 	r.awaitEnd(root)
+	left, err := tracker.Processes(t.Context())
+	if err != nil || len(left) != 0 {
+		t.Errorf("%d processes are left, %v", len(left), err)
+	}
 	if lost := tracker.Lost(); lost != 0 {
 		t.Errorf("%d events lost", lost)
 	}
 	// The shell forks and execs each of them, and told of nothing else.
-	children := 0
-	withIdentity := 0
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	children, withIdentity := 0, 0
 	for handle, p := range r.latest {
 		if handle == root {
 			continue
@@ -242,10 +250,6 @@ func testStorm(t *testing.T, source track.Source) {
 	t.Logf("%d of %d could be described before they ended", withIdentity, children)
 	if after := openFiles(t); after > before {
 		t.Errorf("%d descriptors before, %d after", before, after)
-	}
-	left, err := tracker.Processes(t.Context())
-	if err != nil || len(left) != 0 {
-		t.Errorf("%d processes are left, %v", len(left), err)
 	}
 }
 

@@ -38,7 +38,7 @@ func Of(pid int) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	device, inode, err := executable(pid)
+	device, inode, err := executable(LiveThread(pid, before))
 	if err != nil {
 		return Identity{}, err
 	}
@@ -77,6 +77,29 @@ func liveStat(pid int) (Stat, error) {
 		return Stat{}, fmt.Errorf("pid %d is a zombie: %w", pid, ErrGone)
 	}
 	return stat, nil
+}
+
+// LiveThread returns a thread of the process whose files in /proc can be read,
+// which is the pid itself unless the process is Leaderless. /proc/TID works
+// for any thread, although only processes are listed.
+func LiveThread(pid int, stat Stat) int {
+	if !stat.Leaderless() {
+		return pid
+	}
+	entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return pid
+	}
+	for _, entry := range entries {
+		tid, err := strconv.Atoi(entry.Name())
+		if err != nil || tid == pid {
+			continue
+		}
+		if thread, err := ReadStat(tid); err == nil && !thread.dead() {
+			return tid
+		}
+	}
+	return pid
 }
 
 // executable follows /proc/PID/exe. Without permission both numbers are 0 and

@@ -65,8 +65,16 @@ type Image struct {
 	Code, Stack, Arguments, Environment uint64
 }
 
-// Zombie says whether the process has ended and only waits to be reaped.
-func (s *Stat) Zombie() bool { return s.State == 'Z' || s.State == 'X' }
+// Zombie says whether the process has ended and only waits to be reaped. A
+// process whose first thread has ended before the others is none: see
+// Leaderless.
+func (s *Stat) Zombie() bool { return s.dead() && s.Threads <= 1 }
+
+// Leaderless says whether the first thread of a process has ended and others
+// go on. Most files of /proc/PID are empty then, those of [LiveThread] are not.
+func (s *Stat) Leaderless() bool { return s.dead() && s.Threads > 1 }
+
+func (s *Stat) dead() bool { return s.State == 'Z' || s.State == 'X' }
 
 // ReadStat reads /proc/PID/stat. A process that does not exist is [ErrGone];
 // a zombie is not an error here.

@@ -53,6 +53,26 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestZombie(t *testing.T) {
+	tests := []struct {
+		name               string
+		stat               procid.Stat
+		zombie, leaderless bool
+	}{
+		{"running", procid.Stat{State: 'R', Threads: 1}, false, false},
+		{"zombie", procid.Stat{State: 'Z', Threads: 1}, true, false},
+		{"being reaped", procid.Stat{State: 'X'}, true, false},
+		{"first thread ended", procid.Stat{State: 'Z', Threads: 2}, false, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.stat.Zombie() != test.zombie || test.stat.Leaderless() != test.leaderless {
+				t.Errorf("zombie %v, leaderless %v", test.stat.Zombie(), test.stat.Leaderless())
+			}
+		})
+	}
+}
+
 func TestParseStatRefuses(t *testing.T) {
 	tests := []struct{ name, data string }{
 		{"empty", ""},
