@@ -2,6 +2,12 @@
 
 package inherit
 
+// WitnessArg is the argv[0] with which a process that was linked with the entry
+// does nothing but wait for the end of its standard input; package launch uses
+// it to learn which signals were sent to the whole process group. Only where
+// State.Exact is true.
+const WitnessArg = "witness"
+
 // Written by attune_entry before the runtime starts; see entry_amd64.s.
 var (
 	captured uint64

@@ -2,8 +2,10 @@
 
 #include "textflag.h"
 
+#define SYS_read 0
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigprocmask 14
+#define SYS_exit_group 231
 #define SYS_fcntl 72
 #define F_GETFD 1
 #define SIG_IGN 1
@@ -13,6 +15,14 @@
 // two things that the ABI hands over) reach the runtime as they came. SYSCALL
 // destroys AX, CX and R11.
 TEXT attune_entry(SB), NOSPLIT|NOFRAME, $0
+	MOVQ 8(SP), AX            // argv[0]
+	TESTQ AX, AX
+	JEQ  capture
+	MOVQ $0x007373656e746977, BX // "witness\0"
+	CMPQ BX, (AX)
+	JEQ  witness
+
+capture:
 	MOVQ DX, R12
 
 	// rt_sigprocmask(SIG_BLOCK, NULL, &blocked, 8)
@@ -69,3 +79,18 @@ next:
 	MOVQ $1, ·captured(SB)
 	MOVQ R12, DX
 	JMP  _rt0_amd64_linux(SB)
+
+	// A process that does nothing until its standard input ends, with the
+	// signal mask it was given; no runtime, a handful of pages.
+witness:
+	MOVQ $SYS_read, AX
+	XORQ DI, DI
+	LEAQ ·action(SB), SI
+	MOVQ $8, DX
+	SYSCALL
+	CMPQ AX, $-4 // EINTR
+	JEQ  witness
+	MOVQ $SYS_exit_group, AX
+	XORQ DI, DI
+	SYSCALL
+	JMP  witness

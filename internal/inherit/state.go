@@ -24,6 +24,11 @@ func (s SignalSet) With(sig syscall.Signal) SignalSet {
 	return s | 1<<(uint(sig)-1)
 }
 
+// Without returns the set with sig taken away.
+func (s SignalSet) Without(sig syscall.Signal) SignalSet {
+	return s &^ (1 << (uint(sig) - 1))
+}
+
 // Signals lists the members in ascending order.
 func (s SignalSet) Signals() []syscall.Signal {
 	var list []syscall.Signal

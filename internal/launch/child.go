@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child is a started program.
+type Child struct {
+	// Path is the file that was executed.
+	Path string
+	// Started is the time just before its start.
+	Started time.Time
+
+	pid     int
+	signals *Signals
+	group   group
+	log     *slog.Logger
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	// Code is its exit code, when Signal is 0.
+	Code int
+	// Signal killed it, if not 0.
+	Signal syscall.Signal
+	// CoreDumped tells that the kernel wrote a core file of it.
+	CoreDumped bool
+	// Wall is how long it ran.
+	Wall time.Duration
+	// Rusage is its own and its waited-for children's use of resources.
+	Rusage unix.Rusage
+}
+
+// PID is the program's process id. It stays valid until Wait has returned.
+// It is safe for concurrent use.
+func (c *Child) PID() int { return c.pid }
+
+// Wait passes signals on, follows stops and continues, and returns when the
+// program has ended. Signals stay caught.
+func (c *Child) Wait() Exit {
+	defer c.group.close()
+	look, changed := make(chan struct{}, 1), make(chan struct{})
+	go c.watch(look, changed)
+	defer close(look)
+	look <- struct{}{}
+	for {
+		select {
+		case sig := <-c.signals.caught:
+			c.relay(sig.(syscall.Signal))
+		case <-changed:
+			if exit, ended := c.collect(); ended {
+				return exit
+			}
+			look <- struct{}{}
+		}
+	}
+}
+
+// watch reports once per look that the program has stopped or ended, and
+// leaves the status where it is: as long as only Wait collects it, and only
+// Wait sends signals, no signal can hit a recycled process id.
+func (c *Child) watch(look <-chan struct{}, changed chan<- struct{}) {
+	for range look {
+		for {
+			err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+			if err != unix.EINTR {
+				break
+			}
+		}
+		changed <- struct{}{}
+	}
+}
+
+// collect takes the program's status and stops with it if it has stopped.
+func (c *Child) collect() (Exit, bool) {
+	var (
+		status unix.WaitStatus
+		exit   Exit
+	)
+	pid, err := unix.Wait4(c.pid, &status, unix.WUNTRACED|unix.WNOHANG, &exit.Rusage)
+	switch {
+	case err == unix.EINTR || err == nil && pid == 0:
+		return Exit{}, false // continued or interrupted meanwhile
+	case err != nil:
+		// Only possible if somebody else reaps our children.
+		c.log.Error("the program's exit status was lost", "error", err)
+		exit.Code = 255
+	case status.Stopped():
+		c.stopToo(status.StopSignal())
+		return Exit{}, false
+	case status.Signaled():
+		exit.Signal, exit.CoreDumped = status.Signal(), status.CoreDump()
+	default:
+		exit.Code = status.ExitStatus()
+	}
+	exit.Wall = time.Since(c.Started)
+	return exit, true
+}
+
+// relay passes a signal on unless the program has got it already.
+func (c *Child) relay(sig syscall.Signal) {
+	switch {
+	case sig == syscall.SIGPIPE: // raised by our own writes
+	case sig == syscall.SIGCONT && stopped(c.pid):
+		c.send(sig)
+	case !c.group.got(sig):
+		c.send(sig)
+	}
+}
+
+func (c *Child) send(sig syscall.Signal) {
+	if err := unix.Kill(c.pid, sig); err != nil {
+		c.log.Debug("pass signal on", "signal", sig, "error", err)
+	}
+}
+
+// stopped tells whether a process is stopped by job control.
+func stopped(pid int) bool { return state(pid) == 'T' }
+
+// state is the state letter of a process, 0 if there is none.
+func state(pid int) byte {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name before it may hold anything, parentheses too.
+	i := bytes.LastIndexByte(text, ')')
+	if i < 0 || i+2 >= len(text) {
+		return 0
+	}
+	return text[i+2]
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// Errors of Start, as a shell tells them apart; each comes wrapped in an
+// *exitcode.Error with code 127 or 126.
+var (
+	// ErrNotFound means that no file of this name was found.
+	ErrNotFound = errors.New("command not found")
+	// ErrNotExecutable means that there is a file that the kernel refuses to
+	// execute.
+	ErrNotExecutable = errors.New("cannot execute")
+)
+
+// defaultPath is where execvp of glibc looks without PATH.
+const defaultPath = "/bin:/usr/bin"
+
+// Candidates lists the files that execvp would try for name, in its order: the
+// name itself if it has a slash, else one per element of PATH in env (an empty
+// element is the working directory).
+func Candidates(name string, env []string) []string {
+	if name == "" || strings.Contains(name, "/") {
+		return []string{name}
+	}
+	path := defaultPath
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = value
+			break
+		}
+	}
+	var list []string
+	for dir := range strings.SplitSeq(path, ":") {
+		if dir == "" {
+			list = append(list, name)
+		} else {
+			list = append(list, dir+"/"+name)
+		}
+	}
+	return list
+}
+
+// tryNext tells whether execvp goes on to the next element of PATH.
+func tryNext(err error) bool {
+	switch err {
+	case syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.ENODEV, syscall.ETIMEDOUT:
+		return true
+	}
+	return false
+}
+
+// startError gives an error of execve its exit code and remedy.
+func startError(name string, err error) error {
+	e := &exitcode.Error{Code: exitcode.CannotExecute}
+	switch {
+	case errors.Is(err, syscall.ENOENT) && strings.Contains(name, "/"):
+		e.Code, e.Err = exitcode.NotFound, fmt.Errorf("%s: %w: %w", name, ErrNotFound, err)
+		e.Remedy = "check the path, and if it is a script, the interpreter in its first line"
+	case errors.Is(err, syscall.ENOENT):
+		e.Code, e.Err = exitcode.NotFound, fmt.Errorf("%s: %w", name, ErrNotFound)
+		e.Remedy = "check the spelling and PATH"
+	case errors.Is(err, syscall.EACCES):
+		e.Err = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err)
+		e.Remedy = "it must be a file with execute permission"
+	default:
+		e.Err = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err)
+	}
+	return e
+}

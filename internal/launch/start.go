@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"syscall"
+	"time"
+)
+
+// shell runs a file that the kernel cannot execute and that has no #! line, as
+// execvp has it.
+const shell = "/bin/sh"
+
+// Command is a program to start.
+type Command struct {
+	// Args are the program and its arguments; Args[0] is looked up in PATH
+	// and passed on as it is.
+	Args []string
+	// Env is the whole environment.
+	Env []string
+	// Signals are those that this process has caught; required.
+	Signals *Signals
+	// Log gets what is degraded; nil: nowhere.
+	Log *slog.Logger
+}
+
+// InterruptedError tells that a signal came before the program was started.
+type InterruptedError struct {
+	// Signal is the one; this process should end by it.
+	Signal syscall.Signal
+}
+
+// Error names the signal.
+func (e *InterruptedError) Error() string {
+	return fmt.Sprintf("interrupted before the start: %v", e.Signal)
+}
+
+// Start starts the program. An error is an *InterruptedError, an
+// *exitcode.Error that wraps ErrNotFound or ErrNotExecutable, or that of ctx,
+// which is only looked at before the start: a running program is never ended
+// from here. The caller must call Wait.
+func Start(ctx context.Context, cmd Command) (*Child, error) {
+	if cmd.Log == nil {
+		cmd.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if sig := cmd.Signals.pendingEnd(); sig != 0 {
+		return nil, &InterruptedError{Signal: sig}
+	}
+	c := &Child{signals: cmd.Signals, log: cmd.Log.With("component", "launch")}
+	c.group.log = c.log
+	if cmd.Signals.state.Exact {
+		var err error
+		if c.group.witness, err = newWitness(); err != nil {
+			c.log.Debug("signals are told apart by the terminal only", "error", err)
+		}
+	}
+	err := cmd.Signals.asInherited(func() error { return c.exec(cmd) })
+	if err != nil {
+		c.group.close()
+		return nil, startError(cmd.Args[0], err)
+	}
+	return c, nil
+}
+
+// exec tries the candidates as execvp does: the last error counts, but a file
+// that was refused counts more than others that were not there.
+func (c *Child) exec(cmd Command) error {
+	var last, refused error
+	for _, path := range Candidates(cmd.Args[0], cmd.Env) {
+		last = c.forkExec(path, cmd.Args, cmd)
+		if last == syscall.ENOEXEC {
+			args := append([]string{shell, path}, cmd.Args[1:]...)
+			last = c.forkExec(shell, args, cmd)
+		}
+		if last == nil || !tryNext(last) {
+			return last
+		}
+		if last == syscall.EACCES {
+			refused = last
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	return last
+}
+
+func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {
+	attr := &syscall.ProcAttr{Env: cmd.Env, Files: []uintptr{0, 1, 2}}
+	for fd := range attr.Files {
+		if cmd.Signals.state.FDClosed(fd) {
+			attr.Files[fd] = ^uintptr(0) // closed in the child
+		}
+	}
+	started := time.Now()
+	if c.pid, err = syscall.ForkExec(path, args, attr); err == nil {
+		c.Path, c.Started = path, started
+	}
+	return err
+}
