@@ -19,7 +19,7 @@ const (
 	mib    = 1 << 20
 )
 
-func TestSuite(t *testing.T) { tunlettest.Suite(t, malloc.New) }
+func TestSuite(t *testing.T) { tunlettest.Suite(t, malloc.New, storm) }
 
 // storm is the measured case malloc: 807,000 minor faults/s and 90 % system
 // time, here with blocks of 1 MiB taken in whole.

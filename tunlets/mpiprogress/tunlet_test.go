@@ -22,7 +22,9 @@ const (
 	undone  = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
 )
 
-func TestSuite(t *testing.T) { tunlettest.Suite(t, mpiprogress.New) }
+func TestSuite(t *testing.T) {
+	tunlettest.Suite(t, mpiprogress.New, func() *tunlettest.Process { return rank(0, 0.5) })
+}
 
 func openMPI() []string {
 	return []string{"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libopen-rte.so.40", "/usr/lib/libopen-pal.so.40"}

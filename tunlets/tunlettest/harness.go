@@ -62,6 +62,8 @@ type Harness struct {
 	Remarks []*attunev1.Remark
 
 	tb        testing.TB
+	checking  bool // check proposals as they come
+	trouble   []func() *Process
 	now       time.Time
 	points    map[string]*point
 	order     []string

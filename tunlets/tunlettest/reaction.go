@@ -30,13 +30,17 @@ func one[Q, R any](f func(context.Context, Q, ...grpc.CallOption) (R, error)) fu
 // points asked for, after all of it has been taken.
 func (h *Harness) React(r *attunev1.Reaction) {
 	h.tb.Helper()
+	h.Objectives = append(h.Objectives, r.GetObjectives()...)
 	for _, p := range r.GetProposals() {
-		h.Proposals = append(h.Proposals, Proposed{Proposal: p, At: h.Elapsed()})
+		proposed := Proposed{Proposal: p, At: h.Elapsed()}
+		if h.checking {
+			h.checkProposal(h.tb, proposed)
+		}
+		h.Proposals = append(h.Proposals, proposed)
 	}
 	for _, w := range r.GetWithdrawals() {
 		h.Withdrawals = append(h.Withdrawals, Withdrawn{Withdrawal: w, At: h.Elapsed()})
 	}
-	h.Objectives = append(h.Objectives, r.GetObjectives()...)
 	h.Remarks = append(h.Remarks, r.GetRemarks()...)
 	for _, id := range r.GetRemovePoints() {
 		h.removePoint(id)

@@ -19,16 +19,33 @@ import (
 // describes itself, survives whatever comes in whatever order, is silent where
 // there is nothing, names only what exists, and does the same again when it
 // sees the same again.
-func Suite(t *testing.T, newTunlet func() sdk.Tunlet) {
+//
+// trouble makes processes that have the tunlet's own problem; with them, the
+// parts of the suite that look at proposals have some to look at. Each call
+// makes a new process.
+func Suite(t *testing.T, newTunlet func() sdk.Tunlet, trouble ...func() *Process) {
 	for _, c := range checks() {
-		t.Run(c.name, func(t *testing.T) { c.run(t, newTunlet) })
+		t.Run(c.name, func(t *testing.T) { c.run(t, subject{newTunlet, trouble}) })
 	}
+}
+
+// subject is what the suite looks at.
+type subject struct {
+	newTunlet func() sdk.Tunlet
+	trouble   []func() *Process
+}
+
+func (s subject) harness(tb testing.TB) *Harness {
+	tb.Helper()
+	h := New(tb, s.newTunlet)
+	h.trouble = s.trouble
+	return h
 }
 
 // check is one part of the suite.
 type check struct {
 	name string
-	run  func(tb testing.TB, newTunlet func() sdk.Tunlet)
+	run  func(tb testing.TB, s subject)
 }
 
 func checks() []check {
@@ -46,8 +63,8 @@ func checks() []check {
 	}
 }
 
-func describes(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func describes(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	d := h.StartSession()
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(d.GetName()) {
 		tb.Errorf("name %q: want lower case letters, digits and hyphens", d.GetName())
@@ -78,8 +95,8 @@ func describes(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	}
 }
 
-func refusesVersion(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func refusesVersion(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	ctx, cancel := h.Context()
 	defer cancel()
 	_, err := h.Client.Describe(ctx, &attunev1.DescribeRequest{ApiVersions: []string{"999"}})
@@ -88,8 +105,8 @@ func refusesVersion(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	}
 }
 
-func survivesEmpty(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func survivesEmpty(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(&Process{})
 	h.Round()
@@ -105,8 +122,9 @@ func survivesEmpty(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	h.expectSilence(tb, "empty messages")
 }
 
-func ignoresUnknown(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func ignoresUnknown(tb testing.TB, s subject) {
+	h := s.harness(tb)
+	h.checking = true
 	h.StartSession()
 	p := h.StartProcess(wild(1))
 	for range 40 {
@@ -120,8 +138,8 @@ func ignoresUnknown(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	h.checkNames(tb)
 }
 
-func silentWhenQuiet(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func silentWhenQuiet(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(&Process{
 		Rates: map[sdk.Signal]float64{
@@ -136,8 +154,8 @@ func silentWhenQuiet(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	h.expectSilence(tb, "a program that sleeps")
 }
 
-func silentWhenComputing(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func silentWhenComputing(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(Computing())
 	h.Run(5 * time.Second)

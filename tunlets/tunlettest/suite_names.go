@@ -10,15 +10,11 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// checkNames fails if the latest wishes name anything that does not exist. It
-// is called after every round, so that what lived then can be known.
+// checkNames fails if a measure point or a withdrawal names anything that does
+// not exist. Proposals are checked as they come (checkProposal), since what
+// they name may not live any more afterwards.
 func (h *Harness) checkNames(tb testing.TB) {
 	tb.Helper()
-	for _, p := range h.Proposals {
-		if p.At == h.Elapsed() {
-			h.checkProposal(tb, p)
-		}
-	}
 	for _, id := range h.order {
 		h.checkPoint(tb, h.points[id].spec)
 	}
@@ -43,6 +39,8 @@ func (h *Harness) checkPoint(tb testing.TB, p *attunev1.MeasurePoint) {
 	}
 }
 
+// checkProposal fails if a proposal that has just come is not what it should
+// be, or names what does not exist.
 func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
 	tb.Helper()
 	if p.GetId() == "" || p.GetReason() == "" || len(p.GetChanges()) == 0 {
@@ -51,10 +49,8 @@ func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
 	if c := p.GetConfidence(); c < 0 || c > 1 || p.GetPredictedGain() < 0 {
 		tb.Errorf("proposal %s: confidence %v, predicted gain %v", p.GetId(), c, p.GetPredictedGain())
 	}
-	for _, o := range h.Proposals {
-		if o.GetId() == p.GetId() && o.At != p.At {
-			tb.Errorf("proposal id %s is used twice", p.GetId())
-		}
+	if slices.ContainsFunc(h.Proposals, func(o Proposed) bool { return o.GetId() == p.GetId() }) {
+		tb.Errorf("proposal id %s is used twice", p.GetId())
 	}
 	if !slices.ContainsFunc(h.Objectives, func(o *attunev1.ObjectiveSample) bool { return o.GetScope() == p.GetScope() }) {
 		tb.Errorf("proposal %s: no sample of objective scope %q before it", p.GetId(), p.GetScope())

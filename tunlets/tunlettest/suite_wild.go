@@ -54,6 +54,14 @@ func magnitude(r *rand.Rand, decades float64) float64 {
 	return math.Pow(10, r.Float64()*decades)
 }
 
+// draw makes a wild process or one that is in the tunlet's own trouble.
+func (h *Harness) draw(r *rand.Rand) *Process {
+	if n := len(h.trouble); n > 0 && r.IntN(2) == 0 {
+		return h.trouble[r.IntN(n)]()
+	}
+	return wild(r.Uint64())
+}
+
 // turmoil lets wild processes start, change and end at random, tells random
 // states of proposals, and calls `each` after every round.
 func turmoil(h *Harness, seed uint64, rounds int, each func()) {
@@ -64,10 +72,12 @@ func turmoil(h *Harness, seed uint64, rounds int, each func()) {
 		case n == 0 && len(live) > 0:
 			h.EndProcess(live[r.IntN(len(live))])
 		case n == 1 && len(live) < 8 || len(live) == 0:
-			h.StartProcess(wild(r.Uint64()))
+			h.StartProcess(h.draw(r))
 		case n == 2:
 			p := live[r.IntN(len(live))]
-			wildRates(p, r)
+			if r.IntN(4) == 0 {
+				wildRates(p, r)
+			}
 			h.UpdateProcess(p)
 		case n == 3 && len(h.Proposals) > 0:
 			id := h.Proposals[len(h.Proposals)-1].GetId()
@@ -78,8 +88,8 @@ func turmoil(h *Harness, seed uint64, rounds int, each func()) {
 	}
 }
 
-func survivesDisorder(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func survivesDisorder(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	// A process and events before Describe and before the session.
 	h.StartProcess(wild(3))
 	h.Round()
@@ -102,16 +112,22 @@ func survivesDisorder(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	h.Run(time.Second)
 }
 
-func namesWhatExists(tb testing.TB, newTunlet func() sdk.Tunlet) {
+func namesWhatExists(tb testing.TB, s subject) {
+	proposals := 0
 	for seed := range uint64(8) {
-		h := New(tb, newTunlet)
+		h := s.harness(tb)
+		h.checking = true
 		h.StartSession()
 		turmoil(h, seed, 200, func() { h.checkNames(tb) })
+		proposals += len(h.Proposals)
+	}
+	if len(s.trouble) > 0 && proposals == 0 {
+		tb.Errorf("not one proposal for processes in trouble")
 	}
 }
 
-func givesBack(tb testing.TB, newTunlet func() sdk.Tunlet) {
-	h := New(tb, newTunlet)
+func givesBack(tb testing.TB, s subject) {
+	h := s.harness(tb)
 	h.StartSession()
 	turmoil(h, 5, 200, func() {})
 	for len(h.Processes()) > 0 {
@@ -130,9 +146,9 @@ func givesBack(tb testing.TB, newTunlet func() sdk.Tunlet) {
 	}
 }
 
-func repeats(tb testing.TB, newTunlet func() sdk.Tunlet) {
+func repeats(tb testing.TB, s subject) {
 	var first, second []proto.Message
-	h := New(tb, newTunlet)
+	h := s.harness(tb)
 	h.StartSession()
 	for _, out := range []*[]proto.Message{&first, &second} {
 		turmoil(h, 11, 300, func() {})

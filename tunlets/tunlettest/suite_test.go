@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlettest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// good does what a tunlet should, in the simplest way: it watches what has
+// libc, and proposes once per process when faults are many.
+type good struct {
+	windows  map[sdk.Handle]*sdk.Window
+	proposed map[sdk.Handle]bool
+}
+
+func newGood() sdk.Tunlet {
+	return &good{windows: map[sdk.Handle]*sdk.Window{}, proposed: map[sdk.Handle]bool{}}
+}
+
+func (*good) Describe() sdk.Description {
+	return sdk.Description{
+		Name: "good", Version: "1", Summary: "for tests",
+		Objective: sdk.Objective{Name: "work_per_second", Unit: "1/s", Description: "work"},
+		Knobs:     []sdk.Knob{{Name: "a.b", Description: "a knob"}},
+	}
+}
+
+func (g *good) ProcessStarted(_ *sdk.Host, p sdk.Process) {
+	if g.windows[p.Handle] == nil {
+		g.windows[p.Handle] = sdk.NewWindow(2 * Period)
+	}
+}
+
+func (g *good) ProcessEnded(_ *sdk.Host, e sdk.ProcessEnd) { delete(g.windows, e.Handle) }
+
+func (g *good) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	for _, sample := range s.Items {
+		w := g.windows[sample.Process]
+		if w == nil {
+			continue
+		}
+		w.Add(sample)
+		if rate, _ := w.Span().Rate(sdk.MinorFaults); rate > 1000 && !g.proposed[sample.Process] {
+			g.proposed[sample.Process] = true
+			h.Objective("s", rate)
+			h.Propose(proposal(sample.Process))
+		}
+	}
+}
+
+func proposal(p sdk.Handle) sdk.Proposal {
+	return sdk.Proposal{
+		ID: fmt.Sprint("p", p), Scope: "s", Reason: "many faults",
+		Changes: []sdk.Change{{Process: p, Action: sdk.Setting("a.b", sdk.Uint(1))}},
+	}
+}
+
+func TestSuitePasses(t *testing.T) { Suite(t, newGood) }
+
+// Each of the bad ones does one thing wrong.
+type (
+	nameless   struct{ good }
+	panicky    struct{ good }
+	noisy      struct{ good }
+	forgetless struct{ good }
+	strange    struct{ good }
+	restless   struct{ good }
+	silent     struct{}
+	unequal    struct {
+		good
+		session int
+	}
+)
+
+func (*nameless) Describe() sdk.Description { return sdk.Description{Name: "Not A Name"} }
+
+func (*silent) Describe() sdk.Description { return newGood().Describe() }
+
+func (*panicky) ProcessEnded(_ *sdk.Host, e sdk.ProcessEnd) { _ = []int{}[e.Handle] }
+
+func (*noisy) Tick(h *sdk.Host) { h.Remark(0, "tick") }
+
+func (*forgetless) ProcessEnded(h *sdk.Host, e sdk.ProcessEnd) {
+	h.Objective("s", 1)
+	h.Propose(proposal(e.Handle))
+}
+
+func (*strange) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	w := proposal(p.Handle)
+	w.Changes[0].Knob = "not described"
+	h.Objective("s", 1)
+	h.Propose(w)
+}
+
+func (*restless) Tick(h *sdk.Host) { h.AddPoint(sdk.Point{ID: "p", Hook: "malloc"}) }
+
+func (u *unequal) HandleSamples(h *sdk.Host, _ sdk.Samples) { h.Objective("s", float64(u.session)) }
+
+func newUnequal() func() sdk.Tunlet {
+	session := 0
+	return func() sdk.Tunlet {
+		session++
+		return &unequal{*newGood().(*good), session}
+	}
+}
+
+// recorder is a testing.TB that keeps what fails instead of failing.
+type recorder struct {
+	testing.TB
+
+	mu       sync.Mutex // guards failures
+	failures []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// failing runs one check of the suite and returns what failed.
+func failing(t *testing.T, name string, newTunlet func() sdk.Tunlet) string {
+	t.Helper()
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, c := range checks() {
+			if c.name == name {
+				c.run(r, subject{newTunlet: newTunlet, trouble: []func() *Process{Computing}})
+				return
+			}
+		}
+		r.Errorf("no check %q", name)
+	}()
+	<-done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.failures, "\n")
+}
+
+func TestSuiteFindsWhatIsWrong(t *testing.T) {
+	g := func() good { return *newGood().(*good) }
+	for _, tt := range []struct {
+		check     string
+		newTunlet func() sdk.Tunlet
+		want      string
+	}{
+		{"describes itself", func() sdk.Tunlet { return &nameless{g()} }, "objective name is missing"},
+		{"survives any order of calls", func() sdk.Tunlet { return &panicky{g()} }, "panicked in ProcessEnded"},
+		{"survives empty messages", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
+		{"is silent on a quiet program", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
+		{"is silent on a computing program", func() sdk.Tunlet { return &restless{g()} }, "asked for measure points"},
+		{"names only what exists", func() sdk.Tunlet { return &forgetless{g()} }, "does not live"},
+		{"names only what exists", func() sdk.Tunlet { return &strange{g()} }, "not described"},
+		{"names only what exists", func() sdk.Tunlet { return &silent{} }, "not one proposal"},
+		{"gives points back when processes end", func() sdk.Tunlet { return &restless{g()} }, "without processes"},
+		{"does the same in every session", newUnequal(), "first session"},
+	} {
+		t.Run(tt.check+": "+tt.want, func(t *testing.T) {
+			if got := failing(t, tt.check, tt.newTunlet); !strings.Contains(got, tt.want) {
+				t.Errorf("the check says %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
