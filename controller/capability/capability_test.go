@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func find(t *testing.T, found []Capability, name string) Capability {
+	t.Helper()
+	for _, c := range found {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no entry %q", name)
+	return Capability{}
+}
+
+// checkConsistent holds for every user on every machine.
+func checkConsistent(t *testing.T, found []Capability) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, c := range found {
+		t.Logf("%-24s %-11s %s | %s | %s", c.Name, c.State, c.Detail, c.Reason, c.Remedy)
+		if seen[c.Name] || c.Name != strings.ToLower(c.Name) {
+			t.Errorf("%s: name is not unique or not in lower case", c.Name)
+		}
+		seen[c.Name] = true
+		switch c.State {
+		case Available:
+			if c.Reason != "" || c.Remedy != "" {
+				t.Errorf("%s is available, but: %s; %s", c.Name, c.Reason, c.Remedy)
+			}
+		case Degraded, Unavailable:
+			if c.Reason == "" {
+				t.Errorf("%s is %s without a reason", c.Name, c.State)
+			}
+			if strings.Contains(c.Reason, "not permitted") && c.Remedy == "" {
+				t.Errorf("%s is not permitted, and no remedy is named", c.Name)
+			}
+		default:
+			t.Errorf("%s has state %q", c.Name, c.State)
+		}
+	}
+}
+
+func TestProbeLeavesNothing(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		opts  Options
+		limit time.Duration
+	}{
+		{"full", Options{}, 2 * time.Second},
+		{"fast", Options{Fast: true}, 500 * time.Millisecond}, // aim: 5 ms; see the benchmark
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			Probe(t.Context(), test.opts) // what libraries keep
+			before := descriptors()
+			start := time.Now()
+			found := Probe(t.Context(), test.opts)
+			took := time.Since(start)
+			checkConsistent(t, found)
+			t.Logf("took %v", took)
+			if took > test.limit {
+				t.Errorf("took %v, more than %v", took, test.limit)
+			}
+			if after := descriptors(); after > before {
+				t.Errorf("descriptors: %d, then %d", before, after)
+			}
+			if err := children(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What is said about privileges must follow from the capabilities that are
+// held, whoever runs the test.
+func TestPrivilegesAndProbesAgree(t *testing.T) {
+	found := Probe(t.Context(), Options{})
+	held := heldCapabilities()
+	for _, name := range []string{uprobe, "uprobe_multi", "bpf_ring_buffer", execEvent} {
+		c := find(t, found, name)
+		if told := c.Reason == "not permitted" && strings.Contains(c.Remedy, "root"); told == held.mayBPF() {
+			t.Errorf("may load BPF: %t, but told %+v", held.mayBPF(), c)
+		}
+	}
+	if c := find(t, found, "cap_sys_ptrace"); (c.State == Available) != held.has(unix.CAP_SYS_PTRACE) {
+		t.Errorf("%+v", c)
+	}
+	if c := find(t, found, "memfd_sealing"); c.State != Available {
+		t.Errorf("DMLib's memory needs sealing: %+v", c)
+	}
+}
+
+func TestFastIsSubsetInOrder(t *testing.T) {
+	full, fast := Probe(t.Context(), Options{}), Probe(t.Context(), Options{Fast: true})
+	at := 0
+	for _, c := range fast {
+		for at < len(full) && full[at].Name != c.Name {
+			at++
+		}
+	}
+	if len(fast) == 0 || len(fast) >= len(full) || at >= len(full) {
+		t.Errorf("%d fast entries, %d in all, or another order", len(fast), len(full))
+	}
+}
+
+func TestEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	found := Probe(ctx, Options{})
+	if len(found) != len(catalogue()) {
+		t.Fatalf("%d entries of %d", len(found), len(catalogue()))
+	}
+	for _, c := range found {
+		if c.State != Unavailable || !strings.Contains(c.Reason, "context canceled") {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestMechanisms(t *testing.T) {
+	mechanisms := Mechanisms([]Capability{
+		{Name: preload, State: Available},
+		{Name: uprobe, State: Unavailable, Reason: "not permitted"},
+		{Name: ptrace, State: Degraded, Reason: "descendants only"},
+		{Name: "clock", State: Available},
+	})
+	var got []string
+	for _, m := range mechanisms {
+		text, err := json.Marshal([]any{m.GetName(), m.GetAvailable(), m.GetReason()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	want := []string{
+		`["proc",true,""]`, `["dmlib",true,""]`, `["uprobe",false,"not permitted"]`, `["ptrace",true,"descendants only"]`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPreloadOfRealLibrary(t *testing.T) {
+	missing := t.TempDir() + "/libabsent.so"
+	if err := os.WriteFile(missing, []byte("no library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f := preloadTried(t.Context(), newNode(Options{Library: missing})); f.state != Unavailable {
+		t.Errorf("a file that is no library was preloaded: %+v", f)
+	}
+	if f := preloadTried(t.Context(), newNode(Options{})); f.state != Available {
+		t.Errorf("this machine's loader ignores LD_PRELOAD: %+v", f)
+	}
+}
+
+func BenchmarkFast(b *testing.B) {
+	for b.Loop() {
+		Probe(b.Context(), Options{Fast: true})
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/track"
+
+	"golang.org/x/sys/unix"
+)
+
+// execEventsLikely asks for the privilege and the kernel's types only.
+func execEventsLikely(_ context.Context, n *node) finding {
+	if !n.held.mayBPF() {
+		return unavailable("not permitted", remedyBPF)
+	}
+	if f := kernelTypes(n); f.state != Available {
+		return f
+	}
+	return available("not tried")
+}
+
+// execEventsTried follows a program from its birth to its end.
+func execEventsTried(ctx context.Context, _ *node) finding {
+	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{MaxProcesses: 64})
+	if err != nil {
+		return refused(err, remedyBPF, kernelFrom("5.8 with CONFIG_DEBUG_INFO_BTF"))
+	}
+	seen, err := followTrue(ctx, events)
+	if closing := events.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return refused(err, remedyBPF, kernelFrom("5.8"))
+	}
+	for _, kind := range []bpf.EventKind{bpf.EventFork, bpf.EventExec, bpf.EventExit} {
+		if seen[kind] != 1 {
+			return unavailable(fmt.Sprintf("one short program caused %d %v events", seen[kind], kind), "")
+		}
+	}
+	return available("tried")
+}
+
+func followTrue(ctx context.Context, events *bpf.ProcessEvents) (map[bpf.EventKind]int, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	runtime.LockOSThread() // its child is the one that becomes a member
+	defer runtime.UnlockOSThread()
+	if err := events.AdoptFrom(unix.Gettid(), 0); err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, "true")
+	if err := command.Run(); err != nil {
+		return nil, err
+	}
+	cancel() // Run hands over what happened, then ends
+	seen := make(map[bpf.EventKind]int)
+	err := events.Run(ctx, func(event bpf.Event) {
+		if event.PID == command.Process.Pid {
+			seen[event.Kind]++
+		}
+	})
+	return seen, err
+}
+
+// processConnector subscribes and unsubscribes.
+func processConnector(context.Context, *node) finding {
+	connector, err := track.NewConnector()
+	if err != nil {
+		return refused(err, "run as root, or with CAP_NET_ADMIN: before Linux 6.6 others may not listen",
+			"needs a kernel with CONFIG_PROC_EVENTS, and the initial pid namespace")
+	}
+	if err := connector.Close(); err != nil {
+		return refused(err, "", "")
+	}
+	return available("tried")
+}

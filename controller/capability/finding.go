@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"errors"
+	"os"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+
+	"golang.org/x/sys/unix"
+)
+
+// finding is a Capability without its name.
+type finding struct {
+	state          State
+	detail         string
+	reason, remedy string
+}
+
+func available(detail string) finding { return finding{state: Available, detail: detail} }
+
+func degraded(detail, reason, remedy string) finding {
+	return finding{Degraded, detail, reason, remedy}
+}
+
+func unavailable(reason, remedy string) finding {
+	return finding{state: Unavailable, reason: reason, remedy: remedy}
+}
+
+// refused is what an error says; remedy is for the lack of a privilege, kernel
+// for a kernel that does not know the call.
+func refused(err error, remedy, kernel string) finding {
+	var unsupported *bpf.UnsupportedError
+	switch {
+	case errors.As(err, &unsupported):
+		if errors.Is(err, os.ErrPermission) {
+			return unavailable("not permitted", remedy)
+		}
+		return unavailable(unsupported.Reason, kernel)
+	case errors.Is(err, os.ErrPermission):
+		return unavailable("not permitted", remedy)
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrUnsupported):
+		return unavailable("this kernel does not have it", kernel)
+	}
+	return unavailable(err.Error(), "")
+}
+
+const (
+	remedyBPF    = "run as root, or with CAP_BPF and CAP_PERFMON"
+	remedyPtrace = "run as root, or with CAP_SYS_PTRACE, or as the owner of the process"
+)
+
+func kernelFrom(version string) string { return "needs Linux " + version + " or newer" }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup reads which controllers govern this process, and whether its own
+// group of one of them may be written.
+func cgroup(n *node) finding {
+	text, err := n.read("/proc/self/cgroup")
+	if err != nil {
+		return unavailable("no control groups", "needs a kernel with CONFIG_CGROUPS")
+	}
+	groups := parseCgroups(text)
+	slices.SortFunc(groups, func(a, b cgroupLine) int { return strings.Compare(a.controllers, b.controllers) })
+	var old []string
+	unified := ""
+	writable := false
+	for _, group := range groups {
+		directory := "/sys/fs/cgroup"
+		switch {
+		case group.controllers == "":
+			directory = n.unifiedMount()
+			offered, err := n.read(filepath.Join(directory, group.path, "cgroup.controllers"))
+			if err != nil {
+				continue // not mounted
+			}
+			unified = "version 2: " + listOrNone(strings.Fields(offered))
+		case strings.HasPrefix(group.controllers, "name="):
+			continue // groups only, governs nothing
+		default:
+			old = append(old, group.controllers)
+			directory = filepath.Join(directory, group.controllers)
+		}
+		writable = writable || unix.Access(n.path(filepath.Join(directory, group.path, "cgroup.procs")), unix.W_OK) == nil
+	}
+	var detail []string
+	if len(old) > 0 {
+		detail = append(detail, "version 1: "+strings.Join(old, " "))
+	}
+	if unified != "" {
+		detail = append(detail, unified)
+	}
+	switch {
+	case len(detail) == 0:
+		return unavailable("no control group file system is mounted", "mount cgroup2 on /sys/fs/cgroup")
+	case !writable:
+		return degraded(strings.Join(detail, "; "), "own group may be read, not changed", "run as root, or have the group delegated (systemd: Delegate=yes)")
+	}
+	return available(strings.Join(detail, "; "))
+}
+
+type cgroupLine struct{ controllers, path string }
+
+// parseCgroups reads /proc/PID/cgroup: lines of ID:CONTROLLERS:PATH; version 2
+// has no controllers there.
+func parseCgroups(text string) []cgroupLine {
+	var groups []cgroupLine
+	for line := range strings.Lines(text) {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 {
+			groups = append(groups, cgroupLine{parts[1], parts[2]})
+		}
+	}
+	return groups
+}
+
+// unifiedMount is where version 2 lies: on its own, or beside version 1.
+func (n *node) unifiedMount() string {
+	if _, err := n.read("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		return "/sys/fs/cgroup"
+	}
+	return "/sys/fs/cgroup/unified"
+}
+
+func listOrNone(words []string) string {
+	if len(words) == 0 {
+		return "no controllers"
+	}
+	return strings.Join(words, " ")
+}
+
+// lockdown reads what the kernel keeps even from root.
+func lockdown(n *node) finding {
+	const file = "/sys/kernel/security/lockdown"
+	text, err := n.read(file)
+	if err != nil {
+		return degraded("", file+" cannot be read, so the state is not known", "mount -t securityfs securityfs /sys/kernel/security")
+	}
+	_, rest, found := strings.Cut(text, "[")
+	state, _, closed := strings.Cut(rest, "]")
+	switch {
+	case !found || !closed:
+		return degraded(text, "state not understood", "")
+	case state == "none":
+		return available("not locked down")
+	}
+	return degraded(state, "the kernel is locked down: BPF programs may not write registers or memory", "not needed: DMLib changes the process from inside")
+}
+
+func schedulerStatistics(n *node) finding {
+	text, err := n.read("/proc/self/schedstat")
+	if err != nil {
+		return unavailable("no /proc/self/schedstat", "needs a kernel with CONFIG_SCHED_INFO")
+	}
+	var ran, waited, slices uint64
+	if _, err := fmt.Sscan(text, &ran, &waited, &slices); err != nil {
+		return unavailable("/proc/self/schedstat is not understood", "")
+	}
+	if ran == 0 && slices > 1 {
+		return unavailable("/proc/self/schedstat counts nothing", "needs a kernel with CONFIG_SCHED_INFO")
+	}
+	return available("")
+}
+
+// clock tells whether the time-stamp counter can be used for times: it must
+// tick evenly and be the kernel's own choice.
+func clock(n *node) finding {
+	source, err := n.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	if err != nil {
+		return unavailable("no clock source can be read", "mount sysfs on /sys")
+	}
+	info, err := n.read("/proc/cpuinfo")
+	if err != nil {
+		return unavailable("no /proc/cpuinfo", "mount proc on /proc")
+	}
+	flags := cpuFlags(info)
+	switch {
+	case !slices.Contains(flags, "constant_tsc"):
+		return degraded("clock source "+source, "the time-stamp counter does not tick evenly", "times of single calls are not exact on this processor")
+	case source != "tsc":
+		return degraded("clock source "+source+", constant_tsc", "the kernel does not trust the time-stamp counter", "choose tsc as the machine's clock source, where it is stable")
+	}
+	return available("clock source tsc, constant_tsc")
+}
+
+func cpuFlags(cpuinfo string) []string {
+	for line := range strings.Lines(cpuinfo) {
+		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			return strings.Fields(flags)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// fixture makes a root directory with these files.
+func fixture(t *testing.T, files map[string]string) *node {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newNode(Options{root: root})
+}
+
+func TestSystemProbes(t *testing.T) {
+	const tsc = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+	tests := []struct {
+		name  string
+		look  func(*node) finding
+		files map[string]string
+		want  finding
+	}{
+		{"lockdown none", lockdown, map[string]string{"/sys/kernel/security/lockdown": "[none] integrity confidentiality\n"},
+			available("not locked down")},
+		{"lockdown integrity", lockdown, map[string]string{"/sys/kernel/security/lockdown": "none [integrity] confidentiality\n"},
+			finding{state: Degraded, detail: "integrity"}},
+		{"lockdown unknown", lockdown, nil, finding{state: Degraded}},
+		{"lockdown garbled", lockdown, map[string]string{"/sys/kernel/security/lockdown": "none"}, finding{state: Degraded, detail: "none"}},
+		{"schedstat", schedulerStatistics, map[string]string{"/proc/self/schedstat": "123456 789 10\n"}, available("")},
+		{"schedstat of zeros", schedulerStatistics, map[string]string{"/proc/self/schedstat": "0 0 5\n"}, finding{state: Unavailable}},
+		{"schedstat garbled", schedulerStatistics, map[string]string{"/proc/self/schedstat": "x\n"}, finding{state: Unavailable}},
+		{"no schedstat", schedulerStatistics, nil, finding{state: Unavailable}},
+		{"clock tsc", clock, map[string]string{tsc: "tsc\n", "/proc/cpuinfo": "processor : 0\nflags\t\t: fpu constant_tsc nonstop_tsc\n"},
+			available("clock source tsc, constant_tsc")},
+		{"clock hpet", clock, map[string]string{tsc: "hpet\n", "/proc/cpuinfo": "flags : constant_tsc\n"},
+			finding{state: Degraded, detail: "clock source hpet, constant_tsc"}},
+		{"clock uneven", clock, map[string]string{tsc: "tsc\n", "/proc/cpuinfo": "flags : fpu tsc\n"},
+			finding{state: Degraded, detail: "clock source tsc"}},
+		{"clock unknown", clock, nil, finding{state: Unavailable}},
+		{"cgroup 2", cgroup, map[string]string{
+			"/proc/self/cgroup":                     "0::/job\n",
+			"/sys/fs/cgroup/cgroup.controllers":     "cpu memory\n",
+			"/sys/fs/cgroup/job/cgroup.controllers": "cpu memory\n",
+			"/sys/fs/cgroup/job/cgroup.procs":       "",
+		}, available("version 2: cpu memory")},
+		{"cgroup both", cgroup, map[string]string{
+			"/proc/self/cgroup":                         "3:memory:/a\n2:cpu:/\n1:name=systemd:/\n0::/\n",
+			"/sys/fs/cgroup/cpu/cgroup.procs":           "",
+			"/sys/fs/cgroup/unified/cgroup.controllers": "\n",
+		}, available("version 1: cpu memory; version 2: no controllers")},
+		{"cgroup not writable", cgroup, map[string]string{"/proc/self/cgroup": "3:memory:/a\n"},
+			finding{state: Degraded, detail: "version 1: memory"}},
+		{"cgroup not mounted", cgroup, map[string]string{"/proc/self/cgroup": "0::/\n"}, finding{state: Unavailable}},
+		{"no cgroup", cgroup, nil, finding{state: Unavailable}},
+		{"types", kernelTypes, map[string]string{typesFile: "\x9f\xeb\x01\x00"}, available("0 KiB")},
+		{"no types", kernelTypes, nil, finding{state: Unavailable}},
+		{"types garbled", kernelTypes, map[string]string{typesFile: "BTF"}, finding{state: Unavailable}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := test.look(fixture(t, test.files))
+			if got.state != test.want.state || got.detail != test.want.detail {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+			if (got.reason == "") != (got.state == Available) {
+				t.Errorf("reason %q of what is %s", got.reason, got.state)
+			}
+		})
+	}
+}
+
+func TestYama(t *testing.T) {
+	ptracer := capabilitySet(1 << unix.CAP_SYS_PTRACE)
+	tests := []struct {
+		name  string
+		scope string
+		held  capabilitySet
+		want  State
+	}{
+		{"absent", "", 0, Available},
+		{"off", "0\n", 0, Available},
+		{"descendants", "1\n", 0, Degraded},
+		{"descendants, privileged", "1\n", ptracer, Available},
+		{"administrators", "2\n", 0, Unavailable},
+		{"administrators, privileged", "2\n", ptracer, Available},
+		{"nobody", "3\n", ptracer, Unavailable},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			files := map[string]string{}
+			if test.scope != "" {
+				files["/proc/sys/kernel/yama/ptrace_scope"] = test.scope
+			}
+			n := fixture(t, files)
+			n.held = test.held
+			if got := yama(n, available("")); got.state != test.want {
+				t.Errorf("%+v, want %s", got, test.want)
+			}
+			failed := unavailable("other reason", "")
+			if got := yama(n, failed); got != failed {
+				t.Errorf("%+v hides %+v", got, failed)
+			}
+		})
+	}
+}
+
+func TestCapabilitySet(t *testing.T) {
+	bit := func(capabilities ...int) (set capabilitySet) {
+		for _, c := range capabilities {
+			set |= 1 << c
+		}
+		return set
+	}
+	tests := []struct {
+		name string
+		set  capabilitySet
+		want bool
+	}{
+		{"none", 0, false},
+		{"BPF alone", bit(unix.CAP_BPF), false},
+		{"BPF and PERFMON", bit(unix.CAP_BPF, unix.CAP_PERFMON), true},
+		{"SYS_ADMIN", bit(unix.CAP_SYS_ADMIN), true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.set.mayBPF(); got != test.want {
+				t.Errorf("mayBPF = %t", got)
+			}
+		})
+	}
+}

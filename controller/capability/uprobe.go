@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+)
+
+// uprobeLikely asks for the privilege only.
+func uprobeLikely(_ context.Context, n *node) finding {
+	if !n.held.mayBPF() {
+		return unavailable("not permitted", remedyBPF)
+	}
+	if _, err := os.Stat(n.path("/sys/bus/event_source/devices/uprobe")); err != nil {
+		return unavailable("this kernel has no uprobes", "needs a kernel with CONFIG_UPROBE_EVENTS")
+	}
+	return available("not tried")
+}
+
+// probed is called under a uprobe.
+//
+//go:noinline
+func probed(value int) int { return value + 1 }
+
+const probedCalls = 8
+
+// uprobeTried probes a function of this very program, calls it and counts.
+func uprobeTried(_ context.Context, _ *node) finding {
+	uprobes, err := bpf.NewUprobes(bpf.UprobesOptions{MaxWatches: 1, MaxCalls: 64, RingBytes: uint32(os.Getpagesize())})
+	if err != nil {
+		return refused(err, remedyBPF, kernelFrom("5.15"))
+	}
+	mechanism, counted, err := countOwnCalls(uprobes)
+	// Probes that the kernel is still taking out are no failure.
+	if closing := uprobes.Close(); closing != nil && !errors.Is(closing, bpf.ErrDetaching) {
+		err = errors.Join(err, closing)
+	}
+	switch {
+	case err != nil:
+		return refused(err, remedyBPF, kernelFrom("5.15"))
+	case counted != probedCalls:
+		return unavailable(fmt.Sprintf("a probe counted %d of %d calls", counted, probedCalls), "")
+	}
+	return available("tried, by " + mechanism)
+}
+
+func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err error) {
+	const point = 1
+	offset, err := fileOffset(uint64(reflect.ValueOf(probed).Pointer()))
+	if err != nil {
+		return "", 0, err
+	}
+	attachment, err := uprobes.Attach(bpf.UprobeSpec{
+		Path: "/proc/self/exe", Symbols: []bpf.Symbol{{Name: "probed", Offset: offset}}, Point: point,
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	defer attachment.Close()
+	if err := uprobes.WatchProcess(os.Getpid(), point); err != nil {
+		return "", 0, err
+	}
+	for i := range probedCalls {
+		probed(i)
+	}
+	var seen bpf.Aggregate
+	uprobes.ReadAggregate(os.Getpid(), point, &seen)
+	return attachment.Mechanism(), seen.Count, nil
+}
+
+// fileOffset finds where in its file the code at an address of this process
+// lies, whether the program is position-independent or not.
+func fileOffset(address uint64) (uint64, error) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(maps)) {
+		var start, end, offset uint64
+		var mode string
+		if _, err := fmt.Sscanf(line, "%x-%x %s %x", &start, &end, &mode, &offset); err != nil {
+			return 0, fmt.Errorf("memory map: %w", err)
+		}
+		if start <= address && address < end {
+			return address - start + offset, nil
+		}
+	}
+	return 0, fmt.Errorf("no mapping holds address %#x", address)
+}
