@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sample
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// errMalformed says that a file does not look as the kernel writes it.
+var errMalformed = errors.New("malformed /proc file")
+
+// schedstat is the content of a schedstat file.
+type schedstat struct {
+	run, wait uint64 // nanoseconds
+}
+
+// parseSchedstat parses "run wait timeslices".
+func parseSchedstat(data []byte) (schedstat, error) {
+	run, rest, ok := number(data)
+	wait, _, more := number(rest)
+	if !ok || !more {
+		return schedstat{}, fmt.Errorf("%w: schedstat %q", errMalformed, data)
+	}
+	return schedstat{run, wait}, nil
+}
+
+// number cuts a decimal number off the front, blanks before it included.
+func number(data []byte) (value uint64, rest []byte, ok bool) {
+	data = bytes.TrimLeft(data, " \t")
+	for len(data) > 0 && data[0] >= '0' && data[0] <= '9' {
+		next := value*10 + uint64(data[0]-'0')
+		if value > (1<<64-1)/10 || next < value*10 {
+			return 0, nil, false
+		}
+		value, data, ok = next, data[1:], true
+	}
+	return value, data, ok
+}
+
+// status is what is taken from a status file.
+type status struct {
+	voluntary, involuntary uint64
+	cpus                   cpuMask
+}
+
+// parseStatus parses a status file into s, whose mask is used again.
+func parseStatus(data []byte, s *status) error {
+	found := 0
+	for line := range bytes.Lines(data) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		ok := true
+		switch string(name) {
+		case "voluntary_ctxt_switches":
+			s.voluntary, _, ok = number(value)
+		case "nonvoluntary_ctxt_switches":
+			s.involuntary, _, ok = number(value)
+		case "Cpus_allowed":
+			s.cpus, ok = parseMask(s.cpus[:0], bytes.TrimSpace(value))
+		default:
+			continue
+		}
+		if !ok {
+			return fmt.Errorf("%w: status line %q", errMalformed, line)
+		}
+		found++
+	}
+	if found != 3 {
+		return fmt.Errorf("%w: status without switches or allowed CPUs", errMalformed)
+	}
+	return nil
+}
+
+// cpuMask is a set of CPUs in groups of 32, the highest first, as the kernel
+// writes it.
+type cpuMask []uint32
+
+// maxMaskGroups allows for more CPUs than any kernel is built for.
+const maxMaskGroups = 512
+
+// parseMask parses "ff,ffffffff".
+func parseMask(into cpuMask, text []byte) (cpuMask, bool) {
+	for group := range bytes.SplitSeq(text, []byte(",")) {
+		if len(group) == 0 || len(group) > 8 || len(into) == maxMaskGroups {
+			return into, false
+		}
+		var bits uint32
+		for _, c := range group {
+			digit := bytes.IndexByte([]byte("0123456789abcdef"), c)
+			if digit < 0 {
+				return into, false
+			}
+			bits = bits<<4 | uint32(digit)
+		}
+		into = append(into, bits)
+	}
+	return into, true
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"sync"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// process is what is kept of one process between samples.
+type process struct {
+	root string // /proc/PID
+	pid  int
+
+	mu      sync.Mutex // guards everything below; taken before Sampler.mu
+	closed  bool
+	stat    procFile
+	threads map[int]*thread
+	tids    []int // in the order in which they are read, one turn's list
+	next    int   // of tids, to be read next
+	// nextStatus is a turn of its own, for status files.
+	nextStatus int
+	ended      counters // of threads that have ended
+	buffer     []byte
+	union      cpuMask
+}
+
+// counters are what the kernel does not sum over threads.
+type counters struct{ run, wait, voluntary, involuntary uint64 }
+
+func (c *counters) add(other counters) {
+	c.run += other.run
+	c.wait += other.wait
+	c.voluntary += other.voluntary
+	c.involuntary += other.involuntary
+}
+
+// thread is one thread's last known values.
+type thread struct {
+	counters
+	tid                int
+	runnable           bool
+	cpus               cpuMask
+	known              bool // status was read
+	listed             bool // in the present list
+	sched, stat, state procFile
+}
+
+func newProcess(root string, pid int) *process {
+	return &process{
+		root: root, pid: pid, stat: newProcFile(root + "/stat"),
+		threads: make(map[int]*thread), buffer: make([]byte, maxFileBytes),
+	}
+}
+
+func (p *process) close(s *Sampler) {
+	p.closed = true
+	p.stat.close(&s.files)
+	for _, t := range p.threads {
+		t.close(s)
+	}
+}
+
+func (t *thread) close(s *Sampler) {
+	t.sched.close(&s.files)
+	t.stat.close(&s.files)
+	t.state.close(&s.files)
+}
+
+func (p *process) readStat(s *Sampler) (procid.Stat, error) {
+	data, err := p.stat.read(&s.files, p.buffer)
+	if err != nil {
+		return procid.Stat{}, err
+	}
+	stat, err := procid.ParseStat(data)
+	if err != nil {
+		return procid.Stat{}, fmt.Errorf("%s: %w", p.stat.path, err)
+	}
+	return stat, nil
+}
+
+// sample reads one round.
+func (p *process) sample(s *Sampler) (totals, error) {
+	stat, err := p.readStat(s)
+	if err != nil {
+		return totals{}, err
+	}
+	if stat.Zombie() {
+		return totals{}, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
+	}
+	if err := p.list(s, stat); err != nil {
+		return totals{}, err
+	}
+	if err := p.readThreads(s, stat); err != nil {
+		return totals{}, err
+	}
+	return p.total(stat), nil
+}
+
+// list brings the list of threads up to date when a turn begins. A process
+// with one thread needs no look into its directory.
+func (p *process) list(s *Sampler, stat procid.Stat) error {
+	if p.next > 0 && p.next < len(p.tids) {
+		return nil // within a turn
+	}
+	p.next = 0
+	switch {
+	case stat.Threads == 1 && !stat.Leaderless():
+		p.tids = append(p.tids[:0], p.pid)
+	default:
+		var err error
+		if p.tids, err = listThreads(p.root+"/task", p.tids[:0]); err != nil {
+			return err
+		}
+	}
+	for _, tid := range p.tids {
+		t, ok := p.threads[tid]
+		if !ok {
+			t = p.newThread(tid)
+			p.threads[tid] = t
+		}
+		t.listed = true
+	}
+	for _, t := range p.threads {
+		if !t.listed {
+			p.lose(s, t)
+		}
+		t.listed = false
+	}
+	return nil
+}
+
+func (p *process) newThread(tid int) *thread {
+	task := p.root + "/task/" + strconv.Itoa(tid)
+	return &thread{
+		tid: tid, sched: newProcFile(task + "/schedstat"),
+		stat: newProcFile(task + "/stat"), state: newProcFile(task + "/status"),
+	}
+}
+
+// lose moves a thread that has ended into the sum of ended ones.
+func (p *process) lose(s *Sampler, t *thread) {
+	p.ended.add(t.counters)
+	t.close(s)
+	delete(p.threads, t.tid)
+}
+
+// readThreads reads the next threads of the turn. The process's own stat file
+// tells the first thread's state.
+func (p *process) readThreads(s *Sampler, stat procid.Stat) error {
+	end := min(p.next+s.options.ThreadsPerRound, len(p.tids))
+	for ; p.next < end; p.next++ {
+		t := p.threads[p.tids[p.next]]
+		if t == nil {
+			continue // ended within the turn
+		}
+		err := t.readSched(s, p)
+		if t.tid == p.pid {
+			t.runnable = stat.State == 'R'
+		} else if err == nil {
+			err = t.readState(s, p)
+		}
+		if err == nil && !t.known {
+			err = t.readStatus(s, p)
+		}
+		if err := p.settle(s, t, err); err != nil {
+			return err
+		}
+	}
+	return p.readStatuses(s)
+}
+
+// readStatuses reads the status of some threads in turn, the first one's
+// always: most processes have no other.
+func (p *process) readStatuses(s *Sampler) error {
+	if first := p.threads[p.pid]; first != nil {
+		if err := p.settle(s, first, first.readStatus(s, p)); err != nil {
+			return err
+		}
+	}
+	for range min(s.options.StatusPerRound, len(p.tids)-1) {
+		p.nextStatus = (p.nextStatus + 1) % len(p.tids)
+		t := p.threads[p.tids[p.nextStatus]]
+		if t == nil || t.tid == p.pid {
+			continue
+		}
+		if err := p.settle(s, t, t.readStatus(s, p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle handles what reading a thread gave: a thread that has ended is no
+// error.
+func (p *process) settle(s *Sampler, t *thread, err error) error {
+	if errors.Is(err, procid.ErrGone) {
+		p.lose(s, t)
+		return nil
+	}
+	return err
+}
+
+func (t *thread) readSched(s *Sampler, p *process) error {
+	data, err := t.sched.read(&s.files, p.buffer)
+	if err != nil {
+		return err
+	}
+	now, err := parseSchedstat(data)
+	if err != nil {
+		return err
+	}
+	if now.run < t.run {
+		// Another thread has the number; without a kept descriptor that shows
+		// only here.
+		p.ended.add(t.counters)
+		t.counters, t.known = counters{}, false
+	}
+	t.run, t.wait = now.run, max(now.wait, t.wait)
+	return nil
+}
+
+func (t *thread) readState(s *Sampler, p *process) error {
+	data, err := t.stat.read(&s.files, p.buffer)
+	if err != nil {
+		return err
+	}
+	stat, err := procid.ParseStat(data)
+	t.runnable = stat.State == 'R'
+	return err
+}
+
+func (t *thread) readStatus(s *Sampler, p *process) error {
+	data, err := t.state.read(&s.files, p.buffer)
+	if err != nil {
+		return err
+	}
+	now := status{cpus: t.cpus}
+	if err := parseStatus(data, &now); err != nil {
+		return err
+	}
+	t.voluntary, t.involuntary = max(now.voluntary, t.voluntary), max(now.involuntary, t.involuntary)
+	t.cpus, t.known = now.cpus, true
+	return nil
+}
+
+// total sums what is known of all threads.
+func (p *process) total(stat procid.Stat) totals {
+	sum := p.ended
+	t := totals{stat: stat}
+	p.union = p.union[:0]
+	for _, thread := range p.threads {
+		sum.add(thread.counters)
+		if thread.runnable {
+			t.runnable++
+		}
+		// Threads may be pinned apart: the process has the CPUs of all.
+		for i, group := range thread.cpus {
+			if i == len(p.union) {
+				p.union = append(p.union, 0)
+			}
+			p.union[i] |= group
+		}
+	}
+	for _, group := range p.union {
+		t.cpus += bits.OnesCount32(group)
+	}
+	t.run, t.wait, t.voluntary, t.involuntary = sum.run, sum.wait, sum.voluntary, sum.involuntary
+	return t
+}

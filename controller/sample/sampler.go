@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sample
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxFiles        = 512
+	DefaultThreadsPerRound = 256
+	DefaultStatusPerRound  = 16
+)
+
+// Options of a Sampler.
+type Options struct {
+	// Root is where proc is mounted; "": /proc.
+	Root string
+	// MaxFiles is how many descriptors are kept open at most, over all
+	// processes; 0: [DefaultMaxFiles], less than 0: none.
+	MaxFiles int
+	// ThreadsPerRound is of how many threads of a process schedstat and stat
+	// are read in one Sample; 0: [DefaultThreadsPerRound].
+	ThreadsPerRound int
+	// StatusPerRound is of how many threads that are known already status is
+	// read in one Sample; 0: [DefaultStatusPerRound].
+	StatusPerRound int
+}
+
+// Sampler samples processes.
+type Sampler struct {
+	options Options
+	files   budget
+
+	mu        sync.Mutex // guards processes
+	processes map[int]*process
+}
+
+// New returns a Sampler. Its owner calls Close.
+func New(options Options) *Sampler {
+	if options.Root == "" {
+		options.Root = "/proc"
+	}
+	if options.MaxFiles == 0 {
+		options.MaxFiles = DefaultMaxFiles
+	}
+	if options.ThreadsPerRound <= 0 {
+		options.ThreadsPerRound = DefaultThreadsPerRound
+	}
+	if options.StatusPerRound <= 0 {
+		options.StatusPerRound = DefaultStatusPerRound
+	}
+	s := &Sampler{options: options, processes: make(map[int]*process)}
+	s.files.left.Store(int64(max(options.MaxFiles, 0)))
+	return s
+}
+
+// Sample reads all signals of a process. Counters of one process never fall
+// from one call to the next. [procid.ErrGone] if it has ended; what is kept of
+// it is dropped then, so that a later process with this pid starts anew.
+func (s *Sampler) Sample(pid int) ([]*attunev1.Reading, error) {
+	p := s.process(pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, procid.ErrGone // forgotten since it was looked up
+	}
+	totals, err := p.sample(s)
+	if err != nil {
+		if errors.Is(err, procid.ErrGone) {
+			s.drop(p)
+		}
+		return nil, err
+	}
+	return totals.readings(), nil
+}
+
+func (s *Sampler) process(pid int) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.processes[pid]
+	if !ok {
+		p = newProcess(s.options.Root+"/"+strconv.Itoa(pid), pid)
+		s.processes[pid] = p
+	}
+	return p
+}
+
+// Forget drops what is kept of a process that has ended. One that lives on,
+// with another image after an exec, keeps its counters.
+func (s *Sampler) Forget(pid int) {
+	s.mu.Lock()
+	p, ok := s.processes[pid]
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if stat, err := p.readStat(s); err == nil && !stat.Zombie() {
+		return
+	}
+	s.drop(p)
+}
+
+// drop forgets a process. The caller holds its mutex; the order is always the
+// process's mutex first.
+func (s *Sampler) drop(p *process) {
+	p.close(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.processes[p.pid] == p {
+		delete(s.processes, p.pid)
+	}
+}
+
+// Close drops everything. A later Sample starts anew.
+func (s *Sampler) Close() error {
+	s.mu.Lock()
+	all := s.processes
+	s.processes = make(map[int]*process)
+	s.mu.Unlock()
+	for _, p := range all {
+		p.mu.Lock()
+		p.close(s)
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// totals are the signals of a process.
+type totals struct {
+	stat                   procid.Stat
+	run, wait              uint64
+	voluntary, involuntary uint64
+	runnable, cpus         int
+}
+
+// readings makes the messages, in one allocation for all of them.
+func (t totals) readings() []*attunev1.Reading {
+	const nanosPerTick = 1e9 / procid.TicksPerSecond
+	values := [...]struct {
+		signal attunev1.Signal
+		value  float64
+	}{
+		{attunev1.Signal_SIGNAL_CPU_USER, float64(t.stat.UserTicks) * nanosPerTick},
+		{attunev1.Signal_SIGNAL_CPU_SYSTEM, float64(t.stat.SystemTicks) * nanosPerTick},
+		{attunev1.Signal_SIGNAL_RUN_TIME, float64(t.run)},
+		{attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, float64(t.wait)},
+		{attunev1.Signal_SIGNAL_MINOR_FAULTS, float64(t.stat.MinorFaults)},
+		{attunev1.Signal_SIGNAL_MAJOR_FAULTS, float64(t.stat.MajorFaults)},
+		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, float64(t.stat.ResidentPages) * float64(os.Getpagesize())},
+		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, float64(t.voluntary)},
+		{attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES, float64(t.involuntary)},
+		{attunev1.Signal_SIGNAL_THREADS, float64(t.stat.Threads)},
+		{attunev1.Signal_SIGNAL_RUNNABLE_THREADS, float64(t.runnable)},
+		{attunev1.Signal_SIGNAL_CPUS_ALLOWED, float64(t.cpus)},
+	}
+	memory := make([]attunev1.Reading, len(values))
+	readings := make([]*attunev1.Reading, len(values))
+	for i, v := range values {
+		memory[i].Signal, memory[i].Value = v.signal, v.value
+		readings[i] = &memory[i]
+	}
+	return readings
+}
