@@ -28,10 +28,9 @@ type rest struct {
 	knob   knob
 }
 
-// process is what the core knows of a process.
+// process is what the core knows of a process that runs.
 type process struct {
 	executable string
-	ended      bool
 	disturbed  time.Duration // last change to it
 }
 
@@ -201,13 +200,12 @@ func (c *Core) processStarted(ev ProcessStarted) {
 	c.processes[ev.Process] = &process{executable: ev.Executable}
 }
 
-// processEnded ends the changes of a process with it.
+// processEnded ends the changes of a process with it, and forgets it.
 func (c *Core) processEnded(handle uint64) {
-	pr := c.processes[handle]
-	if pr == nil || pr.ended {
+	if c.processes[handle] == nil {
 		return
 	}
-	pr.ended = true
+	delete(c.processes, handle)
 	for _, p := range slices.Clone(c.active) {
 		touched := false
 		for _, ch := range p.changes {
@@ -226,7 +224,7 @@ func (c *Core) processEnded(handle uint64) {
 // allGone reports whether no process of p lives.
 func (c *Core) allGone(p *proposal) bool {
 	for _, ch := range p.changes {
-		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && !pr.ended {
+		if c.processes[ch.spec.GetProcess()] != nil {
 			return false
 		}
 	}

@@ -87,16 +87,13 @@ func (c *Core) malformed(p *proposal) string {
 func (c *Core) badChange(t *tunlet, ch *change) string {
 	name := ch.spec.GetKnob()
 	k := t.knobs[name]
-	pr := c.processes[ch.spec.GetProcess()]
 	switch {
 	case ch.action == "":
 		return fmt.Sprintf("knob %s: no action given", name)
 	case k == nil:
 		return fmt.Sprintf("knob %s is not among those the tunlet declares", name)
-	case pr == nil:
-		return fmt.Sprintf("process %d is not known", ch.spec.GetProcess())
-	case pr.ended:
-		return fmt.Sprintf("process %d has ended", ch.spec.GetProcess())
+	case c.processes[ch.spec.GetProcess()] == nil:
+		return fmt.Sprintf("process %d is not known, or has ended", ch.spec.GetProcess())
 	}
 	return outOfBounds(k, newValue(ch.spec.GetAction()))
 }

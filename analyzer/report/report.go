@@ -200,3 +200,12 @@ type Remark struct {
 	Process int     `json:"process,omitempty" jsonschema:"Process id that it is about."`
 	Text    string  `json:"text" jsonschema:"The sentence."`
 }
+
+// New returns an empty report: all slices are there.
+func New() *Report {
+	return &Report{
+		Schema: SchemaID, Command: []string{},
+		Processes: []Process{}, Tunlets: []Tunlet{}, Points: []Point{}, Changes: []Change{},
+		Advice: []Advice{}, Refused: []Refused{}, Remarks: []Remark{},
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analyzer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// timelinePatience is how long the last lines of the timeline may take.
+	timelinePatience = time.Second
+	// reportPatience is how long a report or snapshot of a running session may
+	// take to collect.
+	reportPatience = time.Second
+	// maxMessage bounds a message of the channels, bytes.
+	maxMessage = 16 << 20
+)
+
+// Config configures an Analyzer.
+type Config struct {
+	// Mode is observe, advise or tune.
+	Mode string
+	// Command is the application's command line, for tunlets and the report.
+	Command []string
+	// JobID names the session.
+	JobID string
+	// TunletDirs are the directories in which tunlets are looked for.
+	TunletDirs []string
+	// Tunlets are the names of the tunlets to start; empty: all.
+	Tunlets []string
+	// TunletOptions is the configuration of each tunlet by its name.
+	TunletOptions map[string]map[string]string
+	// TempDir is a private directory for the tunlets' sockets; empty: private
+	// directories are made in the system's.
+	TempDir string
+	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
+	Tick time.Duration
+	// Timeline takes JSON lines as things happen; nil: nobody.
+	Timeline io.Writer
+	// Audit takes the same lines, each made durable if it has a Sync method;
+	// nil: nobody.
+	Audit io.Writer
+	// Log takes what has no better place; nil: nothing is logged.
+	Log *slog.Logger
+	// Version is Attune's own version, for the report.
+	Version string
+}
+
+// Analyzer is one Analyzer with one session.
+type Analyzer struct {
+	cfg      Config
+	log      *slog.Logger
+	timeline *report.Timeline
+	audit    *report.Timeline
+	session  *session.Session
+	host     *tunlethost.Host
+	server   *grpc.Server
+	wg       sync.WaitGroup // the session's loop and the channels' receivers
+	cancel   context.CancelFunc
+	stopOnce sync.Once
+
+	mu       sync.Mutex // leaf lock; guards what follows
+	started  bool
+	writeErr []string // what went wrong with timeline and audit log
+}
+
+// New returns an Analyzer whose session begins now. It fails for an unknown
+// mode. What New made is ended by Stop, whether Start was called or not.
+func New(cfg Config) (*Analyzer, error) {
+	mode, err := core.ParseMode(cfg.Mode)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &Analyzer{
+		cfg: cfg, log: cfg.Log.With("component", "analyzer"),
+		timeline: report.NewTimeline(cfg.Timeline, report.TimelineOptions{}),
+		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
+	}
+	a.session = session.New(session.Config{
+		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.Tick,
+		Core: core.Config{Mode: mode}, Entry: a.entry, Log: a.log,
+	})
+	a.host = tunlethost.New(tunlethost.Options{
+		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,
+		TempDir: cfg.TempDir, Log: a.log,
+	}, observer{a.session})
+	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true))
+	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})
+	attunev1.RegisterManagementServiceServer(a.server, &managementService{session: a.session, wg: &a.wg})
+	return a, nil
+}
+
+// observer hands the host's tunlets to the session.
+type observer struct{ session *session.Session }
+
+func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
+func (o observer) TunletGone(name, reason string, final bool) {
+	o.session.TunletGone(name, reason, final)
+}
+
+// Start starts the session, and the tunlets in the background. The error names
+// the tunlets that are missing or refused; the Analyzer runs nevertheless. It
+// does not end with ctx but with Stop, since the end of a run has to be written
+// down when everything else is being ended.
+func (a *Analyzer) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a.mu.Lock()
+	a.started, a.cancel = true, cancel
+	a.mu.Unlock()
+	a.wg.Go(func() { a.session.Run(ctx) })
+	if err := a.host.Start(ctx); err != nil {
+		return fmt.Errorf("start tunlets: %w", err)
+	}
+	return nil
+}
+
+// entry writes one line to timeline and audit log.
+func (a *Analyzer) entry(e report.Entry) {
+	a.timeline.Write(e)
+	a.audit.Write(e)
+}
+
+// Serve serves the channels on a Unix socket until ctx ends or Stop, and then
+// returns nil. Peers must be the present user or root. It closes the listener.
+func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
+	stop := context.AfterFunc(ctx, a.server.Stop)
+	defer stop()
+	err := a.server.Serve(lis)
+	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return fmt.Errorf("serve the channels: %w", err)
+}
+
+// Finish ends the session: changes in processes that still run are undone, the
+// tunlets are told and ended, everything is stopped. It returns the final
+// report, which is complete even when ctx ends early; what could not be done
+// is among its remarks.
+func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report {
+	err := a.session.Finish(ctx)
+	a.Stop(ctx)
+	r := a.Report(exit)
+	if err != nil {
+		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: err.Error()})
+	}
+	return r
+}
+
+// Stop ends tunlets, channels and session, in this order, and waits for them:
+// some milliseconds, and at most a second more for a timeline that nobody
+// reads. It may be called more than once.
+func (a *Analyzer) Stop(context.Context) {
+	a.stopOnce.Do(func() {
+		a.host.Stop()
+		a.server.Stop()
+		a.mu.Lock()
+		started, cancel := a.started, a.cancel
+		a.mu.Unlock()
+		if started {
+			a.session.Close()
+			a.wg.Wait()
+			cancel()
+		}
+		a.closeTimeline("timeline", a.timeline)
+		a.closeTimeline("audit log", a.audit)
+	})
+}
+
+// closeTimeline ends one of the two and keeps what went wrong for the report.
+func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
+	dropped, err := t.Close(timelinePatience)
+	text := ""
+	switch {
+	case err != nil:
+		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
+	case dropped > 0:
+		text = fmt.Sprintf("the %s lacks %d lines: its reader was too slow", name, dropped)
+	default:
+		return
+	}
+	a.log.Warn(text)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writeErr = append(a.writeErr, text)
+}
+
+// Report returns the report as things stand; a zero exit means that the command
+// still runs.
+func (a *Analyzer) Report(exit report.Exit) *report.Report {
+	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	defer cancel()
+	r, err := a.session.Report(ctx)
+	if err != nil { // cannot happen while the loop lives; say so rather than fail
+		r = report.New()
+		r.Command, r.Mode = append(r.Command, a.cfg.Command...), a.cfg.Mode
+		r.StartedAt = a.session.Start()
+		r.Remarks = append(r.Remarks, report.Remark{From: "attune", Text: err.Error()})
+	}
+	r.Version, r.JobID = a.cfg.Version, a.cfg.JobID
+	r.Exit, r.Finished = exit, exit != report.Exit{}
+	a.addTunlets(ctx, r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, text := range a.writeErr {
+		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: text})
+	}
+	return r
+}
+
+// addTunlets adds what the host and the session know of the tunlets.
+func (a *Analyzer) addTunlets(ctx context.Context, r *report.Report) {
+	dropped, err := a.session.Dropped(ctx)
+	if err != nil {
+		dropped = nil
+	}
+	for _, st := range a.host.Status() {
+		r.Tunlets = append(r.Tunlets, report.Tunlet{
+			Name: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, SHA256: st.SHA256,
+			State: st.State, Reason: st.Reason, Restarts: st.Restarts,
+			PeakRSSBytes: st.PeakRSS, EventsDropped: dropped[st.Name],
+		})
+		r.Overhead.TunletPeakBytes = max(r.Overhead.TunletPeakBytes, st.PeakRSS)
+	}
+}
+
+// Snapshot is a session as it stands, for a live view.
+type Snapshot = report.Snapshot
+
+// Snapshot returns the session as it stands. It is cheap enough to be called
+// several times a second; while the loop is too busy to answer within a second
+// it returns what is known without it.
+func (a *Analyzer) Snapshot() Snapshot {
+	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	defer cancel()
+	out, err := a.session.Snapshot(ctx)
+	if err != nil {
+		out = Snapshot{Mode: a.cfg.Mode}
+	}
+	for _, st := range a.host.Status() {
+		out.Tunlets = append(out.Tunlets, report.TunletState{Name: st.Name, State: st.State, Reason: st.Reason})
+	}
+	return out
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analyzer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/analyzer/internal/tunletbuild"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds the waits of the tests: far above what they need.
+const patience = 30 * time.Second
+
+// run starts an Analyzer on a socket.
+func run(t *testing.T, cfg Config) (*Analyzer, string) {
+	t.Helper()
+	a, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "analyzer.sock")
+	lis, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := a.Serve(context.Background(), lis); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		a.Stop(context.Background())
+		wg.Wait()
+	})
+	if err := a.Start(context.Background()); err != nil {
+		t.Logf("start: %v", err)
+	}
+	return a, socket
+}
+
+// until waits until the snapshot is as wanted.
+func until(t *testing.T, a *Analyzer, what string, want func(Snapshot) bool) Snapshot {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		s := a.Snapshot()
+		if want(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not so after %v: %+v", what, patience, s)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// state returns a condition on the first proposal's state.
+func state(want string) func(Snapshot) bool {
+	return func(s Snapshot) bool { return len(s.Proposals) > 0 && s.Proposals[0].State == want }
+}
+
+// finish ends the session and checks the report against the schema.
+func finish(t *testing.T, a *Analyzer) *report.Report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	code := 0
+	r := a.Finish(ctx, report.Exit{Code: &code})
+	checkSchema(t, r)
+	return r
+}
+
+func checkSchema(t *testing.T, r *report.Report) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.json")
+	if err := r.WriteJSON(path); err != nil {
+		t.Fatal(err)
+	}
+	s, err := jsonschema.NewCompiler().Compile("../docs/reference/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	doc, err := jsonschema.UnmarshalJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(doc); err != nil {
+		t.Errorf("the report does not fit its schema: %v", err)
+	}
+}
+
+// lockedBuffer is a buffer that the timeline writes while the test reads.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// TestLoopKeepsAGain goes the whole way: a real tunlet process, both channels,
+// a change that makes the application ten times as fast.
+func TestLoopKeepsAGain(t *testing.T) {
+	timeline := &lockedBuffer{}
+	a, socket := run(t, Config{
+		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
+		TunletDirs: []string{tunletbuild.Dir(t, "good")}, Timeline: timeline, Tick: 20 * time.Millisecond,
+	})
+	c := dial(t, socket, "ac1")
+	c.start(1, app{slow: 100, fast: 5000})
+	s := until(t, a, "kept", state("kept"))
+	if len(s.Points) != 1 || s.Points[0].Mechanism != "hook" || len(s.Processes) != 1 || len(s.Objectives) != 1 {
+		t.Errorf("snapshot %+v", s)
+	}
+	if live := a.Report(report.Exit{}); live.Finished || len(live.Changes) != 1 {
+		t.Errorf("report of the running session: %+v", live)
+	} else {
+		checkSchema(t, live)
+	}
+	c.end(1, 3<<8)
+	if resp := c.close(); resp.GetMessages() < 10 {
+		t.Errorf("the Analyzer counted %d messages", resp.GetMessages())
+	}
+	r := finish(t, a)
+	checkKept(t, r)
+	checkTimeline(t, timeline, "session_started", "process_started", "proposed", "applying", "applied", "judged", "kept", "process_ended", "session_ended")
+}
+
+// checkKept checks the report of a session that kept one change.
+func checkKept(t *testing.T, r *report.Report) {
+	t.Helper()
+	if len(r.Changes) != 1 {
+		t.Fatalf("changes %+v", r.Changes)
+	}
+	ch := r.Changes[0]
+	if ch.Verdict != report.VerdictKept || ch.Process != 1001 || *ch.Rank != 1 || ch.Old.String() != "1" || ch.New.String() != "7" ||
+		ch.SafePoint != "malloc hook, thread 1001" || ch.AppliedSeconds == nil || ch.UndoneSeconds != nil {
+		t.Errorf("change %+v", ch)
+	}
+	if o := ch.Objective; o == nil || o.Name != "calls_per_second" || *o.Gain < 40 || *o.P > 0.01 || o.Before.Samples < 5 {
+		t.Errorf("objective %+v", ch.Objective)
+	}
+	p := r.Processes[0]
+	if p.PID != 1001 || !p.Instrumented || p.NotInstrumented != "uprobe: needs CAP_BPF" || p.Exit == nil || *p.Exit.Code != 3 {
+		t.Errorf("process %+v", p)
+	}
+	tn := r.Tunlets[0]
+	if tn.State != "stopped" || tn.PeakRSSBytes == 0 || tn.Version != "0.0.1" {
+		t.Errorf("tunlet %+v", tn)
+	}
+	if r.Events.Aggregates == 0 || r.Events.Samples == 0 || r.Events.Hits == 0 || r.Events.Lost.Ring != 3 || !r.Finished || r.Version != "0.1.0" {
+		t.Errorf("events %+v", r.Events)
+	}
+}
+
+// checkTimeline checks that kinds came in this order, with others between them.
+func checkTimeline(t *testing.T, timeline *lockedBuffer, want ...string) {
+	t.Helper()
+	var kinds []string
+	last := 0.0
+	for line := range strings.Lines(timeline.buf.String()) {
+		var e report.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Seconds < last {
+			t.Errorf("time runs backwards at %s", line)
+		}
+		last = e.Seconds
+		kinds = append(kinds, e.Kind)
+	}
+	rest := kinds
+	for _, kind := range want {
+		i := slices.Index(rest, kind)
+		if i < 0 {
+			t.Fatalf("timeline %v lacks %s", kinds, kind)
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// TestLoopUndoes covers the ways in which a change does not stay.
+func TestLoopUndoes(t *testing.T) {
+	dir := tunletbuild.Dir(t, "good")
+	tests := []struct {
+		name, mode, state, verdict string
+		app                        app
+		refuse                     bool
+	}{
+		{name: "a loss", mode: "tune", app: app{slow: 800, fast: 300}, state: "undone", verdict: report.VerdictUndone},
+		{name: "no gain", mode: "tune", app: app{slow: 800, fast: 800}, state: "undone", verdict: report.VerdictUndone},
+		{name: "refused by the controller", mode: "tune", app: app{slow: 800}, refuse: true, state: "failed", verdict: report.VerdictFailed},
+		{name: "advise", mode: "advise", app: app{slow: 100}, state: "advised"},
+		{name: "observe", mode: "observe", app: app{slow: 100}, state: "refused"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a, socket := run(t, Config{Mode: tt.mode, TunletDirs: []string{dir}, Tick: 10 * time.Millisecond})
+			c := dial(t, socket, "ac1")
+			c.mu.Lock()
+			c.refuse = tt.refuse
+			c.mu.Unlock()
+			c.start(1, tt.app)
+			until(t, a, tt.state, state(tt.state))
+			r := finish(t, a)
+			switch {
+			case tt.verdict == "" && len(r.Changes) > 0:
+				t.Errorf("changes %+v", r.Changes)
+			case tt.verdict != "" && (len(r.Changes) != 1 || r.Changes[0].Verdict != tt.verdict || r.Changes[0].Reason == ""):
+				t.Errorf("changes %+v", r.Changes)
+			case tt.state == "advised" && (len(r.Advice) != 1 || len(r.Advice[0].ID) != 12):
+				t.Errorf("advice %+v", r.Advice)
+			case tt.state == "refused" && len(r.Refused) != 1:
+				t.Errorf("refused %+v", r.Refused)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if len(c.changed) > 0 {
+				t.Errorf("changes are left in force: %v", c.changed)
+			}
+		})
+	}
+}
+
+// TestTwoControllers has equal handles on two nodes.
+func TestTwoControllers(t *testing.T) {
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	first, second := dial(t, socket, "ac1"), dial(t, socket, "ac2")
+	first.start(1, app{slow: 5000, fast: 5000})
+	second.start(1, app{slow: 100, fast: 5000})
+	until(t, a, "kept", state("kept"))
+	second.mu.Lock()
+	changed := len(second.changed)
+	second.mu.Unlock()
+	first.mu.Lock()
+	defer first.mu.Unlock()
+	if changed != 1 || len(first.changed) != 0 {
+		t.Errorf("changed %d and %v, want the second one only", changed, first.changed)
+	}
+}
+
+// TestFinishRestores ends a session whose process lives on.
+func TestFinishRestores(t *testing.T) {
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	c := dial(t, socket, "ac1")
+	c.start(1, app{slow: 100, fast: 5000})
+	until(t, a, "kept", state("kept"))
+	r := finish(t, a)
+	if r.Changes[0].Verdict != report.VerdictKept || r.Changes[0].UndoneSeconds == nil {
+		t.Errorf("change %+v, want it kept and then put back", r.Changes[0])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.changed) > 0 {
+		t.Errorf("changes are left in force: %v", c.changed)
+	}
+}
+
+// TestControllerLost ends a controller in the middle.
+func TestControllerLost(t *testing.T) {
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	c := dial(t, socket, "ac1")
+	c.start(1, app{slow: 100, fast: 5000})
+	until(t, a, "kept", state("kept"))
+	c.hangUp()
+	until(t, a, "the process is out of reach", func(s Snapshot) bool { return len(s.Processes) == 0 && s.EndedProcesses == 1 })
+	r := finish(t, a)
+	if r.Changes[0].Verdict != report.VerdictKept {
+		t.Errorf("change %+v", r.Changes[0])
+	}
+}
+
+// TestBadTunlets runs a session with tunlets that misbehave beside a good one.
+func TestBadTunlets(t *testing.T) {
+	for _, bad := range []string{"crashstart", "crashmid", "hang", "badversion", "silent", "flood"} {
+		t.Run(bad, func(t *testing.T) {
+			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good", bad)}, Tick: 20 * time.Millisecond})
+			c := dial(t, socket, "ac1")
+			c.start(1, app{slow: 100, fast: 5000})
+			until(t, a, "the good one is not held up", func(s Snapshot) bool {
+				return slices.ContainsFunc(s.Proposals, func(p report.ProposalState) bool { return p.Tunlet == "good" && p.State == "kept" })
+			})
+			if bad == "hang" {
+				until(t, a, "killed", func(s Snapshot) bool {
+					return slices.ContainsFunc(s.Tunlets, func(tn report.TunletState) bool {
+						return tn.Name == bad && strings.Contains(tn.Reason, "no answer to HandleEvents within 1s")
+					})
+				})
+			}
+			r := finish(t, a)
+			i := slices.IndexFunc(r.Tunlets, func(tn report.Tunlet) bool { return tn.Name == bad })
+			failed := bad != "silent" && bad != "flood"
+			if i < 0 || (r.Tunlets[i].Reason != "") != failed {
+				t.Errorf("tunlets %+v", r.Tunlets)
+			}
+			if len(r.Remarks) > 300 || len(r.Points) > 2100 || len(r.Refused) > 300 {
+				t.Errorf("the report has %d remarks, %d points, %d refusals", len(r.Remarks), len(r.Points), len(r.Refused))
+			}
+		})
+	}
+}
+
+// TestTunletEnvironment asks a tunlet for what it sees of the host.
+func TestTunletEnvironment(t *testing.T) {
+	t.Setenv("LD_PRELOAD", "")
+	t.Setenv("ATTUNE_SOCKET", "/run/gate.sock")
+	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "environment")}})
+	s := until(t, a, "the remark", func(s Snapshot) bool { return len(s.Remarks) > 0 })
+	if strings.Contains(s.Remarks[0].Text, "ATTUNE_SOCKET") || !strings.Contains(s.Remarks[0].Text, "PATH=") {
+		t.Errorf("environment: %s", s.Remarks[0].Text)
+	}
+}
+
+// TestShortRun ends a session while its tunlets are still starting.
+func TestShortRun(t *testing.T) {
+	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good", "hangstart")}, Tunlets: []string{"good", "hangstart", "nosuch"}})
+	began := time.Now()
+	r := finish(t, a)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("finishing took %v", took)
+	}
+	if len(r.Tunlets) != 3 || r.Tunlets[2].State != "missing" {
+		t.Errorf("tunlets %+v", r.Tunlets)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	if _, err := New(Config{Mode: "guess"}); err == nil || !strings.Contains(err.Error(), "observe, advise or tune") {
+		t.Errorf("New: %v", err)
+	}
+	a, err := New(Config{Mode: "tune"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Stop(context.Background()) // never started
+	a.Stop(context.Background())
+}
+
+// TestHelloFirst refuses streams that do not say who they are.
+func TestHelloFirst(t *testing.T) {
+	_, socket := run(t, Config{Mode: "observe"})
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	events, err := attunev1.NewEventServiceClient(conn).Publish(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := events.Send(&attunev1.PublishRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.CloseAndRecv(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("event channel: %v", err)
+	}
+	manage, err := attunev1.NewManagementServiceClient(conn).Manage(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := manage.Send(&attunev1.ManageRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manage.Recv(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("management channel: %v", err)
+	}
+}
+
+// TestPeers checks who may connect.
+func TestPeers(t *testing.T) {
+	tests := []struct {
+		name string
+		uid  uint32
+		own  int
+		ok   bool
+	}{
+		{name: "the same user", uid: 1000, own: 1000, ok: true},
+		{name: "root", uid: 0, own: 1000, ok: true},
+		{name: "somebody else", uid: 1001, own: 1000},
+		{name: "a user at root's", uid: 1001, own: 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := allowed(tt.uid, tt.own); (err == nil) != tt.ok {
+				t.Errorf("allowed: %v", err)
+			}
+		})
+	}
+	client, server := net.Pipe()
+	defer client.Close()
+	if _, _, err := (peerCredentials{}).ServerHandshake(server); err == nil {
+		t.Error("a connection that is no Unix socket was let in")
+	}
+}

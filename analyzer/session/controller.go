@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Controller is the management channel of one Application Controller.
+type Controller interface {
+	// Send queues a request without waiting. It returns false if the channel
+	// has ended or does not keep up, which ends it.
+	Send(*attunev1.ManageResponse) bool
+}
+
+// controller is one controller's connection.
+type controller struct {
+	id       string
+	hello    *attunev1.ControllerHello // nil before the management channel is there
+	channel  Controller                // nil without a management channel
+	local    map[uint64]uint64         // its handles to the session's
+	sampling bool                      // it was told to sample
+	status   *attunev1.ControllerStatus
+	ended    counts // losses as its events told them
+}
+
+// controller returns the connection of that id, made when it is new: the event
+// channel may be faster than the management channel.
+func (s *Session) controller(id string) *controller {
+	c := s.controllers[id]
+	if c == nil {
+		c = &controller{id: id, local: map[uint64]uint64{}}
+		s.controllers[id] = c
+	}
+	return c
+}
+
+// ControllerConnected tells of a management channel.
+func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel Controller) {
+	s.post(func() {
+		c := s.controller(hello.GetControllerId())
+		c.hello, c.channel, c.sampling = hello, channel, false
+		s.entry(report.Entry{Kind: "controller", Text: fmt.Sprintf("%s on %s connected", c.id, hello.GetHost())})
+		s.startSampling()
+		for _, p := range s.points.list {
+			s.addPoint(c, p)
+		}
+	})
+}
+
+// ControllerGone tells that a management channel has ended. Processes of that
+// controller are out of reach: it undoes their changes when their leases end.
+func (s *Session) ControllerGone(id string, channel Controller) {
+	s.post(func() {
+		c := s.controllers[id]
+		if c == nil || c.channel != channel {
+			return // another one has taken its place
+		}
+		c.channel = nil
+		s.entry(report.Entry{Kind: "controller", Text: id + " disconnected"})
+		for _, r := range s.requests {
+			s.giveUp(r, c, "the controller is gone")
+		}
+		s.closeRequests()
+		for _, p := range s.order {
+			if p.controller == c && !p.ended {
+				s.endProcess(p, nil)
+			}
+		}
+	})
+}
+
+// startSampling asks for samples once somebody is there to use them.
+func (s *Session) startSampling() {
+	if len(s.tunlets) == 0 {
+		return
+	}
+	for _, c := range s.controllers {
+		if c.channel == nil || c.sampling {
+			continue
+		}
+		c.sampling = true
+		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_SetSampling{
+			SetSampling: &attunev1.SetSampling{PeriodNanos: int64(s.cfg.Tick), AggregateNanos: int64(s.cfg.Tick)},
+		}})
+	}
+}
+
+// renew renews all leases.
+func (s *Session) renew() {
+	for _, c := range s.controllers {
+		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{}}})
+	}
+}
+
+// send sends a request to a controller, and reports whether it was taken.
+func (s *Session) send(c *controller, r *attunev1.ManageResponse) bool {
+	return c.channel != nil && c.channel.Send(r)
+}
+
+// Manage takes a message of a management channel.
+func (s *Session) Manage(id string, m *attunev1.ManageRequest) {
+	s.post(func() { s.manage(s.controller(id), m) })
+}
+
+// manage handles a message of a management channel.
+func (s *Session) manage(c *controller, m *attunev1.ManageRequest) {
+	switch k := m.GetMessage().(type) {
+	case *attunev1.ManageRequest_Result:
+		s.result(c, k.Result)
+	case *attunev1.ManageRequest_Done:
+		if r := s.requests[k.Done.GetRequestId()]; r != nil {
+			s.giveUp(r, c, "the controller did not say what became of it")
+			s.closeRequests()
+		}
+	case *attunev1.ManageRequest_Point:
+		s.pointStatus(c, k.Point)
+	case *attunev1.ManageRequest_Status:
+		c.status = k.Status
+	}
+}
+
+// request is a request of the core that controllers have not wholly answered.
+type request struct {
+	id   string
+	undo bool
+	open map[*controller]map[string]bool // change ids without an answer
+}
+
+// result hands a controller's answer to the core.
+func (s *Session) result(c *controller, r *attunev1.ActionResult) {
+	if req := s.requests[r.GetRequestId()]; req != nil {
+		delete(req.open[c], r.GetChangeId())
+	}
+	s.step(core.Result{Result: r, At: s.sinceUnix(r.GetAppliedUnixNano())})
+}
+
+// giveUp answers for a controller what it has not answered itself.
+func (s *Session) giveUp(r *request, c *controller, reason string) {
+	for id := range r.open[c] {
+		outcome := attunev1.Outcome_OUTCOME_FAILED
+		if p := s.processes[s.changedIn[id]]; p == nil || p.ended {
+			outcome = attunev1.Outcome_OUTCOME_GONE
+		}
+		s.step(core.Result{Result: &attunev1.ActionResult{
+			RequestId: r.id, ChangeId: id, Outcome: outcome, Reason: reason,
+		}})
+	}
+	delete(r.open, c)
+}
+
+// closeRequests tells the core of requests that all controllers have answered.
+func (s *Session) closeRequests() {
+	for id, r := range s.requests {
+		if len(r.open) == 0 {
+			delete(s.requests, id)
+			s.step(core.RequestDone{Request: id})
+		}
+	}
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session runs one tuning session: it routes what controllers report to
+// the tunlets that asked for it, feeds the decision core, and carries out what
+// the core commands.
+//
+// Locking rule: all state belongs to the goroutine in [Session.Run]; everybody
+// else posts functions to its bounded inbox. The loop never waits for anybody:
+// sending to a controller or a tunlet either succeeds at once or counts as that
+// party's failure. Each tunlet has a worker goroutine of its own that makes the
+// calls, one at a time, from a bounded queue; it may wait for the inbox, never
+// the other way round. Of what was measured, the inbox and the queues drop what
+// does not fit, and count it; news about processes, points and proposals are
+// never dropped, and a tunlet that does not keep up with them is killed.
+//
+// A session serves several controllers. Handles of processes are unique per
+// controller connection only, so the session gives out its own and translates
+// in both directions.
+package session

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// step tells the core what happened and does what it commands. Commands that
+// are answered at once (nobody to send to) make further events: they wait until
+// the present command list is done, so that the core sees them in order.
+func (s *Session) step(ev core.Event) {
+	s.events = append(s.events, ev)
+	if s.stepping {
+		return
+	}
+	s.stepping = true
+	for len(s.events) > 0 {
+		ev := s.events[0]
+		s.events = s.events[1:]
+		for _, cmd := range s.core.Step(s.now(), ev) {
+			s.execute(cmd)
+		}
+	}
+	s.events = nil
+	s.stepping = false
+}
+
+// execute carries out one command.
+func (s *Session) execute(cmd core.Command) {
+	switch cmd := cmd.(type) {
+	case core.Apply:
+		s.apply(cmd)
+	case core.Undo:
+		s.undo(cmd)
+	case core.AskEvaluate:
+		s.askEvaluate(cmd)
+	case core.Notify:
+		if t := s.tunlets[cmd.Tunlet]; t != nil {
+			t.proposalChanged(cmd.Request)
+		}
+	case core.Record:
+		s.record(cmd)
+	}
+}
+
+// apply sends changes to the controllers of their processes.
+func (s *Session) apply(cmd core.Apply) {
+	r := s.newRequest(cmd.Request)
+	parts := map[*controller]*attunev1.ApplyChanges{}
+	var order []*controller
+	for _, ch := range cmd.Changes {
+		p := s.processes[ch.GetProcess()] // the core knows none that we do not
+		p.changed = true
+		s.changedIn[ch.GetId()] = ch.GetProcess()
+		if parts[p.controller] == nil {
+			parts[p.controller] = &attunev1.ApplyChanges{}
+			order = append(order, p.controller)
+		}
+		local := proto.CloneOf(ch)
+		local.Process = p.handle
+		if local.LeaseNanos == 0 {
+			local.LeaseNanos = int64(s.cfg.Lease)
+		}
+		parts[p.controller].Changes = append(parts[p.controller].Changes, local)
+		r.expect(p.controller, ch.GetId())
+	}
+	for _, c := range order {
+		s.ask(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Apply{Apply: parts[c]}})
+	}
+	s.closeRequests()
+}
+
+// undo asks the controllers for original values.
+func (s *Session) undo(cmd core.Undo) {
+	r := s.newRequest(cmd.Request)
+	parts := map[*controller]*attunev1.UndoChanges{}
+	var order []*controller
+	for _, id := range cmd.Changes {
+		c := s.processes[s.changedIn[id]].controller
+		if parts[c] == nil {
+			parts[c] = &attunev1.UndoChanges{}
+			order = append(order, c)
+		}
+		parts[c].ChangeIds = append(parts[c].ChangeIds, id)
+		r.expect(c, id)
+	}
+	for _, c := range order {
+		s.ask(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Undo{Undo: parts[c]}})
+	}
+	s.closeRequests()
+}
+
+// newRequest opens a request.
+func (s *Session) newRequest(id string) *request {
+	r := &request{id: id, open: map[*controller]map[string]bool{}}
+	s.requests[id] = r
+	return r
+}
+
+// expect notes that a controller has to answer for a change.
+func (r *request) expect(c *controller, change string) {
+	if r.open[c] == nil {
+		r.open[c] = map[string]bool{}
+	}
+	r.open[c][change] = true
+}
+
+// ask sends one controller's part of a request, or answers for it.
+func (s *Session) ask(r *request, c *controller, m *attunev1.ManageResponse) {
+	if !s.send(c, m) {
+		s.giveUp(r, c, "the controller cannot be reached")
+	}
+}
+
+// askEvaluate asks a tunlet for its verdict; without a tunlet there is none.
+func (s *Session) askEvaluate(cmd core.AskEvaluate) {
+	t := s.tunlets[cmd.Tunlet]
+	if t == nil {
+		s.step(core.Verdict{Tunlet: cmd.Tunlet, Proposal: cmd.Request.GetProposalId()})
+		return
+	}
+	t.evaluate(cmd.Request)
+}

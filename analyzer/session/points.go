@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// maxIndex is the greatest index of a point: it has 16 bits in a record.
+	maxIndex = 65535
+	// maxPoints bounds the points of one tunlet.
+	maxPoints = 1024
+)
+
+// subscriber is a tunlet that asked for a point, under a name of its own.
+type subscriber struct {
+	tunlet *tunlet
+	id     string
+}
+
+// point is one measure point. Tunlets that ask for the same share it.
+type point struct {
+	index       uint32
+	key         string // what makes two points the same
+	spec        *attunev1.MeasurePoint
+	subscribers []subscriber
+	status      map[uint64]*attunev1.PointStatus // by running process
+	past        map[statusKey]int                // of processes that have ended
+	hits        uint64
+	hitsThen    uint64  // hits when the rate was taken last
+	rate        float64 // hits per second
+	askedBy     []subscriber
+}
+
+// statusKey is what the report tells apart.
+type statusKey struct {
+	state             attunev1.PointState
+	mechanism, reason string
+	cost              float64
+}
+
+// keyOfStatus returns what the report tells of a status.
+func keyOfStatus(st *attunev1.PointStatus) statusKey {
+	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos()}
+}
+
+// processEnded folds the statuses of a process into numbers.
+func (ps *points) processEnded(id uint64) {
+	for _, p := range ps.list {
+		if st := p.status[id]; st != nil {
+			p.past[keyOfStatus(st)]++
+			delete(p.status, id)
+		}
+	}
+}
+
+// points are all points of a session.
+type points struct {
+	list      []*point // active
+	retired   []*point // for the report
+	byIndex   map[uint32]*point
+	byKey     map[string]*point
+	last      uint32
+	ratesFrom time.Time
+}
+
+func newPoints() points {
+	return points{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
+}
+
+// tick takes the rates once a second.
+func (ps *points) tick(now time.Time) {
+	if ps.ratesFrom.IsZero() {
+		ps.ratesFrom = now
+		return
+	}
+	period := now.Sub(ps.ratesFrom)
+	if period < time.Second {
+		return
+	}
+	for _, p := range ps.list {
+		p.rate = float64(p.hits-p.hitsThen) / period.Seconds()
+		p.hitsThen = p.hits
+	}
+	ps.ratesFrom = now
+}
+
+// keyOf returns what makes two measure points the same: all but the name.
+func keyOf(spec *attunev1.MeasurePoint) string {
+	anonymous := proto.CloneOf(spec)
+	anonymous.Id = ""
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(anonymous)
+	if err != nil { // only for invalid UTF-8: then it is nobody else's
+		return spec.String()
+	}
+	return string(data)
+}
+
+// requestPoint serves a tunlet's wish for a point.
+func (s *Session) requestPoint(t *tunlet, spec *attunev1.MeasurePoint) {
+	key := keyOf(spec)
+	if old := t.points[spec.GetId()]; old != nil {
+		if old.key == key {
+			return
+		}
+		s.releasePoint(t, spec.GetId())
+	}
+	reason := ""
+	switch {
+	case spec.GetTarget() == nil:
+		reason = "the measure point has no target"
+	case len(t.points) >= maxPoints:
+		reason = fmt.Sprintf("a tunlet may have %d measure points", maxPoints)
+	case s.points.last >= maxIndex && s.points.byKey[key] == nil:
+		reason = "no index is left for another measure point"
+	}
+	if reason != "" {
+		if t.refusedPoints++; t.refusedPoints <= maxPoints {
+			t.pointChanged(spec.GetId(), &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
+		}
+		return
+	}
+	p := s.points.byKey[key]
+	if p == nil {
+		p = s.newPoint(key, spec)
+	}
+	sub := subscriber{t, spec.GetId()}
+	p.subscribers = append(p.subscribers, sub)
+	p.askedBy = append(p.askedBy, sub)
+	t.points[spec.GetId()] = p
+	for _, st := range p.status {
+		t.pointChanged(spec.GetId(), st)
+	}
+}
+
+// newPoint gives a point its index and asks all controllers for it.
+func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
+	s.points.last++
+	p := &point{index: s.points.last, key: key, spec: spec, status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{}}
+	s.points.list = append(s.points.list, p)
+	s.points.byIndex[p.index], s.points.byKey[key] = p, p
+	for _, c := range s.controllers {
+		s.addPoint(c, p)
+	}
+	return p
+}
+
+// addPoint asks one controller for a point, in its own process handles. A point
+// for certain processes goes only where one of them is.
+func (s *Session) addPoint(c *controller, p *point) {
+	spec := p.spec
+	if len(spec.GetProcesses()) > 0 {
+		spec = proto.CloneOf(spec)
+		spec.Processes = nil
+		for _, id := range p.spec.GetProcesses() {
+			if pr := s.processes[id]; pr != nil && pr.controller == c {
+				spec.Processes = append(spec.Processes, pr.handle)
+			}
+		}
+		if len(spec.GetProcesses()) == 0 {
+			return
+		}
+	}
+	s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
+		AddPoint: &attunev1.AddPoint{Point: p.index, Spec: spec},
+	}})
+}
+
+// releasePoint takes a point away from a tunlet, and from the application when
+// nobody else wants it.
+func (s *Session) releasePoint(t *tunlet, id string) {
+	p := t.points[id]
+	if p == nil {
+		return
+	}
+	delete(t.points, id)
+	p.subscribers = slices.DeleteFunc(p.subscribers, func(sub subscriber) bool { return sub == subscriber{t, id} })
+	if len(p.subscribers) > 0 {
+		return
+	}
+	s.points.list = slices.DeleteFunc(s.points.list, func(q *point) bool { return q == p })
+	if len(s.points.retired) < maxPoints {
+		s.points.retired = append(s.points.retired, p)
+	}
+	delete(s.points.byIndex, p.index)
+	delete(s.points.byKey, p.key)
+	for _, c := range s.controllers {
+		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
+			RemovePoint: &attunev1.RemovePoint{Point: p.index},
+		}})
+	}
+}
+
+// pointStatus tells the tunlets what became of a point in one process.
+func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
+	p := s.points.byIndex[st.GetPoint()]
+	if p == nil {
+		return
+	}
+	if st.GetProcess() != 0 {
+		id, ok := c.local[st.GetProcess()]
+		if !ok {
+			return
+		}
+		st.Process = id
+	}
+	before := p.status[st.GetProcess()]
+	p.status[st.GetProcess()] = st
+	if before.GetState() != st.GetState() || before.GetReason() != st.GetReason() {
+		s.entry(report.Entry{
+			Kind: "point", Tunlet: p.subscribers[0].tunlet.name, Point: p.subscribers[0].id,
+			Process: s.pidOf(st.GetProcess()), Text: stateText(st),
+		})
+	}
+	for _, sub := range p.subscribers {
+		sub.tunlet.pointChanged(sub.id, st)
+	}
+}
+
+// stateText returns a point's state in a sentence.
+func stateText(st *attunev1.PointStatus) string {
+	text := stateName(st.GetState())
+	if st.GetMechanism() != "" {
+		text += " by " + st.GetMechanism()
+	}
+	if st.GetReason() != "" {
+		text += ": " + st.GetReason()
+	}
+	return text
+}
+
+// stateName returns a point's state in a word.
+func stateName(st attunev1.PointState) string {
+	switch st {
+	case attunev1.PointState_POINT_STATE_PLACED:
+		return "placed"
+	case attunev1.PointState_POINT_STATE_REFUSED:
+		return "refused"
+	case attunev1.PointState_POINT_STATE_REMOVED:
+		return "removed"
+	}
+	return "unanswered"
+}
+
+// targetText says what a point watches.
+func targetText(spec *attunev1.MeasurePoint) string {
+	if f := spec.GetFunction(); f != nil {
+		if f.GetObject() == "" {
+			return f.GetSymbol()
+		}
+		return f.GetObject() + ":" + f.GetSymbol()
+	}
+	return "hook " + spec.GetHook()
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxProcesses bounds the processes that the report lists; those that run or
+// were changed are always among them.
+const maxProcesses = 2000
+
+// process is one process image under control.
+type process struct {
+	id         uint64 // the session's handle
+	handle     uint64 // the controller's
+	controller *controller
+	info       *attunev1.Process // with the session's handle; never modified
+	started    time.Duration
+	changed    bool // a change was sent to it
+	ended      bool
+	endedAt    time.Duration
+	end        *attunev1.ProcessEnded // nil: not known how
+}
+
+// startProcess makes a process known, or known better.
+func (s *Session) startProcess(c *controller, info *attunev1.Process) {
+	p := s.processes[c.local[info.GetHandle()]]
+	update := p != nil
+	if !update {
+		s.lastProcess++
+		p = &process{id: s.lastProcess, handle: info.GetHandle(), controller: c, started: s.now()}
+		if at := s.sinceUnix(info.GetSeenUnixNano()); at > 0 && at < p.started {
+			p.started = at
+		}
+		c.local[p.handle] = p.id
+		s.processes[p.id] = p
+		s.order = append(s.order, p)
+	}
+	info.Handle = p.id
+	p.info = info
+	if !update {
+		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
+	}
+	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
+	for _, t := range s.tunlets {
+		t.processStarted(info, update)
+	}
+}
+
+// endProcess notes the end of a process. ended is nil when it was not told.
+func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
+	if p.ended {
+		return
+	}
+	p.ended, p.endedAt, p.end = true, s.now(), ended
+	told := ended
+	if told == nil {
+		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.Now().UnixNano()}
+	}
+	told.Process = p.id
+	s.entry(report.Entry{Kind: "process_ended", Process: p.pid(), Text: p.info.GetExecutable()})
+	s.step(core.ProcessEnded{Process: p.id})
+	for _, t := range s.tunlets {
+		t.processEnded(told)
+	}
+	s.points.processEnded(p.id)
+	p.info = slim(p.info)
+	s.omitProcess()
+}
+
+// slim returns what the report needs of a process that has ended: a job may
+// start a hundred thousand of them.
+func slim(info *attunev1.Process) *attunev1.Process {
+	return &attunev1.Process{
+		Handle: info.GetHandle(), Identity: info.GetIdentity(), ParentPid: info.GetParentPid(), Host: info.GetHost(),
+		Executable: info.GetExecutable(), ExecutableSha256: info.GetExecutableSha256(),
+		Rank: info.Rank, Mechanisms: info.GetMechanisms(),
+	}
+}
+
+// omitProcess forgets the oldest process that has ended and was not changed,
+// if there are too many.
+func (s *Session) omitProcess() {
+	if len(s.order) <= maxProcesses {
+		return
+	}
+	for i, p := range s.order {
+		if p.ended && !p.changed {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			delete(s.processes, p.id)
+			delete(p.controller.local, p.handle)
+			s.omitted++
+			return
+		}
+	}
+}
+
+// pid returns the process id.
+func (p *process) pid() int { return int(p.info.GetIdentity().GetPid()) }
+
+// pidOf returns the process id behind a session's handle; 0 if there is none.
+func (s *Session) pidOf(id uint64) int {
+	if p := s.processes[id]; p != nil {
+		return p.pid()
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"encoding/binary"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// recordSize is the size of a packed record, struct attune_record.
+	recordSize = 32
+	// recordPoint is where in it the point's index lies.
+	recordPoint = 8
+)
+
+// counts counts what came and what was lost.
+type counts struct {
+	records, aggregates, samples, hits uint64
+	lostRing, lostSlot, lostQueue      uint64
+}
+
+// Publish takes a message of a controller's event channel, over which the
+// session then rules. It returns how many records it carries. Measured data is
+// dropped and counted if the session does not keep up; for news it waits.
+func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
+	switch k := m.GetEvent().(type) {
+	case *attunev1.PublishRequest_Records:
+		records = uint64(len(k.Records.GetRecords()) / recordSize)
+		s.postData(records, len(k.Records.GetRecords()), func() { s.routeRecords(s.controller(id), k.Records) })
+	case *attunev1.PublishRequest_Aggregates:
+		n := uint64(len(k.Aggregates.GetAggregates()))
+		s.postData(n, proto.Size(k.Aggregates), func() { s.routeAggregates(s.controller(id), k.Aggregates) })
+	case *attunev1.PublishRequest_Samples:
+		n := uint64(len(k.Samples.GetSamples()))
+		s.postData(n, proto.Size(k.Samples), func() { s.routeSamples(s.controller(id), k.Samples) })
+	default:
+		s.post(func() { s.news(s.controller(id), m) })
+	}
+	return records
+}
+
+// news handles what is never dropped.
+func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
+	switch k := m.GetEvent().(type) {
+	case *attunev1.PublishRequest_ProcessStarted:
+		s.startProcess(c, k.ProcessStarted)
+	case *attunev1.PublishRequest_ProcessChanged:
+		s.startProcess(c, k.ProcessChanged)
+	case *attunev1.PublishRequest_ProcessEnded:
+		c.ended.lostRing += k.ProcessEnded.GetLostRing()
+		c.ended.lostSlot += k.ProcessEnded.GetLostNoSlot()
+		if p := s.processes[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
+			s.endProcess(p, k.ProcessEnded)
+		}
+	}
+}
+
+// routeAggregates hands aggregates to the tunlets that asked for their points.
+func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
+	parts := map[*tunlet][]*attunev1.NamedAggregate{}
+	for _, a := range b.GetAggregates() {
+		id, ok := c.local[a.GetProcess()]
+		if !ok {
+			continue
+		}
+		s.counts.aggregates++
+		s.counts.hits += a.GetCount()
+		p := s.points.byIndex[a.GetPoint()]
+		if p == nil {
+			continue // removed while it was under way
+		}
+		a.Process = id
+		p.hits += a.GetCount()
+		for _, sub := range p.subscribers {
+			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
+		}
+	}
+	for t, part := range parts {
+		t.handleEvents(uint64(len(part)), &attunev1.HandleEventsRequest{
+			Aggregates: part, FromUnixNano: b.GetFromUnixNano(), ToUnixNano: b.GetToUnixNano(),
+		})
+	}
+}
+
+// routeRecords hands the records of one process to the tunlets that asked for
+// their points.
+func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
+	id, ok := c.local[b.GetProcess()]
+	if !ok {
+		return
+	}
+	data := b.GetRecords()
+	s.counts.records += uint64(len(data) / recordSize)
+	c.ended.lostQueue += b.GetLostQueue()
+	parts := s.points.split(data)
+	lost := b.GetLostRing() + b.GetLostQueue()
+	if lost > 0 {
+		for _, t := range s.tunlets {
+			if _, ok := parts[t]; !ok && t.wantsRecords() {
+				parts[t] = nil // they must know of the loss
+			}
+		}
+	}
+	for t, part := range parts {
+		t.handleEvents(uint64(len(part)/recordSize), &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{
+			Process: id, Records: part, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
+		}}})
+	}
+}
+
+// split sorts packed records by the tunlets that asked for their points. A part
+// shares the memory of data where that serves one tunlet only.
+func (ps *points) split(data []byte) map[*tunlet][]byte {
+	parts := map[*tunlet][]byte{}
+	for off := 0; off+recordSize <= len(data); {
+		index := uint32(binary.LittleEndian.Uint16(data[off+recordPoint:]))
+		end := off + recordSize
+		for end+recordSize <= len(data) && uint32(binary.LittleEndian.Uint16(data[end+recordPoint:])) == index {
+			end += recordSize
+		}
+		if p := ps.byIndex[index]; p != nil {
+			p.hits += uint64((end - off) / recordSize)
+			for _, sub := range p.subscribers {
+				if part := parts[sub.tunlet]; part == nil {
+					parts[sub.tunlet] = data[off:end:end]
+				} else {
+					parts[sub.tunlet] = append(part, data[off:end]...)
+				}
+			}
+		}
+		off = end
+	}
+	return parts
+}
+
+// routeSamples hands samples to all tunlets.
+func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
+	kept := b.Samples[:0]
+	for _, sm := range b.GetSamples() {
+		if id, ok := c.local[sm.GetProcess()]; ok {
+			sm.Process = id
+			kept = append(kept, sm)
+		}
+	}
+	b.Samples = kept
+	s.counts.samples += uint64(len(kept))
+	for _, t := range s.tunlets {
+		t.handleEvents(uint64(len(kept)), &attunev1.HandleEventsRequest{Samples: b})
+	}
+}

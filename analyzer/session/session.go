@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+const (
+	// inboxSize bounds the messages in the inbox, inboxBytes the measured data
+	// among them.
+	inboxSize  = 1024
+	inboxBytes = 8 << 20
+	// dataShare is how much of the inbox data may fill; the rest is for news.
+	dataShare = inboxSize * 3 / 4
+	// renewEvery is how often leases are renewed.
+	renewEvery = time.Second
+	// maxRemarks bounds the remarks that are kept for the report.
+	maxRemarks = 200
+)
+
+// ErrEnded is returned for requests to a session that has ended.
+var ErrEnded = errors.New("the session has ended")
+
+// Config configures a session.
+type Config struct {
+	// ID names the session.
+	ID string
+	// Command is the application's command line.
+	Command []string
+	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
+	Tick time.Duration
+	// Lease is how long a change lives without a renewal; 0: 5 s.
+	Lease time.Duration
+	// CallTimeout bounds each call to a tunlet; 0: 1 s.
+	CallTimeout time.Duration
+	// Core holds the rules of the decision, the mode among them.
+	Core core.Config
+	// Entry takes what happens, for timeline and audit log; it must not wait.
+	// nil: nobody.
+	Entry func(report.Entry)
+	// Now tells the time; nil: time.Now.
+	Now func() time.Time
+	// Ticks makes time pass, for tests; nil: a ticker of period Tick.
+	Ticks <-chan time.Time
+	// Log takes what has no better place; nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// withDefaults returns c with zero values replaced.
+func (c Config) withDefaults() Config {
+	if c.Tick == 0 {
+		c.Tick = 50 * time.Millisecond
+	}
+	if c.Lease == 0 {
+		c.Lease = 5 * time.Second
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = time.Second
+	}
+	if c.Entry == nil {
+		c.Entry = func(report.Entry) {}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Session is one tuning session. Its exported methods are safe for use by
+// several goroutines.
+type Session struct {
+	cfg     Config
+	log     *slog.Logger
+	start   time.Time
+	inbox   chan func()
+	done    chan struct{}
+	workers sync.WaitGroup
+
+	queued      atomic.Int64  // bytes of measured data in the inbox
+	lostRecords atomic.Uint64 // events dropped at the inbox
+
+	// What follows belongs to the loop, and after done to everybody.
+	core          *core.Core
+	events        []core.Event // to be stepped
+	stepping      bool
+	controllers   map[string]*controller
+	processes     map[uint64]*process
+	order         []*process // in the order seen
+	lastProcess   uint64
+	omitted       int // ended processes that were forgotten
+	points        points
+	tunlets       map[string]*tunlet
+	gone          map[string]*tunlet // the last instance of those not running
+	droppedBefore map[string]uint64  // events not delivered to earlier instances
+	requests      map[string]*request
+	changedIn     map[string]uint64 // change id to process
+	remarks       []report.Remark
+	counts        counts
+	renewed       time.Time
+	finishing     bool
+	closing       bool
+	finished      []chan struct{} // closed when all is undone that had to be
+}
+
+// New returns a session that starts now. Run makes it work.
+func New(cfg Config) *Session {
+	cfg = cfg.withDefaults()
+	s := &Session{
+		cfg: cfg, log: cfg.Log, start: cfg.Now(),
+		inbox: make(chan func(), inboxSize), done: make(chan struct{}),
+		core:          core.New(cfg.Core),
+		controllers:   map[string]*controller{},
+		processes:     map[uint64]*process{},
+		points:        newPoints(),
+		tunlets:       map[string]*tunlet{},
+		gone:          map[string]*tunlet{},
+		droppedBefore: map[string]uint64{},
+		requests:      map[string]*request{},
+		changedIn:     map[string]uint64{},
+	}
+	s.renewed = s.start
+	s.entry(report.Entry{Kind: "session_started", Text: fmt.Sprintf("%s, mode %s", cfg.ID, cfg.Core.Mode)})
+	return s
+}
+
+// Start returns when the session started.
+func (s *Session) Start() time.Time { return s.start }
+
+// Run works until Close or the end of ctx, then waits for the tunlets' workers.
+// It is called once.
+func (s *Session) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.workers.Wait()
+	defer cancel()
+	defer close(s.done)
+	ticks := s.cfg.Ticks
+	if ticks == nil {
+		ticker := time.NewTicker(s.cfg.Tick)
+		defer ticker.Stop()
+		ticks = ticker.C
+	}
+	for !s.closing {
+		select {
+		case <-ctx.Done():
+			s.closing = true
+		case f := <-s.inbox:
+			f()
+		case <-ticks:
+			s.tick()
+		}
+		s.checkFinished()
+	}
+	for _, t := range s.tunlets {
+		t.worker.stop()
+	}
+}
+
+// post hands a function to the loop; it waits while the inbox is full. It
+// reports whether the loop will run it.
+func (s *Session) post(f func()) bool {
+	select {
+	case <-s.done:
+		return false
+	default:
+	}
+	select {
+	case s.inbox <- f:
+		return true
+	case <-s.done:
+		return false
+	}
+}
+
+// postData hands measured data to the loop, or drops it when the inbox is full:
+// events is how many are lost then, size what they weigh.
+func (s *Session) postData(events uint64, size int, f func()) {
+	if len(s.inbox) >= dataShare || s.queued.Load()+int64(size) > inboxBytes {
+		s.lostRecords.Add(events)
+		return
+	}
+	s.queued.Add(int64(size))
+	select {
+	case s.inbox <- func() { s.queued.Add(-int64(size)); f() }:
+	default:
+		s.queued.Add(-int64(size))
+		s.lostRecords.Add(events)
+	}
+}
+
+// call runs f in the loop and waits for it. Once the session has ended it runs
+// f itself: nobody else touches the state then.
+func (s *Session) call(ctx context.Context, f func()) error {
+	ran := make(chan struct{})
+	if s.post(func() { f(); close(ran) }) {
+		select {
+		case <-ran:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+		}
+	}
+	select {
+	case <-ran: // just before the end
+	default:
+		f()
+	}
+	return nil
+}
+
+// Finish undoes what was changed in processes that still run and tells the
+// tunlets that the application has ended. It returns when that is done, or with
+// ctx's error when it takes too long. The session itself goes on until Close.
+func (s *Session) Finish(ctx context.Context) error {
+	finished := make(chan struct{})
+	ok := s.post(func() {
+		s.finished = append(s.finished, finished)
+		if s.finishing {
+			return
+		}
+		s.finishing = true
+		s.entry(report.Entry{Kind: "session_ended"})
+		s.step(core.Finish{})
+		for _, t := range s.tunlets {
+			t.applicationEnded(s.cfg.Now())
+		}
+	})
+	if !ok {
+		return ErrEnded
+	}
+	select {
+	case <-finished:
+		return nil
+	case <-s.done:
+		return ErrEnded
+	case <-ctx.Done():
+		return fmt.Errorf("finish the session: %w", ctx.Err())
+	}
+}
+
+// Close ends the loop. It does not wait; Run returns soon afterwards.
+func (s *Session) Close() {
+	s.post(func() { s.closing = true })
+}
+
+// checkFinished tells those who wait in Finish when nothing is to be waited for.
+func (s *Session) checkFinished() {
+	if len(s.finished) == 0 || s.core.Busy() {
+		return
+	}
+	for _, t := range s.tunlets {
+		if !t.toldEnd {
+			return
+		}
+	}
+	for _, f := range s.finished {
+		close(f)
+	}
+	s.finished = nil
+}
+
+// tick makes time pass for everybody.
+func (s *Session) tick() {
+	now := s.cfg.Now()
+	s.step(core.Tick{})
+	for _, t := range s.tunlets {
+		t.tick(now)
+	}
+	s.points.tick(now)
+	if now.Sub(s.renewed) >= renewEvery {
+		s.renewed = now
+		s.renew()
+	}
+}
+
+// now returns the time since the session's start.
+func (s *Session) now() time.Duration { return s.since(s.cfg.Now()) }
+
+// since returns t as a time since the session's start.
+func (s *Session) since(t time.Time) time.Duration { return max(0, t.Sub(s.start)) }
+
+// sinceUnix returns a Unix time in nanoseconds as a session time; 0 stays 0.
+func (s *Session) sinceUnix(nanos int64) time.Duration {
+	if nanos == 0 {
+		return 0
+	}
+	return s.since(time.Unix(0, nanos))
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Tunlet is a running tunlet.
+type Tunlet interface {
+	// Info is its account of itself.
+	Info() *attunev1.DescribeResponse
+	// Service takes the calls.
+	Service() attunev1.TunletServiceClient
+	// Kill ends it at once; TunletGone follows. It does not wait.
+	Kill(reason string)
+}
+
+// tunlet is one instance of a tunlet; after a restart there is another one.
+type tunlet struct {
+	session *Session
+	name    string
+	info    *attunev1.DescribeResponse
+	service attunev1.TunletServiceClient
+	kill    func(reason string)
+	worker  *worker
+	points  map[string]*point // by its own names
+
+	tickQueued    bool
+	toldEnd       bool // it knows that the application has ended
+	refusedPoints int
+	remarks       int
+	objectives    map[string]float64 // the latest by scope, bounded
+	errors        int
+}
+
+// TunletReady tells of a tunlet that answers calls.
+func (s *Session) TunletReady(tn Tunlet) {
+	s.post(func() { s.addTunlet(tn) })
+}
+
+// TunletGone tells that a tunlet's process has ended. final is set if it will
+// not be started again.
+func (s *Session) TunletGone(name, reason string, final bool) {
+	s.post(func() { s.removeTunlet(name, reason, final) })
+}
+
+// addTunlet takes in a tunlet and tells it what there is already.
+func (s *Session) addTunlet(tn Tunlet) {
+	t := &tunlet{
+		session: s, name: tn.Info().GetName(), info: tn.Info(), service: tn.Service(), kill: tn.Kill,
+		points: map[string]*point{}, objectives: map[string]float64{},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.worker = &worker{
+		timeout: s.cfg.CallTimeout, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		hung:   tn.Kill,
+		react:  func(r *attunev1.Reaction) { s.post(func() { s.react(t, r) }) },
+		failed: func(method string, err error) { s.post(func() { s.callFailed(t, method, err) }) },
+	}
+	s.tunlets[t.name] = t
+	delete(s.gone, t.name)
+	s.workers.Go(t.worker.run)
+	s.entry(report.Entry{Kind: "tunlet", Tunlet: t.name, Text: "running, version " + t.info.GetVersion()})
+	s.step(core.TunletReady{Info: t.info})
+	t.applicationStarted()
+	for _, p := range s.order {
+		if !p.ended {
+			t.processStarted(p.info, false)
+		}
+	}
+	s.startSampling()
+	if s.finishing {
+		t.applicationEnded(s.cfg.Now())
+	}
+}
+
+// removeTunlet drops a tunlet and what it asked for.
+func (s *Session) removeTunlet(name, reason string, final bool) {
+	t := s.tunlets[name]
+	if t == nil {
+		return
+	}
+	t.worker.stop()
+	delete(s.tunlets, name)
+	s.gone[name] = t
+	s.droppedBefore[name] += t.worker.lost()
+	for id := range t.points {
+		s.releasePoint(t, id)
+	}
+	s.entry(report.Entry{Kind: "tunlet", Tunlet: name, Text: "gone: " + reason})
+	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
+}
+
+// callFailed notes a call that was answered with an error. It is logged once:
+// a tunlet that fails at one tick fails at all of them.
+func (s *Session) callFailed(t *tunlet, method string, err error) {
+	if t.errors++; t.errors == 1 {
+		s.log.Warn("tunlet answers with an error; further ones are not logged", "tunlet", t.name, "method", method, "error", err)
+		s.remark(report.Remark{From: "attune", Text: fmt.Sprintf("tunlet %s answered %s with an error: %v", t.name, method, err)})
+	}
+}
+
+// The limits of one reaction. What exceeds them is ignored.
+const (
+	maxObjectives = 8192
+	maxProposals  = 256
+	maxScopes     = 64 // of the latest objectives, for the live view
+	tunletRemarks = 50 // of one instance
+)
+
+// react does what a tunlet wants.
+func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
+	if s.tunlets[t.name] != t {
+		return // it has gone meanwhile
+	}
+	for _, id := range r.GetRemovePoints() {
+		s.releasePoint(t, id)
+	}
+	for _, spec := range r.GetAddPoints() {
+		s.requestPoint(t, spec)
+	}
+	for _, o := range limit(r.GetObjectives(), maxObjectives) {
+		if _, ok := t.objectives[o.GetScope()]; ok || len(t.objectives) < maxScopes {
+			t.objectives[o.GetScope()] = o.GetValue()
+		}
+		s.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: s.sinceUnix(o.GetUnixNano())})
+	}
+	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
+		s.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Reason: w.GetReason()})
+	}
+	for _, p := range limit(r.GetProposals(), maxProposals) {
+		s.step(core.Propose{Tunlet: t.name, Proposal: p})
+	}
+	for _, m := range r.GetRemarks() {
+		if t.remarks++; t.remarks <= tunletRemarks {
+			s.remark(report.Remark{From: t.name, Process: s.pidOf(m.GetProcess()), Text: m.GetText()})
+		}
+	}
+}
+
+// limit returns at most the first n elements.
+func limit[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// wantsRecords reports whether a point of t is delivered as records.
+func (t *tunlet) wantsRecords() bool {
+	for _, p := range t.points {
+		if d := p.spec.GetDelivery(); d == attunev1.Delivery_DELIVERY_EVENT || d == attunev1.Delivery_DELIVERY_SAMPLED {
+			return true
+		}
+	}
+	return false
+}
+
+// news queues a call that must not get lost.
+func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {
+	t.worker.push(call{method: method, do: do})
+}
+
+func (t *tunlet) applicationStarted() {
+	s := t.session
+	req := &attunev1.ApplicationStartedRequest{UnixNano: s.start.UnixNano(), Application: &attunev1.Application{
+		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
+	}}
+	t.news("ApplicationStarted", func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := t.service.ApplicationStarted(ctx, req)
+		return resp.GetReaction(), err
+	})
+}
+
+func (t *tunlet) processStarted(info *attunev1.Process, update bool) {
+	t.news("ProcessStarted", func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := t.service.ProcessStarted(ctx, &attunev1.ProcessStartedRequest{Process: info, Update: update})
+		return resp.GetReaction(), err
+	})
+}
+
+func (t *tunlet) processEnded(ended *attunev1.ProcessEnded) {
+	t.news("ProcessEnded", func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := t.service.ProcessEnded(ctx, &attunev1.ProcessEndedRequest{Ended: ended})
+		return resp.GetReaction(), err
+	})
+}
+
+func (t *tunlet) pointChanged(id string, st *attunev1.PointStatus) {
+	t.news("PointChanged", func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := t.service.PointChanged(ctx, &attunev1.PointChangedRequest{PointId: id, Status: st})
+		return resp.GetReaction(), err
+	})
+}
+
+func (t *tunlet) proposalChanged(req *attunev1.ProposalChangedRequest) {
+	t.news("ProposalChanged", func(ctx context.Context) (*attunev1.Reaction, error) {
+		resp, err := t.service.ProposalChanged(ctx, req)
+		return resp.GetReaction(), err
+	})
+}
+
+// evaluate asks for a verdict. An error is no opinion.
+func (t *tunlet) evaluate(req *attunev1.EvaluateRequest) {
+	verdict := core.Verdict{Tunlet: t.name, Proposal: req.GetProposalId()}
+	t.worker.push(call{
+		method: "Evaluate",
+		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+			resp, err := t.service.Evaluate(ctx, req)
+			verdict.Verdict, verdict.Reason = resp.GetVerdict(), resp.GetReason()
+			return nil, err
+		},
+		done: func(error) { t.session.post(func() { t.session.step(verdict) }) },
+	})
+}
+
+// handleEvents delivers measured data, if the tunlet keeps up.
+func (t *tunlet) handleEvents(events uint64, req *attunev1.HandleEventsRequest) {
+	t.worker.push(call{
+		method: "HandleEvents", data: true, events: events, size: int64(proto.Size(req)),
+		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+			resp, err := t.service.HandleEvents(ctx, req)
+			return resp.GetReaction(), err
+		},
+	})
+}
+
+// tick tells the time, unless the tunlet has not heard the last one yet.
+func (t *tunlet) tick(now time.Time) {
+	if t.tickQueued {
+		return
+	}
+	t.tickQueued = true
+	t.worker.push(call{
+		method: "Tick",
+		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+			resp, err := t.service.Tick(ctx, &attunev1.TickRequest{UnixNano: now.UnixNano()})
+			return resp.GetReaction(), err
+		},
+		done: func(error) { t.session.post(func() { t.tickQueued = false }) },
+	})
+}
+
+// applicationEnded tells the end, and makes Finish wait for the answer.
+func (t *tunlet) applicationEnded(now time.Time) {
+	t.worker.push(call{
+		method: "ApplicationEnded",
+		do: func(ctx context.Context) (*attunev1.Reaction, error) {
+			_, err := t.service.ApplicationEnded(ctx, &attunev1.ApplicationEndedRequest{UnixNano: now.UnixNano()})
+			return nil, err
+		},
+		done: func(error) { t.session.post(func() { t.toldEnd = true }) },
+	})
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// maxNews bounds the calls about processes, points and proposals that wait
+	// for a tunlet; one that lets more pile up is hung.
+	maxNews = 8192
+	// maxData and dataBytes bound the calls with measured data.
+	maxData   = 64
+	dataBytes = 4 << 20
+)
+
+// call is one call to a tunlet.
+type call struct {
+	method string
+	data   bool   // measured data: may be dropped
+	events uint64 // how many events it carries
+	size   int64  // what they weigh
+	do     func(context.Context) (*attunev1.Reaction, error)
+	done   func(error) // nil, or told how the call went, in the worker
+}
+
+// worker makes the calls to one tunlet, one at a time, in order.
+type worker struct {
+	timeout time.Duration
+	react   func(*attunev1.Reaction)     // takes over what a call returned
+	hung    func(reason string)          // called once when the tunlet does not answer
+	failed  func(method string, e error) // a call was answered with an error
+	cancel  context.CancelFunc
+	ctx     context.Context
+
+	mu      sync.Mutex // leaf lock; guards what follows
+	queue   []call
+	data    int
+	bytes   int64
+	closed  bool
+	dropped uint64 // events not delivered
+	wake    chan struct{}
+}
+
+// run makes calls until stop. It belongs to a goroutine of the session.
+func (w *worker) run() {
+	for {
+		c, ok := w.next()
+		if !ok {
+			return
+		}
+		w.make(c)
+	}
+}
+
+// next waits for a call.
+func (w *worker) next() (call, bool) {
+	for {
+		w.mu.Lock()
+		if w.closed {
+			w.mu.Unlock()
+			return call{}, false
+		}
+		if len(w.queue) > 0 {
+			c := w.queue[0]
+			w.queue[0] = call{}
+			w.queue = w.queue[1:]
+			if c.data {
+				w.data--
+				w.bytes -= c.size
+			}
+			w.mu.Unlock()
+			return c, true
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.wake:
+		case <-w.ctx.Done():
+			return call{}, false
+		}
+	}
+}
+
+// make makes one call. A tunlet that does not answer in time is hung; one that
+// does not implement the method is not interested.
+func (w *worker) make(c call) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
+	defer cancel()
+	reaction, err := c.do(ctx)
+	switch code := status.Code(err); {
+	case err == nil:
+		if reaction != nil {
+			w.react(reaction)
+		}
+	case code == codes.Unimplemented:
+	case code == codes.DeadlineExceeded && w.ctx.Err() == nil:
+		w.hung("no answer to " + c.method + " within " + w.timeout.String())
+	case code != codes.Unavailable && code != codes.Canceled:
+		w.failed(c.method, err)
+	}
+	if c.done != nil {
+		c.done(err)
+	}
+}
+
+// push queues a call. It never waits: data that does not fit is dropped and
+// counted, and a queue full of news means that the tunlet is hung.
+func (w *worker) push(c call) {
+	if !w.enqueue(c) {
+		w.hung("it does not keep up with what it is told")
+		return
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enqueue appends a call if there is room. It returns false when news does not
+// fit, and closes the queue.
+func (w *worker) enqueue(c call) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return true
+	case c.data && (w.data >= maxData || w.bytes+c.size > dataBytes):
+		w.dropped += c.events
+		return true
+	case !c.data && len(w.queue)-w.data >= maxNews:
+		w.closed = true
+		return false
+	}
+	if c.data {
+		w.data++
+		w.bytes += c.size
+	}
+	w.queue = append(w.queue, c)
+	return true
+}
+
+// stop ends the worker; a call under way is given up.
+func (w *worker) stop() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.cancel()
+}
+
+// lost returns how many events were not delivered.
+func (w *worker) lost() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.dropped
+}
