@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// Modes of a run.
+const (
+	// Observe watches and reports.
+	Observe = "observe"
+	// Advise also says what it would change.
+	Advise = "advise"
+	// Tune changes, compares, and keeps or undoes.
+	Tune = "tune"
+)
+
+// Modes lists the modes, the most cautious first.
+func Modes() []string { return []string{Observe, Advise, Tune} }
+
+// Run is the configuration of `attune run`. Default gives the values for what
+// nobody set.
+type Run struct {
+	// Mode is one of Modes.
+	Mode string
+	// Tunlets are the names of those to use; empty: all that are found.
+	Tunlets []string
+	// TunletDirs are looked through before the usual directories.
+	TunletDirs []string
+	// TunletOptions are each tunlet's own settings by its name.
+	TunletOptions map[string]map[string]string
+	// Probes are functions to count, as OBJECT:SYMBOL.
+	Probes []string
+	// Report is the file for the JSON report; empty: none.
+	Report string
+	// Timeline is the file for what happens, as JSON lines; empty: none.
+	Timeline string
+	// Quiet leaves out the text at the end.
+	Quiet bool
+	// Watch shows the run live on the terminal.
+	Watch bool
+	// NoBPF goes without BPF even where it is allowed.
+	NoBPF bool
+	// LogFile gets the log; empty: only warnings are kept, for the report.
+	LogFile string
+	// LogLevel is the lowest level in LogFile: debug, info, warn or error.
+	LogLevel string
+}
+
+// Default is the configuration of a run where nothing was set.
+func Default() Run { return Run{Mode: Tune, LogLevel: "info"} }
+
+// Validate returns an *exitcode.Error with code Usage and a remedy if the run
+// cannot be meant like that.
+func (r Run) Validate() error {
+	if !slices.Contains(Modes(), r.Mode) {
+		return usage("use one of "+strings.Join(Modes(), ", "), "unknown mode %q", r.Mode)
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, r.LogLevel) {
+		return usage("use debug, info, warn or error", "unknown log level %q", r.LogLevel)
+	}
+	for _, name := range r.Tunlets {
+		if name == "" || strings.ContainsAny(name, "/ ") {
+			return usage("`attune tunlet list` shows those there are", "%q is no tunlet's name", name)
+		}
+	}
+	for _, p := range r.Probes {
+		object, symbol, ok := strings.Cut(p, ":")
+		if !ok || object == "" || symbol == "" {
+			return usage("write OBJECT:SYMBOL, for example libc.so.6:malloc", "%q names no function", p)
+		}
+	}
+	if r.Watch && r.Quiet {
+		return usage("leave one of them out", "--watch and --quiet exclude each other")
+	}
+	return nil
+}
+
+func usage(remedy, format string, args ...any) error {
+	return exitcode.UsageError(fmt.Errorf(format, args...), remedy)
+}

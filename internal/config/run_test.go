@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Run)
+		want   string // part of the message; empty: valid
+	}{
+		{"default", func(*Run) {}, ""},
+		{"every mode", func(r *Run) { r.Mode = Observe }, ""},
+		{"mode", func(r *Run) { r.Mode = "fast" }, "observe, advise, tune"},
+		{"log level", func(r *Run) { r.LogLevel = "loud" }, "debug, info"},
+		{"tunlet", func(r *Run) { r.Tunlets = []string{"malloc"} }, ""},
+		{"tunlet path", func(r *Run) { r.Tunlets = []string{"./malloc"} }, "attune tunlet list"},
+		{"empty tunlet", func(r *Run) { r.Tunlets = []string{""} }, "attune tunlet list"},
+		{"probe", func(r *Run) { r.Probes = []string{"libc.so.6:malloc"} }, ""},
+		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:SYMBOL"},
+		{"probe without symbol", func(r *Run) { r.Probes = []string{"malloc"} }, "OBJECT:SYMBOL"},
+		{"watch and quiet", func(r *Run) { r.Watch, r.Quiet = true, true }, "exclude"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := Default()
+			tt.change(&r)
+			err := r.Validate()
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("%v does not say %q", err, tt.want)
+			}
+			if got := exitcode.Of(err); got != exitcode.Usage {
+				t.Errorf("exit code %d", got)
+			}
+		})
+	}
+}
