@@ -140,8 +140,8 @@ func TestHooksStayUntilJudged(t *testing.T) {
 func TestUndoneIsTriedOnceMore(t *testing.T) {
 	h := start(t, nil)
 	h.StartProcess(storm())
-	for range 4 {
-		h.Run(15 * time.Second)
+	for range 3 {
+		h.Run(13 * time.Second)
 		for _, p := range h.Proposals {
 			h.SetState(p.GetId(), undone, "no gain")
 		}
@@ -189,7 +189,7 @@ func TestSilent(t *testing.T) {
 			h := start(t, nil)
 			h.StartProcess(tt.process)
 			rounds, hooked := 0, 0
-			for h.Elapsed() < 60*time.Second {
+			for h.Elapsed() < 40*time.Second {
 				h.Round()
 				rounds++
 				if len(h.Points()) > 0 {

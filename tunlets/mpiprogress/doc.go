@@ -11,7 +11,7 @@
 // recognised.
 //
 // model.go is the model and free of state; rank.go follows one rank; node.go
-// decides for all ranks of one node; points.go lists what is counted;
-// tunlet.go connects them to the Dynamic Tunlet API. No locks: the SDK makes
+// and propose.go decide for all ranks of one node; points.go lists what is
+// counted; tunlet.go connects them to the Dynamic Tunlet API. No locks: the SDK makes
 // one call at a time.
 package mpiprogress

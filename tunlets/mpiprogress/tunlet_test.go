@@ -164,7 +164,7 @@ func TestSilent(t *testing.T) {
 			for _, p := range tt.processes {
 				h.StartProcess(p)
 			}
-			h.Run(20 * time.Second)
+			h.Run(5 * time.Second)
 			if len(h.Proposals) > 0 || len(h.Remarks) > 0 {
 				t.Errorf("proposals %v, remarks %v, want none", h.Proposals, h.Remarks)
 			}
@@ -310,7 +310,7 @@ func TestWithdrawsWhenThereIsRoom(t *testing.T) {
 			h, ranks := tuned(t)
 			began := h.Elapsed()
 			tt.room(h, ranks)
-			h.Run(20 * time.Second)
+			h.Run(10 * time.Second)
 			if len(h.Withdrawals) != 1 || h.Withdrawals[0].GetProposalId() != h.Proposals[0].GetId() {
 				t.Fatalf("withdrawals %v, want that of the proposal", h.Withdrawals)
 			}
@@ -342,7 +342,7 @@ func TestShortRoomIsNoReason(t *testing.T) {
 
 func TestDoesNotFlap(t *testing.T) {
 	h, ranks := tuned(t)
-	for range 60 { // a minute at the edge: room and no room in turn
+	for range 20 { // at the edge: room and no room in turn
 		for _, cpus := range []float64{4, 2} {
 			for _, p := range ranks {
 				p.Gauges[sdk.CPUsAllowed] = cpus
@@ -355,15 +355,15 @@ func TestDoesNotFlap(t *testing.T) {
 		}
 	}
 	if n := len(h.Proposals); n < 2 || n > 4 {
-		t.Errorf("%d proposals in two minutes at the edge, want a second try and few more", n)
+		t.Errorf("%d proposals in 80 s at the edge, want a second try and few more", n)
 	}
 }
 
 func TestGivesUpAfterFailures(t *testing.T) {
 	h := start(t)
 	startRanks(h, 4, 0.5)
-	for range 8 {
-		h.Run(14 * time.Second)
+	for range 4 {
+		h.Run(13 * time.Second)
 		for _, p := range h.Proposals {
 			h.SetState(p.GetId(), undone, "no gain")
 		}

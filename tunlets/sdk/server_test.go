@@ -119,10 +119,9 @@ func TestCallGivenUpIsNeverMade(t *testing.T) {
 	}
 }
 
-// listener records what it hears and says what its name is.
+// listener records what it hears.
 type listener struct {
 	bare
-	name    string
 	options map[string]string
 	heard   []sdk.Record
 	times   []int64

@@ -122,7 +122,9 @@ func connect(tb testing.TB, p *sdk.GRPCPlugin) attunev1.TunletServiceClient {
 			tb.Errorf("close: %v", err)
 		}
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			tb.Errorf("serve: %v", err)
+		}
 	})
 	client, err := p.GRPCClient(context.Background(), nil, connection)
 	if err != nil {
