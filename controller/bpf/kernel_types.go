@@ -22,7 +22,10 @@ const kernelTypesPath = "/sys/kernel/btf/vmlinux"
 // index the kernel's 100,000 types, and far longer on machines with many
 // modules, because it indexes those too.
 func kernelTypes(local *btf.Spec) *btf.Spec {
-	wanted := wantedStructs(local)
+	wanted, err := wantedStructs(local)
+	if err != nil {
+		return nil
+	}
 	if err := withFile(kernelTypesPath, func(raw []byte) error { return findOffsets(raw, wanted) }); err != nil {
 		return nil
 	}
@@ -52,10 +55,13 @@ type wantedStruct struct {
 	found bool
 }
 
-func wantedStructs(local *btf.Spec) map[string]*wantedStruct {
+func wantedStructs(local *btf.Spec) (map[string]*wantedStruct, error) {
 	// Copied as members of one, so that the copies refer to each other.
 	all := &btf.Struct{}
-	for typ := range local.All() {
+	for typ, err := range local.All() {
+		if err != nil {
+			return nil, err
+		}
 		if s, ok := typ.(*btf.Struct); ok && s.Name != "" {
 			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
 		}
@@ -67,7 +73,7 @@ func wantedStructs(local *btf.Spec) map[string]*wantedStruct {
 			wanted[s.Name] = &wantedStruct{local: s}
 		}
 	}
-	return wanted
+	return wanted, nil
 }
 
 // withFile calls use with the contents of a file, which are gone when it

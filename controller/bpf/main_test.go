@@ -45,7 +45,7 @@ func descriptors() map[string]string {
 }
 
 // mustCompile builds a C program from testdata.
-func mustCompile(t *testing.T, source string, flags ...string) string {
+func mustCompile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), filepath.Base(source)+".bin")
 	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", binary, filepath.Join("testdata", source)}, flags...)

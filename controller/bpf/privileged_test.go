@@ -27,7 +27,7 @@ type targetProcess struct {
 	answers *bufio.Scanner
 }
 
-func mustStartTarget(t *testing.T, binary string) *targetProcess {
+func mustStartTarget(t testing.TB, binary string) *targetProcess {
 	t.Helper()
 	command := exec.Command(binary)
 	in, err := command.StdinPipe()
@@ -48,7 +48,7 @@ func mustStartTarget(t *testing.T, binary string) *targetProcess {
 }
 
 // mustEnd lets the target end and waits for it.
-func (p *targetProcess) mustEnd(t *testing.T) {
+func (p *targetProcess) mustEnd(t testing.TB) {
 	t.Helper()
 	if p.ended {
 		return
@@ -60,7 +60,7 @@ func (p *targetProcess) mustEnd(t *testing.T) {
 	}
 }
 
-func (p *targetProcess) mustAnswer(t *testing.T, want string) {
+func (p *targetProcess) mustAnswer(t testing.TB, want string) {
 	t.Helper()
 	if !p.answers.Scan() || p.answers.Text() != want {
 		t.Fatalf("target answers %q, want %q (%v)", p.answers.Text(), want, p.answers.Err())
@@ -68,7 +68,7 @@ func (p *targetProcess) mustAnswer(t *testing.T, want string) {
 }
 
 // mustCall has the target run "FUNCTION COUNT [ARGUMENT]" to its end.
-func (p *targetProcess) mustCall(t *testing.T, line string, args ...any) {
+func (p *targetProcess) mustCall(t testing.TB, line string, args ...any) {
 	t.Helper()
 	if _, err := fmt.Fprintf(p.in, line+"\n", args...); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func (p *targetProcess) mustCall(t *testing.T, line string, args ...any) {
 }
 
 // mustSymbols resolves functions to file offsets.
-func mustSymbols(t *testing.T, path string, names ...string) []Symbol {
+func mustSymbols(t testing.TB, path string, names ...string) []Symbol {
 	t.Helper()
 	file, err := elf.Open(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func mustSymbols(t *testing.T, path string, names ...string) []Symbol {
 	return found
 }
 
-func mustOffset(t *testing.T, file *elf.File, address uint64) uint64 {
+func mustOffset(t testing.TB, file *elf.File, address uint64) uint64 {
 	t.Helper()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_LOAD && address >= segment.Vaddr && address < segment.Vaddr+segment.Filesz {
@@ -116,7 +116,7 @@ func mustOffset(t *testing.T, file *elf.File, address uint64) uint64 {
 }
 
 // mustFindMapped returns the path of a library that the process has mapped.
-func mustFindMapped(t *testing.T, pid int, name string) string {
+func mustFindMapped(t testing.TB, pid int, name string) string {
 	t.Helper()
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -131,7 +131,7 @@ func mustFindMapped(t *testing.T, pid int, name string) string {
 	return ""
 }
 
-func mustUprobes(t *testing.T, opts UprobesOptions) *Uprobes {
+func mustUprobes(t testing.TB, opts UprobesOptions) *Uprobes {
 	t.Helper()
 	u, err := NewUprobes(opts)
 	if err != nil {
@@ -145,7 +145,7 @@ func mustUprobes(t *testing.T, opts UprobesOptions) *Uprobes {
 	return u
 }
 
-func mustAttach(t *testing.T, u *Uprobes, spec UprobeSpec) *Attachment {
+func mustAttach(t testing.TB, u *Uprobes, spec UprobeSpec) *Attachment {
 	t.Helper()
 	a, err := u.Attach(spec)
 	if err != nil {
@@ -155,7 +155,7 @@ func mustAttach(t *testing.T, u *Uprobes, spec UprobeSpec) *Attachment {
 	return a
 }
 
-func mustWatch(t *testing.T, u *Uprobes, pid int, point uint16) {
+func mustWatch(t testing.TB, u *Uprobes, pid int, point uint16) {
 	t.Helper()
 	if err := u.WatchProcess(pid, point); err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func mustWatch(t *testing.T, u *Uprobes, pid int, point uint16) {
 }
 
 // mustAggregate closes the interval and reads what was seen.
-func mustAggregate(t *testing.T, u *Uprobes, pid int, point uint16) Aggregate {
+func mustAggregate(t testing.TB, u *Uprobes, pid int, point uint16) Aggregate {
 	t.Helper()
 	if err := u.NextInterval(); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func mustAggregate(t *testing.T, u *Uprobes, pid int, point uint16) Aggregate {
 const none = math.MaxUint64
 
 // mustGoSymbol finds a Go function of this program in its file.
-func mustGoSymbol(t *testing.T, path string, function any) Symbol {
+func mustGoSymbol(t testing.TB, path string, function any) Symbol {
 	t.Helper()
 	file, err := elf.Open(path)
 	if err != nil {

@@ -64,7 +64,8 @@ func (u *Uprobes) Run(ctx context.Context, handle func([]Record)) error {
 	drain := newDrain(reader, handle)
 	poll := time.NewTimer(pollBusy)
 	defer poll.Stop()
-	for pause := pollBusy; ; {
+	pause := pollBusy
+	for {
 		select {
 		case <-u.done:
 			return nil
@@ -77,8 +78,9 @@ func (u *Uprobes) Run(ctx context.Context, handle func([]Record)) error {
 		if err != nil {
 			return err
 		}
-		if pause = pollBusy; n == 0 {
-			pause = min(2*pause, pollIdle)
+		pause = min(2*pause, pollIdle)
+		if n > 0 {
+			pause = pollBusy
 		}
 		poll.Reset(pause)
 	}

@@ -61,30 +61,33 @@ func mustAttachEvents(t *testing.T, u *Uprobes, binary, symbol string, spec Upro
 
 func TestEventsAreExact(t *testing.T) {
 	binary := mustCompile(t, "target.c")
-	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
-		target := mustAttachEvents(t, u, binary, "starts_with_push", UprobeSpec{Point: 700})
-		const bursts, calls = 20, 5000
-		before := monotonic(t)
-		records := collect(t, u, func(await func(int)) {
-			for i := range bursts {
-				target.mustCall(t, "push %d", calls)
-				await((i + 1) * calls)
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			u := mustUprobes(t, opts)
+			target := mustAttachEvents(t, u, binary, "starts_with_push", UprobeSpec{Point: 700})
+			const bursts, calls = 20, 5000
+			before := monotonic(t)
+			records := collect(t, u, func(await func(int)) {
+				for i := range bursts {
+					target.mustCall(t, "push %d", calls)
+					await((i + 1) * calls)
+				}
+			})
+			if len(records) != bursts*calls || u.Lost() != 0 {
+				t.Fatalf("%d records, %d lost, want %d and 0", len(records), u.Lost(), bursts*calls)
+			}
+			for i, record := range records {
+				if record.Value != uint64(i%calls) || record.Point != 700 || record.Flags != 0 ||
+					record.Process != uint32(target.pid) || record.Thread != uint32(target.pid) || record.Time < before {
+					t.Fatalf("record %d = %+v", i, record)
+				}
+				before = record.Time
+			}
+			if got := mustAggregate(t, u, target.pid, 700); got.Count != bursts*calls || got.Lost != 0 {
+				t.Errorf("%d hits, %d lost", got.Count, got.Lost)
 			}
 		})
-		if len(records) != bursts*calls || u.Lost() != 0 {
-			t.Fatalf("%d records, %d lost, want %d and 0", len(records), u.Lost(), bursts*calls)
-		}
-		for i, record := range records {
-			if record.Value != uint64(i%calls) || record.Point != 700 || record.Flags != 0 ||
-				record.Process != uint32(target.pid) || record.Thread != uint32(target.pid) || record.Time < before {
-				t.Fatalf("record %d = %+v", i, record)
-			}
-			before = record.Time
-		}
-		if got := mustAggregate(t, u, target.pid, 700); got.Count != bursts*calls || got.Lost != 0 {
-			t.Errorf("%d hits, %d lost", got.Count, got.Lost)
-		}
-	})
+	}
 }
 
 func TestSampledEvents(t *testing.T) {

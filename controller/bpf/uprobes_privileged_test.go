@@ -21,14 +21,9 @@ const (
 	atBoth  = attunev1.Place_PLACE_BOTH
 )
 
-// Every test of counting runs both ways of attaching.
-func eachMechanism(t *testing.T, test func(t *testing.T, u *Uprobes, mechanism string)) {
-	t.Helper()
-	for mechanism, singly := range map[string]bool{"uprobe_multi": false, "uprobe": true} {
-		t.Run(mechanism, func(t *testing.T) {
-			test(t, mustUprobes(t, UprobesOptions{singly: singly}), mechanism)
-		})
-	}
+// mechanisms: every test of counting runs both ways of attaching.
+func mechanisms() map[string]UprobesOptions {
+	return map[string]UprobesOptions{"uprobe_multi": {}, "uprobe": {singly: true}}
 }
 
 func TestCountsAreExact(t *testing.T) {
@@ -42,27 +37,30 @@ func TestCountsAreExact(t *testing.T) {
 		{"push", "starts_with_push", InstructionEmulated},
 		{"mov", "starts_with_mov", InstructionSingleStepped},
 	}
-	eachMechanism(t, func(t *testing.T, u *Uprobes, mechanism string) {
-		target := mustStartTarget(t, binary)
-		for i, test := range tests {
-			point := uint16(i + 1)
-			a := mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, test.symbol), Point: point})
-			if status := a.Symbols()[0]; status.Class != test.class || a.Cost() != test.class.cost(atEntry) || a.Mechanism() != mechanism {
-				t.Errorf("%s: %+v by %s", test.symbol, status, a.Mechanism())
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			u := mustUprobes(t, opts)
+			target := mustStartTarget(t, binary)
+			for i, test := range tests {
+				point := uint16(i + 1)
+				a := mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, test.symbol), Point: point})
+				if status := a.Symbols()[0]; status.Class != test.class || a.Cost() != test.class.cost(atEntry) || a.Mechanism() != mechanism {
+					t.Errorf("%s: %+v by %s", test.symbol, status, a.Mechanism())
+				}
+				mustWatch(t, u, target.pid, point)
+				const calls = 5000
+				target.mustCall(t, "%s %d", test.function, calls)
+				got := mustAggregate(t, u, target.pid, point)
+				if got.Count != calls || got.Sum != calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
+					t.Errorf("%s: %d hits, sum %d, min %d, max %d", test.symbol, got.Count, got.Sum, got.Min, got.Max)
+				}
+				// 0; 1; 2 and 3; 4 to 7; ...
+				if got.Histogram[0] != 1 || got.Histogram[1] != 1 || got.Histogram[4] != 8 || got.Histogram[13] != calls-4096 {
+					t.Errorf("%s: histogram %v", test.symbol, got.Histogram)
+				}
 			}
-			mustWatch(t, u, target.pid, point)
-			const calls = 5000
-			target.mustCall(t, "%s %d", test.function, calls)
-			got := mustAggregate(t, u, target.pid, point)
-			if got.Count != calls || got.Sum != calls*(calls-1)/2 || got.Min != 0 || got.Max != calls-1 {
-				t.Errorf("%s: %d hits, sum %d, min %d, max %d", test.symbol, got.Count, got.Sum, got.Min, got.Max)
-			}
-			// 0; 1; 2 and 3; 4 to 7; ...
-			if got.Histogram[0] != 1 || got.Histogram[1] != 1 || got.Histogram[4] != 8 || got.Histogram[13] != calls-4096 {
-				t.Errorf("%s: histogram %v", test.symbol, got.Histogram)
-			}
-		}
-	})
+		})
+	}
 }
 
 func TestThreadsAreCountedTogether(t *testing.T) {
@@ -81,40 +79,43 @@ func TestThreadsAreCountedTogether(t *testing.T) {
 
 func TestOnlyWatchedProcessesCount(t *testing.T) {
 	binary := mustCompile(t, "target.c")
-	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
-		first, second := mustStartTarget(t, binary), mustStartTarget(t, binary)
-		spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3}
-		one := mustAttach(t, u, spec)
-		two := mustAttach(t, u, spec)
-		if one.shared != two.shared || len(u.attached) != 1 {
-			t.Fatal("attached twice to one file")
-		}
-		mustWatch(t, u, first.pid, 3)
-		second.mustCall(t, "push 1000") // before anybody asks
-		mustWatch(t, u, second.pid, 3)
-		first.mustCall(t, "push 100")
-		second.mustCall(t, "push 10")
-		one.Close() // the other hold remains
-		first.mustCall(t, "push 1")
-		if err := u.UnwatchProcess(second.pid, 3); err != nil {
-			t.Fatal(err)
-		}
-		second.mustCall(t, "push 1000")
-		if got := mustAggregate(t, u, first.pid, 3); got.Count != 101 {
-			t.Errorf("first: %d hits, want 101", got.Count)
-		}
-		if u.ReadAggregate(second.pid, 3, &Aggregate{}) {
-			t.Error("second is still watched")
-		}
-		mustWatch(t, u, second.pid, 3)
-		second.mustCall(t, "push 7")
-		if got := mustAggregate(t, u, second.pid, 3); got.Count != 7 {
-			t.Errorf("second, watched anew: %d hits, want 7", got.Count)
-		}
-		if err := u.ForgetProcess(second.pid); err != nil || u.ReadAggregate(second.pid, 3, &Aggregate{}) {
-			t.Errorf("second is not forgotten: %v", err)
-		}
-	})
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			u := mustUprobes(t, opts)
+			first, second := mustStartTarget(t, binary), mustStartTarget(t, binary)
+			spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 3}
+			one := mustAttach(t, u, spec)
+			two := mustAttach(t, u, spec)
+			if one.shared != two.shared || len(u.attached) != 1 {
+				t.Fatal("attached twice to one file")
+			}
+			mustWatch(t, u, first.pid, 3)
+			second.mustCall(t, "push 1000") // before anybody asks
+			mustWatch(t, u, second.pid, 3)
+			first.mustCall(t, "push 100")
+			second.mustCall(t, "push 10")
+			one.Close() // the other hold remains
+			first.mustCall(t, "push 1")
+			if err := u.UnwatchProcess(second.pid, 3); err != nil {
+				t.Fatal(err)
+			}
+			second.mustCall(t, "push 1000")
+			if got := mustAggregate(t, u, first.pid, 3); got.Count != 101 {
+				t.Errorf("first: %d hits, want 101", got.Count)
+			}
+			if u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+				t.Error("second is still watched")
+			}
+			mustWatch(t, u, second.pid, 3)
+			second.mustCall(t, "push 7")
+			if got := mustAggregate(t, u, second.pid, 3); got.Count != 7 {
+				t.Errorf("second, watched anew: %d hits, want 7", got.Count)
+			}
+			if err := u.ForgetProcess(second.pid); err != nil || u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+				t.Errorf("second is not forgotten: %v", err)
+			}
+		})
+	}
 }
 
 func TestLibraryOfRunningProcess(t *testing.T) {
@@ -159,22 +160,25 @@ func TestParameterAndReturnValue(t *testing.T) {
 
 func TestDurations(t *testing.T) {
 	binary := mustCompile(t, "target.c")
-	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
-		target := mustStartTarget(t, binary)
-		mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "sleeps"), Point: 1, Place: atBoth})
-		mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "recursive"), Point: 2, Place: atBoth})
-		mustWatch(t, u, target.pid, 1)
-		mustWatch(t, u, target.pid, 2)
-		target.mustCall(t, "sleeps 5 2000")
-		slept := mustAggregate(t, u, target.pid, 1)
-		if slept.Count != 5 || time.Duration(slept.Min) < 2*time.Millisecond || time.Duration(slept.Max) > 10*time.Second {
-			t.Errorf("slept %d times, %v to %v", slept.Count, time.Duration(slept.Min), time.Duration(slept.Max))
-		}
-		target.mustCall(t, "threads:recursive 20 30") // 31 calls deep, in four threads
-		if got := mustAggregate(t, u, target.pid, 2); got.Count != 4*20*31 || u.Unpaired() != 0 {
-			t.Errorf("%d calls, want %d; %d unpaired", got.Count, 4*20*31, u.Unpaired())
-		}
-	})
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			u := mustUprobes(t, opts)
+			target := mustStartTarget(t, binary)
+			mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "sleeps"), Point: 1, Place: atBoth})
+			mustAttach(t, u, UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "recursive"), Point: 2, Place: atBoth})
+			mustWatch(t, u, target.pid, 1)
+			mustWatch(t, u, target.pid, 2)
+			target.mustCall(t, "sleeps 5 2000")
+			slept := mustAggregate(t, u, target.pid, 1)
+			if slept.Count != 5 || time.Duration(slept.Min) < 2*time.Millisecond || time.Duration(slept.Max) > 10*time.Second {
+				t.Errorf("slept %d times, %v to %v", slept.Count, time.Duration(slept.Min), time.Duration(slept.Max))
+			}
+			target.mustCall(t, "threads:recursive 20 30") // 31 calls deep, in four threads
+			if got := mustAggregate(t, u, target.pid, 2); got.Count != 4*20*31 || u.Unpaired() != 0 {
+				t.Errorf("%d calls, want %d; %d unpaired", got.Count, 4*20*31, u.Unpaired())
+			}
+		})
+	}
 }
 
 func TestPredicate(t *testing.T) {
@@ -220,25 +224,28 @@ func TestIntervals(t *testing.T) {
 
 func TestRefusedInstruction(t *testing.T) {
 	binary := mustCompile(t, "target.c")
-	eachMechanism(t, func(t *testing.T, u *Uprobes, _ string) {
-		spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_segment"), Point: 1}
-		var refused *RefusedError
-		if _, err := u.Attach(spec); !errors.As(err, &refused) || !strings.Contains(err.Error(), "segment prefix") {
-			t.Errorf("error %v", err)
-		}
-		// The other of two functions is probed all the same.
-		spec.Symbols = mustSymbols(t, binary, "starts_with_push", "starts_with_segment")
-		target := mustStartTarget(t, binary)
-		a := mustAttach(t, u, spec)
-		if symbols := a.Symbols(); symbols[0].Refused != "" || symbols[1].Refused == "" {
-			t.Errorf("symbols %+v", symbols)
-		}
-		mustWatch(t, u, target.pid, 1)
-		target.mustCall(t, "push 10")
-		if got := mustAggregate(t, u, target.pid, 1); got.Count != 10 {
-			t.Errorf("%d hits, want 10", got.Count)
-		}
-	})
+	for mechanism, opts := range mechanisms() {
+		t.Run(mechanism, func(t *testing.T) {
+			u := mustUprobes(t, opts)
+			spec := UprobeSpec{Path: binary, Symbols: mustSymbols(t, binary, "starts_with_segment"), Point: 1}
+			var refused *RefusedError
+			if _, err := u.Attach(spec); !errors.As(err, &refused) || !strings.Contains(err.Error(), "segment prefix") {
+				t.Errorf("error %v", err)
+			}
+			// The other of two functions is probed all the same.
+			spec.Symbols = mustSymbols(t, binary, "starts_with_push", "starts_with_segment")
+			target := mustStartTarget(t, binary)
+			a := mustAttach(t, u, spec)
+			if symbols := a.Symbols(); symbols[0].Refused != "" || symbols[1].Refused == "" {
+				t.Errorf("symbols %+v", symbols)
+			}
+			mustWatch(t, u, target.pid, 1)
+			target.mustCall(t, "push 10")
+			if got := mustAggregate(t, u, target.pid, 1); got.Count != 10 {
+				t.Errorf("%d hits, want 10", got.Count)
+			}
+		})
+	}
 }
 
 // No process maps the file here, so that only our own mapping can tell.
@@ -330,8 +337,12 @@ func TestGoProgram(t *testing.T) {
 		mustAttach(t, u, UprobeSpec{Path: self, Symbols: symbols, Point: 1 + uint16(parameter), Parameter: parameter})
 		mustWatch(t, u, os.Getpid(), 1+uint16(parameter))
 	}
+	sum := 0
 	for i := range 10 {
-		goFunction(i, 100)
+		sum += goFunction(i, 100)
+	}
+	if sum != 4510 {
+		t.Errorf("the probed function computes %d", sum)
 	}
 	if got := mustAggregate(t, u, os.Getpid(), 1); got.Count != 10 || got.Sum != 45 {
 		t.Errorf("first parameter: %d hits, sum %d", got.Count, got.Sum)

@@ -45,8 +45,11 @@ func descriptors() int {
 // children returns an error if this process has any.
 func children() error {
 	pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-	if errors.Is(err, unix.ECHILD) {
+	switch {
+	case errors.Is(err, unix.ECHILD):
 		return nil
+	case err == nil:
+		return fmt.Errorf("child %d left behind", pid)
 	}
-	return fmt.Errorf("child left behind: pid %d, %v", pid, err)
+	return fmt.Errorf("look for children: %w", err)
 }

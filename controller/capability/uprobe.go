@@ -67,8 +67,9 @@ func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err 
 	if err := uprobes.WatchProcess(os.Getpid(), point); err != nil {
 		return "", 0, err
 	}
-	for i := range probedCalls {
-		probed(i)
+	calls := 0
+	for calls < probedCalls {
+		calls = probed(calls)
 	}
 	var seen bpf.Aggregate
 	uprobes.ReadAggregate(os.Getpid(), point, &seen)

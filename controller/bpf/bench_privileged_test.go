@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package bpf
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// BenchmarkHit gives the price of one probed call, as the target sees it; the
+// unprobed call is below 2 ns.
+func BenchmarkHit(b *testing.B) {
+	binary := mustCompile(b, "target.c")
+	benchmarks := []struct {
+		name, function, symbol string
+		place                  attunev1.Place
+		delivery               attunev1.Delivery
+	}{
+		{"nop5", "nop5", "starts_with_nop5", atEntry, attunev1.Delivery_DELIVERY_AGGREGATE},
+		{"push", "push", "starts_with_push", atEntry, attunev1.Delivery_DELIVERY_AGGREGATE},
+		{"mov", "mov", "starts_with_mov", atEntry, attunev1.Delivery_DELIVERY_AGGREGATE},
+		{"push/exit", "push", "starts_with_push", atExit, attunev1.Delivery_DELIVERY_AGGREGATE},
+		{"push/both", "push", "starts_with_push", atBoth, attunev1.Delivery_DELIVERY_AGGREGATE},
+		{"push/events", "push", "starts_with_push", atEntry, attunev1.Delivery_DELIVERY_EVENT},
+	}
+	for _, bench := range benchmarks {
+		b.Run(bench.name, func(b *testing.B) {
+			u := mustUprobes(b, UprobesOptions{})
+			target := mustStartTarget(b, binary)
+			mustAttach(b, u, UprobeSpec{
+				Path: binary, Symbols: mustSymbols(b, binary, bench.symbol), Point: 1, Place: bench.place, Delivery: bench.delivery,
+			})
+			mustWatch(b, u, target.pid, 1)
+			ctx, cancel := context.WithCancel(b.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- u.Run(ctx, func([]Record) {}) }()
+			b.ResetTimer()
+			target.mustCall(b, "%s %d", bench.function, b.N)
+			b.StopTimer()
+			b.ReportMetric(float64(u.Lost())/float64(b.N), "lost/op")
+			cancel()
+			if err := <-ended; err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestCostsOfStartAndMemory logs what the controller pays. It fails only when
+// far beyond what was ever seen.
+func TestCostsOfStartAndMemory(t *testing.T) {
+	binary := mustCompile(t, "target.c")
+	before := resident(t)
+	start := time.Now()
+	mustProcessEvents(t, ProcessEventsOptions{})
+	loaded := time.Since(start)
+	afterEvents := resident(t)
+	u := mustUprobes(t, UprobesOptions{})
+	start = time.Now()
+	mustAttach(t, u, UprobeSpec{
+		Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1,
+		Delivery: attunev1.Delivery_DELIVERY_EVENT,
+	})
+	attached := time.Since(start)
+	after := resident(t)
+	t.Logf("process events: %v, %d KiB resident; uprobes with the first point: %v, %d KiB",
+		loaded, (afterEvents-before)>>10, attached, (after-afterEvents)>>10)
+	if loaded > time.Second || attached > 2*time.Second || after-before > 16<<20 {
+		t.Error("far too much")
+	}
+}
+
+// resident is the resident memory of this process, in bytes.
+func resident(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
