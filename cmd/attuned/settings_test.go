@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPrecedence(t *testing.T) {
+	tests := []struct {
+		name  string
+		file  string
+		drop  string
+		env   string
+		flag  string
+		wants string
+	}{
+		{name: "default", wants: "/run/attune/gate.sock"},
+		{name: "file", file: "/file", wants: "/file"},
+		{name: "drop-in over file", file: "/file", drop: "/drop", wants: "/drop"},
+		{name: "environment over drop-in", file: "/file", drop: "/drop", env: "/env", wants: "/env"},
+		{name: "flag over environment", file: "/file", drop: "/drop", env: "/env", flag: "/flag", wants: "/flag"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "attuned.yaml")
+			mustWrite(t, file, "analyzer: unix:/a\njob: j\n"+gateLine(test.file))
+			if test.drop != "" {
+				mustWrite(t, filepath.Join(file+".d", "10.yaml"), gateLine(test.drop))
+			}
+			if test.env != "" {
+				t.Setenv("ATTUNED_GATE", test.env)
+			}
+			args := []string{"--config", file}
+			if test.flag != "" {
+				args = append(args, "--gate", test.flag)
+			}
+			s, err := load(args, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.controller.GatePath != test.wants {
+				t.Errorf("gate is %s, want %s", s.controller.GatePath, test.wants)
+			}
+		})
+	}
+}
+
+func gateLine(path string) string {
+	if path == "" {
+		return ""
+	}
+	return "gate: " + path + "\n"
+}
+
+func mustWrite(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	mustWrite(t, filepath.Join(dir, "typo.yaml"), "analyser: unix:/a\n")
+	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
+	tests := []struct {
+		name  string
+		args  []string
+		wants string
+	}{
+		{"no analyzer", []string{"--job", "j"}, "no analyzer address"},
+		{"no job", []string{"--analyzer", "unix:/a"}, "no job id"},
+		{"unknown key", []string{"--config", filepath.Join(dir, "typo.yaml")}, "unknown key"},
+		{"broken file", []string{"--config", filepath.Join(dir, "broken.yaml")}, "broken.yaml"},
+		{"missing file", []string{"--config", filepath.Join(dir, "missing.yaml")}, "missing.yaml"},
+		{"level", []string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "loud"}, "log-level"},
+		{"argument", []string{"./solver"}, "attune run"},
+		{"relative gate", []string{"--analyzer", "unix:/a", "--job", "j", "--gate", "g"}, "absolute"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var stderr strings.Builder
+			if code := run(append(test.args, "--check-config"), io.Discard, &stderr); code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
+			}
+			if !strings.Contains(stderr.String(), test.wants) {
+				t.Errorf("message %q lacks %q", stderr.String(), test.wants)
+			}
+		})
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	s, err := load([]string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "debug"}, io.Discard)
+	if err != nil || s.level != slog.LevelDebug {
+		t.Errorf("level %v, %v", s.level, err)
+	}
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// totals is what was received and lost so far.
+type totals struct {
+	records, lostRing, lostSlot uint64
+	probeNanos                  float64
+}
+
+// collector takes records and aggregates out of the processes' memory. Its
+// mutex is held while one process is drained, so that what is left of a
+// process that ends is delivered once and before its end.
+type collector struct {
+	controller *Controller
+	clock      *ring.Clock
+
+	mu       sync.Mutex // guards what follows
+	drainer  *ring.Drainer
+	scratch  []ring.Aggregate
+	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
+	lost     map[uint64]uint64           // ring losses by process handle
+	total    totals
+	interval time.Time // start of the running interval of aggregates
+}
+
+type uprobeKey struct {
+	handle uint64
+	point  uint16
+}
+
+func newCollector(c *Controller) *collector {
+	clock := ring.NewClock(ring.ClockOptions{})
+	return &collector{
+		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
+		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64), interval: time.Now(),
+	}
+}
+
+// drain moves the records of all processes to the event channel and returns
+// how many there were.
+func (k *collector) drain() (records uint64) {
+	for _, t := range k.controller.targets.list() {
+		k.mu.Lock()
+		records += k.drainTarget(t)
+		k.mu.Unlock()
+	}
+	return records
+}
+
+// drainTarget moves one process' records. The caller holds k.mu.
+func (k *collector) drainTarget(t *target) uint64 {
+	memory := t.memory.Load()
+	if memory == nil {
+		return 0
+	}
+	var batches [][]byte
+	got := memory.Drain(k.drainer, func(batch []byte) {
+		batches = append(batches, slices.Clone(batch)) // the message owns its bytes
+	})
+	k.total.records += got.Received
+	k.total.lostRing += got.Lost
+	k.lost[t.handle] += got.Lost
+	offset := k.drainer.Scale().UnixOffset().Nanoseconds()
+	lost := got.Lost
+	for _, batch := range batches {
+		k.send(t.handle, batch, lost, offset)
+		lost = 0
+	}
+	if lost > 0 {
+		k.send(t.handle, nil, lost, offset)
+	}
+	if got.FewSlotsFree {
+		memory.Reclaim(threadAlive(t.pid))
+	}
+	return got.Received
+}
+
+func (k *collector) send(handle uint64, records []byte, lost uint64, offset int64) {
+	k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+		Records: &attunev1.RecordBatch{
+			Process: handle, Records: records, LostRing: lost, MonotonicToUnixNano: offset,
+		},
+	}}, uint64(len(records)/ring.RecordSize))
+}
+
+// aggregate closes the running interval and delivers what was counted in it.
+func (k *collector) aggregate() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	batch := &attunev1.AggregateBatch{FromUnixNano: k.interval.UnixNano()}
+	for _, t := range k.controller.targets.list() {
+		batch.Aggregates = append(batch.Aggregates, k.aggregateTarget(t)...)
+	}
+	batch.Aggregates = append(batch.Aggregates, k.aggregateUprobes()...)
+	k.interval = time.Now()
+	batch.ToUnixNano = k.interval.UnixNano()
+	if len(batch.GetAggregates()) > 0 {
+		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
+	}
+}
+
+// aggregateTarget sums, by point, what the hooks and stubs of one process
+// counted. The caller holds k.mu.
+func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
+	memory := t.memory.Load()
+	if memory == nil {
+		return nil
+	}
+	k.scratch = memory.Aggregates(k.scratch[:0], k.clock.Scale())
+	costs := k.controller.placer.Costs(t.handle)
+	byPoint := make(map[uint16]*attunev1.Aggregate)
+	var out []*attunev1.Aggregate
+	for i := range k.scratch {
+		local := &k.scratch[i]
+		sum := byPoint[local.Point]
+		if sum == nil {
+			sum = &attunev1.Aggregate{Point: uint32(local.Point), Process: t.handle}
+			byPoint[local.Point] = sum
+			out = append(out, sum)
+		}
+		add(sum, local.Count, local.Sum, local.Min, local.Max, local.Histogram[:])
+		k.total.probeNanos += float64(local.Count) * costs[local.Point]
+	}
+	return out
+}
+
+// aggregateUprobes takes what the kernel counted. The caller holds k.mu.
+func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
+	uprobes := k.controller.loadedUprobes()
+	if uprobes == nil {
+		return nil
+	}
+	if err := uprobes.NextInterval(); err != nil {
+		k.controller.log.Warn("uprobe interval", "error", err)
+	}
+	var out []*attunev1.Aggregate
+	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
+		var now bpf.Aggregate
+		if !uprobes.ReadAggregate(pid, point, &now) {
+			return
+		}
+		key := uprobeKey{handle, point}
+		out = append(out, difference(key, k.uprobed[key], now))
+		k.uprobed[key] = now
+	})
+	return out
+}
+
+func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
+	a := &attunev1.Aggregate{Point: uint32(key.point), Process: key.handle}
+	histogram := make([]uint64, len(now.Histogram))
+	for i := range histogram {
+		histogram[i] = now.Histogram[i] - before.Histogram[i]
+	}
+	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram)
+	return a
+}
+
+// add joins an aggregate into another; trailing zeros of histograms are cut.
+func add(into *attunev1.Aggregate, count, sum, least, most uint64, histogram []uint64) {
+	if count == 0 {
+		return
+	}
+	if into.GetCount() == 0 || least < into.GetMin() {
+		into.Min = least
+	}
+	into.Max = max(into.GetMax(), most)
+	into.Count += count
+	into.Sum += sum
+	for b, n := range histogram {
+		if n == 0 {
+			continue
+		}
+		for len(into.GetHistogram()) <= b {
+			into.Histogram = append(into.Histogram, 0)
+		}
+		into.Histogram[b] += n
+	}
+}
+
+// finish delivers what is left of a process that has ended, and fills in what
+// it lost.
+func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.drainTarget(t)
+	ended.LostRing = k.lost[t.handle]
+	delete(k.lost, t.handle)
+	if memory := t.memory.Load(); memory != nil {
+		ended.LostNoSlot = memory.App().LostNoSlot
+		k.total.lostSlot += ended.GetLostNoSlot()
+		rest := &attunev1.AggregateBatch{
+			FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(), Aggregates: k.aggregateTarget(t),
+		}
+		if len(rest.GetAggregates()) > 0 {
+			k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: rest}})
+		}
+	}
+	for key := range k.uprobed {
+		if key.handle == t.handle {
+			delete(k.uprobed, key)
+		}
+	}
+}
+
+// sums returns the account so far, with the losses of living processes.
+func (k *collector) sums() totals {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	total := k.total
+	for _, t := range k.controller.targets.list() {
+		if memory := t.memory.Load(); memory != nil {
+			total.lostSlot += memory.App().LostNoSlot
+		}
+	}
+	return total
+}

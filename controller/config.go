@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/ring"
+)
+
+// Config says what a controller serves and where its things are.
+type Config struct {
+	// AnalyzerAddress as gRPC writes it, e.g. "unix:/run/user/1000/.../a.sock".
+	AnalyzerAddress string
+	// GatePath is the Unix socket of the start gate; its folder belongs to
+	// this user alone.
+	GatePath string
+	// LibraryPath is the installed DMLib; empty: nothing is preloaded.
+	LibraryPath string
+	// StateDir holds the undo journals of this user's controllers.
+	StateDir string
+	// JobID names the job that is followed.
+	JobID string
+	// UseBPF allows uprobes and kernel process events where the user may
+	// have them.
+	UseBPF bool
+	// Geometry of the memory shared with each process; zero: the default.
+	Geometry ring.Geometry
+	// MallocProbe is the helper that finds glibc's malloc parameters; empty:
+	// their old values stay unknown.
+	MallocProbe []byte
+	// Lease is how long a change outlives a silent Analyzer. 0: 10 seconds.
+	Lease time.Duration
+	// Version of Attune, for the Analyzer.
+	Version string
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Validate reports what is missing or contradictory.
+func (c Config) Validate() error {
+	switch {
+	case c.AnalyzerAddress == "":
+		return errors.New("controller: no analyzer address")
+	case !filepath.IsAbs(c.GatePath):
+		return errors.New("controller: gate path must be absolute, programs change their directory")
+	case c.LibraryPath != "" && !filepath.IsAbs(c.LibraryPath):
+		return errors.New("controller: library path must be absolute")
+	case c.StateDir == "":
+		return errors.New("controller: no state directory")
+	case c.JobID == "":
+		return errors.New("controller: no job id")
+	case c.Lease < 0:
+		return errors.New("controller: negative lease")
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Lease == 0 {
+		c.Lease = 10 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}

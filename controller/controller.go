@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/sample"
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Controller is one Application Controller.
+type Controller struct {
+	config Config
+	log    *slog.Logger
+
+	cache     *objfile.Cache
+	journal   *actuate.Journal
+	actuator  *actuate.Actuator
+	placer    *probe.Placer
+	gate      *attach.Gate
+	tracker   *track.Tracker
+	sampler   *sample.Sampler
+	client    *channel.Client
+	collector *collector
+	targets   *targetSet
+	leases    *leases
+	kernel    kernel
+
+	sampling atomic.Int64  // period in nanoseconds, 0: none
+	interval atomic.Int64  // of aggregates, 0: none
+	events   atomic.Int32  // points that deliver records
+	paced    chan struct{} // signalled when a period changes
+
+	ctx    context.Context // of everything that runs; ended by Stop
+	cancel context.CancelFunc
+	work   sync.WaitGroup // goroutines that end with ctx
+	serve  sync.WaitGroup // the client, which ends last
+}
+
+// New constructs a controller. Programs can be started as soon as it returns:
+// they wait in the gate until Start serves it.
+func New(config Config) (c *Controller, err error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	c = &Controller{
+		config: config, log: config.Log.With("component", "controller"),
+		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(),
+		leases: newLeases(config.Lease), paced: make(chan struct{}, 1),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.dispose())
+		}
+	}()
+	if err := c.newActuator(); err != nil {
+		return nil, err
+	}
+	c.placer = probe.New(probe.Options{Status: c.pointStatus, Uprobes: c.uprobes, Log: config.Log})
+	c.sampler = sample.New(sample.Options{})
+	if c.client, err = channel.New(channel.Options{
+		Address: config.AnalyzerAddress, Hello: c.hello(), Log: config.Log,
+	}); err != nil {
+		return nil, err
+	}
+	c.collector = newCollector(c)
+	if c.tracker, err = track.New(track.Options{
+		JobID: config.JobID, Handler: &follower{c}, Source: c.source(), Log: config.Log,
+	}); err != nil {
+		return nil, err
+	}
+	c.gate, err = attach.New(attach.Options{
+		Path: config.GatePath, Geometry: config.Geometry, Attached: c.atGate, Log: config.Log,
+	})
+	return c, err
+}
+
+func (c *Controller) newActuator() error {
+	name := strconv.Itoa(os.Getpid())
+	journal, err := actuate.OpenJournal(c.config.StateDir, name)
+	if err != nil {
+		return err
+	}
+	c.journal = journal
+	options := actuate.Options{Journal: journal, Log: c.config.Log}
+	if len(c.config.MallocProbe) > 0 {
+		options.MallocLayout = (&actuate.MallocProbe{Helper: c.config.MallocProbe}).Layout
+	}
+	c.actuator = actuate.New(options)
+	return nil
+}
+
+func (c *Controller) hello() *attunev1.ControllerHello {
+	host, _ := os.Hostname() // only for people
+	return &attunev1.ControllerHello{
+		ControllerId: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
+		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()),
+	}
+}
+
+// Environment is what the program's environment needs, beside what it has, to
+// come to this controller's gate.
+func (c *Controller) Environment() []string {
+	env := []string{"ATTUNE_JOB=" + c.config.JobID}
+	if c.config.LibraryPath == "" {
+		return env
+	}
+	preload := c.config.LibraryPath
+	if present := os.Getenv("LD_PRELOAD"); present != "" {
+		preload += ":" + present
+	}
+	return append(env, "ATTUNE_SOCKET="+c.config.GatePath, "LD_PRELOAD="+preload)
+}
+
+// Start runs the controller until Stop. It restores first what controllers
+// that died left behind.
+func (c *Controller) Start(context.Context) error {
+	c.work.Go(c.restore)
+	c.run("gate", c.gate.Serve)
+	c.run("tracker", c.tracker.Run)
+	c.run("drain", c.drainLoop)
+	c.run("sampling", c.samplingLoop)
+	c.run("status", c.statusLoop)
+	c.serve.Go(func() {
+		// The client outlives ctx: what is queued is delivered after Stop.
+		if err := c.client.Run(context.Background(), c.handle); err != nil {
+			c.log.Warn("analyzer is gone; changes will be undone when their leases end", "error", err)
+		}
+	})
+	return nil
+}
+
+// run starts a part that ends with ctx.
+func (c *Controller) run(part string, f func(context.Context) error) {
+	c.work.Go(func() {
+		if err := f(c.ctx); err != nil && c.ctx.Err() == nil {
+			c.log.Error("part of the controller ended", "part", part, "error", err)
+		}
+	})
+}
+
+// later calls f after a while unless the controller stops before.
+func (c *Controller) later(after time.Duration, f func()) {
+	c.work.Go(func() {
+		select {
+		case <-time.After(after):
+			f()
+		case <-c.ctx.Done():
+		}
+	})
+}
+
+// Follow makes a process, with all that it forks, part of the job.
+func (c *Controller) Follow(pid int) error {
+	_, err := c.tracker.Follow(c.ctx, pid)
+	return err
+}
+
+// publish queues what must not be lost.
+func (c *Controller) publish(message *attunev1.PublishRequest) {
+	if err := c.client.Publish(context.Background(), message); err != nil {
+		c.log.Debug("event not delivered", "error", err)
+	}
+}
+
+func (c *Controller) restore() {
+	restored, err := actuate.Restore(c.config.StateDir)
+	if err != nil {
+		c.log.Warn("restore after an earlier controller", "error", err)
+	}
+	for _, r := range restored {
+		c.log.Warn("change of an earlier controller undone", "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+	}
+}
+
+// Stop undoes what is still in force, takes all points out, delivers what is
+// queued, and ends everything. It returns when ctx ends at the latest; what it
+// could not undo stays in the journal.
+func (c *Controller) Stop(ctx context.Context) error {
+	c.undoAll(ctx)
+	c.placer.Withdraw(ctx)
+	c.placer.Close()
+	c.collector.drain()
+	for _, t := range c.targets.list() {
+		if memory := t.memory.Load(); memory != nil {
+			memory.Detach()
+		}
+	}
+	c.sendStatus()
+	c.client.Finish()
+	c.cancel()
+	done := make(chan struct{})
+	go func() { // ends when the two groups do, which ctx does not wait for
+		defer close(done)
+		c.work.Wait()
+		c.serve.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("stop controller: %w", ctx.Err())
+	}
+	return c.dispose()
+}
+
+// dispose frees what New made.
+func (c *Controller) dispose() error {
+	var errs []error
+	if c.gate != nil {
+		errs = append(errs, c.gate.Close())
+	}
+	if c.sampler != nil {
+		errs = append(errs, c.sampler.Close())
+	}
+	errs = append(errs, c.kernel.close(), c.cache.Close())
+	if c.journal != nil {
+		errs = append(errs, c.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) undoAll(ctx context.Context) {
+	for _, id := range c.actuator.Applied() {
+		result := c.actuator.Undo(ctx, id)
+		c.log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+}
+
+// canWrite says whether this user may touch the memory of a process.
+func canWrite(pid int) error {
+	// Address 0 is never mapped: the answer is EFAULT where access is allowed.
+	err := procmem.Read(pid, 0, make([]byte, 1))
+	if errors.Is(err, procmem.ErrPermission) {
+		return procmem.ErrPermission
+	}
+	return nil
+}
+
+// threadAlive tells of the threads of a process in this pid namespace.
+func threadAlive(pid int) func(int) bool {
+	return func(tid int) bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
+		return err == nil
+	}
+}

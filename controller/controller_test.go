@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// analyzer is the other end of the channels: tests read what the controller
+// says and send requests.
+type analyzer struct {
+	attunev1.UnimplementedEventServiceServer
+	attunev1.UnimplementedManagementServiceServer
+	events   chan *attunev1.PublishRequest
+	answers  chan *attunev1.ManageRequest
+	requests chan *attunev1.ManageResponse
+}
+
+func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
+	for {
+		message, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&attunev1.PublishResponse{})
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case a.events <- message:
+		case <-stream.Context().Done():
+			return nil
+		}
+	}
+}
+
+func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error {
+	go func() {
+		for {
+			select {
+			case request := <-a.requests:
+				_ = stream.Send(request) // the test waits for the answer
+			case <-stream.Context().Done():
+				return
+			}
+		}
+	}()
+	for {
+		answer, err := stream.Recv()
+		if err != nil {
+			return nil
+		}
+		a.answers <- answer
+	}
+}
+
+// bench is a controller with its analyzer.
+type bench struct {
+	*analyzer
+	controller *Controller
+	state      string
+}
+
+func start(t *testing.T, options ...func(*Config)) *bench {
+	t.Helper()
+	dir := t.TempDir()
+	library, err := dmlib.Install(filepath.Join(dir, "lib"))
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	helper, err := dmlib.MallocProbe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{state: filepath.Join(dir, "state"), analyzer: &analyzer{
+		events: make(chan *attunev1.PublishRequest, 10000), answers: make(chan *attunev1.ManageRequest, 10000),
+		requests: make(chan *attunev1.ManageResponse),
+	}}
+	listener, err := net.Listen("unix", filepath.Join(dir, "a.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	attunev1.RegisterEventServiceServer(server, b.analyzer)
+	attunev1.RegisterManagementServiceServer(server, b.analyzer)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	config := Config{
+		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
+		LibraryPath: library, StateDir: b.state, JobID: "test-" + t.Name(), MallocProbe: helper,
+	}
+	for _, option := range options {
+		option(&config)
+	}
+	b.controller, err = New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.controller.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Stop()
+		<-served
+	})
+	return b
+}
+
+func (b *bench) stop(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := b.controller.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+// event waits for the first message that pick accepts.
+func event[T any](t *testing.T, b *bench, what string, pick func(*attunev1.PublishRequest) (T, bool)) T {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case message := <-b.events:
+			if got, ok := pick(message); ok {
+				return got
+			}
+		case <-deadline:
+			t.Fatalf("no %s within 20 s", what)
+		}
+	}
+}
+
+// ask sends a request and returns its answers.
+func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*attunev1.ActionResult) {
+	t.Helper()
+	b.requests <- request
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case answer := <-b.answers:
+			if r := answer.GetResult(); r.GetRequestId() == request.GetRequestId() && r != nil {
+				results = append(results, r)
+			}
+			if answer.GetDone().GetRequestId() == request.GetRequestId() {
+				return results
+			}
+		case <-deadline:
+			t.Fatalf("no answer to %s within 20 s", request.GetRequestId())
+		}
+	}
+}
+
+// withDMLib waits until a process is in control by DMLib.
+func (b *bench) withDMLib(t *testing.T, pid int) *attunev1.Process {
+	t.Helper()
+	return event(t, b, "process with DMLib", func(m *attunev1.PublishRequest) (*attunev1.Process, bool) {
+		p := m.GetProcessChanged()
+		for _, way := range p.GetMechanisms() {
+			if way.GetName() == mechanismDMLib && way.GetAvailable() && int(p.GetIdentity().GetPid()) == pid {
+				return p, true
+			}
+		}
+		return nil, false
+	})
+}
+
+func (b *bench) apply(t *testing.T, changes ...*attunev1.Change) []*attunev1.ActionResult {
+	t.Helper()
+	return b.ask(t, &attunev1.ManageResponse{RequestId: "apply", Request: &attunev1.ManageResponse_Apply{
+		Apply: &attunev1.ApplyChanges{Changes: changes},
+	}})
+}
+
+func topPad(id string, process uint64, value int64) *attunev1.Change {
+	return &attunev1.Change{Id: id, Knob: "glibc.malloc.mmap_threshold", Process: process, Action: &attunev1.Action{
+		Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
+			Name: "glibc.malloc.mmap_threshold", Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: value}},
+		}},
+	}}
+}
+
+func knob(id string, process uint64, symbol string) *attunev1.Change {
+	return &attunev1.Change{Id: id, Knob: "knob", Process: process, Action: &attunev1.Action{
+		Kind: &attunev1.Action_SetVariable{SetVariable: &attunev1.SetVariable{
+			Object: "storm", Symbol: symbol, Size: 4, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 2}},
+		}},
+	}}
+}
+
+// One program, one controller: what is asked for is measured, a change is made
+// at a hook with its old and new value, undone, and the end is told.
+func TestMeasureChangeUndo(t *testing.T) {
+	program := targets.Build(t, "testdata/storm.c")
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+
+	b.ask(t, &attunev1.ManageResponse{RequestId: "sampling", Request: &attunev1.ManageResponse_SetSampling{
+		SetSampling: &attunev1.SetSampling{PeriodNanos: int64(20 * time.Millisecond)},
+	}})
+	b.ask(t, &attunev1.ManageResponse{RequestId: "point", Request: &attunev1.ManageResponse_AddPoint{AddPoint: &attunev1.AddPoint{
+		Point: 7, Spec: &attunev1.MeasurePoint{Id: "large", MinValue: 1 << 17, Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}},
+	}}})
+	counted := event(t, b, "aggregate", func(m *attunev1.PublishRequest) (*attunev1.Aggregate, bool) {
+		for _, a := range m.GetAggregates().GetAggregates() {
+			if a.GetPoint() == 7 && a.GetProcess() == process.GetHandle() && a.GetCount() > 0 {
+				return a, true
+			}
+		}
+		return nil, false
+	})
+	if counted.GetMin() != 1<<20 || counted.GetMax() != 1<<20 || counted.GetSum() != counted.GetCount()<<20 {
+		t.Errorf("aggregate %v: all blocks have 1 MiB", counted)
+	}
+	faults := event(t, b, "sample", func(m *attunev1.PublishRequest) (float64, bool) {
+		for _, s := range m.GetSamples().GetSamples() {
+			for _, r := range s.GetReadings() {
+				if s.GetProcess() == process.GetHandle() && r.GetSignal() == attunev1.Signal_SIGNAL_MINOR_FAULTS {
+					return r.GetValue(), true
+				}
+			}
+		}
+		return 0, false
+	})
+	if faults == 0 {
+		t.Error("no minor faults sampled in an allocation storm")
+	}
+
+	results := b.apply(t, topPad("c1", process.GetHandle(), 32<<20))
+	if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatalf("apply: %v", results)
+	}
+	if r := results[0]; r.GetNewValue().GetInteger() != 32<<20 || !strings.Contains(r.GetSafePoint(), "malloc hook") && !strings.Contains(r.GetSafePoint(), "free hook") {
+		t.Errorf("answer: %v", r)
+	}
+	undone := b.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
+		Undo: &attunev1.UndoChanges{ChangeIds: []string{"c1"}},
+	}})
+	if len(undone) != 1 || undone[0].GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		t.Errorf("undo: %v", undone)
+	}
+	if err := target.End(t); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("target ended with %v, want its own 3", err)
+	}
+	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
+		return true, m.GetProcessEnded().GetProcess() == process.GetHandle()
+	})
+	b.stop(t)
+}
+
+func TestChangesAreAllOrNothing(t *testing.T) {
+	program := targets.Build(t, "testdata/storm.c")
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	results := b.apply(t, knob("c1", process.GetHandle(), "knob"), knob("c2", process.GetHandle(), "nothing"), knob("c3", process.GetHandle(), "knob"))
+	want := []attunev1.Outcome{
+		attunev1.Outcome_OUTCOME_UNDONE, attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_REFUSED,
+	}
+	for i, r := range results {
+		if r.GetOutcome() != want[i] || r.GetReason() == "" {
+			t.Errorf("change %d: %v", i, r)
+		}
+	}
+	if line := target.Ask(t, ""); !strings.HasSuffix(line, " 1") {
+		t.Errorf("program says %q, want its knob at 1", line)
+	}
+	b.stop(t)
+}
+
+// What is in force is undone when the controller leaves, and the program runs
+// on as if nothing had been there.
+func TestStopGivesBack(t *testing.T) {
+	program := targets.Build(t, "testdata/storm.c")
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	if r := b.apply(t, knob("c1", process.GetHandle(), "knob")); r[0].GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatal(r)
+	}
+	if line := target.Ask(t, ""); !strings.HasSuffix(line, " 2") {
+		t.Fatalf("program says %q, want its knob at 2", line)
+	}
+	b.stop(t)
+	if line := target.Ask(t, ""); !strings.HasSuffix(line, " 1") {
+		t.Errorf("program says %q after the controller left, want its knob at 1", line)
+	}
+	if left, _ := filepath.Glob(filepath.Join(b.state, "*.journal")); len(left) != 0 {
+		t.Errorf("journal left behind: %v", left)
+	}
+	if err := target.End(t); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("target ended with %v, want its own 3", err)
+	}
+}

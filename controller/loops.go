@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// drainBusy and drainIdle are how often rings are looked at while some
+	// point delivers records: at 1 ms a ring of 65,536 records holds what a
+	// thread can produce at full speed, at 3 % of a core. Without such a
+	// point nothing is looked at.
+	drainBusy = time.Millisecond
+	drainIdle = 10 * time.Millisecond
+	// drainRest is the pace when no point delivers records: slots of ended
+	// threads still have to be freed.
+	drainRest = 100 * time.Millisecond
+	// statusPeriod is how often the controller accounts for itself.
+	statusPeriod = time.Second
+)
+
+// drainLoop empties the rings, faster while there is something in them.
+func (c *Controller) drainLoop(ctx context.Context) error {
+	timer := time.NewTimer(drainRest)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.paced:
+		case <-timer.C:
+		}
+		pace := drainIdle
+		switch {
+		case c.events.Load() == 0:
+			c.collector.drain()
+			pace = drainRest
+		case c.collector.drain() > 0:
+			pace = drainBusy
+		}
+		timer.Reset(pace)
+	}
+}
+
+// samplingLoop samples signals and closes intervals of aggregates at the
+// periods that the Analyzer asked for.
+func (c *Controller) samplingLoop(ctx context.Context) error {
+	const rest = 10 * time.Millisecond // until the Analyzer has asked
+	var samples, aggregates due
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		now := time.Now()
+		if aggregates.is(now, time.Duration(c.interval.Load())) {
+			c.collector.aggregate()
+		}
+		if samples.is(now, time.Duration(c.sampling.Load())) {
+			c.sampleAll()
+		}
+		timer.Reset(time.Until(earliest(now.Add(rest), samples.next, aggregates.next)))
+	}
+}
+
+// due is something that is to be done periodically.
+type due struct{ next time.Time }
+
+// is says whether it is time, and if so sets the next one. What is late is not
+// made up for.
+func (d *due) is(now time.Time, period time.Duration) bool {
+	switch {
+	case period <= 0:
+		d.next = time.Time{}
+		return false
+	case now.Before(d.next):
+		return false
+	}
+	if d.next = d.next.Add(period); d.next.Before(now) {
+		d.next = now.Add(period)
+	}
+	return true
+}
+
+// earliest returns the earliest of the times that are set, or the default.
+func earliest(standard time.Time, times ...time.Time) time.Time {
+	var out time.Time
+	for _, t := range times {
+		if !t.IsZero() && (out.IsZero() || t.Before(out)) {
+			out = t
+		}
+	}
+	if out.IsZero() {
+		return standard
+	}
+	return out
+}
+
+// sampleAll reads the signals of every process.
+func (c *Controller) sampleAll() {
+	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
+	for _, t := range c.targets.list() {
+		if !t.Alive() {
+			continue
+		}
+		readings, err := c.sampler.Sample(t.pid)
+		if err != nil {
+			continue // it has just ended; the tracker will tell
+		}
+		batch.Samples = append(batch.Samples, &attunev1.Sample{Process: t.handle, Readings: readings})
+	}
+	if len(batch.GetSamples()) > 0 {
+		c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: batch}})
+	}
+}
+
+// uprobeRecords passes on what the kernel recorded, one batch per process.
+func (c *Controller) uprobeRecords(records []bpf.Record) {
+	byPID := make(map[uint32][]byte)
+	for _, r := range records {
+		b := byPID[r.Process]
+		b = binary.LittleEndian.AppendUint64(b, r.Time)
+		b = binary.LittleEndian.AppendUint16(b, r.Point)
+		b = binary.LittleEndian.AppendUint16(b, r.Flags)
+		b = binary.LittleEndian.AppendUint32(b, r.Thread)
+		b = binary.LittleEndian.AppendUint64(b, r.Value)
+		byPID[r.Process] = binary.LittleEndian.AppendUint64(b, r.Extra)
+	}
+	offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
+	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
+		batch, ok := byPID[uint32(t.pid)]
+		if !ok {
+			continue
+		}
+		delete(byPID, uint32(t.pid))
+		c.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+			Records: &attunev1.RecordBatch{Process: t.handle, Records: batch, MonotonicToUnixNano: offset},
+		}}, uint64(len(batch)/ring.RecordSize))
+	}
+}
+
+// statusLoop accounts for the controller, and undoes what the Analyzer no
+// longer stands for.
+func (c *Controller) statusLoop(ctx context.Context) error {
+	ticker := time.NewTicker(statusPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			c.sendStatus()
+			for _, id := range c.leases.expired(now) {
+				result := c.actuator.Undo(ctx, id)
+				c.log.Warn("lease ended, change undone", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+			}
+		}
+	}
+}
+
+func (c *Controller) sendStatus() {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		c.log.Debug("own usage", "error", err)
+	}
+	total := c.collector.sums()
+	status := &attunev1.ControllerStatus{
+		CpuSeconds:        seconds(usage.Utime) + seconds(usage.Stime),
+		PeakResidentBytes: uint64(usage.Maxrss) * 1024,
+		ProbeSeconds:      total.probeNanos / 1e9,
+		RecordsReceived:   total.records,
+		RecordsLostRing:   total.lostRing,
+		RecordsLostSlot:   total.lostSlot,
+		RecordsLostQueue:  c.client.Lost(),
+	}
+	if uprobes := c.loadedUprobes(); uprobes != nil {
+		status.RecordsLostBpf = uprobes.Lost()
+	}
+	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Status{Status: status}})
+}
+
+func seconds(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }

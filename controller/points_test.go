@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func (b *bench) sampleEvery(t *testing.T, period time.Duration) {
+	t.Helper()
+	b.ask(t, &attunev1.ManageResponse{RequestId: "sampling", Request: &attunev1.ManageResponse_SetSampling{
+		SetSampling: &attunev1.SetSampling{PeriodNanos: int64(period)},
+	}})
+}
+
+func (b *bench) addPoint(t *testing.T, index uint32, spec *attunev1.MeasurePoint) {
+	t.Helper()
+	b.ask(t, &attunev1.ManageResponse{RequestId: "point", Request: &attunev1.ManageResponse_AddPoint{
+		AddPoint: &attunev1.AddPoint{Point: index, Spec: spec},
+	}})
+}
+
+// placed waits for the point's status.
+func (b *bench) placed(t *testing.T, index uint32) *attunev1.PointStatus {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case answer := <-b.answers:
+			if s := answer.GetPoint(); s.GetPoint() == index {
+				return s
+			}
+		case <-deadline:
+			t.Fatalf("no status of point %d within 20 s", index)
+		}
+	}
+}
+
+// counts adds up what a point counted until it is at least want.
+func (b *bench) counts(t *testing.T, index uint32, want uint64) (sum uint64) {
+	t.Helper()
+	event(t, b, "enough counts", func(m *attunev1.PublishRequest) (bool, bool) {
+		for _, a := range m.GetAggregates().GetAggregates() {
+			if a.GetPoint() == index {
+				sum += a.GetCount()
+			}
+		}
+		return true, sum >= want
+	})
+	return sum
+}
+
+func call(symbol string, dynamic bool) *attunev1.MeasurePoint {
+	return &attunev1.MeasurePoint{Id: symbol, Target: &attunev1.MeasurePoint_Function{
+		Function: &attunev1.FunctionTarget{Symbol: symbol, DynamicCallsOnly: dynamic},
+	}}
+}
+
+// A point asked for before the program starts is in its GOT before main; one
+// asked for later is written by DMLib at a safe point. Each counts every call.
+func TestDynamicCalls(t *testing.T) {
+	tests := []struct {
+		name string
+		held bool
+		flag string
+	}{
+		{"before main", true, "-Wl,-z,lazy"},
+		{"before main, read-only GOT", true, "-Wl,-z,relro,-z,now"},
+		{"while it runs", false, "-Wl,-z,lazy"},
+		{"while it runs, read-only GOT", false, "-Wl,-z,relro,-z,now"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			program := targets.Build(t, "testdata/calls.c", test.flag)
+			b := start(t)
+			b.sampleEvery(t, 20*time.Millisecond)
+			if test.held {
+				b.addPoint(t, 3, call("getppid", true))
+			}
+			target := targets.Start(t, program, b.controller.Environment()...)
+			if !test.held {
+				b.withDMLib(t, target.PID)
+				b.addPoint(t, 3, call("getppid", true))
+				target.Ask(t, "0") // comes to safe points
+			}
+			status := b.placed(t, 3)
+			if status.GetState() != attunev1.PointState_POINT_STATE_PLACED || status.GetMechanism() != "got" {
+				t.Fatalf("point: %v", status)
+			}
+			target.Ask(t, "1000")
+			if got := b.counts(t, 3, 1000); got != 1000 {
+				t.Errorf("counted %d calls of 1000", got)
+			}
+			b.stop(t)
+			target.Ask(t, "10") // the GOT leads somewhere sensible
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestPointThatCannotBePlaced(t *testing.T) {
+	program := targets.Build(t, "testdata/calls.c")
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	b.addPoint(t, 4, &attunev1.MeasurePoint{Id: "x", Target: &attunev1.MeasurePoint_Hook{Hook: "nothing"}})
+	if s := b.placed(t, 4); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
+		t.Errorf("unknown hook: %v", s)
+	}
+	b.addPoint(t, 5, call("own_work", false))
+	if s := b.placed(t, 5); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
+		t.Errorf("uprobe without BPF: %v", s)
+	}
+	b.stop(t)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// A function of the program itself, and a program that DMLib cannot enter, are
+// watched by the kernel.
+func TestUprobes(t *testing.T) {
+	for name, flags := range map[string][]string{"dynamic": nil, "static": {"-static"}} {
+		t.Run(name, func(t *testing.T) {
+			program := targets.Build(t, "testdata/calls.c", flags...)
+			b := start(t, func(c *Config) { c.UseBPF = true })
+			b.sampleEvery(t, 20*time.Millisecond)
+			b.addPoint(t, 3, call("own_work", false))
+			target := targets.Start(t, program, b.controller.Environment()...)
+			if err := b.controller.Follow(target.PID); err != nil {
+				t.Fatal(err)
+			}
+			status := b.placed(t, 3)
+			if status.GetState() != attunev1.PointState_POINT_STATE_PLACED || status.GetMechanism() != "uprobe_multi" {
+				t.Fatalf("point: %v", status)
+			}
+			target.Ask(t, "1000")
+			if got := b.counts(t, 3, 1000); got != 1000 {
+				t.Errorf("counted %d calls of 1000", got)
+			}
+			process := event(t, b, "end", func(m *attunev1.PublishRequest) (*attunev1.ProcessEnded, bool) {
+				if m.GetProcessEnded() != nil {
+					return m.GetProcessEnded(), true
+				}
+				if target != nil {
+					if err := target.End(t); err != nil {
+						t.Errorf("target ended with %v", err)
+					}
+					target = nil
+				}
+				return nil, false
+			})
+			if process.WaitStatus == nil || process.GetWaitStatus() != 0 {
+				t.Errorf("end: %v", process)
+			}
+			b.stop(t)
+		})
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// handle executes one request of the Analyzer. Tuning actions may wait for
+// safe points, so each such request has a goroutine of its own; requests for
+// one process wait for one another at the process.
+func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse) {
+	switch r := request.GetRequest().(type) {
+	case *attunev1.ManageResponse_AddPoint:
+		c.addPoint(r.AddPoint)
+	case *attunev1.ManageResponse_RemovePoint:
+		c.removePoint(r.RemovePoint)
+	case *attunev1.ManageResponse_SetSampling:
+		c.setSampling(r.SetSampling)
+	case *attunev1.ManageResponse_Renew:
+		c.leases.renew(time.Now())
+	case *attunev1.ManageResponse_Apply:
+		c.work.Go(func() {
+			c.apply(request.GetRequestId(), r.Apply.GetChanges())
+			c.done(request.GetRequestId())
+		})
+		return
+	case *attunev1.ManageResponse_Undo:
+		c.work.Go(func() {
+			c.undo(request.GetRequestId(), r.Undo.GetChangeIds())
+			c.done(request.GetRequestId())
+		})
+		return
+	}
+	c.done(request.GetRequestId())
+}
+
+func (c *Controller) answer(message *attunev1.ManageRequest) {
+	if err := c.client.Answer(context.Background(), message); err != nil {
+		c.log.Debug("answer not delivered", "error", err)
+	}
+}
+
+func (c *Controller) done(requestID string) {
+	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{
+		Done: &attunev1.RequestDone{RequestId: requestID},
+	}})
+}
+
+func (c *Controller) addPoint(add *attunev1.AddPoint) {
+	if add.GetPoint() == 0 || add.GetPoint() > math.MaxUint16 {
+		c.pointStatus(&attunev1.PointStatus{
+			Point: add.GetPoint(), State: attunev1.PointState_POINT_STATE_REFUSED,
+			Reason: fmt.Sprintf("point index %d is outside 1..%d", add.GetPoint(), math.MaxUint16),
+		})
+		return
+	}
+	switch add.GetSpec().GetDelivery() {
+	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
+		c.events.Add(1)
+		c.pace()
+	}
+	c.placer.Add(uint16(add.GetPoint()), add.GetSpec())
+}
+
+func (c *Controller) removePoint(remove *attunev1.RemovePoint) {
+	spec := c.placer.Remove(uint16(remove.GetPoint()))
+	switch spec.GetDelivery() {
+	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
+		c.events.Add(-1)
+	}
+}
+
+func (c *Controller) setSampling(set *attunev1.SetSampling) {
+	period, interval := max(set.GetPeriodNanos(), 0), max(set.GetAggregateNanos(), 0)
+	if interval == 0 {
+		interval = period
+	}
+	c.sampling.Store(period)
+	c.interval.Store(interval)
+}
+
+// pace wakes the drain loop, whose period depends on the points.
+func (c *Controller) pace() {
+	select {
+	case c.paced <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Controller) pointStatus(status *attunev1.PointStatus) {
+	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: status}})
+}
+
+// apply makes changes, all or nothing: if one is refused or fails, those made
+// before it are undone. A process that has ended is no failure.
+func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
+	results := make([]*attunev1.ActionResult, 0, len(changes))
+	for _, change := range changes {
+		result := c.applyOne(change)
+		results = append(results, result)
+		if failed(result) {
+			c.rollBack(results[:len(results)-1], change.GetId())
+			break
+		}
+	}
+	for _, untried := range changes[len(results):] {
+		results = append(results, &attunev1.ActionResult{
+			ChangeId: untried.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED,
+			Reason: fmt.Sprintf("not tried: change %s could not be applied", changes[len(results)-1].GetId()),
+		})
+	}
+	c.answerAll(requestID, results)
+}
+
+func failed(result *attunev1.ActionResult) bool {
+	return result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED && result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE
+}
+
+func (c *Controller) applyOne(change *attunev1.Change) *attunev1.ActionResult {
+	t := c.targets.get(change.GetProcess())
+	if t == nil {
+		return &attunev1.ActionResult{
+			ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_GONE, Reason: "process has ended",
+		}
+	}
+	result := c.actuator.Apply(c.ctx, t, change)
+	if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
+		c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), time.Now())
+	}
+	return result
+}
+
+// rollBack undoes what was applied, latest first, and rewrites the answers.
+func (c *Controller) rollBack(results []*attunev1.ActionResult, because string) {
+	for _, result := range slices.Backward(results) {
+		if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+			continue
+		}
+		undone := c.undoOne(result.GetChangeId())
+		result.Outcome, result.NewValue = undone.GetOutcome(), undone.GetNewValue()
+		result.Reason = fmt.Sprintf("taken back: change %s could not be applied", because)
+		if undone.GetReason() != "" {
+			result.Reason += "; " + undone.GetReason()
+		}
+	}
+}
+
+func (c *Controller) undo(requestID string, changeIDs []string) {
+	results := make([]*attunev1.ActionResult, 0, len(changeIDs))
+	for _, id := range slices.Backward(changeIDs) {
+		results = append(results, c.undoOne(id))
+	}
+	c.answerAll(requestID, results)
+}
+
+func (c *Controller) undoOne(changeID string) *attunev1.ActionResult {
+	c.leases.drop(changeID)
+	return c.actuator.Undo(context.WithoutCancel(c.ctx), changeID)
+}
+
+func (c *Controller) answerAll(requestID string, results []*attunev1.ActionResult) {
+	for _, result := range results {
+		result.RequestId = requestID
+		c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: result}})
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"sync"
+)
+
+// targetSet is the set of process images under control. This file is the only
+// one that touches it.
+type targetSet struct {
+	mu sync.Mutex // guards all; a leaf lock
+	// all by handle.
+	all map[uint64]*target
+}
+
+func newTargets() *targetSet { return &targetSet{all: make(map[uint64]*target)} }
+
+func (s *targetSet) add(t *target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[t.handle] = t
+}
+
+func (s *targetSet) get(handle uint64) *target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[handle]
+}
+
+// remove returns the target, nil if it was removed before.
+func (s *targetSet) remove(handle uint64) *target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.all[handle]
+	delete(s.all, handle)
+	return t
+}
+
+// list returns the targets in the order of their handles.
+func (s *targetSet) list() []*target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*target, 0, len(s.all))
+	for _, t := range s.all {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b *target) int { return int(a.handle) - int(b.handle) })
+	return out
+}
