@@ -26,7 +26,7 @@ type process struct {
 	// nextStatus is a turn of its own, for status files.
 	nextStatus int
 	ended      counters // of threads that have ended
-	buffer     []byte
+	buffer     []byte   // borrowed for one Sample
 	union      cpuMask
 }
 
@@ -54,7 +54,17 @@ type thread struct {
 func newProcess(root string, pid int) *process {
 	return &process{
 		root: root, pid: pid, stat: newProcFile(root + "/stat"),
-		threads: make(map[int]*thread), buffer: make([]byte, maxFileBytes),
+		threads: make(map[int]*thread),
+	}
+}
+
+// borrow takes a buffer until the returned function is called.
+func (p *process) borrow(s *Sampler) (giveBack func()) {
+	buffer := s.buffers.Get().(*[maxFileBytes]byte)
+	p.buffer = buffer[:]
+	return func() {
+		p.buffer = nil
+		s.buffers.Put(buffer)
 	}
 }
 
@@ -230,8 +240,8 @@ func (t *thread) readState(s *Sampler, p *process) error {
 	if err != nil {
 		return err
 	}
-	stat, err := procid.ParseStat(data)
-	t.runnable = stat.State == 'R'
+	state, err := procid.ParseState(data)
+	t.runnable = state == 'R'
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 // Defaults of Options.
 const (
 	DefaultMaxFiles        = 512
-	DefaultThreadsPerRound = 256
-	DefaultStatusPerRound  = 16
+	DefaultThreadsPerRound = 64
+	DefaultStatusPerRound  = 4
 )
 
 // Options of a Sampler.
@@ -38,6 +38,7 @@ type Options struct {
 type Sampler struct {
 	options Options
 	files   budget
+	buffers sync.Pool // of *[maxFileBytes]byte, for one Sample at a time
 
 	mu        sync.Mutex // guards processes
 	processes map[int]*process
@@ -58,6 +59,7 @@ func New(options Options) *Sampler {
 		options.StatusPerRound = DefaultStatusPerRound
 	}
 	s := &Sampler{options: options, processes: make(map[int]*process)}
+	s.buffers.New = func() any { return new([maxFileBytes]byte) }
 	s.files.left.Store(int64(max(options.MaxFiles, 0)))
 	return s
 }
@@ -72,6 +74,7 @@ func (s *Sampler) Sample(pid int) ([]*attunev1.Reading, error) {
 	if p.closed {
 		return nil, procid.ErrGone // forgotten since it was looked up
 	}
+	defer p.borrow(s)()
 	totals, err := p.sample(s)
 	if err != nil {
 		if errors.Is(err, procid.ErrGone) {
@@ -107,6 +110,7 @@ func (s *Sampler) Forget(pid int) {
 	if p.closed {
 		return
 	}
+	defer p.borrow(s)()
 	if stat, err := p.readStat(s); err == nil && !stat.Zombie() {
 		return
 	}

@@ -107,9 +107,8 @@ func ParseStat(data []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("%w: stat without pid", ErrMalformed)
 	}
 	s := Stat{PID: pid, Comm: string(data[open+1 : end])}
-	rest := data[end+1:]
 	field := firstFieldAfterName
-	for len(rest) > 0 {
+	for rest := data[end+1:]; ; field++ {
 		var word []byte
 		if word, rest = nextWord(rest); len(word) == 0 {
 			break
@@ -117,12 +116,21 @@ func ParseStat(data []byte) (Stat, error) {
 		if err := s.set(field, word); err != nil {
 			return Stat{}, err
 		}
-		field++
 	}
 	if field <= lastNeededField {
 		return Stat{}, fmt.Errorf("%w: stat ends at field %d", ErrMalformed, field-1)
 	}
 	return s, nil
+}
+
+// ParseState returns the state letter of a stat file and nothing else, in a
+// tenth of the time.
+func ParseState(data []byte) (byte, error) {
+	rest := data[bytes.LastIndexByte(data, ')')+1:]
+	if word, _ := nextWord(rest); len(rest) < len(data) && len(word) == 1 {
+		return word[0], nil
+	}
+	return 0, fmt.Errorf("%w: stat without state", ErrMalformed)
 }
 
 // Field numbers as in proc_pid_stat(5), counted from 1. Kernels since 2.6
@@ -132,12 +140,18 @@ const (
 	lastNeededField     = 28
 )
 
+// nextWord is bytes.Cut after bytes.TrimLeft for two separators, written out:
+// it runs fifty times per file.
 func nextWord(data []byte) (word, rest []byte) {
-	data = bytes.TrimLeft(data, " \n")
-	if i := bytes.IndexAny(data, " \n"); i >= 0 {
-		return data[:i], data[i:]
+	start := 0
+	for start < len(data) && (data[start] == ' ' || data[start] == '\n') {
+		start++
 	}
-	return data, nil
+	end := start
+	for end < len(data) && data[end] != ' ' && data[end] != '\n' {
+		end++
+	}
+	return data[start:end], data[end:]
 }
 
 func (s *Stat) set(field int, word []byte) error {

@@ -46,6 +46,9 @@ func TestParseStat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if state, err := procid.ParseState(data); err != nil || state != test.want.State {
+				t.Errorf("state %c, %v", state, err)
+			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("stat (-want +got):\n%s", diff)
 			}
@@ -107,8 +110,23 @@ func FuzzParseStat(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		stat, err := procid.ParseStat(data)
+		if state, stateErr := procid.ParseState(data); err == nil && (stateErr != nil || state != stat.State) {
+			t.Errorf("state %c, %v of %+v", state, stateErr, stat)
+		}
 		if err == nil && (stat.PID < 0 || stat.State == 0) {
 			t.Errorf("accepted %q as %+v", data, stat)
 		}
 	})
+}
+
+func BenchmarkParseStat(b *testing.B) {
+	data, err := os.ReadFile("testdata/stat/threads")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := procid.ParseStat(data); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
