@@ -109,20 +109,28 @@ func (h *Harness) Run(d time.Duration) {
 // samples and aggregates of the period, then a tick.
 func (h *Harness) Round() {
 	h.tb.Helper()
-	from := h.now
-	h.now = h.now.Add(Period)
-	events := &attunev1.HandleEventsRequest{
-		FromUnixNano: from.UnixNano(), ToUnixNano: h.now.UnixNano(),
-		Samples: &attunev1.SampleBatch{UnixNano: h.now.UnixNano()},
-	}
+	samples := &attunev1.SampleBatch{}
 	for _, p := range h.processes {
-		events.Samples.Samples = append(events.Samples.Samples, p.sample())
+		samples.Samples = append(samples.Samples, p.sample())
+	}
+	h.deliver(h.now.Add(Period), samples)
+}
+
+// deliver ends an interval with the given samples, and with the hits of the
+// measure points that are in place.
+func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
+	h.tb.Helper()
+	from := h.now
+	h.now = now
+	samples.UnixNano = now.UnixNano()
+	events := &attunev1.HandleEventsRequest{
+		FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano(), Samples: samples,
 	}
 	for _, id := range h.order {
-		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id])...)
+		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
 	}
 	call(h, one(h.Client.HandleEvents), events)
-	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: h.now.UnixNano()})
+	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: now.UnixNano()})
 }
 
 // sample lets a Period pass in the process and reads its signals.
@@ -141,8 +149,8 @@ func (p *Process) sample() *attunev1.Sample {
 	return out
 }
 
-// aggregates are the hits of one point in a Period, an entry per process.
-func (h *Harness) aggregates(point *point) (out []*attunev1.NamedAggregate) {
+// aggregates are the hits of one point in an interval, an entry per process.
+func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attunev1.NamedAggregate) {
 	for _, p := range h.processes {
 		rest := point.placed[p.Handle]
 		if rest == nil {
@@ -151,7 +159,7 @@ func (h *Harness) aggregates(point *point) (out []*attunev1.NamedAggregate) {
 		a := &attunev1.Aggregate{Point: point.index, Process: uint64(p.Handle)}
 		if p.Hits != nil {
 			perSecond, value := p.Hits(point.spec)
-			hits := perSecond*Period.Seconds() + *rest
+			hits := perSecond*interval.Seconds() + *rest
 			a.Count = uint64(hits)
 			*rest = hits - float64(a.Count)
 			fill(a, value)
