@@ -27,7 +27,15 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// testTunlet is built once for all tests.
+var testTunlet tunletbuild.Builder
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		testTunlet.Clean()
+		os.Exit(code)
+	}))
+}
 
 // patience bounds the waits of the tests: far above what they need.
 const patience = 30 * time.Second
@@ -134,7 +142,7 @@ func TestLoopKeepsAGain(t *testing.T) {
 	timeline := &lockedBuffer{}
 	a, socket := run(t, Config{
 		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
-		TunletDirs: []string{tunletbuild.Dir(t, "good")}, Timeline: timeline, Tick: 20 * time.Millisecond,
+		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, Tick: 20 * time.Millisecond,
 	})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
@@ -211,7 +219,7 @@ func checkTimeline(t *testing.T, timeline *lockedBuffer, want ...string) {
 
 // TestLoopUndoes covers the ways in which a change does not stay.
 func TestLoopUndoes(t *testing.T) {
-	dir := tunletbuild.Dir(t, "good")
+	dir := testTunlet.Dir(t, "good")
 	tests := []struct {
 		name, mode, state, verdict string
 		app                        app
@@ -254,7 +262,7 @@ func TestLoopUndoes(t *testing.T) {
 
 // TestTwoControllers has equal handles on two nodes.
 func TestTwoControllers(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
 	first, second := dial(t, socket, "ac1"), dial(t, socket, "ac2")
 	first.start(1, app{slow: 5000, fast: 5000})
 	second.start(1, app{slow: 100, fast: 5000})
@@ -271,7 +279,7 @@ func TestTwoControllers(t *testing.T) {
 
 // TestFinishRestores ends a session whose process lives on.
 func TestFinishRestores(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
 	until(t, a, "kept", state("kept"))
@@ -288,7 +296,7 @@ func TestFinishRestores(t *testing.T) {
 
 // TestControllerLost ends a controller in the middle.
 func TestControllerLost(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
 	until(t, a, "kept", state("kept"))
@@ -304,7 +312,7 @@ func TestControllerLost(t *testing.T) {
 func TestBadTunlets(t *testing.T) {
 	for _, bad := range []string{"crashstart", "crashmid", "hang", "badversion", "silent", "flood"} {
 		t.Run(bad, func(t *testing.T) {
-			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good", bad)}, Tick: 20 * time.Millisecond})
+			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", bad)}, Tick: 20 * time.Millisecond})
 			c := dial(t, socket, "ac1")
 			c.start(1, app{slow: 100, fast: 5000})
 			until(t, a, "the good one is not held up", func(s Snapshot) bool {
@@ -334,7 +342,7 @@ func TestBadTunlets(t *testing.T) {
 func TestTunletEnvironment(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "")
 	t.Setenv("ATTUNE_SOCKET", "/run/gate.sock")
-	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "environment")}})
+	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "environment")}})
 	s := until(t, a, "the remark", func(s Snapshot) bool { return len(s.Remarks) > 0 })
 	if strings.Contains(s.Remarks[0].Text, "ATTUNE_SOCKET") || !strings.Contains(s.Remarks[0].Text, "PATH=") {
 		t.Errorf("environment: %s", s.Remarks[0].Text)
@@ -343,7 +351,7 @@ func TestTunletEnvironment(t *testing.T) {
 
 // TestShortRun ends a session while its tunlets are still starting.
 func TestShortRun(t *testing.T) {
-	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{tunletbuild.Dir(t, "good", "hangstart")}, Tunlets: []string{"good", "hangstart", "nosuch"}})
+	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", "hangstart")}, Tunlets: []string{"good", "hangstart", "nosuch"}})
 	began := time.Now()
 	r := finish(t, a)
 	if took := time.Since(began); took > 5*time.Second {

@@ -44,7 +44,7 @@ type tunlet struct {
 	maxTries  int
 	lower     bool // lower is better
 	knobs     map[string]*attunev1.Knob
-	scopes    map[string]*history
+	scopes    scopes
 	proposals map[string]*proposal // by the tunlet's id
 }
 
@@ -153,7 +153,7 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 		c.tunlets[t.name] = t
 	}
 	t.info, t.alive = info, true
-	t.scopes = map[string]*history{}
+	t.scopes = scopes{}
 	t.lower = info.GetObjective().GetLowerIsBetter()
 	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
 	def(&t.minGain, c.cfg.MinGain)
@@ -251,7 +251,7 @@ func (c *Core) sample(ev Sample) {
 	if t == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
 		return
 	}
-	t.history(ev.Scope).add(ev.At, ev.Value)
+	t.scopes.get(ev.Scope).add(ev.At, ev.Value)
 	for _, p := range slices.Clone(c.active) {
 		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
 			continue

@@ -2,7 +2,10 @@
 
 package core
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
 const (
 	// historySize bounds the samples kept per scope: 6.4 s at 50 ms.
@@ -20,6 +23,7 @@ type point struct {
 
 // history holds the latest samples of one scope, oldest first.
 type history struct {
+	scope  string
 	points []point
 	last   time.Duration
 }
@@ -64,29 +68,30 @@ func (h *history) before(from, to time.Duration, n int) []float64 {
 	return out[max(0, len(out)-n):]
 }
 
-// history returns the history of a scope, made when it is new.
-func (t *tunlet) history(scope string) *history {
-	h := t.scopes[scope]
-	if h != nil {
-		return h
-	}
-	if len(t.scopes) >= maxScopes {
-		t.evict()
-	}
-	h = &history{}
-	t.scopes[scope] = h
-	return h
+// scopes are the histories of one tunlet, the most recently sampled one first.
+// The zero value is empty.
+type scopes struct {
+	byName map[string]*list.Element // of *history
+	recent list.List
 }
 
-// evict drops the scope that was sampled least recently.
-func (t *tunlet) evict() {
-	var oldest string
-	found := false
-	for name, h := range t.scopes {
-		o := t.scopes[oldest]
-		if !found || h.last < o.last || h.last == o.last && name < oldest {
-			oldest, found = name, true
-		}
+// get returns the history of a scope, made when it is new; the one that was
+// asked for least recently makes room. A flood of scopes costs no more than
+// that many samples.
+func (s *scopes) get(name string) *history {
+	if s.byName == nil {
+		s.byName = map[string]*list.Element{}
 	}
-	delete(t.scopes, oldest)
+	if e := s.byName[name]; e != nil {
+		s.recent.MoveToFront(e)
+		return e.Value.(*history)
+	}
+	if len(s.byName) >= maxScopes {
+		oldest := s.recent.Back()
+		s.recent.Remove(oldest)
+		delete(s.byName, oldest.Value.(*history).scope)
+	}
+	h := &history{scope: name}
+	s.byName[name] = s.recent.PushFront(h)
+	return h
 }

@@ -156,4 +156,4 @@ func (p *proposal) overlaps(q *proposal) bool {
 }
 
 // history returns the samples that judge p.
-func (p *proposal) history() *history { return p.tunlet.history(p.spec.GetScope()) }
+func (p *proposal) history() *history { return p.tunlet.scopes.get(p.spec.GetScope()) }

@@ -123,12 +123,17 @@ func TestGain(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	tn := &tunlet{scopes: map[string]*history{}}
+	var all scopes
+	first := all.get("first")
 	for i := range maxScopes + 10 {
-		tn.history(string(rune('a'+i))).add(1000, 1)
+		all.get(string(rune('a'+i))).add(1000, 1)
+		all.get("first")
 	}
-	if len(tn.scopes) > maxScopes {
-		t.Errorf("%d scopes, want at most %d", len(tn.scopes), maxScopes)
+	if len(all.byName) != maxScopes || all.recent.Len() != maxScopes {
+		t.Errorf("%d and %d scopes, want %d", len(all.byName), all.recent.Len(), maxScopes)
+	}
+	if all.get("first") != first || all.byName["a"] != nil {
+		t.Error("not the scope that was used least recently made room")
 	}
 	h := &history{}
 	for i := range 3 * historySize {

@@ -69,7 +69,7 @@ func (s *Session) apply(cmd core.Apply) {
 		r.expect(p.controller, ch.GetId())
 	}
 	for _, c := range order {
-		s.ask(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Apply{Apply: parts[c]}})
+		s.sendPart(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Apply{Apply: parts[c]}})
 	}
 	s.closeRequests()
 }
@@ -89,7 +89,7 @@ func (s *Session) undo(cmd core.Undo) {
 		r.expect(c, id)
 	}
 	for _, c := range order {
-		s.ask(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Undo{Undo: parts[c]}})
+		s.sendPart(r, c, &attunev1.ManageResponse{RequestId: r.id, Request: &attunev1.ManageResponse_Undo{Undo: parts[c]}})
 	}
 	s.closeRequests()
 }
@@ -109,8 +109,8 @@ func (r *request) expect(c *controller, change string) {
 	r.open[c][change] = true
 }
 
-// ask sends one controller's part of a request, or answers for it.
-func (s *Session) ask(r *request, c *controller, m *attunev1.ManageResponse) {
+// sendPart sends one controller's part of a request, or answers for it.
+func (s *Session) sendPart(r *request, c *controller, m *attunev1.ManageResponse) {
 	if !s.send(c, m) {
 		s.giveUp(r, c, "the controller cannot be reached")
 	}

@@ -5,6 +5,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -253,10 +254,11 @@ func stateName(st attunev1.PointState) string {
 // targetText says what a point watches.
 func targetText(spec *attunev1.MeasurePoint) string {
 	if f := spec.GetFunction(); f != nil {
+		symbols := strings.Join(f.GetSymbols(), ",")
 		if f.GetObject() == "" {
-			return f.GetSymbol()
+			return symbols
 		}
-		return f.GetObject() + ":" + f.GetSymbol()
+		return f.GetObject() + ":" + symbols
 	}
 	return "hook " + spec.GetHook()
 }

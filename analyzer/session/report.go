@@ -20,8 +20,8 @@ import (
 // once it has ended. What the session does not know (exit, version, state of
 // the tunlets' processes) is left to the caller; Tunlets is empty.
 func (s *Session) Report(ctx context.Context) (*report.Report, error) {
-	var r *report.Report
-	if err := s.call(ctx, func() { r = s.report() }); err != nil {
+	r, err := ask(ctx, s, s.report)
+	if err != nil {
 		return nil, fmt.Errorf("collect the report: %w", err)
 	}
 	return r, nil
@@ -281,9 +281,7 @@ func (s *Session) overhead() report.Overhead {
 // Dropped returns how many events each tunlet did not get because it was too
 // slow.
 func (s *Session) Dropped(ctx context.Context) (map[string]uint64, error) {
-	var out map[string]uint64
-	err := s.call(ctx, func() { out = s.droppedByTunlet() })
-	return out, err
+	return ask(ctx, s, s.droppedByTunlet)
 }
 
 // droppedByTunlet adds up over all instances of each tunlet.

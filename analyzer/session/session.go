@@ -200,25 +200,21 @@ func (s *Session) postData(events uint64, size int, f func()) {
 	}
 }
 
-// call runs f in the loop and waits for it. Once the session has ended it runs
-// f itself: nobody else touches the state then.
-func (s *Session) call(ctx context.Context, f func()) error {
-	ran := make(chan struct{})
-	if s.post(func() { f(); close(ran) }) {
+// ask has the loop compute something and waits for it. Once the session has
+// ended it computes it itself: nobody changes the state then.
+func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
+	answer := make(chan T, 1)
+	if s.post(func() { answer <- f() }) {
 		select {
-		case <-ran:
-			return nil
+		case v := <-answer:
+			return v, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			var zero T
+			return zero, ctx.Err()
 		case <-s.done:
 		}
 	}
-	select {
-	case <-ran: // just before the end
-	default:
-		f()
-	}
-	return nil
+	return f(), nil
 }
 
 // Finish undoes what was changed in processes that still run and tells the

@@ -23,9 +23,7 @@ const (
 // Snapshot returns the session as it stands, for a live view. Tunlets is left
 // to the caller.
 func (s *Session) Snapshot(ctx context.Context) (report.Snapshot, error) {
-	var out report.Snapshot
-	err := s.call(ctx, func() { out = s.snapshot() })
-	return out, err
+	return ask(ctx, s, s.snapshot)
 }
 
 // snapshot collects it.

@@ -20,11 +20,17 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// testTunlet is built once for all tests.
+var testTunlet tunletbuild.Builder
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("TUNLETHOST_TEST_DIR"); dir != "" {
 		orphanHost(dir)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		testTunlet.Clean()
+		os.Exit(code)
+	}))
 }
 
 // observer collects what the host tells.
@@ -82,7 +88,7 @@ func eventually(t *testing.T, h *Host, want func(Status) bool) Status {
 }
 
 func TestRunAndStop(t *testing.T) {
-	dir := tunletbuild.Dir(t, "good")
+	dir := testTunlet.Dir(t, "good")
 	o := newObserver()
 	h := New(fast(dir), o)
 	if err := h.Start(context.Background()); err != nil {
@@ -131,7 +137,7 @@ func alone(pid int) error {
 
 // TestStopWhileStarting stops a host whose tunlet does not answer.
 func TestStopWhileStarting(t *testing.T) {
-	h := New(fast(tunletbuild.Dir(t, "hangstart")), newObserver())
+	h := New(fast(testTunlet.Dir(t, "hangstart")), newObserver())
 	if err := h.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +153,7 @@ func TestStopWhileStarting(t *testing.T) {
 
 // TestFailures starts tunlets that do not come up.
 func TestFailures(t *testing.T) {
-	dir := tunletbuild.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions")
+	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions")
 	tests := []struct {
 		name, state, reason string
 		restarts            int
@@ -183,7 +189,7 @@ func TestFailures(t *testing.T) {
 // TestRestart kills a tunlet until it is put into quarantine.
 func TestRestart(t *testing.T) {
 	o := newObserver()
-	h := New(fast(tunletbuild.Dir(t, "good")), o)
+	h := New(fast(testTunlet.Dir(t, "good")), o)
 	if err := h.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +209,7 @@ func TestRestart(t *testing.T) {
 
 // TestChangedBinary replaces the binary between two starts.
 func TestChangedBinary(t *testing.T) {
-	dir := tunletbuild.Dir(t, "good")
+	dir := testTunlet.Dir(t, "good")
 	path := filepath.Join(dir, Prefix+"good")
 	o := newObserver()
 	h := New(fast(dir), o)
@@ -288,7 +294,7 @@ func TestTrustOwner(t *testing.T) {
 // TestNoOrphans kills a host without warning; its tunlet must end with it.
 func TestNoOrphans(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "TUNLETHOST_TEST_DIR="+tunletbuild.Dir(t, "good"))
+	cmd.Env = append(os.Environ(), "TUNLETHOST_TEST_DIR="+testTunlet.Dir(t, "good"), "TMPDIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

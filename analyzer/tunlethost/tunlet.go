@@ -35,6 +35,7 @@ type Tunlet struct {
 	service attunev1.TunletServiceClient
 	client  *plugin.Client
 	proc    *process
+	dir     string // of its socket
 
 	mu     sync.Mutex // leaf lock
 	killed string     // why the host killed it
@@ -83,16 +84,21 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 		}
 	})
 	defer stop()
+	dir, err := os.MkdirTemp(s.tempDir, "attune-tunlet-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for its socket: %w", err)
+	}
 	stderr := &tail{}
-	client := s.client(ctx, &current, stderr)
+	client := s.client(ctx, dir, &current, stderr)
 	service, err := dispense(client)
 	if err == nil {
 		var info *attunev1.DescribeResponse
 		if info, err = s.introduce(ctx, service); err == nil && ctx.Err() == nil {
-			return &Tunlet{info: info, service: service, client: client, proc: current.Load()}, nil
+			return &Tunlet{info: info, service: service, client: client, proc: current.Load(), dir: dir}, nil
 		}
 	}
-	return nil, s.startError(ctx, client, current.Load(), stderr, err)
+	err = s.startError(ctx, client, current.Load(), stderr, err)
+	return nil, errors.Join(err, os.RemoveAll(dir))
 }
 
 // startError ends a start that failed, and says why in the words that help
@@ -135,9 +141,9 @@ func (s *starter) verify(ctx context.Context) error {
 	return nil
 }
 
-// client configures go-plugin for one start. The checksum is verified by the
+// client configures go-plugin for one start, with its socket in dir. The checksum is verified by the
 // starter, since go-plugin does so only for commands that it runs itself.
-func (s *starter) client(ctx context.Context, current *atomic.Pointer[process], stderr *tail) *plugin.Client {
+func (s *starter) client(ctx context.Context, dir string, current *atomic.Pointer[process], stderr *tail) *plugin.Client {
 	out := &lineLogger{log: s.log}
 	return plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake,
@@ -150,9 +156,9 @@ func (s *starter) client(ctx context.Context, current *atomic.Pointer[process], 
 		Stderr:           stderr,
 		SyncStdout:       out,
 		SyncStderr:       out,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: s.tempDir},
-		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, dir string) (runner.Runner, error) {
-			p := newProcess(s.path, append(environment(dir), cmd.Env...))
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, private string) (runner.Runner, error) {
+			p := newProcess(s.path, append(environment(private), cmd.Env...))
 			current.Store(p)
 			return p, ctx.Err()
 		},
@@ -218,6 +224,7 @@ func (s *starter) introduce(ctx context.Context, service attunev1.TunletServiceC
 func (t *Tunlet) ended() string {
 	<-t.proc.exited
 	t.client.Kill()
+	_ = os.RemoveAll(t.dir)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.killed != "" {
