@@ -56,7 +56,7 @@ func (b *bench) counts(t *testing.T, index uint32, want uint64) (sum uint64) {
 
 func call(symbol string, dynamic bool) *attunev1.MeasurePoint {
 	return &attunev1.MeasurePoint{Id: symbol, Target: &attunev1.MeasurePoint_Function{
-		Function: &attunev1.FunctionTarget{Symbol: symbol, DynamicCallsOnly: dynamic},
+		Function: &attunev1.FunctionTarget{Symbols: []string{symbol}, DynamicCallsOnly: dynamic},
 	}}
 }
 

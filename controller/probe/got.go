@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,7 +55,7 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 		return nil, err
 	}
 	if len(p.symbols) == 0 {
-		return nil, fmt.Errorf("no object of the process calls %q through its GOT", spec.GetFunction().GetSymbol())
+		return nil, fmt.Errorf("no object of the process calls %s through its GOT", name(spec.GetFunction()))
 	}
 	slices.Sort(p.symbols)
 	return p, nil
@@ -143,11 +144,15 @@ type slotWriter struct {
 
 const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
 
+// bind leads a stub to its function. No thread goes through it yet, so its
+// target can be written from outside at any time; DMLib does it where the
+// kernel does not allow that.
 func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
-	if w.held {
-		return w.store(w.app.StubTarget+uint64(stub)*8, function, false)
+	err := w.store(w.app.StubTarget+uint64(stub)*8, function, false)
+	if !errors.Is(err, procmem.ErrPermission) {
+		return err
 	}
-	_, err := w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
+	_, err = w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
 	return err
 }
 
@@ -197,10 +202,10 @@ func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirec
 	return left, err
 }
 
-// each runs f for every index, half a mailbox at a time.
+// each runs f for every index, leaving some of the mailbox to tuning actions.
 func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(ring.MailboxSize / 2)
+	group.SetLimit(ring.MailboxSize - 4)
 	for i := range n {
 		group.Go(func() error { return f(ctx, i) })
 	}
@@ -242,9 +247,12 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 		return nil, "", err
 	}
 	images = slices.DeleteFunc(images, func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
+		return nil, "", fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
+	}
 	functions := make(map[string]uint64)
 	for _, image := range images {
-		slots, err := t.placer.slots.matching(image, target.GetSymbol())
+		slots, err := t.placer.slots.matching(image, target.GetSymbols())
 		if err != nil {
 			reason = err.Error()
 			continue
@@ -268,4 +276,13 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 		}
 	}
 	return wanted, reason, nil
+}
+
+// name is what people call a target.
+func name(target *attunev1.FunctionTarget) string {
+	symbols := strings.Join(target.GetSymbols(), ", ")
+	if target.GetObject() == "" {
+		return symbols
+	}
+	return target.GetObject() + ":" + symbols
 }

@@ -4,72 +4,62 @@ package probe
 
 import (
 	"fmt"
-	"path"
+	"strings"
 	"sync"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// slotTables remembers the GOT slots of objects, by inode: all ranks of a node
-// map the same libraries, and a tunlet asks for many functions.
+// slotTables remembers which GOT slots of an object match a point, by inode:
+// all ranks of a node map the same libraries.
 type slotTables struct {
+	reading singleflight.Group // one reader per file
+
 	mu     sync.Mutex // guards tables
-	tables map[fileKey]map[string][]objfile.Slot
+	tables map[slotKey][]objfile.Slot
 }
 
-type fileKey struct{ device, inode uint64 }
+type slotKey struct {
+	device, inode uint64
+	symbols       string
+}
 
-// maxTables bounds the memory: a large library has some thousand slots.
-const maxTables = 256
+// maxTables bounds the memory; most tables are empty.
+const maxTables = 4096
 
 // matching returns the slots of an image whose symbol matches a pattern.
-func (s *slotTables) matching(image objfile.Image, pattern string) ([]objfile.Slot, error) {
-	table, err := s.table(image)
+func (s *slotTables) matching(image objfile.Image, patterns []string) ([]objfile.Slot, error) {
+	key := slotKey{image.Device, image.Inode, strings.Join(patterns, ",")}
+	s.mu.Lock()
+	slots, ok := s.tables[key]
+	s.mu.Unlock()
+	if ok {
+		return slots, nil
+	}
+	read, err, _ := s.reading.Do(fmt.Sprint(key), func() (any, error) { return s.read(key, image, patterns) })
 	if err != nil {
 		return nil, err
 	}
-	if slots, ok := table[pattern]; ok {
-		return slots, nil
-	}
-	var out []objfile.Slot
-	for symbol, slots := range table {
-		matched, err := path.Match(pattern, symbol)
-		if err != nil {
-			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
-		}
-		if matched {
-			out = append(out, slots...)
-		}
-	}
-	return out, nil
+	return read.([]objfile.Slot), nil
 }
 
-func (s *slotTables) table(image objfile.Image) (map[string][]objfile.Slot, error) {
-	key := fileKey{image.Device, image.Inode}
-	s.mu.Lock()
-	table, ok := s.tables[key]
-	s.mu.Unlock()
-	if ok {
-		return table, nil
-	}
+func (s *slotTables) read(key slotKey, image objfile.Image, patterns []string) ([]objfile.Slot, error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	slots, err := file.GOTSlots("*")
+	slots, err := file.GOTSlots(patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("GOT of %s: %w", image.Path, err)
-	}
-	table = make(map[string][]objfile.Slot)
-	for _, slot := range slots {
-		table[slot.Symbol] = append(table[slot.Symbol], slot)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tables == nil || len(s.tables) >= maxTables {
-		s.tables = make(map[fileKey]map[string][]objfile.Slot)
+		s.tables = make(map[slotKey][]objfile.Slot)
 	}
-	s.tables[key] = table
-	return table, nil
+	s.tables[key] = slots
+	return slots, nil
 }

@@ -35,7 +35,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		}
 	}
 	if len(p.attachments) == 0 {
-		return nil, errors.Join(append(errs, fmt.Errorf("no object defines %q", spec.GetFunction().GetSymbol()))...)
+		return nil, errors.Join(append(errs, fmt.Errorf("no object defines %s", name(spec.GetFunction())))...)
 	}
 	if err := uprobes.WatchProcess(t.process.PID(), index); err != nil {
 		t.unwatch(index, p)
@@ -45,7 +45,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 }
 
 func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, image objfile.Image, p *placement) error {
-	symbols, err := functionsOf(image, spec.GetFunction().GetSymbol())
+	symbols, err := functionsOf(image, spec.GetFunction().GetSymbols())
 	if err != nil || len(symbols) == 0 {
 		return err
 	}
@@ -78,24 +78,26 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 
 // functionsOf lists the functions of an image that match, each address once:
 // aliases would count a call twice.
-func functionsOf(image objfile.Image, pattern string) ([]bpf.Symbol, error) {
+func functionsOf(image objfile.Image, patterns []string) ([]bpf.Symbol, error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	matches, err := file.Match(pattern, objfile.Function)
-	if err != nil {
-		return nil, err
-	}
 	seen := make(map[uint64]bool)
 	var out []bpf.Symbol
-	for _, m := range matches {
-		if !m.InFile || m.IFunc() || seen[m.FileOffset] {
-			continue
+	for _, pattern := range patterns {
+		matches, err := file.Match(pattern, objfile.Function)
+		if err != nil {
+			return nil, err
 		}
-		seen[m.FileOffset] = true
-		out = append(out, bpf.Symbol{Name: m.Name, Offset: m.FileOffset})
+		for _, m := range matches {
+			if !m.InFile || m.IFunc() || seen[m.FileOffset] {
+				continue
+			}
+			seen[m.FileOffset] = true
+			out = append(out, bpf.Symbol{Name: m.Name, Offset: m.FileOffset})
+		}
 	}
 	return out, nil
 }
