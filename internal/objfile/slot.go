@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // Slot is a word of an object that the loader fills with the address of a
@@ -31,16 +32,20 @@ const maxSlots = 65536
 const relaBytes = 24
 
 // GOTSlots returns the slots of the object (R_*_JUMP_SLOT and R_*_GLOB_DAT)
-// whose symbol matches a pattern (path.Match). An object may have two slots
-// for one function, which is both called and has its address taken.
-func (f *File) GOTSlots(pattern string) ([]Slot, error) {
-	matches, err := matcher(pattern)
+// whose symbol matches one of the patterns (path.Match). An object may have
+// two slots for one function, which is both called and has its address taken.
+func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
+	matches, err := matchAny(patterns)
 	if err != nil {
 		return nil, err
 	}
 	symbols, err := f.dynamicSymbols()
 	if err != nil {
 		return nil, err
+	}
+	wanted := symbols.wanted(matches)
+	if wanted == nil {
+		return nil, nil // most objects: nothing to look for in their relocations
 	}
 	var slots []Slot
 	seen := make(map[uint64]bool)
@@ -50,18 +55,48 @@ func (f *File) GOTSlots(pattern string) ([]Slot, error) {
 			return nil, err
 		}
 		for ; len(data) >= relaBytes; data = data[relaBytes:] {
-			slot, ok := f.slot(data, symbols, matches)
+			slot, ok := f.slot(data, symbols, wanted)
 			if !ok || seen[slot.VirtualAddress] {
 				continue
 			}
 			if len(slots) == maxSlots {
-				return slots, fmt.Errorf("%w: more than %d slots match %q", ErrTooManySymbols, maxSlots, pattern)
+				return slots, fmt.Errorf("%w: more than %d slots match %q", ErrTooManySymbols, maxSlots, patterns)
 			}
 			seen[slot.VirtualAddress] = true
 			slots = append(slots, slot)
 		}
 	}
 	return slots, nil
+}
+
+// wanted marks the symbols whose name matches; nil if none does. A library has
+// many more relocations than symbols.
+func (t *symbolTable) wanted(matches func([]byte) bool) []bool {
+	var marks []bool
+	for i := range t.count() {
+		if name := t.name(t.entry(i)); len(name) == 0 || !matches(name) {
+			continue
+		}
+		if marks == nil {
+			marks = make([]bool, t.count())
+		}
+		marks[i] = true
+	}
+	return marks
+}
+
+func matchAny(patterns []string) (func([]byte) bool, error) {
+	all := make([]func([]byte) bool, 0, len(patterns))
+	for _, pattern := range patterns {
+		one, err := matcher(pattern)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return func(name []byte) bool {
+		return slices.ContainsFunc(all, func(one func([]byte) bool) bool { return one(name) })
+	}, nil
 }
 
 // relocations finds .rela.plt and .rela.dyn by the dynamic segment.
@@ -73,18 +108,15 @@ func (f *File) relocations() []table {
 	return append(tables, f.dynamic.table(f.headers, elf.DT_RELA, elf.DT_RELASZ))
 }
 
-func (f *File) slot(data []byte, symbols *symbolTable, matches func([]byte) bool) (Slot, bool) {
+func (f *File) slot(data []byte, symbols *symbolTable, wanted []bool) (Slot, bool) {
 	address := binary.LittleEndian.Uint64(data)
 	info := binary.LittleEndian.Uint64(data[8:])
 	index := int(info >> 32)
 	jump, ok := slotRelocation(f.Machine(), uint32(info))
-	if !ok || index == 0 || index >= symbols.count() {
+	if !ok || index >= len(wanted) || !wanted[index] {
 		return Slot{}, false
 	}
 	name := symbols.name(symbols.entry(index))
-	if len(name) == 0 || !matches(name) {
-		return Slot{}, false
-	}
 	if _, mapped := f.headers.segment(address, 8); !mapped {
 		return Slot{}, false
 	}

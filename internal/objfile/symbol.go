@@ -3,6 +3,7 @@
 package objfile
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -133,23 +134,38 @@ func (f *File) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
 	return symbols, err
 }
 
-// matcher compiles a pattern; names that differ in the part before the first
-// special character cost no conversion.
+// matcher compiles a pattern; names that lack its longest literal part cost
+// little more than a search for it.
 func matcher(pattern string) (func(name []byte) bool, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
-	literal := pattern
-	if special := strings.IndexAny(pattern, `*?[\`); special >= 0 {
-		literal = pattern[:special]
-	}
+	literal := []byte(longestLiteral(pattern))
+	whole := len(literal) == len(pattern)
 	return func(name []byte) bool {
-		if len(name) < len(literal) || string(name[:len(literal)]) != literal {
+		if whole {
+			return bytes.Equal(name, literal)
+		}
+		if !bytes.Contains(name, literal) {
 			return false
 		}
 		ok, err := path.Match(pattern, string(name))
 		return ok && err == nil
 	}, nil
+}
+
+// longestLiteral returns the longest part of a pattern that every match
+// contains. What follows a bracket or a backslash is not looked at.
+func longestLiteral(pattern string) (longest string) {
+	if special := strings.IndexAny(pattern, `[\`); special >= 0 {
+		pattern = pattern[:special]
+	}
+	for part := range strings.FieldsFuncSeq(pattern, func(r rune) bool { return r == '*' || r == '?' }) {
+		if len(part) > len(longest) {
+			longest = part
+		}
+	}
+	return longest
 }
 
 // each calls visit for every defined symbol with a wanted name until it

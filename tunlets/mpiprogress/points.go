@@ -12,8 +12,7 @@ import (
 // data between ranks or wait for it. Left out on purpose are clocks and local
 // questions (MPI_Wtime, MPI_Comm_rank), which say nothing about progress, and
 // polls (MPI_Test*, MPI_Iprobe, MPI_Improbe), which a rank makes more often
-// the less there is to do. Few patterns rather than many names, since each is
-// a measure point of its own in every rank; none covers what another covers.
+// the less there is to do.
 // The leading * lets PMPI_ names in, by which Open MPI's Fortran bindings call;
 // a C program calls one of the two names, never both.
 func communication() []string {
@@ -24,16 +23,12 @@ func communication() []string {
 	}
 }
 
-// points are the measure points for one rank.
-func points(p sdk.Handle) []sdk.Point {
-	var out []sdk.Point
-	for i, symbol := range communication() {
-		out = append(out, sdk.Point{
-			ID: pointID(i, p), Symbol: symbol, DynamicCallsOnly: true,
-			Place: sdk.Entry, Delivery: sdk.DeliverAggregate, Processes: []sdk.Handle{p},
-		})
+// point is the measure point for one rank.
+func point(p sdk.Handle) sdk.Point {
+	return sdk.Point{
+		ID: pointID(p), Object: "libmpi.so*", Symbols: communication(), DynamicCallsOnly: true,
+		Place: sdk.Entry, Delivery: sdk.DeliverAggregate, Processes: []sdk.Handle{p},
 	}
-	return out
 }
 
-func pointID(i int, p sdk.Handle) string { return fmt.Sprintf("mpi%d@%d", i, p) }
+func pointID(p sdk.Handle) string { return fmt.Sprintf("mpi@%d", p) }

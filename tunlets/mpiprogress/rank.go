@@ -74,24 +74,20 @@ func (r *rank) load() (rankLoad, bool) {
 	return loadOf(span, r.cpus)
 }
 
-// watch asks for the measure points.
+// watch asks for the measure point.
 func (r *rank) watch(h *sdk.Host) {
 	if r.watched {
 		return
 	}
 	r.watched = true
-	for _, p := range points(r.handle) {
-		h.AddPoint(p)
-	}
+	h.AddPoint(point(r.handle))
 }
 
-// unwatch gives them back.
+// unwatch gives it back.
 func (r *rank) unwatch(h *sdk.Host) {
 	if !r.watched {
 		return
 	}
 	r.watched, r.placed = false, false
-	for i := range communication() {
-		h.RemovePoint(pointID(i, r.handle))
-	}
+	h.RemovePoint(pointID(r.handle))
 }

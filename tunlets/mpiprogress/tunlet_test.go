@@ -53,10 +53,12 @@ func spin(p *tunlettest.Process, run float64) {
 // calls makes the points that cover a function count it.
 func calls(function string, perSecond float64) func(*attunev1.MeasurePoint) (float64, uint64) {
 	return func(p *attunev1.MeasurePoint) (float64, uint64) {
-		if ok, _ := path.Match(p.GetFunction().GetSymbol(), function); !ok {
-			return 0, 0
+		for _, pattern := range p.GetFunction().GetSymbols() {
+			if ok, _ := path.Match(pattern, function); ok {
+				return perSecond, 0
+			}
 		}
-		return perSecond, 0
+		return 0, 0
 	}
 }
 

@@ -31,17 +31,18 @@ const (
 )
 
 // Point asks for one place in the application to be watched. Either Hook or
-// Symbol is given.
+// Symbols is given.
 type Point struct {
 	// ID is the tunlet's name for the point.
 	ID string
 	// Hook names a hook of DMLib: malloc, pthread_mutex_lock, read, ...
 	Hook string
 	// Object is the base name pattern (path.Match) of the binary or library
-	// that defines Symbol; empty: whichever does.
+	// that defines Symbols; empty: whichever does.
 	Object string
-	// Symbol is a function name or pattern (path.Match).
-	Symbol string
+	// Symbols are function names or patterns (path.Match). Hits of all of
+	// them count as one point.
+	Symbols []string
 	// DynamicCallsOnly says that calls which go through dynamic linking are
 	// enough. That allows a mechanism of a few nanoseconds per hit.
 	DynamicCallsOnly bool
@@ -92,7 +93,7 @@ func (p Point) proto() *attunev1.MeasurePoint {
 		out.Target = &attunev1.MeasurePoint_Hook{Hook: p.Hook}
 	} else {
 		out.Target = &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
-			Object: p.Object, Symbol: p.Symbol, DynamicCallsOnly: p.DynamicCallsOnly,
+			Object: p.Object, Symbols: p.Symbols, DynamicCallsOnly: p.DynamicCallsOnly,
 		}}
 	}
 	for _, h := range p.Processes {

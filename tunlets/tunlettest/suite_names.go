@@ -31,7 +31,7 @@ func (h *Harness) lives(handle uint64) bool {
 
 func (h *Harness) checkPoint(tb testing.TB, p *attunev1.MeasurePoint) {
 	tb.Helper()
-	if p.GetId() == "" || p.GetHook() == "" && p.GetFunction().GetSymbol() == "" {
+	if p.GetId() == "" || p.GetHook() == "" && len(p.GetFunction().GetSymbols()) == 0 {
 		tb.Errorf("measure point %v: want an id and a target", p)
 	}
 	if p.GetMaxValue() > 0 && p.GetMaxValue() < p.GetMinValue() {

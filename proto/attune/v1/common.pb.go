@@ -755,8 +755,9 @@ type FunctionTarget struct {
 	// Object: base name or path pattern (path.Match) of a binary or library;
 	// empty: whichever object of the process defines the symbol.
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	// Symbol name or pattern (path.Match).
-	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	// Symbol names or patterns (path.Match). Hits of all of them count as one
+	// point; a function that several match counts once.
+	Symbols []string `protobuf:"bytes,2,rep,name=symbols,proto3" json:"symbols,omitempty"`
 	// Calls that go through dynamic linking are enough. Allows the cheap
 	// mechanism (GOT rebinding); calls inside the defining object are not seen.
 	DynamicCallsOnly bool `protobuf:"varint,3,opt,name=dynamic_calls_only,json=dynamicCallsOnly,proto3" json:"dynamic_calls_only,omitempty"`
@@ -801,11 +802,11 @@ func (x *FunctionTarget) GetObject() string {
 	return ""
 }
 
-func (x *FunctionTarget) GetSymbol() string {
+func (x *FunctionTarget) GetSymbols() []string {
 	if x != nil {
-		return x.Symbol
+		return x.Symbols
 	}
-	return ""
+	return nil
 }
 
 func (x *FunctionTarget) GetDynamicCallsOnly() bool {
@@ -1079,10 +1080,10 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x04real\x18\x03 \x01(\x01H\x00R\x04real\x12\x14\n" +
 	"\x04text\x18\x04 \x01(\tH\x00R\x04text\x12\x16\n" +
 	"\x05truth\x18\x05 \x01(\bH\x00R\x05truthB\x06\n" +
-	"\x04kind\"n\n" +
+	"\x04kind\"p\n" +
 	"\x0eFunctionTarget\x12\x16\n" +
-	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
-	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12,\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x18\n" +
+	"\asymbols\x18\x02 \x03(\tR\asymbols\x12,\n" +
 	"\x12dynamic_calls_only\x18\x03 \x01(\bR\x10dynamicCallsOnly\"\xe9\x02\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
