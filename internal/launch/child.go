@@ -23,7 +23,9 @@ type Child struct {
 	pid     int
 	signals *Signals
 	group   group
-	log     *slog.Logger
+	// stopping and continued are the Command's; may be nil.
+	stopping, continued func()
+	log                 *slog.Logger
 }
 
 // Exit is how a program ended.

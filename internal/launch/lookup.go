@@ -24,6 +24,10 @@ var (
 // defaultPath is where execvp of glibc looks without PATH.
 const defaultPath = "/bin:/usr/bin"
 
+// shell runs a file that the kernel cannot execute and that has no #! line, as
+// execvp has it.
+const shell = "/bin/sh"
+
 // Candidates lists the files that execvp would try for name, in its order: the
 // name itself if it has a slash, else one per element of PATH in env (an empty
 // element is the working directory).
@@ -47,6 +51,28 @@ func Candidates(name string, env []string) []string {
 		}
 	}
 	return list
+}
+
+// search tries the candidates as execvp does: the last error counts, but a
+// file that was refused counts more than others that were not there.
+func search(args, env []string, exec func(path string, args []string) error) error {
+	var last, refused error
+	for _, path := range Candidates(args[0], env) {
+		last = exec(path, args)
+		if last == syscall.ENOEXEC {
+			last = exec(shell, append([]string{shell, path}, args[1:]...))
+		}
+		if last == nil || !tryNext(last) {
+			return last
+		}
+		if last == syscall.EACCES {
+			refused = last
+		}
+	}
+	if refused != nil {
+		return refused
+	}
+	return last
 }
 
 // tryNext tells whether execvp goes on to the next element of PATH.

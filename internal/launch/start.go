@@ -10,10 +10,6 @@ import (
 	"time"
 )
 
-// shell runs a file that the kernel cannot execute and that has no #! line, as
-// execvp has it.
-const shell = "/bin/sh"
-
 // Command is a program to start.
 type Command struct {
 	// Args are the program and its arguments; Args[0] is looked up in PATH
@@ -23,6 +19,9 @@ type Command struct {
 	Env []string
 	// Signals are those that this process has caught; required.
 	Signals *Signals
+	// Stopping is called before this process stops with the program, Continued
+	// when it was continued; both may be nil, both are called by Wait.
+	Stopping, Continued func()
 	// Log gets what is degraded; nil: nowhere.
 	Log *slog.Logger
 }
@@ -52,7 +51,7 @@ func Start(ctx context.Context, cmd Command) (*Child, error) {
 	if sig := cmd.Signals.pendingEnd(); sig != 0 {
 		return nil, &InterruptedError{Signal: sig}
 	}
-	c := &Child{signals: cmd.Signals, log: cmd.Log.With("component", "launch")}
+	c := &Child{signals: cmd.Signals, stopping: cmd.Stopping, continued: cmd.Continued, log: cmd.Log.With("component", "launch")}
 	c.group.log = c.log
 	if cmd.Signals.state.Exact {
 		var err error
@@ -60,35 +59,16 @@ func Start(ctx context.Context, cmd Command) (*Child, error) {
 			c.log.Debug("signals are told apart by the terminal only", "error", err)
 		}
 	}
-	err := cmd.Signals.asInherited(func() error { return c.exec(cmd) })
+	err := cmd.Signals.asInherited(func() error {
+		return search(cmd.Args, cmd.Env, func(path string, args []string) error {
+			return c.forkExec(path, args, cmd)
+		})
+	})
 	if err != nil {
 		c.group.close()
 		return nil, startError(cmd.Args[0], err)
 	}
 	return c, nil
-}
-
-// exec tries the candidates as execvp does: the last error counts, but a file
-// that was refused counts more than others that were not there.
-func (c *Child) exec(cmd Command) error {
-	var last, refused error
-	for _, path := range Candidates(cmd.Args[0], cmd.Env) {
-		last = c.forkExec(path, cmd.Args, cmd)
-		if last == syscall.ENOEXEC {
-			args := append([]string{shell, path}, cmd.Args[1:]...)
-			last = c.forkExec(shell, args, cmd)
-		}
-		if last == nil || !tryNext(last) {
-			return last
-		}
-		if last == syscall.EACCES {
-			refused = last
-		}
-	}
-	if refused != nil {
-		return refused
-	}
-	return last
 }
 
 func (c *Child) forkExec(path string, args []string, cmd Command) (err error) {

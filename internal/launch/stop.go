@@ -32,8 +32,14 @@ func (c *Child) stopToo(sig syscall.Signal) {
 	if c.group.saw(sig) {
 		c.absorb(sig)
 	}
+	if c.stopping != nil {
+		c.stopping()
+	}
 	if err := raise(sig); err != nil {
 		c.log.Warn("the program's stop is not shown to the shell", "error", err)
+	}
+	if c.continued != nil {
+		c.continued()
 	}
 	byWaker := waker.close()
 	switch {

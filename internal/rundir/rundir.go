@@ -66,6 +66,9 @@ func createBelow(u User, base string) (*Dir, error) {
 // Socket returns the path of a socket in the directory.
 func (d *Dir) Socket(name string) string { return filepath.Join(d.Path, name+".sock") }
 
+// Tag is a short text that no other run directory beside it has.
+func (d *Dir) Tag() string { return strings.TrimPrefix(filepath.Base(d.Path), prefix) }
+
 // Remove removes the directory with all that is in it.
 func (d *Dir) Remove() error {
 	return errors.Join(os.RemoveAll(d.Path), d.lock.Close())

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+const (
+	// height is how many lines the view takes.
+	height = 6
+	// shown is how many points, objectives and proposals have a line.
+	shownPoints, shownObjectives, shownProposals = 1, 2, 2
+	// past is how many values of an objective its curve shows.
+	past = 32
+)
+
+// view turns snapshots into lines. It remembers the past of objectives.
+type view struct {
+	curves map[string][]float64
+}
+
+// lines renders a snapshot in height lines of at most width columns.
+func (v *view) lines(s report.Snapshot, width int) []string {
+	lines := []string{v.title(s)}
+	lines = append(lines, points(s)...)
+	lines = append(lines, v.objectives(s)...)
+	lines = append(lines, proposals(s)...)
+	for len(lines) < height {
+		lines = append(lines, "")
+	}
+	for i, line := range lines {
+		lines[i] = cut(line, width)
+	}
+	return lines
+}
+
+func (v *view) title(s report.Snapshot) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, plural(len(s.Processes), "process", "processes"))
+	for _, t := range s.Tunlets {
+		fmt.Fprintf(&b, ", %s %s", t.Name, t.State)
+	}
+	if lost := s.Events.Lost.Total(); lost > 0 {
+		fmt.Fprintf(&b, ", %s events lost", number(float64(lost)))
+	}
+	return b.String() + " ──"
+}
+
+func points(s report.Snapshot) []string {
+	if len(s.Points) == 0 {
+		return []string{"measures  nothing but /proc"}
+	}
+	var parts []string
+	for _, p := range s.Points {
+		parts = append(parts, fmt.Sprintf("%s %s/s (%s)", p.Target, number(p.PerSecond), p.Mechanism))
+	}
+	return []string{"measures  " + strings.Join(parts, ", ")}
+}
+
+func (v *view) objectives(s report.Snapshot) []string {
+	if v.curves == nil {
+		v.curves = map[string][]float64{}
+	}
+	var lines []string
+	for _, o := range s.Objectives {
+		key := o.Tunlet + "\x00" + o.Name + "\x00" + o.Scope
+		curve := append(v.curves[key], o.Value)
+		v.curves[key] = curve[max(0, len(curve)-past):]
+		if len(lines) < shownObjectives {
+			lines = append(lines, fmt.Sprintf("%-9s %s %s %s of %s",
+				o.Tunlet, sparkline(v.curves[key]), number(o.Value), o.Unit, o.Scope))
+		}
+	}
+	return lines
+}
+
+func proposals(s report.Snapshot) []string {
+	var lines []string
+	for _, p := range s.Proposals[max(0, len(s.Proposals)-shownProposals):] {
+		line := fmt.Sprintf("%-9s %s in %s: %s", p.Tunlet, strings.Join(p.Knobs, ", "),
+			plural(p.Processes, "process", "processes"), p.State)
+		if p.Gain > 0 {
+			line += fmt.Sprintf(", %.3gx", p.Gain)
+		}
+		if p.Reason != "" {
+			line += " (" + p.Reason + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// sparkline draws values as a curve from 0 to their greatest.
+func sparkline(values []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	top := 0.0
+	for _, v := range values {
+		top = max(top, v)
+	}
+	out := make([]rune, len(values))
+	for i, v := range values {
+		step := 0
+		if top > 0 && v > 0 {
+			step = min(int(v/top*float64(len(bars))), len(bars)-1)
+		}
+		out[i] = bars[step]
+	}
+	return string(out)
+}
+
+// number writes a value in three digits and a unit prefix.
+func number(v float64) string {
+	for _, step := range []struct {
+		from   float64
+		suffix string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if math.Abs(v) >= step.from {
+			return fmt.Sprintf("%.3g %s", v/step.from, step.suffix)
+		}
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// cut shortens a line to width columns, and takes out what would move the
+// cursor: names come from programs.
+func cut(line string, width int) string {
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(line, "?"))
+	if utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	runes := []rune(line)
+	return string(runes[:max(0, width-1)]) + "…"
+}

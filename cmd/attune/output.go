@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// outputs are the places that a run's results go to.
+type outputs struct {
+	stderr   io.Writer // nil: nothing is to be said
+	terminal bool      // standard error is one
+	report   string    // absolute; empty: none
+	timeline *os.File
+}
+
+// open checks and opens them; the program may change or delete the working
+// directory later. Errors have the code for usage.
+func (o *outputs) open(cfg config.Run, p *process) error {
+	if !cfg.Quiet && !p.state.FDClosed(2) {
+		o.stderr = p.stderr
+	}
+	o.terminal = term.IsTerminal(2)
+	if cfg.Watch && !o.terminal {
+		return exitcode.UsageError(errors.New("--watch needs a terminal at standard error"),
+			"use --timeline FILE and follow the file")
+	}
+	if err := o.openReport(cfg.Report); err != nil {
+		return exitcode.UsageError(fmt.Errorf("report: %w", err), "name a file that you may write to with --report")
+	}
+	if cfg.Timeline == "" {
+		return nil
+	}
+	// Not waiting for the reader of a FIFO: the program comes first.
+	f, err := os.OpenFile(cfg.Timeline, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, 0o666)
+	if err != nil {
+		return exitcode.UsageError(fmt.Errorf("timeline: %w", err), "name a file that you may write to with --timeline")
+	}
+	o.timeline = f
+	return nil
+}
+
+// openReport checks that the report can be written. The file is made at the
+// end, under another name first, so its directory is what counts.
+func (o *outputs) openReport(path string) error {
+	if path == "" {
+		return nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	place := filepath.Dir(abs)
+	switch info, err := os.Stat(abs); {
+	case err == nil && info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case err == nil && !info.Mode().IsRegular():
+		place = abs
+	}
+	if err := unix.Access(place, unix.W_OK); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	o.report = abs
+	return nil
+}
+
+// timelineWriter is the timeline's file, or nil: a nil *os.File in an
+// interface would not be nil.
+func (o *outputs) timelineWriter() io.Writer {
+	if o.timeline == nil {
+		return nil
+	}
+	return o.timeline
+}
+
+// needsStderr tells whether something will be said after the program's end.
+func (o *outputs) needsStderr() bool { return o.stderr != nil }
+
+// write puts the report where it was asked for. Nobody can be told that
+// standard error is gone.
+func (o *outputs) write(r *report.Report, notes []string) {
+	for _, note := range notes {
+		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: note})
+	}
+	if o.report != "" {
+		if err := r.WriteJSON(o.report); err != nil {
+			o.notes([]string{err.Error()})
+		}
+	}
+	if o.stderr == nil {
+		return
+	}
+	opts := report.TextOptions{}
+	if o.terminal {
+		opts.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		opts.Width, _, _ = term.GetSize(2) // 0: unknown, not wrapped
+	}
+	_ = r.WriteText(o.stderr, opts)
+}
+
+// notes says what went wrong where there is no report.
+func (o *outputs) notes(lines []string) {
+	if o.stderr == nil {
+		return
+	}
+	for _, line := range lines {
+		fmt.Fprintf(o.stderr, "attune: %s\n", line)
+	}
+}
+
+func (o *outputs) close() {
+	if o.timeline != nil {
+		_ = o.timeline.Close()
+	}
+}

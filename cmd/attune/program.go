@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// environment is this process's, exactly as it was handed over: os.Environ
+// leaves out repeated names.
+func environment() []string {
+	text, err := os.ReadFile("/proc/self/environ")
+	if err != nil {
+		return os.Environ()
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// join sets variables in an environment and leaves the rest as it is.
+func join(env, set []string) []string {
+	out := append([]string(nil), env...)
+next:
+	for _, line := range set {
+		name, _, _ := strings.Cut(line, "=")
+		for i, old := range out {
+			if strings.HasPrefix(old, name+"=") {
+				out[i] = line
+				continue next
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// preloadable takes LD_PRELOAD out of what is to be set if the program's
+// loader would complain about a 64-bit glibc library or break on it. One that
+// merely ignores it keeps it, for the programs that it starts.
+func preloadable(args, env, set []string, log *slog.Logger) []string {
+	program := inspect(args, env)
+	switch program.Final().Kind {
+	case objfile.KindELF32, objfile.KindOtherMachine, objfile.KindDynamicMusl, objfile.KindDynamicOther:
+	default:
+		return set
+	}
+	log.Warn("the program is only watched from outside", "reason", program.PreloadRefusal())
+	var rest []string
+	for _, line := range set {
+		if !strings.HasPrefix(line, "LD_PRELOAD=") {
+			rest = append(rest, line)
+		}
+	}
+	return rest
+}
+
+// inspect looks at the file that will probably be executed.
+func inspect(args, env []string) objfile.Inspection {
+	var first objfile.Inspection
+	for i, path := range launch.Candidates(args[0], env) {
+		found := objfile.Inspect(path)
+		if found.Runnable() == nil {
+			return found
+		}
+		if i == 0 {
+			first = found
+		}
+	}
+	return first
+}
+
+// reportExit is a program's end in the report.
+func reportExit(e launch.Exit) report.Exit {
+	if e.Signal != 0 {
+		return report.Exit{Signal: signalName(e.Signal)}
+	}
+	return report.Exit{Code: &e.Code}
+}
+
+// signalName is a signal's name, as SIGTERM; real-time signals have a number.
+func signalName(sig syscall.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	return sig.String()
+}

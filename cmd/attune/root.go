@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// newRoot builds the whole command tree.
+func newRoot(p *process) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "attune",
+		Short: "Make programs faster while they run",
+		Long: `Attune starts a program unchanged, watches it, recognises what slows it down,
+changes that inside the running process, and keeps the change only if the
+program got faster.`,
+		Example: `  attune run -- ./my-program input.dat
+  attune run -- mpirun -np 64 ./solver
+  attune doctor`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              noSuchCommand,
+		DisableAutoGenTag: true, // the reference is the same on every day
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+	})
+	root.AddCommand(newRun(p), newDoctor(p), newTunlet(p), newVersion(p))
+	return root
+}
+
+// noSuchCommand refuses a word that is no command, with what was perhaps meant.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	remedy := "see `attune --help`; to run a program: attune run -- " + args[0]
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		remedy = fmt.Sprintf("did you mean `attune %s`?", near[0])
+	}
+	return exitcode.UsageError(fmt.Errorf("unknown command %q", args[0]), remedy)
+}
+
+// noArguments refuses arguments.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exitcode.UsageError(errors.New("unexpected argument "+args[0]),
+		fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+}
+
+func newVersion(p *process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			info := buildinfo.Get()
+			_, err := fmt.Fprintf(p.stdout, "attune %s (%s, %s)\n", info.Version, info.Go, info.Platform)
+			return err
+		},
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/launch"
+)
+
+// switchedOff is the value of ATTUNE with which `attune run` does nothing but
+// execute the program.
+const switchedOff = "off"
+
+const runLong = `Run starts CMD unchanged and tunes it while it runs. Input, output, terminal,
+signals, stop and continue, exit code and death by signal pass through as if
+attune were not there. What CMD starts is followed too: put attune in front of
+mpirun, not behind it.
+
+At the end a short report goes to standard error. What is wrong with the
+command line or the settings is refused before CMD is started, with exit code
+2; what goes wrong later never changes CMD or its exit code. Exit codes are
+described in docs/reference/exit-codes.md.
+
+Settings come from /etc/attune/attune.yaml, /etc/attune/attune.d/*.yaml, the
+same below ~/.config/attune, environment variables (ATTUNE_MODE for --mode and
+so on) and flags; later ones override. With ATTUNE=off in the environment, CMD
+is executed without attune.
+
+--watch redraws a few lines at the bottom of the terminal; for programs that
+use the whole screen themselves, use --timeline and follow the file.`
+
+const runExample = `  attune run -- ./my-program input.dat
+  attune run --mode advise --report r.json -- ./my-program
+  attune run --tunlet mpi-progress -- mpirun -np 64 ./solver
+  attune run --probe libc.so.6:malloc --mode observe -- ./my-program`
+
+func newRun(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "run [flags] -- CMD [ARGS]",
+		Short:             "Run a program and tune it while it runs",
+		Long:              runLong,
+		Example:           runExample,
+		Args:              someCommand,
+		ValidArgsFunction: completeCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if os.Getenv("ATTUNE") == switchedOff {
+				return launch.Replace(args, environment(), p.state)
+			}
+			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
+			if err != nil {
+				return err
+			}
+			return runProgram(cmd.Context(), p, cfg, args)
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
+	runFlags(cmd.Flags())
+	mustComplete(cmd, keyMode, func() []string { return config.Modes() })
+	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
+	return cmd
+}
+
+func someCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 || args[0] == "" {
+		return exitcode.UsageError(errors.New("no program to run"), "write: attune run -- CMD [ARGS]")
+	}
+	return nil
+}
+
+// completeCommand leaves the program and its arguments to the shell.
+func completeCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// mustComplete completes a flag's value; the flag exists.
+func mustComplete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		})
+	if err != nil {
+		panic(err)
+	}
+}

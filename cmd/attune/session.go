@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/cmd/attune/internal/live"
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/rundir"
+)
+
+// session is one `attune run`: an Analyzer and an Application Controller in
+// this process, joined by gRPC over a Unix socket as they would be apart. Each
+// part may be missing; the program runs with what is there.
+type session struct {
+	cfg  config.Run
+	args []string
+	out  outputs
+
+	notes    logging.Collector
+	log      *slog.Logger
+	closeLog func() error
+
+	dir        *rundir.Dir
+	listener   net.Listener
+	analyzer   *analyzer.Analyzer
+	controller *controller.Controller
+	env        []string   // the program's
+	live       *live.Live // nil: nothing is watched
+
+	ctx    context.Context // of what runs beside the program
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// runProgram runs the program from start to report. An error means that the
+// program did not run; else p.program says how it ended.
+func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) error {
+	s := &session{cfg: cfg, args: args}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	if err := s.open(p); err != nil {
+		return err
+	}
+	defer s.close()
+	signals := launch.Catch(p.state)
+	s.build()
+	child, err := launch.Start(ctx, s.command(signals))
+	if err != nil {
+		s.abandon()
+		return err
+	}
+	s.begin(child.PID())
+	if err := launch.LetGo(p.descriptors, s.out.needsStderr()); err != nil {
+		s.log.Warn("standard streams stay open here until the end", "error", err)
+	}
+	exit := child.Wait()
+	p.program = &exit
+	s.end(exit, signals)
+	return nil
+}
+
+func (s *session) command(signals *launch.Signals) launch.Command {
+	cmd := launch.Command{Args: s.args, Env: s.env, Signals: signals, Log: s.log}
+	if s.live != nil {
+		cmd.Stopping, cmd.Continued = s.live.Pause, s.live.Resume
+	}
+	return cmd
+}
+
+// open prepares what can be refused: nothing has been started yet.
+func (s *session) open(p *process) error {
+	if err := checkTunlets(s.cfg.Tunlets, tunletDirs(s.cfg.TunletDirs)); err != nil {
+		return err
+	}
+	if err := s.out.open(s.cfg, p); err != nil {
+		return err
+	}
+	level, err := logging.ParseLevel(s.cfg.LogLevel)
+	if err != nil {
+		return err
+	}
+	s.log, s.closeLog, err = logging.Open(logging.Options{File: s.cfg.LogFile, Level: level, Collect: &s.notes})
+	if err != nil {
+		s.out.close()
+		return exitcode.UsageError(err, "name a file in a directory that you may write to with --log-file")
+	}
+	return nil
+}
+
+// build constructs Analyzer and controller and lets them find each other. What
+// fails is noted, and the program runs with what there is.
+func (s *session) build() {
+	s.env = environment()
+	if err := s.connect(); err != nil {
+		s.log.Error("the program runs unwatched", "error", err)
+		return
+	}
+	s.env = join(s.env, preloadable(s.args, s.env, s.controller.Environment(), s.log))
+}
+
+func (s *session) connect() (err error) {
+	if s.dir, err = rundir.Create(rundir.Current()); err != nil {
+		return err
+	}
+	if s.analyzer, err = s.newAnalyzer(); err != nil {
+		return err
+	}
+	if s.cfg.Watch {
+		s.live = live.New(live.Options{Output: os.Stderr, Snapshot: s.analyzer.Snapshot})
+	}
+	if s.listener, err = net.Listen("unix", s.dir.Socket("analyzer")); err != nil {
+		return err
+	}
+	c, err := s.newController()
+	if err != nil {
+		return err
+	}
+	s.work.Go(func() {
+		if err := s.analyzer.Serve(s.ctx, s.listener); err != nil {
+			s.log.Error("the channels have ended", "error", err)
+		}
+	})
+	if err := c.Start(s.ctx); err != nil {
+		return err
+	}
+	s.controller = c
+	return nil
+}
+
+func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
+	return analyzer.New(analyzer.Config{
+		Mode: s.cfg.Mode, Command: s.args, JobID: s.jobID(),
+		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
+		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,
+	})
+}
+
+func (s *session) newController() (*controller.Controller, error) {
+	user := rundir.Current()
+	library, err := dmlib.Install(user.LibraryDir(s.dir))
+	if err != nil {
+		s.log.Warn("the program is only watched from outside", "error", err)
+	}
+	probe, err := dmlib.MallocProbe()
+	if err != nil {
+		s.log.Debug("old values of malloc's parameters stay unknown", "error", err)
+	}
+	return controller.New(controller.Config{
+		AnalyzerAddress: "unix:" + s.dir.Socket("analyzer"), GatePath: s.dir.Socket("gate"),
+		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
+		MallocProbe: probe, Version: buildinfo.Get().Version, Log: s.log,
+	})
+}
+
+// jobID is unique on this node for as long as it is up, and readable.
+func (s *session) jobID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "local"
+	}
+	return host + "-" + strconv.Itoa(os.Getpid()) + "-" + s.dir.Tag()
+}
+
+// begin starts what need not be there when the program starts.
+func (s *session) begin(pid int) {
+	if s.controller != nil {
+		s.work.Go(func() {
+			if err := s.controller.Follow(pid); err != nil {
+				s.log.Debug("follow the program", "error", err) // it may have ended
+			}
+		})
+	}
+	if s.analyzer == nil {
+		return
+	}
+	if err := s.analyzer.Start(s.ctx); err != nil {
+		s.log.Warn(err.Error())
+	}
+	if s.live != nil {
+		s.work.Go(func() { s.live.Run(s.ctx) })
+	}
+}
+
+// endTimeout bounds how long undoing and reporting may take.
+const endTimeout = 5 * time.Second
+
+// end reports, and leaves everything as it was. A second terminating signal
+// cuts it short.
+func (s *session) end(exit launch.Exit, signals *launch.Signals) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+		defer cancel()
+		s.finish(ctx, exit)
+	}()
+	select {
+	case <-done:
+	case <-signals.Second(done):
+	}
+}
+
+func (s *session) finish(ctx context.Context, exit launch.Exit) {
+	if s.analyzer == nil {
+		s.out.notes(s.notes.Lines())
+		return
+	}
+	if s.live != nil {
+		s.live.Pause()
+	}
+	// First the changes in what still runs, while controller and Analyzer can
+	// talk; then all that the controller still has; then the account.
+	if err := s.analyzer.Settle(ctx); err != nil {
+		s.log.Warn("not everything was settled at the end", "error", err)
+	}
+	s.stopController(ctx)
+	report := s.analyzer.Finish(ctx, reportExit(exit))
+	s.cancel()
+	s.work.Wait()
+	s.out.write(report, s.notes.Lines())
+}
+
+func (s *session) stopController(ctx context.Context) {
+	if s.controller == nil {
+		return
+	}
+	if err := s.controller.Stop(ctx); err != nil {
+		s.log.Warn("the controller did not end in time", "error", err)
+	}
+}
+
+// abandon takes down what was built for a program that did not start.
+func (s *session) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	s.stopController(ctx)
+	if s.analyzer != nil {
+		s.analyzer.Stop(ctx)
+	}
+	s.cancel()
+	s.work.Wait()
+}
+
+// close frees what open and build made.
+func (s *session) close() {
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.dir != nil {
+		errs = append(errs, s.dir.Remove())
+	}
+	s.out.close()
+	if err := errors.Join(errs...); err != nil {
+		s.log.Debug("clean up", "error", err)
+	}
+	_ = s.closeLog()
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// tunlet is a binary that can be used as a tunlet.
+type tunlet struct{ name, path string }
+
+// tunletDirs lists where tunlets are looked for: first, what the user said,
+// then beside this program (a build), then where it was installed to, then the
+// user's own.
+func tunletDirs(first []string) []string {
+	dirs := append([]string(nil), first...)
+	if exe, err := os.Executable(); err == nil {
+		dir := filepath.Dir(exe)
+		dirs = append(dirs, dir, filepath.Join(dir, "../lib/attune/tunlets"))
+	}
+	dirs = append(dirs, "/usr/lib/attune/tunlets")
+	switch data, home := os.Getenv("XDG_DATA_HOME"), os.Getenv("HOME"); {
+	case filepath.IsAbs(data):
+		dirs = append(dirs, filepath.Join(data, "attune/tunlets"))
+	case filepath.IsAbs(home):
+		dirs = append(dirs, filepath.Join(home, ".local/share/attune/tunlets"))
+	}
+	return dirs
+}
+
+// findTunlets lists the tunlets of the directories; the first of a name counts.
+func findTunlets(dirs []string) []tunlet {
+	var found []tunlet
+	have := map[string]bool{}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // a directory that is not there has no tunlets
+		}
+		for _, entry := range entries {
+			name, ok := strings.CutPrefix(entry.Name(), tunlethost.Prefix)
+			if !ok || name == "" || have[name] {
+				continue
+			}
+			have[name] = true
+			found = append(found, tunlet{name, filepath.Join(dir, entry.Name())})
+		}
+	}
+	return found
+}
+
+func names(tunlets []tunlet) []string {
+	list := make([]string, len(tunlets))
+	for i, t := range tunlets {
+		list[i] = t.name
+	}
+	return list
+}
+
+// checkTunlets refuses names that no directory has.
+func checkTunlets(wanted, dirs []string) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	there := map[string]bool{}
+	found := findTunlets(dirs)
+	for _, t := range found {
+		there[t.name] = true
+	}
+	for _, name := range wanted {
+		if there[name] {
+			continue
+		}
+		remedy := "none is installed; name their directory with --tunlet-dir"
+		if len(found) > 0 {
+			remedy = "there are: " + strings.Join(names(found), ", ")
+		}
+		return exitcode.UsageError(fmt.Errorf("no tunlet %q", name), remedy)
+	}
+	return nil
+}
+
+func newTunlet(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tunlet",
+		Short: "Show the tunlets",
+		Args:  noSuchCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var dirs []string
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List the tunlets that attune run would use",
+		Long: `List shows name and file of every tunlet that is found: each is a program that
+knows one performance problem. They are looked for beside attune, in
+lib/attune/tunlets of its installation, in /usr/lib/attune/tunlets and in
+~/.local/share/attune/tunlets.`,
+		Example: "  attune tunlet list",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+			for _, t := range findTunlets(tunletDirs(dirs)) {
+				fmt.Fprintf(w, "%s\t%s\n", t.name, t.path)
+			}
+			return w.Flush()
+		},
+	}
+	list.Flags().StringArrayVar(&dirs, keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	cmd.AddCommand(list)
+	return cmd
+}
