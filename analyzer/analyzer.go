@@ -170,18 +170,28 @@ func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report 
 func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
+		cancel := a.stopUnstarted()
 		a.server.Stop()
-		a.mu.Lock()
-		started, cancel := a.started, a.cancel
-		a.mu.Unlock()
-		if started {
-			a.session.Close()
-			a.wg.Wait()
-			cancel()
-		}
+		a.session.Close()
+		a.wg.Wait()
+		cancel()
 		a.closeTimeline("timeline", a.timeline)
 		a.closeTimeline("audit log", a.audit)
 	})
+}
+
+// stopUnstarted ends the loop of a session that was never started, so that
+// nobody waits for it. It returns what releases the context of a started one.
+func (a *Analyzer) stopUnstarted() context.CancelFunc {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.started {
+		return a.cancel
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	a.session.Run(ended)
+	return cancel
 }
 
 // closeTimeline ends one of the two and keeps what went wrong for the report.

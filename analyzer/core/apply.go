@@ -56,9 +56,13 @@ func (c *Core) blocked(p *proposal) bool {
 	return false
 }
 
-// quiet returns the time from which on no change has disturbed p's processes.
+// quiet returns the time from which on no change has disturbed p's processes
+// or its objective, which may be about more processes than p changes.
 func (c *Core) quiet(p *proposal) time.Duration {
 	var from time.Duration
+	if at := c.disturbed[p.area()]; at > 0 {
+		from = at + c.cfg.Settle
+	}
 	for _, ch := range p.changes {
 		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && pr.disturbed > 0 {
 			from = max(from, pr.disturbed+c.cfg.Settle)
@@ -68,7 +72,7 @@ func (c *Core) quiet(p *proposal) time.Duration {
 }
 
 // baseline returns the samples before the given time that count: the latest
-// ones, not too old, and none from before the last change to a process of p.
+// ones, not too old, and none from before quiet.
 func (c *Core) baseline(p *proposal, until time.Duration) []float64 {
 	from := max(p.quietFrom, until-c.cfg.BaselineWindow)
 	return p.history().before(from, until, c.cfg.BaselineSamples)
@@ -109,6 +113,7 @@ func (c *Core) result(ev Result) {
 		return
 	}
 	p, outcome := ch.proposal, ev.Result.GetOutcome()
+	c.disturbed[p.area()] = c.now
 	if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
 		pr.disturbed = c.now
 	}

@@ -3,6 +3,7 @@
 package core
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ type knob struct {
 	process uint64
 }
 
-// tries counts what was attempted in a tunlet's scope without success.
-type tries struct{ tunlet, scope string }
+// area is what one objective is about: a tunlet's scope.
+type area struct{ tunlet, scope string }
 
 // rest is a knob that a tunlet may not touch for a while.
 type rest struct {
@@ -58,7 +59,8 @@ type Core struct {
 	tunlets   map[string]*tunlet
 	processes map[uint64]*process
 	owners    map[knob]*proposal
-	tries     map[tries]int
+	tries     map[area]int           // that did not end in a kept change
+	disturbed map[area]time.Duration // last change that it judges
 	rests     map[rest]time.Duration
 
 	active   []*proposal // not final, in the order proposed
@@ -78,7 +80,8 @@ func New(cfg Config) *Core {
 		tunlets:   map[string]*tunlet{},
 		processes: map[uint64]*process{},
 		owners:    map[knob]*proposal{},
-		tries:     map[tries]int{},
+		tries:     map[area]int{},
+		disturbed: map[area]time.Duration{},
 		rests:     map[rest]time.Duration{},
 		refused:   map[string]*refusal{},
 		changes:   map[string]*change{},
@@ -206,6 +209,7 @@ func (c *Core) processEnded(handle uint64) {
 		return
 	}
 	delete(c.processes, handle)
+	maps.DeleteFunc(c.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
 	for _, p := range slices.Clone(c.active) {
 		touched := false
 		for _, ch := range p.changes {

@@ -155,5 +155,8 @@ func (p *proposal) overlaps(q *proposal) bool {
 	return false
 }
 
+// area returns what p's objective is about.
+func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
+
 // history returns the samples that judge p.
 func (p *proposal) history() *history { return p.tunlet.scopes.get(p.spec.GetScope()) }

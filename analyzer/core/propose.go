@@ -120,7 +120,7 @@ func (c *Core) forbidden(p *proposal) string {
 	if c.finishing {
 		return "the session is ending"
 	}
-	if n := c.tries[tries{p.tunlet.name, p.spec.GetScope()}]; n >= p.tunlet.maxTries {
+	if n := c.tries[p.area()]; n >= p.tunlet.maxTries {
 		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
 	}
 	open := 0

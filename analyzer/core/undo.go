@@ -116,7 +116,7 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 	}
 	p.state = to
 	if to == StateFailed || to == StateUndone && !p.blameless {
-		c.tries[tries{p.tunlet.name, p.spec.GetScope()}]++
+		c.tries[p.area()]++
 		for _, ch := range p.changes {
 			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
 			c.rests[rest{p.tunlet.name, k}] = c.now + c.cfg.Cooldown
