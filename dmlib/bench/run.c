@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,15 +26,18 @@ struct mode {
     bool preloaded;
     uint32_t word;
     uint32_t sample_mask;
+    uint32_t second; /* added to the word of the operation's second point */
 };
 
 static const struct mode modes[] = {
-    {"none", false, 0, 0},
-    {"idle", true, 0, 0},
-    {"aggregate", true, ATTUNE_CTL_AGGREGATE, 0},
-    {"sampled_64", true, ATTUNE_CTL_EVENT, 63},
-    {"tracing", true, ATTUNE_CTL_EVENT, 0},
-    {"duration", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION, 0},
+    {"none", false, 0, 0, 0},
+    {"idle", true, 0, 0, 0},
+    {"aggregate", true, ATTUNE_CTL_AGGREGATE, 0, 0},
+    {"sampled_64", true, ATTUNE_CTL_EVENT, 63, 0},
+    {"pair_timed", true, ATTUNE_CTL_EVENT, 0, ATTUNE_CTL_UNTIMED},
+    {"untimed", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED, 0, 0},
+    {"tracing", true, ATTUNE_CTL_EVENT, 0, 0},
+    {"duration", true, ATTUNE_CTL_EVENT | ATTUNE_CTL_DURATION, 0, 0},
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
@@ -66,7 +70,7 @@ static void place(struct controller *c, struct process *p) {
     const struct run *run = c->data;
     for (unsigned i = 0; i < run->operation->point_count; i++) {
         control_of(p, run->operation->points[i])->sample_mask = run->mode->sample_mask;
-        control_set(p, run->operation->points[i], run->mode->word);
+        control_set(p, run->operation->points[i], run->mode->word | (i ? run->mode->second : 0));
     }
 }
 
@@ -98,11 +102,28 @@ static uint64_t consume_until_exit(struct process *p, pid_t pid, int *status) {
     return taken + consume(p);
 }
 
+/* The workload gets the last processor for itself, if there are several; we
+ * take the others. Returns its number as text, or NULL. */
+static char *divide_processors(void) {
+    static char text[16];
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
+        return NULL;
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &allowed))
+        last--;
+    snprintf(text, sizeof(text), "%d", last);
+    CPU_CLR(last, &allowed);
+    return sched_setaffinity(0, sizeof(allowed), &allowed) == 0 ? text : NULL;
+}
+
+static char *workload_processor;
+
 static struct result measure(const char *library, const char *workload, const struct run *run) {
     struct controller c = {
         .slots = 4, .rings = 2, .records = RING_RECORDS, .place = place, .data = (void *)run};
     struct result result = {0};
-    char *argv[] = {(char *)workload, (char *)run->operation->name, NULL};
+    char *argv[] = {(char *)workload, (char *)run->operation->name, workload_processor, NULL};
     char text[64];
     int output, status = 0;
     controller_start(&c);
@@ -157,6 +178,7 @@ int main(int argc, char **argv) {
     }
     if (argc < 3 || rounds < 1 || rounds > MAX_ROUNDS)
         fail("usage: run LIBRARY WORKLOAD [--json] [--rounds N]");
+    workload_processor = divide_processors();
     if (!json)
         printf("%-12s %-11s %3s %9s %9s %9s %8s %8s\n", "operation", "mode", "n", "median ns",
                "min", "max", "ratio", "lost");

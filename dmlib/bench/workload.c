@@ -3,6 +3,7 @@
  * threads. Prints nanoseconds per operation. Knows nothing of DMLib. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,17 +82,27 @@ static double median_time(void (*run)(long), long count) {
     return times[PARTS / 2];
 }
 
+static void pin(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) != 0)
+        exit(1);
+}
+
 int main(int argc, char **argv) {
     pthread_t other;
+    if (argc == 3)
+        pin(atoi(argv[2]));
     zero = open("/dev/zero", O_RDONLY);
     if (zero < 0 || pthread_create(&other, NULL, wait_forever, NULL) != 0)
         return 1;
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-        if (argc != 2 || strcmp(argv[1], operations[i].name) != 0)
+        if (argc < 2 || strcmp(argv[1], operations[i].name) != 0)
             continue;
         printf("%.3f\n", median_time(operations[i].run, operations[i].count));
         return 0;
     }
-    fprintf(stderr, "usage: workload lock|malloc|read\n");
+    fprintf(stderr, "usage: workload lock|malloc|read [CPU]\n");
     return 2;
 }

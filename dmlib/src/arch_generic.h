@@ -22,6 +22,18 @@ static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
     return (uintptr_t)__builtin_frame_address(0);
 }
 
+static inline __attribute__((always_inline)) void dm_store_stack(uintptr_t *place) {
+    *place = dm_stack();
+}
+
+static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
+    __builtin_prefetch(address, 1);
+}
+
+static inline __attribute__((always_inline)) void dm_publish_next(uint64_t *head) {
+    __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+}
+
 static inline long dm_syscall6(long number, long a, long b, long c, long d, long e, long f) {
     int saved = errno;
     long result = syscall(number, a, b, c, d, e, f);

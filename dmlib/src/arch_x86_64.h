@@ -20,6 +20,21 @@ static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
     return pointer;
 }
 
+static inline __attribute__((always_inline)) void dm_store_stack(uintptr_t *place) {
+    __asm__ volatile("mov %%rsp, %0" : "=m"(*place));
+}
+
+/* Asks for a cache line that will be written soon. */
+static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
+}
+
+/* Adds 1 for readers that acquire; there is one writer. Stores are not
+ * reordered here, and one instruction does it. */
+static inline __attribute__((always_inline)) void dm_publish_next(uint64_t *head) {
+    __asm__ volatile("addq $1, %0" : "+m"(*head) : : "cc", "memory");
+}
+
 /* Not syscall(3): that writes errno, and a hook must leave errno alone. */
 static inline long dm_syscall6(long number, long a, long b, long c, long d, long e, long f) {
     register long r10 __asm__("r10") = d;

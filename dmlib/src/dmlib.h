@@ -109,14 +109,19 @@ DM_INLINE uint32_t dm_word(unsigned point) {
 
 /* ---- state of the thread (thread.c) ----------------------------------- */
 
+#define DM_NO_GENERATION UINT64_MAX
+#define DM_BUSY (-1)
+
 struct dm_thread {
-    uint64_t generation; /* == dm_live.generation: slot, ring, head are valid */
-    uintptr_t guard;     /* frame of the measurement or command under way */
+    uint64_t generation; /* == dm_live.generation: the slot is ours */
+    /* Records that fit from next on: neither the ring's end nor an unread one
+     * is in the way. 0: not known, or no ring. DM_BUSY: inside a measurement
+     * or command, which began in this frame. */
+    int64_t left;
+    uintptr_t frame;
+    struct attune_record *next;
     struct attune_slot *slot;
     struct attune_record *ring; /* NULL: none yet */
-    uint64_t head;              /* == slot->head */
-    uint64_t tail;              /* slot->tail as last seen */
-    uint64_t capacity;          /* records in the ring, 0: no ring yet */
     uint64_t starved;           /* generation that had no slot for us */
     uint32_t starved_hits;      /* since then */
     uint8_t in_command;
@@ -131,10 +136,11 @@ DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("i
 DM_HIDDEN void dm_thread_prepare(void);
 /* Gives the thread a slot; false (counted as lost) if there is none for it. */
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
-/* The guard is set. True: its frame is dead (longjmp), go ahead. */
+/* The thread is busy. True: not really, that frame is dead (longjmp). */
 DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame);
-/* The ring looks full. True: there is room after all. */
-DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
+/* Finds room in the ring, or a ring; sets next and returns how many records
+ * fit. 0: none, and that record is lost. */
+DM_HIDDEN int64_t dm_ring_room(struct dm_thread *thread);
 
 /* ---- safe points (mailbox.c) ------------------------------------------ */
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a hook is made. The exported function is DM_HOOK: one load of the
- * process's offset, one of the point's word, one predictable branch, and a
- * jump to the real function. The function that measures stands beside it and
- * has a frame of its own, so that the idle way needs none.
+ * How a hook is made. The exported function costs one load of the process's
+ * offset, one of the point's word, one predictable branch, and a jump to the
+ * real function. Behind it stands full_NAME, with a frame of its own: safe
+ * points, then the real call, with whatever is asked for. The hooks that take
+ * nanoseconds are written out where they are and do plain events themselves.
  */
 #ifndef DM_HOOK_H
 #define DM_HOOK_H
@@ -21,16 +22,26 @@
 #include "real.def"
 #undef DM_REAL
 
+/* Defines the hook; the body that follows is full_NAME. */
 #define DM_HOOK(result, name, point, parameters, arguments)                                        \
-    static result traced_##name parameters;                                                        \
+    static result full_##name parameters;                                                          \
     DM_EXPORT result name parameters {                                                             \
         if (dm_likely(dm_word(DM_POINT_##point) == 0))                                             \
             return dm_real_##name arguments;                                                       \
-        return traced_##name arguments;                                                            \
+        return full_##name arguments;                                                              \
     }                                                                                              \
-    static DM_NOINLINE result traced_##name parameters
+    static DM_NOINLINE result full_##name parameters
 
-/* First in a measuring function: safe points come before the real call. */
+DM_INLINE bool dm_idle(const struct attune_point_control *control) {
+    return dm_likely(control->word == 0);
+}
+
+/* Is there something to do before the real call? */
+DM_INLINE bool dm_asks_before(const struct attune_point_control *control) {
+    return dm_unlikely((control->word & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION)) != 0);
+}
+
+/* First in full_NAME: safe points come before the real call. */
 DM_INLINE uint32_t dm_begin(unsigned point, uint32_t family, uint64_t *start) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
@@ -44,10 +55,12 @@ DM_INLINE void dm_end(unsigned point, uint32_t word, uint64_t start, uint64_t va
                       uint64_t extra) {
     if ((word & DM_CTL_MEASURE) == 0)
         return;
-    struct dm_sample sample = {.value = value, .extra = extra, .start = start};
-    if (word & ATTUNE_CTL_DURATION)
-        sample.end = dm_ticks();
-    dm_measure(point, word, &sample, dm_thread_acquire);
+    struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = extra};
+    if (word & ATTUNE_CTL_DURATION) {
+        hit.time = dm_ticks();
+        hit.duration = hit.time - start;
+    }
+    dm_measure(&hit, dm_thread_acquire);
 }
 
 #endif

@@ -8,17 +8,55 @@ static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)po
     uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_ALLOC, &start)
 #define END(point, value, extra) dm_end(DM_POINT_##point, word, start, value, extra)
 
-DM_HOOK(void *, malloc, malloc, (size_t size), (size)) {
+static DM_NOINLINE void *full_malloc(size_t size) {
     BEGIN(malloc);
     void *result = dm_real_malloc(size);
     END(malloc, size, address_of(result));
     return result;
 }
 
-DM_HOOK(void, free, free, (void *address), (address)) {
+static DM_NOINLINE void *hot_malloc(size_t size, const struct attune_point_control *control) {
+    const unsigned point = DM_POINT_malloc;
+    if (dm_asks_before(control))
+        return full_malloc(size);
+    void *result = dm_real_malloc(size);
+    uint64_t address = address_of(result);
+    control = dm_control(point);
+    if (dm_likely(dm_hot(point, control, size, address)) || dm_warm(point, control, size))
+        return result;
+    return (void *)(uintptr_t)dm_late(point, size, address, address);
+}
+
+DM_EXPORT void *malloc(size_t size) {
+    const struct attune_point_control *control = dm_control(DM_POINT_malloc);
+    return dm_idle(control) ? dm_real_malloc(size) : hot_malloc(size, control);
+}
+
+static DM_NOINLINE void full_free(void *address) {
     BEGIN(free);
-    dm_real_free(address);
-    END(free, address_of(address), 0);
+    /* Afterwards only for its duration: by then another thread may have got,
+     * and recorded, the same address. */
+    if (word & ATTUNE_CTL_DURATION) {
+        dm_real_free(address);
+        END(free, address_of(address), 0);
+    } else {
+        END(free, address_of(address), 0);
+        dm_real_free(address);
+    }
+}
+
+static DM_NOINLINE void warm_free(void *address, const struct attune_point_control *control) {
+    if (dm_warm(DM_POINT_free, control, address_of(address)))
+        return dm_real_free(address);
+    full_free(address);
+}
+
+DM_EXPORT void free(void *address) {
+    const unsigned point = DM_POINT_free;
+    const struct attune_point_control *control = dm_control(point);
+    if (dm_idle(control) || dm_likely(dm_hot(point, control, address_of(address), 0)))
+        return dm_real_free(address);
+    warm_free(address, control);
 }
 
 DM_HOOK(void *, calloc, calloc, (size_t count, size_t size), (count, size)) {

@@ -10,11 +10,29 @@ static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)po
     uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_LOCK, &start)
 #define END(point, value, extra) dm_end(DM_POINT_##point, word, start, value, extra)
 
-DM_HOOK(int, pthread_mutex_lock, pthread_mutex_lock, (pthread_mutex_t * mutex), (mutex)) {
+static DM_NOINLINE int full_lock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_lock);
     int result = dm_real_pthread_mutex_lock(mutex);
     END(pthread_mutex_lock, address_of(mutex), 0);
     return result;
+}
+
+static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex,
+                                const struct attune_point_control *control) {
+    const unsigned point = DM_POINT_pthread_mutex_lock;
+    if (dm_asks_before(control))
+        return full_lock(mutex);
+    int result = dm_real_pthread_mutex_lock(mutex);
+    uint64_t address = address_of(mutex);
+    control = dm_control(point);
+    if (dm_likely(dm_hot(point, control, address, 0)) || dm_warm(point, control, address))
+        return result;
+    return (int)dm_late(point, address, 0, (uint64_t)result);
+}
+
+DM_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    const struct attune_point_control *control = dm_control(DM_POINT_pthread_mutex_lock);
+    return dm_idle(control) ? dm_real_pthread_mutex_lock(mutex) : hot_lock(mutex, control);
 }
 
 DM_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex)) {
@@ -32,7 +50,7 @@ DM_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
     return result;
 }
 
-DM_HOOK(int, pthread_mutex_unlock, pthread_mutex_unlock, (pthread_mutex_t * mutex), (mutex)) {
+static DM_NOINLINE int full_unlock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_unlock);
     /* The duration is known only afterwards, where the mutex may be gone; its
      * address is just a number by then. */
@@ -43,4 +61,19 @@ DM_HOOK(int, pthread_mutex_unlock, pthread_mutex_unlock, (pthread_mutex_t * mute
     }
     END(pthread_mutex_unlock, address_of(mutex), 0);
     return dm_real_pthread_mutex_unlock(mutex);
+}
+
+static DM_NOINLINE int warm_unlock(pthread_mutex_t *mutex,
+                                   const struct attune_point_control *control) {
+    if (dm_warm(DM_POINT_pthread_mutex_unlock, control, address_of(mutex)))
+        return dm_real_pthread_mutex_unlock(mutex);
+    return full_unlock(mutex);
+}
+
+DM_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    const unsigned point = DM_POINT_pthread_mutex_unlock;
+    const struct attune_point_control *control = dm_control(point);
+    if (dm_idle(control) || dm_likely(dm_hot(point, control, address_of(mutex), 0)))
+        return dm_real_pthread_mutex_unlock(mutex);
+    return warm_unlock(mutex, control);
 }

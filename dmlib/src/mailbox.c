@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of the controller, executed by a thread of the program at a hook
  * whose family the command names. */
-#include "dmlib.h"
+#include "record.h"
 
 #include <errno.h>
 
@@ -58,10 +58,11 @@ void dm_mailbox_run(unsigned point, uint32_t family) {
         dm_go_inert();
         return;
     }
-    if (thread->guard != 0 && !dm_thread_recover(thread, dm_stack()))
+    if (thread->left < 0 && !dm_thread_recover(thread, dm_stack()))
         return;
     int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
-    thread->guard = dm_stack();
+    int64_t left = thread->left;
+    dm_enter(thread);
     thread->in_command = 1;
     dm_compiler_barrier();
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
@@ -77,7 +78,7 @@ void dm_mailbox_run(unsigned point, uint32_t family) {
     }
     dm_compiler_barrier();
     thread->in_command = 0;
-    thread->guard = 0;
+    dm_leave(thread, left);
 }
 
 DM_COLD uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {

@@ -1,100 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The event path, inlined into every hook: no call, no lock, no allocation.
- * A measurement is bracketed by the thread's guard, never the real call: that
- * one may be unwound by cancellation, an exception or longjmp.
+ * The event path: no lock, no allocation, no system call but at a thread's
+ * first hit. Plain events are inlined into the hot hooks, the rest is in
+ * record.c. A measurement makes the thread busy, the real call never does:
+ * that one may be unwound by cancellation, an exception or longjmp.
+ *
+ * Locked instructions, as in a mutex, wait for everything before them and let
+ * nothing after them begin: there each instruction counts, and chains of
+ * dependent loads count most. Hence a pointer that moves instead of an index,
+ * and single tests that answer several questions.
  */
 #ifndef DM_RECORD_H
 #define DM_RECORD_H
 
 #include "dmlib.h"
 
-struct dm_sample {
+_Static_assert(offsetof(struct attune_point_control, sample_mask) == 4, "see dm_hot");
+
+/* One hit of a point. */
+struct dm_hit {
+    unsigned point;
+    uint32_t word;
     uint64_t value;
     uint64_t extra;
-    uint64_t start; /* ticks; only if the word asks for the duration */
-    uint64_t end;
+    uint64_t duration; /* ticks, if the word asks for it */
+    uint64_t time;     /* ticks at its end, if the word asks for the duration */
 };
 
-DM_INLINE unsigned dm_bit_width(uint64_t value) {
-    unsigned width = value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
-    return width < ATTUNE_HIST_BUCKETS ? width : ATTUNE_HIST_BUCKETS - 1;
+/* Takes whatever the control asks for. acquire is dm_thread_acquire or a
+ * function around it. */
+DM_HIDDEN void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *));
+
+/* Measures a hit that dm_hot left over after the real call; returns result, so
+ * that a hook can end with it. */
+DM_HIDDEN uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result);
+
+/* Like dm_event, for an aggregate and nothing else. */
+DM_HIDDEN bool dm_aggregated(unsigned point, const struct attune_point_control *control,
+                             uint64_t value);
+
+DM_INLINE bool dm_admitted(const struct attune_point_control *control, uint64_t value) {
+    return value >= control->min_value && value <= control->max_value;
 }
 
-DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value) {
-    uint32_t epoch = __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
-    bool fresh = aggregate->count == 0 || aggregate->epoch != epoch;
-    if (fresh || value < aggregate->min)
-        __atomic_store_n(&aggregate->min, value, __ATOMIC_RELAXED);
-    if (fresh || value > aggregate->max)
-        __atomic_store_n(&aggregate->max, value, __ATOMIC_RELAXED);
-    if (fresh)
-        __atomic_store_n(&aggregate->epoch, epoch, __ATOMIC_RELEASE);
-    uint32_t *bucket = &aggregate->histogram[dm_bit_width(value)];
-    __atomic_store_n(bucket, *bucket + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&aggregate->sum, aggregate->sum + value, __ATOMIC_RELAXED);
-    __atomic_store_n(&aggregate->count, aggregate->count + 1, __ATOMIC_RELEASE);
+DM_INLINE bool dm_registered(const struct dm_thread *thread) {
+    return thread->generation == __atomic_load_n(&dm_live.generation, __ATOMIC_RELAXED);
 }
 
-DM_INLINE void dm_publish(struct dm_thread *thread, unsigned point, unsigned flags, uint64_t time,
-                          uint64_t value, uint64_t extra) {
-    uint64_t head = thread->head;
-    if (dm_unlikely(head - thread->tail >= thread->capacity) && !dm_ring_room(thread))
-        return;
-    struct attune_record *record = &thread->ring[head & (thread->capacity - 1)];
-    *record = (struct attune_record){
-        .time = time != 0 ? time : dm_ticks(),
-        .point = (uint16_t)point,
-        .flags = (uint16_t)flags,
-        .value = value,
-        .extra = extra,
-    };
-    thread->head = head + 1;
-    __atomic_store_n(&thread->slot->head, head + 1, __ATOMIC_RELEASE);
+/* Between enter and leave the thread is busy. left: as dm_thread.left. */
+DM_INLINE void dm_enter(struct dm_thread *thread) {
+    dm_store_stack(&thread->frame);
+    thread->left = DM_BUSY;
+    dm_compiler_barrier();
 }
 
-/* Is it this event's turn? Counts the events of this thread and point. */
-DM_INLINE bool dm_sampled(struct attune_aggregate *aggregate, uint32_t mask) {
-    uint32_t number = aggregate->calls;
-    aggregate->calls = number + 1;
-    return (number & mask) == 0;
+DM_INLINE void dm_leave(struct dm_thread *thread, int64_t left) {
+    dm_compiler_barrier();
+    thread->left = left;
 }
 
-DM_INLINE void dm_take(struct dm_thread *thread, unsigned point, uint32_t word, uint32_t mask,
-                       const struct dm_sample *sample) {
-    struct attune_aggregate *aggregate = &thread->slot->aggregates[point];
-    bool timed = (word & ATTUNE_CTL_DURATION) != 0;
-    if (word & ATTUNE_CTL_AGGREGATE)
-        dm_aggregate(aggregate, timed ? sample->end - sample->start : sample->value);
-    if ((word & ATTUNE_CTL_EVENT) == 0 || (mask != 0 && !dm_sampled(aggregate, mask)))
-        return;
-    unsigned flags = mask != 0 ? ATTUNE_RECORD_SAMPLED : 0;
-    if (timed)
-        dm_publish(thread, point, flags | ATTUNE_RECORD_DURATION, sample->end, sample->value,
-                   sample->end - sample->start);
-    else
-        dm_publish(thread, point, flags, 0, sample->value, sample->extra);
+/* The reader has each line of the ring in its cache by the time the writer
+ * comes round again. Getting it back takes longer than a few hits. */
+#ifndef DM_PREFETCH_RECORDS
+#define DM_PREFETCH_RECORDS 32
+#endif
+
+/* Only where the thread has room for a record. */
+DM_INLINE void dm_write(struct dm_thread *thread, unsigned point, unsigned flags, uint64_t time,
+                        uint64_t value, uint64_t extra) {
+    struct attune_record *record = thread->next;
+    uint64_t what = point | (uint64_t)flags << 16; /* thread: 0 */
+    thread->next = record + 1;
+    dm_prefetch(record + DM_PREFETCH_RECORDS);
+    record->time = time;
+    __builtin_memcpy(&record->point, &what, sizeof(what));
+    record->value = value;
+    record->extra = extra;
+    dm_publish_next(&thread->slot->head);
 }
 
-/* Measures one hit. acquire is dm_thread_acquire or a wrapper of it. */
-DM_INLINE void dm_measure(unsigned point, uint32_t word, const struct dm_sample *sample,
-                          bool (*acquire)(struct dm_thread *)) {
+/* An event in a thread that has room for it, or false. An untimed one repeats
+ * the time of the record before, which is this thread's own and not across the
+ * end of the ring: the first record after either is written by dm_measure. */
+DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *control, uint64_t value,
+                        uint64_t extra, bool timed) {
     struct dm_thread *thread = &dm_thread;
-    const struct attune_point_control *control = dm_control(point);
-    if (sample->value < control->min_value || sample->value > control->max_value)
-        return;
-    uint64_t generation = __atomic_load_n(&dm_live.generation, __ATOMIC_RELAXED);
-    if (dm_unlikely((thread->guard | (thread->generation ^ generation)) != 0)) {
-        if (thread->guard != 0 && !dm_thread_recover(thread, dm_stack()))
-            return;
-        if (thread->generation != generation && !acquire(thread))
-            return;
-    }
-    thread->guard = dm_stack();
-    dm_compiler_barrier();
-    dm_take(thread, point, word, control->sample_mask, sample);
-    dm_compiler_barrier();
-    thread->guard = 0;
+    int64_t left = thread->left;
+    if (dm_unlikely(left <= 0 || !dm_registered(thread)))
+        return false;
+    if (dm_unlikely(!dm_admitted(control, value)))
+        return true;
+    dm_enter(thread);
+    if (timed)
+        dm_write(thread, point, 0, dm_ticks(), value, extra);
+    else
+        dm_write(thread, point, ATTUNE_RECORD_UNTIMED, thread->next[-1].time, value, extra);
+    dm_leave(thread, left - 1);
+    return true;
+}
+
+/* True: it is not this event's turn. */
+DM_INLINE bool dm_skipped(unsigned point, const struct attune_point_control *control,
+                          uint64_t value) {
+    struct dm_thread *thread = &dm_thread;
+    if (dm_unlikely(thread->left < 0 || !dm_registered(thread)))
+        return false;
+    if (dm_unlikely(!dm_admitted(control, value)))
+        return true;
+    struct attune_aggregate *sums = &thread->slot->aggregates[point];
+    if (dm_unlikely((sums->calls & control->sample_mask) == 0))
+        return false;
+    sums->calls++;
+    return true;
+}
+
+/* True: the hit is dealt with. False: nothing was done, it must take the warm
+ * way or the full one. Looks at word and sample mask in one. */
+DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control, uint64_t value,
+                      uint64_t extra) {
+    uint64_t asked;
+    __builtin_memcpy(&asked, control, sizeof(asked));
+    if (dm_likely(asked == ATTUNE_CTL_EVENT))
+        return dm_event(point, control, value, extra, true);
+    if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
+        return dm_event(point, control, value, extra, false);
+    return (uint32_t)asked == ATTUNE_CTL_EVENT && dm_skipped(point, control, value);
+}
+
+/* The same where there was a call already, so that another does not matter. */
+DM_INLINE bool dm_warm(unsigned point, const struct attune_point_control *control, uint64_t value) {
+    return control->word == ATTUNE_CTL_AGGREGATE && dm_aggregated(point, control, value);
 }
 
 #endif

@@ -81,11 +81,13 @@ void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = (uint32_t)dm_preserving_vectors(attend_job, &point);
-    word &= DM_CTL_MEASURE;
-    if (word == 0)
+    word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED;
+    if (dm_hot(point, dm_control(point), registers->rdi, registers->rsi) ||
+        (word & DM_CTL_MEASURE) == 0)
         return;
-    struct dm_sample sample = {.value = registers->rdi, .extra = registers->rsi};
-    dm_measure(point, word, &sample, acquire);
+    struct dm_hit hit = {
+        .point = point, .word = word, .value = registers->rdi, .extra = registers->rsi};
+    dm_measure(&hit, acquire);
 }
 
 #endif

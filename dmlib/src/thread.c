@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread's slot and ring: claimed at its first measurement, closed when it
  * ends. */
-#include "dmlib.h"
+#include "record.h"
 
 #include <pthread.h>
 #include <signal.h>
 
-__thread struct dm_thread dm_thread;
+__thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION};
 
 /* A thread that found no slot looks again after so many lost events. */
 #define STARVED_RETRY 1024
@@ -29,9 +29,9 @@ static void thread_ends(void *unused) {
         pthread_setspecific(key, thread);
         return;
     }
-    bool owner = thread->generation != 0 && thread->generation == dm_live.generation;
+    bool owner = dm_registered(thread);
     thread->ended = 1;
-    thread->generation = 0;
+    thread->generation = DM_NO_GENERATION;
     dm_compiler_barrier();
     if (owner)
         __atomic_store_n(&thread->slot->state, ATTUNE_SLOT_CLOSED, __ATOMIC_RELEASE);
@@ -72,16 +72,11 @@ static struct attune_slot *find_slot(const struct dm_mapping *mapping) {
 static void use_ring(struct dm_thread *thread, uint32_t number) {
     const struct dm_mapping *mapping = &dm_live.mapping;
     thread->ring = &mapping->rings[(uint64_t)number * mapping->ring_records];
-    thread->capacity = mapping->ring_records;
-    thread->tail = __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
 }
 
 static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
     thread->slot = slot;
-    thread->head = slot->head;
-    thread->tail = slot->head;
     thread->ring = NULL;
-    thread->capacity = 0;
     if (slot->ring != 0 && slot->ring <= dm_live.mapping.ring_count)
         use_ring(thread, slot->ring - 1);
     dm_compiler_barrier();
@@ -101,16 +96,13 @@ DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
     }
     bool wait = thread->starved == generation && ++thread->starved_hits % STARVED_RETRY != 0;
     if (!thread->ended && !wait) {
-        /* A signal handler in between must not claim a second slot. */
-        thread->guard = dm_stack();
-        dm_compiler_barrier();
+        dm_enter(thread); /* a signal handler must not claim a second slot */
         struct attune_slot *slot = find_slot(mapping);
         if (slot != NULL)
             take_slot(thread, slot);
         else
             thread->starved = generation;
-        dm_compiler_barrier();
-        thread->guard = 0;
+        dm_leave(thread, 0);
         if (slot != NULL)
             return true;
     }
@@ -118,22 +110,26 @@ DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
     return false;
 }
 
-/* A handler that interrupts a measurement loses its own events: two writers
- * would tear the ring. But a handler that left by longjmp leaves the guard
- * behind; then we stand above the guard's frame on the same stack. */
-DM_COLD bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame) {
+static bool on_signal_stack(void) {
     stack_t stack = {0};
-    if (!thread->in_command && frame >= thread->guard &&
-        dm_syscall(SYS_sigaltstack, NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK) == 0) {
-        thread->guard = 0;
-        return true;
-    }
+    return dm_syscall(SYS_sigaltstack, NULL, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
+}
+
+/* A handler that interrupts a measurement loses its own events: two writers
+ * would tear the ring. But a handler that left by longjmp leaves the thread
+ * busy; then we stand above the frame that was, on the same stack. */
+DM_COLD bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame) {
     if (thread->in_command)
         return false; /* our own doing, not an event of the program */
-    if (thread->generation != 0 && thread->generation == dm_live.generation)
-        __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
-    else if (dm_live.generation != 0)
-        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    if (frame >= thread->frame && !on_signal_stack()) {
+        thread->left = 0;
+        return true;
+    }
+    if (dm_live.generation == 0)
+        return false;
+    uint64_t *lost =
+        dm_registered(thread) ? &thread->slot->lost : &dm_live.mapping.header->lost_no_slot;
+    __atomic_add_fetch(lost, 1, __ATOMIC_RELAXED);
     return false;
 }
 
@@ -151,14 +147,25 @@ static bool first_ring(struct dm_thread *thread) {
     return true;
 }
 
-DM_COLD bool dm_ring_room(struct dm_thread *thread) {
-    if (thread->capacity != 0 || first_ring(thread)) {
-        thread->tail = __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
-        if (thread->head - thread->tail < thread->capacity)
-            return true;
-    }
+/* The room up to the end of the ring or to the oldest record not read. */
+static int64_t find_room(struct dm_thread *thread) {
+    uint64_t records = dm_live.mapping.ring_records;
+    uint64_t head = thread->slot->head;
+    uint64_t index = head & (records - 1);
+    uint64_t unread = head - __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
+    uint64_t room = unread < records ? records - unread : 0;
+    thread->next = &thread->ring[index];
+    return (int64_t)(room < records - index ? room : records - index);
+}
+
+int64_t dm_ring_room(struct dm_thread *thread) {
+    int64_t room = 0;
+    if (thread->ring != NULL || first_ring(thread))
+        room = find_room(thread);
+    if (room != 0)
+        return room;
     if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
         dm_go_inert();
     __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
-    return false;
+    return 0;
 }
