@@ -77,7 +77,7 @@ func (u *Uprobes) link(a *attached, cookie uint64) error {
 	for _, offset := range wanted {
 		links, err := u.linkAll(executable, a.spec.Place, []uint64{offset}, cookie)
 		if errors.Is(err, os.ErrPermission) {
-			return explain(uprobes, err)
+			return u.notPermitted(err)
 		}
 		if err != nil {
 			refuse(a.symbols, offset, err)
@@ -88,6 +88,15 @@ func (u *Uprobes) link(a *attached, cookie uint64) error {
 		return &RefusedError{Path: a.spec.Path, Symbols: a.symbols}
 	}
 	return nil
+}
+
+// notPermitted: one perf event per function takes more than uprobe_multi does.
+func (u *Uprobes) notPermitted(err error) error {
+	remedy := privilegeRemedy
+	if !u.programs.multi {
+		remedy = "needs root or CAP_SYS_ADMIN before Linux 6.6"
+	}
+	return &UnsupportedError{uprobes, "not permitted", remedy, err}
 }
 
 // accepted lists the offsets to probe, each once: of two names for one
