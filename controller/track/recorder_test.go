@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,3 +243,7 @@ func mustBuild(t *testing.T, source string, flags ...string) string {
 	}
 	return out
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func base(path string) string { return filepath.Base(path) }

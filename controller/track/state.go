@@ -214,8 +214,10 @@ func (s *state) remains(m *member, e Event) *description {
 		}
 	}
 	message.ParentPid = int32(m.born.Parent)
-	if e.HasUID {
-		message.Uid = e.UID
+	for _, from := range []Event{m.born, e} {
+		if from.HasUID {
+			message.Uid = from.UID
+		}
 	}
 	message.Identity = &attunev1.ProcessIdentity{
 		BootId: s.boot, Pid: int32(m.pid), StartTicks: max(e.StartTicks, m.born.StartTicks),
