@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
@@ -15,9 +16,14 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// gateGrace is how long a new process may take to come to the start gate
-// before it is taken as one without DMLib: the dynamic loader runs first.
-const gateGrace = 300 * time.Millisecond
+const (
+	// gateGrace is how long a new process may take to come to the start gate
+	// before it is taken as one without DMLib: the dynamic loader runs first.
+	gateGrace = 300 * time.Millisecond
+	// gateRounds is how often that time is granted to a process that has
+	// DMLib mapped: on a crowded node its constructor may have to wait.
+	gateRounds = 10
+)
 
 // Mechanisms of a process.
 const (
@@ -49,7 +55,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	f.targets.add(t)
 	f.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.snapshot()}})
 	if held != nil {
-		f.later(gateGrace, func() { f.admitWithout(t) })
+		f.later(gateGrace, func() { f.awaitGate(t, gateRounds) })
 	}
 }
 
@@ -140,9 +146,16 @@ func (c *Controller) admit(ctx context.Context, t *target, held bool) {
 	c.placer.Admit(ctx, t, held)
 }
 
-// admitWithout takes in a process that did not come to the gate.
-func (c *Controller) admitWithout(t *target) {
-	if !t.Alive() || t.admitted.Swap(true) {
+// awaitGate takes in a process that does not come to the gate.
+func (c *Controller) awaitGate(t *target, rounds int) {
+	if !t.Alive() || t.admitted.Load() {
+		return
+	}
+	if images, err := t.Images(); err == nil && rounds > 0 && slices.ContainsFunc(images, isDMLib) {
+		c.later(gateGrace, func() { c.awaitGate(t, rounds-1) })
+		return
+	}
+	if t.admitted.Swap(true) {
 		return
 	}
 	t.setMechanism(mechanismDMLib, false, c.whyNoDMLib(t))
@@ -150,6 +163,8 @@ func (c *Controller) admitWithout(t *target) {
 	c.changed(t)
 	c.placer.Admit(c.ctx, t, false)
 }
+
+func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }
 
 func (c *Controller) whyNoDMLib(t *target) string {
 	if c.config.LibraryPath == "" {
