@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sample"
@@ -114,6 +115,7 @@ func (c *Controller) hello() *attunev1.ControllerHello {
 	return &attunev1.ControllerHello{
 		ControllerId: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
 		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()),
+		Mechanisms: capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true})),
 	}
 }
 

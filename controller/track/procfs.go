@@ -36,8 +36,8 @@ type description struct {
 	session int
 	virtual uint64 // bytes, when objects were read
 	job     string // ATTUNE_JOB
-	// at is CLOCK_MONOTONIC in nanoseconds, before the first read: an exec
-	// before that is what was described.
+	// at is CLOCK_MONOTONIC in nanoseconds: what was described includes every
+	// exec before that.
 	at uint64
 }
 
@@ -52,6 +52,7 @@ func describe(pid int) (*description, error) {
 		if err != nil {
 			return nil, err
 		}
+		d.at = monotonic()
 		after, err := procid.ReadStat(pid)
 		if err == nil && (after.Image == d.image || attempt == attempts) {
 			return d, nil
@@ -64,7 +65,6 @@ func describe(pid int) (*description, error) {
 }
 
 func describeOnce(pid int) (*description, error) {
-	at := monotonic()
 	held, err := procid.Open(pid)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func describeOnce(pid int) (*description, error) {
 			Objects: objects, CpusAllowed: readCPUs(live),
 		},
 		held: held, image: stat.Image, session: stat.Session, virtual: stat.VirtualBytes,
-		job: env[JobVariable], at: at,
+		job: env[JobVariable],
 	}, nil
 }
 

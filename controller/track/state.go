@@ -3,23 +3,18 @@
 package track
 
 import (
-	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // state is everything that changes while a job runs. It is touched by the
-// goroutine of Tracker.loop alone, by the methods in this file (what happens to
-// a process), scan.go (what is found in /proc) and refresh.go (what becomes
-// known later); that is why there is no lock. The only other goroutines that
+// goroutine of Tracker.loop alone, by the methods in this file (events), image.go
+// (telling of images), scan.go (what is found in /proc), refresh.go (what
+// becomes known later) and requests.go; that is why there is no lock. The only other goroutines that
 // know of it are those of watch, which wait for a pidfd and post to exits.
 type state struct {
 	options             Options
@@ -90,6 +85,8 @@ const (
 	// seen in /proc. Beyond it an image that looks the same is a new one, of a
 	// program that runs without address randomisation.
 	sameExec = uint64(50 * time.Millisecond)
+	// sameExecGone is the same for a process that cannot be looked at any more.
+	sameExecGone = uint64(5 * time.Millisecond)
 	// youngScans is for how many scans a process that does not belong is
 	// looked at again: it may yet exec into the job.
 	youngScans = 10
@@ -169,152 +166,29 @@ func (s *state) execed(e Event) {
 		}
 	case m.message != nil && e.Time != 0 && e.Time <= m.known:
 		return // seen already: this or an even later image was described
-	case m.message != nil && (e.Time == 0 || e.Time-m.known < sameExec) && s.sameImage(m):
+	case m.message != nil && s.sameExec(m, e):
 		return
 	}
 	s.look(m, e)
+}
+
+// sameExec says whether an exec event, later than what is known, tells of the
+// image that is known: the kernel shows it in /proc before it tells.
+func (s *state) sameExec(m *member, e Event) bool {
+	if e.Time != 0 && e.Time-m.known >= sameExec {
+		return false
+	}
+	stat, err := procid.ReadStat(m.pid)
+	if err != nil || stat.Zombie() {
+		return m.held != nil && e.Time-m.known < sameExecGone
+	}
+	return s.isImage(m, stat)
 }
 
 // sameImage says whether the process still has the image that was described.
 func (s *state) sameImage(m *member) bool {
 	stat, err := procid.ReadStat(m.pid)
 	return err == nil && s.isImage(m, stat) && stat.Image != procid.Image{}
-}
-
-// look describes a process's present image and tells of it. What the process
-// has left no time to describe is told as far as the event knows it.
-func (s *state) look(m *member, e Event) {
-	d, err := describe(m.pid)
-	switch {
-	case err == nil:
-		s.present(m, d)
-		return
-	case !errors.Is(err, procid.ErrGone):
-		s.log.Warn("process cannot be described", "pid", m.pid, "error", err)
-	}
-	s.tell(m, s.remains(m, e))
-}
-
-// remains is all that is known of a process that was too short-lived to be
-// read: a fork is what its parent was, an exec has the name that came with the
-// event.
-func (s *state) remains(m *member, e Event) *description {
-	before := m.message
-	if before == nil {
-		before = m.inherited
-	}
-	message := new(attunev1.Process)
-	if before != nil {
-		message = proto.CloneOf(before)
-	}
-	if e.Kind == Exec {
-		message = &attunev1.Process{Job: message.Job, Rank: message.Rank, Uid: message.Uid, CpusAllowed: message.CpusAllowed}
-		if e.Command != "" {
-			message.CommandLine = []string{e.Command}
-		}
-	}
-	message.ParentPid = int32(m.born.Parent)
-	for _, from := range []Event{m.born, e} {
-		if from.HasUID {
-			message.Uid = from.UID
-		}
-	}
-	message.Identity = &attunev1.ProcessIdentity{
-		BootId: s.boot, Pid: int32(m.pid), StartTicks: max(e.StartTicks, m.born.StartTicks),
-		ExeDevice: message.GetIdentity().GetExeDevice(), ExeInode: message.GetIdentity().GetExeInode(),
-	}
-	return &description{message: message, at: max(m.known, e.Time)}
-}
-
-// present tells of a description unless its process is none of the job's.
-func (s *state) present(m *member, d *description) {
-	start := m.message.GetIdentity().GetStartTicks()
-	switch {
-	case m.message != nil && start != d.message.GetIdentity().GetStartTicks():
-		root := m.root
-		s.end(m) // another process has the pid by now
-		if m = s.add(m.pid); m == nil {
-			d.held.Close()
-			return
-		}
-		m.root = root
-	case !m.root && s.foreign(d):
-		s.leave(m, d)
-		return
-	}
-	s.tell(m, d)
-}
-
-// foreign says whether a description is of Attune itself or another job.
-func (s *state) foreign(d *description) bool {
-	identity := d.message.GetIdentity()
-	return s.isOwn(identity.GetExeDevice(), identity.GetExeInode()) || d.job != "" && d.job != s.options.JobID
-}
-
-// leave forgets a process that has left the job by its last exec.
-func (s *state) leave(m *member, d *description) {
-	d.held.Close()
-	identity := d.message.GetIdentity()
-	if m.message != nil {
-		s.replaced(m)
-	}
-	s.forget(m)
-	if s.isOwn(identity.GetExeDevice(), identity.GetExeInode()) {
-		s.exclude(m.pid)
-		return
-	}
-	s.unfollow(m.pid)
-}
-
-// tell makes a description the member's image, with a new handle.
-func (s *state) tell(m *member, d *description) {
-	if m.message != nil {
-		s.replaced(m)
-	}
-	s.handle++
-	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, d.virtual
-	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
-	m.watched, m.suspected, m.digesting = false, false, false
-	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, time.Now().UnixNano()
-	if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok && d.held != nil {
-		m.message.ExecutableSha256 = sum
-	}
-	s.handles[s.handle] = m
-	s.setSession(m, d.session)
-	s.options.Handler.Started(m.message, m.held)
-	if m.held == nil {
-		return
-	}
-	s.requestDigest(m)
-	s.schedule(m, refreshDelay(0))
-	if !s.sourced {
-		s.watch(m)
-	}
-}
-
-// setSession remembers the sessions that processes of the job lead.
-func (s *state) setSession(m *member, session int) {
-	m.session = session
-	if session == m.pid {
-		s.sessions[session] = true
-	}
-}
-
-// replaced tells that an exec has ended the present image.
-func (s *state) replaced(m *member) {
-	delete(s.handles, m.message.GetHandle())
-	s.options.Handler.Ended(&attunev1.ProcessEnded{
-		Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: time.Now().UnixNano(),
-	})
-	m.message = nil
-	s.release(m)
-}
-
-func (s *state) release(m *member) {
-	if m.held != nil {
-		m.held.Close()
-		m.held = nil
-	}
 }
 
 // ended handles an exit that the source tells of.
@@ -335,58 +209,6 @@ func (s *state) ended(e Event) {
 		return
 	}
 	s.end(m)
-}
-
-// watch waits for the process's end by its pidfd.
-func (s *state) watch(m *member) {
-	if m.watched || m.held == nil {
-		return
-	}
-	m.watched = true
-	held := m.held
-	s.watchers.Go(func() {
-		// The context need not end: release closes what nobody needs any more.
-		if held.Wait(context.Background()) != nil {
-			return
-		}
-		select {
-		case s.exits <- exit{m, held}:
-		case <-s.stop:
-		}
-	})
-}
-
-// exited handles the end that watch has seen.
-func (s *state) exited(e exit) {
-	if s.members[e.member.pid] == e.member && e.member.held == e.held {
-		s.end(e.member)
-	}
-}
-
-// end tells that a process has ended and forgets it.
-func (s *state) end(m *member) {
-	if m.message == nil {
-		s.tell(m, s.remains(m, m.born))
-	}
-	if m.held != nil {
-		// The kernel's own account is right also where the first thread ended
-		// before the others.
-		if status, ok := m.held.ExitStatus(); ok {
-			m.status = &status
-		}
-	}
-	s.options.Handler.Ended(&attunev1.ProcessEnded{
-		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: time.Now().UnixNano(),
-	})
-	s.forget(m)
-}
-
-func (s *state) forget(m *member) {
-	s.release(m)
-	if m.message != nil {
-		delete(s.handles, m.message.GetHandle())
-	}
-	delete(s.members, m.pid)
 }
 
 // add makes a process a member; nil if there are too many.
@@ -414,103 +236,5 @@ func (s *state) unfollow(pid int) {
 	}
 	if err := s.options.Source.Remove(pid); err != nil {
 		s.log.Warn("source goes on following", "pid", pid, "error", err)
-	}
-}
-
-// adopt makes a process a member and tells of it.
-func (s *state) adopt(pid int) (*member, error) {
-	d, err := describe(pid)
-	if err != nil {
-		return nil, err
-	}
-	m := s.members[pid]
-	if m == nil {
-		if m = s.add(pid); m == nil {
-			d.held.Close()
-			return nil, ErrTooMany
-		}
-	}
-	if s.sourced {
-		if err := s.options.Source.Add(pid); err != nil {
-			s.log.Warn("source does not follow", "pid", pid, "error", err)
-		}
-	}
-	s.present(m, d)
-	if m = s.members[pid]; m == nil {
-		return nil, ErrForeign
-	}
-	return m, nil
-}
-
-func (s *state) follow(pid int) (uint64, error) {
-	delete(s.excluded, pid)
-	if s.sourced { // before its children are looked for, so that none is missed
-		if err := s.options.Source.Add(pid); err != nil {
-			s.log.Warn("source does not follow", "pid", pid, "error", err)
-		}
-	}
-	m := s.members[pid]
-	if m == nil {
-		if m = s.add(pid); m == nil {
-			return 0, ErrTooMany
-		}
-	}
-	m.root = true
-	if m.message == nil {
-		d, err := describe(pid)
-		if err != nil {
-			s.forget(m)
-			return 0, err
-		}
-		s.present(m, d)
-	}
-	s.scan()
-	return m.message.GetHandle(), nil
-}
-
-func (s *state) registered(pid int) (uint64, error) {
-	m := s.members[pid]
-	if m == nil || m.message == nil || m.registered || !s.sameImage(m) {
-		var err error
-		if m, err = s.adopt(pid); err != nil {
-			return 0, err
-		}
-	}
-	m.registered = true
-	s.refresh(m, true)
-	return m.message.GetHandle(), nil
-}
-
-func (s *state) update(handle uint64, change func(*attunev1.Process)) error {
-	m := s.handles[handle]
-	if m == nil {
-		return ErrUnknownHandle
-	}
-	s.change(m, change)
-	return nil
-}
-
-// change replaces the message by a changed copy and tells of it.
-func (s *state) change(m *member, change func(*attunev1.Process)) {
-	changed := proto.CloneOf(m.message)
-	change(changed)
-	m.message = changed
-	s.options.Handler.Changed(changed)
-}
-
-func (s *state) processes() []*attunev1.Process {
-	processes := make([]*attunev1.Process, 0, len(s.handles))
-	for _, m := range s.handles {
-		processes = append(processes, m.message)
-	}
-	slices.SortFunc(processes, func(a, b *attunev1.Process) int { return int(int64(a.Handle) - int64(b.Handle)) })
-	return processes
-}
-
-func (s *state) sourceEnded(err error) {
-	s.log.Warn("process events have ended; /proc is polled, short-lived processes are missed", "error", err)
-	s.sourced = false
-	for _, m := range s.members {
-		s.watch(m)
 	}
 }

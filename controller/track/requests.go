@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// adopt makes a process a member and tells of it.
+func (s *state) adopt(pid int) (*member, error) {
+	d, err := describe(pid)
+	if err != nil {
+		return nil, err
+	}
+	m := s.members[pid]
+	if m == nil {
+		if m = s.add(pid); m == nil {
+			d.held.Close()
+			return nil, ErrTooMany
+		}
+	}
+	if s.sourced {
+		if err := s.options.Source.Add(pid); err != nil {
+			s.log.Warn("source does not follow", "pid", pid, "error", err)
+		}
+	}
+	s.present(m, d)
+	if m = s.members[pid]; m == nil {
+		return nil, ErrForeign
+	}
+	return m, nil
+}
+
+func (s *state) follow(pid int) (uint64, error) {
+	delete(s.excluded, pid)
+	if s.sourced { // before its children are looked for, so that none is missed
+		if err := s.options.Source.Add(pid); err != nil {
+			s.log.Warn("source does not follow", "pid", pid, "error", err)
+		}
+	}
+	m := s.members[pid]
+	if m == nil {
+		if m = s.add(pid); m == nil {
+			return 0, ErrTooMany
+		}
+	}
+	m.root = true
+	if m.message == nil {
+		d, err := describe(pid)
+		if err != nil {
+			s.forget(m)
+			return 0, err
+		}
+		s.present(m, d)
+	}
+	s.scan()
+	return m.message.GetHandle(), nil
+}
+
+func (s *state) registered(pid int) (uint64, error) {
+	m := s.members[pid]
+	if m == nil || m.message == nil || m.registered || !s.sameImage(m) {
+		var err error
+		if m, err = s.adopt(pid); err != nil {
+			return 0, err
+		}
+	}
+	m.registered = true
+	s.refresh(m, true)
+	return m.message.GetHandle(), nil
+}
+
+func (s *state) update(handle uint64, change func(*attunev1.Process)) error {
+	m := s.handles[handle]
+	if m == nil {
+		return ErrUnknownHandle
+	}
+	s.change(m, change)
+	return nil
+}
+
+// change replaces the message by a changed copy and tells of it.
+func (s *state) change(m *member, change func(*attunev1.Process)) {
+	changed := proto.CloneOf(m.message)
+	change(changed)
+	m.message = changed
+	s.options.Handler.Changed(changed)
+}
+
+func (s *state) processes() []*attunev1.Process {
+	processes := make([]*attunev1.Process, 0, len(s.handles))
+	for _, m := range s.handles {
+		processes = append(processes, m.message)
+	}
+	slices.SortFunc(processes, func(a, b *attunev1.Process) int { return int(int64(a.Handle) - int64(b.Handle)) })
+	return processes
+}
+
+func (s *state) sourceEnded(err error) {
+	s.log.Warn("process events have ended; /proc is polled, short-lived processes are missed", "error", err)
+	s.sourced = false
+	for _, m := range s.members {
+		s.watch(m)
+	}
+}
