@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+const workloads = "../../bench/workloads/"
+
+// rate reads what a workload printed about itself.
+func rate(t *testing.T, stdout string) float64 {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] != "total" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, err := strconv.ParseFloat(fields[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count / seconds
+	}
+	t.Fatalf("no total in:\n%s", stdout)
+	return 0
+}
+
+// leastGain is far below what the benchmarks show, and far above noise.
+const leastGain = 2
+
+func TestMallocStormIsTuned(t *testing.T) {
+	storm := targets.Build(t, workloads+"malloc_storm.c")
+	before := rate(t, run(t, "", storm, "2").stdout)
+	o, d := runReported(t, nil, storm, "6")
+	after := rate(t, o.stdout)
+	if d.kept("malloc") == 0 || after < leastGain*before {
+		t.Errorf("%.0f it/s without, %.0f with attune, want %d times more; changes %+v; standard error:\n%s",
+			before, after, leastGain, d.Changes, o.stderr)
+	}
+}
+
+func TestMPIRanksAreTuned(t *testing.T) {
+	program := buildMPI(t)
+	ranks := strconv.Itoa(2 * runtime.NumCPU())
+	mpirun := []string{"mpirun.openmpi", "--allow-run-as-root", "--host", "localhost:" + ranks, "--bind-to", "none", "-np", ranks}
+	before := rate(t, run(t, "", append(mpirun, program, "2")...).stdout)
+	o, d := runReported(t, nil, append(mpirun, program, "6")...)
+	after := rate(t, o.stdout)
+	if got, want := d.kept("mpi-progress"), 2*runtime.NumCPU(); got != want || after < leastGain*before {
+		t.Errorf("kept in %d processes, want %d; %.0f it/s without, %.0f with attune, want %d times more; changes %+v; standard error:\n%s",
+			got, want, before, after, leastGain, d.Changes, o.stderr)
+	}
+	seen := 0
+	for _, p := range d.Processes {
+		if p.Rank != nil {
+			seen++
+		}
+	}
+	if seen < 2*runtime.NumCPU() {
+		t.Errorf("%d processes with a rank, want %s", seen, ranks)
+	}
+}
+
+func TestAdviceChangesNothing(t *testing.T) {
+	storm := targets.Build(t, workloads+"malloc_storm.c")
+	_, d := runReported(t, []string{"--mode", "advise"}, storm, "3")
+	if len(d.Changes) != 0 || len(d.Advice) == 0 {
+		t.Errorf("%d changes and %d recommendations, want none and some", len(d.Changes), len(d.Advice))
+	}
+}
+
+func TestSilentWithoutTheProblem(t *testing.T) {
+	threads := targets.Build(t, workloads+"control_threads.c")
+	_, d := runReported(t, nil, threads, "10")
+	if len(d.Changes) != 0 || len(d.Advice) != 0 {
+		t.Errorf("changes %+v, advice %+v; want none", d.Changes, d.Advice)
+	}
+}
+
+// buildMPI builds the MPI workload; without an MPI compiler there is nothing
+// to test on this machine.
+func buildMPI(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("mpicc.openmpi"); err != nil {
+		t.Skip("no mpicc.openmpi: apt-get install libopenmpi-dev openmpi-bin")
+	}
+	program := t.TempDir() + "/mpi_exchange"
+	if text, err := exec.Command("mpicc.openmpi", "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
+		t.Fatalf("mpicc: %v\n%s", err, text)
+	}
+	return program
+}
