@@ -54,8 +54,11 @@ func describe(pid int) (*description, error) {
 		}
 		d.at = monotonic()
 		after, err := procid.ReadStat(pid)
-		if err == nil && (after.Image == d.image || attempt == attempts) {
+		switch {
+		case err == nil && after.Image == d.image, attempt == attempts && err == nil:
 			return d, nil
+		case (err != nil || dying(after)) && d.message.Executable != "" && len(d.message.Objects) > 0:
+			return d, nil // it was read whole before it ended
 		}
 		d.held.Close()
 		if err != nil {
@@ -64,12 +67,21 @@ func describe(pid int) (*description, error) {
 	}
 }
 
+// dying says whether a process has no memory any more and will be a zombie in
+// a moment. The kernel shows the size of the memory to everybody.
+func dying(stat procid.Stat) bool {
+	return stat.VirtualBytes == 0 && !stat.Leaderless()
+}
+
 func describeOnce(pid int) (*description, error) {
 	held, err := procid.Open(pid)
 	if err != nil {
 		return nil, err
 	}
 	stat, err := procid.ReadStat(pid)
+	if err == nil && dying(stat) {
+		err = procid.ErrGone
+	}
 	if err != nil {
 		return nil, errors.Join(err, held.Close())
 	}
@@ -99,6 +111,17 @@ func monotonic() uint64 {
 	// It cannot fail for this clock.
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 	return uint64(now.Nano())
+}
+
+// beforeStart says whether a time of the monotonic clock, in nanoseconds, lies
+// before the start of a process. Start times count from boot, suspended time
+// included, which the monotonic clock leaves out.
+func beforeStart(at, startTicks uint64) bool {
+	var boot, mono unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono)
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &boot)
+	suspended := uint64(max(boot.Nano()-mono.Nano(), 0))
+	return at+suspended < startTicks*(1e9/procid.TicksPerSecond)
 }
 
 func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }

@@ -195,7 +195,7 @@ func (s *state) sameImage(m *member) bool {
 func (s *state) ended(e Event) {
 	delete(s.excluded, e.PID)
 	m := s.members[e.PID]
-	if m == nil || e.Time != 0 && e.Time < m.known {
+	if m == nil || e.Time != 0 && beforeStart(e.Time, m.message.GetIdentity().GetStartTicks()) {
 		return // not ours, or of an earlier process with this pid
 	}
 	if m.message == nil {
