@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// process has real memory, which no application has mapped.
+type process struct {
+	handle uint64
+	memory *ring.Memory
+}
+
+func (p *process) Handle() uint64                   { return p.handle }
+func (p *process) PID() int                         { return 1 << 22 } // none
+func (p *process) Memory() *ring.Memory             { return p.memory }
+func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
+
+// listener keeps the latest status of each point.
+type listener struct {
+	mu     sync.Mutex
+	status map[uint32]*attunev1.PointStatus
+}
+
+func (l *listener) hear(s *attunev1.PointStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status[s.GetPoint()] = s
+}
+
+func (l *listener) of(index uint32) *attunev1.PointStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status[index]
+}
+
+func mustProcess(t *testing.T, handle uint64) *process {
+	t.Helper()
+	memory, err := ring.New(ring.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := memory.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &process{handle: handle, memory: memory}
+}
+
+func start(t *testing.T) (*Placer, *listener) {
+	t.Helper()
+	l := &listener{status: make(map[uint32]*attunev1.PointStatus)}
+	p := New(Options{Status: l.hear, Uprobes: func() (*bpf.Uprobes, error) { return nil, errors.New("no uprobes here") }})
+	t.Cleanup(p.Close)
+	return p, l
+}
+
+func hook(name string) *attunev1.MeasurePoint {
+	return &attunev1.MeasurePoint{Id: name, Target: &attunev1.MeasurePoint_Hook{Hook: name}}
+}
+
+func (l *listener) expect(t *testing.T, index uint32, state attunev1.PointState, reason string) {
+	t.Helper()
+	s := l.of(index)
+	if s.GetState() != state || !strings.Contains(s.GetReason(), reason) {
+		t.Errorf("point %d: %v, want %v with %q", index, s, state, reason)
+	}
+}
+
+func enabled(p *process) (points []uint16) {
+	for _, a := range p.memory.Aggregates(nil, ring.Scale{}) {
+		points = append(points, a.Point)
+	}
+	return points
+}
+
+func TestPointsMeetProcesses(t *testing.T) {
+	placer, heard := start(t)
+	placer.Add(1, hook("malloc"))
+	early := mustProcess(t, 10)
+	placer.Admit(context.Background(), early, true)
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_PLACED, "")
+	if got := enabled(early); len(got) != 1 || got[0] != 1 {
+		t.Errorf("enabled in the early process: %v", got)
+	}
+
+	only := hook("read")
+	only.Processes = []uint64{11}
+	placer.Add(2, only)
+	late := mustProcess(t, 11)
+	placer.Admit(context.Background(), late, true)
+	heard.expect(t, 2, attunev1.PointState_POINT_STATE_PLACED, "")
+	if got := len(enabled(early)); got != 1 {
+		t.Errorf("%d points in a process that one of them is not meant for", got)
+	}
+	if got := len(enabled(late)); got != 2 {
+		t.Errorf("%d points in the late process, want both", got)
+	}
+
+	placer.Remove(1)
+	placer.Close() // waits
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
+	if got := enabled(late); len(got) != 1 || got[0] != 2 {
+		t.Errorf("enabled after the removal: %v", got)
+	}
+	if placer.Remove(1) != nil {
+		t.Error("removed twice")
+	}
+}
+
+func TestHookHasOneOwner(t *testing.T) {
+	placer, heard := start(t)
+	p := mustProcess(t, 10)
+	placer.Admit(context.Background(), p, true)
+	placer.Add(1, hook("malloc"))
+	placer.Close()
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_PLACED, "")
+
+	placer, heard = start(t)
+	placer.Admit(context.Background(), p, true)
+	placer.points[1] = hook("malloc")
+	large := hook("malloc")
+	large.MinValue = 1 << 20
+	placer.points[2] = large
+	placer.Refresh(10)
+	placer.Close()
+	placed, refused := heard.of(1), heard.of(2)
+	if placed.GetState() != attunev1.PointState_POINT_STATE_PLACED {
+		placed, refused = refused, placed
+	}
+	if placed.GetState() != attunev1.PointState_POINT_STATE_PLACED || !strings.Contains(refused.GetReason(), errBusy.Error()) {
+		t.Errorf("two points on one hook: %v and %v", placed, refused)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	function := func(dynamic bool) *attunev1.MeasurePoint {
+		return &attunev1.MeasurePoint{Id: "f", Target: &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
+			Symbols: []string{"f"}, DynamicCallsOnly: dynamic,
+		}}}
+	}
+	tests := []struct {
+		name   string
+		spec   *attunev1.MeasurePoint
+		reason string
+	}{
+		{"unknown hook", hook("nothing"), `no hook "nothing"`},
+		{"no target", &attunev1.MeasurePoint{Id: "x"}, "neither hook nor function"},
+		{"inside an object", function(false), "no uprobes here"},
+		{"DMLib without stubs", function(true), "no stubs"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			placer, heard := start(t)
+			placer.Add(1, test.spec)
+			placer.Admit(context.Background(), mustProcess(t, 10), false)
+			heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, test.reason)
+		})
+	}
+	t.Run("no DMLib", func(t *testing.T) {
+		placer, heard := start(t)
+		placer.Add(1, hook("malloc"))
+		placer.Admit(context.Background(), &process{handle: 1}, false)
+		heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, errNoDMLib.Error())
+	})
+}
+
+func TestControl(t *testing.T) {
+	spec := hook("malloc")
+	spec.Delivery, spec.SampleEvery, spec.MinValue = attunev1.Delivery_DELIVERY_SAMPLED, 5, 100
+	got := control(3, spec)
+	if got.Point != 3 || !got.Event || got.Aggregate || got.SampleEvery != 8 || got.Only.Min != 100 || got.Only.Max != 1<<64-1 {
+		t.Errorf("control %+v", got)
+	}
+	if got := control(3, hook("malloc")); !got.Aggregate || got.Event || got.Only != nil {
+		t.Errorf("default control %+v", got)
+	}
+}
