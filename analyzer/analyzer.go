@@ -197,16 +197,14 @@ func (a *Analyzer) stopUnstarted() context.CancelFunc {
 // closeTimeline ends one of the two and keeps what went wrong for the report.
 func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
 	dropped, err := t.Close(timelinePatience)
-	text := ""
-	switch {
-	case err != nil:
-		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
-	case dropped > 0:
-		text = fmt.Sprintf("the %s lacks %d lines: its reader was too slow", name, dropped)
-	default:
+	if err == nil && dropped == 0 {
 		return
 	}
-	a.log.Warn(text)
+	a.log.Warn("lines are missing", "in", name, "lines", dropped, "error", err)
+	text := fmt.Sprintf("the %s lacks %d lines: its reader was too slow", name, dropped)
+	if err != nil {
+		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.writeErr = append(a.writeErr, text)

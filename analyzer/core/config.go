@@ -57,7 +57,8 @@ type Config struct {
 	// Settle is the time after a change whose samples are dropped; 0: 100 ms.
 	Settle time.Duration
 	// MinSamples is the least number of samples on either side of a
-	// comparison; 0: 5.
+	// comparison; 0: 6, the least for which a median has a 95 % confidence
+	// interval that assumes nothing.
 	MinSamples int
 	// MaxSamples ends the comparison: what is not proven by then is undone;
 	// 0: 20.
@@ -104,7 +105,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MinGain, 0.05)
 	def(&c.MaxTries, 3)
 	def(&c.Settle, 100*time.Millisecond)
-	def(&c.MinSamples, 5)
+	def(&c.MinSamples, 6)
 	def(&c.MaxSamples, 20)
 	def(&c.BaselineSamples, 10)
 	def(&c.BaselineWindow, 2*time.Second)

@@ -84,6 +84,7 @@ func example() *Report {
 		},
 		Tunlets: []Tunlet{
 			{Name: "malloc", Version: "0.1.0", Summary: "memory", Path: "/x", SHA256: "aa", State: "running", PeakRSSBytes: 2e7},
+			{Name: "shaky", State: "stopped", Reason: "killed", Restarts: 2},
 			{Name: "broken", State: "quarantined", Reason: "exited 4 times: exit status 2", Restarts: 3},
 		},
 		Points: []Point{{Tunlet: "malloc", ID: "brk", Target: "hook malloc", State: "placed", Mechanism: "hook", Processes: 1, Hits: 99, CostNanos: 8}},

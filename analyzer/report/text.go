@@ -25,8 +25,12 @@ type TextOptions struct {
 func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	p := &printer{opts: opts}
 	p.head(r)
-	for _, g := range groupChanges(r.Changes) {
+	groups := groupChanges(r.Changes)
+	for i, g := range groups {
 		p.change(g)
+		if i+1 == len(groups) || !g.judgedWith(groups[i+1]) {
+			p.outcome(g)
+		}
 	}
 	for _, a := range r.Advice {
 		p.advice(a)
@@ -105,35 +109,32 @@ func wrap(text string, width int) []string {
 
 // head says what ran, how it ended, and what came of it.
 func (p *printer) head(r *Report) {
-	kept, undone, failed := 0, 0, 0
-	for _, g := range groupChanges(r.Changes) {
-		switch g.Verdict {
-		case VerdictKept:
-			kept++
-		case VerdictUndone:
-			undone++
-		case VerdictFailed:
-			failed++
-		}
-	}
 	var parts []string
-	add := func(n int, word string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, word))
+	for _, verdict := range []string{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged} {
+		if n := settings(r.Changes, verdict); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, verdict))
 		}
 	}
-	add(kept, "kept")
-	add(undone, "undone")
-	add(failed, "failed")
-	add(len(r.Advice), "advised")
-	result := strings.Join(parts, ", ")
-	if result == "" {
-		result = "nothing to change"
-		if len(r.Changes) > 0 {
-			result = "no verdict in time"
-		}
+	if n := len(r.Advice); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d advised", n))
+	}
+	result := "nothing to change"
+	if len(parts) > 0 {
+		result = "changes: " + strings.Join(parts, ", ")
 	}
 	p.line(0, bold, "attune:", "%s ran %s%s; %s", commandName(r.Command), seconds(r.WallSeconds), r.Exit.suffix(r.Finished), result)
+}
+
+// settings counts the changes with that verdict, the same one in several
+// processes once.
+func settings(changes []Change, verdict string) int {
+	n := 0
+	for _, g := range groupChanges(changes) {
+		if g.Verdict == verdict {
+			n++
+		}
+	}
+	return n
 }
 
 // commandName returns a short name of a command.
@@ -180,7 +181,13 @@ func groupChanges(changes []Change) []*group {
 	return out
 }
 
-// change writes what was changed, then what it brought.
+// judgedWith reports whether two changes belong to one proposal and share what
+// came of it.
+func (g *group) judgedWith(o *group) bool {
+	return g.Tunlet == o.Tunlet && g.Proposal == o.Proposal && g.Verdict == o.Verdict && g.Reason == o.Reason
+}
+
+// change writes what was changed.
 func (p *printer) change(g *group) {
 	colour := map[string]style{VerdictKept: green, VerdictUndone: yellow, VerdictFailed: red}[g.Verdict]
 	text := fmt.Sprintf("%s %s → %s in %s", g.Knob, g.Old, g.New, processes(g.processes))
@@ -194,6 +201,10 @@ func (p *printer) change(g *group) {
 		text += ", at " + g.SafePoint
 	}
 	p.line(2, colour, g.Verdict, "%s: %s", g.Tunlet, text)
+}
+
+// outcome writes what changes that were judged together brought.
+func (p *printer) outcome(g *group) {
 	if g.Objective != nil {
 		p.line(4, plain, "", "%s", g.Objective.text())
 	}
@@ -244,7 +255,11 @@ func (p *printer) advice(a Advice) {
 // tunlets writes about those that had trouble.
 func (p *printer) tunlets(tunlets []Tunlet) {
 	for _, t := range tunlets {
-		if t.Reason != "" {
+		switch {
+		case t.Reason == "":
+		case t.State == "running" || t.State == "stopped":
+			p.line(2, yellow, "tunlet", "%s was started again%s: %s", t.Name, times(t.Restarts), t.Reason)
+		default:
 			p.line(2, yellow, "tunlet", "%s %s: %s", t.Name, t.State, t.Reason)
 		}
 	}

@@ -127,7 +127,6 @@ func (s *Session) manage(c *controller, m *attunev1.ManageRequest) {
 // request is a request of the core that controllers have not wholly answered.
 type request struct {
 	id   string
-	undo bool
 	open map[*controller]map[string]bool // change ids without an answer
 }
 

@@ -5,6 +5,7 @@ package session
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -476,7 +477,7 @@ func TestFinishIsBounded(t *testing.T) {
 	}
 	r.session.Close()
 	r.wg.Wait()
-	if err := r.session.Finish(context.Background()); err != ErrEnded {
+	if err := r.session.Finish(context.Background()); !errors.Is(err, ErrEnded) {
 		t.Errorf("Finish after the end: %v", err)
 	}
 	if rep := r.report(); rep.Mode != "tune" {

@@ -126,7 +126,7 @@ func TestRunAndStop(t *testing.T) {
 func alone(pid int) error {
 	sid, _, errno := syscall.RawSyscall(syscall.SYS_GETSID, uintptr(pid), 0, 0)
 	if errno != 0 || int(sid) != pid {
-		return fmt.Errorf("session %d, want its own %d (%v)", sid, pid, errno)
+		return fmt.Errorf("session %d, want its own %d: %w", sid, pid, errno)
 	}
 	stdin, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
 	if err != nil || stdin != os.DevNull {

@@ -8,15 +8,16 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"strings"
 	"sync"
 
 	hclog "github.com/hashicorp/go-hclog"
 )
 
 // logAdapter makes a slog logger serve go-plugin. What a tunlet writes to its
-// standard error comes through a named logger with its own level; what
-// go-plugin has to say about itself comes unnamed, and is for debugging only:
-// the supervisor reports what matters.
+// standard error comes, with its own level, through a logger that go-plugin names
+// after the binary; all else is go-plugin talking of itself, and for debugging
+// only: the supervisor reports what matters.
 type logAdapter struct {
 	log     *slog.Logger
 	name    string
@@ -28,7 +29,7 @@ var _ hclog.Logger = (*logAdapter)(nil)
 // Log writes one message.
 func (l *logAdapter) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
-	if l.name != "" {
+	if strings.HasPrefix(l.name, Prefix) {
 		switch level {
 		case hclog.Info:
 			to = slog.LevelInfo
@@ -84,7 +85,7 @@ func (l *logAdapter) With(args ...any) hclog.Logger {
 // Name returns the logger's name.
 func (l *logAdapter) Name() string { return l.name }
 
-// Named returns a logger for what a tunlet writes.
+// Named returns a logger of that name.
 func (l *logAdapter) Named(name string) hclog.Logger { return l.ResetNamed(name) }
 
 // ResetNamed returns a logger of that name.
