@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Control program: two threads that take work from one queue under a mutex, a
- * few hundred nanoseconds of work per item, and small allocations.
+ * few microseconds of work per item, and small allocations.
  *
- *     control_threads MILLIONS-OF-ITEMS
+ *     control_threads THOUSANDS-OF-ITEMS
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static double item(long n) {
 
     if (small == NULL)
         abort();
-    for (i = 0; i < 100; i++)
+    for (i = 0; i < 1000; i++)
         x = 3.7 * x * (1 - x);
     *small = x;
     x = *(volatile double *)small;
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     pthread_t thread[2];
     int i;
 
-    left = (argc > 1 ? atol(argv[1]) : 10) * 1000000;
+    left = (argc > 1 ? atol(argv[1]) : 10) * 1000;
     for (i = 0; i < 2; i++)
         if (pthread_create(&thread[i], NULL, work, NULL) != 0)
             return 1;

@@ -84,7 +84,7 @@ func TestAdviceChangesNothing(t *testing.T) {
 
 func TestSilentWithoutTheProblem(t *testing.T) {
 	threads := targets.Build(t, workloads+"control_threads.c")
-	_, d := runReported(t, nil, threads, "10")
+	_, d := runReported(t, nil, threads, "1000")
 	if len(d.Changes) != 0 || len(d.Advice) != 0 {
 		t.Errorf("changes %+v, advice %+v; want none", d.Changes, d.Advice)
 	}

@@ -37,7 +37,7 @@ type Result struct {
 
 // tuningVariables are left out of every program's environment: a benchmark
 // says itself which setting it measures.
-var tuningVariables = []string{"GLIBC_TUNABLES", "MALLOC_", "OMPI_MCA_", "ATTUNE_", "LD_PRELOAD"}
+var tuningVariables = []string{"GLIBC_TUNABLES", "MALLOC_", "OMPI_MCA_", "ATTUNE", "LD_PRELOAD"}
 
 // Environment returns this process's environment without tuning settings, and
 // with the given "NAME=value" entries.

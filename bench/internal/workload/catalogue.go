@@ -88,7 +88,7 @@ func (c Catalogue) Controls(ctx context.Context) []Control {
 	sample, noSample := c.sampleFile(64 << 20)
 	return []Control{
 		{"arithmetic in C", []string{compute, "3500"}, noCompute},
-		{"mutex and malloc in C", []string{threads, "40"}, noThreads},
+		{"mutex and malloc in C", []string{threads, "3000"}, noThreads},
 		{"python", []string{DebianPython, c.source("control_python.py"), "70"}, missingCommand(DebianPython, "python3-minimal")},
 		{"sqlite", []string{"sqlite3", "-init", c.source("control_sqlite.sql"), ":memory:", ".quit"}, missingCommand("sqlite3", "sqlite3")},
 		{"gzip", []string{"gzip", "--stdout", "-6", sample}, noSample},
