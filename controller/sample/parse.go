@@ -50,7 +50,7 @@ func parseStatus(data []byte, s *status) error {
 	found := 0
 	for line := range bytes.Lines(data) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
-		ok := true
+		var ok bool
 		switch string(name) {
 		case "voluntary_ctxt_switches":
 			s.voluntary, _, ok = number(value)

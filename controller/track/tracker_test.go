@@ -387,17 +387,15 @@ func TestLostExit(t *testing.T) {
 }
 
 func TestTooManyProcesses(t *testing.T) {
-	s := &scene{script: newScript(), r: newRecorder(t)}
-	s.tracker = mustTrack(t, track.Options{
-		JobID: jobID(t), Handler: s.r, Source: s.script, PollInterval: time.Hour, MaxProcesses: 2,
+	tracker := mustTrack(t, track.Options{
+		JobID: jobID(t), Handler: newRecorder(t), Source: newScript(), PollInterval: time.Hour, MaxProcesses: 2,
 	})
-	s.job = mustStart(t, "true")
-	s.root = mustFollow(t, s.tracker, s.job.pid())
+	mustFollow(t, tracker, mustStart(t, "true").pid())
 	first, second := mustStart(t, "true"), mustStart(t, "true")
-	if _, err := s.tracker.Registered(t.Context(), first.pid()); err != nil {
+	if _, err := tracker.Registered(t.Context(), first.pid()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.tracker.Registered(t.Context(), second.pid()); !errors.Is(err, track.ErrTooMany) {
+	if _, err := tracker.Registered(t.Context(), second.pid()); !errors.Is(err, track.ErrTooMany) {
 		t.Errorf("error %v", err)
 	}
 }
