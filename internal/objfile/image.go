@@ -28,6 +28,7 @@ type Image struct {
 	Start, End uint64
 
 	pid     int
+	program bool // asks for a loader: the program itself, or a library that can be run
 	mapping Mapping
 	cache   *Cache
 }
@@ -79,6 +80,7 @@ func (c *Cache) image(pid int, m Mapping) (Image, error) {
 		return Image{}, fmt.Errorf("%w: %s has no segment for the mapping at %x", ErrCorrupt, m.Path, m.Start)
 	}
 	image.Start, image.End = file.span(image.Bias)
+	_, image.program = file.headers.program(elf.PT_INTERP)
 	return image, nil
 }
 

@@ -221,6 +221,22 @@ func TestReplacedFile(t *testing.T) {
 	}
 }
 
+// TestCopiedVariable asks for a variable of a library that a program at fixed
+// addresses has a copy of: the copy is what both use.
+func TestCopiedVariable(t *testing.T) {
+	library := mustBuildLibrary(t)
+	path := filepath.Join(t.TempDir(), "copier")
+	mustRun(t, "gcc", "-O1", "-no-pie", "-fno-pie", "-o", path, "testdata/copier.c", library, "-Wl,-rpath,"+filepath.Dir(library))
+	if err := os.Symlink(library, filepath.Join(filepath.Dir(library), "libattunetest.so.2")); err != nil {
+		t.Fatal(err)
+	}
+	p := mustStart(t, nil, path)
+	got, err := objfile.Resolve(p.pid, "libattunetest.so*", "library_state", objfile.Variable)
+	if want := p.addresses["library_state"]; err != nil || got.Address != want || got.Image.Name() != "copier" {
+		t.Errorf("%x in %s, %v; the program tells %x", got.Address, got.Image.Path, err, want)
+	}
+}
+
 func TestImageMatches(t *testing.T) {
 	image := objfile.Image{Path: "/usr/lib/libc.so.6"}
 	tests := []struct {

@@ -33,7 +33,9 @@ type Resolved struct {
 // Resolve finds the address of a symbol in a process. object is a pattern for
 // the base name or path of the defining object, "" for whichever defines it
 // first, in the order of addresses. [ErrNoObject], [ErrNoSymbol], or
-// [ErrIndirect] together with the resolver's address, or [ErrThreadLocal].
+// [ErrIndirect] together with the resolver's address, or [ErrThreadLocal]. A
+// variable of which the program has a copy (R_*_COPY) is found there, whatever
+// object was asked for.
 func Resolve(pid int, object, symbol string, kind SymbolKind) (Resolved, error) {
 	return (*Cache)(nil).Resolve(pid, object, symbol, kind)
 }
@@ -60,7 +62,7 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 		found, err := image.Symbol(symbol, kind)
 		switch {
 		case err == nil:
-			return resolved(image, found)
+			return resolved(definition(images, image, found))
 		case errors.Is(err, ErrNoSymbol):
 			missing = fmt.Errorf("%w: %s in %q", ErrNoSymbol, symbol, object)
 		default:
@@ -68,6 +70,36 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 		}
 	}
 	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+}
+
+// definition follows a variable of a library into the program that has a copy
+// of it, which is the one that everybody uses.
+func definition(images []Image, image Image, symbol Symbol) (Image, Symbol) {
+	if symbol.Is(Variable) && symbol.Dynamic {
+		for _, program := range images {
+			if !program.program || program.Bias == image.Bias {
+				continue
+			}
+			if copied, ok := program.copied(symbol.Name); ok {
+				return program, copied
+			}
+		}
+	}
+	return image, symbol
+}
+
+// copied returns the copy of a library's variable in a program.
+func (i Image) copied(name string) (Symbol, bool) {
+	file, err := i.Open()
+	if err != nil {
+		return Symbol{}, false
+	}
+	defer file.Close()
+	if has, err := file.copies(name); err != nil || !has {
+		return Symbol{}, false
+	}
+	symbol, err := file.SymbolOf(name, Variable)
+	return symbol, err == nil
 }
 
 func resolved(image Image, symbol Symbol) (Resolved, error) {

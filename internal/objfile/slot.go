@@ -151,3 +151,39 @@ func (h *headers) relro(address, size uint64) bool {
 	page := ^uint64(os.Getpagesize() - 1)
 	return address >= p.Vaddr&page && address+size <= (p.Vaddr+p.Memsz)&page
 }
+
+// copies says whether the loader copies a variable of a library into this
+// program (R_*_COPY). Then everybody uses the copy, the library included.
+func (f *File) copies(name string) (bool, error) {
+	symbols, err := f.dynamicSymbols()
+	if err != nil {
+		return false, err
+	}
+	for _, where := range f.relocations() {
+		data, err := f.load("relocations", where)
+		if err != nil {
+			return false, err
+		}
+		for ; len(data) >= relaBytes; data = data[relaBytes:] {
+			info := binary.LittleEndian.Uint64(data[8:])
+			index := int(info >> 32)
+			if !copyRelocation(f.Machine(), uint32(info)) || index == 0 || index >= symbols.count() {
+				continue
+			}
+			if string(symbols.name(symbols.entry(index))) == name {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func copyRelocation(machine elf.Machine, kind uint32) bool {
+	switch machine {
+	case elf.EM_X86_64:
+		return elf.R_X86_64(kind) == elf.R_X86_64_COPY
+	case elf.EM_AARCH64:
+		return elf.R_AARCH64(kind) == elf.R_AARCH64_COPY
+	}
+	return false
+}

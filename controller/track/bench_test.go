@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package track
+
+import (
+	"os"
+	"testing"
+)
+
+// BenchmarkDescribe is what one new image costs; the rate at which processes
+// may start and still be described is its inverse.
+func BenchmarkDescribe(b *testing.B) {
+	for b.Loop() {
+		d, err := describe(os.Getpid())
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.held.Close()
+	}
+}
+
+// BenchmarkScan is what polling costs each time, on this machine with the
+// processes that it has.
+func BenchmarkScan(b *testing.B) {
+	pids, err := readPIDs()
+	if err != nil {
+		b.Fatal(err)
+	}
+	tracker, err := New(Options{Handler: nobody{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		tracker.state.scan()
+	}
+	b.ReportMetric(float64(len(pids)), "processes")
+}
+
+// nobody is a Handler that is told of nothing.
+type nobody struct{ Handler }
