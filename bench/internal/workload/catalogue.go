@@ -85,14 +85,14 @@ func (c Catalogue) Controls(ctx context.Context) []Control {
 	compute, noCompute := c.compile(ctx, "gcc", "control_compute")
 	threads, noThreads := c.compile(ctx, "gcc", "control_threads", "-pthread")
 	exchange, noExchange := c.compile(ctx, "mpicc.openmpi", "mpi_exchange")
-	sample, noSample := c.sampleFile(64 << 20)
+	sample, noSample := c.sampleFile(128 << 20)
 	return []Control{
 		{"arithmetic in C", []string{compute, "3500"}, noCompute},
 		{"mutex and malloc in C", []string{threads, "3000"}, noThreads},
 		{"python", []string{DebianPython, c.source("control_python.py"), "70"}, missingCommand(DebianPython, "python3-minimal")},
 		{"sqlite", []string{"sqlite3", "-init", c.source("control_sqlite.sql"), ":memory:", ".quit"}, missingCommand("sqlite3", "sqlite3")},
 		{"gzip", []string{"gzip", "--stdout", "-6", sample}, noSample},
-		{"MPI, a core per rank", append(mpiRanks(runtime.NumCPU()), exchange, "60", "600000"), noExchange},
+		{"MPI, a core per rank", append(mpiRanks(runtime.NumCPU()), exchange, "60", "1500000"), noExchange},
 	}
 }
 
