@@ -287,7 +287,9 @@ func (t *symbolTable) symbol(f *File, i int, name string, entry elf.Sym64) Symbo
 	if s.Type == elf.STT_TLS || s.Section == elf.SHN_ABS {
 		return s // the value is no address
 	}
-	s.FileOffset, s.InFile = f.headers.offset(s.Value, max(s.Size, 1))
+	if at, ok := f.headers.offset(s.Value, max(s.Size, 1)); ok && at < f.size {
+		s.FileOffset, s.InFile = at, true
+	}
 	if p, ok := f.headers.segment(s.Value, max(s.Size, 1)); ok {
 		s.Executable = elf.ProgFlag(p.Flags)&elf.PF_X != 0
 		s.Writable = elf.ProgFlag(p.Flags)&elf.PF_W != 0
