@@ -26,6 +26,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// deliveryPatience is how long the end waits for an Analyzer that may be gone.
+const deliveryPatience = time.Second
+
 // Controller is one Application Controller.
 type Controller struct {
 	config Config
@@ -51,8 +54,9 @@ type Controller struct {
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
-	work   sync.WaitGroup // goroutines that end with ctx
-	serve  sync.WaitGroup // the client, which ends last
+	work   sync.WaitGroup     // goroutines that end with ctx
+	serve  sync.WaitGroup     // the client, which ends last
+	giveUp context.CancelFunc // ends the client with messages undelivered
 }
 
 // New constructs a controller. Programs can be started as soon as it returns:
@@ -142,9 +146,10 @@ func (c *Controller) Start(context.Context) error {
 	c.run("drain", c.drainLoop)
 	c.run("sampling", c.samplingLoop)
 	c.run("status", c.statusLoop)
+	var deliver context.Context // outlives ctx: what is queued is delivered after Stop
+	deliver, c.giveUp = context.WithCancel(context.Background())
 	c.serve.Go(func() {
-		// The client outlives ctx: what is queued is delivered after Stop.
-		if err := c.client.Run(context.Background(), c.handle); err != nil {
+		if err := c.client.Run(deliver, c.handle); err != nil && deliver.Err() == nil {
 			c.log.Warn("analyzer is gone; changes will be undone when their leases end", "error", err)
 		}
 	})
@@ -210,18 +215,41 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.sendStatus()
 	c.client.Finish()
 	c.cancel()
+	if !ends(ctx, &c.work) {
+		return fmt.Errorf("stop controller: %w", ctx.Err())
+	}
+	c.lastWords(ctx)
+	return c.dispose()
+}
+
+// lastWords waits until the Analyzer has everything, and gives up on one that
+// is not there.
+func (c *Controller) lastWords(ctx context.Context) {
+	if c.giveUp == nil {
+		return // never started
+	}
+	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
+	defer cancel()
+	if !ends(ctx, &c.serve) {
+		c.log.Warn("the analyzer does not take the last messages")
+	}
+	c.giveUp()
+	c.serve.Wait()
+}
+
+// ends waits for a group until ctx ends, and reports whether it has ended.
+func ends(ctx context.Context, group *sync.WaitGroup) bool {
 	done := make(chan struct{})
-	go func() { // ends when the two groups do, which ctx does not wait for
+	go func() { // ends with the group
 		defer close(done)
-		c.work.Wait()
-		c.serve.Wait()
+		group.Wait()
 	}()
 	select {
 	case <-done:
+		return true
 	case <-ctx.Done():
-		return fmt.Errorf("stop controller: %w", ctx.Err())
+		return false
 	}
-	return c.dispose()
 }
 
 // dispose frees what New made.

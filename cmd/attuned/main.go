@@ -88,7 +88,12 @@ func serve(s settings, stdout io.Writer, log *slog.Logger) error {
 // installLibrary puts DMLib where programs find it; without it the controller
 // does what uprobes and /proc allow.
 func installLibrary(dir string, log *slog.Logger) string {
-	path, err := dmlib.Install(filepath.Join(dir, "lib"))
+	dir = filepath.Join(dir, "lib")
+	err := os.MkdirAll(dir, 0o755) // programs of all users load it
+	var path string
+	if err == nil {
+		path, err = dmlib.Install(dir)
+	}
 	if err != nil {
 		log.Warn("programs cannot be preloaded", "error", err)
 		return ""
