@@ -161,5 +161,8 @@ func list(v *viper.Viper, key string) []string {
 		}
 		return strings.Split(text, ",")
 	}
-	return v.GetStringSlice(key)
+	if all := v.GetStringSlice(key); len(all) > 0 {
+		return all
+	}
+	return nil
 }

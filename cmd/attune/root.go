@@ -23,11 +23,12 @@ program got faster.`,
 		Example: `  attune run -- ./my-program input.dat
   attune run -- mpirun -np 64 ./solver
   attune doctor`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		Args:              noSuchCommand,
-		DisableAutoGenTag: true, // the reference is the same on every day
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		Args:                       noSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		DisableAutoGenTag:          true, // the reference is the same on every day
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)

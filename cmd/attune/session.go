@@ -45,6 +45,7 @@ type session struct {
 
 	ctx    context.Context // of what runs beside the program
 	cancel context.CancelFunc
+	begun  sync.WaitGroup // until the Analyzer is started
 	work   sync.WaitGroup
 }
 
@@ -65,11 +66,13 @@ func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) 
 		s.abandon()
 		return err
 	}
-	s.begin(child.PID())
+	ended := make(chan struct{})
+	s.begin(child.PID(), ended)
 	if err := launch.LetGo(p.descriptors, s.out.needsStderr()); err != nil {
 		s.log.Warn("standard streams stay open here until the end", "error", err)
 	}
 	exit := child.Wait()
+	close(ended)
 	p.program = &exit
 	s.end(exit, signals)
 	return nil
@@ -177,8 +180,14 @@ func (s *session) jobID() string {
 	return host + "-" + strconv.Itoa(os.Getpid()) + "-" + s.dir.Tag()
 }
 
-// begin starts what need not be there when the program starts.
-func (s *session) begin(pid int) {
+// headStart is how long the tunlets wait for the program to get to its main:
+// starting them takes CPU time that it would miss. A program that ends earlier
+// needs none.
+const headStart = 25 * time.Millisecond
+
+// begin starts what need not be there when the program starts. It returns at
+// once; ended is closed when the program has ended.
+func (s *session) begin(pid int, ended <-chan struct{}) {
 	if s.controller != nil {
 		s.work.Go(func() {
 			if err := s.controller.Follow(pid); err != nil {
@@ -189,9 +198,17 @@ func (s *session) begin(pid int) {
 	if s.analyzer == nil {
 		return
 	}
-	if err := s.analyzer.Start(s.ctx); err != nil {
-		s.log.Warn(err.Error())
-	}
+	s.begun.Go(func() {
+		timer := time.NewTimer(headStart)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ended:
+		}
+		if err := s.analyzer.Start(s.ctx); err != nil {
+			s.log.Warn(err.Error())
+		}
+	})
 	if s.live != nil {
 		s.work.Go(func() { s.live.Run(s.ctx) })
 	}
@@ -203,6 +220,7 @@ const endTimeout = 5 * time.Second
 // end reports, and leaves everything as it was. A second terminating signal
 // cuts it short.
 func (s *session) end(exit launch.Exit, signals *launch.Signals) {
+	signals.AllowStop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -224,6 +242,7 @@ func (s *session) finish(ctx context.Context, exit launch.Exit) {
 	if s.live != nil {
 		s.live.Pause()
 	}
+	s.begun.Wait()
 	// First the changes in what still runs, while controller and Analyzer can
 	// talk; then all that the controller still has; then the account.
 	if err := s.analyzer.Settle(ctx); err != nil {

@@ -9,16 +9,17 @@ import (
 	"syscall"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // Errors of Start, as a shell tells them apart; each comes wrapped in an
 // *exitcode.Error with code 127 or 126.
 var (
 	// ErrNotFound means that no file of this name was found.
-	ErrNotFound = errors.New("command not found")
+	ErrNotFound = objfile.ErrNotFound
 	// ErrNotExecutable means that there is a file that the kernel refuses to
 	// execute.
-	ErrNotExecutable = errors.New("cannot execute")
+	ErrNotExecutable = objfile.ErrCannotExecute
 )
 
 // defaultPath is where execvp of glibc looks without PATH.
@@ -58,7 +59,9 @@ func Candidates(name string, env []string) []string {
 func search(args, env []string, exec func(path string, args []string) error) error {
 	var last, refused error
 	for _, path := range Candidates(args[0], env) {
-		last = exec(path, args)
+		if last = exists(path); last == nil {
+			last = exec(path, args)
+		}
 		if last == syscall.ENOEXEC {
 			last = exec(shell, append([]string{shell, path}, args[1:]...))
 		}
@@ -75,6 +78,13 @@ func search(args, env []string, exec func(path string, args []string) error) err
 	return last
 }
 
+// exists returns the error that execve would return for a file that is not
+// there: most elements of PATH have none, and need no process to find out.
+func exists(path string) error {
+	var st syscall.Stat_t
+	return syscall.Stat(path, &st)
+}
+
 // tryNext tells whether execvp goes on to the next element of PATH.
 func tryNext(err error) bool {
 	switch err {
@@ -84,21 +94,30 @@ func tryNext(err error) bool {
 	return false
 }
 
-// startError gives an error of execve its exit code and remedy.
+// startError gives an error of execve its exit code, and the reason in words
+// where the file can tell.
 func startError(name string, err error) error {
 	e := &exitcode.Error{Code: exitcode.CannotExecute}
-	switch {
-	case errors.Is(err, syscall.ENOENT) && strings.Contains(name, "/"):
-		e.Code, e.Err = exitcode.NotFound, fmt.Errorf("%s: %w: %w", name, ErrNotFound, err)
-		e.Remedy = "check the path, and if it is a script, the interpreter in its first line"
-	case errors.Is(err, syscall.ENOENT):
-		e.Code, e.Err = exitcode.NotFound, fmt.Errorf("%s: %w", name, ErrNotFound)
-		e.Remedy = "check the spelling and PATH"
-	case errors.Is(err, syscall.EACCES):
-		e.Err = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err)
-		e.Remedy = "it must be a file with execute permission"
-	default:
-		e.Err = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err)
+	if errors.Is(err, syscall.ENOENT) {
+		e.Code = exitcode.NotFound
+	}
+	if !strings.Contains(name, "/") {
+		e.Err, e.Remedy = fmt.Errorf("%s: %w", name, ErrNotFound), "check the spelling and PATH"
+		if e.Code != exitcode.NotFound {
+			e.Err, e.Remedy = fmt.Errorf("%s: %w: %w", name, ErrNotExecutable, err), "name the file with its path"
+		}
+		return e
+	}
+	e.Err = fmt.Errorf("%s: %w", name, err)
+	if reason := objfile.Inspect(name).Runnable(); reason != nil {
+		e.Err = reason
+	}
+	sentinel := ErrNotExecutable
+	if e.Code == exitcode.NotFound {
+		sentinel = ErrNotFound
+	}
+	if !errors.Is(e.Err, sentinel) {
+		e.Err = fmt.Errorf("%w: %w", sentinel, e.Err)
 	}
 	return e
 }

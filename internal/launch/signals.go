@@ -32,6 +32,17 @@ func Catch(state inherit.State) *Signals {
 // Release restores the behaviour of a process that catches nothing.
 func (s *Signals) Release() { signal.Stop(s.caught) }
 
+// AllowStop gives the stop signals their default action again. While the
+// program runs, this process stops only with it; afterwards it is a program
+// like others, which the terminal may stop when it writes from the background.
+func (s *Signals) AllowStop() {
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		if !s.state.Ignored.Has(sig) {
+			_, _ = setDisposition(sig, disposition{}) // cannot fail for these
+		}
+	}
+}
+
 // Second returns a channel that is closed at the second terminating signal
 // from now on. The first may be the one that ended the program, arriving late.
 // The goroutine behind it ends with done.

@@ -95,10 +95,14 @@ func (s *collector) add(line string) {
 	}
 }
 
-// appendAttr writes one attribute; the component is for log files only.
+// appendAttr writes one attribute: causes as in a sentence, and the component
+// not at all, which is for log files.
 func appendAttr(b *strings.Builder, a slog.Attr) {
-	if a.Key == "component" {
-		return
+	switch a.Key {
+	case "component":
+	case "error", "reason":
+		fmt.Fprintf(b, ": %v", a.Value.Resolve())
+	default:
+		fmt.Fprintf(b, " %s=%v", a.Key, a.Value.Resolve())
 	}
-	fmt.Fprintf(b, " %s=%v", a.Key, a.Value.Resolve())
 }

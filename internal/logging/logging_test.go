@@ -27,7 +27,7 @@ func TestCollectorKeepsWarningsOnce(t *testing.T) {
 	if err := done(); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"refuse pid=7", "load error=no BPF"}, c.Lines()); diff != "" {
+	if diff := cmp.Diff([]string{"refuse pid=7", "load: no BPF"}, c.Lines()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ package pty
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,6 +56,19 @@ func (t *Terminal) Start(cmd *exec.Cmd) error {
 	}
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	return cmd.Start()
+}
+
+// Resize sets the terminal's size.
+func (t *Terminal) Resize(rows, columns uint16) error {
+	conn, err := t.master.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	err = conn.Control(func(fd uintptr) {
+		result = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+	})
+	return errors.Join(err, result)
 }
 
 // Type sends text as if typed.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/attune-hpc/attune/internal/pty"
+
+	"os/exec"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
+
+const reference = "../../docs/reference/cli.md"
+
+func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Command line\n\n" +
+		"Made from the commands' own help by `go test ./cmd/attune -run Reference -update`.\n\n")
+	if err := markdown(newRoot(&process{}), &b); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(reference, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("docs/reference/cli.md is not up to date, run the test with -update:\n%s", diff)
+	}
+}
+
+// markdown writes a command and those below it into one document.
+func markdown(cmd *cobra.Command, b *strings.Builder) error {
+	if !cmd.IsAvailableCommand() && cmd.HasParent() {
+		return nil
+	}
+	cmd.DisableAutoGenTag = true
+	var one strings.Builder
+	link := func(name string) string {
+		return "#" + strings.ReplaceAll(strings.TrimSuffix(name, ".md"), "_", "-")
+	}
+	if err := doc.GenMarkdownCustom(cmd, &one, link); err != nil {
+		return err
+	}
+	b.WriteString(strings.TrimRight(one.String(), "\n") + "\n\n")
+	for _, child := range cmd.Commands() {
+		if err := markdown(child, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestDoctor(t *testing.T) {
+	got := shell(t, `$ATTUNE_BINARY doctor --json`, "")
+	var d diagnosis
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != 0 {
+		t.Fatalf("%v in %+v", err, got)
+	}
+	if len(d.Mechanisms) == 0 || !strings.HasPrefix(d.Summary, "attune run ") {
+		t.Fatalf("incomplete: %+v", d)
+	}
+	text := shell(t, `$ATTUNE_BINARY doctor`, "")
+	for _, m := range d.Mechanisms {
+		if !strings.Contains(text.stdout, m.Name) {
+			t.Errorf("the text lacks %s", m.Name)
+		}
+		if m.State != "available" && m.Reason == "" {
+			t.Errorf("%s is %s without a reason", m.Name, m.State)
+		}
+	}
+	if !strings.HasSuffix(text.stdout, "\n"+d.Summary+"\n") {
+		t.Errorf("the text does not end with the summary: %s", text.stdout)
+	}
+}
+
+func TestSmallCommands(t *testing.T) {
+	tests := []struct{ name, args, want string }{
+		{"version", "version", "attune "},
+		{"help", "--help", "attune run -- ./my-program"},
+		{"tunlet list", "tunlet list", "malloc  " + filepath.Join(bin, "attune-tunlet-malloc")},
+		{"help of run", "run --help", "--report"},
+		{"completion of modes", "__complete run --mode ''", "observe\nadvise\ntune\n"},
+		{"completion of tunlets", "__complete run --tunlet ''", "malloc\n"},
+		{"completion script", "completion bash", "__start_attune"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := shell(t, "$ATTUNE_BINARY "+tt.args, "")
+			if got.code != 0 || !strings.Contains(got.stdout, tt.want) {
+				t.Errorf("%+v, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWatchOnATerminal(t *testing.T) {
+	tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	if err := tty.Resize(40, 120); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(bin, "attune"), "run", "--watch", "--", "sh", "-c", "read x; echo got $x")
+	if err := tty.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"\x1b[1;34r", "attune tune", "process"} {
+		if _, err := tty.Expect(step, patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tty.Type("word\n"); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"got word", "\x1b[r", "sh ran"} {
+		if _, err := tty.Expect(step, patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

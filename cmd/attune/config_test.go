@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// loadWith loads a configuration from files (name to text, in the order in
+// which they override), environment and arguments.
+func loadWith(t *testing.T, files []string, env map[string]string, args ...string) (config.Run, error) {
+	t.Helper()
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+	var paths []string
+	for i, text := range files {
+		path := filepath.Join(t.TempDir(), string(rune('a'+i))+".yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	runFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return load(flags, append(paths, "/nowhere/attune.yaml"))
+}
+
+func TestPrecedence(t *testing.T) {
+	tests := []struct {
+		name  string
+		files []string
+		env   map[string]string
+		args  []string
+		want  string // mode
+	}{
+		{"default", nil, nil, nil, config.Tune},
+		{"file", []string{"mode: observe"}, nil, nil, config.Observe},
+		{"later file", []string{"mode: observe", "mode: advise"}, nil, nil, config.Advise},
+		{"later file that is silent", []string{"mode: observe", "quiet: true"}, nil, nil, config.Observe},
+		{"environment", []string{"mode: observe"}, map[string]string{"ATTUNE_MODE": "advise"}, nil, config.Advise},
+		{"flag", []string{"mode: tune"}, map[string]string{"ATTUNE_MODE": "advise"}, []string{"--mode", "observe"}, config.Observe},
+		{"flag with the default's value", []string{"mode: observe"}, nil, []string{"--mode=tune"}, config.Tune},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := loadWith(t, tt.files, tt.env, tt.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Mode != tt.want {
+				t.Errorf("mode %q, want %q", got.Mode, tt.want)
+			}
+		})
+	}
+}
+
+func TestEverySettingHasEveryWayIn(t *testing.T) {
+	want := config.Run{
+		Mode: config.Advise, Tunlets: []string{"a", "b"}, TunletDirs: []string{"/d"},
+		Report: "r.json", Timeline: "t", Quiet: true, NoBPF: true, LogFile: "l", LogLevel: "debug",
+	}
+	tests := []struct {
+		name  string
+		files []string
+		env   map[string]string
+		args  []string
+	}{
+		{
+			"file",
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nreport: r.json\ntimeline: t\n" +
+				"quiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
+			nil, nil,
+		},
+		{
+			"environment", nil,
+			map[string]string{
+				"ATTUNE_MODE": "advise", "ATTUNE_TUNLET": "a,b", "ATTUNE_TUNLET_DIR": "/d",
+				"ATTUNE_REPORT": "r.json", "ATTUNE_TIMELINE": "t", "ATTUNE_QUIET": "true",
+				"ATTUNE_NO_BPF": "1", "ATTUNE_LOG_FILE": "l", "ATTUNE_LOG_LEVEL": "debug",
+			},
+			nil,
+		},
+		{
+			"flags", nil, nil,
+			[]string{
+				"--mode=advise", "--tunlet=a", "--tunlet=b", "--tunlet-dir=/d", "--report=r.json",
+				"--timeline=t", "--quiet", "--no-bpf", "--log-file=l", "--log-level=debug",
+			},
+		},
+		{
+			"what belongs to a running job is no setting",
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nreport: r.json\ntimeline: t\n" +
+				"quiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
+			map[string]string{"ATTUNE_JOB": "x", "ATTUNE_SOCKET": "/y", "ATTUNE": "on"}, nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := loadWith(t, tt.files, tt.env, tt.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTunletOptions(t *testing.T) {
+	got, err := loadWith(t, []string{"tunlets:\n  malloc:\n    max: 3\n", "tunlets:\n  malloc:\n    min: \"1\"\n"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]string{"malloc": {"max": "3", "min": "1"}}
+	if diff := cmp.Diff(want, got.TunletOptions); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBadConfiguration(t *testing.T) {
+	tests := []struct{ name, file, want string }{
+		{"syntax", "mode: [", "a.yaml"},
+		{"unknown key", "mod: tune", `unknown key "mod"`},
+		{"bad value", "mode: fast", "observe, advise, tune"},
+		{"options of no tunlet", "tunlets: 3", "tunlets"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := loadWith(t, []string{tt.file}, nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%v does not say %q in one line", err, tt.want)
+			}
+			if got := exitcode.Of(err); got != exitcode.Usage {
+				t.Errorf("exit code %d", got)
+			}
+		})
+	}
+}
+
+func TestFilesBelow(t *testing.T) {
+	etc, user := t.TempDir(), t.TempDir()
+	for _, name := range []string{etc + "/attune.d/20.yaml", etc + "/attune.d/10.yaml", etc + "/attune.d/x.txt", user + "/attune.d/05.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		etc + "/attune.yaml", etc + "/attune.d/10.yaml", etc + "/attune.d/20.yaml",
+		user + "/attune.yaml", user + "/attune.d/05.yaml",
+	}
+	if diff := cmp.Diff(want, filesBelow([]string{etc, user})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	tests := []struct {
+		name           string
+		env, set, want []string
+	}{
+		{"added", []string{"A=1"}, []string{"B=2"}, []string{"A=1", "B=2"}},
+		{"replaced where it stands", []string{"A=1", "B=2"}, []string{"A=3"}, []string{"A=3", "B=2"}},
+		{"prefix of a name", []string{"AB=1"}, []string{"A=2"}, []string{"AB=1", "A=2"}},
+		{"others are left as they are", []string{"X", "A=1", "A=1", "=C"}, nil, []string{"X", "A=1", "A=1", "=C"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, join(tt.env, tt.set)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// Package launch tests this in depth; here it is about what Analyzer,
+// controller, library and BPF add to it.
+func TestProgramSeesNoDifference(t *testing.T) {
+	const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|_|XDG_)'`
+	tests := []struct{ name, script string }{
+		{"input and output", `printf 'x\0y' | $RUN cat`},
+		{"exit code", `$RUN sh -c 'echo out; echo err >&2; exit 3'`},
+		{"death by signal", `ulimit -c 0; exec $RUN sh -c 'kill -SEGV $$'`},
+		{"descriptors", `exec 9>f; $RUN bash -c 'cd /proc/$$/fd; for n in *; do [ -e $n ] && echo $n; done' </dev/null`},
+		{"closed streams", `$RUN cat <&-; echo $?; $RUN echo x >&-; echo $?`},
+		{"limits", `ulimit -S -n 99 -l 32; $RUN cat /proc/self/limits`},
+		{"signal state", `trap '' HUP QUIT USR1; $RUN grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status`},
+		{"environment", `env -i A=1 B= PATH="$PATH" HOME=/x $RUN env | ` + visible},
+		{"umask and directory", `umask 027; mkdir d; cd d; $RUN sh -c 'umask; basename $PWD'`},
+		{"deleted directory", `mkdir d; cd d; rmdir ../d; $RUN echo ok`},
+		{"process group", `$RUN sh -c 'read -r a b c d pgrp sid rest </proc/self/stat; echo $((pgrp == '$$')) $((sid == '$$'))'`},
+		{"nothing is left of a pipeline", `$RUN yes | head -1; echo ${PIPESTATUS[0]}`},
+		{"children", `$RUN sh -c 'for i in 1 2 3; do sh -c "exit $i"; echo $?; done'`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want, got := shell(t, tt.script, "/usr/bin/env"), shell(t, tt.script, quietly())
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("direct -, attuned +:\n%s", diff)
+			}
+		})
+	}
+}
+
+// readReport decodes the report r.json of a run in dir.
+func readReport(t *testing.T, dir string) report.Report {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return r
+}
+
+func TestReport(t *testing.T) {
+	code := func(n int) report.Exit { return report.Exit{Code: &n} }
+	tests := []struct {
+		name, script string
+		want         report.Exit
+		code         int
+	}{
+		{"success", `exec $RUN sh -c 'exit 0'`, code(0), 0},
+		{"failure", `exec $RUN sh -c 'exit 7'`, code(7), 7},
+		{"killed", `exec $RUN sh -c 'kill -KILL $$'`, report.Exit{Signal: "SIGKILL"}, -1},
+		{"killed through attune", `$RUN sleep 100 & p=$!; until pgrep -P $p sleep >/dev/null; do :; done; kill $p; wait $p`,
+			report.Exit{Signal: "SIGTERM"}, 143},
+		{"standard error closed", `exec 2>&-; exec $RUN sh -c 'exit 5'`, code(5), 5},
+		{"standard error full", `exec 2>/dev/full; exec $RUN sh -c 'exit 5'`, code(5), 5},
+		{"standard error a broken pipe", `{ $RUN sh -c 'exit 5'; echo $? >code; } 2> >(exec 0<&-); exit $(cat code)`, code(5), 5},
+		{"directory deleted meanwhile", `mkdir d; cd d; exec $RUN sh -c 'rmdir ../d; exit 5'`, code(5), 5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			got := shellIn(t, dir, tt.script, filepath.Join(bin, "attune")+" run --report "+dir+"/r.json --")
+			if got.code != tt.code {
+				t.Errorf("%+v, want exit code %d", got, tt.code)
+			}
+			r := readReport(t, dir)
+			if diff := cmp.Diff(tt.want, r.Exit); diff != "" {
+				t.Errorf("exit: %s", diff)
+			}
+			if !r.Finished || len(r.Processes) == 0 || r.WallSeconds <= 0 {
+				t.Errorf("incomplete: finished %v, %d processes, %v s", r.Finished, len(r.Processes), r.WallSeconds)
+			}
+		})
+	}
+}
+
+func TestTextAtTheEnd(t *testing.T) {
+	got := shell(t, `$ATTUNE_BINARY run -- echo hello`, "")
+	if got.stdout != "hello\n" || !strings.Contains(got.stderr, "echo ran") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTimeline(t *testing.T) {
+	dir := t.TempDir()
+	shellIn(t, dir, `$ATTUNE_BINARY run --quiet --timeline t -- true`, "")
+	f, err := os.Open(filepath.Join(dir, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	kinds := map[string]bool{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e report.Entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v in %q", err, lines.Text())
+		}
+		kinds[e.Kind] = true
+	}
+	for _, kind := range []string{"session_started", "process_started", "session_ended"} {
+		if !kinds[kind] {
+			t.Errorf("no %s among %v", kind, kinds)
+		}
+	}
+}
+
+func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
+	tests := []struct{ name, args, want string }{
+		{"no command", "run", "no program to run; write: attune run -- CMD"},
+		{"unknown command", "frob", `unknown command "frob"; see`},
+		{"mistyped command", "runn", "did you mean `attune run`?"},
+		{"unknown flag", "run --frob -- touch started", "see `attune run --help`"},
+		{"mode", "run --mode fast -- touch started", "use one of observe, advise, tune"},
+		{"missing tunlet", "run --tunlet nothing -- touch started", "there are: malloc"},
+		{"report in no directory", "run --report /no/such/r -- touch started", "--report"},
+		{"report is a directory", "run --report . -- touch started", "is a directory"},
+		{"timeline", "run --timeline /no/such/t -- touch started", "--timeline"},
+		{"log file", "run --log-file /no/such/l -- touch started", "--log-file"},
+		{"watch without terminal", "run --watch -- touch started", "use --timeline"},
+		{"probe", "run --probe malloc -- touch started", "OBJECT:SYMBOL"},
+		{"argument of doctor", "doctor x", "unexpected argument x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			got := shellIn(t, dir, "$ATTUNE_BINARY "+tt.args, "")
+			if got.code != 2 || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, tt.want) {
+				t.Errorf("%+v, want code 2 and one line with %q", got, tt.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+				t.Error("the program was started")
+			}
+		})
+	}
+}
+
+func TestFlagsEndAtTheProgram(t *testing.T) {
+	got := shell(t, `$ATTUNE_BINARY run --quiet echo --mode frob --help`, "")
+	if want := "--mode frob --help\n"; got.stdout != want || got.code != 0 {
+		t.Errorf("%+v, want stdout %q", got, want)
+	}
+}
+
+func TestSwitchedOff(t *testing.T) {
+	got := shell(t, `export ATTUNE=off; echo $$; exec $ATTUNE_BINARY run --mode frob -- sh -c 'echo $$; env | grep -E "^(LD_PRELOAD|ATTUNE_JOB)="'`, "")
+	lines := strings.Fields(got.stdout)
+	if len(lines) != 2 || lines[0] != lines[1] || got.stderr != "" {
+		t.Errorf("%+v, want the same process id twice and nothing else", got)
+	}
+}
+
+func TestFullDiskHarmsNothing(t *testing.T) {
+	got := shell(t, `$ATTUNE_BINARY run --report /dev/full --timeline /dev/full --log-file /dev/full -- sh -c 'echo hello; exit 3'`, "")
+	if got.stdout != "hello\n" || got.code != 3 {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(got.stderr, "no space left") {
+		t.Errorf("stderr does not tell: %q", got.stderr)
+	}
+}
+
+func TestBadTunletsHarmNothing(t *testing.T) {
+	tests := []struct{ name, script, state string }{
+		{"crashes at start", "#!/bin/sh\nexit 1\n", "restarting"},
+		{"says nonsense", "#!/bin/sh\necho nonsense\nsleep 100\n", ""},
+		{"hangs", "#!/bin/sh\nexec sleep 100\n", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, "attune-tunlet-bad")
+			if err := os.WriteFile(path, []byte(tt.script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			got := shellIn(t, dir, `$ATTUNE_BINARY run --quiet --report r.json --tunlet-dir . --tunlet bad -- sh -c 'sleep 0.3; echo hello; exit 3'`, "")
+			if got.stdout != "hello\n" || got.code != 3 {
+				t.Errorf("%+v", got)
+			}
+			r := readReport(t, dir)
+			if len(r.Tunlets) != 1 || r.Tunlets[0].Name != "bad" || r.Tunlets[0].State == "running" {
+				t.Errorf("tunlets in the report: %+v", r.Tunlets)
+			}
+		})
+	}
+}
+
+func TestOwnDeathLeavesTheProgramAlone(t *testing.T) {
+	got := shell(t, `mkfifo in out
+		$RUN sh -c 'echo started >out; read x <in; echo "went on with $x" >out' & p=$!
+		read line <out; kill -KILL $p; wait $p
+		{ exec 3>in; echo $line >&3; }; cat out`, quietly())
+	if want := "went on with started\n"; got.stdout != want {
+		t.Errorf("%+v, want stdout %q", got, want)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	runtime, err := os.MkdirTemp("/tmp", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(runtime)
+	got := shell(t, `export XDG_RUNTIME_DIR=`+runtime+`; $RUN true; $RUN nothing-of-this-name; $RUN sh -c 'kill -9 $$'; find `+runtime+` -mindepth 2`, quietly())
+	if got.stdout != "" {
+		t.Errorf("left behind: %s", got.stdout)
+	}
+}
