@@ -57,7 +57,7 @@ func set(symbol string, size uint32, value, required *attunev1.Value) *attunev1.
 }
 
 func truth(v bool) *attunev1.Value { return &attunev1.Value{Kind: &attunev1.Value_Truth{Truth: v}} }
-func real(v float64) *attunev1.Value {
+func decimal(v float64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Real{Real: v}}
 }
 
@@ -77,7 +77,7 @@ func TestSetVariable(t *testing.T) {
 		{name: "negative", symbol: "small", size: 2, value: integer(-300), outcome: attunev1.Outcome_OUTCOME_APPLIED, now: "-300", then: "-5"},
 		{name: "int", symbol: "number", size: 4, value: integer(8), outcome: attunev1.Outcome_OUTCOME_APPLIED, now: "8", then: "7"},
 		{name: "long", symbol: "large", size: 8, value: unsigned(1 << 40), outcome: attunev1.Outcome_OUTCOME_APPLIED, now: "1099511627776", then: "1"},
-		{name: "double", symbol: "real", size: 8, value: real(0.5), outcome: attunev1.Outcome_OUTCOME_APPLIED, now: "0.5", then: "2.5"},
+		{name: "double", symbol: "real", size: 8, value: decimal(0.5), outcome: attunev1.Outcome_OUTCOME_APPLIED, now: "0.5", then: "2.5"},
 		{name: "other old value", symbol: "number", size: 4, value: integer(8), required: integer(6), outcome: attunev1.Outcome_OUTCOME_REFUSED, reason: "requires", now: "7", then: "7"},
 		{name: "wrong size", symbol: "number", size: 8, value: integer(8), outcome: attunev1.Outcome_OUTCOME_REFUSED, reason: "has 4 bytes", now: "7", then: "7"},
 		{name: "too large", symbol: "small", size: 2, value: integer(40000), outcome: attunev1.Outcome_OUTCOME_REFUSED, reason: "does not fit", now: "-5", then: "-5"},
@@ -146,7 +146,7 @@ func TestRestoreAfterADeadController(t *testing.T) {
 	journal := mustJournal(t, dir)
 	a := New(Options{Journal: journal})
 	process := mustProcess(t, target.PID)
-	for _, change := range []*attunev1.Change{set("number", 4, integer(8), nil), set("real", 8, real(9), nil)} {
+	for _, change := range []*attunev1.Change{set("number", 4, integer(8), nil), set("real", 8, decimal(9), nil)} {
 		if got := a.Apply(context.Background(), process, change); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatal(got)
 		}

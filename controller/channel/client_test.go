@@ -4,6 +4,7 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -36,7 +37,7 @@ func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
 	var n uint64
 	for {
 		message, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return stream.SendAndClose(&attunev1.PublishResponse{Messages: n})
 		}
 		if err != nil {
@@ -53,7 +54,7 @@ func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error 
 	}
 	for {
 		answer, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -128,7 +128,7 @@ func (t *tenant) giveBack(ctx context.Context, memory *ring.Memory, locals []int
 	if err != nil {
 		t.placer.log.Debug("GOT slots stay redirected", "pid", t.process.PID(), "slots", len(left), "reason", err)
 	}
-	t.redirect = append(kept, left...)
+	t.redirect = slices.Concat(kept, left)
 }
 
 // slotWriter writes a process' GOT: from outside while the process is held in
