@@ -18,14 +18,6 @@ static inline uint64_t dm_ticks(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
-    return (uintptr_t)__builtin_frame_address(0);
-}
-
-static inline __attribute__((always_inline)) void dm_store_stack(uintptr_t *place) {
-    *place = dm_stack();
-}
-
 static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
     __builtin_prefetch(address, 1);
 }

@@ -13,17 +13,6 @@
 
 static inline uint64_t dm_ticks(void) { return __builtin_ia32_rdtsc(); }
 
-/* Where the caller's frame ends; deeper frames have lower addresses. */
-static inline __attribute__((always_inline)) uintptr_t dm_stack(void) {
-    uintptr_t pointer;
-    __asm__ volatile("mov %%rsp, %0" : "=r"(pointer));
-    return pointer;
-}
-
-static inline __attribute__((always_inline)) void dm_store_stack(uintptr_t *place) {
-    __asm__ volatile("mov %%rsp, %0" : "=m"(*place));
-}
-
 /* Asks for a cache line that will be written soon. */
 static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));

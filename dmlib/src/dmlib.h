@@ -109,21 +109,22 @@ DM_INLINE uint32_t dm_word(unsigned point) {
 
 /* ---- state of the thread (thread.c) ----------------------------------- */
 
-#define DM_NO_GENERATION UINT64_MAX
-#define DM_BUSY (-1)
+/* In place of a generation. */
+#define DM_NO_GENERATION UINT64_MAX /* no slot */
+#define DM_BUSY (UINT64_MAX - 1)    /* inside a measurement or a command */
 
 struct dm_thread {
     uint64_t generation; /* == dm_live.generation: the slot is ours */
-    /* Records that fit from next on: neither the ring's end nor an unread one
-     * is in the way. 0: not known, or no ring. DM_BUSY: inside a measurement
-     * or command, which began in this frame. */
-    int64_t left;
-    uintptr_t frame;
     struct attune_record *next;
+    uint64_t left; /* records that fit from next on: neither the ring's end nor
+                    * an unread one is in the way; 0: not known, or no ring */
     struct attune_slot *slot;
     struct attune_record *ring; /* NULL: none yet */
+    uint64_t owned;             /* generation of slot, whether busy or not */
     uint64_t starved;           /* generation that had no slot for us */
     uint32_t starved_hits;      /* since then */
+    uint32_t nested_hits;       /* hits while busy, since ... */
+    uint64_t nested_head;       /* ... the ring's head was here */
     uint8_t in_command;
     uint8_t ending; /* rounds of key destructors seen */
     uint8_t ended;
@@ -136,11 +137,11 @@ DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("i
 DM_HIDDEN void dm_thread_prepare(void);
 /* Gives the thread a slot; false (counted as lost) if there is none for it. */
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
-/* The thread is busy. True: not really, that frame is dead (longjmp). */
-DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame);
-/* Finds room in the ring, or a ring; sets next and returns how many records
- * fit. 0: none, and that record is lost. */
-DM_HIDDEN int64_t dm_ring_room(struct dm_thread *thread);
+/* The thread is busy. True: no longer, what it was busy with is dead. */
+DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);
+/* Finds room in the ring, or a ring; sets next and left. False: there is none,
+ * and the record is lost. */
+DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
 
 /* ---- safe points (mailbox.c) ------------------------------------------ */
 

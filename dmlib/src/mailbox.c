@@ -58,10 +58,10 @@ void dm_mailbox_run(unsigned point, uint32_t family) {
         dm_go_inert();
         return;
     }
-    if (thread->left < 0 && !dm_thread_recover(thread, dm_stack()))
+    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
         return;
     int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
-    int64_t left = thread->left;
+    uint64_t generation = thread->generation;
     dm_enter(thread);
     thread->in_command = 1;
     dm_compiler_barrier();
@@ -78,7 +78,7 @@ void dm_mailbox_run(unsigned point, uint32_t family) {
     }
     dm_compiler_barrier();
     thread->in_command = 0;
-    dm_leave(thread, left);
+    dm_leave(thread, generation);
 }
 
 DM_COLD uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {

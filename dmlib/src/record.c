@@ -24,19 +24,15 @@ DM_INLINE void aggregate(struct attune_aggregate *aggregate, uint64_t value) {
 
 /* ---- the full way ------------------------------------------------------ */
 
-/* Returns the room that is left. */
-static int64_t publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned flags,
-                       int64_t left) {
-    if (left == 0)
-        left = dm_ring_room(thread);
-    if (left == 0)
-        return 0;
+static void publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned flags) {
+    if (thread->left == 0 && !dm_ring_room(thread))
+        return;
     if (hit->word & ATTUNE_CTL_DURATION)
         dm_write(thread, hit->point, flags | ATTUNE_RECORD_DURATION, hit->time, hit->value,
                  hit->duration);
     else
         dm_write(thread, hit->point, flags, dm_ticks(), hit->value, hit->extra);
-    return left - 1;
+    thread->left--;
 }
 
 /* Is it this event's turn? Counts the events of this thread and point. */
@@ -44,14 +40,13 @@ static bool sampled(struct attune_aggregate *sums, uint32_t mask) {
     return (sums->calls++ & mask) == 0;
 }
 
-static int64_t take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t mask,
-                    int64_t left) {
+static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t mask) {
     struct attune_aggregate *sums = &thread->slot->aggregates[hit->point];
     if (hit->word & ATTUNE_CTL_AGGREGATE)
         aggregate(sums, hit->word & ATTUNE_CTL_DURATION ? hit->duration : hit->value);
     if ((hit->word & ATTUNE_CTL_EVENT) == 0 || (mask != 0 && !sampled(sums, mask)))
-        return left;
-    return publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0, left);
+        return;
+    publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }
 
 void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
@@ -59,14 +54,14 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     const struct attune_point_control *control = dm_control(hit->point);
     if (!dm_admitted(control, hit->value))
         return;
-    if (thread->left < 0 && !dm_thread_recover(thread, dm_stack()))
+    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
         return;
-    if (!dm_registered(thread) && !acquire(thread))
+    if (thread->generation != dm_generation() && !acquire(thread))
         return;
-    int64_t left = thread->left;
+    uint64_t generation = thread->generation;
     dm_enter(thread);
-    left = take(thread, hit, control->sample_mask, left);
-    dm_leave(thread, left);
+    take(thread, hit, control->sample_mask);
+    dm_leave(thread, generation);
 }
 
 uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result) {
@@ -80,8 +75,8 @@ uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result
 
 bool dm_aggregated(unsigned point, const struct attune_point_control *control, uint64_t value) {
     struct dm_thread *thread = &dm_thread;
-    int64_t left = thread->left;
-    if (dm_unlikely(left < 0 || !dm_registered(thread)))
+    uint64_t generation = dm_generation();
+    if (dm_unlikely(thread->generation != generation))
         return false;
     if (dm_unlikely(!dm_admitted(control, value)))
         return true;
@@ -89,6 +84,6 @@ bool dm_aggregated(unsigned point, const struct attune_point_control *control, u
     __asm__("" : "+r"(sums)); /* one register, not its arithmetic again per field */
     dm_enter(thread);
     aggregate(sums, value);
-    dm_leave(thread, left);
+    dm_leave(thread, generation);
     return true;
 }

@@ -43,20 +43,21 @@ DM_INLINE bool dm_admitted(const struct attune_point_control *control, uint64_t 
     return value >= control->min_value && value <= control->max_value;
 }
 
-DM_INLINE bool dm_registered(const struct dm_thread *thread) {
-    return thread->generation == __atomic_load_n(&dm_live.generation, __ATOMIC_RELAXED);
+DM_INLINE uint64_t dm_generation(void) {
+    return __atomic_load_n(&dm_live.generation, __ATOMIC_RELAXED);
 }
 
-/* Between enter and leave the thread is busy. left: as dm_thread.left. */
+/* Between enter and leave the thread is busy: a signal handler's hooks find
+ * another generation than the process's, and do not touch the ring. What was
+ * loaded before enter may be from before such a handler. */
 DM_INLINE void dm_enter(struct dm_thread *thread) {
-    dm_store_stack(&thread->frame);
-    thread->left = DM_BUSY;
+    thread->generation = DM_BUSY;
     dm_compiler_barrier();
 }
 
-DM_INLINE void dm_leave(struct dm_thread *thread, int64_t left) {
+DM_INLINE void dm_leave(struct dm_thread *thread, uint64_t generation) {
     dm_compiler_barrier();
-    thread->left = left;
+    thread->generation = generation;
 }
 
 /* The reader has each line of the ring in its cache by the time the writer
@@ -85,25 +86,27 @@ DM_INLINE void dm_write(struct dm_thread *thread, unsigned point, unsigned flags
 DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *control, uint64_t value,
                         uint64_t extra, bool timed) {
     struct dm_thread *thread = &dm_thread;
-    int64_t left = thread->left;
-    if (dm_unlikely(left <= 0 || !dm_registered(thread)))
+    uint64_t generation = dm_generation();
+    if (dm_unlikely(thread->generation != generation))
         return false;
     if (dm_unlikely(!dm_admitted(control, value)))
         return true;
     dm_enter(thread);
-    if (timed)
-        dm_write(thread, point, 0, dm_ticks(), value, extra);
-    else
-        dm_write(thread, point, ATTUNE_RECORD_UNTIMED, thread->next[-1].time, value, extra);
-    dm_leave(thread, left - 1);
-    return true;
+    uint64_t left = thread->left;
+    if (dm_likely(left != 0)) {
+        uint64_t time = timed ? dm_ticks() : thread->next[-1].time;
+        dm_write(thread, point, timed ? 0 : ATTUNE_RECORD_UNTIMED, time, value, extra);
+        thread->left = left - 1;
+    }
+    dm_leave(thread, generation);
+    return left != 0;
 }
 
 /* True: it is not this event's turn. */
 DM_INLINE bool dm_skipped(unsigned point, const struct attune_point_control *control,
                           uint64_t value) {
     struct dm_thread *thread = &dm_thread;
-    if (dm_unlikely(thread->left < 0 || !dm_registered(thread)))
+    if (dm_unlikely(thread->generation != dm_generation()))
         return false;
     if (dm_unlikely(!dm_admitted(control, value)))
         return true;

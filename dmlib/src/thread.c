@@ -4,9 +4,8 @@
 #include "record.h"
 
 #include <pthread.h>
-#include <signal.h>
 
-__thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION};
+__thread struct dm_thread dm_thread = {.generation = DM_NO_GENERATION, .owned = DM_NO_GENERATION};
 
 /* A thread that found no slot looks again after so many lost events. */
 #define STARVED_RETRY 1024
@@ -29,8 +28,9 @@ static void thread_ends(void *unused) {
         pthread_setspecific(key, thread);
         return;
     }
-    bool owner = dm_registered(thread);
+    bool owner = thread->owned == dm_generation();
     thread->ended = 1;
+    thread->owned = DM_NO_GENERATION;
     thread->generation = DM_NO_GENERATION;
     dm_compiler_barrier();
     if (owner)
@@ -79,57 +79,64 @@ static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
     thread->ring = NULL;
     if (slot->ring != 0 && slot->ring <= dm_live.mapping.ring_count)
         use_ring(thread, slot->ring - 1);
-    dm_compiler_barrier();
-    thread->generation = dm_live.generation;
+    thread->left = 0;
+    thread->owned = dm_generation();
     if (have_key)
         pthread_setspecific(key, thread);
 }
 
+/* True if it has one now. */
+static bool look_for_slot(struct dm_thread *thread, uint64_t generation) {
+    dm_enter(thread); /* a signal handler must not claim a second slot */
+    struct attune_slot *slot = find_slot(&dm_live.mapping);
+    if (slot != NULL)
+        take_slot(thread, slot);
+    else
+        thread->starved = generation;
+    dm_leave(thread, slot != NULL ? generation : DM_NO_GENERATION);
+    return slot != NULL;
+}
+
 DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
-    const struct dm_mapping *mapping = &dm_live.mapping;
+    struct attune_header *header = dm_live.mapping.header;
     uint64_t generation = __atomic_load_n(&dm_live.generation, __ATOMIC_ACQUIRE);
     if (generation == 0)
         return false;
-    if (__atomic_load_n(&mapping->header->detached, __ATOMIC_RELAXED) != 0) {
+    if (__atomic_load_n(&header->detached, __ATOMIC_RELAXED) != 0) {
         dm_go_inert();
         return false;
     }
     bool wait = thread->starved == generation && ++thread->starved_hits % STARVED_RETRY != 0;
-    if (!thread->ended && !wait) {
-        dm_enter(thread); /* a signal handler must not claim a second slot */
-        struct attune_slot *slot = find_slot(mapping);
-        if (slot != NULL)
-            take_slot(thread, slot);
-        else
-            thread->starved = generation;
-        dm_leave(thread, 0);
-        if (slot != NULL)
-            return true;
-    }
-    __atomic_add_fetch(&mapping->header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    if (!thread->ended && !wait && look_for_slot(thread, generation))
+        return true;
+    __atomic_add_fetch(&header->lost_no_slot, 1, __ATOMIC_RELAXED);
     return false;
 }
 
-static bool on_signal_stack(void) {
-    stack_t stack = {0};
-    return dm_syscall(SYS_sigaltstack, NULL, &stack) != 0 || (stack.ss_flags & SS_ONSTACK) != 0;
-}
-
 /* A handler that interrupts a measurement loses its own events: two writers
- * would tear the ring. But a handler that left by longjmp leaves the thread
- * busy; then we stand above the frame that was, on the same stack. */
-DM_COLD bool dm_thread_recover(struct dm_thread *thread, uintptr_t frame) {
+ * would tear the ring. But a handler that leaves by longjmp leaves the thread
+ * busy for ever. No handler that returns has that many hooks, of which nobody
+ * can tell whether they are nested. */
+#define NESTED_MAX 1024
+
+DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
     if (thread->in_command)
         return false; /* our own doing, not an event of the program */
-    if (frame >= thread->frame && !on_signal_stack()) {
-        thread->left = 0;
+    uint64_t generation = dm_generation();
+    bool owner = thread->owned == generation;
+    uint64_t head = owner ? thread->slot->head : 0;
+    if (thread->nested_head != head)
+        thread->nested_hits = 0;
+    thread->nested_head = head;
+    if (++thread->nested_hits > NESTED_MAX) {
+        thread->nested_hits = 0;
+        thread->left = 0; /* next and left may be half changed */
+        thread->generation = thread->owned;
         return true;
     }
-    if (dm_live.generation == 0)
-        return false;
-    uint64_t *lost =
-        dm_registered(thread) ? &thread->slot->lost : &dm_live.mapping.header->lost_no_slot;
-    __atomic_add_fetch(lost, 1, __ATOMIC_RELAXED);
+    if (generation != 0)
+        __atomic_add_fetch(owner ? &thread->slot->lost : &dm_live.mapping.header->lost_no_slot, 1,
+                           __ATOMIC_RELAXED);
     return false;
 }
 
@@ -148,24 +155,24 @@ static bool first_ring(struct dm_thread *thread) {
 }
 
 /* The room up to the end of the ring or to the oldest record not read. */
-static int64_t find_room(struct dm_thread *thread) {
+static void find_room(struct dm_thread *thread) {
     uint64_t records = dm_live.mapping.ring_records;
     uint64_t head = thread->slot->head;
     uint64_t index = head & (records - 1);
     uint64_t unread = head - __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
     uint64_t room = unread < records ? records - unread : 0;
     thread->next = &thread->ring[index];
-    return (int64_t)(room < records - index ? room : records - index);
+    thread->left = room < records - index ? room : records - index;
 }
 
-int64_t dm_ring_room(struct dm_thread *thread) {
-    int64_t room = 0;
-    if (thread->ring != NULL || first_ring(thread))
-        room = find_room(thread);
-    if (room != 0)
-        return room;
+bool dm_ring_room(struct dm_thread *thread) {
+    if (thread->ring != NULL || first_ring(thread)) {
+        find_room(thread);
+        if (thread->left != 0)
+            return true;
+    }
     if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
         dm_go_inert();
     __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
-    return 0;
+    return false;
 }

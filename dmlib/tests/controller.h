@@ -90,6 +90,68 @@ void read_all(int fd, char *text, size_t size);
 /* Waits for the program; its status as waitpid gives it. */
 int finish(pid_t pid);
 
+/* ---- the usual shape of a test ------------------------------------------ */
+
+struct test_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* A controller with one program. */
+struct session {
+    struct controller controller;
+    const char *extra; /* environment */
+    pid_t pid;
+    int output;
+    struct process *process; /* the program, once it came to the gate */
+    char text[4096];         /* its output, after session_end */
+};
+
+/* Paths of what is tested, from the command line of the test program. */
+extern const char *library_path, *target_path, *directory_path;
+
+/* Starts `target ARGUMENTS` (split at blanks; a first word with a slash is a
+ * program of its own) and waits for it in the gate. */
+void session_start(struct session *, const char *arguments);
+/* The same, where it is not sure to come to the gate. */
+void session_spawn(struct session *, const char *arguments);
+/* Drains (unless told not to) until it ends; it must exit with 0. */
+void session_end(struct session *);
+void session_end_undrained(struct session *);
+/* After session_end. */
+void session_close(struct session *);
+
+#define EXPECT(condition, ...)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            fail_at(__FILE__, __LINE__, #condition, " " __VA_ARGS__);                              \
+    } while (0)
+#define EXPECT_EQUAL(got, wanted)                                                                  \
+    do {                                                                                           \
+        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                          \
+        if (got_ != wanted_)                                                                       \
+            fail_at(__FILE__, __LINE__, #got " == " #wanted, "got %lld, want %lld", got_,          \
+                    wanted_);                                                                      \
+    } while (0)
+void fail_at(const char *file, int line, const char *condition, const char *format, ...)
+    __attribute__((noreturn, format(printf, 4, 5)));
+
+enum {
+    P_MALLOC = 0,
+    P_FREE = 1,
+    P_CALLOC = 2,
+    P_REALLOC = 3,
+    P_MEMALIGN = 4,
+    P_ALIGNED = 5,
+    P_POSIX = 6,
+    P_LOCK = 16,
+    P_UNLOCK = 19,
+    P_READ = 32,
+    P_WRITE = 33,
+    P_PREAD = 34,
+    P_PWRITE = 35,
+};
+
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 double now_seconds(void);
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The start gate: good, refused, broken, slow; and what the program notices. */
+#include "controller.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void trace_locks(struct controller *c, struct process *p) {
+    (void)c;
+    control_set(p, P_LOCK, ATTUNE_CTL_EVENT);
+}
+
+static void registers(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "pairs 100");
+    session_end(&s);
+    struct process *p = s.process;
+    EXPECT_EQUAL(p->hello.pid, s.pid);
+    EXPECT_EQUAL(p->hello.flags, 0);
+    EXPECT_EQUAL(p->ready.status, ATTUNE_READY_OK);
+    EXPECT_EQUAL(p->header->pid, s.pid);
+    EXPECT_EQUAL(p->header->state, 1);
+    EXPECT_EQUAL(p->header->stub_count, ATTUNE_STUB_COUNT);
+    EXPECT(p->header->dmlib_base != 0 && p->header->dmlib_base % 4096 == 0);
+    EXPECT(p->header->stub_entry > p->header->dmlib_base);
+    EXPECT_EQUAL(p->received[P_LOCK], 100); /* from the first on: go came after place */
+    EXPECT_EQUAL(s.controller.count, 1);
+    session_close(&s);
+}
+
+/* What the program's children see: KEPT shows that nothing else was touched. */
+static void expect_environment(enum manner manner, const char *want) {
+    struct session s = {.controller.manner = manner, .extra = "KEPT=kept"};
+    session_spawn(&s, "environment");
+    session_end(&s);
+    EXPECT(strcmp(s.text, want) == 0, "manner %d: got %s, want %s", manner, s.text, want);
+    session_close(&s);
+}
+
+static void failures_leave_a_clean_environment(void) {
+    static const enum manner manners[] = {MANNER_REFUSE,   MANNER_SILENT,    MANNER_GO_NO,
+                                          MANNER_UNSEALED, MANNER_BAD_MAGIC, MANNER_BAD_SIZE};
+    for (size_t i = 0; i < sizeof(manners) / sizeof(manners[0]); i++)
+        expect_environment(manners[i], "none  kept\ndone\n");
+}
+
+static void success_keeps_the_environment(void) {
+    char want[600];
+    snprintf(want, sizeof(want), "%s socket kept\ndone\n", library_path);
+    expect_environment(MANNER_NORMAL, want);
+}
+
+static void preloaded_without_socket(const char *preload, const char *extra, const char *want) {
+    char *argv[] = {(char *)target_path, "environment", NULL};
+    char text[600];
+    int output;
+    pid_t pid = spawn(preload, NULL, argv, extra, &output);
+    read_all(output, text, sizeof(text));
+    EXPECT_EQUAL(finish(pid), 0);
+    EXPECT(strcmp(text, want) == 0, "preload %s: got %s, want %s", preload, text, want);
+}
+
+static void no_socket_cleans_its_own_entry_only(void) {
+    char list[600];
+    preloaded_without_socket(library_path, "KEPT=kept", "none  kept\ndone\n");
+    snprintf(list, sizeof(list), "%s:libm.so.6", library_path);
+    preloaded_without_socket(list, "KEPT=kept", "libm.so.6  kept\ndone\n");
+    snprintf(list, sizeof(list), "libm.so.6 %s:libdl.so.2", library_path);
+    preloaded_without_socket(list, "KEPT=kept", "libm.so.6:libdl.so.2  kept\ndone\n");
+}
+
+static void socket_without_listener(void) {
+    preloaded_without_socket(library_path, "ATTUNE_SOCKET=/nonexistent/gate.sock",
+                             "none  lost\ndone\n");
+    preloaded_without_socket(library_path, "ATTUNE_SOCKET=", "none  lost\ndone\n");
+}
+
+/* All waiting is bounded, whether the answer or go is missing. */
+static void slow_controller_is_left_behind(enum manner manner, bool instrumented) {
+    struct session s = {.controller.manner = manner, .controller.place = trace_locks};
+    double start = now_seconds();
+    session_spawn(&s, "pairs 10");
+    session_end_undrained(&s);
+    double took = now_seconds() - start;
+    EXPECT(took > 0.2 && took < 1.5, "took %.3f s", took);
+    s.process = controller_process(&s.controller, 0);
+    if (instrumented)
+        EXPECT_EQUAL(drain(s.process, NULL, NULL), 10);
+    else
+        EXPECT(s.process->ready.magic == 0);
+    session_close(&s);
+}
+
+static void silent_controller(void) { slow_controller_is_left_behind(MANNER_SILENT, false); }
+static void go_missing(void) { slow_controller_is_left_behind(MANNER_NO_GO, true); }
+
+/* The controller offers files that are too big for the address space. */
+static void address_space_is_small(void) {
+    struct session s = {.controller.padding = 1ull << 30};
+    session_start(&s, "limit 256");
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 4); /* the program, then three attempts */
+    for (int i = 1; i < 4; i++) {
+        struct process *p = controller_process(&s.controller, i);
+        EXPECT_EQUAL(p->hello.attempt, i - 1);
+        EXPECT_EQUAL(p->ready.status, ATTUNE_READY_NO_MAP);
+        EXPECT_EQUAL(p->ready.error, 12 /* ENOMEM */);
+        EXPECT_EQUAL(p->header->state, 0);
+    }
+    session_close(&s);
+}
+
+static void descriptors_are_untouched(void) {
+    struct session s = {0};
+    session_start(&s, "open");
+    session_end(&s);
+    EXPECT(strcmp(s.text, "3\ndone\n") == 0, "output %s", s.text);
+    session_close(&s);
+}
+
+static void program_closes_all_descriptors(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "closeall 1000");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 1000);
+    session_close(&s);
+}
+
+static void static_binary_runs(void) {
+    char path[500];
+    struct session s = {0};
+    snprintf(path, sizeof(path), "%s/target-static pairs 100", directory_path);
+    session_spawn(&s, path);
+    session_end(&s);
+    EXPECT(strcmp(s.text, "done\n") == 0, "output %s", s.text);
+    EXPECT_EQUAL(s.controller.count, 0);
+    session_close(&s);
+}
+
+const struct test_case gate_cases[] = {
+    {"registers", registers},
+    {"failures_leave_clean_environment", failures_leave_a_clean_environment},
+    {"success_keeps_environment", success_keeps_the_environment},
+    {"no_socket_cleans_own_entry", no_socket_cleans_its_own_entry_only},
+    {"socket_without_listener", socket_without_listener},
+    {"silent_controller", silent_controller},
+    {"go_missing", go_missing},
+    {"small_address_space", address_space_is_small},
+    {"descriptors_untouched", descriptors_are_untouched},
+    {"close_all", program_closes_all_descriptors},
+    {"static_binary", static_binary_runs},
+    {NULL, NULL},
+};

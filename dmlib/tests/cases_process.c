@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes and threads that come and go. */
+#include "controller.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void trace_locks(struct controller *c, struct process *p) {
+    (void)c;
+    control_set(p, P_LOCK, ATTUNE_CTL_EVENT);
+}
+
+/* Waits until n locks of the process have arrived. */
+static void expect_locks(struct process *p, uint64_t n) {
+    for (double end = now_seconds() + 10; p->received[P_LOCK] < n; poll(NULL, 0, 1)) {
+        drain(p, NULL, NULL);
+        EXPECT(now_seconds() < end, "%lu locks arrived, want %lu", p->received[P_LOCK], n);
+    }
+}
+
+static void forked_child_registers(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "fork 1");
+    struct process *child = controller_process(&s.controller, 1);
+    EXPECT_EQUAL(child->hello.flags, ATTUNE_HELLO_FORKED);
+    EXPECT(child->hello.pid != s.pid && child->header->pid == child->hello.pid);
+    EXPECT_EQUAL(child->ready.status, ATTUNE_READY_OK);
+    expect_locks(child, 1000);
+    kill(child->hello.pid, SIGTERM);
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 1); /* none of the child's */
+    EXPECT_EQUAL(s.process->header->fork_count, 1);
+    EXPECT_EQUAL(s.controller.count, 2);
+    session_close(&s);
+}
+
+static void grandchildren_register(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "fork 4");
+    for (int i = 1; i <= 4; i++)
+        EXPECT_EQUAL(controller_process(&s.controller, i)->hello.flags, ATTUNE_HELLO_FORKED);
+    struct process *last = controller_process(&s.controller, 4);
+    expect_locks(last, 100);
+    kill(last->hello.pid, SIGTERM);
+    session_end(&s);
+    session_close(&s);
+}
+
+static void brief_children_do_not_register(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "brief 50");
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 1);
+    EXPECT_EQUAL(s.process->header->fork_count, 50);
+    session_close(&s);
+}
+
+/* A controller that died is no reason for children to wait, or to differ. */
+static void children_outlive_the_controller(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "fork 1");
+    struct process *child = controller_process(&s.controller, 1);
+    pid_t pid = child->hello.pid;
+    controller_stop(&s.controller);
+    char *argv[] = {(char *)target_path, "brief", "3", NULL};
+    int output;
+    char text[100];
+    double start = now_seconds();
+    pid_t other = spawn(library_path, &s.controller, argv, NULL, &output);
+    EXPECT_EQUAL(finish(other), 0);
+    EXPECT(now_seconds() - start < 0.2, "took %.3f s", now_seconds() - start);
+    read_all(output, text, sizeof(text));
+    kill(pid, SIGTERM);
+    EXPECT_EQUAL(finish(s.pid), 0);
+}
+
+/* The memory stays, full rings lose, the program goes on. */
+static void controller_dies_mid_run(void) {
+    struct session s = {.controller.place = trace_locks, .controller.records = 1 << 8};
+    session_start(&s, "threads 2 3000000 0");
+    controller_stop(&s.controller);
+    EXPECT_EQUAL(finish(s.pid), 0);
+    read_all(s.output, s.text, sizeof(s.text));
+    EXPECT(strcmp(s.text, "done\n") == 0, "output %s", s.text);
+}
+
+static void exec_after(const char *how) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, how);
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 2);
+    struct process *second = controller_process(&s.controller, 1);
+    EXPECT_EQUAL(second->hello.flags, 0);
+    EXPECT_EQUAL(second->received[P_LOCK], 7);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 20);
+    EXPECT_EQUAL(s.process->header->fork_count, 0);
+    session_close(&s);
+}
+
+static void vfork_and_exec(void) { exec_after("vfork"); }
+static void posix_spawned(void) { exec_after("spawn"); }
+
+static void library_opened_late(void) {
+    char plugin[500];
+    snprintf(plugin, sizeof(plugin), "PLUGIN=%s/libplugin.so", directory_path);
+    struct session s = {.controller.place = trace_locks, .extra = plugin};
+    session_start(&s, "dlopen 1000");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 1000);
+    session_close(&s);
+}
+
+static void threads_are_told_apart(void) {
+    struct session s = {.controller.place = trace_locks, .controller.rings = 64};
+    session_start(&s, "threads 20 500 0");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 20 * 500);
+    EXPECT_EQUAL(lost(s.process), 0);
+    EXPECT(s.process->header->ring_next <= 20);
+    session_close(&s);
+}
+
+static void thousands_of_threads(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "threads 2000 20 0");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK] + lost(s.process), 2000 * 20);
+    EXPECT(s.process->received[P_LOCK] > 0);
+    session_close(&s);
+}
+
+/* More threads than slots, one after the other: all are closed, freed, and
+ * their slots and rings used again. */
+static void slots_are_used_again(void) {
+    struct session s = {
+        .controller.place = trace_locks, .controller.slots = 4, .controller.rings = 3};
+    session_start(&s, "sequence 200 10");
+    session_end(&s);
+    struct process *p = s.process;
+    EXPECT_EQUAL(p->received[P_LOCK] + lost(p), 200 * 10);
+    EXPECT(p->received[P_LOCK] > 20 * 10, "%lu of 2000 arrived", p->received[P_LOCK]);
+    for (unsigned i = 0; i < 4; i++)
+        EXPECT_EQUAL(slot_of(p, i)->state, ATTUNE_SLOT_FREE);
+    session_close(&s);
+}
+
+static void other_destructors_are_measured(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "destructor 30");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 31);
+    EXPECT_EQUAL(lost(s.process), 0);
+    session_close(&s);
+}
+
+const struct test_case process_cases[] = {
+    {"fork_registers", forked_child_registers},
+    {"grandchildren_register", grandchildren_register},
+    {"brief_children", brief_children_do_not_register},
+    {"children_without_controller", children_outlive_the_controller},
+    {"controller_dies", controller_dies_mid_run},
+    {"vfork_exec", vfork_and_exec},
+    {"posix_spawn", posix_spawned},
+    {"dlopen", library_opened_late},
+    {"threads", threads_are_told_apart},
+    {"threads_2000", thousands_of_threads},
+    {"slot_reuse", slots_are_used_again},
+    {"destructors", other_destructors_are_measured},
+    {NULL, NULL},
+};
