@@ -45,6 +45,9 @@ type Config struct {
 	Tunlets []string
 	// TunletOptions is the configuration of each tunlet by its name.
 	TunletOptions map[string]map[string]string
+	// Probes are functions, as OBJECT:SYMBOL, whose calls are counted and shown
+	// among the report's points.
+	Probes []string
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string
@@ -126,6 +129,9 @@ func (a *Analyzer) Start(ctx context.Context) error {
 	a.started, a.cancel = true, cancel
 	a.mu.Unlock()
 	a.wg.Go(func() { a.session.Run(ctx) })
+	if len(a.cfg.Probes) > 0 {
+		a.session.TunletReady(newProbes(a.cfg.Probes))
+	}
 	if err := a.host.Start(ctx); err != nil {
 		return fmt.Errorf("start tunlets: %w", err)
 	}

@@ -150,6 +150,7 @@ func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 	return analyzer.New(analyzer.Config{
 		Mode: s.cfg.Mode, Command: s.args, JobID: s.jobID(),
 		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
+		Probes:  s.cfg.Probes,
 		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,
 	})
 }
@@ -199,11 +200,13 @@ func (s *session) begin(pid int, ended <-chan struct{}) {
 		return
 	}
 	s.begun.Go(func() {
-		timer := time.NewTimer(headStart)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ended:
+		if len(s.cfg.Probes) == 0 { // else every call counts
+			timer := time.NewTimer(headStart)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ended:
+			}
 		}
 		if err := s.analyzer.Start(s.ctx); err != nil {
 			s.log.Warn(err.Error())

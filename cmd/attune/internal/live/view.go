@@ -14,8 +14,8 @@ import (
 const (
 	// height is how many lines the view takes.
 	height = 6
-	// shown is how many points, objectives and proposals have a line.
-	shownPoints, shownObjectives, shownProposals = 1, 2, 2
+	// shownObjectives and shownProposals are how many have a line.
+	shownObjectives, shownProposals = 2, 2
 	// past is how many values of an objective its curve shows.
 	past = 32
 )
