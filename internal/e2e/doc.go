@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests the commands in bin/ on real programs, from outside: what a
-// user sees, and nothing else. Its tests carry the build tag e2e and need
-// `make build`; `make test-e2e` does both. They need no privileges; as root
-// they also go through the kernel's side.
+// Package e2e tests the closed loop from outside: the commands in bin/ on real
+// programs with and without a problem. Its tests carry the build tag e2e and
+// need `make build`; `make test-e2e` does both. They need no privileges; as
+// root they also go through the kernel's side.
 package e2e

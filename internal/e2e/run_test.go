@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// attune is the command under test.
+const attune = "../../bin/attune"
+
+// run runs a command, for a minute at most, and returns its standard output.
+func run(t *testing.T, command ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.WaitDelay = 10 * time.Second
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("run %q: %v\n%s", command, err, stderr.String())
+	}
+	return string(stdout)
+}
+
+// runTuned runs a command under attune and returns its standard output and the
+// report, which must be what its schema says.
+func runTuned(t *testing.T, flags []string, command ...string) (string, report.Report) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.json")
+	args := append([]string{attune, "run", "--quiet", "--report", file}, flags...)
+	stdout := run(t, append(append(args, "--"), command...)...)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustMatchSchema(t, data)
+	var r report.Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return stdout, r
+}
+
+func mustMatchSchema(t *testing.T, data []byte) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/reference/report.schema.json")
+	if err != nil {
+		t.Fatalf("compile the schema: %v", err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("decode the report: %v", err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("the report does not match its schema: %v", err)
+	}
+}
+
+// keptIn counts the processes in which a tunlet's changes were kept.
+func keptIn(r report.Report, tunlet string) int {
+	processes := map[int]bool{}
+	for _, c := range r.Changes {
+		if c.Tunlet == tunlet && c.Verdict == report.VerdictKept {
+			processes[c.Process] = true
+		}
+	}
+	return len(processes)
+}
