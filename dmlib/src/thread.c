@@ -56,15 +56,20 @@ static bool claim(struct attune_slot *slot, int32_t tid) {
     return true;
 }
 
+static void raise_to(uint32_t *mark, uint32_t value) {
+    uint32_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(mark, &now, value, true, __ATOMIC_RELEASE,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
+/* The lowest free slot: the controller looks at those below slots_used only. */
 static struct attune_slot *find_slot(const struct dm_mapping *mapping) {
     int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
-    if (mapping->slot_count == 0)
-        return NULL;
-    uint32_t start = (uint32_t)tid * 2654435761u % mapping->slot_count;
     for (uint32_t i = 0; i < mapping->slot_count; i++) {
-        struct attune_slot *slot = &mapping->slots[(start + i) % mapping->slot_count];
-        if (claim(slot, tid))
-            return slot;
+        raise_to(&mapping->header->slots_used, i + 1);
+        if (claim(&mapping->slots[i], tid))
+            return &mapping->slots[i];
     }
     return NULL;
 }

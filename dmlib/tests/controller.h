@@ -15,7 +15,7 @@
 
 #include "attune/dmlib_abi.h"
 
-#define CONTROLLER_PROCESSES 64
+#define CONTROLLER_PROCESSES 4096
 
 enum manner {
     MANNER_NORMAL,

@@ -196,7 +196,9 @@ struct attune_header {
     uint64_t lost_no_slot;   /* events of threads that found no slot */
     uint64_t fork_count;     /* children that left this mapping behind */
     uint32_t ring_next;      /* (app) rings handed out so far */
-    uint32_t reserved;
+    uint32_t slots_used;     /* (app) no slot from this one on was ever claimed;
+                              * raised before a claim, so that the controller
+                              * need not touch the pages of unused slots */
     uint8_t pad2[40];
 };
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands: what they do, and what they refuse. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "unit.h"
+
+static struct dm_mapping mapping;
+
+static struct attune_command post(unsigned index, struct attune_command command) {
+    command.state = ATTUNE_CMD_POSTED;
+    if (command.at == 0)
+        command.at = ATTUNE_AT_LOCK;
+    mapping.mailbox[index] = command;
+    uint32_t word = ATTUNE_CTL_MAILBOX | ATTUNE_CTL_EVENT;
+    EXPECT_EQUAL(dm_attend(17, ATTUNE_AT_LOCK, word), ATTUNE_CTL_EVENT);
+    return mapping.mailbox[index];
+}
+
+static uint64_t last_sum;
+
+static uint64_t sum(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    errno = ERANGE;
+    /* a hook inside a command is not an event, and runs no command */
+    mapping.controls[17].word = ATTUNE_CTL_EVENT | ATTUNE_CTL_MAILBOX;
+    dm_mailbox_run(17, ATTUNE_AT_LOCK);
+    hit(17, 1, 2);
+    mapping.controls[17].word = 0;
+    return last_sum = a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f;
+}
+
+static void check_call(void) {
+    uint64_t address = (uint64_t)(uintptr_t)sum;
+    errno = EDOM;
+    struct attune_command done =
+        post(0, (struct attune_command){.op = ATTUNE_OP_CALL, .args = {address, 1, 2, 3, 4, 5, 6}});
+    EXPECT_EQUAL(errno, EDOM);
+    EXPECT_EQUAL(done.state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(done.result, 91);
+    EXPECT_EQUAL(last_sum, 91);
+    EXPECT_EQUAL(done.error, 0);
+    EXPECT_EQUAL(done.done_point, 17);
+    EXPECT_EQUAL(done.done_by, dm_syscall(SYS_gettid, 0));
+    EXPECT(done.done_at != 0);
+    EXPECT_EQUAL(mapping.header->lost_no_slot, 0);
+    EXPECT_EQUAL(mapping.slots[0].head + mapping.slots[0].lost, 0);
+    done = post(1, (struct attune_command){.op = ATTUNE_OP_CALL, .args = {8}});
+    EXPECT_EQUAL(done.error, EFAULT);
+}
+
+static void check_others_wait(void) {
+    struct attune_command wait = {.op = ATTUNE_OP_NOP, .at = ATTUNE_AT_ALLOC | ATTUNE_AT_IO};
+    EXPECT_EQUAL(post(2, wait).state, ATTUNE_CMD_POSTED);
+    wait.at = ATTUNE_AT_LOCK;
+    wait.thread = 1;
+    EXPECT_EQUAL(post(3, wait).state, ATTUNE_CMD_POSTED);
+    wait.thread = (int32_t)dm_syscall(SYS_gettid, 0);
+    EXPECT_EQUAL(post(4, wait).state, ATTUNE_CMD_DONE);
+    wait.op = 99;
+    EXPECT_EQUAL(post(5, wait).error, ENOSYS);
+    mapping.mailbox[6].state = ATTUNE_CMD_CLAIMED;
+    dm_mailbox_run(17, ATTUNE_AT_LOCK);
+    EXPECT_EQUAL(mapping.mailbox[6].state, ATTUNE_CMD_CLAIMED);
+}
+
+void test_mailbox(void) {
+    struct attune_header *memory = make_memory(1, 1, 8);
+    mapping = use_memory(memory);
+    check_call();
+    check_others_wait();
+    memory->detached = 1;
+    post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
+    EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);
+    EXPECT_EQUAL(dm_live.delta, 0);
+    free(memory);
+}
+
+/* ---- memory.c -------------------------------------------------------------------- */
+
+static uint64_t at(const void *place) { return (uint64_t)(uintptr_t)place; }
+
+static void check_sizes(void) {
+    uint64_t place = 0x1122334455667788, got;
+    static const uint64_t want[] = {0x88, 0x7788, 0x55667788, 0x1122334455667788};
+    for (unsigned i = 0; i < 4; i++) {
+        EXPECT_EQUAL(dm_memory_load(at(&place), 1u << i, &got), 0);
+        EXPECT(got == want[i]);
+    }
+    EXPECT_EQUAL(dm_memory_load(at(&place) + 1, 2, &got), EINVAL);
+    EXPECT_EQUAL(dm_memory_load(at(&place), 3, &got), EINVAL);
+    EXPECT_EQUAL(dm_memory_load(at(&place), 16, &got), EINVAL);
+    EXPECT_EQUAL(dm_memory_store(at(&place) + 2, 2, 0xabcdef, false, 0, &got), 0);
+    EXPECT_EQUAL(got, 0x5566);
+    EXPECT(place == 0x11223344cdef7788);
+    EXPECT_EQUAL(dm_memory_store(at(&place), 1, 0x99, true, 0x87, &got), EAGAIN);
+    EXPECT_EQUAL(got, 0x88);
+    EXPECT_EQUAL(dm_memory_store(at(&place), 1, 0x99, true, 0xff88, &got), 0);
+    EXPECT(place == 0x11223344cdef7799);
+}
+
+static void check_protection(void) {
+    uint64_t got;
+    uint64_t *pages =
+        mmap(NULL, 3 * DM_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t *constant = pages + DM_PAGE_SIZE / 8, *none = constant + DM_PAGE_SIZE / 8;
+    *constant = 5;
+    mprotect(constant, DM_PAGE_SIZE, PROT_READ);
+    mprotect(none, DM_PAGE_SIZE, PROT_NONE);
+    EXPECT_EQUAL(dm_memory_load(at(none), 8, &got), EFAULT);
+    EXPECT_EQUAL(dm_memory_store(at(none), 8, 1, false, 0, &got), EFAULT);
+    EXPECT_EQUAL(dm_memory_store(at(constant), 8, 1, false, 0, &got), EFAULT);
+    EXPECT_EQUAL(dm_memory_store(at(pages), 8, 1, false, 0, &got), 0);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 4, true, &got), EAGAIN);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, false, &got), EFAULT);
+    EXPECT_EQUAL(dm_memory_store_got(at(constant), 7, true, 5, true, &got), 0);
+    EXPECT_EQUAL(got, 5);
+    EXPECT_EQUAL(*constant, 7);
+    EXPECT_EQUAL(dm_memory_store(at(constant), 8, 1, false, 0, &got), EFAULT); /* as before */
+    EXPECT_EQUAL(dm_memory_store_got(at(none), 7, false, 0, true, &got), EFAULT);
+    munmap(pages, 3 * DM_PAGE_SIZE);
+}
+
+void test_memory(void) {
+    check_sizes();
+    check_protection();
+}
+
+/* ---- stubs.c ------------------------------------------------------------------------ */
+
+void test_stubs(void) {
+#if DM_STUB_COUNT != 0
+    uint64_t function = at((void *)(uintptr_t)sum), other = at((void *)(uintptr_t)test_stubs);
+    EXPECT_EQUAL(dm_stub_bind(3, function), 0);
+    EXPECT_EQUAL(dm_stub_bind(3, function), 0);
+    EXPECT_EQUAL(dm_stub_bind(3, other), EBUSY);
+    EXPECT(dm_stub_target[3] == function);
+    EXPECT_EQUAL(dm_stub_bind(DM_STUB_COUNT, function), EINVAL);
+    EXPECT_EQUAL(dm_stub_bind(4, DM_STUB_ENTRY), EINVAL);
+    EXPECT_EQUAL(dm_stub_bind(4, DM_STUB_ENTRY + DM_STUB_SIZE * DM_STUB_COUNT - 1), EINVAL);
+    EXPECT_EQUAL(dm_stub_bind(4, 64), EFAULT);
+    EXPECT_EQUAL(dm_stub_code_end - dm_stub_code, DM_STUB_SIZE * DM_STUB_COUNT);
+#else
+    EXPECT_EQUAL(dm_stub_bind(0, 1), ENOTSUP);
+#endif
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rings, aggregates and slots, with a reader that misbehaves. */
+#include <pthread.h>
+#include <string.h>
+
+#include "unit.h"
+
+#define POINT 40u
+
+static struct attune_slot *own_slot(const struct dm_mapping *m) {
+    int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
+    for (uint32_t i = 0; i < m->slot_count; i++)
+        if (m->slots[i].state == ATTUNE_SLOT_USED && m->slots[i].tid == tid)
+            return &m->slots[i];
+    return NULL;
+}
+
+static void expect_record(const struct dm_mapping *m, uint64_t index, uint64_t value,
+                          unsigned flags) {
+    const struct attune_record *r = &m->rings[index];
+    EXPECT_EQUAL(r->value, value);
+    EXPECT_EQUAL(r->extra, value + 1);
+    EXPECT_EQUAL(r->point, POINT);
+    EXPECT_EQUAL(r->flags, flags);
+    EXPECT_EQUAL(r->thread, 0);
+    EXPECT(r->time != 0);
+}
+
+static void check_ring(void) {
+    struct attune_header *memory = make_memory(4, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    for (uint64_t i = 0; i < 11; i++)
+        hit(POINT, i, i + 1);
+    struct attune_slot *slot = own_slot(&m);
+    EXPECT(slot != NULL);
+    EXPECT_EQUAL(slot->ring, 1);
+    EXPECT_EQUAL(slot->head, 8);
+    EXPECT_EQUAL(slot->lost, 3);
+    for (uint64_t i = 0; i < 8; i++)
+        expect_record(&m, i, i, 0);
+
+    slot->tail = 5; /* the reader took five: they go where 0 to 4 were */
+    for (uint64_t i = 100; i < 110; i++)
+        hit(POINT, i, i + 1);
+    EXPECT_EQUAL(slot->head, 13);
+    EXPECT_EQUAL(slot->lost, 8);
+    for (uint64_t i = 0; i < 5; i++)
+        expect_record(&m, i, 100 + i, 0);
+    expect_record(&m, 5, 5, 0);
+
+    slot->tail = 1ull << 60; /* nonsense: nothing is written then */
+    hit(POINT, 1, 2);
+    EXPECT_EQUAL(slot->head, 13);
+    slot->tail = 13;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED;
+    hit(POINT, 7, 8);
+    hit(POINT, 8, 9);
+    expect_record(&m, 5, 7, 0); /* after a look for room the clock is read */
+    expect_record(&m, 6, 8, ATTUNE_RECORD_UNTIMED);
+    EXPECT_EQUAL(m.rings[6].time, m.rings[5].time);
+    free(memory);
+}
+
+static void check_no_ring(void) {
+    struct attune_header *memory = make_memory(4, 0, 8);
+    struct dm_mapping m = use_memory(memory);
+    m.controls[POINT].word = ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE;
+    for (int i = 0; i < 5; i++)
+        hit(POINT, 3, 4);
+    EXPECT_EQUAL(own_slot(&m)->lost, 5);
+    EXPECT_EQUAL(own_slot(&m)->aggregates[POINT].count, 5);
+    EXPECT_EQUAL(memory->ring_next, 0);
+    free(memory);
+}
+
+static void check_no_slot(void) {
+    struct attune_header *memory = make_memory(1, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    m.slots[0].state = ATTUNE_SLOT_USED; /* somebody else's */
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    for (int i = 0; i < 500; i++)
+        hit(POINT, 3, 4);
+    EXPECT_EQUAL(memory->lost_no_slot, 500);
+    m.slots[0].state = ATTUNE_SLOT_FREE;
+    for (int i = 0; i < 2000; i++) /* it looks again now and then */
+        hit(POINT, 3, 4);
+    EXPECT_EQUAL(memory->lost_no_slot + m.slots[0].head + m.slots[0].lost, 2500);
+    EXPECT(m.slots[0].head == 8);
+    free(memory);
+}
+
+static void check_sampling_and_predicate(void) {
+    struct attune_header *memory = make_memory(1, 1, 64);
+    struct dm_mapping m = use_memory(memory);
+    m.controls[POINT].sample_mask = 3;
+    m.controls[POINT].min_value = 10;
+    m.controls[POINT].max_value = 19;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    for (uint64_t i = 0; i < 40; i++)
+        hit(POINT, i, i + 1);
+    EXPECT_EQUAL(m.slots[0].head, 3); /* of ten: the first, fifth, ninth */
+    expect_record(&m, 0, 10, ATTUNE_RECORD_SAMPLED);
+    expect_record(&m, 1, 14, ATTUNE_RECORD_SAMPLED);
+    expect_record(&m, 2, 18, ATTUNE_RECORD_SAMPLED);
+    free(memory);
+}
+
+static void check_longjmp_is_forgotten(void) {
+    struct attune_header *memory = make_memory(1, 1, 64);
+    struct dm_mapping m = use_memory(memory);
+    m.controls[POINT].word = ATTUNE_CTL_EVENT;
+    hit(POINT, 1, 2);
+    dm_thread.generation = DM_BUSY; /* as a handler that jumped away leaves it */
+    for (int i = 0; i < 1030; i++)
+        hit(POINT, 3, 4);
+    EXPECT_EQUAL(m.slots[0].lost, 1024);
+    EXPECT_EQUAL(m.slots[0].head, 7);
+    free(memory);
+}
+
+void test_records(void) {
+    check_ring();
+    check_no_ring();
+    check_no_slot();
+    check_sampling_and_predicate();
+    check_longjmp_is_forgotten();
+}
+
+/* ---- aggregates -------------------------------------------------------------- */
+
+static const uint64_t values[] = {5, 0, 1, 1ull << 62, UINT64_MAX, 4, 7, 8};
+
+static void check_duration(struct attune_aggregate *a) {
+    struct dm_hit timed = {.point = POINT,
+                           .word = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION,
+                           .value = 3,
+                           .duration = 1000};
+    uint64_t count = a->count, sum = a->sum;
+    dm_measure(&timed, dm_thread_acquire);
+    EXPECT_EQUAL(a->count, count + 1);
+    EXPECT_EQUAL(a->sum, sum + 1000);
+    EXPECT_EQUAL(a->histogram[10], 1);
+}
+
+void test_aggregates(void) {
+    struct attune_header *memory = make_memory(1, 1, 8);
+    struct dm_mapping m = use_memory(memory);
+    struct attune_aggregate *a = &m.slots[0].aggregates[POINT];
+    uint64_t sum = 0;
+    m.controls[POINT].word = ATTUNE_CTL_AGGREGATE;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++, sum += values[i - 1])
+        hit(POINT, values[i], 0);
+    EXPECT_EQUAL(a->count, 8);
+    EXPECT_EQUAL(a->sum, sum);
+    EXPECT_EQUAL(a->min, 0);
+    EXPECT(a->max == UINT64_MAX);
+    EXPECT_EQUAL(a->histogram[0], 1);  /* 0 */
+    EXPECT_EQUAL(a->histogram[1], 1);  /* 1 */
+    EXPECT_EQUAL(a->histogram[3], 3);  /* 4, 5, 7 */
+    EXPECT_EQUAL(a->histogram[4], 1);  /* 8 */
+    EXPECT_EQUAL(a->histogram[63], 2); /* and everything above */
+
+    memory->epoch = 2;
+    EXPECT_EQUAL(a->epoch, 1);
+    hit(POINT, 6, 0);
+    EXPECT_EQUAL(a->epoch, 2);
+    EXPECT_EQUAL(a->min, 6);
+    EXPECT_EQUAL(a->max, 6);
+    EXPECT_EQUAL(a->count, 9);
+    check_duration(a);
+    EXPECT_EQUAL(m.slots[0].head, 0);
+    free(memory);
+}
+
+/* ---- threads ------------------------------------------------------------------ */
+
+#define THREADS 8
+#define HITS 20000
+
+static void *hit_often(void *unused) {
+    for (uint64_t i = 0; i < HITS; i++)
+        hit(POINT, i, i + 1);
+    return unused;
+}
+
+static void run_threads(void) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, hit_often, NULL) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* Two rounds, so that slots and rings of the first serve the second. */
+void test_threads(void) {
+    struct attune_header *memory = make_memory(THREADS, THREADS, 64);
+    struct dm_mapping m = use_memory(memory);
+    uint64_t count = 0, produced = memory->lost_no_slot;
+    m.controls[POINT].word = ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE;
+    for (int round = 0; round < 2; round++) {
+        run_threads();
+        for (int i = 0; i < THREADS; i++) {
+            EXPECT(m.slots[i].state != ATTUNE_SLOT_USED);
+            m.slots[i].tail = m.slots[i].head;
+            m.slots[i].state = ATTUNE_SLOT_FREE;
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        produced += m.slots[i].head + m.slots[i].lost;
+        count += m.slots[i].aggregates[POINT].count;
+    }
+    EXPECT_EQUAL(produced + memory->lost_no_slot, 2 * THREADS * HITS);
+    EXPECT_EQUAL(count + memory->lost_no_slot, 2 * THREADS * HITS);
+    EXPECT(memory->ring_next <= THREADS);
+    memory->detached = 1;
+    dm_go_inert();
+    EXPECT_EQUAL(dm_word(POINT), 0);
+    free(memory);
+}
