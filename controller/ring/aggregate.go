@@ -63,7 +63,6 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
-	m.findSlots()
 	for i := range m.points {
 		p := &m.points[i]
 		if !p.control.Aggregate {
@@ -92,7 +91,7 @@ func (m *Memory) nextEpoch() {
 func (m *Memory) sumSlots(index int) pointSum {
 	sum := pointSum{min: math.MaxUint64}
 	epoch := load32(m.data, headerEpoch)
-	for _, i := range m.knownSlots() {
+	for i := range m.usedSlots() {
 		at := m.slotAt(i) + slotAggregates + index*aggregateSize
 		count := load64(m.data, at+aggregateCount)
 		if count == 0 {

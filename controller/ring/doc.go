@@ -18,15 +18,13 @@
 //
 // # Locking
 //
-// A Memory may be used by several goroutines at once. Four locks exist,
+// A Memory may be used by several goroutines at once. Three locks exist,
 // always taken in this order:
 //
 //   - life (RWMutex): held for reading by each method while it touches the
 //     mapping, for writing by Close, so that nobody reads unmapped memory;
 //   - drain (Mutex): one Drain or Reclaim at a time;
-//   - control (Mutex): measure points, aggregates and mailbox bookkeeping;
-//   - the lock of slotFinder: which slots are known; nothing else is taken
-//     under it.
+//   - control (Mutex): measure points, aggregates and mailbox bookkeeping.
 //
 // Drain calls its callback with life and drain held: the callback must call no
 // method of the same Memory (with a Close waiting, taking life once more would

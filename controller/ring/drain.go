@@ -72,9 +72,8 @@ func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
 		return Drained{}
 	}
 	d.begin(m, emit)
-	m.findNewRings()
 	free := m.geometry.Slots
-	for _, i := range m.knownSlots() {
+	for i := range m.usedSlots() {
 		if m.drainSlot(d, i) {
 			free--
 		}

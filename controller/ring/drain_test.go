@@ -174,15 +174,12 @@ func TestSlotChangesHands(t *testing.T) {
 	}
 }
 
-// TestSlotWithoutRingIsFreed: threads that only aggregate never ask for a
-// ring, and are found by the slow search.
+// TestSlotWithoutRingIsFreed: threads that only aggregate never ask for a ring.
 func TestSlotWithoutRingIsFreed(t *testing.T) {
 	m, app := mustApp(t, Geometry{Slots: 1, Rings: 1, RingRecords: 64})
 	d := NewDrainer(steadyClock())
 	app.Claim(1, 0).Close()
-	for range drainsPerSearch {
-		drainAll(t, m, d)
-	}
+	drainAll(t, m, d)
 	if app.Claim(2, 0) == nil {
 		t.Error("the slot was not freed")
 	}

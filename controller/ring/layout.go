@@ -89,6 +89,7 @@ const (
 	headerLostNoSlot    = 192
 	headerForkCount     = 200
 	headerRingNext      = 208
+	headerSlotsUsed     = 212
 	headerSize          = 256
 )
 

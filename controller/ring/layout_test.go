@@ -96,6 +96,7 @@ func mirror() map[string]uint64 {
 		"attune_header.lost_no_slot":   headerLostNoSlot,
 		"attune_header.fork_count":     headerForkCount,
 		"attune_header.ring_next":      headerRingNext,
+		"attune_header.slots_used":     headerSlotsUsed,
 
 		"attune_point_control":             controlSize,
 		"attune_point_control.word":        controlWord,

@@ -29,7 +29,6 @@ type Memory struct {
 	drain sync.Mutex
 	slots []slotReader
 
-	found    slotFinder
 	control  sync.Mutex
 	points   [PointCount]point
 	mapping  [PointCount]atomic.Uint32 // local index -> session's index
@@ -46,11 +45,7 @@ func New(g Geometry) (*Memory, error) {
 		return nil, fmt.Errorf("memory file geometry: %w", err)
 	}
 	g = g.withDefaults()
-	m := &Memory{
-		geometry: g, at: g.place(),
-		slots: make([]slotReader, g.Slots),
-		found: slotFinder{seen: make([]bool, g.Slots)},
-	}
+	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots)}
 	file, err := sealedFile("attune-dm", int64(m.at.total))
 	if err != nil {
 		return nil, err

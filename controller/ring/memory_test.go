@@ -95,7 +95,7 @@ func TestNewFile(t *testing.T) {
 func TestFileIsSparse(t *testing.T) {
 	m := mustNew(t, Geometry{})
 	d := NewDrainer(steadyClock())
-	for range 2 * drainsPerSearch {
+	for range 10 {
 		m.Drain(d, func([]byte) {})
 	}
 	m.Aggregates(nil, Scale{})

@@ -99,7 +99,6 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	defer m.control.Unlock()
 	p := &m.points[index]
 	if !p.control.Aggregate || p.control.Duration != c.Duration {
-		m.findSlots()
 		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
 	}
 	p.control = c

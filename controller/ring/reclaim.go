@@ -17,9 +17,8 @@ func (m *Memory) Reclaim(alive func(tid int) bool) int {
 	if m.data == nil {
 		return 0
 	}
-	m.findSlots()
 	closed := 0
-	for _, i := range m.knownSlots() {
+	for i := range m.usedSlots() {
 		if m.reclaimSlot(i, alive) {
 			closed++
 		}

@@ -100,6 +100,7 @@ func (a *App) Claim(tid, from int) *Thread {
 	count := int(*a.U32("slot_count"))
 	for i := range count {
 		slot := (from + i) % count
+		a.raise(uint32(slot) + 1)
 		free, used := uint32(a.Layout["ATTUNE_SLOT_FREE"]), uint32(a.Layout["ATTUNE_SLOT_USED"])
 		if !atomic.CompareAndSwapUint32(a.SlotWord(slot, "state"), free, used) {
 			continue
@@ -112,6 +113,13 @@ func (a *App) Claim(tid, from int) *Thread {
 		return t
 	}
 	return nil
+}
+
+// raise says that slots below n may be in use.
+func (a *App) raise(n uint32) {
+	mark := a.U32("slots_used")
+	for now := atomic.LoadUint32(mark); now < n && !atomic.CompareAndSwapUint32(mark, now, n); now = atomic.LoadUint32(mark) {
+	}
 }
 
 // Slot is the index of its slot.
