@@ -61,7 +61,7 @@ func newRun(p *process) *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
 	runFlags(cmd.Flags())
-	mustComplete(cmd, keyMode, func() []string { return config.Modes() })
+	mustComplete(cmd, keyMode, config.Modes)
 	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
 	return cmd

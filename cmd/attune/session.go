@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer"
-	"github.com/attune-hpc/attune/cmd/attune/internal/live"
+	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -209,7 +209,7 @@ func (s *session) begin(pid int, ended <-chan struct{}) {
 			}
 		}
 		if err := s.analyzer.Start(s.ctx); err != nil {
-			s.log.Warn(err.Error())
+			s.log.Warn("not every tunlet can be used", "error", err)
 		}
 	})
 	if s.live != nil {

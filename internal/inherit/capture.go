@@ -16,5 +16,5 @@ var (
 	blocked  uint64
 	// action receives one struct sigaction of the kernel: handler, flags,
 	// restorer, mask.
-	action [4]uint64
+	action [4]uint64 //nolint:unused // only by that code
 )

@@ -62,13 +62,13 @@ func search(args, env []string, exec func(path string, args []string) error) err
 		if last = exists(path); last == nil {
 			last = exec(path, args)
 		}
-		if last == syscall.ENOEXEC {
+		if errors.Is(last, syscall.ENOEXEC) {
 			last = exec(shell, append([]string{shell, path}, args[1:]...))
 		}
 		if last == nil || !tryNext(last) {
 			return last
 		}
-		if last == syscall.EACCES {
+		if errors.Is(last, syscall.EACCES) {
 			refused = last
 		}
 	}
@@ -87,7 +87,11 @@ func exists(path string) error {
 
 // tryNext tells whether execvp goes on to the next element of PATH.
 func tryNext(err error) bool {
-	switch err {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
 	case syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.ENODEV, syscall.ETIMEDOUT:
 		return true
 	}

@@ -19,7 +19,7 @@ func userWith(env map[string]string) User {
 // shortTemp is a directory with a path short enough for sockets.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "r")
+	dir, err := os.MkdirTemp("/tmp", "r") //nolint:usetesting // sockets need a short path
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,8 +70,8 @@ func (v *view) objectives(s report.Snapshot) []string {
 	var lines []string
 	for _, o := range s.Objectives {
 		key := o.Tunlet + "\x00" + o.Name + "\x00" + o.Scope
-		curve := append(v.curves[key], o.Value)
-		v.curves[key] = curve[max(0, len(curve)-past):]
+		v.curves[key] = append(v.curves[key], o.Value)
+		v.curves[key] = v.curves[key][max(0, len(v.curves[key])-past):]
 		if len(lines) < shownObjectives {
 			lines = append(lines, fmt.Sprintf("%-9s %s %s %s of %s",
 				o.Tunlet, sparkline(v.curves[key]), number(o.Value), o.Unit, o.Scope))
