@@ -21,6 +21,7 @@ type process struct {
 	controller *controller
 	info       *attunev1.Process // with the session's handle; never modified
 	started    time.Duration
+	introduced bool // the tunlets know of it
 	changed    bool // a change was sent to it
 	ended      bool
 	endedAt    time.Duration
@@ -40,6 +41,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		c.local[p.handle] = p.id
 		s.processes[p.id] = p
 		s.order = append(s.order, p)
+		s.newcomers = append(s.newcomers, p)
 	}
 	info.Handle = p.id
 	p.info = info
@@ -47,8 +49,36 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
 	}
 	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
+	if p.introduced {
+		s.tellProcess(p, true)
+	}
+}
+
+// introduceAfter is how old a process is when the tunlets hear of it. A build
+// or a shell script starts hundreds that live shorter: calls about them would
+// cost more than they do.
+const introduceAfter = 20 * time.Millisecond
+
+// introduce tells the tunlets of the processes that are old enough.
+func (s *Session) introduce() {
+	young := s.newcomers[:0]
+	for _, p := range s.newcomers {
+		switch {
+		case p.ended:
+		case s.now()-p.started < introduceAfter:
+			young = append(young, p)
+		default:
+			p.introduced = true
+			s.tellProcess(p, false)
+		}
+	}
+	clear(s.newcomers[len(young):])
+	s.newcomers = young
+}
+
+func (s *Session) tellProcess(p *process, update bool) {
 	for _, t := range s.tunlets {
-		t.processStarted(info, update)
+		t.processStarted(p.info, update)
 	}
 }
 
@@ -65,8 +95,10 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	told.Process = p.id
 	s.entry(report.Entry{Kind: "process_ended", Process: p.pid(), Text: p.info.GetExecutable()})
 	s.step(core.ProcessEnded{Process: p.id})
-	for _, t := range s.tunlets {
-		t.processEnded(told)
+	if p.introduced {
+		for _, t := range s.tunlets {
+			t.processEnded(told)
+		}
 	}
 	s.points.processEnded(p.id)
 	p.info = slim(p.info)

@@ -99,6 +99,7 @@ type Session struct {
 	controllers   map[string]*controller
 	processes     map[uint64]*process
 	order         []*process // in the order seen
+	newcomers     []*process // that the tunlets have not heard of yet
 	lastProcess   uint64
 	omitted       int // ended processes that were forgotten
 	points        points
@@ -272,6 +273,7 @@ func (s *Session) checkFinished() {
 func (s *Session) tick() {
 	now := s.cfg.Now()
 	s.step(core.Tick{})
+	s.introduce()
 	for _, t := range s.tunlets {
 		t.tick(now)
 	}

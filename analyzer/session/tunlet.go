@@ -74,7 +74,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 	s.step(core.TunletReady{Info: t.info})
 	t.applicationStarted()
 	for _, p := range s.order {
-		if !p.ended {
+		if p.introduced && !p.ended {
 			t.processStarted(p.info, false)
 		}
 	}
