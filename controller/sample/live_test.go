@@ -65,6 +65,7 @@ func (p *target) tell(t testing.TB, command string) {
 
 func (p *target) end() {
 	p.stdin.Close()
+	p.cmd.Process.Kill()
 	p.cmd.Wait()
 }
 

@@ -19,6 +19,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int wanted = 1, burning, done;
 static double share;
+/* What burning was when each thread was made: it may start to run only after
+ * the next burn has begun, and must take part. */
+static int seen[MAX_THREADS];
 
 static double cpu(void)
 {
@@ -35,9 +38,8 @@ static void burn(double seconds)
 
 static void *work(void *number)
 {
-    int last = 0;
+    int last = seen[(long)number];
     pthread_mutex_lock(&lock);
-    last = burning;
     while ((long)number < wanted) {
         if (burning != last) {
             last = burning;
@@ -65,9 +67,11 @@ static void resize(int n)
     pthread_mutex_unlock(&lock);
     for (; count > n; count--)
         pthread_join(threads[count - 1], NULL);
-    for (; count < n; count++)
+    for (; count < n; count++) {
+        seen[count] = burning; /* only this thread changes it */
         if (pthread_create(&threads[count], &small, work, (void *)(long)count))
             exit(1);
+    }
 }
 
 static void burn_together(void)
