@@ -101,13 +101,24 @@ func (f *follower) release(t *target) {
 }
 
 // atGate is called while a process waits in the start gate, or after a forked
-// child registered.
+// child registered. It holds a process up only if there is something to be in
+// place before main.
 func (c *Controller) atGate(a attach.Attachment) {
+	if a.Hello.Flags&attach.Forked == 0 && c.placer.ForAll() {
+		c.takeIn(a, true)
+		return
+	}
+	c.work.Go(func() { c.takeIn(a, false) })
+}
+
+// takeIn makes a process with DMLib part of the job. held says that it waits
+// in the start gate meanwhile.
+func (c *Controller) takeIn(a attach.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
-	ctx, cancel := context.WithDeadline(c.ctx, a.Deadline)
-	held := a.Hello.Flags&attach.Forked == 0
-	if !held {
-		ctx, cancel = context.WithTimeout(c.ctx, attach.Timeout)
+	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
+	if held {
+		cancel()
+		ctx, cancel = context.WithDeadline(c.ctx, a.Deadline)
 	}
 	defer cancel()
 	t, err := c.register(ctx, a)

@@ -125,6 +125,18 @@ func wants(spec *attunev1.MeasurePoint, handle uint64) bool {
 	return len(spec.GetProcesses()) == 0 || slices.Contains(spec.GetProcesses(), handle)
 }
 
+// ForAll says whether some point is meant for every process, whichever comes.
+func (p *Placer) ForAll() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, spec := range p.points {
+		if len(spec.GetProcesses()) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Admit takes a process in and places all points that are meant for it. held
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
