@@ -77,6 +77,7 @@ func TestLiveProcess(t *testing.T) {
 	before := mustSample(t, s, p.pid())
 	p.tell(t, "burn")
 	p.tell(t, "fault")
+	p.tell(t, "nap")
 	after := mustSample(t, s, p.pid())
 	gains := []struct {
 		signal attunev1.Signal
@@ -84,7 +85,7 @@ func TestLiveProcess(t *testing.T) {
 	}{
 		{attunev1.Signal_SIGNAL_RUN_TIME, 100e6}, // it burns 100 ms
 		{attunev1.Signal_SIGNAL_MINOR_FAULTS, 1000},
-		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, 1},
+		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, 5},
 		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, 1000 * 4096},
 	}
 	for _, gain := range gains {

@@ -182,7 +182,6 @@ func TestEventsThatComeLate(t *testing.T) {
 		track.Event{Kind: track.Fork, PID: pid, Parent: 1, Member: true, Time: before},
 		track.Event{Kind: track.Exec, PID: pid, Time: before + 1},
 		track.Event{Kind: track.Exit, PID: pid, Last: true, Time: before + 2}, // of an earlier process
-		track.Event{Kind: track.Exec, PID: pid, Time: now()},                  // the same image still
 	)
 	if got := s.images(pid); len(got) != 1 || got[0] != s.root {
 		t.Errorf("images %v, want %d only", got, s.root)
@@ -190,6 +189,34 @@ func TestEventsThatComeLate(t *testing.T) {
 	s.tell(t, track.Event{Kind: track.Exec, PID: pid, Time: now() + uint64(time.Minute)})
 	if got := s.images(pid); len(got) != 2 {
 		t.Errorf("an exec of the same program without address randomisation is not told: images %v", got)
+	}
+}
+
+// TestExecThatShowsBeforeItsEvent describes an image a moment before the
+// kernel's event of it: what shows the same addresses is the same image.
+func TestExecThatShowsBeforeItsEvent(t *testing.T) {
+	s := begin(t, "true")
+	pid := s.job.pid()
+	register := func() uint64 {
+		handle, err := s.tracker.Registered(t.Context(), pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return handle
+	}
+	register() // each further one describes the process anew
+	for {
+		before := now()
+		handle := register()
+		after := now()
+		if after-before > uint64(40*time.Millisecond) {
+			continue // a busy machine: the event would be too late to be the same
+		}
+		s.tell(t, track.Event{Kind: track.Exec, PID: pid, Time: after})
+		if got := s.images(pid); got[len(got)-1] != handle {
+			t.Errorf("images %v, want %d to be the last", got, handle)
+		}
+		return
 	}
 }
 

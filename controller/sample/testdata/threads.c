@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does what its input says, and answers each line when it is done:
  * threads N: have N threads; burn: use 100 ms of CPU time, over all threads;
- * fault: touch 2,000 new pages. */
+ * fault: touch 2,000 new pages; nap: sleep five times. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -100,6 +100,9 @@ int main(void)
             burn_together();
         else if (strcmp(line, "fault\n") == 0)
             memset(mmap(NULL, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 2000 * 4096);
+        else if (strcmp(line, "nap\n") == 0)
+            for (n = 0; n < 5; n++)
+                usleep(1000);
         puts("done");
         fflush(stdout);
     }

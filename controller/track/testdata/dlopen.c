@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int main(void)
-{
+int main(void) {
     char line[100];
     if (!fgets(line, sizeof line, stdin) || !dlopen("libm.so.6", RTLD_NOW))
         return 1;

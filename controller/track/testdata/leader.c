@@ -8,8 +8,7 @@
 
 static pthread_t first;
 
-static void *stay(void *unused)
-{
+static void *stay(void *unused) {
     pthread_join(first, NULL);
     if (system("exec sleep 0") != 0)
         _exit(1);
@@ -18,8 +17,7 @@ static void *stay(void *unused)
     return unused;
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t second;
     first = pthread_self();
     if (pthread_create(&second, NULL, stay, NULL))
