@@ -4,8 +4,7 @@
 
 extern int library_state;
 
-int main(void)
-{
+int main(void) {
     printf("library_state %p\nsum %d\n", (void *)&library_state, library_state);
     fflush(stdout);
     return getchar() == 'x';

@@ -9,8 +9,7 @@ int new_versioned(int x) { return x + 2; }
 __asm__(".symver old_versioned, versioned@ATTUNE_1");
 __asm__(".symver new_versioned, versioned@@ATTUNE_2");
 
-int library_function(int x)
-{
+int library_function(int x) {
     void *p = malloc(x);
     free(p);
     return library_state;

@@ -10,8 +10,7 @@ long attune_table[100];
 const char attune_constant[] = "constant";
 __thread int attune_local = 1;
 
-__attribute__((noinline)) int attune_function(int x)
-{
+__attribute__((noinline)) int attune_function(int x) {
     return x + attune_number + attune_byte + (int)attune_table[x] + attune_local;
 }
 
@@ -21,8 +20,7 @@ static int first(int x) { return x + 1; }
 static int (*choose(void))(int) { return first; }
 int attune_indirect(int x) __attribute__((ifunc("choose")));
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     char *copy = malloc(64);
     strcpy(copy, argv[0]);
     printf("attune_function %p\n", (void *)attune_function);
