@@ -34,10 +34,11 @@ func buildAndRun(m *testing.M) int {
 		os.Setenv(name, filepath.Join(bin, "home"))
 	}
 	for _, args := range [][]string{
-		{"-ldflags", "-E attune_entry", "-o", bin, "."},
+		{"-ldflags", "-s -w -E attune_entry", "-o", bin, "."},
 		{"-o", bin, "../../tunlets/malloc/cmd/attune-tunlet-malloc"},
 	} {
-		build := exec.Command("go", append([]string{"build"}, args...)...)
+		// As the Makefile builds them, which shares its build cache.
+		build := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s", err, out)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/pty"
 )
 
 // Package launch tests this in depth; here it is about what Analyzer,
@@ -225,5 +227,42 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	got := shell(t, `export XDG_RUNTIME_DIR=`+runtime+`; $RUN true; $RUN nothing-of-this-name; $RUN sh -c 'kill -9 $$'; find `+runtime+` -mindepth 2`, quietly())
 	if got.stdout != "" {
 		t.Errorf("left behind: %s", got.stdout)
+	}
+}
+
+func TestJobControl(t *testing.T) {
+	tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	sh := exec.Command("bash", "--norc", "--noprofile", "-i")
+	sh.Env = append(os.Environ(), "PS1=% ", "TERM=dumb", "RUN="+filepath.Join(bin, "attune")+" run --report "+t.TempDir()+"/r.json --")
+	if err := tty.Start(sh); err != nil {
+		t.Fatal(err)
+	}
+	program := `trap 'echo interrupted' INT; echo ready; read x; read x; echo "read $x"; exit 4`
+	steps := []struct{ keys, shown string }{
+		{"", "% "},
+		{"$RUN bash -c '" + strings.ReplaceAll(program, "'", `'"'"'`) + "'\n", "\nready"},
+		{"\x03", "interrupted"},
+		{"\x1a", "Stopped"},
+		{"jobs\n", "Stopped"},
+		{"fg\n", "bash -c"},
+		{"\nword\n", "read word"},
+		{"", "exit code 4"}, // the report
+		{"echo code=$?.\n", "code=4."},
+		{"exit\n", "exit"},
+	}
+	for _, step := range steps {
+		if err := tty.Type(step.keys); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tty.Expect(step.shown, patience); err != nil {
+			t.Fatalf("after %q: %v", step.keys, err)
+		}
+	}
+	if err := sh.Wait(); err != nil {
+		t.Error(err)
 	}
 }
