@@ -23,21 +23,18 @@ static double share;
  * the next burn has begun, and must take part. */
 static int seen[MAX_THREADS];
 
-static double cpu(void)
-{
+static double cpu(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static void burn(double seconds)
-{
+static void burn(double seconds) {
     for (double end = cpu() + seconds; cpu() < end;)
         ;
 }
 
-static void *work(void *number)
-{
+static void *work(void *number) {
     int last = seen[(long)number];
     pthread_mutex_lock(&lock);
     while ((long)number < wanted) {
@@ -56,8 +53,7 @@ static void *work(void *number)
     return NULL;
 }
 
-static void resize(int n)
-{
+static void resize(int n) {
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 65536);
@@ -74,8 +70,7 @@ static void resize(int n)
     }
 }
 
-static void burn_together(void)
-{
+static void burn_together(void) {
     share = 0.1 / count;
     pthread_mutex_lock(&lock);
     done = 0;
@@ -89,8 +84,7 @@ static void burn_together(void)
     pthread_mutex_unlock(&lock);
 }
 
-int main(void)
-{
+int main(void) {
     char line[100];
     while (fgets(line, sizeof line, stdin)) {
         int n;
@@ -99,7 +93,9 @@ int main(void)
         else if (strcmp(line, "burn\n") == 0)
             burn_together();
         else if (strcmp(line, "fault\n") == 0)
-            memset(mmap(NULL, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, 2000 * 4096);
+            memset(
+                mmap(NULL, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                1, 2000 * 4096);
         else if (strcmp(line, "nap\n") == 0)
             for (n = 0; n < 5; n++)
                 usleep(1000);
