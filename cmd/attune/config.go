@@ -52,10 +52,13 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.String(keyLogLevel, d.LogLevel, "lowest level in the log file: debug, info, warn or error")
 }
 
+// siteConfig is the site's directory.
+const siteConfig = "/etc/attune"
+
 // configFiles lists the files that are read, later ones overriding: those of
 // the site, then those of the user.
 func configFiles(env func(string) string) []string {
-	bases := []string{"/etc/attune"}
+	bases := []string{siteConfig}
 	switch dir, home := env("XDG_CONFIG_HOME"), env("HOME"); {
 	case filepath.IsAbs(dir):
 		bases = append(bases, filepath.Join(dir, "attune"))
@@ -107,6 +110,8 @@ func merge(v *viper.Viper, file string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(file, siteConfig):
+		return nil // HOME is still somebody else's, as after su
 	case err != nil:
 		return fmt.Errorf("configuration: %w", err)
 	}
