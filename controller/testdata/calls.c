@@ -9,8 +9,7 @@ volatile int sink;
 
 __attribute__((noinline)) void own_work(long n) { sink += (int)n; }
 
-int main(void)
-{
+int main(void) {
     char line[64];
 
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -10,8 +10,7 @@
 static atomic_ulong rounds;
 volatile int knob = 1;
 
-static void *storm(void *arg)
-{
+static void *storm(void *arg) {
     for (;;) {
         char *p = malloc(1 << 20);
         if (!p)
@@ -22,8 +21,7 @@ static void *storm(void *arg)
     }
 }
 
-int main(void)
-{
+int main(void) {
     pthread_t thread;
     char line[64];
 

@@ -29,8 +29,7 @@ struct segment {
 
 static uint32_t snapshot[WORDS_MAX]; /* the segment before the first mallopt */
 
-static int find_libc(struct dl_phdr_info *info, size_t size, void *data)
-{
+static int find_libc(struct dl_phdr_info *info, size_t size, void *data) {
     struct segment *seg = data;
     uintptr_t wanted = (uintptr_t)mallopt;
     int inside = 0;
@@ -56,8 +55,7 @@ static int find_libc(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* Offset of the only 8-byte word that follows the parameter, 0 if not unique. */
-static uintptr_t follow(const struct segment *seg, int parameter)
-{
+static uintptr_t follow(const struct segment *seg, int parameter) {
     const volatile uint64_t *words = (const volatile uint64_t *)seg->start;
     size_t n = seg->size / 8;
     uintptr_t found = 0;
@@ -81,8 +79,7 @@ static uintptr_t follow(const struct segment *seg, int parameter)
 
 /* no_dyn_threshold: the int close behind the thresholds that the first
  * mallopt turned from 0 to 1. */
-static uintptr_t find_no_dyn(const struct segment *seg, uintptr_t near)
-{
+static uintptr_t find_no_dyn(const struct segment *seg, uintptr_t near) {
     const volatile uint32_t *words = (const volatile uint32_t *)seg->start;
     size_t first = (seg->bias + near - seg->start) / 4;
     uintptr_t found = 0;
@@ -97,8 +94,7 @@ static uintptr_t find_no_dyn(const struct segment *seg, uintptr_t near)
     return found;
 }
 
-int main(void)
-{
+int main(void) {
     struct segment seg = {0};
     struct stat st;
 

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int main(void)
-{
+int main(void) {
     char line[64];
 
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -12,8 +12,7 @@ volatile int64_t large = 1;
 volatile double real = 2.5;
 volatile char text[16] = "text";
 
-int main(void)
-{
+int main(void) {
     char line[64];
 
     setvbuf(stdout, NULL, _IOLBF, 0);

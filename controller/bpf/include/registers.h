@@ -26,8 +26,7 @@ struct registers {
     u64 orig_ax, ip, cs, flags, sp, ss;
 };
 
-INLINE u64 register_value(struct registers *regs, u32 index)
-{
+INLINE u64 register_value(struct registers *regs, u32 index) {
     switch (index) {
     case 0:
         return LOAD(regs, di);
@@ -53,23 +52,14 @@ INLINE u64 register_value(struct registers *regs, u32 index)
     return 0;
 }
 
-INLINE u64 return_value(struct registers *regs)
-{
-    return LOAD(regs, ax);
-}
+INLINE u64 return_value(struct registers *regs) { return LOAD(regs, ax); }
 
 /* The stack pointer at the call's entry, seen at entry and at return, when the
  * return address has been popped. It tells one call of a thread from another,
  * recursion included. */
-INLINE u64 frame_at_entry(struct registers *regs)
-{
-    return LOAD(regs, sp);
-}
+INLINE u64 frame_at_entry(struct registers *regs) { return LOAD(regs, sp); }
 
-INLINE u64 frame_at_return(struct registers *regs)
-{
-    return LOAD(regs, sp) - sizeof(u64);
-}
+INLINE u64 frame_at_return(struct registers *regs) { return LOAD(regs, sp) - sizeof(u64); }
 
 #elif defined(__TARGET_ARCH_arm64)
 
@@ -78,8 +68,7 @@ struct registers {
     u64 sp, pc, pstate;
 };
 
-INLINE u64 register_value(struct registers *regs, u32 index)
-{
+INLINE u64 register_value(struct registers *regs, u32 index) {
     switch (index) {
     case 0:
         return LOAD(regs, x0);
@@ -101,20 +90,11 @@ INLINE u64 register_value(struct registers *regs, u32 index)
     return 0;
 }
 
-INLINE u64 return_value(struct registers *regs)
-{
-    return LOAD(regs, x0);
-}
+INLINE u64 return_value(struct registers *regs) { return LOAD(regs, x0); }
 
-INLINE u64 frame_at_entry(struct registers *regs)
-{
-    return LOAD(regs, sp);
-}
+INLINE u64 frame_at_entry(struct registers *regs) { return LOAD(regs, sp); }
 
-INLINE u64 frame_at_return(struct registers *regs)
-{
-    return LOAD(regs, sp);
-}
+INLINE u64 frame_at_return(struct registers *regs) { return LOAD(regs, sp); }
 
 #else
 #error "registers of this architecture are not described"

@@ -33,13 +33,12 @@ struct watch {
     u64 max_value;   /* (user)                                                */
     u64 count;
     u64 sum;
-    u64 lost;        /* records that found the ring full                      */
+    u64 lost; /* records that found the ring full                      */
     struct extremes extremes[2];
     u64 histogram[HISTOGRAM_BUCKETS];
 };
 
-INLINE u32 histogram_bucket(u64 value)
-{
+INLINE u32 histogram_bucket(u64 value) {
     u32 width = 0;
 
     if (value >> 32) {
@@ -70,8 +69,7 @@ INLINE u32 histogram_bucket(u64 value)
     return width < HISTOGRAM_BUCKETS ? width : HISTOGRAM_BUCKETS - 1;
 }
 
-INLINE bool watch_wants(const struct watch *watch, u64 value)
-{
+INLINE bool watch_wants(const struct watch *watch, u64 value) {
     return value >= watch->min_value && value <= watch->max_value;
 }
 
@@ -79,8 +77,7 @@ INLINE bool watch_wants(const struct watch *watch, u64 value)
  * a try fails only if another succeeded. The bound is for the verifier. */
 #define EXTREME_TRIES 32
 
-INLINE void lower(u64 *word, u64 value)
-{
+INLINE void lower(u64 *word, u64 value) {
     for (int i = 0; i < EXTREME_TRIES; i++) {
         u64 seen = *(volatile u64 *)word;
 
@@ -89,8 +86,7 @@ INLINE void lower(u64 *word, u64 value)
     }
 }
 
-INLINE void raise(u64 *word, u64 value)
-{
+INLINE void raise(u64 *word, u64 value) {
     for (int i = 0; i < EXTREME_TRIES; i++) {
         u64 seen = *(volatile u64 *)word;
 
@@ -100,8 +96,7 @@ INLINE void raise(u64 *word, u64 value)
 }
 
 /* Takes a hit; returns how many there were before it. */
-INLINE u64 watch_take(struct watch *watch, u64 value, u32 interval)
-{
+INLINE u64 watch_take(struct watch *watch, u64 value, u32 interval) {
     struct extremes *extremes = &watch->extremes[interval & 1];
     u64 before = __sync_fetch_and_add(&watch->count, 1);
 
@@ -113,8 +108,7 @@ INLINE u64 watch_take(struct watch *watch, u64 value, u32 interval)
     return before;
 }
 
-INLINE bool watch_delivers(const struct watch *watch, u64 before)
-{
+INLINE bool watch_delivers(const struct watch *watch, u64 before) {
     return (watch->flags & WATCH_EVENT) && (before & watch->sample_mask) == 0;
 }
 

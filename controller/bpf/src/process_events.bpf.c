@@ -26,12 +26,12 @@ struct process_event {
     u64 time;       /* CLOCK_MONOTONIC, ns                                  */
     u64 start_time; /* of the process, ns since boot: identity with the pid */
     enum process_event_kind kind;
-    u32 slot;       /* job slot of the member                               */
-    s32 pid;        /* thread that caused it; for fork: the child           */
-    s32 tgid;       /* process that it is about                             */
-    s32 parent;     /* tgid of its parent                                   */
+    u32 slot;   /* job slot of the member                               */
+    s32 pid;    /* thread that caused it; for fork: the child           */
+    s32 tgid;   /* process that it is about                             */
+    s32 parent; /* tgid of its parent                                   */
     u32 uid;
-    s32 status;     /* exit: wait status as waitpid(2) gives it             */
+    s32 status; /* exit: wait status as waitpid(2) gives it             */
     char comm[16];
     u32 reserved;
 };
@@ -71,8 +71,7 @@ struct {
 #define MAX_PID_LEVELS 32
 
 /* The number that the wanted namespace gave to pid, 0 if it gave none. */
-INLINE s32 number_in_namespace(struct pid *pid)
-{
+INLINE s32 number_in_namespace(struct pid *pid) {
     u32 level = READ(pid, level);
 
     for (u32 i = 0; i < MAX_PID_LEVELS && i <= level; i++) {
@@ -85,18 +84,16 @@ INLINE s32 number_in_namespace(struct pid *pid)
     return 0;
 }
 
-INLINE s32 thread_id(struct task_struct *task)
-{
+INLINE s32 thread_id(struct task_struct *task) {
     return pid_namespace_inum ? number_in_namespace(READ(task, thread_pid)) : READ(task, pid);
 }
 
-INLINE s32 process_id(struct task_struct *task)
-{
+INLINE s32 process_id(struct task_struct *task) {
     return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
 }
 
-INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *task, s32 tgid, s32 status)
-{
+INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *task, s32 tgid,
+                 s32 status) {
     struct process_event *event;
 
     event = bpf_ringbuf_reserve(&process_ring, sizeof(*event), 0);
@@ -119,8 +116,7 @@ INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *tas
 }
 
 /* Slot that a child of this thread belongs to, NULL if to none. */
-INLINE u32 *slot_of_parent(struct task_struct *parent)
-{
+INLINE u32 *slot_of_parent(struct task_struct *parent) {
     s32 id = process_id(parent);
     u32 *slot = bpf_map_lookup_elem(&job_tgids, &id);
 
@@ -131,8 +127,7 @@ INLINE u32 *slot_of_parent(struct task_struct *parent)
 }
 
 SEC("raw_tp/sched_process_fork")
-int process_fork(u64 *ctx)
-{
+int process_fork(u64 *ctx) {
     struct task_struct *parent = (struct task_struct *)ctx[0];
     struct task_struct *child = (struct task_struct *)ctx[1];
     u32 *found, slot;
@@ -154,8 +149,7 @@ int process_fork(u64 *ctx)
 }
 
 SEC("raw_tp/sched_process_exec")
-int process_exec(u64 *ctx)
-{
+int process_exec(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[0];
     s32 tgid = process_id(task);
     u32 *slot = bpf_map_lookup_elem(&job_tgids, &tgid);
@@ -166,8 +160,7 @@ int process_exec(u64 *ctx)
 }
 
 /* As wait_task_zombie() in the kernel computes it. */
-INLINE s32 wait_status(struct task_struct *task)
-{
+INLINE s32 wait_status(struct task_struct *task) {
     struct signal_struct *signal = READ(task, signal);
 
     if (READ(signal, flags) & SIGNAL_GROUP_EXIT)
@@ -176,8 +169,7 @@ INLINE s32 wait_status(struct task_struct *task)
 }
 
 SEC("raw_tp/sched_process_exit")
-int process_exit(u64 *ctx)
-{
+int process_exit(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[0];
     u32 *found, slot;
     s32 tgid;

@@ -101,8 +101,7 @@ struct hit {
 #define HIT_POINT(hit) ((u16)(hit)->cookie)
 #define HIT_REGISTER(hit) ((u32)((hit)->cookie >> 16) & 0xff)
 
-INLINE void current_ids(struct hit *hit)
-{
+INLINE void current_ids(struct hit *hit) {
     struct bpf_pidns_info ids = {};
     u64 both;
 
@@ -119,8 +118,7 @@ INLINE void current_ids(struct hit *hit)
 }
 
 /* Fills hit and returns true if this process is watched at this point. */
-INLINE bool find_watch(struct registers *ctx, struct hit *hit)
-{
+INLINE bool find_watch(struct registers *ctx, struct hit *hit) {
     struct watch_key key;
     u32 *index;
 
@@ -135,8 +133,7 @@ INLINE bool find_watch(struct registers *ctx, struct hit *hit)
     return hit->watch != 0;
 }
 
-INLINE void deliver(struct hit *hit, u64 now, u64 value, u64 extra, u16 flags)
-{
+INLINE void deliver(struct hit *hit, u64 now, u64 value, u64 extra, u16 flags) {
     struct uprobe_record *record;
 
     record = bpf_ringbuf_reserve(&record_ring, sizeof(*record), 0);
@@ -158,8 +155,7 @@ INLINE void deliver(struct hit *hit, u64 now, u64 value, u64 extra, u16 flags)
 }
 
 /* Takes a hit whose measured value this is. */
-INLINE void take(struct hit *hit, u64 measured)
-{
+INLINE void take(struct hit *hit, u64 measured) {
     if (!watch_wants(hit->watch, measured))
         return;
     if (watch_delivers(hit->watch, watch_take(hit->watch, measured, interval)))
@@ -167,8 +163,7 @@ INLINE void take(struct hit *hit, u64 measured)
 }
 
 SEC("uprobe.multi")
-int at_entry(struct registers *ctx)
-{
+int at_entry(struct registers *ctx) {
     struct hit hit = {};
 
     if (find_watch(ctx, &hit))
@@ -177,8 +172,7 @@ int at_entry(struct registers *ctx)
 }
 
 SEC("uretprobe.multi")
-int at_exit(struct registers *ctx)
-{
+int at_exit(struct registers *ctx) {
     struct hit hit = {};
 
     if (find_watch(ctx, &hit))
@@ -187,16 +181,14 @@ int at_exit(struct registers *ctx)
 }
 
 /* Threads are told apart by their global ids: they cost less to find. */
-INLINE void call_of(struct call_key *key, struct hit *hit, u64 frame)
-{
+INLINE void call_of(struct call_key *key, struct hit *hit, u64 frame) {
     key->thread = bpf_get_current_pid_tgid();
     key->frame = frame;
     key->point = HIT_POINT(hit);
 }
 
 SEC("uprobe.multi")
-int pair_entry(struct registers *ctx)
-{
+int pair_entry(struct registers *ctx) {
     struct hit hit = {};
     struct call_key key;
     struct call call;
@@ -211,8 +203,7 @@ int pair_entry(struct registers *ctx)
 }
 
 SEC("uretprobe.multi")
-int pair_exit(struct registers *ctx)
-{
+int pair_exit(struct registers *ctx) {
     u64 now = bpf_ktime_get_ns(), duration;
     struct hit hit = {};
     struct call_key key;

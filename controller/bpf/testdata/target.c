@@ -24,20 +24,17 @@ FUNCTION(starts_with_segment, ".byte 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0
 
 static volatile long sink;
 
-__attribute__((noinline)) long recursive(long depth)
-{
+__attribute__((noinline)) long recursive(long depth) {
     if (depth > 0)
         sink += recursive(depth - 1);
     return depth;
 }
 
-__attribute__((noinline)) long sleeps(long microseconds)
-{
+__attribute__((noinline)) long sleeps(long microseconds) {
     return usleep((useconds_t)microseconds);
 }
 
-static void call(const char *name, long argument)
-{
+static void call(const char *name, long argument) {
     if (!strcmp(name, "nop5"))
         sink = starts_with_nop5(argument, 11, 12, 13, 14, 15);
     else if (!strcmp(name, "push"))
@@ -60,8 +57,7 @@ struct work {
     int numbered;
 };
 
-static void *run(void *pointer)
-{
+static void *run(void *pointer) {
     struct work *work = pointer;
 
     for (long i = 0; i < work->count; i++)
@@ -70,8 +66,7 @@ static void *run(void *pointer)
 }
 
 /* "threads:NAME" does the work in four threads at once, each of it all. */
-static void run_threads(struct work *work)
-{
+static void run_threads(struct work *work) {
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++)
@@ -80,8 +75,7 @@ static void run_threads(struct work *work)
         pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
+int main(void) {
     char line[256], name[64];
 
     puts("ready");

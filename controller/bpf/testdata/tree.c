@@ -14,15 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void *thread(void *unused)
-{
+static void *thread(void *unused) {
     usleep(500);
     syscall(SYS_exit, 3); /* which thread's status counts differs by kernel */
     return unused;
 }
 
-static void child(int i)
-{
+static void child(int i) {
     pthread_t id;
     int status;
 
@@ -48,8 +46,7 @@ static void child(int i)
     _exit(98);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int count = argc > 1 ? atoi(argv[1]) : 1;
 
     for (int i = 0; i < count; i++) {

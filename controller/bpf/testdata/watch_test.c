@@ -16,15 +16,13 @@ static int failures;
         }                                                                                          \
     } while (0)
 
-static u32 plain_bucket(u64 value)
-{
+static u32 plain_bucket(u64 value) {
     u32 width = value ? 64 - (u32)__builtin_clzll(value) : 0;
 
     return width > 63 ? 63 : width;
 }
 
-static void test_buckets(void)
-{
+static void test_buckets(void) {
     u64 random = 88172645463325252ull;
 
     CHECK(histogram_bucket(0) == 0);
@@ -43,16 +41,14 @@ static void test_buckets(void)
     }
 }
 
-static struct watch fresh(void)
-{
+static struct watch fresh(void) {
     struct watch watch = {.max_value = ~0ull};
 
     watch.extremes[0].min = watch.extremes[1].min = ~0ull;
     return watch;
 }
 
-static void test_predicate(void)
-{
+static void test_predicate(void) {
     struct watch watch = fresh();
 
     watch.min_value = 10, watch.max_value = 20;
@@ -62,8 +58,7 @@ static void test_predicate(void)
     CHECK(!watch_wants(&watch, 21));
 }
 
-static void test_intervals(void)
-{
+static void test_intervals(void) {
     struct watch watch = fresh();
 
     CHECK(watch_take(&watch, 5, 0) == 0);
@@ -75,8 +70,7 @@ static void test_intervals(void)
     CHECK(watch.histogram[2] == 1 && watch.histogram[3] == 1 && watch.histogram[10] == 1);
 }
 
-static void test_sampling(void)
-{
+static void test_sampling(void) {
     struct watch watch = fresh();
     int records = 0;
 
@@ -94,8 +88,7 @@ enum { THREADS = 4, HITS = 200000 };
 
 static struct watch shared;
 
-static void *hit(void *argument)
-{
+static void *hit(void *argument) {
     u64 first = *(u64 *)argument;
 
     for (u64 i = 0; i < HITS; i++)
@@ -103,8 +96,7 @@ static void *hit(void *argument)
     return NULL;
 }
 
-static void test_threads(void)
-{
+static void test_threads(void) {
     pthread_t threads[THREADS];
     u64 first[THREADS], in_buckets = 0;
 
@@ -124,8 +116,7 @@ static void test_threads(void)
     CHECK(shared.extremes[0].min == 1000 && shared.extremes[0].max == 1000 + HITS - 1);
 }
 
-int main(void)
-{
+int main(void) {
     test_buckets();
     test_predicate();
     test_intervals();

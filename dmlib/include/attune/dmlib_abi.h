@@ -22,6 +22,9 @@
 
 #include <stdint.h>
 
+/* Columns of comments, also behind macros. */
+/* clang-format off */
+
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
 #define ATTUNE_ABI_VERSION 1u
 
