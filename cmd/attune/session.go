@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type session struct {
 	analyzer   *analyzer.Analyzer
 	controller *controller.Controller
 	env        []string   // the program's
+	pid        int        // the program's
 	live       *live.Live // nil: nothing is watched
 
 	ctx    context.Context // of what runs beside the program
@@ -61,13 +63,15 @@ func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) 
 	defer s.close()
 	signals := launch.Catch(p.state)
 	s.build()
+	s.placeProbes(ctx)
 	child, err := launch.Start(ctx, s.command(signals))
 	if err != nil {
 		s.abandon()
 		return err
 	}
 	ended := make(chan struct{})
-	s.begin(child.PID(), ended)
+	s.pid = child.PID()
+	s.begin(s.pid, ended)
 	if err := launch.LetGo(p.descriptors, s.out.needsStderr()); err != nil {
 		s.log.Warn("standard streams stay open here until the end", "error", err)
 	}
@@ -199,26 +203,51 @@ func (s *session) begin(pid int, ended <-chan struct{}) {
 	if s.analyzer == nil {
 		return
 	}
-	s.begun.Go(func() {
-		if len(s.cfg.Probes) == 0 { // else every call counts
+	if len(s.cfg.Probes) == 0 { // else it runs already
+		s.begun.Go(func() {
 			timer := time.NewTimer(headStart)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
 			case <-ended:
 			}
-		}
-		if err := s.analyzer.Start(s.ctx); err != nil {
-			s.log.Warn("not every tunlet can be used", "error", err)
-		}
-	})
+			s.startAnalyzer()
+		})
+	}
 	if s.live != nil {
 		s.work.Go(func() { s.live.Run(s.ctx) })
 	}
 }
 
-// endTimeout bounds how long undoing and reporting may take.
-const endTimeout = 5 * time.Second
+func (s *session) startAnalyzer() {
+	if err := s.analyzer.Start(s.ctx); err != nil {
+		s.log.Warn("not every tunlet can be used", "error", err)
+	}
+}
+
+// probesTimeout bounds how long the program waits for --probe.
+const probesTimeout = time.Second
+
+// placeProbes has the functions of --probe watched before the program starts:
+// whoever asks for them wants every call counted.
+func (s *session) placeProbes(ctx context.Context) {
+	if len(s.cfg.Probes) == 0 || s.analyzer == nil || s.controller == nil {
+		return
+	}
+	s.startAnalyzer()
+	ctx, cancel := context.WithTimeout(ctx, probesTimeout)
+	defer cancel()
+	if err := s.controller.AwaitPoints(ctx, len(s.cfg.Probes)); err != nil {
+		s.log.Warn("first calls of the probed functions may be missed", "error", err)
+	}
+}
+
+// endTimeout is how long undoing and reporting may take; giveUp is when this
+// process ends without having reported, because some part did not keep to it.
+const (
+	endTimeout = 5 * time.Second
+	giveUp     = 3 * endTimeout
+)
 
 // end reports, and leaves everything as it was. A second terminating signal
 // cuts it short.
@@ -234,6 +263,11 @@ func (s *session) end(exit launch.Exit, signals *launch.Signals) {
 	select {
 	case <-done:
 	case <-signals.Second(done):
+	case <-time.After(giveUp):
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		s.log.Error("the end took too long, there is no report", "goroutines", string(stacks))
+		s.out.notes([]string{"the end took too long, there is no report; --log-file tells where it hangs"})
 	}
 }
 
@@ -253,6 +287,7 @@ func (s *session) finish(ctx context.Context, exit launch.Exit) {
 	}
 	s.stopController(ctx)
 	report := s.analyzer.Finish(ctx, reportExit(exit))
+	s.addProgram(report, exit)
 	s.cancel()
 	s.work.Wait()
 	s.out.write(report, s.notes.Lines())
