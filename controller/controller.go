@@ -182,6 +182,22 @@ func (c *Controller) Follow(pid int) error {
 	return err
 }
 
+// AwaitPoints waits until so many measure points that are meant for every
+// process have come from the Analyzer. A program started then has them in
+// place before main.
+func (c *Controller) AwaitPoints(ctx context.Context, n int) error {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for c.placer.ForAll() < n {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for measure points: %w", ctx.Err())
+		case <-poll.C:
+		}
+	}
+	return nil
+}
+
 // publish queues what must not be lost.
 func (c *Controller) publish(message *attunev1.PublishRequest) {
 	if err := c.client.Publish(context.Background(), message); err != nil {

@@ -55,7 +55,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	f.targets.add(t)
 	f.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.snapshot()}})
 	if held != nil {
-		f.later(gateGrace, func() { f.awaitGate(t, gateRounds) })
+		f.work.Go(func() { f.expect(t) })
 	}
 }
 
@@ -104,7 +104,7 @@ func (f *follower) release(t *target) {
 // child registered. It holds a process up only if there is something to be in
 // place before main.
 func (c *Controller) atGate(a attach.Attachment) {
-	if a.Hello.Flags&attach.Forked == 0 && c.placer.ForAll() {
+	if a.Hello.Flags&attach.Forked == 0 && c.placer.ForAll() > 0 {
 		c.takeIn(a, true)
 		return
 	}
@@ -157,6 +157,16 @@ func (c *Controller) admit(ctx context.Context, t *target, held bool) {
 	c.placer.Admit(ctx, t, held)
 }
 
+// expect takes a process in that cannot come to the gate, and gives any other
+// the time that it needs.
+func (c *Controller) expect(t *target) {
+	if c.whyNoPreload(t) != "" {
+		c.awaitGate(t, 0)
+		return
+	}
+	c.later(gateGrace, func() { c.awaitGate(t, gateRounds) })
+}
+
 // awaitGate takes in a process that does not come to the gate.
 func (c *Controller) awaitGate(t *target, rounds int) {
 	if !t.Alive() || t.admitted.Load() {
@@ -177,12 +187,16 @@ func (c *Controller) awaitGate(t *target, rounds int) {
 
 func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }
 
-func (c *Controller) whyNoDMLib(t *target) string {
+// whyNoPreload says why a program cannot have DMLib preloaded, if so.
+func (c *Controller) whyNoPreload(t *target) string {
 	if c.config.LibraryPath == "" {
 		return "DMLib is not part of this build"
 	}
-	inspection := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.pid))
-	if why := inspection.PreloadRefusal(); why != "" {
+	return objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.pid)).PreloadRefusal()
+}
+
+func (c *Controller) whyNoDMLib(t *target) string {
+	if why := c.whyNoPreload(t); why != "" {
 		return why
 	}
 	return "it did not come to the start gate: LD_PRELOAD or ATTUNE_SOCKET was taken out of its environment, or it was forked by a process without DMLib"

@@ -193,6 +193,12 @@ func (p *process) report() report.Process {
 		out.Instrumented = out.Instrumented || m.GetName() != "proc" && m.GetName() != "vm_write"
 	}
 	out.NotInstrumented = strings.Join(closed, "; ")
+	if !out.Instrumented && len(closed) == 0 {
+		out.NotInstrumented = "it ended before it came under control"
+		if !p.ended {
+			out.NotInstrumented = "it has not come under control yet"
+		}
+	}
 	if p.ended {
 		sec := p.endedAt.Seconds()
 		out.EndedSeconds = &sec

@@ -5,6 +5,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -78,6 +79,24 @@ func inspect(args, env []string) objfile.Inspection {
 		}
 	}
 	return first
+}
+
+// addProgram puts the program itself into a report that lacks it: it may have
+// ended before anybody could look at it.
+func (s *session) addProgram(r *report.Report, exit launch.Exit) {
+	if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == s.pid }) {
+		return
+	}
+	program := inspect(s.args, s.env)
+	reason := program.PreloadRefusal()
+	if reason == "" {
+		reason = "it ended before it could be looked at"
+	}
+	end := reportExit(exit)
+	r.Processes = append(r.Processes, report.Process{
+		PID: s.pid, ParentPID: os.Getpid(), Exe: program.Path, Exit: &end, EndedSeconds: &r.WallSeconds,
+		Mechanisms: []string{}, NotInstrumented: reason,
+	})
 }
 
 // reportExit is a program's end in the report.

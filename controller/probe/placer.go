@@ -125,16 +125,16 @@ func wants(spec *attunev1.MeasurePoint, handle uint64) bool {
 	return len(spec.GetProcesses()) == 0 || slices.Contains(spec.GetProcesses(), handle)
 }
 
-// ForAll says whether some point is meant for every process, whichever comes.
-func (p *Placer) ForAll() bool {
+// ForAll counts the points that are meant for every process, whichever comes.
+func (p *Placer) ForAll() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, spec := range p.points {
 		if len(spec.GetProcesses()) == 0 {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // Admit takes a process in and places all points that are meant for it. held
