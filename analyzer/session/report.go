@@ -37,7 +37,9 @@ func (s *Session) report() *report.Report {
 	for _, p := range s.order {
 		r.Processes = append(r.Processes, p.report())
 	}
-	for _, p := range slices.Concat(s.points.retired, s.points.list) {
+	asked := slices.Concat(s.points.retired, s.points.list)
+	slices.SortFunc(asked, func(a, b *point) int { return cmp.Compare(a.index, b.index) })
+	for _, p := range asked {
 		r.Points = append(r.Points, p.report()...)
 	}
 	views := s.core.Proposals()
