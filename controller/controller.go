@@ -72,9 +72,15 @@ func New(config Config) (c *Controller, err error) {
 		leases: newLeases(config.Lease), paced: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	// The kernel takes 8 ms to check the programs: as long as all the rest.
+	source := sync.OnceValue(c.source)
+	go source()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.dispose())
+			if events := source(); events != nil {
+				err = errors.Join(err, events.Close())
+			}
 		}
 	}()
 	if err := c.newActuator(); err != nil {
@@ -89,7 +95,7 @@ func New(config Config) (c *Controller, err error) {
 	}
 	c.collector = newCollector(c)
 	if c.tracker, err = track.New(track.Options{
-		JobID: config.JobID, Handler: &follower{c}, Source: c.source(), Log: config.Log,
+		JobID: config.JobID, Handler: &follower{c}, Source: source(), Log: config.Log,
 	}); err != nil {
 		return nil, err
 	}
