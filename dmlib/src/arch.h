@@ -4,8 +4,7 @@
  *
  *   dm_ticks()          cheap, monotonic, the same on all processors
  *   DM_MILLISECOND      at least so many ticks, for coarse waiting only
- *   dm_prefetch(p)      asks for a line that will be written soon
- *   dm_publish_next(p)  (*p)++, releasing, by its only writer
+ *   dm_count_own(p)     (*p)++, releasing, by the thread that owns it
  *   dm_syscall(...)     result or -errno; never touches errno
  *   DM_STUB_*           where the GOT stubs are, none where count is 0
  */

@@ -18,12 +18,8 @@ static inline uint64_t dm_ticks(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
-    __builtin_prefetch(address, 1);
-}
-
-static inline __attribute__((always_inline)) void dm_publish_next(uint64_t *head) {
-    __atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+static inline __attribute__((always_inline)) void dm_count_own(uint64_t *count) {
+    __atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
 }
 
 static inline long dm_syscall6(long number, long a, long b, long c, long d, long e, long f) {

@@ -13,15 +13,11 @@
 
 static inline uint64_t dm_ticks(void) { return __builtin_ia32_rdtsc(); }
 
-/* Asks for a cache line that will be written soon. */
-static inline __attribute__((always_inline)) void dm_prefetch(const void *address) {
-    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
-}
-
-/* Adds 1 for readers that acquire; there is one writer. Stores are not
- * reordered here, and one instruction does it. */
-static inline __attribute__((always_inline)) void dm_publish_next(uint64_t *head) {
-    __asm__ volatile("addq $1, %0" : "+m"(*head) : : "cc", "memory");
+/* Adds 1 for readers that acquire. Only the owning thread writes, so that one
+ * instruction without a lock is enough, also against its signal handlers;
+ * stores are not reordered here. */
+static inline __attribute__((always_inline)) void dm_count_own(uint64_t *count) {
+    __asm__ volatile("addq $1, %0" : "+m"(*count) : : "cc", "memory");
 }
 
 /* Not syscall(3): that writes errno, and a hook must leave errno alone. */

@@ -115,9 +115,9 @@ DM_INLINE uint32_t dm_word(unsigned point) {
 
 struct dm_thread {
     uint64_t generation; /* == dm_live.generation: the slot is ours */
-    struct attune_record *next;
-    uint64_t left; /* records that fit from next on: neither the ring's end nor
-                    * an unread one is in the way; 0: not known, or no ring */
+    /* Records fit from next up to limit: neither the ring's end nor an unread
+     * one is in the way. Equal: not known, or no ring. */
+    struct attune_record *next, *limit;
     struct attune_slot *slot;
     struct attune_record *ring; /* NULL: none yet */
     uint64_t owned;             /* generation of slot, whether busy or not */
@@ -139,7 +139,7 @@ DM_HIDDEN void dm_thread_prepare(void);
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
 /* The thread is busy. True: no longer, what it was busy with is dead. */
 DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);
-/* Finds room in the ring, or a ring; sets next and left. False: there is none,
+/* Finds room in the ring, or a ring; sets next and limit. False: there is none,
  * and the record is lost. */
 DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
 

@@ -32,13 +32,11 @@
     }                                                                                              \
     static DM_NOINLINE result full_##name parameters
 
-DM_INLINE bool dm_idle(const struct attune_point_control *control) {
-    return dm_likely(control->word == 0);
-}
+DM_INLINE bool dm_idle(uint64_t asked) { return dm_likely((uint32_t)asked == 0); }
 
 /* Is there something to do before the real call? */
-DM_INLINE bool dm_asks_before(const struct attune_point_control *control) {
-    return dm_unlikely((control->word & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION)) != 0);
+DM_INLINE bool dm_asks_before(uint64_t asked) {
+    return dm_unlikely((asked & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION)) != 0);
 }
 
 /* First in full_NAME: safe points come before the real call. */

@@ -15,21 +15,22 @@ static DM_NOINLINE void *full_malloc(size_t size) {
     return result;
 }
 
-static DM_NOINLINE void *hot_malloc(size_t size, const struct attune_point_control *control) {
+static DM_NOINLINE void *hot_malloc(size_t size, uint64_t asked) {
     const unsigned point = DM_POINT_malloc;
-    if (dm_asks_before(control))
+    if (dm_asks_before(asked))
         return full_malloc(size);
     void *result = dm_real_malloc(size);
     uint64_t address = address_of(result);
-    control = dm_control(point);
-    if (dm_likely(dm_hot(point, control, size, address)) || dm_warm(point, control, size))
+    const struct attune_point_control *control = dm_control(point);
+    if (dm_likely(dm_hot(point, control, asked, size, address)) ||
+        dm_warm(point, control, asked, size))
         return result;
     return (void *)(uintptr_t)dm_late(point, size, address, address);
 }
 
 DM_EXPORT void *malloc(size_t size) {
-    const struct attune_point_control *control = dm_control(DM_POINT_malloc);
-    return dm_idle(control) ? dm_real_malloc(size) : hot_malloc(size, control);
+    uint64_t asked = dm_asked(dm_control(DM_POINT_malloc));
+    return dm_idle(asked) ? dm_real_malloc(size) : hot_malloc(size, asked);
 }
 
 static DM_NOINLINE void full_free(void *address) {
@@ -46,7 +47,7 @@ static DM_NOINLINE void full_free(void *address) {
 }
 
 static DM_NOINLINE void warm_free(void *address, const struct attune_point_control *control) {
-    if (dm_warm(DM_POINT_free, control, address_of(address)))
+    if (dm_warm(DM_POINT_free, control, dm_asked(control), address_of(address)))
         return dm_real_free(address);
     full_free(address);
 }
@@ -54,7 +55,8 @@ static DM_NOINLINE void warm_free(void *address, const struct attune_point_contr
 DM_EXPORT void free(void *address) {
     const unsigned point = DM_POINT_free;
     const struct attune_point_control *control = dm_control(point);
-    if (dm_idle(control) || dm_likely(dm_hot(point, control, address_of(address), 0)))
+    uint64_t asked = dm_asked(control);
+    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(address), 0)))
         return dm_real_free(address);
     warm_free(address, control);
 }

@@ -17,22 +17,22 @@ static DM_NOINLINE int full_lock(pthread_mutex_t *mutex) {
     return result;
 }
 
-static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex,
-                                const struct attune_point_control *control) {
+static DM_NOINLINE int hot_lock(pthread_mutex_t *mutex, uint64_t asked) {
     const unsigned point = DM_POINT_pthread_mutex_lock;
-    if (dm_asks_before(control))
+    if (dm_asks_before(asked))
         return full_lock(mutex);
     int result = dm_real_pthread_mutex_lock(mutex);
     uint64_t address = address_of(mutex);
-    control = dm_control(point);
-    if (dm_likely(dm_hot(point, control, address, 0)) || dm_warm(point, control, address))
+    const struct attune_point_control *control = dm_control(point);
+    if (dm_likely(dm_hot(point, control, asked, address, 0)) ||
+        dm_warm(point, control, asked, address))
         return result;
     return (int)dm_late(point, address, 0, (uint64_t)result);
 }
 
 DM_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
-    const struct attune_point_control *control = dm_control(DM_POINT_pthread_mutex_lock);
-    return dm_idle(control) ? dm_real_pthread_mutex_lock(mutex) : hot_lock(mutex, control);
+    uint64_t asked = dm_asked(dm_control(DM_POINT_pthread_mutex_lock));
+    return dm_idle(asked) ? dm_real_pthread_mutex_lock(mutex) : hot_lock(mutex, asked);
 }
 
 DM_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex)) {
@@ -65,7 +65,7 @@ static DM_NOINLINE int full_unlock(pthread_mutex_t *mutex) {
 
 static DM_NOINLINE int warm_unlock(pthread_mutex_t *mutex,
                                    const struct attune_point_control *control) {
-    if (dm_warm(DM_POINT_pthread_mutex_unlock, control, address_of(mutex)))
+    if (dm_warm(DM_POINT_pthread_mutex_unlock, control, dm_asked(control), address_of(mutex)))
         return dm_real_pthread_mutex_unlock(mutex);
     return full_unlock(mutex);
 }
@@ -73,7 +73,8 @@ static DM_NOINLINE int warm_unlock(pthread_mutex_t *mutex,
 DM_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     const unsigned point = DM_POINT_pthread_mutex_unlock;
     const struct attune_point_control *control = dm_control(point);
-    if (dm_idle(control) || dm_likely(dm_hot(point, control, address_of(mutex), 0)))
+    uint64_t asked = dm_asked(control);
+    if (dm_idle(asked) || dm_likely(dm_hot(point, control, asked, address_of(mutex), 0)))
         return dm_real_pthread_mutex_unlock(mutex);
     return warm_unlock(mutex, control);
 }

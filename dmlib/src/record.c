@@ -25,14 +25,13 @@ DM_INLINE void aggregate(struct attune_aggregate *aggregate, uint64_t value) {
 /* ---- the full way ------------------------------------------------------ */
 
 static void publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned flags) {
-    if (thread->left == 0 && !dm_ring_room(thread))
+    if (thread->next == thread->limit && !dm_ring_room(thread))
         return;
     if (hit->word & ATTUNE_CTL_DURATION)
         dm_write(thread, hit->point, flags | ATTUNE_RECORD_DURATION, hit->time, hit->value,
                  hit->duration);
     else
         dm_write(thread, hit->point, flags, dm_ticks(), hit->value, hit->extra);
-    thread->left--;
 }
 
 /* Is it this event's turn? Counts the events of this thread and point. */

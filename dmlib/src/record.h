@@ -15,7 +15,7 @@
 
 #include "dmlib.h"
 
-_Static_assert(offsetof(struct attune_point_control, sample_mask) == 4, "see dm_hot");
+_Static_assert(offsetof(struct attune_point_control, sample_mask) == 4, "see dm_asked");
 
 /* One hit of a point. */
 struct dm_hit {
@@ -60,24 +60,17 @@ DM_INLINE void dm_leave(struct dm_thread *thread, uint64_t generation) {
     thread->generation = generation;
 }
 
-/* The reader has each line of the ring in its cache by the time the writer
- * comes round again. Getting it back takes longer than a few hits. */
-#ifndef DM_PREFETCH_RECORDS
-#define DM_PREFETCH_RECORDS 32
-#endif
-
 /* Only where the thread has room for a record. */
 DM_INLINE void dm_write(struct dm_thread *thread, unsigned point, unsigned flags, uint64_t time,
                         uint64_t value, uint64_t extra) {
     struct attune_record *record = thread->next;
     uint64_t what = point | (uint64_t)flags << 16; /* thread: 0 */
     thread->next = record + 1;
-    dm_prefetch(record + DM_PREFETCH_RECORDS);
     record->time = time;
     __builtin_memcpy(&record->point, &what, sizeof(what));
     record->value = value;
     record->extra = extra;
-    dm_publish_next(&thread->slot->head);
+    dm_count_own(&thread->slot->head);
 }
 
 /* An event in a thread that has room for it, or false. An untimed one repeats
@@ -92,14 +85,13 @@ DM_INLINE bool dm_event(unsigned point, const struct attune_point_control *contr
     if (dm_unlikely(!dm_admitted(control, value)))
         return true;
     dm_enter(thread);
-    uint64_t left = thread->left;
-    if (dm_likely(left != 0)) {
+    bool room = thread->next != thread->limit;
+    if (dm_likely(room)) {
         uint64_t time = timed ? dm_ticks() : thread->next[-1].time;
         dm_write(thread, point, timed ? 0 : ATTUNE_RECORD_UNTIMED, time, value, extra);
-        thread->left = left - 1;
     }
     dm_leave(thread, generation);
-    return left != 0;
+    return room;
 }
 
 /* True: it is not this event's turn. */
@@ -117,12 +109,17 @@ DM_INLINE bool dm_skipped(unsigned point, const struct attune_point_control *con
     return true;
 }
 
-/* True: the hit is dealt with. False: nothing was done, it must take the warm
- * way or the full one. Looks at word and sample mask in one. */
-DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control, uint64_t value,
-                      uint64_t extra) {
+/* Word and sample mask in one look. */
+DM_INLINE uint64_t dm_asked(const struct attune_point_control *control) {
     uint64_t asked;
     __builtin_memcpy(&asked, control, sizeof(asked));
+    return asked;
+}
+
+/* True: the hit is dealt with. False: nothing was done, it must take the warm
+ * way or the full one. */
+DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control, uint64_t asked,
+                      uint64_t value, uint64_t extra) {
     if (dm_likely(asked == ATTUNE_CTL_EVENT))
         return dm_event(point, control, value, extra, true);
     if (dm_likely(asked == (ATTUNE_CTL_EVENT | ATTUNE_CTL_UNTIMED)))
@@ -131,8 +128,9 @@ DM_INLINE bool dm_hot(unsigned point, const struct attune_point_control *control
 }
 
 /* The same where there was a call already, so that another does not matter. */
-DM_INLINE bool dm_warm(unsigned point, const struct attune_point_control *control, uint64_t value) {
-    return control->word == ATTUNE_CTL_AGGREGATE && dm_aggregated(point, control, value);
+DM_INLINE bool dm_warm(unsigned point, const struct attune_point_control *control, uint64_t asked,
+                       uint64_t value) {
+    return (uint32_t)asked == ATTUNE_CTL_AGGREGATE && dm_aggregated(point, control, value);
 }
 
 #endif

@@ -82,8 +82,9 @@ void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = (uint32_t)dm_preserving_vectors(attend_job, &point);
     word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED;
-    if (dm_hot(point, dm_control(point), registers->rdi, registers->rsi) ||
-        (word & DM_CTL_MEASURE) == 0)
+    const struct attune_point_control *control = dm_control(point);
+    if ((word & DM_CTL_MEASURE) == 0 ||
+        dm_hot(point, control, dm_asked(control), registers->rdi, registers->rsi))
         return;
     struct dm_hit hit = {
         .point = point, .word = word, .value = registers->rdi, .extra = registers->rsi};

@@ -28,7 +28,7 @@ dm_stub_code:
 	.set	index, 0
 	.rept	STUB_COUNT
 	.balign	64
-	_CET_ENDBR
+	endbr64
 	leaq	dm_static_control+(HOOK_COUNT+index)*CONTROL_SIZE(%rip), %r11
 	addq	dm_live_page(%rip), %r11
 	cmpl	$0, (%r11)
@@ -80,7 +80,7 @@ dm_stub_common:
 	.type	dm_stub_unbound, @function
 dm_stub_unbound:
 	.cfi_startproc
-	_CET_ENDBR
+	endbr64
 	ud2
 	.cfi_endproc
 	.size	dm_stub_unbound, .-dm_stub_unbound
@@ -90,7 +90,7 @@ dm_stub_unbound:
 	.type	dm_preserving_vectors, @function
 dm_preserving_vectors:
 	.cfi_startproc
-	_CET_ENDBR
+	endbr64
 	pushq	%rbp
 	.cfi_def_cfa_offset 16
 	.cfi_offset %rbp, -16

@@ -84,7 +84,7 @@ static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
     thread->ring = NULL;
     if (slot->ring != 0 && slot->ring <= dm_live.mapping.ring_count)
         use_ring(thread, slot->ring - 1);
-    thread->left = 0;
+    thread->limit = thread->next;
     thread->owned = dm_generation();
     if (have_key)
         pthread_setspecific(key, thread);
@@ -135,13 +135,14 @@ DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
     thread->nested_head = head;
     if (++thread->nested_hits > NESTED_MAX) {
         thread->nested_hits = 0;
-        thread->left = 0; /* next and left may be half changed */
+        thread->limit = thread->next; /* next may be half moved */
         thread->generation = thread->owned;
         return true;
     }
-    if (generation != 0)
-        __atomic_add_fetch(owner ? &thread->slot->lost : &dm_live.mapping.header->lost_no_slot, 1,
-                           __ATOMIC_RELAXED);
+    if (owner)
+        dm_count_own(&thread->slot->lost);
+    else if (generation != 0)
+        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
     return false;
 }
 
@@ -167,17 +168,17 @@ static void find_room(struct dm_thread *thread) {
     uint64_t unread = head - __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
     uint64_t room = unread < records ? records - unread : 0;
     thread->next = &thread->ring[index];
-    thread->left = room < records - index ? room : records - index;
+    thread->limit = thread->next + (room < records - index ? room : records - index);
 }
 
 bool dm_ring_room(struct dm_thread *thread) {
     if (thread->ring != NULL || first_ring(thread)) {
         find_room(thread);
-        if (thread->left != 0)
+        if (thread->next != thread->limit)
             return true;
     }
     if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
         dm_go_inert();
-    __atomic_add_fetch(&thread->slot->lost, 1, __ATOMIC_RELAXED);
+    dm_count_own(&thread->slot->lost);
     return false;
 }

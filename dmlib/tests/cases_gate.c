@@ -101,6 +101,7 @@ static void address_space_is_small(void) {
     struct session s = {.controller.padding = 1ull << 30};
     session_start(&s, "limit 256");
     session_end(&s);
+    controller_process(&s.controller, 3);
     EXPECT_EQUAL(s.controller.count, 4); /* the program, then three attempts */
     for (int i = 1; i < 4; i++) {
         struct process *p = controller_process(&s.controller, i);
