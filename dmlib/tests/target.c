@@ -323,6 +323,8 @@ static void close_all(void) {
     CHECK(open("/dev/null", O_RDONLY) == 3);
 }
 
+#ifndef STATIC
+
 /* dlopen PAIRS: in a library that came late */
 static void load(void) {
     const char *path = getenv("PLUGIN");
@@ -334,6 +336,8 @@ static void load(void) {
     lock(number[0]);
     CHECK(dlclose(library) == 0);
 }
+
+#endif
 
 /* io COUNT: read and write in all their forms, counted by the test */
 static void io(void) {
@@ -393,7 +397,10 @@ static const struct {
     {"environment", environment},
     {"open", open_first},
     {"closeall", close_all},
+#ifndef STATIC
     {"dlopen", load},
+#endif
+
     {"io", io},
     {"heap", heap},
     {"work", work_until_killed},
