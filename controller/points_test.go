@@ -27,13 +27,24 @@ func (b *bench) addPoint(t *testing.T, index uint32, spec *attunev1.MeasurePoint
 // placed waits for the point's status.
 func (b *bench) placed(t *testing.T, index uint32) *attunev1.PointStatus {
 	t.Helper()
+	return b.placedWhile(t, index, func() {})
+}
+
+// placedWhile does something again and again, which brings a program to its
+// safe points, until the point's status comes.
+func (b *bench) placedWhile(t *testing.T, index uint32, again func()) *attunev1.PointStatus {
+	t.Helper()
 	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for {
 		select {
 		case answer := <-b.answers:
 			if s := answer.GetPoint(); s.GetPoint() == index {
 				return s
 			}
+		case <-tick.C:
+			again()
 		case <-deadline:
 			t.Fatalf("no status of point %d within 20 s", index)
 		}
@@ -85,9 +96,8 @@ func TestDynamicCalls(t *testing.T) {
 			if !test.held {
 				b.withDMLib(t, target.PID)
 				b.addPoint(t, 3, call("getppid", true))
-				target.Ask(t, "0") // comes to safe points
 			}
-			status := b.placed(t, 3)
+			status := b.placedWhile(t, 3, func() { target.Ask(t, "0") })
 			if status.GetState() != attunev1.PointState_POINT_STATE_PLACED || status.GetMechanism() != "got" {
 				t.Fatalf("point: %v", status)
 			}

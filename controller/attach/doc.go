@@ -9,7 +9,7 @@
 // The peer's process, user and group ids are what the kernel says; those in
 // its hello are of its own pid namespace and only for the log. Every message
 // has one size and one magic number. A peer that says something else, or
-// nothing for 250 ms, is cut off and loses what it was given: its memory file
+// nothing for two seconds, is cut off and loses what it was given: its memory file
 // is marked detached, so that a library which comes late goes inert.
 //
 // # Locking

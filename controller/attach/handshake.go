@@ -41,9 +41,9 @@ func scarce(err error) bool {
 
 // serve has one conversation and reports its outcome.
 func (g *Gate) serve(conn *net.UnixConn) {
-	deadline := time.Now().Add(g.options.timeout)
+	deadline := time.Now().Add(g.options.hold)
 	// Its only error is that the connection is closed, which reading will say.
-	_ = conn.SetDeadline(deadline)
+	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
 	peer, err := peerOf(conn)
 	var hello Hello
 	var memory *ring.Memory

@@ -43,7 +43,7 @@ func TestBrokenClients(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := mustServe(t, Options{Geometry: small(), timeout: Timeout})
+			g := mustServe(t, Options{Geometry: small(), patience: Timeout})
 			c := mustDial(t, g)
 			tt.talk(c)
 			if r := <-g.refused; !errors.Is(r.Err, tt.want) || r.Peer.Pidfd != nil {
@@ -73,7 +73,7 @@ func TestClientsThatLeave(t *testing.T) {
 // TestLateClientGoesInert: a process that was given a memory file and said
 // nothing in time finds it detached.
 func TestLateClientGoesInert(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small(), timeout: Timeout})
+	g := mustServe(t, Options{Geometry: small(), patience: Timeout})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -125,7 +125,7 @@ func mustPair(t *testing.T) (ours, theirs *net.UnixConn) {
 // TestSilentClientsStallNobody: one process cannot take more than its share of
 // places, and they are free again after the timeout.
 func TestSilentClientsStallNobody(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small(), timeout: Timeout})
+	g := mustServe(t, Options{Geometry: small(), patience: Timeout})
 	for range 100 {
 		mustDial(t, g)
 	}

@@ -71,8 +71,8 @@ const patience = 20 * time.Second
 // mustServe starts a gate; what is not set in o is filled in.
 func mustServe(t *testing.T, o Options) *testGate {
 	t.Helper()
-	if o.timeout == 0 {
-		o.timeout = patience
+	if o.patience == 0 {
+		o.patience, o.hold = patience, patience
 	}
 	g := &testGate{attached: make(chan Attachment, 1024), refused: make(chan Refusal, 1024)}
 	if o.Path == "" {

@@ -72,7 +72,8 @@ type Options struct {
 	// Refused is told who did not get through. Nil: it is logged.
 	Refused func(Refusal)
 
-	timeout time.Duration // tests on a busy machine allow more than Timeout
+	patience time.Duration // tests cut a peer off earlier or later than Patience
+	hold     time.Duration // tests on a busy machine allow more than Timeout
 }
 
 // complete checks o and replaces zeros by the documented values.
@@ -92,8 +93,11 @@ func (o Options) complete() (Options, error) {
 	if o.Connections < 0 {
 		return o, fmt.Errorf("connections %d: want at least 1", o.Connections)
 	}
-	if o.timeout == 0 {
-		o.timeout = Timeout
+	if o.patience == 0 {
+		o.patience = Patience
+	}
+	if o.hold == 0 {
+		o.hold = Timeout
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -50,6 +50,11 @@ const (
 // Timeout is how long a process waits at the gate at most.
 const Timeout = gateMilliseconds * time.Millisecond
 
+// Patience is how long the gate waits for a peer's messages. It is more than
+// Timeout, which is the process' own clock: on a crowded node a process may
+// not get to run in between, and is as good when it does.
+const Patience = 2 * time.Second
+
 // Flags say how DMLib came into the process.
 type Flags uint32
 

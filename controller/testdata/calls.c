@@ -16,7 +16,8 @@ int main(void) {
     puts("ready");
     while (fgets(line, sizeof line, stdin)) {
         long n = strtol(line, NULL, 10);
-        free(malloc(100)); /* a safe point */
+        void *volatile block = malloc(100); /* a safe point */
+        free(block);
         for (long i = 0; i < n; i++) {
             sink += getppid();
             own_work(i);

@@ -65,15 +65,17 @@ static int gate_connect(int64_t deadline) {
 
 static bool wait_readable(int fd, int64_t deadline) {
     for (;;) {
+        /* Where the thread did not run for so long, what it waits for may be
+         * there: one look in any case. */
         int64_t left = deadline - now_milliseconds();
-        if (left <= 0)
-            return false;
+        if (left < 0)
+            left = 0;
         struct timespec timeout = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
         struct pollfd entry = {.fd = fd, .events = POLLIN};
         long ready = dm_syscall(SYS_ppoll, &entry, 1, &timeout, NULL, sizeof(uint64_t));
         if (ready > 0)
             return true;
-        if (ready < 0 && ready != -EINTR)
+        if ((ready < 0 && ready != -EINTR) || left == 0)
             return false;
     }
 }
