@@ -35,9 +35,10 @@ static void *wait_forever(void *unused) {
     return unused;
 }
 
+/* Processor time: on a busy machine the clock on the wall also counts others. */
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -68,8 +69,8 @@ static int compare(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Median over parts of the run: a part in which the processor was taken away
- * does not count. */
+/* Median over parts of the run: one that an interrupt or a cold cache after
+ * another program's turn made long does not count. */
 static double median_time(void (*run)(long), long count) {
     double times[PARTS];
     run(count / 10); /* caches, branches, ring pages */
