@@ -4,6 +4,7 @@ package session
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -19,13 +20,13 @@ type Controller interface {
 
 // controller is one controller's connection.
 type controller struct {
-	id       string
-	hello    *attunev1.ControllerHello // nil before the management channel is there
-	channel  Controller                // nil without a management channel
-	local    map[uint64]uint64         // its handles to the session's
-	sampling bool                      // it was told to sample
-	status   *attunev1.ControllerStatus
-	ended    counts // losses as its events told them
+	id      string
+	hello   *attunev1.ControllerHello // nil before the management channel is there
+	channel Controller                // nil without a management channel
+	local   map[uint64]uint64         // its handles to the session's
+	pace    time.Duration             // at which it was told to sample; 0: not told
+	status  *attunev1.ControllerStatus
+	ended   counts // losses as its events told them
 }
 
 // controller returns the connection of that id, made when it is new: the event
@@ -43,9 +44,9 @@ func (s *Session) controller(id string) *controller {
 func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel Controller) {
 	s.post(func() {
 		c := s.controller(hello.GetControllerId())
-		c.hello, c.channel, c.sampling = hello, channel, false
+		c.hello, c.channel, c.pace = hello, channel, 0
 		s.entry(report.Entry{Kind: "controller", Text: fmt.Sprintf("%s on %s connected", c.id, hello.GetHost())})
-		s.startSampling()
+		s.hurry()
 		for _, p := range s.points.list {
 			s.addPoint(c, p)
 		}
@@ -72,22 +73,6 @@ func (s *Session) ControllerGone(id string, channel Controller) {
 			}
 		}
 	})
-}
-
-// startSampling asks for samples once somebody is there to use them.
-func (s *Session) startSampling() {
-	if len(s.tunlets) == 0 {
-		return
-	}
-	for _, c := range s.controllers {
-		if c.channel == nil || c.sampling {
-			continue
-		}
-		c.sampling = true
-		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_SetSampling{
-			SetSampling: &attunev1.SetSampling{PeriodNanos: int64(s.cfg.Tick), AggregateNanos: int64(s.cfg.Tick)},
-		}})
-	}
 }
 
 // renew renews all leases.

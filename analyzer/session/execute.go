@@ -49,6 +49,7 @@ func (s *Session) execute(cmd core.Command) {
 
 // apply sends changes to the controllers of their processes.
 func (s *Session) apply(cmd core.Apply) {
+	s.hurry() // to be judged soon
 	r := s.newRequest(cmd.Request)
 	parts := map[*controller]*attunev1.ApplyChanges{}
 	var order []*controller

@@ -42,6 +42,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.processes[p.id] = p
 		s.order = append(s.order, p)
 		s.newcomers = append(s.newcomers, p)
+		s.hurry()
 	}
 	info.Handle = p.id
 	p.info = info

@@ -111,6 +111,7 @@ type Session struct {
 	remarks       []report.Remark
 	counts        counts
 	renewed       time.Time
+	hurryUntil    time.Duration // every tick is sampled until then
 	finishing     bool
 	closing       bool
 	finished      []chan struct{} // closed when all is undone that had to be
@@ -274,6 +275,7 @@ func (s *Session) tick() {
 	now := s.cfg.Now()
 	s.step(core.Tick{})
 	s.introduce()
+	s.relax()
 	for _, t := range s.tunlets {
 		t.tick(now)
 	}

@@ -78,7 +78,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 			t.processStarted(p.info, false)
 		}
 	}
-	s.startSampling()
+	s.hurry()
 	if s.finishing {
 		t.applicationEnded(s.cfg.Now())
 	}
@@ -125,6 +125,9 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	}
 	for _, id := range r.GetRemovePoints() {
 		s.releasePoint(t, id)
+	}
+	if len(r.GetAddPoints())+len(r.GetProposals()) > 0 {
+		s.hurry()
 	}
 	for _, spec := range r.GetAddPoints() {
 		s.requestPoint(t, spec)

@@ -22,6 +22,10 @@ const (
 	dataBytes = 4 << 20
 )
 
+// errAbsent stands for the answer of a tunlet that is known not to have a
+// method.
+var errAbsent = status.Error(codes.Unimplemented, "not implemented by the tunlet")
+
 // call is one call to a tunlet.
 type call struct {
 	method string
@@ -40,6 +44,7 @@ type worker struct {
 	failed  func(method string, e error) // a call was answered with an error
 	cancel  context.CancelFunc
 	ctx     context.Context
+	absent  map[string]bool // methods that the tunlet does not implement; run's own
 
 	mu      sync.Mutex // leaf lock; guards what follows
 	queue   []call
@@ -92,6 +97,12 @@ func (w *worker) next() (call, bool) {
 // make makes one call. A tunlet that does not answer in time is hung; one that
 // does not implement the method is not interested.
 func (w *worker) make(c call) {
+	if w.absent[c.method] {
+		if c.done != nil {
+			c.done(errAbsent)
+		}
+		return
+	}
 	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
 	defer cancel()
 	reaction, err := c.do(ctx)
@@ -101,6 +112,10 @@ func (w *worker) make(c call) {
 			w.react(reaction)
 		}
 	case code == codes.Unimplemented:
+		if w.absent == nil {
+			w.absent = make(map[string]bool)
+		}
+		w.absent[c.method] = true
 	case code == codes.DeadlineExceeded && w.ctx.Err() == nil:
 		w.hung("no answer to " + c.method + " within " + w.timeout.String())
 	case code != codes.Unavailable && code != codes.Canceled:

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// restPeriod is how often processes are sampled while nothing happens. A
+	// round wakes four processes and costs a millisecond and a half of CPU time;
+	// at the tick's pace that is some percent of a core for a program that needs
+	// no tuning.
+	restPeriod = 200 * time.Millisecond
+	// hurryFor is how long every tick is sampled after something happened: a
+	// process started, a tunlet asked for a measure point, a change was made.
+	hurryFor = 2 * time.Second
+)
+
+// hurry samples every tick for a while.
+func (s *Session) hurry() {
+	s.hurryUntil = s.now() + hurryFor
+	s.setPace(s.cfg.Tick)
+}
+
+// relax goes back to the slower pace when nothing has happened for a while.
+func (s *Session) relax() {
+	switch {
+	case s.core.Busy():
+		s.hurry()
+	case s.now() >= s.hurryUntil:
+		s.setPace(max(s.cfg.Tick, restPeriod))
+	}
+}
+
+// setPace tells the controllers, as soon as somebody is there to use samples.
+func (s *Session) setPace(period time.Duration) {
+	if len(s.tunlets) == 0 {
+		return
+	}
+	for _, c := range s.controllers {
+		if c.channel == nil || c.pace == period {
+			continue
+		}
+		c.pace = period
+		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_SetSampling{
+			SetSampling: &attunev1.SetSampling{PeriodNanos: int64(period), AggregateNanos: int64(period)},
+		}})
+	}
+}
