@@ -140,7 +140,17 @@ func (c *Controller) Environment() []string {
 	if present := os.Getenv("LD_PRELOAD"); present != "" {
 		preload += ":" + present
 	}
-	return append(env, "ATTUNE_SOCKET="+c.config.GatePath, "LD_PRELOAD="+preload)
+	return append(env, "ATTUNE_SOCKET="+c.config.GatePath, "LD_PRELOAD="+preload, sanitizerOption())
+}
+
+// sanitizerOption lets programs with a shared AddressSanitizer, which otherwise
+// end at once where anything is preloaded, run.
+func sanitizerOption() string {
+	const option = "verify_asan_link_order=0"
+	if present := os.Getenv("ASAN_OPTIONS"); present != "" {
+		return "ASAN_OPTIONS=" + present + ":" + option
+	}
+	return "ASAN_OPTIONS=" + option
 }
 
 // Start runs the controller until Stop. It restores first what controllers

@@ -89,10 +89,10 @@ func startDaemon(t *testing.T, dir string) (*exec.Cmd, []string) {
 	t.Cleanup(func() { _ = daemon.Process.Kill() }) // it has ended unless the test failed
 	var env []string
 	lines := bufio.NewScanner(stdout)
-	for len(env) < 3 && lines.Scan() {
+	for len(env) < 4 && lines.Scan() {
 		env = append(env, lines.Text())
 	}
-	if len(env) != 3 {
+	if len(env) != 4 {
 		t.Fatalf("attuned says %q", env)
 	}
 	return daemon, env
