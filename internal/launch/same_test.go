@@ -117,7 +117,7 @@ func TestDeathBySignal(t *testing.T) {
 
 func TestAMissingProgramIsExplained(t *testing.T) {
 	tests := []struct{ name, script, want string }{
-		{"name", `$RUN nothing-of-this-name`, "run: nothing-of-this-name: command not found; check the spelling and PATH\n"},
+		{"name", `PATH=/usr/bin:/bin $RUN nothing-of-this-name`, "run: nothing-of-this-name: command not found; check the spelling and PATH\n"},
 		{"directory", `$RUN /`, "run: /: cannot execute: is a directory\n"},
 	}
 	for _, tt := range tests {
