@@ -23,8 +23,9 @@ const (
 	drainBusy = time.Millisecond
 	drainIdle = 10 * time.Millisecond
 	// drainRest is the pace when no point delivers records: slots of ended
-	// threads still have to be freed.
+	// threads still have to be freed. Without any point threads have no slots.
 	drainRest = 100 * time.Millisecond
+	drainNone = time.Second
 	// statusPeriod is how often the controller accounts for itself.
 	statusPeriod = time.Second
 )
@@ -42,6 +43,8 @@ func (c *Controller) drainLoop(ctx context.Context) error {
 		}
 		pace := drainIdle
 		switch {
+		case c.placer.Points() == 0:
+			pace = drainNone
 		case c.events.Load() == 0:
 			c.collector.drain()
 			pace = drainRest

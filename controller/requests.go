@@ -64,9 +64,9 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 	switch add.GetSpec().GetDelivery() {
 	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
 		c.events.Add(1)
-		c.pace()
 	}
 	c.placer.Add(uint16(add.GetPoint()), add.GetSpec())
+	c.pace()
 }
 
 func (c *Controller) removePoint(remove *attunev1.RemovePoint) {

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// restPeriod is how often processes are sampled while nothing happens. A
-	// round wakes four processes and costs a millisecond and a half of CPU time;
-	// at the tick's pace that is some percent of a core for a program that needs
-	// no tuning.
-	restPeriod = 200 * time.Millisecond
+	// restPeriod is how often there is a tick and processes are sampled while
+	// nothing happens. A round wakes some threads in three processes and costs
+	// more than a millisecond of CPU time; at the tick's own pace that is some
+	// percent of a core for a program that needs no tuning.
+	restPeriod = 250 * time.Millisecond
 	// hurryFor is how long every tick is sampled after something happened: a
 	// process started, a tunlet asked for a measure point, a change was made.
 	hurryFor = 2 * time.Second
@@ -40,6 +40,10 @@ func (s *Session) setPace(period time.Duration) {
 	if len(s.tunlets) == 0 {
 		return
 	}
+	if s.ticker != nil && s.pace != period {
+		s.ticker.Reset(period)
+	}
+	s.pace = period
 	for _, c := range s.controllers {
 		if c.channel == nil || c.pace == period {
 			continue

@@ -112,6 +112,8 @@ type Session struct {
 	counts        counts
 	renewed       time.Time
 	hurryUntil    time.Duration // every tick is sampled until then
+	pace          time.Duration // of ticks and samples at present; 0: the tick
+	ticker        *time.Ticker  // nil in tests, which tick by hand
 	finishing     bool
 	closing       bool
 	finished      []chan struct{} // closed when all is undone that had to be
@@ -150,9 +152,9 @@ func (s *Session) Run(ctx context.Context) {
 	defer close(s.done)
 	ticks := s.cfg.Ticks
 	if ticks == nil {
-		ticker := time.NewTicker(s.cfg.Tick)
-		defer ticker.Stop()
-		ticks = ticker.C
+		s.ticker = time.NewTicker(s.cfg.Tick)
+		defer s.ticker.Stop()
+		ticks = s.ticker.C
 	}
 	for !s.closing {
 		select {

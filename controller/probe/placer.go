@@ -137,6 +137,13 @@ func (p *Placer) ForAll() (n int) {
 	return n
 }
 
+// Points returns how many points there are.
+func (p *Placer) Points() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.points)
+}
+
 // Admit takes a process in and places all points that are meant for it. held
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
