@@ -3,8 +3,11 @@
 package launch
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -62,7 +65,7 @@ func search(args, env []string, exec func(path string, args []string) error) err
 		if last = exists(path); last == nil {
 			last = exec(path, args)
 		}
-		if errors.Is(last, syscall.ENOEXEC) {
+		if errors.Is(last, syscall.ENOEXEC) && !binary(path) {
 			last = exec(shell, append([]string{shell, path}, args[1:]...))
 		}
 		if last == nil || !tryNext(last) {
@@ -124,4 +127,17 @@ func startError(name string, err error) error {
 		e.Err = fmt.Errorf("%w: %w", sentinel, e.Err)
 	}
 	return e
+}
+
+// binary says whether a file that the kernel does not execute is a program all
+// the same, cut off or for another machine: no shell could read it.
+func binary(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // read only
+	magic := make([]byte, len(elf.ELFMAG))
+	_, err = io.ReadFull(file, magic)
+	return err == nil && string(magic) == elf.ELFMAG
 }
