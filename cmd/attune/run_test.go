@@ -20,7 +20,7 @@ import (
 // Package launch tests this in depth; here it is about what Analyzer,
 // controller, library and BPF add to it.
 func TestProgramSeesNoDifference(t *testing.T) {
-	const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|_|XDG_)'`
+	const visible = `grep -vE '^(ATTUNE_JOB|ATTUNE_SOCKET|LD_PRELOAD|ASAN_OPTIONS|_|XDG_)'`
 	tests := []struct{ name, script string }{
 		{"input and output", `printf 'x\0y' | $RUN cat`},
 		{"exit code", `$RUN sh -c 'echo out; echo err >&2; exit 3'`},
@@ -104,7 +104,7 @@ func TestTextAtTheEnd(t *testing.T) {
 
 func TestTimeline(t *testing.T) {
 	dir := t.TempDir()
-	shellIn(t, dir, `$ATTUNE_BINARY run --quiet --timeline t -- true`, "")
+	shellIn(t, dir, `$ATTUNE_BINARY run --quiet --timeline t -- sleep 0.3`, "")
 	f, err := os.Open(filepath.Join(dir, "t"))
 	if err != nil {
 		t.Fatal(err)
