@@ -226,7 +226,9 @@ func TestMeasureChangeUndo(t *testing.T) {
 		}
 		return nil, false
 	})
-	if counted.GetMin() != 1<<20 || counted.GetMax() != 1<<20 || counted.GetSum() != counted.GetCount()<<20 {
+	// The program goes on while it is read: the sum may be some hits off.
+	off := int64(counted.GetSum()>>20) - int64(counted.GetCount())
+	if counted.GetMin() != 1<<20 || counted.GetMax() != 1<<20 || counted.GetSum()%(1<<20) != 0 || max(off, -off) > 1+int64(counted.GetCount()/100) {
 		t.Errorf("aggregate %v: all blocks have 1 MiB", counted)
 	}
 	faults := event(t, b, "sample", func(m *attunev1.PublishRequest) (float64, bool) {
