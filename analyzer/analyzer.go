@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -51,6 +52,8 @@ type Config struct {
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string
+	// Digests remembers checksums of tunlets; nil: one of its own.
+	Digests *objfile.Digests
 	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	Tick time.Duration
 	// Timeline takes JSON lines as things happen; nil: nobody.
@@ -103,7 +106,7 @@ func New(cfg Config) (*Analyzer, error) {
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,
-		TempDir: cfg.TempDir, Log: a.log,
+		TempDir: cfg.TempDir, Digests: cfg.Digests, Log: a.log,
 	}, observer{a.session})
 	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true))
 	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // Config says what a controller serves and where its things are.
@@ -34,6 +35,8 @@ type Config struct {
 	MallocProbe []byte
 	// Lease is how long a change outlives a silent Analyzer. 0: 10 seconds.
 	Lease time.Duration
+	// Digests remembers checksums of programs; nil: one of its own.
+	Digests *objfile.Digests
 	// Version of Attune, for the Analyzer.
 	Version string
 	// Log may be nil.

@@ -95,7 +95,7 @@ func New(config Config) (c *Controller, err error) {
 	}
 	c.collector = newCollector(c)
 	if c.tracker, err = track.New(track.Options{
-		JobID: config.JobID, Handler: &follower{c}, Source: source(), Log: config.Log,
+		JobID: config.JobID, Handler: &follower{c}, Source: source(), Digests: config.Digests, Log: config.Log,
 	}); err != nil {
 		return nil, err
 	}

@@ -3,11 +3,8 @@
 package tunlethost
 
 import (
-	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,25 +125,4 @@ func ownedBy(path string, uid int) error {
 		return fmt.Errorf("%s may be written by others (mode %04o); run: chmod go-w %s", path, info.Mode().Perm(), path)
 	}
 	return nil
-}
-
-// checksum returns the SHA-256 of a file; it stops when ctx ends.
-func checksum(ctx context.Context, path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		switch _, err := io.CopyN(h, f, 1<<20); {
-		case errors.Is(err, io.EOF):
-			return h.Sum(nil), nil
-		case err != nil:
-			return nil, err
-		}
-	}
 }

@@ -4,12 +4,13 @@ package tunlethost
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // Observer is told about tunlets. Its methods may block for a while, but must
@@ -33,6 +34,8 @@ type Options struct {
 	// TempDir is where sockets are put, each in a private directory; empty:
 	// the system's.
 	TempDir string
+	// Digests remembers the tunlets' checksums; nil: one of the host's own.
+	Digests *objfile.Digests
 	// StartTimeout bounds a start; 0: 5 s. A start takes 0.1 s of CPU time, but
 	// it competes with an application that may fill every core several times
 	// over: with eight runnable tasks on two cores it took more than 2 s.
@@ -63,6 +66,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Stable == 0 {
 		o.Stable = time.Minute
+	}
+	if o.Digests == nil {
+		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -113,6 +119,7 @@ type Status struct {
 type Host struct {
 	opts     Options
 	observer Observer
+	identity *identity // of the host in this run; set by Start
 	cancel   context.CancelFunc
 	wg       sync.WaitGroup
 
@@ -130,6 +137,11 @@ func New(opts Options, observer Observer) *Host {
 // one error; the others run nevertheless. Start is called once. The end of ctx
 // ends all tunlets.
 func (h *Host) Start(ctx context.Context) error {
+	identity, err := newIdentity()
+	if err != nil {
+		return fmt.Errorf("tunlets cannot be started: make a certificate: %w", err)
+	}
+	h.identity = identity
 	ctx, h.cancel = context.WithCancel(ctx)
 	var errs []error
 	for _, c := range find(h.opts.Dirs, h.opts.Names) {
@@ -185,6 +197,7 @@ func (h *Host) supervise(ctx context.Context, c candidate, st *Status) {
 	s := &starter{
 		name: c.name, path: c.path, options: h.opts.Config[c.name],
 		tempDir: h.opts.TempDir, timeout: h.opts.StartTimeout, log: log,
+		digests: h.opts.Digests, host: h.identity,
 	}
 	failures := 0
 	for {
@@ -239,7 +252,7 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 // tells at that time whether it will not be started again.
 func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func() bool) error {
 	t, err := s.start(ctx)
-	h.set(st, func() { st.SHA256 = hex.EncodeToString(s.sum) })
+	h.set(st, func() { st.SHA256 = s.sum })
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package tunlethost
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -66,7 +67,9 @@ type starter struct {
 	tempDir string
 	timeout time.Duration
 	log     *slog.Logger
-	sum     []byte // of the binary at its first start
+	digests *objfile.Digests
+	host    *identity
+	sum     string // SHA-256 of the binary at its first start
 }
 
 // start starts the tunlet's process, asks it to describe itself, and configures
@@ -89,7 +92,15 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 		return nil, fmt.Errorf("make a directory for its socket: %w", err)
 	}
 	stderr := &tail{}
-	client := s.client(ctx, dir, &current, stderr)
+	config, introduction, err := s.host.meet()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make its certificate: %w", err), os.RemoveAll(dir))
+	}
+	client := s.client(ctx, dir, config, stderr, func(private string, cmd *exec.Cmd) *process {
+		p := newProcess(s.path, slices.Concat(environment(private), introduction, cmd.Env))
+		current.Store(p)
+		return p
+	})
 	service, err := dispense(client)
 	if err == nil {
 		var info *attunev1.DescribeResponse
@@ -126,30 +137,29 @@ func (s *starter) verify(ctx context.Context) error {
 	if err := trusted(s.path); err != nil {
 		return fmt.Errorf("%w: %w", err, errPermanent)
 	}
-	if s.sum == nil {
-		sum, err := checksum(ctx, s.path)
-		s.sum = sum
-		return err
-	}
-	same, err := (&plugin.SecureConfig{Checksum: s.sum, Hash: sha256.New()}).Check(s.path)
+	sum, err := s.digests.Digest(ctx, s.path)
 	switch {
 	case err != nil:
 		return err
-	case !same:
+	case s.sum == "":
+		s.sum = sum
+	case s.sum != sum:
 		return fmt.Errorf("%s has changed since it was started first: %w", s.path, errPermanent)
 	}
 	return nil
 }
 
-// client configures go-plugin for one start, with its socket in dir. The checksum is verified by the
-// starter, since go-plugin does so only for commands that it runs itself.
-func (s *starter) client(ctx context.Context, dir string, current *atomic.Pointer[process], stderr *tail) *plugin.Client {
+// client configures go-plugin for one start, with its socket in dir; run makes
+// the process, given its private directory and what go-plugin wants in its
+// environment. The checksum is verified by the starter, since go-plugin does so
+// only for commands that it runs itself.
+func (s *starter) client(ctx context.Context, dir string, config *tls.Config, stderr *tail, run func(string, *exec.Cmd) *process) *plugin.Client {
 	out := &lineLogger{log: s.log}
 	return plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake,
 		Plugins:          plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		AutoMTLS:         true,
+		TLSConfig:        config,
 		SkipHostEnv:      true,
 		StartTimeout:     s.timeout,
 		Logger:           &logAdapter{log: s.log},
@@ -158,9 +168,7 @@ func (s *starter) client(ctx context.Context, dir string, current *atomic.Pointe
 		SyncStderr:       out,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, private string) (runner.Runner, error) {
-			p := newProcess(s.path, append(environment(private), cmd.Env...))
-			current.Store(p)
-			return p, ctx.Err()
+			return run(private, cmd), ctx.Err()
 		},
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
@@ -41,6 +42,7 @@ type session struct {
 	listener   net.Listener
 	analyzer   *analyzer.Analyzer
 	controller *controller.Controller
+	digests    *objfile.Digests
 	env        []string   // the program's
 	pid        int        // the program's
 	live       *live.Live // nil: nothing is watched
@@ -125,6 +127,7 @@ func (s *session) connect() (err error) {
 	if s.dir, err = rundir.Create(rundir.Current()); err != nil {
 		return err
 	}
+	s.digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
 	if s.analyzer, err = s.newAnalyzer(); err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 	return analyzer.New(analyzer.Config{
 		Mode: s.cfg.Mode, Command: s.args, JobID: s.jobID(),
 		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
-		Probes:  s.cfg.Probes,
+		Probes: s.cfg.Probes, Digests: s.digests,
 		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,
 	})
 }
@@ -172,7 +175,7 @@ func (s *session) newController() (*controller.Controller, error) {
 	return controller.New(controller.Config{
 		AnalyzerAddress: "unix:" + s.dir.Socket("analyzer"), GatePath: s.dir.Socket("gate"),
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
-		MallocProbe: probe, Version: buildinfo.Get().Version, Log: s.log,
+		MallocProbe: probe, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
 	})
 }
 

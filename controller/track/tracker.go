@@ -84,7 +84,7 @@ func New(options Options) (*Tracker, error) {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	if options.Digests == nil {
-		options.Digests = objfile.NewDigests(0)
+		options.Digests = objfile.NewDigests(objfile.DigestsOptions{})
 	}
 	if options.MaxProcesses <= 0 {
 		options.MaxProcesses = DefaultMaxProcesses

@@ -18,22 +18,33 @@ import (
 // DefaultDigests is how many digests are remembered by default.
 const DefaultDigests = 4096
 
-// Digests computes SHA-256 sums of files and remembers them by device, inode
-// and modification time. It is safe for concurrent use; two callers that ask
-// for one file at once may both read it.
+// Digests computes SHA-256 sums of files and remembers them by device, inode,
+// size and times. It is safe for concurrent use; two callers that ask for one
+// file at once may both read it.
 type Digests struct {
 	limit int
+	store digestStore
 
 	mu   sync.Mutex // guards sums
 	sums map[fileKey]string
 }
 
-// NewDigests remembers at most limit sums; 0: [DefaultDigests].
-func NewDigests(limit int) *Digests {
-	if limit <= 0 {
-		limit = DefaultDigests
+// DigestsOptions of a Digests.
+type DigestsOptions struct {
+	// Entries is the greatest number of sums remembered; 0: [DefaultDigests].
+	Entries int
+	// Dir is a directory in which sums outlive the process; empty: they do not.
+	// It must belong to the user, and nobody else may write to it.
+	Dir string
+}
+
+// NewDigests returns a Digests that remembers nothing yet but what its
+// directory holds.
+func NewDigests(options DigestsOptions) *Digests {
+	if options.Entries <= 0 {
+		options.Entries = DefaultDigests
 	}
-	return &Digests{limit: limit, sums: make(map[fileKey]string)}
+	return &Digests{limit: options.Entries, store: digestStore(options.Dir), sums: make(map[fileKey]string)}
 }
 
 // Digest returns the SHA-256 of a regular file in hexadecimal. For the program
@@ -59,6 +70,7 @@ func (d *Digests) Digest(ctx context.Context, path string) (sum string, err erro
 	// Not remembered if the file changed while it was read.
 	if after, err := keyOf(file); err == nil && after == key {
 		d.keep(key, sum)
+		_ = d.store.put(key, sum, d.limit) // else it is read again next time
 	}
 	return sum, nil
 }
@@ -73,10 +85,16 @@ func (d *Digests) Known(path string) (sum string, ok bool) {
 	return d.lookup(fileKey{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim})
 }
 
-func (d *Digests) lookup(key fileKey) (string, bool) {
+func (d *Digests) lookup(key fileKey) (sum string, ok bool) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	sum, ok := d.sums[key]
+	sum, ok = d.sums[key]
+	d.mu.Unlock()
+	if ok {
+		return sum, true
+	}
+	if sum, ok = d.store.get(key); ok {
+		d.keep(key, sum)
+	}
 	return sum, ok
 }
 

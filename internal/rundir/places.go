@@ -85,6 +85,18 @@ func (u User) StateDir(run *Dir) string {
 	return run.Path
 }
 
+// DigestDir returns a directory for the checksums of programs, made if need be;
+// empty if there is none that outlives the run.
+func (u User) DigestDir() string {
+	for _, cache := range u.caches() {
+		dir := filepath.Join(cache, "digests")
+		if u.own(cache, 0o755) == nil && u.own(dir, 0o700) == nil && unix.Access(dir, unix.W_OK) == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
 // own makes a directory, or accepts one that belongs to the user and that
 // nobody else can write to: never one that somebody prepared in /tmp.
 func (u User) own(dir string, mode os.FileMode) error {

@@ -197,6 +197,9 @@ func TestNowhereToLastMeansTheRun(t *testing.T) {
 	if got := u.StateDir(run); got != run.Path {
 		t.Errorf("state in %s", got)
 	}
+	if got := u.DigestDir(); got != "" {
+		t.Errorf("digests in %s", got)
+	}
 }
 
 func must(t *testing.T, err error) {

@@ -60,6 +60,7 @@ func Serve(newTunlet func() Tunlet) {
 		HandshakeConfig: Handshake,
 		Plugins:         plugin.PluginSet{PluginName: &GRPCPlugin{Impl: service}},
 		GRPCServer:      e.newServer,
+		TLSProvider:     serverTLS,
 		Logger: hclog.New(&hclog.LoggerOptions{
 			Level: hclog.Warn, Output: stderr, JSONFormat: true,
 		}),

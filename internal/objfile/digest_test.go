@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// A digest outlives the process that computed it, and is not believed once the
+// file is another one.
+func TestDigestsOutliveTheProcess(t *testing.T) {
+	const program = "/bin/sh" // installed long ago, so its times are settled
+	dir := t.TempDir()
+	kept := func() *objfile.Digests { return objfile.NewDigests(objfile.DigestsOptions{Dir: dir}) }
+	want, err := kept().Digest(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, ok := kept().Known(program); !ok || sum != want {
+		t.Errorf("known afterwards: %q, %v, want %s", sum, ok, want)
+	}
+	entry := onlyEntry(t, dir)
+	text := mustRead(t, entry)
+	for name, bad := range map[string]string{
+		"another size":  "1" + text,
+		"truncated":     text[:len(text)-2],
+		"not a digest":  strings.Replace(text, want, strings.Repeat("z", 64), 1),
+		"more than one": text + text,
+		"empty":         "",
+	} {
+		if err := os.WriteFile(entry, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if sum, ok := kept().Known(program); ok {
+			t.Errorf("%s: believed as %s", name, sum)
+		}
+		if sum, err := kept().Digest(t.Context(), program); err != nil || sum != want {
+			t.Errorf("%s: digest %s, %v, want %s", name, sum, err, want)
+		}
+		if got := mustRead(t, entry); got != text {
+			t.Errorf("%s: not made good, the entry is %q", name, got)
+		}
+	}
+}
+
+// What was changed a moment ago may change again with the same times.
+func TestDigestsOfFreshFilesAreNotKept(t *testing.T) {
+	dir := t.TempDir()
+	path := mustWrite(t, []byte("fresh"), 0o755)
+	digests := objfile.NewDigests(objfile.DigestsOptions{Dir: dir})
+	if _, err := digests.Digest(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("kept %v, %v", entries, err)
+	}
+}
+
+func TestDigestDirectoryIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 4 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("0-%d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digests := objfile.NewDigests(objfile.DigestsOptions{Entries: 4, Dir: dir})
+	if _, err := digests.Digest(t.Context(), "/bin/sh"); err != nil {
+		t.Fatal(err)
+	}
+	onlyEntry(t, dir)
+}
+
+func TestDigestsWithoutTheirDirectory(t *testing.T) {
+	digests := objfile.NewDigests(objfile.DigestsOptions{Dir: filepath.Join(t.TempDir(), "gone")})
+	if sum, err := digests.Digest(t.Context(), "/bin/sh"); err != nil || len(sum) != 64 {
+		t.Errorf("digest %q, %v", sum, err)
+	}
+}
+
+func onlyEntry(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("entries %v, %v, want one", entries, err)
+	}
+	return filepath.Join(dir, entries[0].Name())
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
