@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,15 +81,21 @@ func TestWriteJSON(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "target"), []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	socket := filepath.Join(dir, "socket")
+	lis, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
 	tests := []struct {
 		name, path, wantErr string
 	}{
 		{name: "new file", path: filepath.Join(dir, "report.json")},
 		{name: "again", path: filepath.Join(dir, "report.json")},
 		{name: "through a link", path: link},
-		{name: "a directory", path: dir, wantErr: "it is a directory"},
+		{name: "a directory", path: dir, wantErr: "it is no regular file"},
 		{name: "no such directory", path: filepath.Join(dir, "no", "report.json"), wantErr: "no such file or directory"},
-		{name: "a full disk", path: "/dev/full", wantErr: "no space left on device"},
+		{name: "a socket", path: socket, wantErr: "it is no regular file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,6 +127,17 @@ func TestWriteJSON(t *testing.T) {
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v %v", info, err)
+	}
+}
+
+func TestEncodeJSONFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	if err := example().EncodeJSON(full); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error %v, want %v", err, syscall.ENOSPC)
 	}
 }
 

@@ -92,6 +92,7 @@ func TestDoctor(t *testing.T) {
 func TestSmallCommands(t *testing.T) {
 	tests := []struct{ name, args, want string }{
 		{"version", "version", "attune "},
+		{"version by flag", "--version", "attune "},
 		{"help", "--help", "attune run -- ./my-program"},
 		{"tunlet list", "tunlet list", "malloc  " + filepath.Join(bin, "attune-tunlet-malloc")},
 		{"help of run", "run --help", "--report"},

@@ -16,18 +16,21 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // outputs are the places that a run's results go to.
 type outputs struct {
 	stderr   io.Writer // nil: nothing is to be said
 	terminal bool      // standard error is one
-	report   string    // absolute; empty: none
+	report   string    // a file to be made, absolute; empty: none
+	reportTo *os.File  // a pipe, device or descriptor instead; nil: none
 	timeline *os.File
 }
 
-// open checks and opens them; the program may change or delete the working
-// directory later. Errors have the code for usage.
+// open checks and opens them; later the program may change or delete the
+// working directory, and the standard streams are let go. What is open is for
+// close, also after an error. Errors have the code for usage.
 func (o *outputs) open(cfg config.Run, p *process) error {
 	if !cfg.Quiet && !p.state.FDClosed(2) {
 		o.stderr = p.stderr
@@ -43,8 +46,7 @@ func (o *outputs) open(cfg config.Run, p *process) error {
 	if cfg.Timeline == "" {
 		return nil
 	}
-	// Not waiting for the reader of a FIFO: the program comes first.
-	f, err := os.OpenFile(cfg.Timeline, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NONBLOCK, 0o666)
+	f, err := outfile.Open(cfg.Timeline, os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return exitcode.UsageError(fmt.Errorf("timeline: %w", err), "name a file that you may write to with --timeline")
 	}
@@ -52,8 +54,9 @@ func (o *outputs) open(cfg config.Run, p *process) error {
 	return nil
 }
 
-// openReport checks that the report can be written. The file is made at the
-// end, under another name first, so its directory is what counts.
+// openReport opens what the report is to be streamed into, or checks that its
+// file can be made. That happens at the end, under another name first, so its
+// directory is what counts.
 func (o *outputs) openReport(path string) error {
 	if path == "" {
 		return nil
@@ -62,14 +65,14 @@ func (o *outputs) openReport(path string) error {
 	if err != nil {
 		return err
 	}
-	place := filepath.Dir(abs)
-	switch info, err := os.Stat(abs); {
-	case err == nil && info.IsDir():
-		return fmt.Errorf("%s is a directory", path)
-	case err == nil && !info.Mode().IsRegular():
-		place = abs
+	if outfile.Stream(abs) {
+		o.reportTo, err = outfile.Open(abs, 0)
+		return err
 	}
-	if err := unix.Access(place, unix.W_OK); err != nil {
+	if info, err := os.Stat(abs); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory", path)
+	}
+	if err := unix.Access(filepath.Dir(abs), unix.W_OK); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	o.report = abs
@@ -94,10 +97,8 @@ func (o *outputs) write(r *report.Report, notes []string) {
 	for _, note := range notes {
 		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: note})
 	}
-	if o.report != "" {
-		if err := r.WriteJSON(o.report); err != nil {
-			o.notes([]string{err.Error()})
-		}
+	if err := o.writeJSON(r); err != nil {
+		o.notes([]string{err.Error()})
 	}
 	if o.stderr == nil {
 		return
@@ -109,6 +110,17 @@ func (o *outputs) write(r *report.Report, notes []string) {
 	}
 	_ = r.WriteText(o.stderr, opts)
 	o.counts(r.Points)
+}
+
+// writeJSON writes the report of --report, if there is one.
+func (o *outputs) writeJSON(r *report.Report) error {
+	switch {
+	case o.reportTo != nil:
+		return r.EncodeJSON(o.reportTo)
+	case o.report != "":
+		return r.WriteJSON(o.report)
+	}
+	return nil
 }
 
 // counts says what came of --probe.
@@ -134,8 +146,11 @@ func (o *outputs) notes(lines []string) {
 	}
 }
 
+// close closes what open opened; what was written is written.
 func (o *outputs) close() {
-	if o.timeline != nil {
-		_ = o.timeline.Close()
+	for _, f := range []*os.File{o.timeline, o.reportTo} {
+		if f != nil {
+			_ = f.Close()
+		}
 	}
 }

@@ -30,6 +30,9 @@ program got faster.`,
 		DisableAutoGenTag:          true, // the reference is the same on every day
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.InitDefaultVersionFlag() // now, for the reference
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -44,9 +47,11 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	remedy := "see `attune --help`; to run a program: attune run -- " + args[0]
+	remedy := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		remedy = fmt.Sprintf("did you mean `attune %s`?", near[0])
+		remedy = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	} else if !cmd.HasParent() {
+		remedy += "; to run a program: attune run -- " + args[0]
 	}
 	return exitcode.UsageError(fmt.Errorf("unknown command %q", args[0]), remedy)
 }
@@ -66,9 +71,14 @@ func newVersion(p *process) *cobra.Command {
 		Short: "Print the version",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			info := buildinfo.Get()
-			_, err := fmt.Fprintf(p.stdout, "attune %s (%s, %s)\n", info.Version, info.Go, info.Platform)
+			_, err := fmt.Fprintln(p.stdout, versionText())
 			return err
 		},
 	}
+}
+
+// versionText is what `attune version` and `attune --version` print.
+func versionText() string {
+	info := buildinfo.Get()
+	return fmt.Sprintf("attune %s (%s, %s)", info.Version, info.Go, info.Platform)
 }

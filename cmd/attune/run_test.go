@@ -95,6 +95,32 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// The descriptors that these names mean are let go while the program runs.
+func TestReportIntoAStream(t *testing.T) {
+	tests := []struct{ name, script string }{
+		{"standard output, a pipe", `$RUN --report /dev/stdout -- echo out | cat >r`},
+		{"standard output, a file", `$RUN --report /dev/stdout -- echo out >r`},
+		{"an inherited descriptor", `$RUN --report /dev/fd/3 -- sh -c 'exec 3>&-; echo out >>r' 3>>r`},
+		{"process substitution", `$RUN --report >(cat >>r; touch end) -- sh -c 'echo out >r'; until [ -e end ]; do :; done`},
+		{"a FIFO", `mkfifo f; exec 4<>f; cat <f >>r 4>&- & $RUN --report f -- sh -c 'echo out >r' 4>&-; exec 4>&-; wait`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			shellIn(t, dir, tt.script, filepath.Join(bin, "attune")+" run --quiet")
+			text, err := os.ReadFile(filepath.Join(dir, "r"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			document, after := strings.CutPrefix(string(text), "out\n")
+			var r report.Report
+			if err := json.Unmarshal([]byte(document), &r); err != nil || !after || !r.Finished {
+				t.Errorf("%v in %q", err, text)
+			}
+		})
+	}
+}
+
 func TestTextAtTheEnd(t *testing.T) {
 	got := shell(t, `$ATTUNE_BINARY run -- echo hello`, "")
 	if got.stdout != "hello\n" || !strings.Contains(got.stderr, "echo ran") {
@@ -137,14 +163,19 @@ func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 		{"report is a directory", "run --report . -- touch started", "is a directory"},
 		{"timeline", "run --timeline /no/such/t -- touch started", "--timeline"},
 		{"log file", "run --log-file /no/such/l -- touch started", "--log-file"},
+		{"report into a FIFO without reader", "run --report fifo -- touch started", "start its reader first"},
+		{"timeline into one", "run --timeline fifo -- touch started", "start its reader first"},
+		{"log into one", "run --log-file fifo -- touch started", "start its reader first"},
 		{"watch without terminal", "run --watch -- touch started", "use --timeline"},
 		{"probe", "run --probe malloc -- touch started", "OBJECT:SYMBOL"},
 		{"argument of doctor", "doctor x", "unexpected argument x"},
+		{"unknown command of tunlet", "tunlet frob", "see `attune tunlet --help`"},
+		{"mistyped command of tunlet", "tunlet lits", "did you mean `attune tunlet list`?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			got := shellIn(t, dir, "$ATTUNE_BINARY "+tt.args, "")
+			got := shellIn(t, dir, "mkfifo fifo; $ATTUNE_BINARY "+tt.args, "")
 			if got.code != 2 || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, tt.want) {
 				t.Errorf("%+v, want code 2 and one line with %q", got, tt.want)
 			}

@@ -91,10 +91,11 @@ func checkTunlets(wanted, dirs []string) error {
 
 func newTunlet(p *process) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "tunlet",
-		Short: "Show the tunlets",
-		Args:  noSuchCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        "tunlet",
+		Short:                      "Show the tunlets",
+		Args:                       noSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var dirs []string
 	list := &cobra.Command{

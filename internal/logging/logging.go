@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+
+	"github.com/attune-hpc/attune/internal/outfile"
 )
 
 // Options say where the log goes.
@@ -18,8 +20,8 @@ type Options struct {
 	Collect *Collector
 }
 
-// Open builds the logger. The returned function closes the file; call it
-// after the last record.
+// Open builds the logger; the file is opened as [outfile.Open] does, without
+// waiting. The returned function closes it; call it after the last record.
 func Open(o Options) (*slog.Logger, func() error, error) {
 	var handlers []slog.Handler
 	if o.Collect != nil {
@@ -27,7 +29,7 @@ func Open(o Options) (*slog.Logger, func() error, error) {
 	}
 	done := func() error { return nil }
 	if o.File != "" {
-		f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		f, err := outfile.Open(o.File, os.O_CREATE|os.O_APPEND)
 		if err != nil {
 			return nil, nil, fmt.Errorf("open log file: %w", err)
 		}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outfile opens the files into which a user wants results written, as
+// early as they are named: what is wrong with them is refused before anything
+// is started, and opening never waits.
+//
+// The functions are safe for concurrent use.
+package outfile
