@@ -52,6 +52,12 @@ func ActionText(a *attunev1.Action) string {
 	switch k := a.GetKind().(type) {
 	case *attunev1.Action_Setting:
 		return fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueText(k.Setting.GetValue()))
+	case *attunev1.Action_System:
+		where := ""
+		if k.System.On != nil {
+			where = fmt.Sprintf("@%d", k.System.GetOn())
+		}
+		return fmt.Sprintf("set %s%s=%s", k.System.GetName(), where, ValueText(k.System.GetValue()))
 	case *attunev1.Action_SetVariable:
 		v := k.SetVariable
 		return fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueText(v.GetValue()))
@@ -88,6 +94,8 @@ func newValue(a *attunev1.Action) *attunev1.Value {
 	switch k := a.GetKind().(type) {
 	case *attunev1.Action_Setting:
 		return k.Setting.GetValue()
+	case *attunev1.Action_System:
+		return k.System.GetValue()
 	case *attunev1.Action_SetVariable:
 		return k.SetVariable.GetValue()
 	}

@@ -8,7 +8,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Action is one tuning action; made by SetVariable, CallFunction or Setting.
+// Action is one tuning action; made by SetVariable, CallFunction,
+// Setting, SystemSetting or SystemSettingOn.
 type Action struct {
 	pb *attunev1.Action
 }
@@ -47,6 +48,23 @@ func Setting(name string, value Value) Action {
 	return Action{&attunev1.Action{Kind: &attunev1.Action_Setting{
 		Setting: &attunev1.NamedSetting{Name: name, Value: value.pb},
 	}}}
+}
+
+// SystemSetting changes what the operating system keeps for a process,
+// wherever the knob applies: in every thread, every socket of the kind, or once
+// for the process. Names and values are in docs/reference/knobs.md, e.g.
+// "socket.tcp_nodelay" with Bool(true), "thread.affinity" with Text("0-3").
+func SystemSetting(name string, value Value) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_System{
+		System: &attunev1.SystemSetting{Name: name, Value: value.pb},
+	}}}
+}
+
+// SystemSettingOn is SystemSetting for one thread or descriptor, by number.
+func SystemSettingOn(name string, number int32, value Value) Action {
+	a := SystemSetting(name, value)
+	a.pb.GetSystem().On = &number
+	return a
 }
 
 // SafePoint says when an action may be executed; the zero SafePoint is the
@@ -107,10 +125,18 @@ func (s SafePoint) proto() *attunev1.SafePoint {
 	return &attunev1.SafePoint{Kind: kind, Families: s.Families, TimeoutNanos: int64(s.Timeout)}
 }
 
+// name is that of a setting; empty for other actions.
+func (a Action) name() string {
+	if name := a.pb.GetSetting().GetName(); name != "" {
+		return name
+	}
+	return a.pb.GetSystem().GetName()
+}
+
 func (c Change) proto() *attunev1.Change {
 	knob := c.Knob
 	if knob == "" {
-		knob = c.Action.pb.GetSetting().GetName()
+		knob = c.Action.name()
 	}
 	return &attunev1.Change{
 		Knob: knob, Process: uint64(c.Process), Action: c.Action.pb, SafePoint: c.SafePoint.proto(),

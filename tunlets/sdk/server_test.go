@@ -256,6 +256,7 @@ func (eager) ApplicationStarted(h *sdk.Host, app sdk.Application) {
 			{Process: 3, Knob: "v", Action: sdk.SetVariableFrom("lib*", "var", 4, sdk.Int(-1), sdk.Int(2)), SafePoint: sdk.SafePoint{Now: true}},
 			{Process: 3, Knob: "f", Action: sdk.CallFunction("libc.so*", "mallopt", sdk.Int(1), sdk.Int(-3), sdk.Int(4096)),
 				SafePoint: sdk.SafePoint{NextHook: true, Families: []string{"alloc"}}},
+			{Process: 3, Action: sdk.SystemSettingOn("socket.tcp_nodelay", 0, sdk.Bool(true))},
 		},
 	})
 	h.Withdraw("q", "room")
@@ -290,6 +291,9 @@ func TestReaction(t *testing.T) {
 	if c := changes[2].GetAction().GetCallFunction(); len(c.GetArguments()) != 2 || c.GetExpect().GetInteger() != 1 ||
 		changes[2].GetSafePoint().GetKind() != attunev1.SafePoint_KIND_NEXT_HOOK {
 		t.Errorf("call %v", changes[2])
+	}
+	if c := changes[3]; c.GetKnob() != "socket.tcp_nodelay" || c.GetAction().GetSystem().On == nil || !c.GetAction().GetSystem().GetValue().GetTruth() {
+		t.Errorf("system setting %v", c)
 	}
 	if o := r.GetObjectives()[0]; o.GetUnixNano() != 77 || o.GetValue() != 1.5 {
 		t.Errorf("objective %v, want 1.5 at 77", o)

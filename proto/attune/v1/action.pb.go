@@ -418,6 +418,76 @@ func (x *NamedSetting) GetValue() *Value {
 	return nil
 }
 
+// SystemSetting changes what the operating system keeps for a process: socket
+// options, pipe sizes, scheduling, limits, memory advice, its cgroup. It is
+// done from outside and at once, without stopping the process and without
+// DMLib. docs/reference/knobs.md lists names, values and what undoing gives.
+// What the controller's user could not take back is refused, advice about
+// memory excepted.
+type SystemSetting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, e.g. socket.tcp_nodelay.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// New value: text as in docs/reference/knobs.md, or a number or truth value
+	// where the knob takes one.
+	Value *Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// Thread or descriptor; absent: every one that the knob applies to.
+	On            *int32 `protobuf:"varint,3,opt,name=on,proto3,oneof" json:"on,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SystemSetting) Reset() {
+	*x = SystemSetting{}
+	mi := &file_attune_v1_action_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SystemSetting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SystemSetting) ProtoMessage() {}
+
+func (x *SystemSetting) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SystemSetting.ProtoReflect.Descriptor instead.
+func (*SystemSetting) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SystemSetting) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SystemSetting) GetValue() *Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *SystemSetting) GetOn() int32 {
+	if x != nil && x.On != nil {
+		return *x.On
+	}
+	return 0
+}
+
 // Action is one tuning action.
 type Action struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -428,6 +498,7 @@ type Action struct {
 	//	*Action_SetVariable
 	//	*Action_CallFunction
 	//	*Action_Setting
+	//	*Action_System
 	Kind          isAction_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -435,7 +506,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_attune_v1_action_proto_msgTypes[4]
+	mi := &file_attune_v1_action_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +518,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[4]
+	mi := &file_attune_v1_action_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +531,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Action) GetKind() isAction_Kind {
@@ -497,6 +568,15 @@ func (x *Action) GetSetting() *NamedSetting {
 	return nil
 }
 
+func (x *Action) GetSystem() *SystemSetting {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_System); ok {
+			return x.System
+		}
+	}
+	return nil
+}
+
 type isAction_Kind interface {
 	isAction_Kind()
 }
@@ -516,11 +596,18 @@ type Action_Setting struct {
 	Setting *NamedSetting `protobuf:"bytes,3,opt,name=setting,proto3,oneof"`
 }
 
+type Action_System struct {
+	// Change what the operating system keeps for the process.
+	System *SystemSetting `protobuf:"bytes,4,opt,name=system,proto3,oneof"`
+}
+
 func (*Action_SetVariable) isAction_Kind() {}
 
 func (*Action_CallFunction) isAction_Kind() {}
 
 func (*Action_Setting) isAction_Kind() {}
+
+func (*Action_System) isAction_Kind() {}
 
 // Change is one action on one knob of one process. Changes of one proposal
 // are applied all or nothing.
@@ -545,7 +632,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_attune_v1_action_proto_msgTypes[5]
+	mi := &file_attune_v1_action_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -557,7 +644,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[5]
+	mi := &file_attune_v1_action_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -570,7 +657,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Change) GetId() string {
@@ -644,7 +731,7 @@ type ActionResult struct {
 
 func (x *ActionResult) Reset() {
 	*x = ActionResult{}
-	mi := &file_attune_v1_action_proto_msgTypes[6]
+	mi := &file_attune_v1_action_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -656,7 +743,7 @@ func (x *ActionResult) String() string {
 func (*ActionResult) ProtoMessage() {}
 
 func (x *ActionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[6]
+	mi := &file_attune_v1_action_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -669,7 +756,7 @@ func (x *ActionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionResult.ProtoReflect.Descriptor instead.
 func (*ActionResult) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ActionResult) GetRequestId() string {
@@ -761,11 +848,17 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\x06expect\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x06expect\"J\n" +
 	"\fNamedSetting\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x05value\x18\x02 \x01(\v2\x10.attune.v1.ValueR\x05value\"\xc2\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.attune.v1.ValueR\x05value\"g\n" +
+	"\rSystemSetting\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\x05value\x18\x02 \x01(\v2\x10.attune.v1.ValueR\x05value\x12\x13\n" +
+	"\x02on\x18\x03 \x01(\x05H\x00R\x02on\x88\x01\x01B\x05\n" +
+	"\x03_on\"\xf6\x01\n" +
 	"\x06Action\x12;\n" +
 	"\fset_variable\x18\x01 \x01(\v2\x16.attune.v1.SetVariableH\x00R\vsetVariable\x12>\n" +
 	"\rcall_function\x18\x02 \x01(\v2\x17.attune.v1.CallFunctionH\x00R\fcallFunction\x123\n" +
-	"\asetting\x18\x03 \x01(\v2\x17.attune.v1.NamedSettingH\x00R\asettingB\x06\n" +
+	"\asetting\x18\x03 \x01(\v2\x17.attune.v1.NamedSettingH\x00R\asetting\x122\n" +
+	"\x06system\x18\x04 \x01(\v2\x18.attune.v1.SystemSettingH\x00R\x06systemB\x06\n" +
 	"\x04kind\"\xc7\x01\n" +
 	"\x06Change\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -809,39 +902,42 @@ func file_attune_v1_action_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_action_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_attune_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_attune_v1_action_proto_goTypes = []any{
-	(Outcome)(0),         // 0: attune.v1.Outcome
-	(SafePoint_Kind)(0),  // 1: attune.v1.SafePoint.Kind
-	(*SafePoint)(nil),    // 2: attune.v1.SafePoint
-	(*SetVariable)(nil),  // 3: attune.v1.SetVariable
-	(*CallFunction)(nil), // 4: attune.v1.CallFunction
-	(*NamedSetting)(nil), // 5: attune.v1.NamedSetting
-	(*Action)(nil),       // 6: attune.v1.Action
-	(*Change)(nil),       // 7: attune.v1.Change
-	(*ActionResult)(nil), // 8: attune.v1.ActionResult
-	(*Value)(nil),        // 9: attune.v1.Value
+	(Outcome)(0),          // 0: attune.v1.Outcome
+	(SafePoint_Kind)(0),   // 1: attune.v1.SafePoint.Kind
+	(*SafePoint)(nil),     // 2: attune.v1.SafePoint
+	(*SetVariable)(nil),   // 3: attune.v1.SetVariable
+	(*CallFunction)(nil),  // 4: attune.v1.CallFunction
+	(*NamedSetting)(nil),  // 5: attune.v1.NamedSetting
+	(*SystemSetting)(nil), // 6: attune.v1.SystemSetting
+	(*Action)(nil),        // 7: attune.v1.Action
+	(*Change)(nil),        // 8: attune.v1.Change
+	(*ActionResult)(nil),  // 9: attune.v1.ActionResult
+	(*Value)(nil),         // 10: attune.v1.Value
 }
 var file_attune_v1_action_proto_depIdxs = []int32{
 	1,  // 0: attune.v1.SafePoint.kind:type_name -> attune.v1.SafePoint.Kind
-	9,  // 1: attune.v1.SetVariable.value:type_name -> attune.v1.Value
-	9,  // 2: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
-	9,  // 3: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
-	9,  // 4: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
-	9,  // 5: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
-	3,  // 6: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
-	4,  // 7: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
-	5,  // 8: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
-	6,  // 9: attune.v1.Change.action:type_name -> attune.v1.Action
-	2,  // 10: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
-	0,  // 11: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
-	9,  // 12: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
-	9,  // 13: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	10, // 1: attune.v1.SetVariable.value:type_name -> attune.v1.Value
+	10, // 2: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
+	10, // 3: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
+	10, // 4: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
+	10, // 5: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
+	10, // 6: attune.v1.SystemSetting.value:type_name -> attune.v1.Value
+	3,  // 7: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
+	4,  // 8: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
+	5,  // 9: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
+	6,  // 10: attune.v1.Action.system:type_name -> attune.v1.SystemSetting
+	7,  // 11: attune.v1.Change.action:type_name -> attune.v1.Action
+	2,  // 12: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
+	0,  // 13: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
+	10, // 14: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
+	10, // 15: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_action_proto_init() }
@@ -850,10 +946,12 @@ func file_attune_v1_action_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
-	file_attune_v1_action_proto_msgTypes[4].OneofWrappers = []any{
+	file_attune_v1_action_proto_msgTypes[4].OneofWrappers = []any{}
+	file_attune_v1_action_proto_msgTypes[5].OneofWrappers = []any{
 		(*Action_SetVariable)(nil),
 		(*Action_CallFunction)(nil),
 		(*Action_Setting)(nil),
+		(*Action_System)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -861,7 +959,7 @@ func file_attune_v1_action_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_action_proto_rawDesc), len(file_attune_v1_action_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
