@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import "fmt"
+
+// Region is a stretch of a process' address space that is in use.
+type Region struct {
+	// Start and End enclose it; End is the first address behind.
+	Start, End uint64
+	// Grows tells where it will need room.
+	Grows Growth
+}
+
+// Growth is a direction.
+type Growth int
+
+// Where a region grows.
+const (
+	Fixed    Growth = iota
+	Upward          // the heap that brk(2) moves
+	Downward        // a stack
+)
+
+const (
+	// growthRoom is left to what grows.
+	growthRoom = 256 << 20
+	// lowest is the least address that every kernel lets a program map
+	// (vm.mmap_min_addr).
+	lowest = 64 << 10
+	// highest is where the address space of a program ends.
+	highest = 1<<47 - PageBytes
+)
+
+// Placeable says why nothing must be mapped from start to end, if so.
+func Placeable(start, end uint64, regions []Region) error {
+	if start < lowest || end > highest || end <= start {
+		return fmt.Errorf("%w: the jump leads to %#x, outside the address space", ErrUnpatchable, start)
+	}
+	for _, r := range regions {
+		from, to := r.Start, r.End
+		switch r.Grows {
+		case Upward:
+			to += growthRoom
+		case Downward:
+			from -= min(growthRoom, from)
+		case Fixed:
+		}
+		if start < to && from < end {
+			return fmt.Errorf("%w: the jump leads to %#x, where the process has memory or will need some", ErrUnpatchable, start)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// ErrUnpatchable wraps every reason why a function cannot be patched.
+var ErrUnpatchable = errors.New("entry cannot be patched")
+
+const (
+	// SiteBytes is how much of a function [Examine] likes to see: a landing
+	// pad, the longest instruction and the bytes that become a displacement.
+	// Less is enough where the function's section ends.
+	SiteBytes = 24
+	// JumpBytes is the length of a jump with a 32-bit displacement.
+	JumpBytes = 5
+	// JumpOpcode is the byte that a patch writes.
+	JumpOpcode = 0xe9
+)
+
+// endbr64 is where an indirect call must arrive under control-flow
+// enforcement; the patch goes behind it.
+var endbr64 = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
+// signalReturn is the C library's trampoline out of signal handlers (mov
+// $15,%rax; syscall). Unwinders know it by its bytes.
+var signalReturn = []byte{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}
+
+// evex begins the instructions of AVX-512, whose operands the decoder does not
+// always get right.
+const evex = x86asm.Prefix(0x62)
+
+// Site is the place of a patch.
+type Site struct {
+	// Address of the byte that is changed: the function's entry, or behind its
+	// endbr64.
+	Address uint64
+	// Original is what stands there: the first instruction, and at least
+	// JumpBytes bytes.
+	Original []byte
+	// Landing is where the jump leads.
+	Landing uint64
+
+	inst x86asm.Inst
+}
+
+// Examine decides whether the function at entry can be patched. code is its
+// code as it lies there, at most SiteBytes of it. Errors wrap
+// [ErrUnpatchable].
+func Examine(entry uint64, code []byte) (Site, error) {
+	s := Site{Address: entry}
+	if bytes.HasPrefix(code, signalReturn) {
+		return Site{}, fmt.Errorf("%w: it is the return from signal handlers", ErrUnpatchable)
+	}
+	if bytes.HasPrefix(code, endbr64) {
+		code = code[len(endbr64):]
+		s.Address += uint64(len(endbr64))
+	}
+	if len(code) < JumpBytes {
+		return Site{}, fmt.Errorf("%w: %d bytes of code at the end of a section", ErrUnpatchable, len(code))
+	}
+	inst, err := x86asm.Decode(code, 64)
+	if err == nil && (inst.Op == 0 || slices.Contains(inst.Prefix[:], evex)) {
+		err = x86asm.ErrUnrecognized // whatever the decoder says
+	}
+	if err != nil {
+		return Site{}, fmt.Errorf("%w: first instruction % x: %w", ErrUnpatchable, code[:JumpBytes], err)
+	}
+	s.inst = inst
+	s.Original = bytes.Clone(code[:max(inst.Len, JumpBytes)])
+	if err := s.movable(); err != nil {
+		return Site{}, fmt.Errorf("%w: first instruction %s %w", ErrUnpatchable, inst, err)
+	}
+	displacement := int64(int32(binary.LittleEndian.Uint32(code[1:])))
+	s.Landing = s.Address + JumpBytes + uint64(displacement)
+	return s, nil
+}
+
+// Patched is Original with the jump in it.
+func (s Site) Patched() []byte {
+	code := bytes.Clone(s.Original)
+	code[0] = JumpOpcode
+	return code
+}
+
+// Continue is where the function goes on after its first instruction.
+func (s Site) Continue() uint64 { return s.Address + uint64(s.inst.Len) }
+
+// Overlaps says whether patching one of two sites would change the jump of the
+// other.
+func (s Site) Overlaps(other Site) bool {
+	return s.Address < other.Address+JumpBytes && other.Address < s.Address+JumpBytes
+}
+
+// movable refuses instructions that mean something else at another address and
+// that relocation does not handle.
+func (s Site) movable() error {
+	switch s.inst.Op {
+	case x86asm.CALL, x86asm.LCALL:
+		return errors.New("is a call: its return address would lie outside the function")
+	case x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE, x86asm.JCXZ, x86asm.JECXZ, x86asm.JRCXZ, x86asm.XBEGIN:
+		return errors.New("is a branch without a long form")
+	case x86asm.INT, x86asm.INTO, x86asm.ICEBP:
+		return errors.New("is a trap: a debugger or the kernel has a breakpoint here")
+	case x86asm.UD1, x86asm.UD2, x86asm.HLT:
+		return errors.New("ends the program at this very address")
+	case x86asm.SYSCALL, x86asm.SYSENTER:
+		return errors.New("tells the kernel its address")
+	case x86asm.LJMP, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
+		return errors.New("changes the code segment")
+	}
+	return s.relocatable()
+}
+
+// relocatable refuses what refers to its own address in a way that is not
+// understood: Intel and AMD read a jump with an operand-size prefix as
+// different lengths.
+func (s Site) relocatable() error {
+	for _, a := range s.inst.Args {
+		if m, ok := a.(x86asm.Mem); ok && (m.Base == x86asm.EIP || m.Base == x86asm.RIP && s.inst.PCRel != 4) {
+			return errors.New("has an operand relative to its address in an unusual form")
+		}
+	}
+	if s.branches() && slices.ContainsFunc(s.inst.Prefix[:], isOperandSize) {
+		return errors.New("is a branch with an operand-size prefix")
+	}
+	if s.inst.PCRel != 0 && s.inst.PCRel != 1 && s.inst.PCRel != 4 {
+		return fmt.Errorf("has a displacement of %d bytes", s.inst.PCRel)
+	}
+	return nil
+}
+
+func isOperandSize(p x86asm.Prefix) bool { return p&0xff == x86asm.PrefixDataSize }
+
+// target is what the first instruction refers to relative to itself.
+func (s Site) target() uint64 {
+	field := s.Original[s.inst.PCRelOff:]
+	displacement := int64(int8(field[0]))
+	if s.inst.PCRel == 4 {
+		displacement = int64(int32(binary.LittleEndian.Uint32(field)))
+	}
+	return s.Continue() + uint64(displacement)
+}
+
+// branches says whether the first instruction is a jump to target, conditional
+// or not.
+func (s Site) branches() bool {
+	if s.inst.PCRel == 0 {
+		return false
+	}
+	_, relative := s.inst.Args[0].(x86asm.Rel)
+	return relative
+}
