@@ -16,7 +16,7 @@ import (
 // look describes a process's present image and tells of it. What the process
 // has left no time to describe is told as far as the event knows it.
 func (s *state) look(m *member, e Event) {
-	d, err := describe(m.pid)
+	d, err := describe(m.pid, e)
 	switch {
 	case err == nil:
 		s.present(m, d)
@@ -105,9 +105,9 @@ func (s *state) tell(m *member, d *description) {
 		s.replaced(m)
 	}
 	s.handle++
-	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, d.virtual
+	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, 0
 	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
-	m.watched, m.suspected, m.digesting = false, false, false
+	m.watched, m.suspected, m.digesting, m.final = false, false, false, false
 	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, time.Now().UnixNano()
 	if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok && d.held != nil {
 		m.message.ExecutableSha256 = sum
@@ -181,7 +181,7 @@ func (s *state) end(m *member) {
 	if m.message == nil {
 		s.tell(m, s.remains(m, m.born))
 	}
-	if m.held != nil {
+	if m.held != nil && !m.final {
 		// The kernel's own account is right also where the first thread ended
 		// before the others.
 		if status, ok := m.held.ExitStatus(); ok {

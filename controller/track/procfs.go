@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -30,25 +29,26 @@ const (
 
 // description is what /proc told of one image.
 type description struct {
-	message *attunev1.Process // without handle, host, sha256, mechanisms
+	message *attunev1.Process // without handle, host, objects, sha256, mechanisms
 	held    *procid.Process
 	image   procid.Image
 	session int
-	virtual uint64 // bytes, when objects were read
 	job     string // ATTUNE_JOB
 	// at is CLOCK_MONOTONIC in nanoseconds: what was described includes every
 	// exec before that.
 	at uint64
 }
 
-// describe reads all that is told of a process. An exec meanwhile would mix
-// two images, so it is looked for and the reading repeated. The error wraps
-// [procid.ErrGone] if the process has ended. Single facts that cannot be read
-// (another user's process) are left out.
-func describe(pid int) (*description, error) {
+// describe reads what is told of a process at once; the objects, which take as
+// long as all the rest, are left to refresh. An exec meanwhile would mix two
+// images, so it is looked for and the reading repeated. known is the event that
+// the process was last seen in, or zero. The error wraps [procid.ErrGone] if
+// the process has ended. Single facts that cannot be read (another user's
+// process) are left out.
+func describe(pid int, known Event) (*description, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
-		d, err := describeOnce(pid)
+		d, err := describeOnce(pid, known)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +57,7 @@ func describe(pid int) (*description, error) {
 		switch {
 		case err == nil && after.Image == d.image, attempt == attempts && err == nil:
 			return d, nil
-		case (err != nil || dying(after)) && d.message.Executable != "" && len(d.message.Objects) > 0:
+		case (err != nil || dying(after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended
 		}
 		d.held.Close()
@@ -73,35 +73,32 @@ func dying(stat procid.Stat) bool {
 	return stat.VirtualBytes == 0 && !stat.Leaderless()
 }
 
-func describeOnce(pid int) (*description, error) {
-	held, err := procid.Open(pid)
+func describeOnce(pid int, known Event) (*description, error) {
+	held, stat, err := procid.OpenStat(pid)
 	if err != nil {
 		return nil, err
 	}
-	stat, err := procid.ReadStat(pid)
-	if err == nil && dying(stat) {
-		err = procid.ErrGone
-	}
-	if err != nil {
-		return nil, errors.Join(err, held.Close())
+	if dying(stat) {
+		return nil, errors.Join(procid.ErrGone, held.Close())
 	}
 	identity := held.Identity()
 	live := procid.LiveThread(pid, stat)
 	env := readEnviron(live)
-	objects, _ := readObjects(live)
+	uid := known.UID
+	if known.Kind != Exec || !known.HasUID { // it may have changed since a fork
+		uid = readUID(live)
+	}
 	return &description{
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
 				ExeDevice: identity.ExeDevice, ExeInode: identity.ExeInode,
 			},
-			ParentPid: int32(stat.ParentPID), Uid: readUID(live),
+			ParentPid: int32(stat.ParentPID), Uid: uid,
 			Executable: readExecutable(live), CommandLine: readCommandLine(live),
-			Job: env.job(stat.Session), Rank: env.rank(),
-			Objects: objects, CpusAllowed: readCPUs(live),
+			Job: env.job(stat.Session), Rank: env.rank(), CpusAllowed: readCPUs(live),
 		},
-		held: held, image: stat.Image, session: stat.Session, virtual: stat.VirtualBytes,
-		job: env[JobVariable],
+		held: held, image: stat.Image, session: stat.Session, job: env[JobVariable],
 	}, nil
 }
 
@@ -126,22 +123,8 @@ func beforeStart(at, startTicks uint64) bool {
 
 func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
-// readBounded reads the beginning of a file of /proc.
-func readBounded(pid int, name string, limit int64) ([]byte, error) {
-	file, err := os.Open(procPath(pid, name))
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, limit))
-	if err != nil {
-		return nil, fmt.Errorf("read %s of %d: %w", name, pid, procid.GoneError(err))
-	}
-	return data, nil
-}
-
 func readEnviron(pid int) environment {
-	data, err := readBounded(pid, "environ", maxEnvironBytes)
+	data, err := procid.ReadFile(pid, "environ", maxEnvironBytes)
 	if err != nil {
 		return environment{}
 	}
@@ -166,7 +149,7 @@ func executableInode(pid int) (device, inode uint64) {
 }
 
 func readCommandLine(pid int) []string {
-	data, err := readBounded(pid, "cmdline", maxCommandBytes)
+	data, err := procid.ReadFile(pid, "cmdline", maxCommandBytes)
 	if err != nil {
 		return nil
 	}
@@ -185,7 +168,7 @@ func parseCommandLine(data []byte) []string {
 }
 
 func readUID(pid int) uint32 {
-	data, err := readBounded(pid, "status", maxTextBytes)
+	data, err := procid.ReadFile(pid, "status", maxTextBytes)
 	if err != nil {
 		return 0
 	}

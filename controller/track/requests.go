@@ -12,7 +12,7 @@ import (
 
 // adopt makes a process a member and tells of it.
 func (s *state) adopt(pid int) (*member, error) {
-	d, err := describe(pid)
+	d, err := describe(pid, Event{})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *state) follow(pid int) (uint64, error) {
 	}
 	m.root = true
 	if m.message == nil {
-		d, err := describe(pid)
+		d, err := describe(pid, Event{})
 		if err != nil {
 			s.forget(m)
 			return 0, err
@@ -70,7 +70,9 @@ func (s *state) registered(pid int) (uint64, error) {
 		}
 	}
 	m.registered = true
-	s.refresh(m, true)
+	if m.refreshes > 0 { // else the first one, which reads all, is still to come
+		s.refresh(m, true)
+	}
 	return m.message.GetHandle(), nil
 }
 

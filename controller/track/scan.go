@@ -132,7 +132,7 @@ func (s *state) checkImage(m *member) {
 	if err != nil || stat.Zombie() || s.isImage(m, stat) {
 		return
 	}
-	if d, err := describe(m.pid); err == nil {
+	if d, err := describe(m.pid, Event{}); err == nil {
 		s.present(m, d)
 	}
 }

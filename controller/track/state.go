@@ -67,6 +67,7 @@ type member struct {
 	refreshes  int
 
 	status    *int32
+	final     bool // status is that of the last thread
 	watched   bool
 	suspected bool // was not alive at the last scan
 }
@@ -202,7 +203,7 @@ func (s *state) ended(e Event) {
 		s.tell(m, s.remains(m, m.born))
 	}
 	if e.HasStatus {
-		m.status = &e.Status
+		m.status, m.final = &e.Status, e.Last
 	}
 	if !e.Last && m.held != nil && m.held.Alive() {
 		s.watch(m) // other threads live on, or it is just about to be dead

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,11 +35,7 @@ func (i Identity) SameProcess(other Identity) bool {
 // process at all is [ErrGone]; so is a pid that changed hands while it was
 // read.
 func Of(pid int) (Identity, error) {
-	before, err := liveStat(pid)
-	if err != nil {
-		return Identity{}, err
-	}
-	device, inode, err := executable(LiveThread(pid, before))
+	identity, before, err := read(pid)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -49,24 +46,36 @@ func Of(pid int) (Identity, error) {
 	if after.StartTicks != before.StartTicks {
 		return Identity{}, fmt.Errorf("pid %d was reused: %w", pid, ErrGone)
 	}
-	boot, err := BootID()
-	if err != nil {
-		return Identity{}, err
-	}
-	return Identity{
-		BootID: boot, PID: pid, StartTicks: before.StartTicks,
-		ExeDevice: device, ExeInode: inode,
-	}, nil
+	return identity, nil
 }
 
-// BootID reads the id that the kernel drew at this boot.
-func BootID() (string, error) {
+// read reads the identity and the stat file of a process whose pid may change
+// hands meanwhile.
+func read(pid int) (Identity, Stat, error) {
+	stat, err := liveStat(pid)
+	if err != nil {
+		return Identity{}, Stat{}, err
+	}
+	device, inode, err := executable(LiveThread(pid, stat))
+	if err != nil {
+		return Identity{}, Stat{}, err
+	}
+	boot, err := BootID()
+	return Identity{
+		BootID: boot, PID: pid, StartTicks: stat.StartTicks, ExeDevice: device, ExeInode: inode,
+	}, stat, err
+}
+
+// BootID returns the id that the kernel drew at this boot.
+func BootID() (string, error) { return bootID() }
+
+var bootID = sync.OnceValues(func() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("boot id: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
-}
+})
 
 func liveStat(pid int) (Stat, error) {
 	stat, err := ReadStat(pid)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,38 +16,49 @@ import (
 // methods may be called from any goroutine. The owner calls Close.
 type Process struct {
 	identity Identity
-	file     *os.File
-	raw      syscall.RawConn
+
+	mu sync.RWMutex // guards fd, held while it is used
+	fd int          // -1 once closed
 
 	waiting sync.Once
 	// exited is closed when the process has ended, watched when the goroutine
 	// that looks for it has returned.
 	exited, watched chan struct{}
+	// watcher is the watching goroutine's own descriptor, nil until somebody
+	// waits: most handles are closed without, and the runtime's poller takes
+	// four system calls.
+	watcher *os.File
+	// unwatched is why nobody can wait; set before watched is closed.
+	unwatched error
 }
 
 // Open takes hold of the process that has this pid now. [ErrGone] if there is
 // none, if it is a zombie, or if it ended meanwhile.
 func Open(pid int) (*Process, error) {
+	p, _, err := OpenStat(pid)
+	return p, err
+}
+
+// OpenStat is Open and ReadStat at once: the Stat is that of the process.
+func OpenStat(pid int) (*Process, Stat, error) {
+	// Non-blocking, so that os.NewFile hands it to the runtime's poller.
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("pidfd of %d: %w", pid, GoneError(err))
+		return nil, Stat{}, fmt.Errorf("pidfd of %d: %w", pid, GoneError(err))
 	}
-	// Non-blocking, so that os.NewFile hands it to the runtime's poller.
-	file := os.NewFile(uintptr(fd), "pidfd")
-	p := &Process{file: file, exited: make(chan struct{}), watched: make(chan struct{})}
-	if p.raw, err = file.SyscallConn(); err == nil {
-		p.identity, err = Of(pid)
-	}
+	p := &Process{fd: fd, exited: make(chan struct{}), watched: make(chan struct{})}
+	var stat Stat
+	p.identity, stat, err = read(pid)
 	// Only as long as the pidfd's process is not reaped does it own the pid:
 	// what was read under the pid before this check belongs to it.
 	if err == nil && !p.exists() {
 		err = fmt.Errorf("pid %d: %w", pid, ErrGone)
 	}
 	if err != nil {
-		file.Close()
-		return nil, err
+		unix.Close(fd)
+		return nil, Stat{}, err
 	}
-	return p, nil
+	return p, stat, nil
 }
 
 // Identity returns who it is. The executable is that of the time of Open.
@@ -96,18 +106,19 @@ func (p *Process) Signal(signal unix.Signal) error {
 func (p *Process) WithFD(use func(fd int) error) error { return p.withFD(use) }
 
 func (p *Process) withFD(use func(fd int) error) error {
-	var inner error
-	if err := p.raw.Control(func(fd uintptr) { inner = use(int(fd)) }); err != nil {
-		return err
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.fd < 0 {
+		return os.ErrClosed
 	}
-	return inner
+	return use(p.fd)
 }
 
 // Wait returns nil when the process has ended, the context's error if that is
 // done first, and [os.ErrClosed] if the handle is closed first. Any number of
 // goroutines may wait.
 func (p *Process) Wait(ctx context.Context) error {
-	p.waiting.Do(func() { go p.watch() })
+	p.waiting.Do(p.startWatch)
 	select {
 	case <-p.exited:
 		return nil
@@ -119,14 +130,37 @@ func (p *Process) Wait(ctx context.Context) error {
 	case <-p.exited:
 		return nil
 	default:
-		return os.ErrClosed
 	}
+	if p.unwatched != nil {
+		return fmt.Errorf("wait for pid %d: %w", p.identity.PID, p.unwatched)
+	}
+	return os.ErrClosed
+}
+
+// startWatch starts watch, unless there is no descriptor to be had for it.
+func (p *Process) startWatch() {
+	err := p.withFD(func(fd int) error {
+		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			p.watcher = os.NewFile(uintptr(own), "pidfd")
+		}
+		return err
+	})
+	if err != nil {
+		p.unwatched = err
+		close(p.watched)
+		return
+	}
+	go p.watch()
 }
 
 // watch parks in the runtime's poller until the process ends or Close.
 func (p *Process) watch() {
 	defer close(p.watched)
-	err := p.raw.Read(func(fd uintptr) bool { return ended(int(fd)) })
+	raw, err := p.watcher.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool { return ended(int(fd)) })
+	}
 	if err == nil {
 		close(p.exited)
 	}
@@ -150,9 +184,19 @@ func (p *Process) ExitStatus() (status int32, ok bool) {
 
 // Close lets go of the process, which goes on. Waiting goroutines return.
 func (p *Process) Close() error {
-	err := p.file.Close()
+	p.mu.Lock()
+	fd := p.fd
+	p.fd = -1
+	p.mu.Unlock()
+	if fd < 0 {
+		return os.ErrClosed
+	}
+	err := unix.Close(fd)
 	// If nobody waits, nobody may begin to; else the watcher is awaited.
 	p.waiting.Do(func() { close(p.watched) })
+	if p.watcher != nil {
+		err = errors.Join(err, p.watcher.Close())
+	}
 	<-p.watched
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +14,9 @@ import (
 // ErrGone says that the process does not exist any more: it has ended (a
 // zombie included), or its pid belongs to another process by now.
 var ErrGone = errors.New("process is gone")
+
+// maxStatBytes is more than 52 numbers and a name take.
+const maxStatBytes = 4096
 
 // ErrMalformed says that a file of /proc does not look as the kernel writes
 // it.
@@ -79,9 +81,9 @@ func (s *Stat) dead() bool { return s.State == 'Z' || s.State == 'X' }
 // ReadStat reads /proc/PID/stat. A process that does not exist is [ErrGone];
 // a zombie is not an error here.
 func ReadStat(pid int) (Stat, error) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	data, err := ReadFile(pid, "stat", maxStatBytes)
 	if err != nil {
-		return Stat{}, GoneError(err)
+		return Stat{}, err
 	}
 	return ParseStat(data)
 }

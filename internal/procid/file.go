@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstPiece is more than most files of /proc hold: one read takes all, the
+// next finds the end.
+const firstPiece = 2048
+
+// ReadFile returns /proc/PID/name, or its first limit bytes. It is os.ReadFile
+// without the system calls by which the os package finds out whether a file
+// can be waited for: three or four instead of eight, for files that are read
+// once for each process of a job. [ErrGone] if the process has ended.
+func ReadFile(pid int, name string, limit int) ([]byte, error) {
+	fd, err := openRetrying("/proc/" + strconv.Itoa(pid) + "/" + name)
+	if err != nil {
+		return nil, fmt.Errorf("open %s of %d: %w", name, pid, GoneError(err))
+	}
+	defer unix.Close(fd)
+	data := make([]byte, 0, min(firstPiece, limit))
+	for len(data) < limit {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := unix.Read(fd, data[len(data):min(cap(data), limit)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, fmt.Errorf("read %s of %d: %w", name, pid, GoneError(err))
+		case n <= 0:
+			return data, nil
+		default:
+			data = data[:len(data)+n]
+		}
+	}
+	return data, nil
+}
+
+func openRetrying(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
