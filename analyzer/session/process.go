@@ -89,6 +89,9 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 		return
 	}
 	p.ended, p.endedAt, p.end = true, s.now(), ended
+	for _, t := range s.tunlets {
+		t.wants.Forget(p.id)
+	}
 	told := ended
 	if told == nil {
 		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.Now().UnixNano()}

@@ -137,7 +137,7 @@ func (ps *points) split(data []byte) map[*tunlet][]byte {
 	return parts
 }
 
-// routeSamples hands samples to all tunlets.
+// routeSamples hands samples to the tunlets that want them.
 func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	kept := b.Samples[:0]
 	for _, sm := range b.GetSamples() {
@@ -149,6 +149,8 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	b.Samples = kept
 	s.counts.samples += uint64(len(kept))
 	for _, t := range s.tunlets {
-		t.handleEvents(uint64(len(kept)), &attunev1.HandleEventsRequest{Samples: b})
+		for _, part := range t.wants.Pass(b) {
+			t.handleEvents(uint64(len(part.GetSamples())), &attunev1.HandleEventsRequest{Samples: part})
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
 // Tunlet is a running tunlet.
@@ -34,6 +35,7 @@ type tunlet struct {
 	kill    func(reason string)
 	worker  *worker
 	points  map[string]*point // by its own names
+	wants   samplefilter.Filter
 
 	tickQueued    bool
 	toldEnd       bool // it knows that the application has ended
@@ -122,6 +124,11 @@ const (
 func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	if s.tunlets[t.name] != t {
 		return // it has gone meanwhile
+	}
+	for _, i := range r.GetInterests() {
+		if p := s.processes[i.GetProcess()]; p != nil && !p.ended {
+			t.wants.Set(i)
+		}
 	}
 	for _, id := range r.GetRemovePoints() {
 		s.releasePoint(t, id)

@@ -36,7 +36,6 @@ var (
 	_ sdk.SampleHandler        = (*Tunlet)(nil)
 	_ sdk.AggregateHandler     = (*Tunlet)(nil)
 	_ sdk.PointObserver        = (*Tunlet)(nil)
-	_ sdk.Ticker               = (*Tunlet)(nil)
 	_ sdk.Evaluator            = (*Tunlet)(nil)
 	_ sdk.ProposalObserver     = (*Tunlet)(nil)
 )
@@ -83,7 +82,9 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	switch {
 	case t.watches[p.Handle] != nil:
 	case len(t.watches) < maxWatches:
-		t.watches[p.Handle] = newWatch(p.Handle)
+		w := newWatch(p.Handle)
+		t.watches[p.Handle] = w
+		t.sleep(h, w)
 	case !t.full:
 		t.full = true
 		h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
@@ -101,9 +102,29 @@ func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
 // HandleSamples looks for the symptom.
 func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	for _, sample := range s.Items {
-		if w := t.watches[sample.Process]; w != nil {
-			w.sample(h, sample)
+		w := t.watches[sample.Process]
+		if w == nil {
+			continue
 		}
+		w.sample(h, sample)
+		if w.idle(h.Now()) {
+			t.sleep(h, w)
+		}
+	}
+}
+
+// sleep wants no samples of a process before it faults so much that there may
+// be something to do. Where memory is bounded, the size of every process
+// counts.
+func (t *Tunlet) sleep(h *sdk.Host, w *watch) {
+	if t.memory > 0 {
+		return
+	}
+	w.window.Reset()
+	if w.state == quiet {
+		h.Want(w.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.MinorFaults, AtLeast: leastFaults}))
+	} else {
+		h.Want(w.handle, sdk.NoSamples())
 	}
 }
 
@@ -132,17 +153,6 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 	if w := t.watches[c.Process]; w != nil {
 		w.placed(h, c)
-	}
-}
-
-// Tick ends waiting that has no end of its own.
-func (t *Tunlet) Tick(h *sdk.Host) {
-	for _, p := range slices.Sorted(maps.Keys(t.watches)) {
-		w := t.watches[p]
-		waited := h.Now().Sub(w.since)
-		if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {
-			w.rest(h)
-		}
 	}
 }
 

@@ -106,6 +106,29 @@ func TestStormIsCured(t *testing.T) {
 	}
 }
 
+// A program without faults costs nothing; one that had some for a while is left
+// alone again.
+func TestQuietProcessesAreNotSampled(t *testing.T) {
+	h := start(t, nil)
+	p := h.StartProcess(tunlettest.Computing())
+	h.Run(2 * time.Second)
+	if h.Delivered > 0 {
+		t.Errorf("woken %d times by a program that only computes", h.Delivered)
+	}
+	p.Rates[sdk.MinorFaults] = 600
+	h.Run(time.Second)
+	if h.Delivered == 0 {
+		t.Error("faults went unnoticed")
+	}
+	p.Rates[sdk.MinorFaults] = 10
+	h.Run(3 * time.Second)
+	before := h.Delivered
+	h.Run(2 * time.Second)
+	if h.Delivered > before {
+		t.Errorf("woken %d times long after the faults", h.Delivered-before)
+	}
+}
+
 func TestHooksStayUntilJudged(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -94,9 +94,28 @@ func symptom(l load, pages float64) bool {
 	return l.faults >= leastFaults && l.churn >= leastChurn && l.share(pages) >= leastShare
 }
 
-// sample takes a round's signals.
+// idle says that samples of the process are of no use for now: nothing more is
+// to be done, or there have been few faults for a while.
+func (w *watch) idle(now time.Time) bool {
+	switch w.state {
+	case tuned, gaveUp:
+		return true
+	case quiet:
+		span := w.window.Latest(windowSpan)
+		faults, ok := span.Rate(sdk.MinorFaults)
+		return ok && span.Duration() >= windowSpan*9/10 && faults < leastFaults
+	}
+	return false
+}
+
+// sample takes a round's signals. It also ends waiting that has no end of its
+// own.
 func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	w.window.Add(s)
+	waited := h.Now().Sub(w.since)
+	if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {
+		w.rest(h)
+	}
 	if w.state != quiet || h.Now().Before(w.until) {
 		return
 	}

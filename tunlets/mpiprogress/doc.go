@@ -6,9 +6,9 @@
 // yield; it is set in every rank of the node, and set back when there is room
 // again, since yielding costs a few per cent where nobody needs the CPU.
 //
-// The objective, MPI calls per second of all ranks, is measured from the first
-// sight of an MPI library on, so that there is a baseline when the trouble is
-// recognised.
+// The objective, MPI calls per second of all ranks of the node, is measured as
+// soon as there are more ranks than CPUs, so that there is a baseline when the
+// trouble is recognised. Before that the ranks are left alone.
 //
 // model.go is the model and free of state; rank.go follows one rank; node.go
 // and propose.go decide for all ranks of one node; points.go lists what is

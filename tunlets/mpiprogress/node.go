@@ -85,6 +85,9 @@ func (n *node) count(calls uint64, seconds float64) {
 	n.calls = append(n.calls, float64(calls)/seconds)
 }
 
+// scope of the objective: all ranks of the node together.
+func (n *node) scope() string { return "node/" + n.host }
+
 // latest is the calls per second of the latest interval.
 func (n *node) latest() float64 {
 	if len(n.calls) == 0 {
@@ -130,6 +133,26 @@ func (n *node) crowd() (c crowd, known bool) {
 		c.add(l)
 	}
 	return c, known
+}
+
+// attend has the ranks watched, before there is trouble where that is cheap, as
+// long as trouble is possible: while there are more of them than CPUs, or
+// changes to be taken back. Otherwise they are left alone.
+func (n *node) attend(h *sdk.Host) {
+	const rounding = 1e-9 // present is a sum of fractions
+	if n.present() > 1+rounding || len(n.proposals) > 0 {
+		for _, r := range n.sorted() {
+			r.wake(h)
+			if r.library == openMPI && !n.dear {
+				r.watch(h)
+			}
+		}
+		return
+	}
+	n.unwatch(h)
+	for _, r := range n.sorted() {
+		r.sleep(h)
+	}
 }
 
 // observe updates, after a round of samples, since when the node is crowded
@@ -222,9 +245,13 @@ func (n *node) changed(h *sdk.Host, c sdk.ProposalChange) {
 
 // shed gives dear measure points back while nothing is to be judged.
 func (n *node) shed(h *sdk.Host) {
-	if !n.dear || n.judging() {
-		return
+	if n.dear && !n.judging() {
+		n.unwatch(h)
 	}
+}
+
+// unwatch gives the measure points back, and with them the baseline.
+func (n *node) unwatch(h *sdk.Host) {
 	n.progress, n.calls = 0, nil
 	for _, r := range n.sorted() {
 		r.unwatch(h)

@@ -87,7 +87,7 @@ func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked float64) {
 	}
 	n.proposals[id] = false
 	h.Propose(sdk.Proposal{
-		ID: id, Changes: changes, Scope: scope,
+		ID: id, Changes: changes, Scope: n.scope(),
 		Reason: fmt.Sprintf("%d busy ranks share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
 			c.ranks, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), n.mean()),
 		PredictedGain: gain(blocked), Confidence: 0.9,

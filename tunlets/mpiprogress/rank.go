@@ -44,6 +44,7 @@ type rank struct {
 	since   time.Time
 	window  *sdk.Window
 
+	asleep   bool // samples wanted only from leastWait
 	watched  bool // measure points asked for
 	placed   bool // at least one is in place
 	hits     uint64
@@ -59,6 +60,7 @@ func newRank(p sdk.Process, l library, now time.Time) *rank {
 
 // sample takes a round's signals.
 func (r *rank) sample(s sdk.Sample) {
+	r.asleep = false
 	r.window.Add(s)
 	if cpus, ok := s.Value(sdk.CPUsAllowed); ok && cpus > 0 {
 		r.cpus = cpus
@@ -72,6 +74,26 @@ func (r *rank) load() (rankLoad, bool) {
 		return rankLoad{}, false
 	}
 	return loadOf(span, r.cpus)
+}
+
+// sleep wants no samples before the rank has to wait for a CPU, unless it does
+// so already.
+func (r *rank) sleep(h *sdk.Host) {
+	l, known := r.load()
+	if r.asleep || !r.window.Empty() && (!known || l.wait >= leastWait) {
+		return
+	}
+	r.asleep = true
+	r.window.Reset()
+	h.Want(r.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.RunqueueWait, AtLeast: leastWait * 1e9}))
+}
+
+// wake wants all samples.
+func (r *rank) wake(h *sdk.Host) {
+	if r.asleep {
+		r.asleep = false
+		h.Want(r.handle, sdk.AllSamples())
+	}
 }
 
 // watch asks for the measure point.

@@ -13,9 +13,6 @@ import (
 // Name of the tunlet.
 const Name = "mpi-progress"
 
-// scope of the objective: all ranks together.
-const scope = "application"
-
 // maxRanks bounds the ranks that are followed at one time.
 const maxRanks = 4096
 
@@ -48,7 +45,7 @@ func (*Tunlet) Describe() sdk.Description {
 		Summary: "makes waiting MPI ranks yield their CPU while there are more ranks than CPUs",
 		Objective: sdk.Objective{
 			Name: "mpi_calls_per_second", Unit: "1/s",
-			Description: "communication calls per second of all ranks; a time step makes the same number of them " +
+			Description: "communication calls per second of all ranks of a node; a time step makes the same number of them " +
 				"however the ranks wait, so their rate stands for the program's speed",
 		},
 		Knobs:    []sdk.Knob{{Name: knob, Description: "a rank that waits in an MPI call yields its CPU (opal_progress_yield_when_idle of libopen-pal)"}},
@@ -68,21 +65,20 @@ func (*Tunlet) Configure(options map[string]string) error {
 // and counts its calls, so that there is a baseline when trouble comes.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	l := libraryOf(p)
-	if l == noMPI {
-		return
-	}
-	if n := t.ranks[p.Handle]; n != nil {
+	if n := t.ranks[p.Handle]; n != nil && l != noMPI {
 		r := n.ranks[p.Handle]
 		r.library = l
 		if p.CPUsAllowed > 0 {
 			r.cpus = float64(p.CPUsAllowed)
 		}
-		t.prepare(h, n, r)
+		n.attend(h)
 		return
 	}
-	if len(t.ranks) >= maxRanks {
+	if l == noMPI || len(t.ranks) >= maxRanks {
+		h.Want(p.Handle, sdk.NoSamples())
 		return
 	}
+	h.Want(p.Handle, sdk.AllSamples())
 	n := t.nodes[p.Host]
 	if n == nil {
 		n = newNode(p.Host)
@@ -90,14 +86,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	}
 	r := newRank(p, l, h.Now())
 	n.ranks[p.Handle], t.ranks[p.Handle] = r, n
-	t.prepare(h, n, r)
-}
-
-// prepare counts a rank's calls before there is trouble, where that is cheap.
-func (*Tunlet) prepare(h *sdk.Host, n *node, r *rank) {
-	if r.library == openMPI && !n.dear {
-		r.watch(h)
-	}
+	n.attend(h)
 }
 
 // ProcessEnded forgets it.
@@ -124,6 +113,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	}
 	for _, n := range t.sorted() {
 		if touched[n] {
+			n.attend(h)
 			n.observe(h)
 			n.decide(h)
 		}
@@ -139,8 +129,7 @@ func (t *Tunlet) sorted() []*node {
 	return out
 }
 
-// HandleAggregates reports the objective. A batch comes from one node; the
-// others count with their latest.
+// HandleAggregates reports the objective of the node that the batch comes from.
 func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	if a.Seconds() == 0 {
 		return
@@ -154,18 +143,14 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counts[n] += item.Count
 		n.ranks[item.Process].hits += item.Count
 	}
-	var total float64
-	progress := false
 	for _, n := range t.sorted() {
 		if calls, heard := counts[n]; heard {
 			n.count(calls, a.Seconds())
+			// What came before the first call, in MPI_Init, is no baseline.
+			if n.progress > 0 {
+				h.Objective(n.scope(), n.latest())
+			}
 		}
-		total += n.latest()
-		progress = progress || n.progress > 0
-	}
-	// What came before the first call, in MPI_Init, is no baseline.
-	if len(counts) > 0 && progress {
-		h.Objective(scope, total)
 	}
 }
 

@@ -43,6 +43,9 @@ func (w *Window) Add(s Sample) {
 // Reset forgets all samples.
 func (w *Window) Reset() { w.samples = w.samples[:0] }
 
+// Empty says that the window holds no sample.
+func (w *Window) Empty() bool { return len(w.samples) == 0 }
+
 // Last is the latest value of a signal, and whether there is one.
 func (w *Window) Last(sig Signal) (float64, bool) {
 	if len(w.samples) == 0 {

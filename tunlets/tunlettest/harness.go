@@ -17,6 +17,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
 const (
@@ -60,6 +61,8 @@ type Harness struct {
 	Objectives []*attunev1.ObjectiveSample
 	// Remarks are all remarks.
 	Remarks []*attunev1.Remark
+	// Delivered is how often the tunlet was woken with samples or aggregates.
+	Delivered int
 
 	tb        testing.TB
 	checking  bool // check proposals as they come
@@ -70,6 +73,7 @@ type Harness struct {
 	lastPoint uint32
 	processes []*Process
 	handle    sdk.Handle
+	wants     samplefilter.Filter
 }
 
 // Proposed is a proposal and when it was made.

@@ -92,6 +92,7 @@ func (h *Harness) EndProcess(p *Process) {
 	for _, point := range h.points {
 		delete(point.placed, p.Handle)
 	}
+	h.wants.Forget(uint64(p.Handle))
 	call(h, one(h.Client.ProcessEnded), &attunev1.ProcessEndedRequest{
 		Ended: &attunev1.ProcessEnded{Process: uint64(p.Handle), EndedUnixNano: h.now.UnixNano()},
 	})
@@ -123,14 +124,27 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 	from := h.now
 	h.now = now
 	samples.UnixNano = now.UnixNano()
-	events := &attunev1.HandleEventsRequest{
-		FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano(), Samples: samples,
+	events := &attunev1.HandleEventsRequest{FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano()}
+	for _, batch := range h.wants.Pass(samples) {
+		if batch.GetUnixNano() == samples.GetUnixNano() {
+			events.Samples = batch
+			continue
+		}
+		h.events(&attunev1.HandleEventsRequest{Samples: batch})
 	}
 	for _, id := range h.order {
 		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
 	}
-	call(h, one(h.Client.HandleEvents), events)
+	if events.GetSamples() != nil || len(events.GetAggregates()) > 0 {
+		h.events(events)
+	}
 	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: now.UnixNano()})
+}
+
+func (h *Harness) events(r *attunev1.HandleEventsRequest) {
+	h.tb.Helper()
+	h.Delivered++
+	call(h, one(h.Client.HandleEvents), r)
 }
 
 // sample lets a Period pass in the process and reads its signals.

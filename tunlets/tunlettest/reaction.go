@@ -42,6 +42,11 @@ func (h *Harness) React(r *attunev1.Reaction) {
 		h.Withdrawals = append(h.Withdrawals, Withdrawn{Withdrawal: w, At: h.Elapsed()})
 	}
 	h.Remarks = append(h.Remarks, r.GetRemarks()...)
+	for _, i := range r.GetInterests() {
+		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
+			h.wants.Set(i)
+		}
+	}
 	for _, id := range r.GetRemovePoints() {
 		h.removePoint(id)
 	}

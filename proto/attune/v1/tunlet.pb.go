@@ -560,7 +560,9 @@ type Reaction struct {
 	// Values of the objective.
 	Objectives []*ObjectiveSample `protobuf:"bytes,5,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// Remarks for the log, the watch view and the report.
-	Remarks       []*Remark `protobuf:"bytes,6,rep,name=remarks,proto3" json:"remarks,omitempty"`
+	Remarks []*Remark `protobuf:"bytes,6,rep,name=remarks,proto3" json:"remarks,omitempty"`
+	// Which samples it wants from now on.
+	Interests     []*SampleInterest `protobuf:"bytes,7,rep,name=interests,proto3" json:"interests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -637,6 +639,135 @@ func (x *Reaction) GetRemarks() []*Remark {
 	return nil
 }
 
+func (x *Reaction) GetInterests() []*SampleInterest {
+	if x != nil {
+		return x.Interests
+	}
+	return nil
+}
+
+// SampleInterest says which samples of one process a tunlet wants from now on.
+// Before it says so, it gets all of them.
+type SampleInterest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Process handle.
+	Process uint64 `protobuf:"varint,1,opt,name=process,proto3" json:"process,omitempty"`
+	// All samples.
+	All bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
+	// If not all: none until one of these holds, then that sample, with the one
+	// before it, and all that follow. Empty: none.
+	Levels        []*Level `protobuf:"bytes,3,rep,name=levels,proto3" json:"levels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SampleInterest) Reset() {
+	*x = SampleInterest{}
+	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SampleInterest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SampleInterest) ProtoMessage() {}
+
+func (x *SampleInterest) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SampleInterest.ProtoReflect.Descriptor instead.
+func (*SampleInterest) Descriptor() ([]byte, []int) {
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SampleInterest) GetProcess() uint64 {
+	if x != nil {
+		return x.Process
+	}
+	return 0
+}
+
+func (x *SampleInterest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *SampleInterest) GetLevels() []*Level {
+	if x != nil {
+		return x.Levels
+	}
+	return nil
+}
+
+// Level is a condition on one signal of a process.
+type Level struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The signal.
+	Signal Signal `protobuf:"varint,1,opt,name=signal,proto3,enum=attune.v1.Signal" json:"signal,omitempty"`
+	// The condition: the signal's rise per second between two samples, or its
+	// value if it is a gauge, is at least this.
+	AtLeast       float64 `protobuf:"fixed64,2,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Level) Reset() {
+	*x = Level{}
+	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Level) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Level) ProtoMessage() {}
+
+func (x *Level) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Level.ProtoReflect.Descriptor instead.
+func (*Level) Descriptor() ([]byte, []int) {
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Level) GetSignal() Signal {
+	if x != nil {
+		return x.Signal
+	}
+	return Signal_SIGNAL_UNSPECIFIED
+}
+
+func (x *Level) GetAtLeast() float64 {
+	if x != nil {
+		return x.AtLeast
+	}
+	return 0
+}
+
 // Proposal asks for one or more changes that are judged together.
 type Proposal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -658,7 +789,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +801,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +814,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Proposal) GetId() string {
@@ -741,7 +872,7 @@ type Withdrawal struct {
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +884,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +897,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Withdrawal) GetProposalId() string {
@@ -799,7 +930,7 @@ type ObjectiveSample struct {
 
 func (x *ObjectiveSample) Reset() {
 	*x = ObjectiveSample{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +942,7 @@ func (x *ObjectiveSample) String() string {
 func (*ObjectiveSample) ProtoMessage() {}
 
 func (x *ObjectiveSample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +955,7 @@ func (x *ObjectiveSample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectiveSample.ProtoReflect.Descriptor instead.
 func (*ObjectiveSample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ObjectiveSample) GetScope() string {
@@ -861,7 +992,7 @@ type Remark struct {
 
 func (x *Remark) Reset() {
 	*x = Remark{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1004,7 @@ func (x *Remark) String() string {
 func (*Remark) ProtoMessage() {}
 
 func (x *Remark) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1017,7 @@ func (x *Remark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Remark.ProtoReflect.Descriptor instead.
 func (*Remark) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Remark) GetText() string {
@@ -920,7 +1051,7 @@ type Application struct {
 
 func (x *Application) Reset() {
 	*x = Application{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1063,7 @@ func (x *Application) String() string {
 func (*Application) ProtoMessage() {}
 
 func (x *Application) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1076,7 @@ func (x *Application) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Application.ProtoReflect.Descriptor instead.
 func (*Application) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Application) GetSessionId() string {
@@ -989,7 +1120,7 @@ type ApplicationStartedRequest struct {
 
 func (x *ApplicationStartedRequest) Reset() {
 	*x = ApplicationStartedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1132,7 @@ func (x *ApplicationStartedRequest) String() string {
 func (*ApplicationStartedRequest) ProtoMessage() {}
 
 func (x *ApplicationStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1145,7 @@ func (x *ApplicationStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationStartedRequest.ProtoReflect.Descriptor instead.
 func (*ApplicationStartedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ApplicationStartedRequest) GetApplication() *Application {
@@ -1042,7 +1173,7 @@ type ApplicationStartedResponse struct {
 
 func (x *ApplicationStartedResponse) Reset() {
 	*x = ApplicationStartedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1185,7 @@ func (x *ApplicationStartedResponse) String() string {
 func (*ApplicationStartedResponse) ProtoMessage() {}
 
 func (x *ApplicationStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1198,7 @@ func (x *ApplicationStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationStartedResponse.ProtoReflect.Descriptor instead.
 func (*ApplicationStartedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{13}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ApplicationStartedResponse) GetReaction() *Reaction {
@@ -1091,7 +1222,7 @@ type ProcessStartedRequest struct {
 
 func (x *ProcessStartedRequest) Reset() {
 	*x = ProcessStartedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1234,7 @@ func (x *ProcessStartedRequest) String() string {
 func (*ProcessStartedRequest) ProtoMessage() {}
 
 func (x *ProcessStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1247,7 @@ func (x *ProcessStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessStartedRequest.ProtoReflect.Descriptor instead.
 func (*ProcessStartedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{14}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ProcessStartedRequest) GetProcess() *Process {
@@ -1144,7 +1275,7 @@ type ProcessStartedResponse struct {
 
 func (x *ProcessStartedResponse) Reset() {
 	*x = ProcessStartedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1156,7 +1287,7 @@ func (x *ProcessStartedResponse) String() string {
 func (*ProcessStartedResponse) ProtoMessage() {}
 
 func (x *ProcessStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1169,7 +1300,7 @@ func (x *ProcessStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessStartedResponse.ProtoReflect.Descriptor instead.
 func (*ProcessStartedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{15}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProcessStartedResponse) GetReaction() *Reaction {
@@ -1190,7 +1321,7 @@ type ProcessEndedRequest struct {
 
 func (x *ProcessEndedRequest) Reset() {
 	*x = ProcessEndedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1202,7 +1333,7 @@ func (x *ProcessEndedRequest) String() string {
 func (*ProcessEndedRequest) ProtoMessage() {}
 
 func (x *ProcessEndedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1215,7 +1346,7 @@ func (x *ProcessEndedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEndedRequest.ProtoReflect.Descriptor instead.
 func (*ProcessEndedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{16}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProcessEndedRequest) GetEnded() *ProcessEnded {
@@ -1236,7 +1367,7 @@ type ProcessEndedResponse struct {
 
 func (x *ProcessEndedResponse) Reset() {
 	*x = ProcessEndedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1379,7 @@ func (x *ProcessEndedResponse) String() string {
 func (*ProcessEndedResponse) ProtoMessage() {}
 
 func (x *ProcessEndedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1392,7 @@ func (x *ProcessEndedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEndedResponse.ProtoReflect.Descriptor instead.
 func (*ProcessEndedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{17}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProcessEndedResponse) GetReaction() *Reaction {
@@ -1284,7 +1415,7 @@ type NamedAggregate struct {
 
 func (x *NamedAggregate) Reset() {
 	*x = NamedAggregate{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1296,7 +1427,7 @@ func (x *NamedAggregate) String() string {
 func (*NamedAggregate) ProtoMessage() {}
 
 func (x *NamedAggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1309,7 +1440,7 @@ func (x *NamedAggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedAggregate.ProtoReflect.Descriptor instead.
 func (*NamedAggregate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{18}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *NamedAggregate) GetPointId() string {
@@ -1343,7 +1474,7 @@ type NamedRecords struct {
 
 func (x *NamedRecords) Reset() {
 	*x = NamedRecords{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1355,7 +1486,7 @@ func (x *NamedRecords) String() string {
 func (*NamedRecords) ProtoMessage() {}
 
 func (x *NamedRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1368,7 +1499,7 @@ func (x *NamedRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedRecords.ProtoReflect.Descriptor instead.
 func (*NamedRecords) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{19}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NamedRecords) GetProcess() uint64 {
@@ -1418,7 +1549,7 @@ type HandleEventsRequest struct {
 
 func (x *HandleEventsRequest) Reset() {
 	*x = HandleEventsRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1561,7 @@ func (x *HandleEventsRequest) String() string {
 func (*HandleEventsRequest) ProtoMessage() {}
 
 func (x *HandleEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1574,7 @@ func (x *HandleEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandleEventsRequest.ProtoReflect.Descriptor instead.
 func (*HandleEventsRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{20}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HandleEventsRequest) GetAggregates() []*NamedAggregate {
@@ -1492,7 +1623,7 @@ type HandleEventsResponse struct {
 
 func (x *HandleEventsResponse) Reset() {
 	*x = HandleEventsResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1635,7 @@ func (x *HandleEventsResponse) String() string {
 func (*HandleEventsResponse) ProtoMessage() {}
 
 func (x *HandleEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1648,7 @@ func (x *HandleEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandleEventsResponse.ProtoReflect.Descriptor instead.
 func (*HandleEventsResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{21}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HandleEventsResponse) GetReaction() *Reaction {
@@ -1540,7 +1671,7 @@ type PointChangedRequest struct {
 
 func (x *PointChangedRequest) Reset() {
 	*x = PointChangedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1683,7 @@ func (x *PointChangedRequest) String() string {
 func (*PointChangedRequest) ProtoMessage() {}
 
 func (x *PointChangedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1696,7 @@ func (x *PointChangedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointChangedRequest.ProtoReflect.Descriptor instead.
 func (*PointChangedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{22}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PointChangedRequest) GetPointId() string {
@@ -1593,7 +1724,7 @@ type PointChangedResponse struct {
 
 func (x *PointChangedResponse) Reset() {
 	*x = PointChangedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1736,7 @@ func (x *PointChangedResponse) String() string {
 func (*PointChangedResponse) ProtoMessage() {}
 
 func (x *PointChangedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1749,7 @@ func (x *PointChangedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointChangedResponse.ProtoReflect.Descriptor instead.
 func (*PointChangedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{23}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PointChangedResponse) GetReaction() *Reaction {
@@ -1639,7 +1770,7 @@ type TickRequest struct {
 
 func (x *TickRequest) Reset() {
 	*x = TickRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1782,7 @@ func (x *TickRequest) String() string {
 func (*TickRequest) ProtoMessage() {}
 
 func (x *TickRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1795,7 @@ func (x *TickRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TickRequest.ProtoReflect.Descriptor instead.
 func (*TickRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{24}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TickRequest) GetUnixNano() int64 {
@@ -1685,7 +1816,7 @@ type TickResponse struct {
 
 func (x *TickResponse) Reset() {
 	*x = TickResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1828,7 @@ func (x *TickResponse) String() string {
 func (*TickResponse) ProtoMessage() {}
 
 func (x *TickResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1841,7 @@ func (x *TickResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TickResponse.ProtoReflect.Descriptor instead.
 func (*TickResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{25}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TickResponse) GetReaction() *Reaction {
@@ -1737,7 +1868,7 @@ type Estimate struct {
 
 func (x *Estimate) Reset() {
 	*x = Estimate{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1880,7 @@ func (x *Estimate) String() string {
 func (*Estimate) ProtoMessage() {}
 
 func (x *Estimate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1893,7 @@ func (x *Estimate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Estimate.ProtoReflect.Descriptor instead.
 func (*Estimate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{26}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Estimate) GetMedian() float64 {
@@ -1810,7 +1941,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1953,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1966,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{27}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EvaluateRequest) GetProposalId() string {
@@ -1879,7 +2010,7 @@ type EvaluateResponse struct {
 
 func (x *EvaluateResponse) Reset() {
 	*x = EvaluateResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2022,7 @@ func (x *EvaluateResponse) String() string {
 func (*EvaluateResponse) ProtoMessage() {}
 
 func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2035,7 @@ func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateResponse.ProtoReflect.Descriptor instead.
 func (*EvaluateResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{28}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EvaluateResponse) GetVerdict() Verdict {
@@ -1938,7 +2069,7 @@ type ProposalChangedRequest struct {
 
 func (x *ProposalChangedRequest) Reset() {
 	*x = ProposalChangedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2081,7 @@ func (x *ProposalChangedRequest) String() string {
 func (*ProposalChangedRequest) ProtoMessage() {}
 
 func (x *ProposalChangedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2094,7 @@ func (x *ProposalChangedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalChangedRequest.ProtoReflect.Descriptor instead.
 func (*ProposalChangedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{29}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ProposalChangedRequest) GetProposalId() string {
@@ -2005,7 +2136,7 @@ type ProposalChangedResponse struct {
 
 func (x *ProposalChangedResponse) Reset() {
 	*x = ProposalChangedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2148,7 @@ func (x *ProposalChangedResponse) String() string {
 func (*ProposalChangedResponse) ProtoMessage() {}
 
 func (x *ProposalChangedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2161,7 @@ func (x *ProposalChangedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalChangedResponse.ProtoReflect.Descriptor instead.
 func (*ProposalChangedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{30}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ProposalChangedResponse) GetReaction() *Reaction {
@@ -2051,7 +2182,7 @@ type ApplicationEndedRequest struct {
 
 func (x *ApplicationEndedRequest) Reset() {
 	*x = ApplicationEndedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2063,7 +2194,7 @@ func (x *ApplicationEndedRequest) String() string {
 func (*ApplicationEndedRequest) ProtoMessage() {}
 
 func (x *ApplicationEndedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2076,7 +2207,7 @@ func (x *ApplicationEndedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationEndedRequest.ProtoReflect.Descriptor instead.
 func (*ApplicationEndedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{31}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApplicationEndedRequest) GetUnixNano() int64 {
@@ -2095,7 +2226,7 @@ type ApplicationEndedResponse struct {
 
 func (x *ApplicationEndedResponse) Reset() {
 	*x = ApplicationEndedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2238,7 @@ func (x *ApplicationEndedResponse) String() string {
 func (*ApplicationEndedResponse) ProtoMessage() {}
 
 func (x *ApplicationEndedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2251,7 @@ func (x *ApplicationEndedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationEndedResponse.ProtoReflect.Descriptor instead.
 func (*ApplicationEndedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{32}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{34}
 }
 
 var File_attune_v1_tunlet_proto protoreflect.FileDescriptor
@@ -2156,7 +2287,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
 	"\x11ConfigureResponse\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\xbc\x02\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\xf5\x02\n" +
 	"\bReaction\x126\n" +
 	"\n" +
 	"add_points\x18\x01 \x03(\v2\x17.attune.v1.MeasurePointR\taddPoints\x12#\n" +
@@ -2166,7 +2297,15 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\n" +
 	"objectives\x18\x05 \x03(\v2\x1a.attune.v1.ObjectiveSampleR\n" +
 	"objectives\x12+\n" +
-	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\"\xbc\x01\n" +
+	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\x127\n" +
+	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\"f\n" +
+	"\x0eSampleInterest\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
+	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
+	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"M\n" +
+	"\x05Level\x12)\n" +
+	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x19\n" +
+	"\bat_least\x18\x02 \x01(\x01R\aatLeast\"\xbc\x01\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +
@@ -2302,7 +2441,7 @@ func file_attune_v1_tunlet_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_tunlet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_tunlet_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_attune_v1_tunlet_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_attune_v1_tunlet_proto_goTypes = []any{
 	(Verdict)(0),                       // 0: attune.v1.Verdict
 	(ProposalState)(0),                 // 1: attune.v1.ProposalState
@@ -2313,103 +2452,109 @@ var file_attune_v1_tunlet_proto_goTypes = []any{
 	(*ConfigureRequest)(nil),           // 6: attune.v1.ConfigureRequest
 	(*ConfigureResponse)(nil),          // 7: attune.v1.ConfigureResponse
 	(*Reaction)(nil),                   // 8: attune.v1.Reaction
-	(*Proposal)(nil),                   // 9: attune.v1.Proposal
-	(*Withdrawal)(nil),                 // 10: attune.v1.Withdrawal
-	(*ObjectiveSample)(nil),            // 11: attune.v1.ObjectiveSample
-	(*Remark)(nil),                     // 12: attune.v1.Remark
-	(*Application)(nil),                // 13: attune.v1.Application
-	(*ApplicationStartedRequest)(nil),  // 14: attune.v1.ApplicationStartedRequest
-	(*ApplicationStartedResponse)(nil), // 15: attune.v1.ApplicationStartedResponse
-	(*ProcessStartedRequest)(nil),      // 16: attune.v1.ProcessStartedRequest
-	(*ProcessStartedResponse)(nil),     // 17: attune.v1.ProcessStartedResponse
-	(*ProcessEndedRequest)(nil),        // 18: attune.v1.ProcessEndedRequest
-	(*ProcessEndedResponse)(nil),       // 19: attune.v1.ProcessEndedResponse
-	(*NamedAggregate)(nil),             // 20: attune.v1.NamedAggregate
-	(*NamedRecords)(nil),               // 21: attune.v1.NamedRecords
-	(*HandleEventsRequest)(nil),        // 22: attune.v1.HandleEventsRequest
-	(*HandleEventsResponse)(nil),       // 23: attune.v1.HandleEventsResponse
-	(*PointChangedRequest)(nil),        // 24: attune.v1.PointChangedRequest
-	(*PointChangedResponse)(nil),       // 25: attune.v1.PointChangedResponse
-	(*TickRequest)(nil),                // 26: attune.v1.TickRequest
-	(*TickResponse)(nil),               // 27: attune.v1.TickResponse
-	(*Estimate)(nil),                   // 28: attune.v1.Estimate
-	(*EvaluateRequest)(nil),            // 29: attune.v1.EvaluateRequest
-	(*EvaluateResponse)(nil),           // 30: attune.v1.EvaluateResponse
-	(*ProposalChangedRequest)(nil),     // 31: attune.v1.ProposalChangedRequest
-	(*ProposalChangedResponse)(nil),    // 32: attune.v1.ProposalChangedResponse
-	(*ApplicationEndedRequest)(nil),    // 33: attune.v1.ApplicationEndedRequest
-	(*ApplicationEndedResponse)(nil),   // 34: attune.v1.ApplicationEndedResponse
-	nil,                                // 35: attune.v1.ConfigureRequest.OptionsEntry
-	(*Value)(nil),                      // 36: attune.v1.Value
-	(*MeasurePoint)(nil),               // 37: attune.v1.MeasurePoint
-	(*Change)(nil),                     // 38: attune.v1.Change
-	(*Process)(nil),                    // 39: attune.v1.Process
-	(*ProcessEnded)(nil),               // 40: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 41: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 42: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 43: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 44: attune.v1.ActionResult
+	(*SampleInterest)(nil),             // 9: attune.v1.SampleInterest
+	(*Level)(nil),                      // 10: attune.v1.Level
+	(*Proposal)(nil),                   // 11: attune.v1.Proposal
+	(*Withdrawal)(nil),                 // 12: attune.v1.Withdrawal
+	(*ObjectiveSample)(nil),            // 13: attune.v1.ObjectiveSample
+	(*Remark)(nil),                     // 14: attune.v1.Remark
+	(*Application)(nil),                // 15: attune.v1.Application
+	(*ApplicationStartedRequest)(nil),  // 16: attune.v1.ApplicationStartedRequest
+	(*ApplicationStartedResponse)(nil), // 17: attune.v1.ApplicationStartedResponse
+	(*ProcessStartedRequest)(nil),      // 18: attune.v1.ProcessStartedRequest
+	(*ProcessStartedResponse)(nil),     // 19: attune.v1.ProcessStartedResponse
+	(*ProcessEndedRequest)(nil),        // 20: attune.v1.ProcessEndedRequest
+	(*ProcessEndedResponse)(nil),       // 21: attune.v1.ProcessEndedResponse
+	(*NamedAggregate)(nil),             // 22: attune.v1.NamedAggregate
+	(*NamedRecords)(nil),               // 23: attune.v1.NamedRecords
+	(*HandleEventsRequest)(nil),        // 24: attune.v1.HandleEventsRequest
+	(*HandleEventsResponse)(nil),       // 25: attune.v1.HandleEventsResponse
+	(*PointChangedRequest)(nil),        // 26: attune.v1.PointChangedRequest
+	(*PointChangedResponse)(nil),       // 27: attune.v1.PointChangedResponse
+	(*TickRequest)(nil),                // 28: attune.v1.TickRequest
+	(*TickResponse)(nil),               // 29: attune.v1.TickResponse
+	(*Estimate)(nil),                   // 30: attune.v1.Estimate
+	(*EvaluateRequest)(nil),            // 31: attune.v1.EvaluateRequest
+	(*EvaluateResponse)(nil),           // 32: attune.v1.EvaluateResponse
+	(*ProposalChangedRequest)(nil),     // 33: attune.v1.ProposalChangedRequest
+	(*ProposalChangedResponse)(nil),    // 34: attune.v1.ProposalChangedResponse
+	(*ApplicationEndedRequest)(nil),    // 35: attune.v1.ApplicationEndedRequest
+	(*ApplicationEndedResponse)(nil),   // 36: attune.v1.ApplicationEndedResponse
+	nil,                                // 37: attune.v1.ConfigureRequest.OptionsEntry
+	(*Value)(nil),                      // 38: attune.v1.Value
+	(*MeasurePoint)(nil),               // 39: attune.v1.MeasurePoint
+	(Signal)(0),                        // 40: attune.v1.Signal
+	(*Change)(nil),                     // 41: attune.v1.Change
+	(*Process)(nil),                    // 42: attune.v1.Process
+	(*ProcessEnded)(nil),               // 43: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 44: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 45: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 46: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 47: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
-	36, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
-	36, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
+	38, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
+	38, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
 	2,  // 2: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
 	3,  // 3: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
-	35, // 4: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	37, // 5: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	9,  // 6: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	10, // 7: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	11, // 8: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	12, // 9: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	38, // 10: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	13, // 11: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	8,  // 12: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	39, // 13: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	8,  // 14: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	40, // 15: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	8,  // 16: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	41, // 17: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	20, // 18: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	21, // 19: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	42, // 20: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	8,  // 21: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	43, // 22: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	8,  // 23: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	8,  // 24: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	28, // 25: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	28, // 26: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	0,  // 27: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	0,  // 28: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	1,  // 29: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	44, // 30: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	8,  // 31: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	4,  // 32: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	6,  // 33: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	14, // 34: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	16, // 35: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	18, // 36: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	22, // 37: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	24, // 38: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	26, // 39: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	29, // 40: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	31, // 41: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	33, // 42: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	5,  // 43: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	7,  // 44: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	15, // 45: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	17, // 46: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	19, // 47: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	23, // 48: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	25, // 49: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	27, // 50: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	30, // 51: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	32, // 52: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	34, // 53: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	43, // [43:54] is the sub-list for method output_type
-	32, // [32:43] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	37, // 4: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	39, // 5: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	11, // 6: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	12, // 7: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	13, // 8: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	14, // 9: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	9,  // 10: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	10, // 11: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	40, // 12: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	41, // 13: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	15, // 14: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	8,  // 15: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	42, // 16: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	8,  // 17: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	43, // 18: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	8,  // 19: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	44, // 20: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	22, // 21: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	23, // 22: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	45, // 23: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	8,  // 24: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	46, // 25: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	8,  // 26: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	8,  // 27: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	30, // 28: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	30, // 29: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	0,  // 30: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	0,  // 31: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	1,  // 32: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	47, // 33: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	8,  // 34: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	4,  // 35: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	6,  // 36: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	16, // 37: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	18, // 38: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	20, // 39: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	24, // 40: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	26, // 41: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	28, // 42: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	31, // 43: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	33, // 44: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	35, // 45: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	5,  // 46: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	7,  // 47: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	17, // 48: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	19, // 49: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	21, // 50: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	25, // 51: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	27, // 52: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	29, // 53: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	32, // 54: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	34, // 55: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	36, // 56: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	46, // [46:57] is the sub-list for method output_type
+	35, // [35:46] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }
@@ -2427,7 +2572,7 @@ func file_attune_v1_tunlet_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_tunlet_proto_rawDesc), len(file_attune_v1_tunlet_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+
+// Interest says which samples of a process a tunlet wants. Every batch of
+// samples wakes the tunlet's process, and that takes CPU time from the
+// application: a tunlet that has nothing to do in a process says so.
+type Interest struct {
+	all    bool
+	levels []Level
+}
+
+// Level is a condition on one signal: its rise per second between two samples
+// (a gauge's value) is at least AtLeast.
+type Level struct {
+	// Signal it is about.
+	Signal Signal
+	// AtLeast is in the signal's unit, per second unless it is a gauge.
+	AtLeast float64
+}
+
+// AllSamples is what a tunlet gets without asking.
+func AllSamples() Interest { return Interest{all: true} }
+
+// NoSamples is for a process in which the tunlet has nothing to do.
+func NoSamples() Interest { return Interest{} }
+
+// SamplesFrom means none until one of the levels is reached: then the sample
+// that reaches it, with the one before it, and all that follow.
+func SamplesFrom(levels ...Level) Interest { return Interest{levels: levels} }
+
+// Want says which samples of a process are to be delivered from now on.
+func (h *Host) Want(process Handle, i Interest) {
+	out := &attunev1.SampleInterest{Process: uint64(process), All: i.all}
+	for _, l := range i.levels {
+		out.Levels = append(out.Levels, &attunev1.Level{Signal: attunev1.Signal(l.Signal), AtLeast: l.AtLeast})
+	}
+	h.reaction.Interests = append(h.reaction.Interests, out)
+}

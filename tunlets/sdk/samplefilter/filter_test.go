@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package samplefilter
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	faults  = attunev1.Signal_SIGNAL_MINOR_FAULTS
+	threads = attunev1.Signal_SIGNAL_THREADS
+)
+
+// round is one at so many milliseconds, of processes with their fault counts.
+func round(ms int, counts map[uint64]float64) *attunev1.SampleBatch {
+	b := &attunev1.SampleBatch{UnixNano: int64(time.Duration(ms) * time.Millisecond)}
+	for p := uint64(1); p <= 9; p++ {
+		if count, ok := counts[p]; ok {
+			b.Samples = append(b.Samples, &attunev1.Sample{Process: p, Readings: []*attunev1.Reading{
+				{Signal: faults, Value: count}, {Signal: threads, Value: 4},
+			}})
+		}
+	}
+	return b
+}
+
+// text shows what passed: time:processes.
+func text(batches []*attunev1.SampleBatch) string {
+	var out []string
+	for _, b := range batches {
+		line := fmt.Sprintf("%d:", b.GetUnixNano()/1e6)
+		for _, s := range b.GetSamples() {
+			line += fmt.Sprint(s.GetProcess())
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, " ")
+}
+
+func level(signal attunev1.Signal, at float64) *attunev1.Level {
+	return &attunev1.Level{Signal: signal, AtLeast: at}
+}
+
+func want(t *testing.T, f *Filter, b *attunev1.SampleBatch, passes string) {
+	t.Helper()
+	if got := text(f.Pass(b)); got != passes {
+		t.Errorf("at %d ms %q passes, want %q", b.GetUnixNano()/1e6, got, passes)
+	}
+}
+
+func TestPass(t *testing.T) {
+	var f Filter
+	want(t, &f, round(0, map[uint64]float64{1: 0, 2: 0, 3: 0}), "0:123")
+	f.Set(&attunev1.SampleInterest{Process: 1}) // none
+	f.Set(&attunev1.SampleInterest{Process: 2, Levels: []*attunev1.Level{level(faults, 100)}})
+	want(t, &f, round(100, map[uint64]float64{1: 1e6, 2: 1e6, 3: 0}), "100:3") // no rate is known yet
+	want(t, &f, round(200, map[uint64]float64{1: 2e6, 2: 1e6 + 9, 3: 0}), "200:3")
+	want(t, &f, round(300, map[uint64]float64{1: 3e6, 2: 1e6 + 19, 3: 0}), "200:2 300:23") // 10 in 0.1 s
+	want(t, &f, round(400, map[uint64]float64{1: 4e6, 2: 1e6 + 19, 3: 0}), "400:23")       // woken for good
+	f.Set(&attunev1.SampleInterest{Process: 1, All: true})
+	want(t, &f, round(500, map[uint64]float64{1: 5e6, 2: 0}), "500:12")
+	want(t, &f, round(600, nil), "600:")
+}
+
+func TestPassNothing(t *testing.T) {
+	var f Filter
+	f.Set(&attunev1.SampleInterest{Process: 1})
+	want(t, &f, round(0, map[uint64]float64{1: 0}), "")
+	f.Forget(1)
+	want(t, &f, round(1, map[uint64]float64{1: 0}), "1:1")
+}
+
+// Processes whose last samples are of different rounds.
+func TestEarlierRoundsComeInOrder(t *testing.T) {
+	var f Filter
+	for p := range uint64(4) {
+		f.Set(&attunev1.SampleInterest{Process: p + 1, Levels: []*attunev1.Level{level(faults, 1)}})
+	}
+	f.Pass(round(0, map[uint64]float64{2: 0}))
+	f.Pass(round(100, map[uint64]float64{1: 0, 4: 0}))
+	f.Pass(round(200, map[uint64]float64{3: 0}))
+	want(t, &f, round(300, map[uint64]float64{1: 9, 2: 9, 3: 9, 4: 9}), "0:2 100:14 200:3 300:1234")
+}
+
+func TestRates(t *testing.T) {
+	for name, tt := range map[string]struct {
+		level   *attunev1.Level
+		reached bool
+	}{
+		"rate reached":     {level(faults, 10), true},
+		"rate not reached": {level(faults, 11), false},
+		"unknown signal":   {level(99, 0), false},
+	} {
+		var f Filter
+		f.Set(&attunev1.SampleInterest{Process: 1, Levels: []*attunev1.Level{level(faults, 1e9), tt.level}})
+		f.Pass(round(0, map[uint64]float64{1: 0}))
+		reached := len(f.Pass(round(1000, map[uint64]float64{1: 10}))) > 0
+		if reached != tt.reached {
+			t.Errorf("%s: reached %v", name, reached)
+		}
+	}
+}
+
+func TestGaugesNeedNoRoundBefore(t *testing.T) {
+	var f Filter
+	f.Set(&attunev1.SampleInterest{Process: 1, Levels: []*attunev1.Level{level(threads, 5)}})
+	want(t, &f, round(0, map[uint64]float64{1: 0}), "")
+	f.Set(&attunev1.SampleInterest{Process: 1, Levels: []*attunev1.Level{level(threads, 4)}})
+	want(t, &f, round(1, map[uint64]float64{1: 0}), "0:1 1:1")
+}
