@@ -38,6 +38,9 @@ const (
 	OpStub
 	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable.
 	OpGOT
+	// OpMap maps Args[1] bytes at Args[0], readable and executable, where
+	// nothing is mapped.
+	OpMap
 )
 
 // Command is one command for the application.
@@ -56,7 +59,7 @@ type Command struct {
 
 func (c Command) validate() error {
 	switch {
-	case c.Op > OpGOT:
+	case c.Op > OpMap:
 		return fmt.Errorf("command %d: unknown operation %d", c.ID, c.Op)
 	case c.At == 0 || c.At&^atAny != 0:
 		return fmt.Errorf("command %d: safe-point families %#x: want some of %#x", c.ID, uint32(c.At), uint32(atAny))
@@ -89,7 +92,7 @@ type Ticket struct {
 // pendingCommand is the controller's own memory of one mailbox slot.
 type pendingCommand struct {
 	number uint64 // ticket's; 0: empty
-	at     Family
+	at     Family // asked to look for it
 	// abandoned: nobody polls for it any more, but a thread holds it.
 	abandoned bool
 }
@@ -186,14 +189,16 @@ func (m *Memory) Cancel(t Ticket) bool {
 }
 
 // abandon stops waiting for a command that a thread holds; its slot is used
-// again once it is done.
+// again once it is done. No other thread has to look for it: a mailbox bit
+// that stayed would cost every hook a look, for as long as the call lasts.
 func (m *Memory) abandon(t Ticket) {
 	m.life.RLock()
 	defer m.life.RUnlock()
 	m.control.Lock()
 	defer m.control.Unlock()
-	if m.pending(t) {
-		m.mailbox[t.slot].abandoned = true
+	if p := &m.mailbox[t.slot]; m.pending(t) && !p.abandoned {
+		m.unask(p.at)
+		p.at, p.abandoned = 0, true
 	}
 }
 
@@ -223,13 +228,24 @@ func (m *Memory) ask(families Family) {
 }
 
 // unask clears the bit where no other command of the family is pending.
+// Stubs and patches have points in common: theirs is set again where it must
+// stay. The caller holds control.
 func (m *Memory) unask(families Family) {
+	defer m.askAgain()
 	for f := range familyCount {
 		if families&(1<<f) == 0 {
 			continue
 		}
 		if m.waiting[f]--; m.waiting[f] == 0 {
 			localPoints(1<<f, func(i int) { and32(m.data, m.controlAt(i)+controlWord, ^uint32(ctlMailbox)) })
+		}
+	}
+}
+
+func (m *Memory) askAgain() {
+	for f, n := range m.waiting {
+		if n > 0 {
+			localPoints(1<<f, func(i int) { or32(m.data, m.controlAt(i)+controlWord, ctlMailbox) })
 		}
 	}
 }

@@ -126,7 +126,7 @@ func TestPostRefuses(t *testing.T) {
 		name    string
 		command Command
 	}{
-		{"operation", Command{Op: OpGOT + 1, At: AtIO}},
+		{"operation", Command{Op: OpMap + 1, At: AtIO}},
 		{"no family", Command{Op: OpNop}},
 		{"unknown family", Command{Op: OpNop, At: 1 << familyCount}},
 		{"thread", Command{Op: OpNop, At: AtIO, Thread: -1}},
@@ -220,6 +220,9 @@ func TestRunOutcomeUnknown(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	if word := app.Control(32); word != 0 {
+		t.Errorf("word %#x: hooks look for a command that a thread has", word)
+	}
 	for range MailboxSize - 1 {
 		mustPost(t, m, Command{At: AtLock})
 	}
