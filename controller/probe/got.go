@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -52,6 +53,7 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
 	defer cancel()
 	if err := t.redirectAll(ctx, index, spec, writer, wanted, p); err != nil {
+		t.takeBack(context.WithoutCancel(ctx), index, writer, p)
 		return nil, err
 	}
 	if len(p.symbols) == 0 {
@@ -61,9 +63,31 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	return p, nil
 }
 
+// takeBack undoes a placement that failed halfway, except for what served the
+// point before: whatever serves it instead would count the same calls again.
+// The caller holds t.mu.
+func (t *tenant) takeBack(ctx context.Context, index uint16, writer slotWriter, failed *placement) {
+	fresh := failed.locals
+	if before := t.placed[index]; before != nil {
+		fresh = slices.DeleteFunc(fresh, func(local int) bool { return slices.Contains(before.locals, local) })
+	}
+	t.turnOff(ctx, writer, fresh)
+}
+
+// turnOff turns stubs and hooks off and gives the GOT slots of the stubs back.
+// The caller holds t.mu.
+func (t *tenant) turnOff(ctx context.Context, writer slotWriter, locals []int) {
+	for _, local := range locals {
+		writer.memory.ClearPoint(local)
+		t.owner[local] = 0
+	}
+	t.giveBack(ctx, writer, locals)
+}
+
 // redirectAll binds a stub per function, turns it on, and leads the slots to
 // it, in this order: a call never finds a stub that is not bound.
 func (t *tenant) redirectAll(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, writer slotWriter, wanted []wantedSlot, p *placement) error {
+	t.redirect = slices.DeleteFunc(t.redirect, writer.lost)
 	var redirect []redirection
 	for _, slot := range wanted {
 		stub, err := t.stubFor(ctx, writer, slot.function)
@@ -112,8 +136,7 @@ func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64
 
 // giveBack restores the slots that lead to the given stubs. What does not come
 // to a safe point in time stays redirected: the stub passes calls through.
-func (t *tenant) giveBack(ctx context.Context, memory *ring.Memory, locals []int) {
-	writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
+func (t *tenant) giveBack(ctx context.Context, writer slotWriter, locals []int) {
 	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
 	defer cancel()
 	var kept, back []redirection
@@ -124,7 +147,7 @@ func (t *tenant) giveBack(ctx context.Context, memory *ring.Memory, locals []int
 			kept = append(kept, r)
 		}
 	}
-	left, err := writer.restore(ctx, back)
+	left, err := writer.restore(ctx, slices.DeleteFunc(back, writer.lost))
 	if err != nil {
 		t.placer.log.Debug("GOT slots stay redirected", "pid", t.process.PID(), "slots", len(left), "reason", err)
 	}
@@ -160,19 +183,23 @@ func (w slotWriter) stubAddress(stub int) uint64 {
 	return w.app.StubEntry + uint64(stub*w.app.StubSize)
 }
 
+// lost says that a slot does not lead to its stub any more: its library was
+// unloaded, and the address may mean anything by now, or the loader bound it
+// anew.
+func (w slotWriter) lost(r redirection) bool {
+	now, err := w.load(r.address)
+	if errors.Is(err, procmem.ErrPermission) {
+		return false // cannot be told
+	}
+	return err != nil || now != w.stubAddress(r.stub)
+}
+
 // lead makes slots lead to their stubs and returns those that do, with what
 // they held before.
 func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirection, error) {
-	for i := range slots {
-		old, err := w.load(slots[i].address)
-		if err != nil {
-			return nil, err
-		}
-		slots[i].old = old
-	}
 	done := make([]bool, len(slots))
 	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
-		err := w.set(ctx, slots[i].address, w.stubAddress(slots[i].stub), slots[i].relro)
+		err := w.leadOne(ctx, &slots[i])
 		done[i] = err == nil
 		return err
 	})
@@ -185,21 +212,40 @@ func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirectio
 	return led, err
 }
 
+// leadTries bounds how often a slot is read again that changed before it was
+// written; the loader changes one once, when it binds it at its first call.
+const leadTries = 4
+
+// leadOne makes one slot lead to its stub and notes what it held.
+func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) {
+	for range leadTries {
+		if slot.old, err = w.load(slot.address); err != nil {
+			return err
+		}
+		err = w.set(ctx, *slot, slot.old, w.stubAddress(slot.stub))
+		if !errors.Is(err, unix.EAGAIN) {
+			return err
+		}
+	}
+	return err
+}
+
 // restore puts the old contents back and returns the slots where it could not.
+// One that cannot be restored is no reason to leave the others; one that leads
+// elsewhere by now is no longer ours.
 func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirection, error) {
-	failed := make([]bool, len(slots))
-	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
-		err := w.set(ctx, slots[i].address, slots[i].old, slots[i].relro)
-		failed[i] = err != nil
-		return err
+	failed := make([]error, len(slots))
+	_ = w.each(ctx, len(slots), func(_ context.Context, i int) error {
+		failed[i] = w.set(ctx, slots[i], w.stubAddress(slots[i].stub), slots[i].old)
+		return nil
 	})
 	var left []redirection
-	for i, bad := range failed {
-		if bad {
+	for i, err := range failed {
+		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EFAULT) {
 			left = append(left, slots[i])
 		}
 	}
-	return left, err
+	return left, errors.Join(failed...)
 }
 
 // each runs f for every index, leaving some of the mailbox to tuning actions.
@@ -212,12 +258,15 @@ func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int
 	return group.Wait()
 }
 
-func (w slotWriter) set(ctx context.Context, address, value uint64, relro bool) error {
+// set writes a slot that holds from; EAGAIN if it does not. In the start gate
+// nothing runs that could have changed it.
+func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) error {
 	if w.held {
-		return w.store(address, value, relro)
+		return w.store(slot.address, to, slot.relro)
 	}
-	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: address, 1: 8, 2: value}}
-	if relro {
+	const compare = 1
+	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 1: 8, 2: to, 3: compare, 4: from}}
+	if slot.relro {
 		command.Args[5] = 1
 	}
 	_, err := w.memory.Run(ctx, command)

@@ -146,11 +146,8 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 	delete(t.placed, index)
 	t.show()
 	if memory := t.process.Memory(); memory != nil {
-		for _, local := range p.locals {
-			memory.ClearPoint(local)
-			t.owner[local] = 0
-		}
-		t.giveBack(ctx, memory, p.locals)
+		writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
+		t.turnOff(ctx, writer, p.locals)
 	}
 	t.unwatch(index, p)
 	t.placer.options.Status(&attunev1.PointStatus{

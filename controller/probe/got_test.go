@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// slots stand for the GOT of a program, which is this test itself. Global
+// variables do not move.
+var slots [4]atomic.Uint64
+
+func slotAddress(i int) uint64 { return uint64(uintptr(unsafe.Pointer(&slots[i]))) }
+
+// unmapped is an address of the first page, as that of an unloaded library.
+const unmapped = 8
+
+// mustWriter returns a writer into the slots, with stubs at 1000, 1016 and so
+// on, and an application that comes to a hook all the time. before is called
+// ahead of each store.
+func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
+	t.Helper()
+	p := mustProcess(t, 1)
+	app := dmtest.Map(t, p.memory.File().Fd())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for i := range ring.MailboxSize {
+				if c := app.Command(i); c.Claim(uint32(anyHook)) {
+					before(c.Arg(0))
+					old, errno := storeGOT(c)
+					c.Finish(1, 0, old, int(errno))
+				}
+			}
+			time.Sleep(10 * time.Microsecond)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return slotWriter{memory: p.memory, app: ring.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, pid: os.Getpid()}
+}
+
+// storeGOT does what DMLib does for ring.OpGOT.
+func storeGOT(c dmtest.Command) (old uint64, errno unix.Errno) {
+	for i := range slots {
+		if c.Arg(0) != slotAddress(i) {
+			continue
+		}
+		if c.Arg(3) != 0 && !slots[i].CompareAndSwap(c.Arg(4), c.Arg(2)) {
+			return slots[i].Load(), unix.EAGAIN
+		}
+		slots[i].Store(c.Arg(2))
+		return c.Arg(4), 0
+	}
+	return 0, unix.EFAULT
+}
+
+func redirections() []redirection {
+	list := make([]redirection, len(slots))
+	for i := range slots {
+		slots[i].Store(uint64(100 + i))
+		list[i] = redirection{address: slotAddress(i), stub: i}
+	}
+	return list
+}
+
+func wantSlots(t *testing.T, want ...uint64) {
+	t.Helper()
+	for i := range slots {
+		if got := slots[i].Load(); got != want[i] {
+			t.Errorf("slot %d holds %d, want %d", i, got, want[i])
+		}
+	}
+}
+
+// The loader binds a slot between our reading it and writing it.
+func TestLeadMeetsTheLoader(t *testing.T) {
+	list := redirections()
+	bound := false
+	w := mustWriter(t, func(address uint64) {
+		if address == slotAddress(1) && !bound {
+			bound = true
+			slots[1].Store(555)
+		}
+	})
+	led, err := w.lead(t.Context(), list)
+	if err != nil || len(led) != len(slots) || led[1].old != 555 {
+		t.Fatalf("led %+v, %v", led, err)
+	}
+	wantSlots(t, 1000, 1016, 1032, 1048)
+	if left, err := w.restore(t.Context(), led); err != nil || len(left) != 0 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	wantSlots(t, 100, 555, 102, 103)
+}
+
+// A library is unloaded, and its place taken by something else: neither that
+// nor the slots of other libraries must suffer.
+func TestGiveBackAfterUnload(t *testing.T) {
+	list := redirections()
+	w := mustWriter(t, func(uint64) {})
+	led, err := w.lead(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots[2].Store(42) // somebody's data
+	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
+
+	placer, _ := start(t)
+	tenant := &tenant{placer: placer, process: &process{memory: w.memory}, redirect: led}
+	tenant.giveBack(t.Context(), w, []int{ring.HookCount, ring.HookCount + 1, ring.HookCount + 2, ring.HookCount + 3, ring.HookCount + 5})
+	wantSlots(t, 100, 101, 42, 103)
+	if len(tenant.redirect) != 0 {
+		t.Errorf("still taken for redirected: %+v", tenant.redirect)
+	}
+}
+
+// The same, where it happens between the look and the store.
+func TestRestoreComparesAndGoesOn(t *testing.T) {
+	list := redirections()
+	w := mustWriter(t, func(uint64) {})
+	led, err := w.lead(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots[0].Store(42)
+	led = append([]redirection{{address: unmapped, stub: 5}}, led...)
+	if left, err := w.restore(t.Context(), led); err == nil || len(left) != 0 {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	wantSlots(t, 42, 101, 102, 103)
+}
+
+// A point that cannot be placed wholly is not left to count in part.
+func TestFailedPlacementIsTakenBack(t *testing.T) {
+	redirections()
+	w := mustWriter(t, func(uint64) {})
+	placer, _ := start(t)
+	tenant := &tenant{
+		placer: placer, process: &process{memory: w.memory}, placed: map[uint16]*placement{},
+		stubs: map[uint64]int{7: 0, 8: 1}, // bound earlier
+	}
+	wanted := []wantedSlot{
+		{symbol: "f", address: slotAddress(0), function: 7},
+		{symbol: "g", address: unmapped, function: 8},
+	}
+	failed := &placement{}
+	spec := &attunev1.MeasurePoint{Id: "f"}
+	if err := tenant.redirectAll(t.Context(), 3, spec, w, wanted, failed); err == nil {
+		t.Fatal("placed at an address that is not mapped")
+	}
+	tenant.takeBack(t.Context(), 3, w, failed)
+	wantSlots(t, 100, 101, 102, 103)
+	if got := w.memory.Aggregates(nil, ring.Scale{}); len(got) != 0 {
+		t.Errorf("still counting: %+v", got)
+	}
+	if tenant.owner[ring.HookCount] != 0 || len(tenant.redirect) != 0 {
+		t.Errorf("owner %d, redirected %+v", tenant.owner[ring.HookCount], tenant.redirect)
+	}
+}
