@@ -2,7 +2,8 @@
 
 // Package objfile knows ELF files: whether a program can be run with DMLib
 // preloaded ([Inspect]), which symbols and GOT slots an object has ([File]),
-// and where a process has mapped it ([Images], [Resolve]).
+// also those that only its separate debug file knows ([File.Lookup]), and where
+// a process has mapped it ([Images], [Resolve]).
 //
 // Files come from users and are not trusted: every offset is checked against
 // the file's size, every table has a greatest size, and nothing is allocated

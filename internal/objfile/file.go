@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +22,8 @@ type File struct {
 	reader
 	headers *headers
 	dynamic dynamic
-	file    *os.File
+	file    *os.File // nil for one within another file
+	name    string   // for people, and to find what lies beside it
 	key     fileKey
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32
@@ -60,7 +62,7 @@ func newFile(file *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{reader: reader{at: file, size: uint64(key.size)}, file: file, key: key}
+	f := &File{reader: reader{at: file, size: uint64(key.size)}, file: file, name: nameOf(file), key: key}
 	f.users.Store(1)
 	if f.headers, err = readHeaders(f.reader); err != nil {
 		return nil, err
@@ -69,6 +71,17 @@ func newFile(file *os.File) (*File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// nameOf is the path of an open file. One that was opened through another
+// process's directory in /proc has a path of its own as well.
+func nameOf(file *os.File) string {
+	if strings.HasPrefix(file.Name(), "/proc/") {
+		if path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd())); err == nil {
+			return strings.TrimSuffix(path, " (deleted)")
+		}
+	}
+	return file.Name()
 }
 
 func keyOf(file *os.File) (fileKey, error) {
@@ -100,6 +113,9 @@ func openRegular(path string) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(again), path), nil
 }
+
+// Name is the path of the file.
+func (f *File) Name() string { return f.name }
 
 // Close gives the file back. Every Open needs one Close.
 func (f *File) Close() error {
@@ -143,11 +159,11 @@ func (f *File) SOName() string {
 	if !ok {
 		return ""
 	}
-	strings, err := f.load("dynamic string table", f.dynamic.strings(f.headers))
+	names, err := f.load("dynamic string table", f.dynamic.strings(f.headers))
 	if err != nil {
 		return ""
 	}
-	return string(text(strings, name))
+	return string(text(names, name))
 }
 
 // load reads a table whole.

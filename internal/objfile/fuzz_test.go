@@ -46,6 +46,9 @@ func FuzzOpen(f *testing.F) {
 		file.BindNow()
 		file.Interpreter()
 		file.Symbol("versioned")
+		file.Lookup("version", objfile.LookupOptions{})
+		file.Lookup("lib*", objfile.LookupOptions{Limit: 3})
+		file.Section(".gnu_debugdata", 1<<20)
 		file.GOTSlots("*")
 		symbols, err := file.Match("*", objfile.Any)
 		if len(symbols) > objfile.MaxMatches || err != nil && len(symbols) == 0 && errors.Is(err, objfile.ErrTooManySymbols) {

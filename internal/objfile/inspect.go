@@ -96,7 +96,7 @@ func (i *Inspection) inspectELF(file *os.File) {
 	if err == nil {
 		err = headers.complete(r)
 	}
-	f := &File{reader: r, headers: headers, file: file, key: key}
+	f := &File{reader: r, headers: headers, file: file, name: nameOf(file), key: key}
 	if err == nil {
 		f.dynamic, err = readDynamic(r, headers)
 	}

@@ -55,6 +55,9 @@ type Symbol struct {
 	// Executable and Writable are the permissions of its segment; RELRO says
 	// that the loader makes it read-only after relocation.
 	Executable, Writable, RELRO bool
+	// Source is the name of the source file of a local symbol, "" if the
+	// symbol table does not say.
+	Source string
 	// Dynamic says that it was found in .dynsym: other objects can refer to it.
 	Dynamic bool
 }
@@ -96,7 +99,7 @@ func (f *File) SymbolOf(name string, kind SymbolKind) (Symbol, error) {
 	case err != nil:
 		return Symbol{}, err
 	case found == nil:
-		return Symbol{}, fmt.Errorf("%w: %s in %s", ErrNoSymbol, name, f.file.Name())
+		return Symbol{}, fmt.Errorf("%w: %s in %s", ErrNoSymbol, name, f.name)
 	}
 	return *found, nil
 }
@@ -254,9 +257,13 @@ func (t *symbolTable) entry(i int) elf.Sym64 {
 func (t *symbolTable) name(entry elf.Sym64) []byte { return text(t.names, uint64(entry.Name)) }
 
 func (t *symbolTable) each(f *File, want func(name []byte) bool, visit func(Symbol) bool) {
+	var source []byte
 	for i := range t.count() {
 		entry := t.entry(i)
 		kind := elf.ST_TYPE(entry.Info)
+		if kind == elf.STT_FILE {
+			source = t.name(entry) // of the local symbols that follow
+		}
 		undefined := elf.SectionIndex(entry.Shndx) == elf.SHN_UNDEF
 		if undefined || kind == elf.STT_SECTION || kind == elf.STT_FILE {
 			continue
@@ -265,7 +272,11 @@ func (t *symbolTable) each(f *File, want func(name []byte) bool, visit func(Symb
 		if len(name) == 0 || !want(name) {
 			continue
 		}
-		if !visit(t.symbol(f, i, string(name), entry)) {
+		symbol := t.symbol(f, i, string(name), entry)
+		if symbol.Bind == elf.STB_LOCAL {
+			symbol.Source = string(source)
+		}
+		if !visit(symbol) {
 			return
 		}
 	}

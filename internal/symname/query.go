@@ -52,7 +52,8 @@ type Query struct {
 //	ns::f                demangled, without parameters; also without template arguments
 //	mem*, ns::Matrix::*  a pattern: * is any text, ? one character, [abc] one of
 //	                     these, \ takes the next one literally
-//	memcpy@GLIBC_2.14    of one version
+//	memcpy@GLIBC_2.14    of one version; of a static function, helper@parse.c
+//	                     is the one of that source file
 //
 // It returns an error that wraps [ErrQuery] for the empty text and for one
 // that is longer than any name that is looked at.

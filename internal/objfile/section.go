@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"bytes"
+	"compress/zlib"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrNoSection says that the file has no such section, or that its section
+// headers were stripped.
+var ErrNoSection = errors.New("no such section")
+
+// MaxSectionBytes is the greatest size of a section that [File.Section] reads,
+// also after decompression.
+const MaxSectionBytes = 512 << 20
+
+// HasSection says whether the file has a section with content.
+func (f *File) HasSection(name string) bool {
+	section, ok := f.namedSection(name)
+	return ok && elf.SectionType(section.Type) != elf.SHT_NOBITS
+}
+
+// SectionAddress is the virtual address of a section, and its size in bytes;
+// false if the file has no such section.
+func (f *File) SectionAddress(name string) (address, size uint64, ok bool) {
+	section, ok := f.namedSection(name)
+	return section.Addr, section.Size, ok
+}
+
+// Section reads a section whole, decompressed where it is compressed by zlib,
+// into memory that the caller owns. [ErrNoSection], also for a section without
+// content; [ErrUnsupported] beyond limit bytes (at most [MaxSectionBytes]) or
+// compressed by another algorithm; [ErrCorrupt].
+func (f *File) Section(name string, limit uint64) ([]byte, error) {
+	section, ok := f.namedSection(name)
+	if !ok || elf.SectionType(section.Type) == elf.SHT_NOBITS {
+		return nil, fmt.Errorf("%w: %s in %s", ErrNoSection, name, f.name)
+	}
+	limit = min(limit, MaxSectionBytes)
+	if !compressed(section) {
+		return f.bytes(name, section.Off, section.Size, limit)
+	}
+	return f.decompress(name, section, limit)
+}
+
+// decompress reads an SHF_COMPRESSED section. Memory grows with what comes out
+// of the decompressor, never with what the header claims.
+func (f *File) decompress(name string, section elf.Section64, limit uint64) ([]byte, error) {
+	var head elf.Chdr64
+	const headBytes = 24
+	if section.Size < headBytes {
+		return nil, fmt.Errorf("%w: %s ends in its head", ErrCorrupt, name)
+	}
+	if err := f.structAt(name, section.Off, &head); err != nil {
+		return nil, err
+	}
+	switch {
+	case elf.CompressionType(head.Type) != elf.COMPRESS_ZLIB:
+		return nil, fmt.Errorf("%w: %s is compressed by %v", ErrUnsupported, name, elf.CompressionType(head.Type))
+	case head.Size > limit:
+		return nil, fmt.Errorf("%w: %s of %d bytes exceeds %d", ErrUnsupported, name, head.Size, limit)
+	}
+	packed, err := f.bytes(name, section.Off+headBytes, section.Size-headBytes, limit)
+	if err != nil {
+		return nil, err
+	}
+	data, err := inflate(packed, int64(head.Size))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
+	}
+	return data, nil
+}
+
+func inflate(packed []byte, size int64) ([]byte, error) {
+	stream, err := zlib.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(stream, size))
+	if err == nil && int64(len(data)) < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return data, errors.Join(err, stream.Close())
+}
+
+func (f *File) namedSection(name string) (elf.Section64, bool) {
+	names, err := f.sectionNames()
+	if err != nil {
+		return elf.Section64{}, false
+	}
+	for _, s := range f.headers.sections {
+		if string(text(names, uint64(s.Name))) == name {
+			return s, true
+		}
+	}
+	return elf.Section64{}, false
+}
+
+// sectionNames reads the string table of the section headers. Its index may
+// not fit into the file header; then the first section header has it.
+func (f *File) sectionNames() ([]byte, error) {
+	index := uint64(f.headers.file.Shstrndx)
+	if index == uint64(elf.SHN_XINDEX) && len(f.headers.sections) > 0 {
+		index = uint64(f.headers.sections[0].Link)
+	}
+	if index == 0 || index >= uint64(len(f.headers.sections)) {
+		return nil, ErrNoSection
+	}
+	s := f.headers.sections[index]
+	if elf.SectionType(s.Type) != elf.SHT_STRTAB || compressed(s) {
+		return nil, fmt.Errorf("%w: section names", ErrCorrupt)
+	}
+	return f.load("section names", table{s.Off, s.Size})
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ErrNoDebugFile says that a file has no separate debug file on this machine.
+var ErrNoDebugFile = errors.New("no separate debug file")
+
+// maxDebugFileBytes bounds the file whose checksum is computed, at about one
+// second a gigabyte.
+const maxDebugFileBytes = 4 << 30
+
+// DebugDirs says where separate debug files are looked for. The zero value
+// looks only beside the file itself.
+type DebugDirs struct {
+	// Roots hold .build-id/NN/NNN.debug and, by the path of the binary, files
+	// named by .gnu_debuglink.
+	Roots []string
+	// Downloads hold what debuginfod clients have fetched: ID/debuginfo.
+	// Nothing is fetched here.
+	Downloads []string
+}
+
+// SystemDebugDirs are the directories that gdb uses as well: /usr/lib/debug,
+// and the cache of the debuginfod client, of which DEBUGINFOD_CACHE_PATH,
+// XDG_CACHE_HOME and HOME tell the place.
+func SystemDebugDirs(env func(string) string) DebugDirs {
+	dirs := DebugDirs{Roots: []string{"/usr/lib/debug"}}
+	if explicit := env("DEBUGINFOD_CACHE_PATH"); filepath.IsAbs(explicit) {
+		dirs.Downloads = append(dirs.Downloads, explicit)
+	}
+	for _, base := range []string{env("XDG_CACHE_HOME"), filepath.Join(env("HOME"), ".cache")} {
+		if filepath.IsAbs(base) {
+			dirs.Downloads = append(dirs.Downloads, filepath.Join(base, "debuginfod_client"))
+		}
+	}
+	return dirs
+}
+
+// DebugFile opens the separate debug file: one that has the same build id, by
+// build id or by .gnu_debuglink, or else one that .gnu_debuglink names and
+// whose checksum (CRC-32) is right. The caller closes it. [ErrNoDebugFile]
+// tells where a wrong one was found.
+func (f *File) DebugFile(dirs DebugDirs) (*File, error) {
+	var wrong []error
+	id := f.BuildID()
+	for _, path := range dirs.byBuildID(id) {
+		debug, err := openDebug(path, func(d *File) error { return sameBuildID(d, id) })
+		if err == nil {
+			return debug, nil
+		}
+		wrong = appendWrong(wrong, err)
+	}
+	link, sum, err := f.debugLink()
+	if err != nil {
+		return nil, errors.Join(append([]error{fmt.Errorf("%w of %s", ErrNoDebugFile, f.name)}, wrong...)...)
+	}
+	for _, path := range dirs.byLink(f.name, link) {
+		debug, err := openDebug(path, func(d *File) error { return f.belongs(d, id, sum) })
+		if err == nil {
+			return debug, nil
+		}
+		wrong = appendWrong(wrong, err)
+	}
+	return nil, errors.Join(append([]error{fmt.Errorf("%w of %s", ErrNoDebugFile, f.name)}, wrong...)...)
+}
+
+// appendWrong keeps what a person can mend: most paths just do not exist.
+func appendWrong(errs []error, err error) []error {
+	if errors.Is(err, os.ErrNotExist) {
+		return errs
+	}
+	return append(errs, err)
+}
+
+func openDebug(path string, check func(*File) error) (*File, error) {
+	debug, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(debug); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), debug.Close())
+	}
+	return debug, nil
+}
+
+func sameBuildID(debug *File, id string) error {
+	if got := debug.BuildID(); got != id {
+		return fmt.Errorf("build id %s instead of %s", got, id)
+	}
+	return nil
+}
+
+// belongs: a build id is proof; without one the checksum is.
+func (f *File) belongs(debug *File, id string, sum uint32) error {
+	if debug.key == f.key {
+		return errors.New("the file itself")
+	}
+	if id != "" && debug.BuildID() != "" {
+		return sameBuildID(debug, id)
+	}
+	got, err := debug.checksum()
+	if err == nil && got != sum {
+		err = fmt.Errorf("checksum %08x instead of %08x", got, sum)
+	}
+	return err
+}
+
+func (f *File) checksum() (uint32, error) {
+	if f.size > maxDebugFileBytes {
+		return 0, fmt.Errorf("%w: %d bytes", ErrUnsupported, f.size)
+	}
+	sum := crc32.NewIEEE()
+	_, err := io.Copy(sum, io.NewSectionReader(f.at, 0, int64(f.size)))
+	return sum.Sum32(), err
+}
+
+// debugLink reads .gnu_debuglink: a file name, padded to four bytes, and a
+// checksum. A name with a directory in it would lead anywhere.
+func (f *File) debugLink() (name string, sum uint32, err error) {
+	data, err := f.Section(".gnu_debuglink", maxNameBytes)
+	if err != nil {
+		return "", 0, err
+	}
+	end := bytes.IndexByte(data, 0)
+	at := (end + 4) &^ 3
+	if end <= 0 || at+4 > len(data) || bytes.IndexByte(data[:end], '/') >= 0 {
+		return "", 0, fmt.Errorf("%w: .gnu_debuglink", ErrCorrupt)
+	}
+	return string(data[:end]), binary.LittleEndian.Uint32(data[at:]), nil
+}
+
+func (d DebugDirs) byBuildID(id string) []string {
+	const prefix = 2 // hexadecimal digits that name the directory
+	if len(id) <= prefix {
+		return nil
+	}
+	var paths []string
+	for _, root := range d.Roots {
+		paths = append(paths, filepath.Join(root, ".build-id", id[:prefix], id[prefix:]+".debug"))
+	}
+	for _, dir := range d.Downloads {
+		paths = append(paths, filepath.Join(dir, id, "debuginfo"))
+	}
+	return paths
+}
+
+func (d DebugDirs) byLink(binary, link string) []string {
+	dir := filepath.Dir(binary)
+	paths := []string{filepath.Join(dir, link), filepath.Join(dir, ".debug", link)}
+	for _, root := range d.Roots {
+		paths = append(paths, filepath.Join(root, dir, link))
+	}
+	return paths
+}
