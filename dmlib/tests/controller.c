@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -201,14 +202,22 @@ struct process *controller_process(struct controller *c, int n) {
 
 /* ---- programs ---------------------------------------------------------- */
 
+void die_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127); /* it is gone already */
+}
+
 pid_t spawn(const char *library, const struct controller *c, char *const argv[], const char *extra,
             int *output_fd) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    int ends[2] = {-1, -1};
+    if (output_fd != NULL && pipe2(ends, O_CLOEXEC) != 0)
         fail("pipe: %s", strerror(errno));
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        dup2(ends[1], 1);
+        die_with(parent);
+        if (output_fd != NULL)
+            dup2(ends[1], 1);
         if (library != NULL)
             setenv("LD_PRELOAD", library, 1);
         if (c != NULL)
@@ -218,8 +227,10 @@ pid_t spawn(const char *library, const struct controller *c, char *const argv[],
         execvp(argv[0], argv);
         _exit(127);
     }
-    close(ends[1]);
-    *output_fd = ends[0];
+    if (output_fd != NULL) {
+        close(ends[1]);
+        *output_fd = ends[0];
+    }
     return pid;
 }
 

@@ -82,9 +82,13 @@ bool command_run(struct process *, unsigned index, struct attune_command command
                  const unsigned *points, size_t point_count);
 
 /* Starts a program with DMLib preloaded (library NULL: without). extra is one
- * more environment entry or NULL. Standard output goes to *output_fd. */
+ * more environment entry or NULL. Standard output goes to *output_fd, or where
+ * ours goes if that is NULL. The program does not outlive this process. */
 pid_t spawn(const char *library, const struct controller *, char *const argv[], const char *extra,
             int *output_fd);
+/* In a child just forked: a program that waits for commands would outlive a
+ * test that was killed. */
+void die_with(pid_t parent);
 /* Reads everything and closes it. */
 void read_all(int fd, char *text, size_t size);
 /* Waits for the program; its status as waitpid gives it. */

@@ -44,18 +44,6 @@ static void report(const struct controller *c) {
             c->count, forked, ready, received, dropped);
 }
 
-static pid_t start(const char *library, const struct controller *c, char **command) {
-    pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    if (library != NULL) {
-        setenv("LD_PRELOAD", library, 1);
-        setenv("ATTUNE_SOCKET", c->socket, 1);
-    }
-    execvp(command[0], command);
-    _exit(127);
-}
-
 int main(int argc, char **argv) {
     struct controller c = {.records = 1 << 12};
     int status = 0;
@@ -65,7 +53,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[2], "trace") == 0)
         c.place = trace_all;
     controller_start(&c);
-    pid_t pid = start(none ? NULL : argv[1], &c, argv + 4);
+    pid_t pid = spawn(none ? NULL : argv[1], none ? NULL : &c, argv + 4, NULL, NULL);
     while (waitpid(pid, &status, WNOHANG) == 0) {
         drain_all(&c);
         poll(NULL, 0, 1);

@@ -20,8 +20,9 @@ static bool run(const struct test_case *test) {
     int status;
     double start = now_seconds();
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t self = getpid(), pid = fork();
     if (pid == 0) {
+        die_with(self);
         test->run();
         exit(0);
     }
