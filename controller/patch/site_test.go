@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/controller/ring"
 )
 
 const entry = 0x555555555000
@@ -121,6 +123,13 @@ func TestIslandTellsItsNumber(t *testing.T) {
 	}
 	if _, ok := s.NumberOf(make([]byte, IslandBytes)); ok {
 		t.Error("empty memory was taken for an island")
+	}
+}
+
+func TestIslandIsAsDMLibExpects(t *testing.T) {
+	if islandMoved != ring.IslandCall || islandNumber != ring.IslandNumber {
+		t.Errorf("call of %d bytes, number at %d; DMLib wants %d and %d",
+			islandMoved, islandNumber, ring.IslandCall, ring.IslandNumber)
 	}
 }
 

@@ -19,6 +19,8 @@ type App struct {
 	// StubTarget is the address of stub 0's target, the first of StubCount
 	// pointers in the application's private memory.
 	StubTarget uint64
+	// PatchEntry is what the islands of entry patches call; 0: not supported.
+	PatchEntry uint64
 	// LostNoSlot counts events of threads that found no slot, ever.
 	LostNoSlot uint64
 	// Forks counts children that left this memory behind, ever.
@@ -44,6 +46,7 @@ func (m *Memory) App() App {
 		StubSize:   int(load32(b, headerStubSize)),
 		StubCount:  min(int(load32(b, headerStubCount)), StubCount),
 		StubTarget: load64(b, headerStubTarget),
+		PatchEntry: load64(b, headerPatchEntry),
 		LostNoSlot: load64(b, headerLostNoSlot),
 		Forks:      load64(b, headerForkCount),
 		Rings:      min(int(load32(b, headerRingNext)), m.geometry.Rings),

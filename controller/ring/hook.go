@@ -20,14 +20,20 @@ const (
 	AtLock
 	AtIO
 	AtStub
+	// AtPatch is the entry of any patched function, inside whatever lock:
+	// nothing is called there.
+	AtPatch
+	// AtGate is the start gate, as long as the process waits in it: OpNop and
+	// OpMap only.
+	AtGate
 
-	familyCount = 4
-	atAny       = AtAlloc | AtLock | AtIO | AtStub
+	familyCount = 6
+	atAny       = 1<<familyCount - 1
 )
 
 // String lists the functions' kinds, for messages.
 func (f Family) String() string {
-	names := [familyCount]string{"allocation", "lock", "read or write", "bound function"}
+	names := [familyCount]string{"allocation", "lock", "read or write", "bound function", "patched function", "start gate"}
 	var in []string
 	for rest := f & atAny; rest != 0; rest &= rest - 1 {
 		in = append(in, names[bits.TrailingZeros32(uint32(rest))])
@@ -68,7 +74,7 @@ func localPoints(families Family, f func(index int)) {
 			f(h.Index)
 		}
 	}
-	if families&AtStub != 0 {
+	if families&(AtStub|AtPatch) != 0 {
 		for i := HookCount; i < PointCount; i++ {
 			f(i)
 		}

@@ -32,6 +32,11 @@ const (
 	// the thread's next record.
 	RecordUntimed = 1 << 2
 
+	// IslandCall is the length of the call at the beginning of an island,
+	// IslandNumber where its number stands.
+	IslandCall   = 6
+	IslandNumber = 32
+
 	// MailboxSize is the number of commands that can be pending at once.
 	MailboxSize = 16
 )
@@ -86,6 +91,7 @@ const (
 	headerStubSize      = 152
 	headerStubCount     = 156
 	headerStubTarget    = 160
+	headerPatchEntry    = 168
 	headerLostNoSlot    = 192
 	headerForkCount     = 200
 	headerRingNext      = 208
@@ -99,6 +105,7 @@ const (
 	controlSampleMask = 4
 	controlMinValue   = 8
 	controlMaxValue   = 16
+	controlParameter  = 24
 	controlSize       = 32
 )
 

@@ -59,17 +59,23 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CMD_CLAIMED": cmdClaimed,
 		"ATTUNE_CMD_DONE":    cmdDone,
 
+		"ATTUNE_ISLAND_CALL":   IslandCall,
+		"ATTUNE_ISLAND_NUMBER": IslandNumber,
+
 		"ATTUNE_OP_NOP":   uint64(OpNop),
 		"ATTUNE_OP_CALL":  uint64(OpCall),
 		"ATTUNE_OP_LOAD":  uint64(OpLoad),
 		"ATTUNE_OP_STORE": uint64(OpStore),
 		"ATTUNE_OP_STUB":  uint64(OpStub),
 		"ATTUNE_OP_GOT":   uint64(OpGOT),
+		"ATTUNE_OP_MAP":   uint64(OpMap),
 
 		"ATTUNE_AT_ALLOC": uint64(AtAlloc),
 		"ATTUNE_AT_LOCK":  uint64(AtLock),
 		"ATTUNE_AT_IO":    uint64(AtIO),
 		"ATTUNE_AT_STUB":  uint64(AtStub),
+		"ATTUNE_AT_PATCH": uint64(AtPatch),
+		"ATTUNE_AT_GATE":  uint64(AtGate),
 
 		"attune_header":                headerSize,
 		"attune_header.magic":          headerMagic,
@@ -93,6 +99,7 @@ func mirror() map[string]uint64 {
 		"attune_header.stub_size":      headerStubSize,
 		"attune_header.stub_count":     headerStubCount,
 		"attune_header.stub_target":    headerStubTarget,
+		"attune_header.patch_entry":    headerPatchEntry,
 		"attune_header.lost_no_slot":   headerLostNoSlot,
 		"attune_header.fork_count":     headerForkCount,
 		"attune_header.ring_next":      headerRingNext,
@@ -103,6 +110,7 @@ func mirror() map[string]uint64 {
 		"attune_point_control.sample_mask": controlSampleMask,
 		"attune_point_control.min_value":   controlMinValue,
 		"attune_point_control.max_value":   controlMaxValue,
+		"attune_point_control.parameter":   controlParameter,
 
 		"attune_aggregate":           aggregateSize,
 		"attune_aggregate.count":     aggregateCount,

@@ -15,6 +15,9 @@ type Range struct {
 	Max uint64
 }
 
+// Parameters is how many integer parameters are in registers.
+const Parameters = 6
+
 // PointControl says what a measure point shall deliver.
 type PointControl struct {
 	// Point is the session's index of the point, 1 to 65535, by which records
@@ -34,6 +37,9 @@ type PointControl struct {
 	// SampleEvery takes one record in so many hits, a power of two. 0 or 1:
 	// every hit. Aggregates count every hit in any case.
 	SampleEvery uint32
+	// Parameter says which integer parameter, 0 to 5, is the value of a stub or
+	// patch. Hooks have a value of their own.
+	Parameter int
 	// Only restricts records and aggregates to hits with these values, not
 	// durations. Nil: all.
 	Only *Range
@@ -69,6 +75,8 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point %d asks for the duration of a stub, which does not see the call's end", c.Point)
 	case c.Untimed && (c.Duration || !c.Event):
 		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
+	case c.Parameter < 0 || c.Parameter >= Parameters:
+		return fmt.Errorf("point %d takes parameter %d: the first %d integer parameters can be had", c.Point, c.Parameter, Parameters)
 	case n&(n-1) != 0:
 		return fmt.Errorf("point %d samples one in %d: want a power of two", c.Point, n)
 	case c.Only != nil && c.Only.Min > c.Only.Max:
@@ -117,6 +125,7 @@ func (m *Memory) writeControl(index int, c PointControl) {
 	}
 	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
 	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
+	store32(m.data, at+controlParameter, uint32(c.Parameter))
 	store64(m.data, at+controlMinValue, only.Min)
 	store64(m.data, at+controlMaxValue, only.Max)
 	or32(m.data, at+controlWord, c.word())

@@ -152,6 +152,8 @@ DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
 DM_HIDDEN uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word);
 /* Runs the commands that may run at this point. */
 DM_HIDDEN void dm_mailbox_run(unsigned point, uint32_t family);
+/* Runs those for the start gate; mapping need not be the process's yet. */
+DM_HIDDEN void dm_mailbox_run_in_gate(const struct dm_mapping *mapping);
 
 /* memory.c: accesses that fail with an errno value where a plain one would
  * kill the program. size is 1, 2, 4 or 8, the address aligned to it. */
@@ -160,6 +162,8 @@ DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, b
                               uint64_t expected, uint64_t *old);
 DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                                   bool relro, uint64_t *old);
+
+DM_HIDDEN int dm_memory_map(uint64_t address, uint64_t size);
 
 /* stubs.c: binds a stub for good. Returns 0 or an errno value. */
 DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];

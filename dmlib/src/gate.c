@@ -124,6 +124,7 @@ static void introduce(struct attune_header *header) {
     header->stub_size = DM_STUB_SIZE;
     header->stub_count = DM_STUB_COUNT;
     header->stub_target = (uint64_t)(uintptr_t)dm_stub_target;
+    header->patch_entry = DM_PATCH_ENTRY;
     __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
 }
 
@@ -148,11 +149,27 @@ static void map_file(int fd, const struct attune_welcome *welcome, struct dm_map
     ready->status = ATTUNE_READY_OK;
 }
 
+/* Commands may come while the gate is waited for; a look costs less than what
+ * the controller does between two of them. */
+#define GATE_LOOK_MILLISECONDS 1
+
+static bool attend_readable(int fd, int64_t deadline, const struct dm_mapping *mapping) {
+    for (;;) {
+        int64_t now = now_milliseconds();
+        int64_t look = now + GATE_LOOK_MILLISECONDS;
+        dm_mailbox_run_in_gate(mapping);
+        if (wait_readable(fd, look < deadline ? look : deadline))
+            return true;
+        if (now >= deadline)
+            return false;
+    }
+}
+
 /* Points are placed meanwhile. A controller that never says go has put us
  * under control all the same; one that says no has changed its mind. */
-static bool wait_for_go(int fd, int64_t deadline) {
+static bool wait_for_go(int fd, int64_t deadline, const struct dm_mapping *mapping) {
     struct attune_go go = {0};
-    if (!wait_readable(fd, deadline))
+    if (!attend_readable(fd, deadline, mapping))
         return true;
     long size = dm_syscall(SYS_recvfrom, fd, &go, sizeof(go), MSG_DONTWAIT, NULL, NULL);
     return size != (long)sizeof(go) || go.magic != ATTUNE_ABI_MAGIC ||
@@ -170,7 +187,7 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
         map_file(file, &welcome, mapping, ready);
         gate_send(fd, ready, sizeof(*ready));
         if (ready->status == ATTUNE_READY_OK && (hello->flags & ATTUNE_HELLO_FORKED) == 0 &&
-            !wait_for_go(fd, deadline)) {
+            !wait_for_go(fd, deadline, mapping)) {
             dm_syscall(SYS_munmap, mapping->header, mapping->size);
             ready->status = REFUSED;
         }

@@ -15,6 +15,8 @@ _Static_assert(offsetof(struct attune_header, pid) == 128, "application's line")
 _Static_assert(offsetof(struct attune_header, lost_no_slot) == 192, "counters' line");
 _Static_assert(DM_STUB_COUNT == ATTUNE_STUB_COUNT || DM_STUB_COUNT == 0, "stubs");
 
+_Static_assert(ATTUNE_ISLAND_CALL == 6 && ATTUNE_ISLAND_NUMBER == 32, "as in stubs_x86_64.S");
+
 #define MAX_RING_RECORDS (1u << 24)
 
 struct part {

@@ -21,13 +21,17 @@ void dm_stub_prepare(void) {}
 
 #include <cpuid.h>
 
-/* As dm_stub_common in stubs_x86_64.S pushes them. */
+/* As stubs_x86_64.S pushes them. */
 struct stub_registers {
     uint64_t r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax;
 };
 
+_Static_assert(offsetof(struct stub_registers, rdi) == 7 * 8, "see parameter");
+_Static_assert(offsetof(struct stub_registers, r9) == 2 * 8, "see parameter");
+
 DM_HIDDEN void dm_stub_unbound(void);
 DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
+DM_HIDDEN void dm_patch_hit(uint64_t index, const struct stub_registers *registers);
 
 /* Never changes once it is bound: a child or a copied function pointer may
  * still come through. The controller may bind in the start gate. */
@@ -70,25 +74,48 @@ static bool acquire(struct dm_thread *thread) {
     return dm_preserving_vectors(acquire_job, thread) != 0;
 }
 
-static int attend_job(void *point) {
-    unsigned number = *(unsigned *)point;
-    return (int)dm_attend(number, ATTUNE_AT_STUB, dm_word(number));
+struct safe_point {
+    unsigned point;
+    uint32_t family;
+};
+
+static int attend_job(void *argument) {
+    const struct safe_point *at = argument;
+    return (int)dm_attend(at->point, at->family, dm_word(at->point));
+}
+
+/* The parameters lie in the order of the calling convention, downwards; what
+ * the controller says wrongly still is a register. */
+DM_INLINE uint64_t parameter(const struct stub_registers *registers, uint32_t number) {
+    return (&registers->r11)[7 - (number & 7)];
 }
 
 /* A stub does not see the return: a duration cannot be had. */
-void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
-    unsigned point = ATTUNE_HOOK_COUNT + (unsigned)index;
+DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
-    if (dm_unlikely(word & DM_CTL_ATTEND))
-        word = (uint32_t)dm_preserving_vectors(attend_job, &point);
+    if (dm_unlikely(word & DM_CTL_ATTEND)) {
+        struct safe_point at = {.point = point, .family = family};
+        word = (uint32_t)dm_preserving_vectors(attend_job, &at);
+    }
     word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED;
     const struct attune_point_control *control = dm_control(point);
-    if ((word & DM_CTL_MEASURE) == 0 ||
-        dm_hot(point, control, dm_asked(control), registers->rdi, registers->rsi))
+    if ((word & DM_CTL_MEASURE) == 0)
         return;
-    struct dm_hit hit = {
-        .point = point, .word = word, .value = registers->rdi, .extra = registers->rsi};
+    uint64_t value = parameter(registers, control->parameter);
+    if (dm_hot(point, control, dm_asked(control), value, registers->rsi))
+        return;
+    struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = registers->rsi};
     dm_measure(&hit, acquire);
+}
+
+void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
+    stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_STUB, registers);
+}
+
+/* The number comes from memory that only the controller writes. */
+void dm_patch_hit(uint64_t index, const struct stub_registers *registers) {
+    if (dm_likely(index < ATTUNE_STUB_COUNT))
+        stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_PATCH, registers);
 }
 
 #endif

@@ -9,6 +9,8 @@
 #define STUB_COUNT 192
 #define HOOK_COUNT 64
 #define CONTROL_SIZE 32
+#define ISLAND_CALL 6 /* ATTUNE_ISLAND_CALL */
+#define ISLAND_NUMBER 32
 
 	.text
 
@@ -76,6 +78,41 @@ dm_stub_common:
 	jmpq	*%r11
 	.cfi_endproc
 	.size	dm_stub_common, .-dm_stub_common
+
+/* Called by an island at the entry of any function, also of one with a calling
+ * convention of its own (GCC's -fipa-ra lets a caller keep values in registers
+ * that the function does not use): nothing changes, flags included. The number
+ * is found by the return address. Flags go through LAHF and SETO, for POPF is slow. */
+	.hidden	dm_patch_entry
+	.globl	dm_patch_entry
+	.balign	64
+	.type	dm_patch_entry, @function
+dm_patch_entry:
+	.cfi_startproc
+	endbr64
+	.irp	register, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11
+	pushq	%\register
+	.cfi_adjust_cfa_offset 8
+	.endr
+	lahf
+	seto	%al
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	movq	80(%rsp), %rdi
+	movl	ISLAND_NUMBER-ISLAND_CALL(%rdi), %edi
+	leaq	8(%rsp), %rsi
+	call	dm_patch_hit
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	addb	$127, %al
+	sahf
+	.irp	register, r11, r10, r9, r8, rcx, rdx, rsi, rdi, rax
+	popq	%\register
+	.cfi_adjust_cfa_offset -8
+	.endr
+	ret
+	.cfi_endproc
+	.size	dm_patch_entry, .-dm_patch_entry
 
 	.type	dm_stub_unbound, @function
 dm_stub_unbound:

@@ -64,11 +64,35 @@ static void check_others_wait(void) {
     EXPECT_EQUAL(mapping.mailbox[6].state, ATTUNE_CMD_CLAIMED);
 }
 
+/* A family that says little about the thread permits little. */
+static void check_permitted(void) {
+    uint64_t function = (uint64_t)(uintptr_t)sum;
+    mapping.mailbox[8] = (struct attune_command){.state = ATTUNE_CMD_POSTED,
+                                                 .op = ATTUNE_OP_CALL,
+                                                 .at = ATTUNE_AT_PATCH | ATTUNE_AT_GATE,
+                                                 .args = {function}};
+    mapping.mailbox[9] = (struct attune_command){.state = ATTUNE_CMD_POSTED,
+                                                 .op = ATTUNE_OP_LOAD,
+                                                 .at = ATTUNE_AT_GATE | ATTUNE_AT_PATCH,
+                                                 .args = {function, 1}};
+    dm_mailbox_run_in_gate(&mapping);
+    EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_POSTED);
+    EXPECT_EQUAL(mapping.mailbox[9].state, ATTUNE_CMD_POSTED);
+    dm_mailbox_run(17, ATTUNE_AT_PATCH);
+    EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_POSTED);
+    EXPECT_EQUAL(mapping.mailbox[9].state, ATTUNE_CMD_DONE);
+    mapping.mailbox[8].op = ATTUNE_OP_NOP;
+    dm_mailbox_run_in_gate(&mapping);
+    EXPECT_EQUAL(mapping.mailbox[8].state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(mapping.mailbox[8].done_point, ATTUNE_POINT_COUNT);
+}
+
 void test_mailbox(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     mapping = use_memory(memory);
     check_call();
     check_others_wait();
+    check_permitted();
     memory->detached = 1;
     post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);
@@ -121,9 +145,24 @@ static void check_protection(void) {
     munmap(pages, 3 * DM_PAGE_SIZE);
 }
 
+static void check_map(void) {
+    char *pages = mmap(NULL, 3 * DM_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t first = (at(pages) + DM_PAGE_SIZE - 1) & ~(uint64_t)(DM_PAGE_SIZE - 1), got;
+    EXPECT_EQUAL(dm_memory_map(first, DM_PAGE_SIZE), EEXIST);
+    munmap((void *)(uintptr_t)first, DM_PAGE_SIZE);
+    EXPECT_EQUAL(dm_memory_map(first, 2 * DM_PAGE_SIZE), EEXIST);
+    EXPECT_EQUAL(dm_memory_map(first + 1, DM_PAGE_SIZE), EINVAL);
+    EXPECT_EQUAL(dm_memory_map(first, 0), EINVAL);
+    EXPECT_EQUAL(dm_memory_map(first, DM_PAGE_SIZE), 0);
+    EXPECT_EQUAL(dm_memory_load(first, 8, &got), 0);
+    EXPECT_EQUAL(dm_memory_store(first, 8, 1, false, 0, &got), EFAULT);
+    munmap(pages, 3 * DM_PAGE_SIZE);
+}
+
 void test_memory(void) {
     check_sizes();
     check_protection();
+    check_map();
 }
 
 /* ---- stubs.c ------------------------------------------------------------------------ */

@@ -34,7 +34,8 @@
 
 /* Points 0..ATTUNE_HOOK_COUNT-1 are DMLib's own hooks (dmlib_hooks.def gives
  * their names); the rest are stubs that the controller binds to any dynamic
- * function by rewriting GOT slots. */
+ * function by rewriting GOT slots, or numbers that it gives to functions whose
+ * entry it patches. */
 #define ATTUNE_HOOK_COUNT 64u
 #define ATTUNE_STUB_COUNT 192u
 #define ATTUNE_POINT_COUNT (ATTUNE_HOOK_COUNT + ATTUNE_STUB_COUNT)
@@ -44,7 +45,8 @@
 #define ATTUNE_CTL_AGGREGATE (1u << 0) /* keep count/sum/min/max/histogram    */
 #define ATTUNE_CTL_EVENT (1u << 1)     /* write a record to the thread's ring */
 #define ATTUNE_CTL_DURATION (1u << 2)  /* value = ticks spent in the call;
-                                        * hooks only: a stub sees no return   */
+                                        * hooks only: a stub or patch sees no
+                                        * return                              */
 #define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
 #define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
 #define ATTUNE_CTL_UNTIMED (1u << 5)   /* EVENT without reading the clock: the
@@ -57,7 +59,9 @@ struct attune_point_control {
     uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
     uint64_t min_value;     /* (AC) predicate: value >= min_value ...          */
     uint64_t max_value;     /* (AC) ... and value <= max_value                 */
-    uint64_t reserved;
+    uint32_t parameter;     /* (AC) stubs and patches: which integer parameter is
+                             * the value, 0 to 5                               */
+    uint32_t reserved;
 };
 
 /* ---- thread slots ---------------------------------------------------- */
@@ -113,7 +117,8 @@ struct attune_record {
     uint16_t point;
     uint16_t flags;     /* ATTUNE_RECORD_* */
     uint32_t thread;    /* 0 in the ring; the controller fills in the tid */
-    uint64_t value;     /* hook: see dmlib_hooks.def; stub: first argument  */
+    uint64_t value;     /* hook: see dmlib_hooks.def; stub, patch: the
+                         * argument that the control names            */
     uint64_t extra;     /* hook: second value; stub: second argument;
                          * DURATION: ticks in the call, then ns            */
 };
@@ -143,6 +148,9 @@ struct attune_record {
                             * child may still call through it)               */
 #define ATTUNE_OP_GOT 5u   /* like STORE of 8 bytes, and makes the page
                             * writable for the store if args[5] != 0 (RELRO) */
+#define ATTUNE_OP_MAP 6u   /* maps args[1] bytes at args[0], private, readable
+                            * and executable, for the controller to write
+                            * from outside; EEXIST if something is there     */
 
 /* Safe-point families: at which hooks a command may run. A thread that enters
  * an allocation hook could legally call the allocator, so calls that take its
@@ -151,6 +159,18 @@ struct attune_record {
 #define ATTUNE_AT_LOCK (1u << 1)
 #define ATTUNE_AT_IO (1u << 2)
 #define ATTUNE_AT_STUB (1u << 3)
+#define ATTUNE_AT_PATCH (1u << 4) /* the entry of any function: the thread may
+                                   * hold any lock, so nothing is called here  */
+#define ATTUNE_AT_GATE (1u << 5)  /* the process waits in the start gate: OP_MAP
+                                   * and OP_NOP only                           */
+
+/* ---- entry patches --------------------------------------------------- */
+
+/* A patched function leads to an island of the controller's making, which
+ * calls patch_entry. This many bytes behind the island's first one stands the
+ * number that a stub would have; the call itself has ATTUNE_ISLAND_CALL. */
+#define ATTUNE_ISLAND_CALL 6
+#define ATTUNE_ISLAND_NUMBER 32
 
 struct attune_command {
     uint32_t state;   /* ATTUNE_CMD_*, compare-and-swap only */
@@ -194,7 +214,8 @@ struct attune_header {
     uint32_t stub_count;     /* (app) */
     uint64_t stub_target;    /* (app) address of stub 0's target: stub_count
                               * pointers, in private memory */
-    uint8_t pad1[24];
+    uint64_t patch_entry;    /* (app) what islands call; 0: no entry patches */
+    uint8_t pad1[16];
     /* line 3: (app) any thread, atomic, rare */
     uint64_t lost_no_slot;   /* events of threads that found no slot */
     uint64_t fork_count;     /* children that left this mapping behind */
