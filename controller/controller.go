@@ -112,7 +112,7 @@ func (c *Controller) newActuator() error {
 		return err
 	}
 	c.journal = journal
-	options := actuate.Options{Journal: journal, Log: c.config.Log}
+	options := actuate.Options{Journal: journal, InJob: c.targets.has, Log: c.config.Log}
 	if len(c.config.MallocProbe) > 0 {
 		options.MallocLayout = (&actuate.MallocProbe{Helper: c.config.MallocProbe}).Layout
 	}

@@ -49,3 +49,8 @@ func (s *targetSet) list() []*target {
 	slices.SortFunc(out, func(a, b *target) int { return int(a.handle) - int(b.handle) })
 	return out
 }
+
+// has says whether a process of that pid is under control.
+func (s *targetSet) has(pid int) bool {
+	return slices.ContainsFunc(s.list(), func(t *target) bool { return t.pid == pid && t.Alive() })
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -56,6 +57,10 @@ type Options struct {
 	Journal *Journal
 	// MallocLayout finds glibc's malloc parameters; nil: they cannot be read.
 	MallocLayout func(ctx context.Context, libc objfile.Image) (MallocLayout, error)
+	// InJob says which processes may share a cgroup that is changed; nil: none.
+	InJob func(pid int) bool
+	// WithoutUndo allows system settings that this user could not take back.
+	WithoutUndo bool
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -78,8 +83,16 @@ type appliedChange struct {
 type plan struct {
 	// words that will be changed, for the journal and for undoing.
 	words []Word
+	// settings that will be changed, for the journal.
+	settings []system.State
+	// outlives: what is changed may outlive the process.
+	outlives bool
+	// undoError says why it cannot be taken back; nil: it can.
+	undoError error
 	// run executes the action and says where it happened.
 	run func(ctx context.Context) (where string, err error)
+	// release lets go of what the plan holds until it was run; may be nil.
+	release func()
 	// undo takes it back where words alone cannot; nil: words can.
 	undo func(ctx context.Context) error
 	// old and new are the values for the answer; read gives the new one back.
@@ -132,8 +145,11 @@ func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.
 	if err != nil {
 		return err
 	}
+	if p.release != nil {
+		defer p.release()
+	}
 	result.OldValue = p.old
-	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p.words); err != nil {
+	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p); err != nil {
 		return err // rule: nothing is changed that is not in the journal
 	}
 	where, err := p.run(ctx)
@@ -181,7 +197,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
 		result.NewValue = change.plan.old
 		result.AppliedUnixNano = time.Now().UnixNano()
-	case errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable):
+	case final(err):
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
 		result.Reason = err.Error()
 	default: // may work the next time: stays in force and in the journal
@@ -206,13 +222,19 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 	for i := len(p.words) - 1; i >= 0; i-- {
 		errs = append(errs, putBack(process.PID(), p.words[i]))
 	}
-	if err := errors.Join(errs...); err != nil && !errors.Is(err, ErrChangedByOthers) && !errors.Is(err, ErrCallNotUndoable) {
+	if err := errors.Join(errs...); err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return errors.Join(append(errs, a.options.Journal.end(changeID, "undone"))...)
 }
 
-// Forget drops the changes of a process that has ended.
+// final says whether undoing again would be of no use.
+func final(err error) bool {
+	return errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable) || errors.Is(err, system.ErrNoUndo)
+}
+
+// Forget drops the changes of a process that has ended, and takes back those
+// that outlive it.
 func (a *Actuator) Forget(process Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,8 +243,12 @@ func (a *Actuator) Forget(process Process) {
 			continue
 		}
 		delete(a.applied, id)
-		if err := a.options.Journal.end(id, "gone"); err != nil {
-			a.log.Warn("journal", "error", err)
+		var err error
+		if change.plan.outlives {
+			err = change.plan.undo(context.Background())
+		}
+		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
+			a.log.Warn("change of an ended process", "change", id, "error", err)
 		}
 	}
 }
@@ -246,6 +272,8 @@ func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.C
 		return planCall(process, change.GetSafePoint(), action.CallFunction)
 	case *attunev1.Action_Setting:
 		return a.planSetting(ctx, process, change.GetSafePoint(), action.Setting)
+	case *attunev1.Action_System:
+		return a.planSystem(process, change, action.System)
 	default:
 		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -35,14 +36,16 @@ type Word struct {
 
 // record is one line of the journal.
 type record struct {
-	// Op is "begin" before a change is made, "end" when nothing of it is left.
-	Op      string           `json:"op"`
-	Time    time.Time        `json:"time"`
-	Change  string           `json:"change"`
-	Knob    string           `json:"knob,omitempty"`
-	Process *procid.Identity `json:"process,omitempty"`
-	Words   []Word           `json:"words,omitempty"`
-	Outcome string           `json:"outcome,omitempty"`
+	// Op is "begin" before a change is made, "more" before more of it is made,
+	// "end" when nothing of it is left; "last" keeps the latest id.
+	Op       string           `json:"op"`
+	Time     time.Time        `json:"time"`
+	Change   string           `json:"change"`
+	Knob     string           `json:"knob,omitempty"`
+	Process  *procid.Identity `json:"process,omitempty"`
+	Words    []Word           `json:"words,omitempty"`
+	Settings []system.State   `json:"settings,omitempty"`
+	Outcome  string           `json:"outcome,omitempty"`
 }
 
 // Journal is the undo journal of one controller: a file of JSON lines that is
@@ -76,8 +79,15 @@ func OpenJournal(dir, name string) (*Journal, error) {
 const journalSuffix = ".journal"
 
 // begin writes down what is about to be changed.
-func (j *Journal) begin(change, knob string, process procid.Identity, words []Word) error {
-	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Words: words})
+func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
+	return j.append(record{
+		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
+	})
+}
+
+// more writes down what else is about to be changed.
+func (j *Journal) more(change string, settings []system.State) error {
+	return j.append(record{Op: "more", Change: change, Settings: settings})
 }
 
 // end writes down that nothing of a change is left in the process.
@@ -86,7 +96,9 @@ func (j *Journal) end(change, outcome string) error {
 }
 
 func (j *Journal) append(r record) error {
-	r.Time = time.Now().UTC()
+	if r.Time.IsZero() {
+		r.Time = time.Now().UTC()
+	}
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encode journal record: %w", err)

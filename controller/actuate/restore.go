@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
@@ -71,6 +72,9 @@ func restoreFile(path string) (restored []Restored, err error) {
 	return restored, nil
 }
 
+// maxLine bounds a line of the journal: a setting in each of 100,000 threads.
+const maxLine = 32 << 20
+
 // openChanges returns the records that begin and do not end.
 func openChanges(path string) ([]record, error) {
 	data, err := os.ReadFile(path)
@@ -79,7 +83,7 @@ func openChanges(path string) ([]record, error) {
 	}
 	var open []record
 	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		var r record
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
@@ -88,6 +92,12 @@ func openChanges(path string) ([]record, error) {
 		switch {
 		case r.Op == "begin" && r.Process != nil:
 			open = append(open, r)
+		case r.Op == "more":
+			for i := range open {
+				if open[i].Change == r.Change {
+					open[i].Settings = append(open[i].Settings, r.Settings...)
+				}
+			}
 		case r.Op == "end":
 			open = slices.DeleteFunc(open, func(o record) bool { return o.Change == r.Change })
 		}
@@ -96,6 +106,17 @@ func openChanges(path string) ([]record, error) {
 }
 
 func restoreRecord(r record) error {
+	var errs []error
+	if len(r.Settings) > 0 {
+		errs = append(errs, system.Restore(*r.Process, r.Settings))
+	}
+	if len(r.Words) > 0 {
+		errs = append(errs, restoreWords(r))
+	}
+	return errors.Join(errs...)
+}
+
+func restoreWords(r record) error {
 	now, err := procid.Of(r.Process.PID)
 	if errors.Is(err, procid.ErrGone) || (err == nil && !now.SameProcess(*r.Process)) {
 		return nil // that process is gone; its pid may be somebody else's
@@ -142,4 +163,4 @@ func putBack(pid int, w Word) error {
 
 // ErrChangedByOthers means that a value is no longer what Attune made it, so
 // that undoing would overwrite somebody else's decision.
-var ErrChangedByOthers = errors.New("value was changed by somebody else since, left as it is")
+var ErrChangedByOthers = system.ErrChangedByOthers

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// keptSuffix is not journalSuffix: what a person changed deliberately is meant
+// to outlive the command, so Restore must not find it.
+const keptSuffix = ".kept"
+
+// lockPoll is how often a lock is tried that another command holds.
+const lockPoll = 20 * time.Millisecond
+
+// Kept is the journal of what a user changed by hand on one node and wants to
+// keep until they undo it. It is locked, for one command at a time, until
+// Close. Changes of processes that have ended are dropped when it is opened.
+// Its methods belong to one goroutine.
+type Kept struct {
+	*Journal
+	path string
+	last int
+}
+
+// InForce is a change that a journal has and that was not undone.
+type InForce struct {
+	// ID to undo it by.
+	ID string `json:"id"`
+	// Knob that was changed.
+	Knob string `json:"knob"`
+	// PID of the process that it was changed in.
+	PID int `json:"pid"`
+	// Old and New value in text form.
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Where it was changed, e.g. "12 threads", "fd 7".
+	Where string `json:"where"`
+	// Since is when.
+	Since time.Time `json:"since"`
+	// By is the journal's name: the pid of a controller, or empty for a
+	// change made by hand.
+	By string `json:"by,omitempty"`
+}
+
+// OpenKept opens the journal of a node in dir, which is created with mode 0700
+// if needed. It waits until ctx ends for another command that has it open.
+func OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create journal directory: %w", err)
+	}
+	path := filepath.Join(dir, strings.ReplaceAll(node, "/", "_")+keptSuffix)
+	file, err := lockKept(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kept{Journal: &Journal{file: file}, path: path}
+	if err := k.compact(); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), k.Close())
+	}
+	return k, nil
+}
+
+// lockKept locks the file that has the path now: compact puts another in its
+// place.
+func lockKept(ctx context.Context, path string) (*os.File, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
+		if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && named(file, path) {
+			return file, nil
+		}
+		file.Close()
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("journal %s is in use by another command: %w", path, ctx.Err())
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+func named(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, there)
+}
+
+// compact replaces the file by one with what is still in force.
+func (k *Kept) compact() error {
+	open, err := openChanges(k.path)
+	if err != nil {
+		return err
+	}
+	if k.last, err = lastID(k.path); err != nil {
+		return err
+	}
+	lines := []record{{Op: "last", Change: strconv.Itoa(k.last), Time: time.Now().UTC()}}
+	for _, r := range open {
+		if !over(r) {
+			lines = append(lines, r)
+		}
+	}
+	var content bytes.Buffer
+	encoder := json.NewEncoder(&content)
+	for _, r := range lines {
+		if err := encoder.Encode(r); err != nil {
+			return err
+		}
+	}
+	return k.replace(content.Bytes())
+}
+
+// replace puts a new file, locked already, in the place of the old one.
+func (k *Kept) replace(content []byte) error {
+	temporary := k.path + ".new"
+	file, err := os.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err == nil {
+		err = os.Rename(temporary, k.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	old := k.file
+	k.file = file
+	return old.Close()
+}
+
+// lastID is the greatest id that was ever given.
+func lastID(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for line := range bytes.Lines(data) {
+		var r record
+		if json.Unmarshal(line, &r) != nil {
+			continue // half a line of a command that was killed
+		}
+		if n, err := strconv.Atoi(r.Change); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last, nil
+}
+
+// over says whether nothing of a change can be left: its process is gone, and
+// it changed nothing that outlives a process. Advice leaves nothing.
+func over(r record) bool {
+	now, err := procid.Of(r.Process.PID)
+	gone := errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
+	outlives := slices.ContainsFunc(r.Settings, func(s system.State) bool {
+		return s.Place.Scope == system.OnCgroup && system.Exists(*r.Process, s.Place)
+	})
+	advised := slices.ContainsFunc(r.Settings, func(s system.State) bool { return s.Place.Scope == system.OnMemory })
+	return gone && !outlives || advised
+}
+
+// NextID returns an id that no change has had.
+func (k *Kept) NextID() string {
+	k.last++
+	return strconv.Itoa(k.last)
+}
+
+// IDs returns those of all changes in force, in the order they were made.
+func (k *Kept) IDs() ([]string, error) {
+	open, err := openChanges(k.path)
+	ids := make([]string, len(open))
+	for i, r := range open {
+		ids[i] = r.Change
+	}
+	return ids, err
+}
+
+// Undo takes changes back, the latest first. One that somebody changed since
+// is left as it is and dropped from the journal; one that could not be
+// restored stays. An error, with nothing done, for an id that there is not, or
+// if a change that is to stay was made to the same thing later.
+func (k *Kept) Undo(ids []string) ([]Restored, error) {
+	open, err := openChanges(k.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := undoable(open, ids); err != nil {
+		return nil, err
+	}
+	var done []Restored
+	for _, r := range slices.Backward(open) {
+		if !slices.Contains(ids, r.Change) {
+			continue
+		}
+		err := restoreRecord(r)
+		if err == nil || final(err) {
+			err = errors.Join(err, k.end(r.Change, "undone"))
+		}
+		done = append(done, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
+	}
+	return done, nil
+}
+
+func undoable(open []record, ids []string) error {
+	for _, id := range ids {
+		at := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
+		if at < 0 {
+			return fmt.Errorf("%s: %w", id, ErrUnknownChange)
+		}
+		for _, later := range open[at+1:] {
+			if !slices.Contains(ids, later.Change) && overlaps(open[at], later) {
+				return fmt.Errorf("change %s was made on top of change %s, undo it as well", later.Change, id)
+			}
+		}
+	}
+	return nil
+}
+
+// Close unlocks the journal.
+func (k *Kept) Close() error { return k.file.Close() }
+
+// Changes lists what the journals in dir say is in force on this node: those
+// kept by hand, and those of controllers. Journals are read without their
+// lock; changes of processes that are gone are left out.
+func Changes(dir string) ([]InForce, error) {
+	var all []InForce
+	for _, suffix := range []string{keptSuffix, journalSuffix} {
+		paths, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
+		if err != nil {
+			return nil, fmt.Errorf("list journals: %w", err)
+		}
+		for _, path := range paths {
+			open, err := openChanges(path)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // its controller ended
+			}
+			if err != nil {
+				return nil, err
+			}
+			by := ""
+			if suffix == journalSuffix {
+				by = strings.TrimSuffix(filepath.Base(path), suffix)
+			}
+			for _, r := range open {
+				if !over(r) {
+					all = append(all, inForce(r, by))
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func inForce(r record, by string) InForce {
+	f := InForce{ID: r.Change, Knob: r.Knob, PID: r.Process.PID, Since: r.Time, By: by}
+	if len(r.Settings) > 0 {
+		f.Old = system.Summary(r.Settings, func(s system.State) string { return s.Old })
+		f.New = system.Summary(r.Settings, func(s system.State) string { return s.New })
+		f.Where = system.Where(r.Settings)
+		return f
+	}
+	var where []string
+	for _, w := range r.Words {
+		where = append(where, w.What)
+		if f.Old == "" { // the first is the one that was meant
+			f.Old, f.New = number(w.Old), number(w.New)
+		}
+	}
+	f.Where = strings.Join(where, ", ")
+	return f
+}
+
+// number writes little-endian bytes as an unsigned number.
+func number(data []byte) string {
+	var buf [8]byte
+	copy(buf[:], data)
+	return strconv.FormatUint(binary.LittleEndian.Uint64(buf[:]), 10)
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// planSystem prepares a change of what the operating system keeps for a
+// process. What stands against it is found before anything is touched, so that
+// every error is a refusal.
+func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *attunev1.SystemSetting) (*plan, error) {
+	if kind := change.GetSafePoint().GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
+		return nil, fmt.Errorf("%w: %s is set at safe point \"now\" only", ErrRefused, set.GetName())
+	}
+	request, err := a.systemRequest(set)
+	if err != nil {
+		return nil, err
+	}
+	target, err := system.Open(process.Identity())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	prepared, err := system.Prepare(target, request)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), target.Close())
+	}
+	p := &plan{
+		settings: prepared.States(), outlives: prepared.Knob().On == system.OnCgroup,
+		old: textValue(prepared.Old(), set.GetValue()), undoError: prepared.UndoError(),
+		read:    func() (*attunev1.Value, error) { return textValue(prepared.New(), set.GetValue()), nil },
+		release: func() { _ = target.Close() }, // a pidfd
+	}
+	p.run = func(context.Context) (string, error) {
+		return "now", prepared.Run(func(more []system.State) error {
+			p.settings = append(p.settings, more...)
+			return a.options.Journal.more(change.GetId(), more)
+		})
+	}
+	p.undo = func(context.Context) error { return system.Restore(process.Identity(), p.settings) }
+	return p, nil
+}
+
+func (a *Actuator) systemRequest(set *attunev1.SystemSetting) (system.Request, error) {
+	value, err := valueText(set.GetValue())
+	if err != nil {
+		return system.Request{}, fmt.Errorf("%w: %s: %w", ErrRefused, set.GetName(), err)
+	}
+	request := system.Request{
+		Knob: set.GetName(), Value: value, On: system.Everywhere,
+		InJob: a.options.InJob, WithoutUndo: a.options.WithoutUndo,
+	}
+	if set.On != nil {
+		request.On = int(max(set.GetOn(), 0))
+	}
+	return request, nil
+}
+
+// valueText writes a value as knobs take it.
+func valueText(value *attunev1.Value) (string, error) {
+	switch v := value.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return strconv.FormatInt(v.Integer, 10), nil
+	case *attunev1.Value_Unsigned:
+		return strconv.FormatUint(v.Unsigned, 10), nil
+	case *attunev1.Value_Text:
+		return v.Text, nil
+	case *attunev1.Value_Truth:
+		if v.Truth {
+			return "1", nil
+		}
+		return "0", nil
+	}
+	return "", errors.New("takes a whole number, a text or a truth value")
+}
+
+// textValue gives a knob's value in the kind that was asked in, where it can.
+func textValue(text string, like *attunev1.Value) *attunev1.Value {
+	n, err := strconv.ParseInt(text, 10, 64)
+	_, isText := like.GetKind().(*attunev1.Value_Text)
+	_, isTruth := like.GetKind().(*attunev1.Value_Truth)
+	switch {
+	case err != nil || isText:
+		return &attunev1.Value{Kind: &attunev1.Value_Text{Text: text}}
+	case isTruth && (n == 0 || n == 1):
+		return &attunev1.Value{Kind: &attunev1.Value_Truth{Truth: n == 1}}
+	}
+	return integer(n)
+}
+
+// Preview is what a system setting would do.
+type Preview struct {
+	// Old and New value in text form; where places differ, each has its own.
+	Old, New string
+	// Unchanged: the value asked for is there already.
+	Unchanged bool
+	// Undo says why it could not be taken back; nil: it can.
+	Undo error
+}
+
+// PreviewSystem checks a system setting and reads the old value; nothing is
+// touched or written down. Errors as those that Apply answers with.
+func (a *Actuator) PreviewSystem(identity procid.Identity, set *attunev1.SystemSetting) (Preview, error) {
+	request, err := a.systemRequest(set)
+	if err != nil {
+		return Preview{}, err
+	}
+	target, err := system.Open(identity)
+	if err != nil {
+		return Preview{}, err
+	}
+	defer target.Close()
+	prepared, err := system.Prepare(target, request)
+	if err != nil {
+		return Preview{}, err
+	}
+	return Preview{
+		Old: prepared.Old(), New: prepared.New(),
+		Unchanged: prepared.Unchanged(), Undo: prepared.UndoError(),
+	}, nil
+}
+
+// overlaps says whether two changes are of the same thing.
+func overlaps(a, b record) bool {
+	return slices.ContainsFunc(a.Settings, func(s system.State) bool {
+		return slices.ContainsFunc(b.Settings, func(o system.State) bool {
+			sameProcess := s.Place.Scope == system.OnCgroup || a.Process.SameProcess(*b.Process)
+			return sameProcess && s.Knob == o.Knob && s.Place == o.Place
+		})
+	})
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// cgroupPlace finds the cgroup of a process in the hierarchy that has a
+// controller, and refuses one that others share.
+func cgroupPlace(controller string, version int, file string) func(*Target, int) ([]Place, error) {
+	return func(t *Target, _ int) ([]Place, error) {
+		dir, err := t.cgroupDir(controller, version)
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		if err := unix.Stat(dir, &st); err != nil {
+			return nil, &fs.PathError{Op: "stat", Path: dir, Err: err}
+		}
+		if err := unix.Access(filepath.Join(dir, file), unix.F_OK); err != nil {
+			return nil, fmt.Errorf("%s has no %s: the root cgroup never has, others where controller %s is not enabled", dir, file, controller)
+		}
+		if err := t.mayShare(dir); err != nil {
+			return nil, err
+		}
+		return []Place{{Scope: OnCgroup, Path: dir, Device: uint64(st.Dev), Inode: st.Ino}}, nil
+	}
+}
+
+// cgroupDir is the directory of the cgroup of a process in one hierarchy.
+func (t *Target) cgroupDir(controller string, version int) (string, error) {
+	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", t.pid()))
+	if err != nil {
+		return "", procid.GoneError(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	if version == 2 {
+		if _, isV1 := cgroupPath(string(membership), controller); isV1 {
+			return "", fmt.Errorf("controller %s is in cgroup v1 on this node; there are %s", controller, namesOf(controller, 1))
+		}
+		controller = ""
+	}
+	path, found := cgroupPath(string(membership), controller)
+	if !found {
+		return "", fmt.Errorf("controller %s is not in cgroup v1 on this node; there are %s", controller, namesOf(controller, 2))
+	}
+	dir, found := cgroupMount(string(mounts), controller, path)
+	if !found {
+		return "", fmt.Errorf("cgroup %s of process %d is not mounted here", path, t.pid())
+	}
+	return dir, nil
+}
+
+// namesOf lists the knobs that a version has instead.
+func namesOf(controller string, version int) string {
+	var names []string
+	for _, f := range cgroupFiles() {
+		if f.controller == controller && f.version == version {
+			names = append(names, "cgroup."+f.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// cgroupPath finds the path in /proc/PID/cgroup; controller "" is version 2.
+func cgroupPath(membership, controller string) (string, bool) {
+	for line := range strings.Lines(membership) {
+		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(parts) != 3 || controller == "" && parts[0] != "0" {
+			continue
+		}
+		for name := range strings.SplitSeq(parts[1], ",") {
+			if name == controller {
+				return parts[2], true
+			}
+		}
+	}
+	return "", false
+}
+
+// cgroupMount finds the directory of a path from /proc/self/mountinfo.
+func cgroupMount(mountinfo, controller, path string) (string, bool) {
+	for line := range strings.Lines(mountinfo) {
+		before, after, _ := strings.Cut(line, " - ")
+		mount, system := strings.Fields(before), strings.Fields(after)
+		if len(mount) < 5 || len(system) < 3 {
+			continue
+		}
+		options := "," + system[2] + ","
+		if controller == "" && system[0] != "cgroup2" ||
+			controller != "" && (system[0] != "cgroup" || !strings.Contains(options, ","+controller+",")) {
+			continue
+		}
+		root, point := strings.TrimSuffix(unescape(mount[3]), "/"), unescape(mount[4])
+		if below, ok := strings.CutPrefix(path, root); ok && (below == "" || below[0] == '/') && !strings.HasPrefix(below, "/..") {
+			return filepath.Join(point, below), true
+		}
+	}
+	return "", false
+}
+
+// unescape undoes mountinfo's octal writing of blanks.
+func unescape(path string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
+}
+
+// mayShare refuses a cgroup that holds processes outside the job: they would
+// be changed too.
+func (t *Target) mayShare(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed meanwhile
+		}
+		if err != nil || entry.IsDir() || entry.Name() != "cgroup.procs" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err // a threaded cgroup's list cannot be read: not known to be ours
+		}
+		for line := range strings.Lines(string(data)) {
+			pid, err := strconv.Atoi(strings.TrimSpace(line))
+			if err != nil || pid != t.pid() && (t.inJob == nil || !t.inJob(pid)) {
+				return fmt.Errorf("cgroup %s also holds process %s, outside the job", dir, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+}
+
+// cgroupSlot is a file of a cgroup that is held by its directory.
+type cgroupSlot struct {
+	dir    int
+	file   string
+	prefix string
+}
+
+func openCgroup(file, prefix string) func(*Target, Place) (slot, error) {
+	return func(_ *Target, p Place) (slot, error) {
+		fd, err := unix.Open(p.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			return nil, errPlaceGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil || st.Ino != p.Inode || uint64(st.Dev) != p.Device {
+			unix.Close(fd)
+			return nil, errors.Join(err, errPlaceGone)
+		}
+		return &cgroupSlot{dir: fd, file: file, prefix: prefix}, nil
+	}
+}
+
+func (s *cgroupSlot) openFile(flags int) (*os.File, error) {
+	fd, err := unix.Openat(s.dir, s.file, flags|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		err = errPlaceGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), s.file), nil
+}
+
+// get returns the content; of a file with several lines, the one with prefix.
+func (s *cgroupSlot) get() (string, error) {
+	file, err := s.openFile(unix.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	buf := make([]byte, os.Getpagesize())
+	n, err := file.Read(buf)
+	if err != nil && n == 0 {
+		return "", nil //nolint:nilerr // an empty file, as cpuset.cpus may be
+	}
+	for line := range strings.Lines(string(buf[:n])) {
+		if value, ok := strings.CutPrefix(line, s.prefix); ok {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("%s holds %q", s.file, strings.TrimSpace(string(buf[:n])))
+}
+
+func (s *cgroupSlot) set(value string) error {
+	file, err := s.openFile(unix.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(s.prefix + value + "\n")
+	return errors.Join(err, file.Close())
+}
+
+func (s *cgroupSlot) Close() error { return unix.Close(s.dir) }

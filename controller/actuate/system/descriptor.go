@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// descriptors lists the descriptors whose file is of one type (S_IFSOCK,
+// S_IFIFO), one per file, ascending. Nothing is opened.
+func (t *Target) descriptors(scope Scope, fileType uint32) ([]Place, error) {
+	dir := fmt.Sprintf("/proc/%d/fd", t.pid())
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("descriptors of process %d: %w", t.pid(), procid.GoneError(err))
+	}
+	var places []Place
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(dir+"/"+entry.Name(), &st) != nil || st.Mode&unix.S_IFMT != fileType {
+			continue // closed meanwhile, or another kind
+		}
+		places = append(places, Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino})
+	}
+	slices.SortFunc(places, func(a, b Place) int { return a.Number - b.Number })
+	seen := map[[2]uint64]bool{}
+	return slices.DeleteFunc(places, func(p Place) bool {
+		id := [2]uint64{p.Device, p.Inode}
+		defer func() { seen[id] = true }()
+		return seen[id]
+	}), nil
+}
+
+// descriptorPlaces lists descriptors that suit, or finds one.
+func descriptorPlaces(scope Scope, fileType uint32, what string, suits func(fd int) error) func(*Target, int) ([]Place, error) {
+	return func(t *Target, on int) ([]Place, error) {
+		if on != Everywhere {
+			return oneDescriptor(t, on, scope, fileType, what, suits)
+		}
+		all, err := t.descriptors(scope, fileType)
+		if err != nil {
+			return nil, err
+		}
+		var places []Place
+		for _, p := range all {
+			fd, err := t.duplicate(p)
+			if gone(err) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("fd %d: %w", p.Number, err)
+			}
+			if suits(fd) == nil {
+				places = append(places, p)
+			}
+			unix.Close(fd)
+		}
+		if len(places) == 0 {
+			return nil, fmt.Errorf("process %d has no %s", t.pid(), what)
+		}
+		return places, nil
+	}
+}
+
+func oneDescriptor(t *Target, number int, scope Scope, fileType uint32, what string, suits func(fd int) error) ([]Place, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number), &st); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			err = errors.New("is not open")
+		}
+		return nil, fmt.Errorf("fd %d of process %d: %w", number, t.pid(), err)
+	}
+	if st.Mode&unix.S_IFMT != fileType {
+		return nil, fmt.Errorf("fd %d of process %d is no %s", number, t.pid(), what)
+	}
+	place := Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino}
+	fd, err := t.duplicate(place)
+	if err != nil {
+		return nil, fmt.Errorf("fd %d of process %d: %w", number, t.pid(), err)
+	}
+	defer unix.Close(fd)
+	if err := suits(fd); err != nil {
+		return nil, fmt.Errorf("fd %d of process %d is no %s: %w", number, t.pid(), what, err)
+	}
+	return []Place{place}, nil
+}
+
+// duplicate takes a descriptor of ours for a file of the process. Its inode
+// is checked on what was obtained, so that a number which the process has
+// closed and given to another file in between is noticed; the file is then
+// looked for under other numbers. It is closed at once after use: a socket
+// that the process closes meanwhile would stay open.
+func (t *Target) duplicate(p Place) (int, error) {
+	fd, err := t.obtain(p, p.Number)
+	if !gone(err) {
+		return fd, err
+	}
+	all, listErr := t.descriptors(p.Scope, fileTypes[p.Scope])
+	if listErr != nil {
+		return -1, listErr
+	}
+	for _, other := range all {
+		if other.Device == p.Device && other.Inode == p.Inode {
+			return t.obtain(p, other.Number)
+		}
+	}
+	return -1, errPlaceGone
+}
+
+var fileTypes = map[Scope]uint32{OnSockets: unix.S_IFSOCK, OnPipes: unix.S_IFIFO}
+
+func (t *Target) obtain(p Place, number int) (fd int, err error) {
+	err = t.process.WithFD(func(pidfd int) (err error) {
+		fd, err = unix.PidfdGetfd(pidfd, number, 0) // close-on-exec
+		return err
+	})
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint64(st.Dev) != p.Device || st.Ino != p.Inode {
+		unix.Close(fd)
+		return -1, errors.Join(err, errPlaceGone)
+	}
+	return fd, nil
+}
+
+// descriptorSlot is a descriptor of ours for a file of the process.
+type descriptorSlot struct {
+	fd    int
+	read  func(fd int) (string, error)
+	write func(fd int, value string) error
+}
+
+func openDescriptor(read func(int) (string, error), write func(int, string) error) func(*Target, Place) (slot, error) {
+	return func(t *Target, p Place) (slot, error) {
+		fd, err := t.duplicate(p)
+		if err != nil {
+			return nil, err
+		}
+		return &descriptorSlot{fd: fd, read: read, write: write}, nil
+	}
+}
+
+func (s *descriptorSlot) get() (string, error)   { return s.read(s.fd) }
+func (s *descriptorSlot) set(value string) error { return s.write(s.fd, value) }
+func (s *descriptorSlot) Close() error           { return unix.Close(s.fd) }

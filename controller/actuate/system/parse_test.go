@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCgroupDirectory(t *testing.T) {
+	const mounts = `24 1 0:21 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+25 1 0:22 /docker/x /sys/fs/cgroup/memory\040here rw shared:1 - cgroup cgroup rw,memory
+26 1 0:23 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate
+27 1 0:23 short
+`
+	const membership = "4:cpu,cpuacct:/job/1\n3:memory:/docker/x/a\n2:name=systemd:/\n1:pids:/../other\n0::/user.slice\n"
+	tests := []struct {
+		name, controller, dir string
+		found                 bool
+	}{
+		{"v1 with two controllers", "cpu", "/sys/fs/cgroup/cpu,cpuacct/job/1", true},
+		{"mount of a subtree, blank in the path", "memory", "/sys/fs/cgroup/memory here/a", true},
+		{"v2", "", "/sys/fs/cgroup/unified/user.slice", true},
+		{"outside the namespace, not mounted", "pids", "", false},
+		{"not there", "blkio", "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path, found := cgroupPath(membership, tt.controller)
+			dir := ""
+			if found {
+				dir, found = cgroupMount(mounts, tt.controller, path)
+			}
+			if dir != tt.dir || found != tt.found {
+				t.Errorf("%q %v, want %q", dir, found, tt.dir)
+			}
+		})
+	}
+	if dir, found := cgroupMount(mounts, "memory", "/docker/xy"); found {
+		t.Errorf("a sibling with a longer name is at %s", dir)
+	}
+	if dir, found := cgroupMount(mounts, "", "/../other"); found {
+		t.Errorf("outside the namespace is at %s", dir)
+	}
+}
+
+func TestRegions(t *testing.T) {
+	const maps = `1000-3000 r-xp 00000000 08:01 7 /bin/x y
+3000-4000 rw-p 00000000 00:00 0
+4000-6000 rw-p 00000000 00:00 0 [heap]
+7000-8000 rw-s 00000000 00:00 0
+8000-9000 rw-p 00000000 00:00 0 [anon:glibc: malloc arena]
+9000-a000 rw-p 00000000 00:00 0 [stack]
+garbage
+`
+	tests := []struct {
+		region string
+		want   []span
+	}{
+		{"heap", []span{{0x4000, 0x6000}}},
+		{"stack", []span{{0x9000, 0xa000}}},
+		{"anonymous", []span{{0x3000, 0x4000}, {0x4000, 0x6000}, {0x8000, 0x9000}}},
+		{"2000-5000", []span{{0x2000, 0x3000}, {0x3000, 0x4000}, {0x4000, 0x5000}}},
+		{"b000-c000", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.region, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, parseMaps(maps, tt.region), cmp.AllowUnexported(span{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	tests := []struct {
+		name  string
+		parse func(string) (string, error)
+		in    string
+		want  string // empty: refused
+	}{
+		{"CPUs are sorted and joined", cpuList, "3,1-2,2,7", "1-3,7"},
+		{"limit", parseLimit, "1k:Unlimited", "1024:unlimited"},
+		{"negative limit", parseLimit, "-1", ""},
+		{"pipe", wholePipe, "65537", "131072"},
+		{"no pipe", wholePipe, "0", ""},
+		{"quota", parseCPUMax, "50000", "50000"},
+		{"quota and period", parseCPUMax, "max 100000", "max 100000"},
+		{"short period", parseCPUMax, "max 10", ""},
+		{"memory", parseMemory, "5000", "4096"},
+		{"no limit in version 1", parseMemory1, "MAX", "-1"},
+		{"region", parseRegion, "0x1000-2000", "1000-2000"},
+		{"empty region", parseRegion, "2000-2000", ""},
+		{"policy", parsePolicy, "RR:01", "rr:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := tt.parse(tt.in)
+			if got != tt.want && err == nil || (err == nil) != (tt.want != "") {
+				t.Errorf("%q, %v; want %q", got, err, tt.want)
+			}
+			if err != nil && !errors.Is(err, ErrBadValue) {
+				t.Errorf("%v is no ErrBadValue", err)
+			}
+		})
+	}
+}
+
+// A canonical value is a value, and its own canonical form; whatever comes in.
+func FuzzParse(f *testing.F) {
+	for _, k := range Knobs() {
+		for _, example := range k.Examples {
+			f.Add(k.Name, example)
+		}
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		k, err := find(name)
+		if err != nil {
+			return
+		}
+		value, err := k.parse(text)
+		if err != nil {
+			return
+		}
+		again, err := k.parse(value)
+		if err != nil || again != value || strings.ContainsAny(value, "\n\x00") {
+			t.Errorf("%s: %q is %q, which is %q, %v", name, text, value, again, err)
+		}
+	})
+}
+
+// Whatever the shell offers is a value.
+func TestExamples(t *testing.T) {
+	for _, k := range Knobs() {
+		for _, example := range k.Examples {
+			if _, err := Validate(Request{Knob: k.Name, Value: example, On: Everywhere}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

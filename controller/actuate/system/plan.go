@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// maxRounds bounds how often threads are listed anew. Threads inherit what is
+// changed from their creators, so that two rounds are the rule.
+const maxRounds = 50
+
+// Request says what is to be changed.
+type Request struct {
+	// Knob is its name; case does not matter.
+	Knob string
+	// Value in text form.
+	Value string
+	// On is the thread or descriptor; Everywhere for all.
+	On int
+	// InJob says which processes may share a cgroup that is changed; nil: none
+	// but the process itself.
+	InJob func(pid int) bool
+	// WithoutUndo allows what this user could not take back.
+	WithoutUndo bool
+}
+
+// Plan is a change that was checked and can be made.
+type Plan struct {
+	target *Target
+	knob   knob
+	asked  string
+	all    bool // every thread
+	states []State
+	undo   error
+	result string // of advice
+}
+
+// Validate checks knob and value without a process: [ErrUnknownKnob],
+// [ErrBadValue]. It returns the knob.
+func Validate(request Request) (Knob, error) {
+	k, err := find(request.Knob)
+	if err != nil {
+		return Knob{}, err
+	}
+	if _, err := k.parse(request.Value); err != nil {
+		return k.Knob, fmt.Errorf("%s: %w", k.Name, err)
+	}
+	switch k.On {
+	case OnThreads, OnSockets, OnPipes:
+	default:
+		if request.On != Everywhere {
+			return k.Knob, fmt.Errorf("%s: %w: it applies to the %s as a whole, leave @%d out", k.Name, ErrBadValue, k.On, request.On)
+		}
+	}
+	return k.Knob, nil
+}
+
+// Prepare checks a change and reads the old values; it touches nothing. Every
+// error is a reason not to try.
+func Prepare(t *Target, request Request) (*Plan, error) {
+	if _, err := Validate(request); err != nil {
+		return nil, err
+	}
+	k, err := find(request.Knob)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.allowed(); err != nil {
+		return nil, err
+	}
+	t.inJob = request.InJob
+	p := &Plan{target: t, knob: k, all: request.On == Everywhere}
+	if p.asked, err = k.parse(request.Value); err != nil {
+		return nil, err
+	}
+	places, err := k.places(t, request.On)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Name, err)
+	}
+	for _, place := range places {
+		if err := p.look(place); err != nil && !errors.Is(err, errPlaceGone) {
+			return nil, err
+		}
+	}
+	if len(p.states) == 0 {
+		return nil, fmt.Errorf("%s: every place it applies to is gone", k.Name)
+	}
+	if p.undo != nil && !k.advice && !request.WithoutUndo {
+		return nil, fmt.Errorf("%s could be set but not be put back: %w", k.Name, p.undo)
+	}
+	p.addLater()
+	return p, nil
+}
+
+// look adds the state of a place.
+func (p *Plan) look(place Place) error {
+	s, err := p.state(place)
+	if err != nil {
+		return err
+	}
+	if p.knob.check != nil && s.Old != s.New && p.undo == nil {
+		p.undo = p.knob.check(p.target, s.Old, s.New)
+	}
+	p.states = append(p.states, s)
+	return nil
+}
+
+// state reads the old value at a place and decides on the new one.
+func (p *Plan) state(place Place) (State, error) {
+	old, err := p.knob.read(p.target, place)
+	if err != nil {
+		return State{}, p.knob.failure("read", place, err)
+	}
+	value := p.asked
+	if p.knob.complete != nil {
+		if value, err = p.knob.complete(p.target, old, p.asked); err != nil {
+			return State{}, p.knob.failure("set", place, err)
+		}
+	}
+	return State{Knob: p.knob.Name, Place: place, Old: old, New: value}, nil
+}
+
+// addLater notes what threads created since get back: what the first had.
+func (p *Plan) addLater() {
+	if !p.knob.follows || !p.all {
+		return
+	}
+	first := p.states[0]
+	p.states = append(p.states, State{
+		Knob: p.knob.Name, Place: Place{Scope: OnThreads, Later: true}, Old: first.Old, New: first.New,
+	})
+}
+
+// Knob returns which one is changed.
+func (p *Plan) Knob() Knob { return p.knob.Knob }
+
+// States returns what the journal must know before Run.
+func (p *Plan) States() []State { return slices.Clone(p.states) }
+
+// Unchanged says whether the value asked for is there already.
+func (p *Plan) Unchanged() bool {
+	return !p.knob.advice && !slices.ContainsFunc(p.states, func(s State) bool { return s.Old != s.New })
+}
+
+// UndoError says what stands against taking the change back; nil: nothing.
+func (p *Plan) UndoError() error { return p.undo }
+
+// Old and New are the values for people; where places differ, each has its own.
+func (p *Plan) Old() string { return p.summary(func(s State) string { return s.Old }) }
+
+// New is the value after the change.
+func (p *Plan) New() string {
+	if p.result != "" {
+		return p.result
+	}
+	return p.summary(func(s State) string { return s.New })
+}
+
+// summary returns the value of all places, or of the first few.
+func (p *Plan) summary(of func(State) string) string { return Summary(p.states, of) }
+
+// Summary joins the values of states: one where all agree, else the first few
+// with their places.
+func Summary(states []State, of func(State) string) string {
+	states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Later })
+	if len(states) == 0 {
+		return ""
+	}
+	if !slices.ContainsFunc(states, func(s State) bool { return of(s) != of(states[0]) }) {
+		return of(states[0])
+	}
+	const most = 4
+	var parts []string
+	for _, s := range states[:min(most, len(states))] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", of(s), s.Place))
+	}
+	if len(states) > most {
+		parts = append(parts, fmt.Sprintf("and %d more", len(states)-most))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Run makes the change and reads it back. note is called with further states,
+// before they are changed, as threads turn up that were created meanwhile.
+// After an error, Restore with States takes back what was done.
+func (p *Plan) Run(note func([]State) error) error {
+	changed := 0
+	for _, s := range p.states {
+		if s.Place.Later {
+			continue
+		}
+		switch err := p.put(s); {
+		case err == nil:
+			changed++
+		case !errors.Is(err, errPlaceGone):
+			return err
+		}
+	}
+	if changed == 0 {
+		return fmt.Errorf("%s: every place it applies to is gone", p.knob.Name)
+	}
+	if !p.knob.follows || !p.all {
+		return nil
+	}
+	for range maxRounds {
+		fresh, err := p.newcomers()
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		if err := note(fresh); err != nil {
+			return err
+		}
+		p.states = append(p.states, fresh...)
+		for _, s := range fresh {
+			if err := p.put(s); err != nil && !errors.Is(err, errPlaceGone) {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%s: the process creates threads faster than they can be changed", p.knob.Name)
+}
+
+// newcomers lists threads that turned up since and do not have the new value.
+func (p *Plan) newcomers() ([]State, error) {
+	places, err := p.target.threads()
+	if err != nil {
+		return nil, err
+	}
+	var fresh []State
+	for _, place := range places {
+		if slices.ContainsFunc(p.states, func(s State) bool { return s.Place == place }) {
+			continue
+		}
+		s, err := p.state(place)
+		switch {
+		case errors.Is(err, errPlaceGone):
+		case err != nil:
+			return nil, err
+		case s.Old != s.New:
+			fresh = append(fresh, s)
+		}
+	}
+	return fresh, nil
+}
+
+// put sets the new value at a place, if the old one is still there.
+func (p *Plan) put(s State) (err error) {
+	k := &p.knob
+	held, err := k.open(p.target, s.Place)
+	if err != nil {
+		return k.failure("open", s.Place, err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	now, err := held.get()
+	switch {
+	case err != nil:
+		return k.failure("read", s.Place, err)
+	case now == s.New && !k.advice:
+		return nil
+	case now != s.Old && !k.drifts && !k.matches(s.Old, now):
+		return fmt.Errorf("%s of %s became %s meanwhile", k.Name, s.Place, now)
+	}
+	if err := held.set(s.New); err != nil {
+		return k.failure("set", s.Place, err)
+	}
+	if now, err = held.get(); err != nil {
+		return k.failure("read back", s.Place, err)
+	}
+	if k.advice {
+		p.result = now
+		return nil
+	}
+	if !k.matches(s.New, now) {
+		return fmt.Errorf("%s of %s reads back as %s instead of %s", k.Name, s.Place, now, s.New)
+	}
+	return nil
+}
+
+// read returns the value at a place.
+func (k *knob) read(t *Target, place Place) (value string, err error) {
+	held, err := k.open(t, place)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	return held.get()
+}
+
+// failure names the place and, where the kernel did not permit it, the remedy.
+func (k *knob) failure(what string, place Place, err error) error {
+	if gone(err) {
+		return fmt.Errorf("%s: %s: %w", k.Name, place, errPlaceGone)
+	}
+	if errors.Is(err, ErrBadValue) || !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%s %s of %s: %w", what, k.Name, place, err)
+	}
+	remedy := "needs the same user and, where ptrace is restricted, CAP_SYS_PTRACE"
+	if k.Privilege != "" {
+		remedy = "needs " + k.Privilege
+	}
+	return fmt.Errorf("%s %s of %s: %w; %s", what, k.Name, place, err, remedy)
+}
+
+// gone says whether an error means that a thread or process has ended or a
+// descriptor was closed.
+func gone(err error) bool {
+	return errors.Is(err, errPlaceGone) || errors.Is(err, procid.ErrGone) ||
+		errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EBADF)
+}
+
+// Where names the places of states for people: "fd 7", "12 threads".
+func Where(states []State) string {
+	states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Later })
+	switch len(states) {
+	case 0:
+		return ""
+	case 1:
+		return states[0].Place.String()
+	}
+	return fmt.Sprintf("%d %s", len(states), states[0].Place.Scope)
+}

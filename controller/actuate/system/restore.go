@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Restore puts old values back, the last one first, where the new one is still
+// there. Places that are gone need nothing. [ErrChangedByOthers] where the
+// value is another by now, [ErrNoUndo] for advice. A cgroup outlives the
+// process and is restored even if that is gone.
+func Restore(identity procid.Identity, states []State) error {
+	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
+		return err // nothing outlives the machine
+	}
+	t, err := Open(identity)
+	if errors.Is(err, procid.ErrGone) {
+		states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Scope != OnCgroup })
+	} else if err != nil {
+		return err
+	}
+	if t != nil {
+		defer t.Close()
+	}
+	var errs []error
+	for _, s := range slices.Backward(states) {
+		if !s.Place.Later {
+			errs = append(errs, restoreOne(t, s))
+		}
+	}
+	for _, s := range states {
+		if s.Place.Later {
+			errs = append(errs, restoreLater(t, s, states))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func restoreOne(t *Target, s State) error {
+	k, err := find(s.Knob)
+	switch {
+	case err != nil:
+		return err
+	case k.advice:
+		return fmt.Errorf("%s: %w", s.Knob, ErrNoUndo)
+	}
+	return k.putBack(t, s)
+}
+
+// putBack restores one place.
+func (k *knob) putBack(t *Target, s State) (err error) {
+	held, err := k.open(t, s.Place)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return k.failure("open", s.Place, err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	now, err := held.get()
+	switch {
+	case gone(err):
+		return nil
+	case err != nil:
+		return k.failure("read", s.Place, err)
+	case k.matches(s.Old, now):
+		return nil
+	case k.matches(s.New, now):
+	case k.drifts:
+		return nil // the kernel has decided otherwise already
+	default:
+		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, ErrChangedByOthers)
+	}
+	if err := held.set(s.Old); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return k.failure("restore", s.Place, err)
+	}
+	if now, err = held.get(); err == nil && !k.matches(s.Old, now) {
+		err = fmt.Errorf("%s of %s is %s after restoring, was %s", k.Name, s.Place, now, s.Old)
+	}
+	if gone(err) {
+		return nil
+	}
+	return err
+}
+
+// restoreLater gives threads that were created since, and inherited the new
+// value, what the first thread had. It comes after the others, so that those
+// create no more of them, and goes on until no thread has the new value.
+func restoreLater(t *Target, s State, states []State) error {
+	k, err := find(s.Knob)
+	if err != nil || t == nil {
+		return err
+	}
+	for range maxRounds {
+		places, err := t.threads()
+		if gone(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		places = slices.DeleteFunc(places, func(p Place) bool { return !k.inherited(t, p, s, states) })
+		if len(places) == 0 {
+			return nil
+		}
+		for _, place := range places {
+			one := State{Knob: s.Knob, Place: place, Old: s.Old, New: s.New}
+			if err := k.putBack(t, one); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("%s: the process creates threads faster than they can be restored", k.Name)
+}
+
+// inherited says whether a thread is none of those that were changed and has
+// the new value.
+func (k *knob) inherited(t *Target, place Place, s State, states []State) bool {
+	if slices.ContainsFunc(states, func(o State) bool { return o.Place == place }) {
+		return false
+	}
+	now, err := k.read(t, place)
+	return err == nil && s.Old != s.New && k.matches(s.New, now)
+}
+
+// Exists says whether a place is still there.
+func Exists(identity procid.Identity, place Place) bool {
+	if boot, err := procid.BootID(); err != nil || boot != identity.BootID {
+		return false
+	}
+	if place.Scope != OnCgroup {
+		now, err := procid.Of(identity.PID)
+		return err == nil && now.SameProcess(identity)
+	}
+	held, err := openCgroup("", "")(nil, place)
+	if err != nil {
+		return false
+	}
+	_ = held.Close() // a directory
+	return true
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Everywhere means every thread, socket or pipe that a knob applies to.
+const Everywhere = -1
+
+// Target is a process that is held by a pidfd while it is changed.
+type Target struct {
+	process *procid.Process
+	// InJob says which processes may share a cgroup that is changed.
+	inJob func(pid int) bool
+}
+
+// Open takes hold of a process and checks that it is the one meant.
+// [procid.ErrGone] if it has ended. The caller calls Close.
+func Open(identity procid.Identity) (*Target, error) {
+	process, err := procid.Open(identity.PID)
+	if err != nil {
+		return nil, err
+	}
+	if !process.Identity().SameProcess(identity) {
+		return nil, errors.Join(fmt.Errorf("pid %d is another process by now: %w", identity.PID, procid.ErrGone), process.Close())
+	}
+	return &Target{process: process}, nil
+}
+
+// Close lets go of the process.
+func (t *Target) Close() error { return t.process.Close() }
+
+func (t *Target) pid() int { return t.process.PID() }
+
+// allowed says why this user may not change the process: it must be their own,
+// unless they are root. Kernel threads belong to nobody.
+func (t *Target) allowed() error {
+	stat, err := procid.ReadStat(t.pid())
+	if err != nil {
+		return err
+	}
+	if stat.VirtualBytes == 0 && !stat.Leaderless() {
+		return fmt.Errorf("process %d is a kernel thread", t.pid())
+	}
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.pid()))
+	if err != nil {
+		return procid.GoneError(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			return t.owned(strings.Fields(ids))
+		}
+	}
+	return fmt.Errorf("%w: status of %d without Uid", procid.ErrMalformed, t.pid())
+}
+
+// owned wants the real, effective and saved user ids to be ours.
+func (t *Target) owned(ids []string) error {
+	for _, id := range ids[:min(3, len(ids))] {
+		if id != strconv.Itoa(os.Geteuid()) {
+			return fmt.Errorf("process %d belongs to user %s; only its owner and root may change it", t.pid(), id)
+		}
+	}
+	return nil
+}
+
+// threads lists the threads with their start times. Threads that end while
+// they are listed are left out.
+func (t *Target) threads() ([]Place, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", t.pid()))
+	if err != nil {
+		return nil, fmt.Errorf("threads of process %d: %w", t.pid(), procid.GoneError(err))
+	}
+	places := make([]Place, 0, len(entries))
+	for _, entry := range entries {
+		tid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if started, err := t.threadStart(tid); err == nil {
+			places = append(places, Place{Scope: OnThreads, Number: tid, Started: started})
+		}
+	}
+	if len(places) == 0 {
+		return nil, procid.ErrGone
+	}
+	return places, nil
+}
+
+// threadStart is when a live thread of the process started, in clock ticks.
+func (t *Target) threadStart(tid int) (uint64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/stat", t.pid(), tid))
+	if err != nil {
+		return 0, procid.GoneError(err)
+	}
+	stat, err := procid.ParseStat(data)
+	if err != nil {
+		return 0, err
+	}
+	if stat.State == 'Z' || stat.State == 'X' {
+		return 0, procid.ErrGone // as the first thread may be, with others going on
+	}
+	return stat.StartTicks, nil
+}
+
+// Capabilities that decide what can be done; see capabilities(7).
+const (
+	capNetAdmin    = unix.CAP_NET_ADMIN
+	capSysNice     = unix.CAP_SYS_NICE
+	capSysResource = unix.CAP_SYS_RESOURCE
+)
+
+// capable says whether this process has a capability in effect. In a user
+// namespace it may be of no use for the target: then the kernel refuses.
+func capable(capability int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[capability/32].Effective&(1<<(capability%32)) != 0
+}
+
+// readNumber reads a file that holds one number.
+func readNumber(path string) (int64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// badValue makes an ErrBadValue.
+func badValue(format string, arguments ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrBadValue}, arguments...)...)
+}
+
+// whole parses an integer between bounds.
+func whole(low, high int64) func(string) (string, error) {
+	return func(text string) (string, error) {
+		n, err := parseSize(text)
+		if err != nil || n < low || n > high {
+			return "", badValue("%q is not a whole number from %d to %d", text, low, high)
+		}
+		return strconv.FormatInt(n, 10), nil
+	}
+}
+
+// truth parses a switch.
+func truth(text string) (string, error) {
+	switch strings.ToLower(text) {
+	case "1", "true", "on", "yes":
+		return "1", nil
+	case "0", "false", "off", "no":
+		return "0", nil
+	}
+	return "", badValue("%q is not 0 or 1", text)
+}
+
+// parseSize parses an integer that may end in K, M, G or T, powers of 1024.
+func parseSize(text string) (int64, error) {
+	shift := 0
+	if n := len(text); n > 1 {
+		if at := strings.IndexByte("KMGT", text[n-1]&^0x20); at >= 0 {
+			text, shift = text[:n-1], 10*(at+1)
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	if n<<shift>>shift != n {
+		return 0, strconv.ErrRange
+	}
+	return n << shift, nil
+}
+
+// maxCPUs is more than any kernel is built for.
+const maxCPUs = 16384
+
+// cpuList parses a list such as "0-3,8" into its canonical form.
+func cpuList(text string) (string, error) {
+	cpus, err := parseCPUs(text)
+	if err != nil {
+		return "", err
+	}
+	return formatCPUs(cpus), nil
+}
+
+// parseCPUs returns the numbers of a list, ascending, without repetitions.
+func parseCPUs(text string) ([]int, error) {
+	var cpus []int
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		low, errLow := strconv.ParseUint(first, 10, 16)
+		high, errHigh := strconv.ParseUint(last, 10, 16)
+		if errLow != nil || errHigh != nil || low > high || high >= maxCPUs {
+			return nil, badValue("%q is not a list of CPUs such as 0-3,8", text)
+		}
+		for cpu := low; cpu <= high; cpu++ {
+			cpus = append(cpus, int(cpu))
+		}
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus), nil
+}
+
+func formatCPUs(cpus []int) string {
+	var parts []string
+	for i := 0; i < len(cpus); {
+		end := i
+		for end+1 < len(cpus) && cpus[end+1] == cpus[end]+1 {
+			end++
+		}
+		part := strconv.Itoa(cpus[i])
+		if end > i {
+			part += "-" + strconv.Itoa(cpus[end])
+		}
+		parts = append(parts, part)
+		i = end + 1
+	}
+	return strings.Join(parts, ",")
+}
+
+// unlimited is how a limit without bound is written.
+const unlimited = "unlimited"
+
+// parseBound parses one resource limit.
+func parseBound(text string) (uint64, error) {
+	if strings.EqualFold(text, unlimited) {
+		return math.MaxUint64, nil
+	}
+	n, err := parseSize(text)
+	if err != nil || n < 0 {
+		return 0, badValue("%q is not a number, or %s", text, unlimited)
+	}
+	return uint64(n), nil
+}
+
+func formatBound(n uint64) string {
+	if n == math.MaxUint64 {
+		return unlimited
+	}
+	return strconv.FormatUint(n, 10)
+}
