@@ -30,6 +30,9 @@ const (
 	reportPatience = time.Second
 	// maxMessage bounds a message of the channels, bytes.
 	maxMessage = 16 << 20
+	// helloPatience is how long a new connection may take to speak HTTP/2. The
+	// server's end waits for those that are still about to: 120 s by default.
+	helloPatience = 2 * time.Second
 )
 
 // Config configures an Analyzer.
@@ -108,7 +111,8 @@ func New(cfg Config) (*Analyzer, error) {
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,
 		TempDir: cfg.TempDir, Digests: cfg.Digests, Log: a.log,
 	}, observer{a.session})
-	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage), grpc.WaitForHandlers(true))
+	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage),
+		grpc.ConnectionTimeout(helloPatience), grpc.WaitForHandlers(true))
 	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})
 	attunev1.RegisterManagementServiceServer(a.server, &managementService{session: a.session, wg: &a.wg})
 	return a, nil
@@ -174,8 +178,9 @@ func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report 
 }
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
-// some milliseconds, and at most a second more for a timeline that nobody
-// reads. It may be called more than once.
+// some milliseconds, at most helloPatience more for a peer that has connected
+// and says nothing, and a second for a timeline that nobody reads. It may be
+// called more than once.
 func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
@@ -209,7 +214,6 @@ func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
 	if err == nil && dropped == 0 {
 		return
 	}
-	a.log.Warn("lines are missing", "in", name, "lines", dropped, "error", err)
 	text := fmt.Sprintf("the %s lacks %d lines: its reader was too slow", name, dropped)
 	if err != nil {
 		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
