@@ -3,6 +3,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -20,7 +21,8 @@ const (
 )
 
 // tryApply sends a waiting proposal when its turn has come and its baseline is
-// there, or waited for long enough.
+// there, or waited for long enough. Without any sample it is refused: what
+// cannot be judged is not tried on an application.
 func (c *Core) tryApply(p *proposal) {
 	if c.blocked(p) {
 		p.readyAt = 0
@@ -33,11 +35,15 @@ func (c *Core) tryApply(p *proposal) {
 		p.readyAt = max(c.now, 1)
 	}
 	p.quietFrom = c.quiet(p)
-	n := len(c.baseline(p, c.now))
-	if n < c.cfg.MinSamples && c.now < p.readyAt+c.cfg.BaselineWait {
-		return
+	switch n := len(c.baseline(p, c.now)); {
+	case n >= c.cfg.MinSamples:
+		c.apply(p)
+	case c.now < p.readyAt+c.cfg.BaselineWait:
+	case n == 0:
+		c.conclude(p, StateRefused, "no baseline: the objective has no sample from before the change")
+	default:
+		c.apply(p)
 	}
-	c.apply(p)
 }
 
 // blocked reports whether another experiment, or one that was proposed
@@ -73,7 +79,7 @@ func (c *Core) quiet(p *proposal) time.Duration {
 
 // baseline returns the samples before the given time that count: the latest
 // ones, not too old, and none from before quiet.
-func (c *Core) baseline(p *proposal, until time.Duration) []float64 {
+func (c *Core) baseline(p *proposal, until time.Duration) []point {
 	from := max(p.quietFrom, until-c.cfg.BaselineWindow)
 	return p.history().before(from, until, c.cfg.BaselineSamples)
 }
@@ -82,19 +88,29 @@ func (c *Core) baseline(p *proposal, until time.Duration) []float64 {
 func (c *Core) apply(p *proposal) {
 	p.state, p.sentAt = StateApplying, c.now
 	p.applyRequest = c.request(p)
-	wait := defaultSafePoint
 	var specs []*attunev1.Change
 	for _, ch := range p.changes {
-		if ch.outcome == attunev1.Outcome_OUTCOME_GONE {
-			continue
+		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+			specs = append(specs, ch.spec)
 		}
-		specs = append(specs, ch.spec)
-		wait = max(wait, time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()))
 	}
-	p.deadline = c.now + wait + c.cfg.ApplyTimeout
+	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
 	c.record("applying", p, "")
 	c.notify(p, "")
 	c.emit(Apply{Request: p.applyRequest, Changes: specs})
+}
+
+// safePoints returns how long the controllers may wait for the safe points of
+// p's changes: those of one process wait one after the other.
+func (p *proposal) safePoints() time.Duration {
+	longest := defaultSafePoint
+	waits := map[uint64]time.Duration{}
+	for _, ch := range p.changes {
+		process := ch.spec.GetProcess()
+		waits[process] += cmp.Or(time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()), defaultSafePoint)
+		longest = max(longest, waits[process])
+	}
+	return longest
 }
 
 // request returns a new request id that belongs to p.

@@ -56,8 +56,8 @@ type Config struct {
 	MaxTries int
 	// Settle is the time after a change whose samples are dropped; 0: 100 ms.
 	Settle time.Duration
-	// MinSamples is the least number of samples on either side of a
-	// comparison; 0: 6, the least for which a median has a 95 % confidence
+	// MinSamples is the least number of samples after the change, and waited
+	// for before it; 0: 6, the least for which a median has a 95 % confidence
 	// interval that assumes nothing.
 	MinSamples int
 	// MaxSamples ends the comparison: what is not proven by then is undone;
@@ -70,12 +70,13 @@ type Config struct {
 	// BaselineWindow is how old a sample of the baseline may be; 0: 2 s.
 	BaselineWindow time.Duration
 	// BaselineWait bounds the wait for MinSamples; after it the change is
-	// applied with a weak baseline or none, and marked so; 0: 400 ms.
+	// applied with a weak baseline, and marked so, or refused without any;
+	// 0: 400 ms.
 	BaselineWait time.Duration
 	// QueueWait bounds the wait for other experiments; 0: 30 s.
 	QueueWait time.Duration
-	// ApplyTimeout is added to a proposal's longest safe point timeout; after
-	// it a request without an answer has failed; 0: 1 s.
+	// ApplyTimeout is added to the time that a proposal's changes may wait for
+	// their safe points; after it a request without an answer has failed; 0: 1 s.
 	ApplyTimeout time.Duration
 	// EvaluateTimeout bounds the wait for a tunlet's verdict; 0: 1 s.
 	EvaluateTimeout time.Duration

@@ -126,6 +126,14 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 // Busy reports whether a request to the controllers is unanswered.
 func (c *Core) Busy() bool { return len(c.requests) > 0 }
 
+// Deciding reports whether a proposal waits for samples: its own baseline, or
+// those that judge it.
+func (c *Core) Deciding() bool {
+	return slices.ContainsFunc(c.active, func(p *proposal) bool {
+		return p.state == StateWaiting || p.experiment()
+	})
+}
+
 // advance does what time and order allow.
 func (c *Core) advance() {
 	for _, p := range slices.Clone(c.active) {

@@ -11,17 +11,19 @@
 // A proposal's way:
 //
 //	Propose -> refused | advised | waiting (for a baseline and its turn)
-//	waiting -> applying -> judging -> kept -> (regressed, withdrawn) undoing
+//	waiting -> refused (no baseline) | applying -> judging
+//	judging -> kept -> (regressed, withdrawn) undoing
 //	applying, judging -> undoing -> undone | failed
 //	judging -> ended, when its processes end before the verdict
 //
 // Rules: one owner per knob and process; a proposal's changes are applied all
 // or nothing; at most one experiment at a time touches a process, because two
 // would be measured as one; a change stays only if the objective's samples
-// after it are better than those before it by a margin and significantly
-// (Mann-Whitney U over medians, golang.org/x/perf/benchmath), and a tunlet may
-// veto but never overrule a measurement; a tunlet that died leaves no
-// unverified change behind.
+// after it are better than those before it, taken over intervals of the same
+// length, by a margin (ratio of medians) and significantly (Mann-Whitney U,
+// golang.org/x/perf/benchmath), and a tunlet may veto but never overrule a
+// measurement, nor replace one; a tunlet that died leaves no unverified change
+// behind.
 //
 // Times are durations since the start of the session. A Core is not safe for
 // use by several goroutines: its owner's loop calls it.

@@ -4,6 +4,7 @@ package core
 
 import (
 	"container/list"
+	"slices"
 	"time"
 )
 
@@ -45,27 +46,87 @@ func (h *history) add(at time.Duration, value float64) {
 	h.points = append(h.points, point{from, at, value})
 }
 
-// since returns the values whose whole interval lies at or after t.
-func (h *history) since(t time.Duration) []float64 {
-	var out []float64
+// since returns the samples whose whole interval lies at or after t.
+func (h *history) since(t time.Duration) []point {
+	var out []point
 	for _, p := range h.points {
 		if p.from >= t {
-			out = append(out, p.value)
+			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// before returns at most n of the latest values whose whole interval lies in
+// before returns at most n of the latest samples whose whole interval lies in
 // from..to.
-func (h *history) before(from, to time.Duration, n int) []float64 {
-	var out []float64
+func (h *history) before(from, to time.Duration, n int) []point {
+	var out []point
 	for _, p := range h.points {
 		if p.from >= from && p.at <= to {
-			out = append(out, p.value)
+			out = append(out, p)
 		}
 	}
 	return out[max(0, len(out)-n):]
+}
+
+// alike returns two groups of samples as values over intervals of the same
+// length, that of the longer ones. While nothing happens a session samples less
+// often, and values over longer intervals vary less: where progress comes in
+// bursts, even their median is another one.
+func alike(a, b []point) (valuesA, valuesB []float64) {
+	length := max(usualLength(a), usualLength(b))
+	return joined(a, length), joined(b, length)
+}
+
+// usualLength returns the median length of the samples' intervals; 0 where
+// none is known.
+func usualLength(points []point) time.Duration {
+	var lengths []time.Duration
+	for _, p := range points {
+		if p.at > p.from {
+			lengths = append(lengths, p.at-p.from)
+		}
+	}
+	if len(lengths) == 0 {
+		return 0
+	}
+	slices.Sort(lengths)
+	return lengths[len(lengths)/2]
+}
+
+// joined returns the means over consecutive samples, as many as together come
+// nearest to length; ticks are not exact. What is too short at the end is left
+// out, a sample whose interval is not known is taken as it is.
+func joined(points []point, length time.Duration) []float64 {
+	var out []float64
+	var sum float64
+	var span time.Duration
+	for _, p := range points {
+		one := p.at - p.from
+		if one == 0 {
+			out = append(out, p.value)
+			continue
+		}
+		span += one
+		sum += p.value * float64(one)
+		if span+one/2 >= length {
+			out = append(out, sum/float64(span))
+			sum, span = 0, 0
+		}
+	}
+	return out
+}
+
+// mean returns the mean over the samples' whole time; there is at least one. Unlike the median, it
+// does not depend on the length of their intervals.
+func mean(points []point) float64 {
+	var sum, whole float64
+	for _, p := range points {
+		length := float64(max(p.at-p.from, 1)) // of the first sample, it is not known
+		sum += p.value * length
+		whole += length
+	}
+	return sum / whole
 }
 
 // scopes are the histories of one tunlet, the most recently sampled one first.

@@ -33,25 +33,26 @@ func (c *Core) startJudging(p *proposal, first time.Duration) {
 // judge looks at the samples after the change: at each sample once there are
 // enough, with a stricter level than at the last look.
 func (c *Core) judge(p *proposal) {
-	after := p.history().since(p.from)
+	before, after := alike(p.before, p.history().since(p.from))
 	if len(after) < p.hold {
 		return
 	}
 	last := len(after) >= c.cfg.MaxSamples+p.waits*c.cfg.MinSamples
-	c.look(p, after, last)
+	c.look(p, before, after, last)
 }
 
 // checkJudging ends a judgement that gets no samples.
 func (c *Core) checkJudging(p *proposal) {
 	if c.now >= p.deadline {
-		c.look(p, p.history().since(p.from), true)
+		before, after := alike(p.before, p.history().since(p.from))
+		c.look(p, before, after, true)
 	}
 }
 
 // look compares, and asks the tunlet where its opinion can count. A measured
 // loss is undone without asking.
-func (c *Core) look(p *proposal, after []float64, last bool) {
-	j := compare(p.before, after, p.tunlet.lower)
+func (c *Core) look(p *proposal, before, after []float64, last bool) {
+	j := compare(before, after, p.tunlet.lower)
 	p.judgement = &j
 	alpha := c.cfg.EarlyAlpha
 	if last {
@@ -63,8 +64,8 @@ func (c *Core) look(p *proposal, after []float64, last bool) {
 		c.undo(p, StateUndone, "measured loss: "+j.text())
 	case proven && j.Gain >= 1+p.tunlet.minGain:
 		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
-	case last && len(p.before) == 0 && len(after) >= c.cfg.MinSamples:
-		c.ask(p, attunev1.Verdict_VERDICT_UNSPECIFIED)
+	case last && len(before) == 0:
+		c.undo(p, StateUndone, "no baseline to judge it by")
 	case last && len(after) < c.cfg.MinSamples:
 		c.undo(p, StateUndone, fmt.Sprintf("only %d samples of the objective in %v", len(after), c.cfg.JudgeTimeout))
 	case last:
@@ -97,8 +98,7 @@ func (c *Core) verdict(ev Verdict) {
 }
 
 // resolve turns suggestion and opinion into the verdict. The tunlet may veto a
-// KEEP and may ask to look longer; only where nothing can be compared does its
-// KEEP decide, and the report says so.
+// KEEP and may ask to look longer; it cannot keep what was not measured.
 func (c *Core) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 	switch {
 	case opinion == attunev1.Verdict_VERDICT_WAIT && p.waits < c.cfg.MaxWaits:
@@ -109,12 +109,8 @@ func (c *Core) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 		c.undo(p, StateUndone, "no gain: "+p.judgement.text())
 	case opinion == attunev1.Verdict_VERDICT_UNDO:
 		c.undo(p, StateUndone, "the tunlet's verdict: "+reason)
-	case p.suggested == attunev1.Verdict_VERDICT_KEEP:
-		c.keep(p, "gain: "+p.judgement.text())
-	case opinion == attunev1.Verdict_VERDICT_KEEP:
-		c.keep(p, "no baseline, gain unknown; the tunlet's verdict: "+reason)
 	default:
-		c.undo(p, StateUndone, "no baseline, and no verdict from the tunlet")
+		c.keep(p, "gain: "+p.judgement.text())
 	}
 }
 
@@ -126,7 +122,10 @@ func (c *Core) keep(p *proposal, reason string) {
 }
 
 // watch looks after a kept change: over every window, is the objective worse
-// than before the change? A window without any progress says nothing: an
+// than before the change, by the median and by the mean? Samples are rarer by
+// now, and of a program whose progress comes in bursts the median alone would
+// call that a loss (see alike; joining the few samples from before the change
+// would leave too few). A window without any progress says nothing: an
 // application between two phases looks the same.
 func (c *Core) watch(p *proposal) {
 	if len(p.before) < c.cfg.MinSamples {
@@ -143,8 +142,10 @@ func (c *Core) watch(p *proposal) {
 		return
 	}
 	p.watchFrom = c.now
-	j := compare(p.before, window, p.tunlet.lower)
-	if j.Gain > 1/(1+p.tunlet.minGain) || j.P > c.cfg.EarlyAlpha || j.After.Median == 0 && !p.tunlet.lower {
+	j := compare(joined(p.before, 0), joined(window, 0), p.tunlet.lower)
+	loss := 1 / (1 + p.tunlet.minGain)
+	if j.Gain > loss || gain(mean(p.before), mean(window), p.tunlet.lower) > loss ||
+		j.P > c.cfg.EarlyAlpha || j.After.Median == 0 && !p.tunlet.lower {
 		return
 	}
 	p.judgement = &j

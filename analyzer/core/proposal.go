@@ -94,7 +94,7 @@ type proposal struct {
 	withdrawn                 string // why to undo as soon as it is applied
 
 	quietFrom time.Duration // no sample from before this is of the baseline
-	before    []float64
+	before    []point
 	from      time.Duration // samples from here on count as after
 	waits     int
 	hold      int // do not judge before so many samples
@@ -105,6 +105,7 @@ type proposal struct {
 	undoTo      State // state after the undo
 	undoReason  string
 	blameless   bool // it had been judged good: no try is counted, no knob rests
+	counted     bool // as a try without success
 	undoRetries int
 	undoRetryAt time.Duration // 0: none due
 }

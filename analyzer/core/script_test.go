@@ -140,11 +140,12 @@ func (s *script) result(t *testing.T, d *datadriven.TestData, reason string) Eve
 	}}
 }
 
-// samples steps one sample per value, every 50 ms from the given time on.
+// samples steps one sample per value, from the given time on every 50 ms or as
+// it says.
 func (s *script) samples(t *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
 	arg, _ := d.Arg("values")
-	n := int(s.number(t, d, "times", 1))
+	n, every := int(s.number(t, d, "times", 1)), s.duration(t, d, "every", 50*time.Millisecond)
 	for range n {
 		for _, v := range arg.Vals {
 			value, err := strconv.ParseFloat(v, 64)
@@ -152,7 +153,7 @@ func (s *script) samples(t *testing.T, d *datadriven.TestData) string {
 				t.Fatal(err)
 			}
 			out.WriteString(s.step(Sample{Tunlet: s.text(t, d, "tunlet", "t"), Scope: s.text(t, d, "scope", "app"), Value: value, At: s.now}))
-			s.now += 50 * time.Millisecond
+			s.now += every
 		}
 	}
 	return out.String()

@@ -54,7 +54,7 @@ func (c *Core) undo(p *proposal, to State, reason string) {
 	}
 	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
 	p.undoRequest, p.undoRetryAt = c.request(p), 0
-	p.deadline = c.now + defaultSafePoint + c.cfg.ApplyTimeout
+	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
 	c.record("undoing", p, reason)
 	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: reason})
 }
@@ -116,7 +116,10 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 	}
 	p.state = to
 	if to == StateFailed || to == StateUndone && !p.blameless {
-		c.tries[p.area()]++
+		if !p.counted { // an answer may come after the end, and end it again
+			p.counted = true
+			c.tries[p.area()]++
+		}
 		for _, ch := range p.changes {
 			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
 			c.rests[rest{p.tunlet.name, k}] = c.now + c.cfg.Cooldown

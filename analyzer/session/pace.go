@@ -25,10 +25,11 @@ func (s *Session) hurry() {
 	s.setPace(s.cfg.Tick)
 }
 
-// relax goes back to the slower pace when nothing has happened for a while.
+// relax goes back to the slower pace when nothing has happened for a while, and
+// nothing is about to be decided by samples.
 func (s *Session) relax() {
 	switch {
-	case s.core.Busy():
+	case s.core.Busy() || s.core.Deciding():
 		s.hurry()
 	case s.now() >= s.hurryUntil:
 		s.setPace(max(s.cfg.Tick, restPeriod))

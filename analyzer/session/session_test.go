@@ -423,7 +423,8 @@ func TestUnreachableController(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	l := r.connect("ac1", 1)
 	l.full = true
-	a := newScripted(t, "a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
+	baseline := []*attunev1.ObjectiveSample{{Value: 1, UnixNano: r.time().UnixNano()}}
+	a := newScripted(t, "a", &attunev1.Reaction{Objectives: baseline, Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
 		Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
 	}}}}})
 	r.session.TunletReady(a)
