@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,12 +13,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// maxIndex is the greatest index of a point: it has 16 bits in a record.
-	maxIndex = 65535
-	// maxPoints bounds the points of one tunlet.
-	maxPoints = 1024
-)
+// maxPoints bounds the points of one tunlet, and those that the report lists
+// after they were given back.
+const maxPoints = 1024
 
 // subscriber is a tunlet that asked for a point, under a name of its own.
 type subscriber struct {
@@ -30,6 +26,7 @@ type subscriber struct {
 // point is one measure point. Tunlets that ask for the same share it.
 type point struct {
 	index       uint32
+	order       uint64 // in which it was asked for
 	key         string // what makes two points the same
 	spec        *attunev1.MeasurePoint
 	subscribers []subscriber
@@ -53,47 +50,6 @@ func keyOfStatus(st *attunev1.PointStatus) statusKey {
 	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos()}
 }
 
-// processEnded folds the statuses of a process into numbers.
-func (ps *points) processEnded(id uint64) {
-	for _, p := range ps.list {
-		if st := p.status[id]; st != nil {
-			p.past[keyOfStatus(st)]++
-			delete(p.status, id)
-		}
-	}
-}
-
-// points are all points of a session.
-type points struct {
-	list      []*point // active
-	retired   []*point // for the report
-	byIndex   map[uint32]*point
-	byKey     map[string]*point
-	last      uint32
-	ratesFrom time.Time
-}
-
-func newPoints() points {
-	return points{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
-}
-
-// tick takes the rates once a second.
-func (ps *points) tick(now time.Time) {
-	if ps.ratesFrom.IsZero() {
-		ps.ratesFrom = now
-		return
-	}
-	period := now.Sub(ps.ratesFrom)
-	if period < time.Second {
-		return
-	}
-	for _, p := range ps.list {
-		p.rate = float64(p.hits-p.hitsThen) / period.Seconds()
-		p.hitsThen = p.hits
-	}
-	ps.ratesFrom = now
-}
-
 // keyOf returns what makes two measure points the same: all but the name.
 func keyOf(spec *attunev1.MeasurePoint) string {
 	anonymous := proto.CloneOf(spec)
@@ -114,38 +70,58 @@ func (s *Session) requestPoint(t *tunlet, spec *attunev1.MeasurePoint) {
 		}
 		s.releasePoint(t, spec.GetId())
 	}
-	reason := ""
 	switch {
 	case spec.GetTarget() == nil:
-		reason = "the measure point has no target"
+		t.refusePoint(spec.GetId(), "the measure point has no target")
+		return
 	case len(t.points) >= maxPoints:
-		reason = fmt.Sprintf("a tunlet may have %d measure points", maxPoints)
-	case s.points.last >= maxIndex && s.points.byKey[key] == nil:
-		reason = "no index is left for another measure point"
-	}
-	if reason != "" {
-		if t.refusedPoints++; t.refusedPoints <= maxPoints {
-			t.pointChanged(spec.GetId(), &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
-		}
+		t.refusePoint(spec.GetId(), fmt.Sprintf("a tunlet may have %d measure points", maxPoints))
 		return
 	}
 	p := s.points.byKey[key]
 	if p == nil {
 		p = s.newPoint(key, spec)
 	}
-	sub := subscriber{t, spec.GetId()}
-	p.subscribers = append(p.subscribers, sub)
-	p.askedBy = append(p.askedBy, sub)
+	if p == nil {
+		t.refusePoint(spec.GetId(), "no index is left for another measure point")
+		return
+	}
+	p.subscribe(subscriber{t, spec.GetId()})
 	t.points[spec.GetId()] = p
 	for _, st := range p.status {
 		t.pointChanged(spec.GetId(), st)
 	}
 }
 
-// newPoint gives a point its index and asks all controllers for it.
+// refusePoint tells a tunlet that it does not get a point, as long as there is
+// hope that it listens.
+func (t *tunlet) refusePoint(id, reason string) {
+	if t.refusedPoints++; t.refusedPoints <= maxPoints {
+		t.pointChanged(id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
+	}
+}
+
+// subscribe adds a subscriber; the report names each once, however often it
+// comes and goes, also with another instance of its tunlet.
+func (p *point) subscribe(sub subscriber) {
+	p.subscribers = append(p.subscribers, sub)
+	if !slices.ContainsFunc(p.askedBy, func(old subscriber) bool { return old.tunlet.name == sub.tunlet.name && old.id == sub.id }) {
+		p.askedBy = append(p.askedBy, sub)
+	}
+}
+
+// newPoint gives a point its index and asks all controllers for it. It returns
+// nil if no index is left.
 func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
-	s.points.last++
-	p := &point{index: s.points.last, key: key, spec: spec, status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{}}
+	index := s.points.index(s.now())
+	if index == 0 {
+		return nil
+	}
+	s.points.asked++
+	p := &point{
+		index: index, order: s.points.asked, key: key, spec: spec,
+		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{},
+	}
 	s.points.list = append(s.points.list, p)
 	s.points.byIndex[p.index], s.points.byKey[key] = p, p
 	for _, c := range s.controllers {
@@ -188,11 +164,7 @@ func (s *Session) releasePoint(t *tunlet, id string) {
 		return
 	}
 	s.points.list = slices.DeleteFunc(s.points.list, func(q *point) bool { return q == p })
-	if len(s.points.retired) < maxPoints {
-		s.points.retired = append(s.points.retired, p)
-	}
-	delete(s.points.byIndex, p.index)
-	delete(s.points.byKey, p.key)
+	s.points.retire(p, s.now())
 	for _, c := range s.controllers {
 		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
 			RemovePoint: &attunev1.RemovePoint{Point: p.index},

@@ -32,6 +32,10 @@ type process struct {
 func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	p := s.processes[c.local[info.GetHandle()]]
 	update := p != nil
+	if update && p.ended {
+		info.Handle, p.info = p.id, slim(info) // for the report only: it does not live again
+		return
+	}
 	if !update {
 		s.lastProcess++
 		p = &process{id: s.lastProcess, handle: info.GetHandle(), controller: c, started: s.now()}

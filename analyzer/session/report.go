@@ -38,7 +38,7 @@ func (s *Session) report() *report.Report {
 		r.Processes = append(r.Processes, p.report())
 	}
 	asked := slices.Concat(s.points.retired, s.points.list)
-	slices.SortFunc(asked, func(a, b *point) int { return cmp.Compare(a.index, b.index) })
+	slices.SortFunc(asked, func(a, b *point) int { return cmp.Compare(a.order, b.order) })
 	for _, p := range asked {
 		r.Points = append(r.Points, p.report()...)
 	}
@@ -63,6 +63,7 @@ func (s *Session) omissions(r *report.Report) {
 	}
 	note(s.omitted, "further processes that ended unchanged")
 	note(s.core.Forgotten(), "further proposals")
+	note(s.points.omitted, "further measure points that were given back")
 }
 
 // reportProposal adds a proposal where it belongs.

@@ -294,10 +294,15 @@ func (s *Session) now() time.Duration { return s.since(s.cfg.Now()) }
 // since returns t as a time since the session's start.
 func (s *Session) since(t time.Time) time.Duration { return max(0, t.Sub(s.start)) }
 
-// sinceUnix returns a Unix time in nanoseconds as a session time; 0 stays 0.
+// sinceUnix returns a Unix time in nanoseconds as a session time; 0 stays 0. It
+// goes by how long ago that was and is never in the future: whoever sets the
+// clock meanwhile, or has one that is ahead, must not make samples from before a
+// change look like samples after it.
 func (s *Session) sinceUnix(nanos int64) time.Duration {
 	if nanos == 0 {
 		return 0
 	}
-	return s.since(time.Unix(0, nanos))
+	now := s.cfg.Now()
+	age := max(0, time.Duration(now.UnixNano()-nanos))
+	return max(0, s.since(now)-age)
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestIndexesAreUsedAgain asks for more points than there are indexes, as a
+// long job does process by process.
+func TestIndexesAreUsedAgain(t *testing.T) {
+	ps := newPoints()
+	for want := uint32(1); want <= maxIndex; want++ {
+		if got := ps.index(0); got != want {
+			t.Fatalf("index %d, want %d", got, want)
+		}
+	}
+	ps.retire(&point{index: 7}, 0)
+	ps.retire(&point{index: 3}, time.Second)
+	for _, tt := range []struct {
+		at   time.Duration
+		want uint32
+	}{{reuseAfter - 1, 0}, {reuseAfter, 7}, {reuseAfter, 0}, {2 * reuseAfter, 3}, {3 * reuseAfter, 0}} {
+		if got := ps.index(tt.at); got != tt.want {
+			t.Errorf("at %v: index %d, want %d", tt.at, got, tt.want)
+		}
+	}
+}
+
+func TestRetiredPointsAreCounted(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.session.post(func() {
+		for index := range uint32(maxPoints + 2) {
+			r.session.points.retire(&point{index: index}, 0)
+		}
+	})
+	rep := r.report()
+	if n := len(rep.Remarks); n != 1 || !strings.HasPrefix(rep.Remarks[0].Text, "2 further measure points") {
+		t.Errorf("remarks %+v", rep.Remarks)
+	}
+}
+
+func TestReportNamesEachSubscriberOnce(t *testing.T) {
+	p := &point{spec: &attunev1.MeasurePoint{}, past: map[statusKey]int{}}
+	for range 3 { // instances of one tunlet
+		p.subscribe(subscriber{&tunlet{name: "a"}, "x"})
+	}
+	p.subscribe(subscriber{&tunlet{name: "b"}, "x"})
+	if rows := p.report(); len(rows) != 2 {
+		t.Errorf("rows %+v, want one per tunlet", rows)
+	}
+}
+
+// TestEndedProcessStaysEnded has more become known about a process, a checksum
+// for instance, after its end.
+func TestEndedProcessStaysEnded(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 1)
+	a := newScripted(t, "a", nil)
+	r.session.TunletReady(a)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{
+		ProcessEnded: &attunev1.ProcessEnded{Process: 1},
+	}})
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{
+		ProcessChanged: &attunev1.Process{Handle: 1, Executable: "/bin/app", ExecutableSha256: "abc"},
+	}})
+	r.session.post(func() {
+		r.session.step(core.Propose{Tunlet: "a", Proposal: &attunev1.Proposal{Id: "p", Changes: []*attunev1.Change{{
+			Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
+		}}}})
+	})
+	rep := r.report()
+	if len(rep.Refused) != 1 || rep.Refused[0].Reason != "process 1 is not known, or has ended" {
+		t.Errorf("refused %+v", rep.Refused)
+	}
+	if len(rep.Processes) != 1 || rep.Processes[0].SHA256 != "abc" || rep.Processes[0].EndedSeconds == nil {
+		t.Errorf("processes %+v", rep.Processes)
+	}
+}
+
+func TestTimesOfOtherClocks(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.mu.Lock()
+	r.now = r.now.Add(10 * time.Second)
+	now := r.now
+	r.mu.Unlock()
+	tests := []struct {
+		name  string
+		nanos int64
+		want  time.Duration
+	}{
+		{"unknown", 0, 0},
+		{"a while ago", now.Add(-3 * time.Second).UnixNano(), 7 * time.Second},
+		{"before the session", now.Add(-time.Hour).UnixNano(), 0},
+		{"a clock that is ahead", now.Add(time.Hour).UnixNano(), 10 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := r.session.sinceUnix(tt.nanos); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
