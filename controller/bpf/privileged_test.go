@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // targetProcess is a running testdata/target.c.
@@ -131,8 +132,13 @@ func mustFindMapped(t testing.TB, pid int, name string) string {
 	return ""
 }
 
+// closePatience is far more than the kernel takes to detach, also on a busy
+// machine.
+const closePatience = time.Minute
+
 func mustUprobes(t testing.TB, opts UprobesOptions) *Uprobes {
 	t.Helper()
+	opts.CloseTimeout = closePatience
 	u, err := NewUprobes(opts)
 	if err != nil {
 		t.Fatal(err)

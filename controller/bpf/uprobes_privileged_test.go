@@ -357,7 +357,7 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 	target := mustStartTarget(t, binary)
 	symbols := mustSymbols(t, binary, "starts_with_push", "starts_with_mov", "recursive")
 	before := len(descriptors())
-	u := mustUprobes(t, UprobesOptions{CloseTimeout: 10 * time.Second})
+	u := mustUprobes(t, UprobesOptions{})
 	var attaching time.Duration
 	for range 50 {
 		start := time.Now()

@@ -22,4 +22,4 @@ func mustLoadBPF(t *testing.T) track.Source {
 
 func TestBPF(t *testing.T) { testSource(t, mustLoadBPF) }
 
-func TestBPFMissesNothing(t *testing.T) { testStorm(t, mustLoadBPF(t)) }
+func TestBPFMissesNothing(t *testing.T) { testStorms(t, mustLoadBPF) }

@@ -209,10 +209,28 @@ func mustConnect(t *testing.T) track.Source {
 
 func TestConnector(t *testing.T) { testSource(t, mustConnect) }
 
-func TestConnectorMissesNothing(t *testing.T) { testStorm(t, mustConnect(t)) }
+func TestConnectorMissesNothing(t *testing.T) { testStorms(t, mustConnect) }
 
-// testStorm runs 2,000 processes that end at once.
-func testStorm(t *testing.T, source track.Source) {
+// storms is how many may be spoilt by what else the machine does: the source
+// is told of all its processes, and a full buffer loses events. That is allowed
+// where it is counted; to lose some every time is not.
+const storms = 3
+
+// testStorms runs 2,000 processes that end at once.
+func testStorms(t *testing.T, open func(*testing.T) track.Source) {
+	for i := range storms {
+		var lost uint64
+		if !t.Run(itoa(i), func(t *testing.T) { lost = storm(t, open(t)) }) || lost == 0 {
+			return // failed, skipped or passed
+		}
+		t.Logf("storm %d: %d events lost, and counted", i, lost)
+	}
+	t.Errorf("events were lost in each of %d storms", storms)
+}
+
+// storm returns how many events were lost. Without losses every process must
+// have been told of; with them those that were told of must still end.
+func storm(t *testing.T, source track.Source) (lost uint64) {
 	const wanted = 2000
 	r := newRecorder(t)
 	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: r, Source: source})
@@ -221,13 +239,26 @@ func testStorm(t *testing.T, source track.Source) {
 	before := openFiles(t)
 	j.run(t)
 	r.awaitEnd(root)
+	r.await("the last process to end", func() bool { return len(r.ended) == len(r.latest) })
 	left, err := tracker.Processes(t.Context())
 	if err != nil || len(left) != 0 {
 		t.Errorf("%d processes are left, %v", len(left), err)
 	}
-	if lost := tracker.Lost(); lost != 0 {
-		t.Errorf("%d events lost", lost)
+	if after := openFiles(t); after > before {
+		t.Errorf("%d descriptors before, %d after", before, after)
 	}
+	if lost = tracker.Lost(); lost == 0 {
+		r.wantAll(t, root, wanted)
+	}
+	return lost
+}
+
+// wantAll checks that as many processes as wanted were told of, beside root,
+// and how they ended.
+func (r *recorder) wantAll(t *testing.T, root uint64, wanted int) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	// On a busy machine a shell's child may live longer than the grace of a
 	// fork before it execs; then it is told of twice, as two images.
 	processes, described := 0, 0
@@ -248,9 +279,6 @@ func testStorm(t *testing.T, source track.Source) {
 		t.Errorf("%d processes told of, want %d", processes, wanted)
 	}
 	t.Logf("%d of %d could be described before they ended", described, processes)
-	if after := openFiles(t); after > before {
-		t.Errorf("%d descriptors before, %d after", before, after)
-	}
 }
 
 func openFiles(t *testing.T) int {

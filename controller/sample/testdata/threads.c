@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does what its input says, and answers each line when it is done:
  * threads N: have N threads; burn: use 100 ms of CPU time, over all threads;
- * fault: touch 2,000 new pages; nap: sleep five times. */
+ * fault: touch 2,000 new small pages; nap: sleep twenty times. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -84,6 +84,15 @@ static void burn_together(void) {
     pthread_mutex_unlock(&lock);
 }
 
+static void fault(void) {
+    const size_t size = 2000 * 4096;
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        exit(1);
+    madvise(pages, size, MADV_NOHUGEPAGE); /* an error: the kernel knows no others */
+    memset(pages, 1, size);
+}
+
 int main(void) {
     char line[100];
     while (fgets(line, sizeof line, stdin)) {
@@ -93,11 +102,9 @@ int main(void) {
         else if (strcmp(line, "burn\n") == 0)
             burn_together();
         else if (strcmp(line, "fault\n") == 0)
-            memset(
-                mmap(NULL, 2000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                1, 2000 * 4096);
+            fault();
         else if (strcmp(line, "nap\n") == 0)
-            for (n = 0; n < 5; n++)
+            for (n = 0; n < 20; n++)
                 usleep(1000);
         puts("done");
         fflush(stdout);
