@@ -32,6 +32,13 @@ func (f *File) SectionAddress(name string) (address, size uint64, ok bool) {
 	return section.Addr, section.Size, ok
 }
 
+// Offset is the offset in the file of size bytes at a virtual address; false
+// for what the file does not hold.
+func (f *File) Offset(address, size uint64) (offset uint64, ok bool) {
+	offset, ok = f.headers.offset(address, size)
+	return offset, ok && offset < f.size && size <= f.size-offset
+}
+
 // Section reads a section whole, decompressed where it is compressed by zlib,
 // into memory that the caller owns. [ErrNoSection], also for a section without
 // content; [ErrUnsupported] beyond limit bytes (at most [MaxSectionBytes]) or
