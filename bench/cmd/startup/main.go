@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command startup measures what `attune run` costs before and beside the
-// program: the time to main, the time of a command that does nothing, and the
-// memory of Attune and its tunlets.
+// program: the time to main, the time of a command that does nothing, CPU time,
+// and the memory of Attune and its tunlets.
 package main
 
 import (
@@ -30,6 +30,7 @@ type document struct {
 	MainTuned   []float64          `json:"main_attune_ms"`
 	TruePlain   []float64          `json:"true_plain_ms"`
 	TrueTuned   []float64          `json:"true_attune_ms"`
+	CPU         cpuTimes           `json:"cpu"`
 	PeakMB      map[string]float64 `json:"peak_mb"`
 	Goals       []present.Goal     `json:"goals"`
 	repeats     int
@@ -74,6 +75,9 @@ func (d *document) measure(ctx context.Context) error {
 		return err
 	}
 	if err := d.memory(ctx, attune, programs.MallocStorm(ctx)); err != nil {
+		return err
+	}
+	if err := d.CPU.measure(ctx, attune, cpuRepeats); err != nil {
 		return err
 	}
 	d.print()

@@ -82,6 +82,8 @@ func (d *document) print() {
 	row("true, in all", d.TruePlain, d.TrueTuned)
 	fmt.Println()
 	table.Print(os.Stdout)
+	fmt.Println()
+	d.CPU.print()
 
 	more := measure.Median(d.MainTuned) - measure.Median(d.MainPlain)
 	d.Goals = []present.Goal{

@@ -31,6 +31,8 @@ type Result struct {
 	Started time.Time
 	// Wall is the time from Started to its end.
 	Wall time.Duration
+	// CPU is the CPU time of the program and of what it started and waited for.
+	CPU time.Duration
 	// Lines is its standard output.
 	Lines []Line
 }
@@ -72,6 +74,7 @@ func Run(ctx context.Context, command []string, settings ...string) (Result, err
 	lines, readErr := readLines(out)
 	err = errors.Join(readErr, cmd.Wait())
 	result.Lines, result.Wall = lines, time.Since(result.Started)
+	result.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if err != nil {
 		return result, fmt.Errorf("%s: %w%s", strings.Join(command, " "), err, lastLines(stderr.String(), 5))
 	}
