@@ -144,6 +144,7 @@ func (r *rig) connect(id string, handles ...uint64) *link {
 type scripted struct {
 	attunev1.UnimplementedTunletServiceServer
 	name    string
+	wants   []*attunev1.SampleInterest // reaction to each process
 	service attunev1.TunletServiceClient
 	block   chan struct{} // HandleEvents waits for it, if there is one
 	started *attunev1.Reaction
@@ -199,7 +200,7 @@ func (s *scripted) ApplicationStarted(_ context.Context, r *attunev1.Application
 
 func (s *scripted) ProcessStarted(_ context.Context, r *attunev1.ProcessStartedRequest) (*attunev1.ProcessStartedResponse, error) {
 	s.tell(fmt.Sprintf("process %d pid %d update %v", r.GetProcess().GetHandle(), r.GetProcess().GetIdentity().GetPid(), r.GetUpdate()))
-	return &attunev1.ProcessStartedResponse{}, nil
+	return &attunev1.ProcessStartedResponse{Reaction: &attunev1.Reaction{Interests: s.wants}}, nil
 }
 
 func (s *scripted) ProcessEnded(_ context.Context, r *attunev1.ProcessEndedRequest) (*attunev1.ProcessEndedResponse, error) {
@@ -303,6 +304,28 @@ func TestPointsAreShared(t *testing.T) {
 	}
 	if len(rep.Points) != 3 || rep.Points[0].State != "placed" || rep.Events.Records != 5 {
 		t.Errorf("points %+v", rep.Points)
+	}
+}
+
+// A tunlet that wants no samples of a process gets none, and the others do.
+func TestSamplesGoToThoseThatWantThem(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	all, none := newScripted(t, "all", nil), newScripted(t, "none", nil)
+	none.wants = []*attunev1.SampleInterest{{Process: 1}, {Process: 99}} // one that is not there, too
+	r.session.TunletReady(all)
+	r.session.TunletReady(none)
+	r.connect("ac1", 7)
+	r.report() // the process is known before time passes
+	r.tick()
+	r.settle("all", "none")
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{
+		Samples: &attunev1.SampleBatch{UnixNano: 1, Samples: []*attunev1.Sample{{Process: 7}}},
+	}})
+	r.settle("all", "none")
+	for tunlet, want := range map[*scripted]int{all: 1, none: 0} {
+		if got := get(tunlet, func() int { return len(tunlet.events) }); got != want {
+			t.Errorf("%s was woken %d times, want %d", tunlet.name, got, want)
+		}
 	}
 }
 
