@@ -17,7 +17,8 @@ const DefaultCacheFiles = 128
 // the libraries that all processes share are read once. It is safe for
 // concurrent use. A nil *Cache is valid and keeps nothing.
 type Cache struct {
-	limit int
+	limit     int
+	debugDirs DebugDirs
 
 	mu    sync.Mutex // guards files and order
 	files map[fileKey]*list.Element
@@ -29,6 +30,9 @@ type CacheOptions struct {
 	// Files is the greatest number of files kept open, each with one
 	// descriptor; 0: [DefaultCacheFiles].
 	Files int
+	// DebugDirs to look for separate debug files in; nil: [SystemDebugDirs] of
+	// the environment.
+	DebugDirs *DebugDirs
 }
 
 // NewCache returns an empty cache. Its owner closes it.
@@ -36,7 +40,11 @@ func NewCache(options CacheOptions) *Cache {
 	if options.Files <= 0 {
 		options.Files = DefaultCacheFiles
 	}
-	return &Cache{limit: options.Files, files: make(map[fileKey]*list.Element), order: list.New()}
+	if options.DebugDirs == nil {
+		system := SystemDebugDirs(os.Getenv)
+		options.DebugDirs = &system
+	}
+	return &Cache{limit: options.Files, debugDirs: *options.DebugDirs, files: make(map[fileKey]*list.Element), order: list.New()}
 }
 
 // Open is the package's Open through the cache. The caller closes the File.
@@ -64,6 +72,7 @@ func (c *Cache) OpenFile(file *os.File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened.debugDirs = c.debugDirs // before anybody else sees it
 	return opened, c.keep(opened)
 }
 

@@ -25,6 +25,9 @@ type File struct {
 	file    *os.File // nil for one within another file
 	name    string   // for people, and to find what lies beside it
 	key     fileKey
+	// debugDirs are those of the Cache that it was opened through.
+	debugDirs DebugDirs
+	answers   answers
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32
 }

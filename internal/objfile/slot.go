@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+
+	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // Slot is a word of an object that the loader fills with the address of a
@@ -32,8 +34,10 @@ const maxSlots = 65536
 const relaBytes = 24
 
 // GOTSlots returns the slots of the object (R_*_JUMP_SLOT and R_*_GLOB_DAT)
-// whose symbol matches one of the patterns (path.Match). An object may have
-// two slots for one function, which is both called and has its address taken.
+// whose symbol matches one of the names or patterns (see [symname.Parse]; a
+// demangled name must be whole, since an importer does not know which of
+// several functions is meant). An object may have two slots for one function,
+// which is both called and has its address taken.
 func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	matches, err := matchAny(patterns)
 	if err != nil {
@@ -88,11 +92,14 @@ func (t *symbolTable) wanted(matches func([]byte) bool) []bool {
 func matchAny(patterns []string) (func([]byte) bool, error) {
 	all := make([]func([]byte) bool, 0, len(patterns))
 	for _, pattern := range patterns {
-		one, err := matcher(pattern)
+		query, err := symname.Parse(pattern)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		all = append(all, func(name []byte) bool {
+			grade := query.Grade(name)
+			return grade == symname.Linker || grade == symname.Whole || grade == symname.Pattern
+		})
 	}
 	return func(name []byte) bool {
 		return slices.ContainsFunc(all, func(one func([]byte) bool) bool { return one(name) })

@@ -6,18 +6,18 @@
 
 unsigned short work_semaphore __attribute__((section(".probes"), visibility("hidden")));
 
-#define PROBE(name, semaphore, text, ...)                                             \
-    __asm__ volatile("990: nop\n"                                                     \
-                     ".pushsection .note.stapsdt,\"?\",\"note\"\n"                    \
-                     ".balign 4\n.4byte 992f-991f, 994f-993f, 3\n"                    \
-                     "991: .asciz \"stapsdt\"\n992: .balign 4\n"                      \
-                     "993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte " semaphore "\n" \
-                     ".asciz \"attune\"\n.asciz \"" name "\"\n.asciz \"" text "\"\n"  \
-                     "994: .balign 4\n.popsection\n"                                  \
-                     ".ifndef _.stapsdt.base\n"                                       \
-                     ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n" \
-                     ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n"                 \
-                     "_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n"            \
+#define PROBE(name, semaphore, text, ...)                                                          \
+    __asm__ volatile("990: nop\n"                                                                  \
+                     ".pushsection .note.stapsdt,\"?\",\"note\"\n"                                 \
+                     ".balign 4\n.4byte 992f-991f, 994f-993f, 3\n"                                 \
+                     "991: .asciz \"stapsdt\"\n992: .balign 4\n"                                   \
+                     "993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte " semaphore "\n"             \
+                     ".asciz \"attune\"\n.asciz \"" name "\"\n.asciz \"" text "\"\n"               \
+                     "994: .balign 4\n.popsection\n"                                               \
+                     ".ifndef _.stapsdt.base\n"                                                    \
+                     ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"       \
+                     ".weak _.stapsdt.base\n.hidden _.stapsdt.base\n"                              \
+                     "_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n"                         \
                      ".popsection\n.endif\n" ::__VA_ARGS__)
 
 __attribute__((noinline)) static void work(int n) {
