@@ -37,6 +37,9 @@ type Exit struct {
 	Signal string `json:"signal,omitempty" jsonschema:"Signal that killed it, e.g. SIGTERM."`
 }
 
+// ShortLived is why a process was not instrumented that ended too early.
+const ShortLived = "too short-lived to be looked into"
+
 // Process is one process image of the job.
 type Process struct {
 	PID             int      `json:"pid" jsonschema:"Process id on its host."`

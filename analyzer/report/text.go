@@ -4,10 +4,10 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -265,25 +265,36 @@ func (p *printer) tunlets(tunlets []Tunlet) {
 	}
 }
 
-// blind writes about processes that could not be instrumented, by reason.
+// blindGroup is processes that were not instrumented for the same reason.
+type blindGroup struct {
+	pids []int
+	exes []string // names, each once
+}
+
+// blind writes about processes that could not be instrumented, by reason: a
+// build has hundreds of them.
 func (p *printer) blind(all []Process) {
-	pids := map[string][]int{}
-	exes := map[string]string{}
+	groups := map[string]*blindGroup{}
 	var order []string
 	for _, pr := range all {
-		if pr.Instrumented || pr.NotInstrumented == "" {
+		reason := pr.NotInstrumented
+		if pr.Instrumented || reason == "" {
 			continue
 		}
-		key := pr.Exe + "\x00" + pr.NotInstrumented
-		if pids[key] == nil {
-			order = append(order, key)
+		g := groups[reason]
+		if g == nil {
+			g = &blindGroup{}
+			groups[reason] = g
+			order = append(order, reason)
 		}
-		pids[key] = append(pids[key], pr.PID)
-		exes[key] = pr.Exe
+		g.pids = append(g.pids, pr.PID)
+		if name := exeName(pr.Exe); !slices.Contains(g.exes, name) {
+			g.exes = append(g.exes, name)
+		}
 	}
-	for _, key := range order {
-		reason := key[strings.IndexByte(key, 0)+1:]
-		p.line(2, dim, "blind", "%s (%s): %s", processes(pids[key]), cmp.Or(filepath.Base(exes[key]), "?"), reason)
+	for _, reason := range order {
+		g := groups[reason]
+		p.line(2, dim, "blind", "%s (%s): %s", processes(g.pids), someOf(g.exes), reason)
 	}
 }
 
@@ -303,36 +314,4 @@ func (p *printer) foot(r *Report) {
 	p.line(0, dim, "attune:", "cost %s CPU, %s memory, %s in the application; %d %s, %d events, %s",
 		seconds(r.Overhead.ControllerCPUSeconds), bytesText(r.Overhead.MemoryPeakBytes),
 		seconds(r.Overhead.ProbeSeconds), watched, noun, r.Events.Received, lost)
-}
-
-// processes names one process, or says how many there are.
-func processes(pids []int) string {
-	if len(pids) == 1 {
-		return fmt.Sprintf("process %d", pids[0])
-	}
-	return fmt.Sprintf("%d processes", len(pids))
-}
-
-// times says how often, if more than once.
-func times(n int) string {
-	if n < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d times)", n)
-}
-
-// seconds returns a duration for people.
-func seconds(s float64) string {
-	switch {
-	case s >= 100:
-		return fmt.Sprintf("%.0f s", s)
-	case s >= 1:
-		return fmt.Sprintf("%.1f s", s)
-	}
-	return fmt.Sprintf("%.0f ms", 1000*s)
-}
-
-// bytesText returns a size for people.
-func bytesText(n uint64) string {
-	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
 }

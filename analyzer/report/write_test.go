@@ -27,6 +27,11 @@ func TestWriteText(t *testing.T) {
 		Processes: []Process{{PID: 1, Instrumented: true}},
 		Overhead:  Overhead{ControllerCPUSeconds: 0.02, MemoryPeakBytes: 25e6},
 	}
+	build := &Report{Command: []string{"make"}, WallSeconds: 3, Finished: true, Exit: Exit{Code: ptr(0)}}
+	for pid, exe := range []string{"/bin/sh", "/usr/bin/cc1", "/bin/sh", "", "/usr/bin/as", "/usr/bin/ld"} {
+		build.Processes = append(build.Processes, Process{PID: pid, Exe: exe, NotInstrumented: ShortLived})
+	}
+	build.Processes = append(build.Processes, Process{PID: 7, NotInstrumented: "static binary"})
 	ranks := example()
 	ranks.Changes = ranks.Changes[:1]
 	for pid := range 3 {
@@ -41,6 +46,7 @@ func TestWriteText(t *testing.T) {
 	}{
 		{name: "silent", r: silent},
 		{name: "full", r: example()},
+		{name: "build", r: build},
 		{name: "ranks", r: ranks, opts: TextOptions{Width: 80}},
 		{name: "colour", r: example(), opts: TextOptions{Color: true, Width: 100}},
 	}

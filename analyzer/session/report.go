@@ -197,9 +197,9 @@ func (p *process) report() report.Process {
 	}
 	out.NotInstrumented = strings.Join(closed, "; ")
 	if !out.Instrumented && len(closed) == 0 {
-		out.NotInstrumented = "it ended before it came under control"
+		out.NotInstrumented = report.ShortLived
 		if !p.ended {
-			out.NotInstrumented = "it has not come under control yet"
+			out.NotInstrumented = "not under control yet"
 		}
 	}
 	if p.ended {

@@ -90,7 +90,7 @@ func (s *session) addProgram(r *report.Report, exit launch.Exit) {
 	program := inspect(s.args, s.env)
 	reason := program.PreloadRefusal()
 	if reason == "" {
-		reason = "it ended before it could be looked at"
+		reason = report.ShortLived
 	}
 	end := reportExit(exit)
 	r.Processes = append(r.Processes, report.Process{

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// processes names one process, or says how many there are.
+func processes(pids []int) string {
+	if len(pids) == 1 {
+		return fmt.Sprintf("process %d", pids[0])
+	}
+	return fmt.Sprintf("%d processes", len(pids))
+}
+
+// times says how often, if more than once.
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
+// seconds returns a duration for people.
+func seconds(s float64) string {
+	switch {
+	case s >= 100:
+		return fmt.Sprintf("%.0f s", s)
+	case s >= 1:
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return fmt.Sprintf("%.0f ms", 1000*s)
+}
+
+// bytesText returns a size for people.
+func bytesText(n uint64) string {
+	return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+}
+
+// exeName returns the name of an executable, "?" if it is not known.
+func exeName(path string) string {
+	if path == "" {
+		return "?"
+	}
+	return filepath.Base(path)
+}
+
+// shownNames is how many names stand for a longer list.
+const shownNames = 3
+
+// someOf returns the first of some names.
+func someOf(names []string) string {
+	if len(names) > shownNames {
+		names = append(slices.Clone(names[:shownNames]), "…")
+	}
+	return strings.Join(names, ", ")
+}
