@@ -219,10 +219,7 @@ func (t *Tunlet) settings() (settings, bool) {
 // Evaluate waits while the program does something else: without allocations
 // there is no progress to compare. Otherwise the measured objective decides.
 func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
-	if e.Suggested == sdk.Undo && e.After.Median == 0 && e.Before.Median > 0 {
-		return sdk.Wait, "no large allocations since the change: the program does something else"
-	}
-	return e.Suggested, ""
+	return e.ByMeasurement("large allocations")
 }
 
 // ProposalChanged follows its proposals; hooks are given back as soon as
@@ -238,7 +235,7 @@ func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
 		case c.State == sdk.Kept:
 			w.enter(tuned, h.Now())
 		case (c.State == sdk.Undone || c.State == sdk.Refused) && w.tries < maxTries:
-			w.until = h.Now().Add(retryPause)
+			w.until = h.Now().Add(sdk.RetryPause)
 			w.enter(quiet, h.Now())
 		default:
 			w.enter(gaveUp, h.Now())

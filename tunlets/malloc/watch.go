@@ -35,9 +35,6 @@ const (
 	// firstPause after a false alarm; it doubles up to lastPause.
 	firstPause = 2 * time.Second
 	lastPause  = 64 * time.Second
-	// retryPause after a change that was undone or refused; longer than the
-	// Analyzer lets a knob rest.
-	retryPause = 12 * time.Second
 	// maxTries per process, which is the scope of the objective.
 	maxTries = 2
 )

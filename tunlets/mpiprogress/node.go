@@ -37,9 +37,6 @@ const (
 	callIntervals = 20
 	// answer is how long measure points may take to be placed.
 	answer = 3 * time.Second
-	// retryPause after a change that was undone or refused; longer than the
-	// Analyzer lets a knob rest.
-	retryPause = 12 * time.Second
 	// maxFailures bounds the proposals that came to nothing.
 	maxFailures = 3
 )
@@ -239,7 +236,7 @@ func (n *node) changed(h *sdk.Host, c sdk.ProposalChange) {
 		}
 	}
 	n.failures++
-	n.until = h.Now().Add(retryPause)
+	n.until = h.Now().Add(sdk.RetryPause)
 	n.shed(h)
 }
 

@@ -30,7 +30,7 @@ func (n *node) decide(h *sdk.Host) {
 	if blocked := c.blocked(n.mean() / float64(len(n.ranks))); blocked >= leastBlocked {
 		n.propose(h, fresh, c, blocked)
 	} else if n.dear {
-		n.until = now.Add(retryPause)
+		n.until = now.Add(sdk.RetryPause)
 		n.shed(h)
 	}
 }

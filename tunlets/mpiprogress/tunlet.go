@@ -164,10 +164,7 @@ func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
 // Evaluate waits while no rank communicates: there is no progress to compare.
 // Otherwise the measured objective decides.
 func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
-	if e.Suggested == sdk.Undo && e.After.Median == 0 && e.Before.Median > 0 {
-		return sdk.Wait, "no MPI calls since the change: the program does something else"
-	}
-	return e.Suggested, ""
+	return e.ByMeasurement("MPI calls")
 }
 
 // ProposalChanged follows its proposals.

@@ -2,7 +2,11 @@
 
 package sdk
 
-import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 // Verdict on an applied proposal.
 type Verdict uint8
@@ -34,6 +38,22 @@ type Evaluation struct {
 	// Suggested is what the Analyzer would say.
 	Suggested Verdict
 }
+
+// ByMeasurement is the verdict of a tunlet that knows nothing better than the
+// measured objective, of which more is better: what the Analyzer suggests. Only
+// where the program made progress before the change and none at all after it,
+// there is nothing to compare yet, and it waits. progress names what did not
+// happen, e.g. "MPI calls".
+func (e Evaluation) ByMeasurement(progress string) (Verdict, string) {
+	if e.Suggested == Undo && e.After.Median == 0 && e.Before.Median > 0 {
+		return Wait, "no " + progress + " since the change: the program does something else"
+	}
+	return e.Suggested, ""
+}
+
+// RetryPause is how long a tunlet pauses after a change that was undone or
+// refused: longer than the Analyzer lets a knob rest.
+const RetryPause = 12 * time.Second
 
 // ProposalState is where a proposal stands.
 type ProposalState uint8
