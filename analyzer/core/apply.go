@@ -5,6 +5,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -129,7 +130,7 @@ func (c *Core) result(ev Result) {
 		return
 	}
 	p, outcome := ch.proposal, ev.Result.GetOutcome()
-	c.disturbed[p.area()] = c.now
+	c.disturb(p.area())
 	if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
 		pr.disturbed = c.now
 	}
@@ -150,6 +151,18 @@ func (c *Core) result(ev Result) {
 	default:
 		ch.result, ch.outcome = ev.Result, outcome
 	}
+}
+
+// disturb notes that what an objective is about is being changed, and forgets
+// areas whose last change is too long ago for any baseline: a job may have a
+// hundred thousand, one per process.
+func (c *Core) disturb(a area) {
+	if len(c.disturbed) >= maxScopes {
+		maps.DeleteFunc(c.disturbed, func(_ area, at time.Duration) bool {
+			return c.now-at > c.cfg.BaselineWindow+c.cfg.Settle
+		})
+	}
+	c.disturbed[a] = c.now
 }
 
 // requestDone closes a request.

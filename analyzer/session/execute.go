@@ -55,7 +55,7 @@ func (s *Session) apply(cmd core.Apply) {
 	var order []*controller
 	for _, ch := range cmd.Changes {
 		p := s.processes[ch.GetProcess()] // the core knows none that we do not
-		p.changed = true
+		p.changes = append(p.changes, ch.GetId())
 		s.changedIn[ch.GetId()] = ch.GetProcess()
 		if parts[p.controller] == nil {
 			parts[p.controller] = &attunev1.ApplyChanges{}
@@ -81,7 +81,14 @@ func (s *Session) undo(cmd core.Undo) {
 	parts := map[*controller]*attunev1.UndoChanges{}
 	var order []*controller
 	for _, id := range cmd.Changes {
-		c := s.processes[s.changedIn[id]].controller
+		p := s.processes[s.changedIn[id]]
+		if p == nil { // ended long ago
+			s.step(core.Result{Result: &attunev1.ActionResult{
+				RequestId: r.id, ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_GONE,
+			}})
+			continue
+		}
+		c := p.controller
 		if parts[c] == nil {
 			parts[c] = &attunev1.UndoChanges{}
 			order = append(order, c)

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
@@ -10,9 +11,13 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxProcesses bounds the processes that the report lists; those that run or
-// were changed are always among them.
-const maxProcesses = 2000
+const (
+	// maxProcesses bounds the processes that the report lists; those that run
+	// or were changed are among them also beyond it.
+	maxProcesses = 2000
+	// maxChanged bounds them together with those that have ended changed.
+	maxChanged = 2 * maxProcesses
+)
 
 // process is one process image under control.
 type process struct {
@@ -21,8 +26,8 @@ type process struct {
 	controller *controller
 	info       *attunev1.Process // with the session's handle; never modified
 	started    time.Duration
-	introduced bool // the tunlets know of it
-	changed    bool // a change was sent to it
+	introduced bool     // the tunlets know of it
+	changes    []string // ids of those that were sent to it
 	ended      bool
 	endedAt    time.Duration
 	end        *attunev1.ProcessEnded // nil: not known how
@@ -123,21 +128,27 @@ func slim(info *attunev1.Process) *attunev1.Process {
 	}
 }
 
-// omitProcess forgets the oldest process that has ended and was not changed,
-// if there are too many.
+// omitProcess forgets the oldest process that has ended and was not changed, if
+// there are too many; if there are far too many, also one that was changed.
 func (s *Session) omitProcess() {
 	if len(s.order) <= maxProcesses {
 		return
 	}
-	for i, p := range s.order {
-		if p.ended && !p.changed {
-			s.order = append(s.order[:i], s.order[i+1:]...)
-			delete(s.processes, p.id)
-			delete(p.controller.local, p.handle)
-			s.omitted++
-			return
-		}
+	i := slices.IndexFunc(s.order, func(p *process) bool { return p.ended && len(p.changes) == 0 })
+	if i < 0 && len(s.order) > maxChanged {
+		i = slices.IndexFunc(s.order, func(p *process) bool { return p.ended })
 	}
+	if i < 0 {
+		return
+	}
+	p := s.order[i]
+	s.order = slices.Delete(s.order, i, i+1)
+	delete(s.processes, p.id)
+	delete(p.controller.local, p.handle)
+	for _, id := range p.changes {
+		delete(s.changedIn, id)
+	}
+	s.omitted++
 }
 
 // pid returns the process id.

@@ -61,7 +61,7 @@ func (s *Session) omissions(r *report.Report) {
 			r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: fmt.Sprintf("%d %s are not listed", n, what)})
 		}
 	}
-	note(s.omitted, "further processes that ended unchanged")
+	note(s.omitted, "further processes that have ended")
 	note(s.core.Forgotten(), "further proposals")
 	note(s.points.omitted, "further measure points that were given back")
 }

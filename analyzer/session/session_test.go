@@ -484,7 +484,7 @@ func TestManyProcesses(t *testing.T) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: h}}})
 	}
 	rep := r.report()
-	if len(rep.Processes) != maxProcesses || len(rep.Remarks) != 1 || rep.Remarks[0].Text != "500 further processes that ended unchanged are not listed" {
+	if len(rep.Processes) != maxProcesses || len(rep.Remarks) != 1 || rep.Remarks[0].Text != "500 further processes that have ended are not listed" {
 		t.Errorf("%d processes, remarks %+v", len(rep.Processes), rep.Remarks)
 	}
 }
