@@ -67,13 +67,15 @@ type PointObserver interface {
 	PointChanged(h *Host, c PointChange)
 }
 
-// Ticker is told the time at the session's tick period.
+// Ticker is told the time at the session's tick period, and less often while
+// nothing happens.
 type Ticker interface {
 	Tick(h *Host)
 }
 
 // Evaluator gives a verdict on an applied proposal. Without it the Analyzer
-// judges by the objective alone; with it, a measured loss is still undone.
+// judges by the objective alone; with it, what was not measured to be better
+// is still undone.
 type Evaluator interface {
 	Evaluate(e Evaluation) (verdict Verdict, reason string)
 }
@@ -91,6 +93,7 @@ type Application struct {
 	Command []string
 	// Mode is observe, advise or tune.
 	Mode string
-	// TickPeriod is the time between ticks.
+	// TickPeriod is the time between ticks, samples and aggregates; it is longer
+	// while nothing happens.
 	TickPeriod time.Duration
 }

@@ -60,7 +60,8 @@ type ProposalState uint8
 
 // The states.
 const (
-	// Refused: policy, a conflict or the session's mode forbids it.
+	// Refused: policy, a conflict or the session's mode forbids it, or there is
+	// nothing to judge it by.
 	Refused = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_REFUSED)
 	// Applying: on its way.
 	Applying = ProposalState(attunev1.ProposalState_PROPOSAL_STATE_APPLYING)

@@ -514,7 +514,8 @@ func (x *RequestDone) GetRequestId() string {
 type AddPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index by which records and aggregates name the point, 1 to 65535; given
-	// by the Analyzer, unique within the session.
+	// by the Analyzer, and used again only some time after the point was taken
+	// away.
 	Point uint32 `protobuf:"varint,1,opt,name=point,proto3" json:"point,omitempty"`
 	// The point.
 	Spec          *MeasurePoint `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`

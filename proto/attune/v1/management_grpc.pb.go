@@ -31,8 +31,8 @@ const (
 // ManagementService is the management channel: requests from the Analyzer to
 // one controller, and their answers. The controller dials.
 type ManagementServiceClient interface {
-	// Manage opens the channel. The first ControllerMessage is hello; every
-	// request is answered.
+	// Manage opens the channel. The first ManageRequest is hello; every
+	// ManageResponse is answered.
 	Manage(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ManageRequest, ManageResponse], error)
 }
 
@@ -64,8 +64,8 @@ type ManagementService_ManageClient = grpc.BidiStreamingClient[ManageRequest, Ma
 // ManagementService is the management channel: requests from the Analyzer to
 // one controller, and their answers. The controller dials.
 type ManagementServiceServer interface {
-	// Manage opens the channel. The first ControllerMessage is hello; every
-	// request is answered.
+	// Manage opens the channel. The first ManageRequest is hello; every
+	// ManageResponse is answered.
 	Manage(grpc.BidiStreamingServer[ManageRequest, ManageResponse]) error
 	mustEmbedUnimplementedManagementServiceServer()
 }

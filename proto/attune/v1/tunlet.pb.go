@@ -86,7 +86,8 @@ type ProposalState int32
 const (
 	// Never sent.
 	ProposalState_PROPOSAL_STATE_UNSPECIFIED ProposalState = 0
-	// Policy or a conflict forbids it, or the mode does not change anything.
+	// Policy or a conflict forbids it, there is nothing to judge it by, or the
+	// mode does not change anything.
 	ProposalState_PROPOSAL_STATE_REFUSED ProposalState = 1
 	// Being applied.
 	ProposalState_PROPOSAL_STATE_APPLYING ProposalState = 2
@@ -299,7 +300,7 @@ func (x *Knob) GetMax() *Value {
 	return nil
 }
 
-// DescribeRequest has no content.
+// DescribeRequest asks a tunlet what it is.
 type DescribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// API versions that the Analyzer speaks, e.g. "1".
@@ -360,7 +361,8 @@ type DescribeResponse struct {
 	Objective *Objective `protobuf:"bytes,5,opt,name=objective,proto3" json:"objective,omitempty"`
 	// Knobs it may change.
 	Knobs []*Knob `protobuf:"bytes,6,rep,name=knobs,proto3" json:"knobs,omitempty"`
-	// Tries per application before it gives up; 0: three.
+	// Tries per scope of the objective, that is changes that did not end as
+	// kept, after which further proposals are refused; 0: three.
 	MaxTries uint32 `protobuf:"varint,7,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	// Least gain worth keeping, as a ratio (0.05 = 5 %); 0: 0.05.
 	MinGain       float64 `protobuf:"fixed64,8,opt,name=min_gain,json=minGain,proto3" json:"min_gain,omitempty"`
@@ -1043,7 +1045,8 @@ type Application struct {
 	Command []string `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
 	// Mode: observe, advise, tune.
 	Mode string `protobuf:"bytes,3,opt,name=mode,proto3" json:"mode,omitempty"`
-	// Period of Tick, nanoseconds.
+	// Period of Tick, nanoseconds, and the shortest one of samples and
+	// aggregates. While nothing happens all three come less often.
 	TickNanos     int64 `protobuf:"varint,4,opt,name=tick_nanos,json=tickNanos,proto3" json:"tick_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2000,7 +2003,7 @@ func (x *EvaluateRequest) GetSuggested() Verdict {
 // EvaluateResponse is the tunlet's verdict.
 type EvaluateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The verdict. KEEP cannot overrule a measured loss.
+	// The verdict. KEEP cannot overrule a measurement, nor replace one.
 	Verdict Verdict `protobuf:"varint,1,opt,name=verdict,proto3,enum=attune.v1.Verdict" json:"verdict,omitempty"`
 	// Why.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -58,7 +58,8 @@ type TunletServiceClient interface {
 	HandleEvents(ctx context.Context, in *HandleEventsRequest, opts ...grpc.CallOption) (*HandleEventsResponse, error)
 	// PointChanged tells what became of a measure point it asked for.
 	PointChanged(ctx context.Context, in *PointChangedRequest, opts ...grpc.CallOption) (*PointChangedResponse, error)
-	// Tick tells the time, at the session's tick period.
+	// Tick tells the time, at the session's tick period; less often while
+	// nothing happens.
 	Tick(ctx context.Context, in *TickRequest, opts ...grpc.CallOption) (*TickResponse, error)
 	// Evaluate asks for a verdict on an applied proposal. Without it the
 	// Analyzer judges by the objective alone.
@@ -211,7 +212,8 @@ type TunletServiceServer interface {
 	HandleEvents(context.Context, *HandleEventsRequest) (*HandleEventsResponse, error)
 	// PointChanged tells what became of a measure point it asked for.
 	PointChanged(context.Context, *PointChangedRequest) (*PointChangedResponse, error)
-	// Tick tells the time, at the session's tick period.
+	// Tick tells the time, at the session's tick period; less often while
+	// nothing happens.
 	Tick(context.Context, *TickRequest) (*TickResponse, error)
 	// Evaluate asks for a verdict on an applied proposal. Without it the
 	// Analyzer judges by the objective alone.
