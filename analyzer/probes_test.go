@@ -22,13 +22,16 @@ func TestProbesAskForTheirFunctions(t *testing.T) {
 			Place: attunev1.Place_PLACE_ENTRY, Delivery: attunev1.Delivery_DELIVERY_AGGREGATE,
 		}
 	}
-	p := newProbes([]string{"libc.so.6:malloc", "solver:step"})
+	p := newProbes([]string{"libc.so.6:malloc", "solver:ns::step", "usdt:a.so:libc:sbrk"})
 	resp, err := p.Service().ApplicationStarted(context.Background(), &attunev1.ApplicationStartedRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	static := function("", "", false)
+	static.Id = "usdt:a.so:libc:sbrk"
+	static.Target = &attunev1.MeasurePoint_Usdt{Usdt: &attunev1.UsdtTarget{Object: "a.so", Provider: "libc", Name: "sbrk"}}
 	want := &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{
-		function("libc.so.6", "malloc", true), function("solver", "step", false),
+		function("libc.so.6", "malloc", true), function("solver", "ns::step", false), static,
 	}}
 	if diff := cmp.Diff(want, resp.GetReaction(), protocmp.Transform()); diff != "" {
 		t.Error(diff)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -198,11 +199,19 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	}
 }
 
-// stateText returns a point's state in a sentence.
+// stateText returns a point's state in a sentence. What a pattern stands for
+// is told; a single function is the one that was asked for.
 func stateText(st *attunev1.PointStatus) string {
+	const most = 5
 	text := stateName(st.GetState())
 	if st.GetMechanism() != "" {
 		text += " by " + st.GetMechanism()
+	}
+	switch names := st.GetSymbols(); {
+	case len(names) > most:
+		text += fmt.Sprintf(" in %s and %d more", demangled(names[:most]), len(names)-most)
+	case len(names) > 1:
+		text += " in " + demangled(names)
 	}
 	if st.GetReason() != "" {
 		text += ": " + st.GetReason()
@@ -223,14 +232,26 @@ func stateName(st attunev1.PointState) string {
 	return "unanswered"
 }
 
+// demangled lists symbols as their source code has them.
+func demangled(symbols []string) string {
+	names := make([]string, 0, len(symbols))
+	for _, s := range symbols {
+		names = append(names, symname.Demangle(s))
+	}
+	return strings.Join(names, ", ")
+}
+
 // targetText says what a point watches.
 func targetText(spec *attunev1.MeasurePoint) string {
 	if f := spec.GetFunction(); f != nil {
-		symbols := strings.Join(f.GetSymbols(), ",")
+		symbols := demangled(f.GetSymbols())
 		if f.GetObject() == "" {
 			return symbols
 		}
 		return f.GetObject() + ":" + symbols
+	}
+	if u := spec.GetUsdt(); u != nil {
+		return "static probe " + u.GetObject() + ":" + u.GetProvider() + ":" + u.GetName()
 	}
 	return "hook " + spec.GetHook()
 }

@@ -34,7 +34,7 @@ type Run struct {
 	TunletDirs []string
 	// TunletOptions are each tunlet's own settings by its name.
 	TunletOptions map[string]map[string]string
-	// Probes are functions to count, as OBJECT:SYMBOL.
+	// Probes are what to count; see [ParseProbe].
 	Probes []string
 	// Report is the file for the JSON report; empty: none.
 	Report string
@@ -70,9 +70,8 @@ func (r Run) Validate() error {
 		}
 	}
 	for _, p := range r.Probes {
-		object, symbol, ok := strings.Cut(p, ":")
-		if !ok || object == "" || symbol == "" {
-			return usage("write OBJECT:SYMBOL, for example libc.so.6:malloc", "%q names no function", p)
+		if _, err := ParseProbe(p); err != nil {
+			return usage("`attune run --help` shows the forms", "%q: %w", p, err)
 		}
 	}
 	if r.Watch && r.Quiet {

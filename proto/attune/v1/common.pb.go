@@ -755,8 +755,12 @@ type FunctionTarget struct {
 	// Object: base name or path pattern (path.Match) of a binary or library;
 	// empty: whichever object of the process defines the symbol.
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	// Symbol names or patterns (path.Match). Hits of all of them count as one
-	// point; a function that several match counts once.
+	// Names or patterns of functions: as the linker has them (_ZN2ns1fEi),
+	// demangled (ns::f(int)), without parameters where that is not ambiguous
+	// (ns::f), with a version or the source file of a static function
+	// (memcpy@GLIBC_2.14, helper@parse.c), or with * ? [] in any of these
+	// (ns::Matrix::*). Hits of all of them count as one point; a function that
+	// several match counts once.
 	Symbols []string `protobuf:"bytes,2,rep,name=symbols,proto3" json:"symbols,omitempty"`
 	// Calls that go through dynamic linking are enough. Allows the cheap
 	// mechanism (GOT rebinding); calls inside the defining object are not seen.
@@ -816,6 +820,72 @@ func (x *FunctionTarget) GetDynamicCallsOnly() bool {
 	return false
 }
 
+// UsdtTarget names static probes (USDT, <sys/sdt.h>) of a binary or library.
+type UsdtTarget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Object: base name or path pattern (path.Match) of a binary or library;
+	// empty: every object of the process.
+	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	// Provider: name or pattern (path.Match).
+	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Name of the probe, or a pattern. Hits of all of its places count as one
+	// point. Places within a function have no exit and no parameter.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsdtTarget) Reset() {
+	*x = UsdtTarget{}
+	mi := &file_attune_v1_common_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsdtTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsdtTarget) ProtoMessage() {}
+
+func (x *UsdtTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_common_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsdtTarget.ProtoReflect.Descriptor instead.
+func (*UsdtTarget) Descriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UsdtTarget) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *UsdtTarget) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *UsdtTarget) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // MeasurePoint asks for one place in the application to be watched.
 type MeasurePoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -827,6 +897,7 @@ type MeasurePoint struct {
 	//
 	//	*MeasurePoint_Hook
 	//	*MeasurePoint_Function
+	//	*MeasurePoint_Usdt
 	Target isMeasurePoint_Target `protobuf_oneof:"target"`
 	// Where in the function.
 	Place Place `protobuf:"varint,4,opt,name=place,proto3,enum=attune.v1.Place" json:"place,omitempty"`
@@ -849,7 +920,7 @@ type MeasurePoint struct {
 
 func (x *MeasurePoint) Reset() {
 	*x = MeasurePoint{}
-	mi := &file_attune_v1_common_proto_msgTypes[6]
+	mi := &file_attune_v1_common_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +932,7 @@ func (x *MeasurePoint) String() string {
 func (*MeasurePoint) ProtoMessage() {}
 
 func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[6]
+	mi := &file_attune_v1_common_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +945,7 @@ func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurePoint.ProtoReflect.Descriptor instead.
 func (*MeasurePoint) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MeasurePoint) GetId() string {
@@ -904,6 +975,15 @@ func (x *MeasurePoint) GetFunction() *FunctionTarget {
 	if x != nil {
 		if x, ok := x.Target.(*MeasurePoint_Function); ok {
 			return x.Function
+		}
+	}
+	return nil
+}
+
+func (x *MeasurePoint) GetUsdt() *UsdtTarget {
+	if x != nil {
+		if x, ok := x.Target.(*MeasurePoint_Usdt); ok {
+			return x.Usdt
 		}
 	}
 	return nil
@@ -972,9 +1052,16 @@ type MeasurePoint_Function struct {
 	Function *FunctionTarget `protobuf:"bytes,3,opt,name=function,proto3,oneof"`
 }
 
+type MeasurePoint_Usdt struct {
+	// A static probe.
+	Usdt *UsdtTarget `protobuf:"bytes,11,opt,name=usdt,proto3,oneof"`
+}
+
 func (*MeasurePoint_Hook) isMeasurePoint_Target() {}
 
 func (*MeasurePoint_Function) isMeasurePoint_Target() {}
+
+func (*MeasurePoint_Usdt) isMeasurePoint_Target() {}
 
 // Reading is one signal's value at one time.
 type Reading struct {
@@ -989,7 +1076,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1088,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1101,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reading) GetSignal() Signal {
@@ -1084,11 +1171,17 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x0eFunctionTarget\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x18\n" +
 	"\asymbols\x18\x02 \x03(\tR\asymbols\x12,\n" +
-	"\x12dynamic_calls_only\x18\x03 \x01(\bR\x10dynamicCallsOnly\"\xe9\x02\n" +
+	"\x12dynamic_calls_only\x18\x03 \x01(\bR\x10dynamicCallsOnly\"T\n" +
+	"\n" +
+	"UsdtTarget\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x1a\n" +
+	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"\x96\x03\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x04hook\x18\x02 \x01(\tH\x00R\x04hook\x127\n" +
-	"\bfunction\x18\x03 \x01(\v2\x19.attune.v1.FunctionTargetH\x00R\bfunction\x12&\n" +
+	"\bfunction\x18\x03 \x01(\v2\x19.attune.v1.FunctionTargetH\x00R\bfunction\x12+\n" +
+	"\x04usdt\x18\v \x01(\v2\x15.attune.v1.UsdtTargetH\x00R\x04usdt\x12&\n" +
 	"\x05place\x18\x04 \x01(\x0e2\x10.attune.v1.PlaceR\x05place\x12\x1c\n" +
 	"\tparameter\x18\x05 \x01(\rR\tparameter\x12\x1b\n" +
 	"\tmin_value\x18\x06 \x01(\x04R\bminValue\x12\x1b\n" +
@@ -1142,7 +1235,7 @@ func file_attune_v1_common_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_attune_v1_common_proto_goTypes = []any{
 	(Place)(0),              // 0: attune.v1.Place
 	(Delivery)(0),           // 1: attune.v1.Delivery
@@ -1153,22 +1246,24 @@ var file_attune_v1_common_proto_goTypes = []any{
 	(*Process)(nil),         // 6: attune.v1.Process
 	(*Value)(nil),           // 7: attune.v1.Value
 	(*FunctionTarget)(nil),  // 8: attune.v1.FunctionTarget
-	(*MeasurePoint)(nil),    // 9: attune.v1.MeasurePoint
-	(*Reading)(nil),         // 10: attune.v1.Reading
+	(*UsdtTarget)(nil),      // 9: attune.v1.UsdtTarget
+	(*MeasurePoint)(nil),    // 10: attune.v1.MeasurePoint
+	(*Reading)(nil),         // 11: attune.v1.Reading
 }
 var file_attune_v1_common_proto_depIdxs = []int32{
 	3, // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
 	4, // 1: attune.v1.Process.job:type_name -> attune.v1.Job
 	5, // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
 	8, // 3: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
-	0, // 4: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
-	1, // 5: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
-	2, // 6: attune.v1.Reading.signal:type_name -> attune.v1.Signal
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	9, // 4: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
+	0, // 5: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
+	1, // 6: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
+	2, // 7: attune.v1.Reading.signal:type_name -> attune.v1.Signal
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_common_proto_init() }
@@ -1184,9 +1279,10 @@ func file_attune_v1_common_proto_init() {
 		(*Value_Text)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_attune_v1_common_proto_msgTypes[6].OneofWrappers = []any{
+	file_attune_v1_common_proto_msgTypes[7].OneofWrappers = []any{
 		(*MeasurePoint_Hook)(nil),
 		(*MeasurePoint_Function)(nil),
+		(*MeasurePoint_Usdt)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1194,7 +1290,7 @@ func file_attune_v1_common_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_common_proto_rawDesc), len(file_attune_v1_common_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
