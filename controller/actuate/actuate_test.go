@@ -157,7 +157,11 @@ func TestRestoreAfterADeadController(t *testing.T) {
 	if err := journal.file.Close(); err != nil { // as if the controller had been killed
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "other"+journalSuffix), []byte("{\"op\":\"beg"), 0o600); err != nil {
+	other := mustJournal(t, dir)
+	if _, err := other.file.WriteString("{\"op\":\"beg"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	restored, err := Restore(dir)
@@ -204,6 +208,12 @@ func TestRefusals(t *testing.T) {
 		{"nothing", nil, "no action"},
 		{"unknown setting", setting("glibc.malloc.nothing", 1), "unknown setting"},
 		{"out of bounds", setting("glibc.malloc.mmap_threshold", 64<<20), "outside 0..33554432"},
+		{"no whole number", &attunev1.Action{Kind: &attunev1.Action_Setting{
+			Setting: &attunev1.NamedSetting{Name: "glibc.malloc.top_pad", Value: decimal(65536)},
+		}}, "whole number"},
+		{"too large", &attunev1.Action{Kind: &attunev1.Action_Setting{
+			Setting: &attunev1.NamedSetting{Name: "glibc.malloc.top_pad", Value: unsigned(1 << 63)},
+		}}, "whole number"},
 		{"no way in", setting("glibc.malloc.top_pad", 1<<20), "no DMLib"},
 		{"call without DMLib", &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: &attunev1.CallFunction{
 			Object: "libc.so*", Symbol: "getpid",

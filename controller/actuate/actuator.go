@@ -3,10 +3,13 @@
 package actuate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,13 +73,19 @@ type Actuator struct {
 	options Options
 	log     *slog.Logger
 
-	mu      sync.Mutex // guards applied; comes after the lock of a process
+	mu      sync.Mutex // guards what follows; comes after the lock of a process
 	applied map[string]*appliedChange
+	number  uint64 // of the latest change
+	stopped bool
 }
 
+// appliedChange is a change in force. Its plan's words are guarded by the
+// process' lock.
 type appliedChange struct {
 	process Process
 	plan    *plan
+	knob    string
+	number  uint64 // in the order of execution
 }
 
 // plan is an action that has been checked and can be executed.
@@ -159,12 +168,33 @@ func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.
 	if err != nil {
 		return errors.Join(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
-	a.mu.Lock()
-	a.applied[change.GetId()] = &appliedChange{process: process, plan: p}
-	a.mu.Unlock()
+	if !a.enter(change, process, p) {
+		return errors.Join(fmt.Errorf("%w: the controller stops", ErrRefused),
+			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+	}
 	result.SafePoint = where
 	result.AppliedUnixNano = time.Now().UnixNano()
 	return nil
+}
+
+// enter puts a change in force; false if it came too late.
+func (a *Actuator) enter(change *attunev1.Change, process Process, p *plan) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return false
+	}
+	a.number++
+	a.applied[change.GetId()] = &appliedChange{process: process, plan: p, knob: change.GetKnob(), number: a.number}
+	return true
+}
+
+// Stop makes changes that are not in force yet be taken back and refused, so
+// that undoing all that [Actuator.Applied] tells of from then on leaves none.
+func (a *Actuator) Stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = true
 }
 
 func (a *Actuator) find(changeID string) *appliedChange {
@@ -219,18 +249,13 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 	if p.undo != nil {
 		errs = append(errs, p.undo(ctx))
 	}
-	for i := len(p.words) - 1; i >= 0; i-- {
-		errs = append(errs, putBack(process.PID(), p.words[i]))
+	for _, w := range slices.Backward(p.words) {
+		errs = append(errs, a.takeBack(changeID, process, w))
 	}
 	if err := errors.Join(errs...); err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return errors.Join(append(errs, a.options.Journal.end(changeID, "undone"))...)
-}
-
-// final says whether undoing again would be of no use.
-func final(err error) bool {
-	return errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable) || errors.Is(err, system.ErrNoUndo)
 }
 
 // Forget drops the changes of a process that has ended, and takes back those
@@ -253,15 +278,14 @@ func (a *Actuator) Forget(process Process) {
 	}
 }
 
-// Applied returns the ids of the changes in force.
+// Applied returns the ids of the changes in force, the latest first, which is
+// the order to undo them in.
 func (a *Actuator) Applied() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	ids := make([]string, 0, len(a.applied))
-	for id := range a.applied {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.SortedFunc(maps.Keys(a.applied), func(x, y string) int {
+		return cmp.Compare(a.applied[y].number, a.applied[x].number)
+	})
 }
 
 func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -24,6 +25,9 @@ func planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFuncti
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := whole(call.GetExpect()); call.GetExpect() != nil && !ok {
+		return nil, fmt.Errorf("%w: %s: what it is expected to return is no whole number", ErrRefused, call.GetSymbol())
+	}
 	mailbox := process.Mailbox()
 	if mailbox == nil {
 		return nil, fmt.Errorf("%w: calling %s needs DMLib in the process", ErrRefused, call.GetSymbol())
@@ -36,17 +40,21 @@ func planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFuncti
 		return nil, err
 	}
 	var result uint64
+	undoError := ErrCallNotUndoable
 	return &plan{
 		run: func(ctx context.Context) (where string, err error) {
 			ctx, cancel := safePointContext(ctx, at)
 			defer cancel()
 			result, where, err = mailbox.Call(ctx, at.GetFamilies(), found.Address, arguments...)
+			if errors.Is(err, ring.ErrNoSafePoint) {
+				undoError = nil // it was never called
+			}
 			if err == nil && call.GetExpect() != nil && result != word(call.GetExpect()) {
 				err = fmt.Errorf("%s returned %d, expected %d", call.GetSymbol(), result, word(call.GetExpect()))
 			}
 			return where, err
 		},
-		undo: func(context.Context) error { return ErrCallNotUndoable },
+		undo: func(context.Context) error { return undoError },
 		read: func() (*attunev1.Value, error) { return unsigned(result), nil },
 	}, nil
 }

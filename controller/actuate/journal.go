@@ -55,28 +55,74 @@ type record struct {
 //
 // A Journal is safe for concurrent use.
 type Journal struct {
-	mu   sync.Mutex // guards file
+	mu   sync.Mutex // guards what follows
 	file *os.File
+	torn bool // the last line may be half a line
 }
 
-// OpenJournal creates the journal NAME.journal in dir, which is created with
-// mode 0700 if needed.
+const journalSuffix = ".journal"
+
+// journalTries bounds the names that are tried for a journal: those of dead
+// controllers with the same pid are taken.
+const journalTries = 1000
+
+// OpenJournal creates a journal in dir, which is created with mode 0700 if
+// needed. Its file name begins with name and a dot, and tells where the
+// processes in it are.
 func OpenJournal(dir, name string) (*Journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	path := filepath.Join(dir, name+journalSuffix)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	where, err := place()
 	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
+		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock journal %s: %w", path, err), file.Close())
+	for i := range journalTries {
+		path := filepath.Join(dir, fmt.Sprintf("%s.%d.%s%s", name, i, where, journalSuffix))
+		file, err := createLocked(path)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("create journal: %w", err)
+		}
+		return &Journal{file: file}, nil
 	}
-	return &Journal{file: file}, nil
+	return nil, fmt.Errorf("journals of %d controllers with pid %s in %s: remove those that are old", journalTries, name, dir)
 }
 
-const journalSuffix = ".journal"
+// place names the pid namespace in which the pids of a journal mean something.
+// The directory may be in a home that many nodes and containers share, and to
+// each of them the processes of another seem to be gone.
+func place() (string, error) {
+	boot, err := procid.BootID()
+	if err != nil {
+		return "", fmt.Errorf("name journal: %w", err)
+	}
+	var namespace unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &namespace); err != nil {
+		return "", fmt.Errorf("name journal: pid namespace: %w", err)
+	}
+	return fmt.Sprintf("%s.%d", boot, namespace.Ino), nil
+}
+
+// createLocked creates a file that is locked. os.ErrExist if there is one by
+// this name, or if a Restore took the new one for what a dead controller left,
+// between its creation and its lock.
+func createLocked(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) || (err == nil && !named(file, path)) {
+		err = os.ErrExist
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
 
 // begin writes down what is about to be changed.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
@@ -105,7 +151,11 @@ func (j *Journal) append(r record) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
+	if j.torn { // a full disk must not spoil the line that it has room for again
+		line = append([]byte{'\n'}, line...)
+	}
+	_, err = j.file.Write(append(line, '\n'))
+	if j.torn = err != nil; j.torn {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	return nil

@@ -264,7 +264,7 @@ func Changes(dir string) ([]InForce, error) {
 			}
 			by := ""
 			if suffix == journalSuffix {
-				by = strings.TrimSuffix(filepath.Base(path), suffix)
+				by, _, _ = strings.Cut(filepath.Base(path), ".")
 			}
 			for _, r := range open {
 				if !over(r) {

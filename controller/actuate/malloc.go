@@ -19,7 +19,10 @@ import (
 // read back, and undoing puts the very words back, the dynamic threshold
 // included; where it is not, undoing sets glibc's documented default.
 func (a *Actuator) planMalloc(ctx context.Context, process Process, at *attunev1.SafePoint, s Setting, value *attunev1.Value) (*plan, error) {
-	amount := int64(word(value))
+	amount, ok := whole(value)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s takes a whole number", ErrRefused, s.Name)
+	}
 	if amount < s.Min || amount > s.Max {
 		return nil, fmt.Errorf("%w: %s = %d is outside %d..%d", ErrRefused, s.Name, amount, s.Min, s.Max)
 	}

@@ -26,15 +26,22 @@ type Restored struct {
 	Knob   string
 	PID    int
 	// Err is nil when the original values are back or the process is gone.
+	// [ErrChangedByOthers] and [ErrCallNotUndoable] are the last word on a
+	// change; after any other error the next Restore tries again.
 	Err error
 }
 
 // Restore undoes what controllers that no longer live left behind in dir. A
-// journal whose controller lives is locked and left alone; one that is done
-// with is removed. Damaged lines are skipped: a controller killed while it
-// wrote leaves half a line, before it changed anything.
+// journal whose controller lives is locked and left alone, and so are those of
+// other nodes and pid namespaces; one that is done with is removed. Damaged
+// lines are skipped: a controller killed while it wrote leaves half a line,
+// before it changed anything.
 func Restore(dir string) ([]Restored, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
+	where, err := place()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*."+where+journalSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("list journals: %w", err)
 	}
@@ -49,33 +56,37 @@ func Restore(dir string) ([]Restored, error) {
 }
 
 func restoreFile(path string) (restored []Restored, err error) {
-	file, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // another Restore was quicker
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, nil //nolint:nilerr // its controller lives
+	journal := &Journal{file: file, torn: true}
+	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
+		return nil, file.Close() // its controller lives, or it is done with
 	}
 	open, err := openChanges(path)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
+	var errs []error
 	for _, r := range slices.Backward(open) {
-		restored = append(restored, Restored{
-			Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: restoreRecord(r),
-		})
+		err := restoreRecord(r)
+		restored = append(restored, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
+		if err == nil || final(err) {
+			errs = append(errs, journal.end(r.Change, "restored"))
+		}
 	}
-	if err := os.Remove(path); err != nil {
-		return restored, fmt.Errorf("remove journal: %w", err)
-	}
-	return restored, nil
+	return restored, errors.Join(append(errs, journal.Close())...)
 }
 
 // maxLine bounds a line of the journal: a setting in each of 100,000 threads.
 const maxLine = 32 << 20
 
-// openChanges returns the records that begin and do not end.
+// openChanges returns the records that begin and do not end. One that begins
+// again replaces what it said before.
 func openChanges(path string) ([]record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -89,9 +100,10 @@ func openChanges(path string) ([]record, error) {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			continue
 		}
+		same := func(o record) bool { return o.Change == r.Change }
 		switch {
 		case r.Op == "begin" && r.Process != nil:
-			open = append(open, r)
+			open = append(slices.DeleteFunc(open, same), r)
 		case r.Op == "more":
 			for i := range open {
 				if open[i].Change == r.Change {
@@ -99,13 +111,16 @@ func openChanges(path string) ([]record, error) {
 				}
 			}
 		case r.Op == "end":
-			open = slices.DeleteFunc(open, func(o record) bool { return o.Change == r.Change })
+			open = slices.DeleteFunc(open, same)
 		}
 	}
 	return open, lines.Err()
 }
 
 func restoreRecord(r record) error {
+	if len(r.Settings)+len(r.Words) == 0 {
+		return restoreCall(r)
+	}
 	var errs []error
 	if len(r.Settings) > 0 {
 		errs = append(errs, system.Restore(*r.Process, r.Settings))
@@ -114,6 +129,16 @@ func restoreRecord(r record) error {
 		errs = append(errs, restoreWords(r))
 	}
 	return errors.Join(errs...)
+}
+
+// restoreCall answers for a change that is in no memory known: it cannot be
+// taken back from outside.
+func restoreCall(r record) error {
+	now, err := procid.Of(r.Process.PID)
+	if errors.Is(err, procid.ErrGone) || (err == nil && !now.SameProcess(*r.Process)) {
+		return nil
+	}
+	return ErrCallNotUndoable
 }
 
 func restoreWords(r record) error {

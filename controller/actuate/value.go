@@ -69,6 +69,17 @@ func decode(data []byte, like *attunev1.Value) *attunev1.Value {
 	return unsigned(word)
 }
 
+// whole is a value as a signed number; false if it is none, or too large.
+func whole(value *attunev1.Value) (int64, bool) {
+	switch v := value.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return v.Integer, true
+	case *attunev1.Value_Unsigned:
+		return int64(v.Unsigned), v.Unsigned <= math.MaxInt64
+	}
+	return 0, false
+}
+
 func integer(v int64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: v}}
 }
