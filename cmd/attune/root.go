@@ -22,6 +22,8 @@ changes that inside the running process, and keeps the change only if the
 program got faster.`,
 		Example: `  attune run -- ./my-program input.dat
   attune run -- mpirun -np 64 ./solver
+  attune attach 4711
+  attune tune 4711 thread.affinity=0-3 socket.tcp_nodelay=1
   attune doctor`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -38,7 +40,7 @@ program got faster.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(p), newDoctor(p), newTunlet(p), newVersion(p))
+	root.AddCommand(newRun(p), newAttach(p), newTune(p), newChanges(p), newUndo(p), newDoctor(p), newTunlet(p), newVersion(p))
 	return root
 }
 

@@ -39,13 +39,21 @@ func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *att
 		read:    func() (*attunev1.Value, error) { return textValue(prepared.New(), set.GetValue()), nil },
 		release: func() { _ = target.Close() }, // a pidfd
 	}
+	advised := false
 	p.run = func(context.Context) (string, error) {
-		return "now", prepared.Run(func(more []system.State) error {
+		err := prepared.Run(func(more []system.State) error {
 			p.settings = append(p.settings, more...)
 			return a.options.Journal.more(change.GetId(), more)
 		})
+		advised = err == nil && prepared.Knob().On == system.OnMemory
+		return "now", err
 	}
-	p.undo = func(context.Context) error { return system.Restore(process.Identity(), p.settings) }
+	p.undo = func(context.Context) error {
+		if prepared.Knob().On == system.OnMemory && !advised {
+			return nil // it was not taken, so there is nothing to take back
+		}
+		return system.Restore(process.Identity(), p.settings)
+	}
 	return p, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // LastingStateDir returns a directory for journals that must outlive the
 // command, made if need be. The error names every place that was tried.
 func (u User) LastingStateDir() (string, error) {
-	errs := []error{errors.New("no directory that would outlive the command, set XDG_STATE_HOME or HOME")}
+	var errs []error
 	for _, dir := range u.states() {
 		err := u.own(dir, 0o700)
 		if err == nil {
@@ -23,5 +23,5 @@ func (u User) LastingStateDir() (string, error) {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", dir, err))
 	}
-	return "", errors.Join(errs...)
+	return "", fmt.Errorf("no directory for the journal that would outlive the command, set XDG_STATE_HOME: %w", errors.Join(errs...))
 }

@@ -60,7 +60,7 @@ func (t *Target) cgroupDir(controller string, version int) (string, error) {
 	}
 	dir, found := cgroupMount(string(mounts), controller, path)
 	if !found {
-		return "", fmt.Errorf("cgroup %s of process %d is not mounted here", path, t.pid())
+		return "", fmt.Errorf("cgroup %s is not mounted here", path)
 	}
 	return dir, nil
 }

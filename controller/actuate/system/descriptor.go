@@ -68,7 +68,7 @@ func descriptorPlaces(scope Scope, fileType uint32, what string, suits func(fd i
 			unix.Close(fd)
 		}
 		if len(places) == 0 {
-			return nil, fmt.Errorf("process %d has no %s", t.pid(), what)
+			return nil, fmt.Errorf("the process has no %s", what)
 		}
 		return places, nil
 	}
@@ -78,21 +78,21 @@ func oneDescriptor(t *Target, number int, scope Scope, fileType uint32, what str
 	var st unix.Stat_t
 	if err := unix.Stat(fmt.Sprintf("/proc/%d/fd/%d", t.pid(), number), &st); err != nil {
 		if errors.Is(err, unix.ENOENT) {
-			err = errors.New("is not open")
+			err = errors.New("it is not open")
 		}
-		return nil, fmt.Errorf("fd %d of process %d: %w", number, t.pid(), err)
+		return nil, fmt.Errorf("fd %d: %w", number, err)
 	}
 	if st.Mode&unix.S_IFMT != fileType {
-		return nil, fmt.Errorf("fd %d of process %d is no %s", number, t.pid(), what)
+		return nil, fmt.Errorf("fd %d is no %s", number, what)
 	}
 	place := Place{Scope: scope, Number: number, Device: uint64(st.Dev), Inode: st.Ino}
 	fd, err := t.duplicate(place)
 	if err != nil {
-		return nil, fmt.Errorf("fd %d of process %d: %w", number, t.pid(), err)
+		return nil, fmt.Errorf("fd %d: %w", number, err)
 	}
 	defer unix.Close(fd)
 	if err := suits(fd); err != nil {
-		return nil, fmt.Errorf("fd %d of process %d is no %s: %w", number, t.pid(), what, err)
+		return nil, fmt.Errorf("fd %d is no %s: %w", number, what, err)
 	}
 	return []Place{place}, nil
 }

@@ -175,7 +175,7 @@ func (s *memorySlot) spans(region string) ([]span, error) {
 	}
 	spans := parseMaps(string(data), region)
 	if len(spans) == 0 {
-		return nil, badValue("process %d has nothing mapped at %s", s.target.pid(), region)
+		return nil, badValue("the process has nothing mapped at %s", region)
 	}
 	return spans, nil
 }

@@ -94,7 +94,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 		return nil, fmt.Errorf("%s: every place it applies to is gone", k.Name)
 	}
 	if p.undo != nil && !k.advice && !request.WithoutUndo {
-		return nil, fmt.Errorf("%s could be set but not be put back: %w", k.Name, p.undo)
+		return nil, fmt.Errorf("%s %w by this user: %w", k.Name, ErrNoUndo, p.undo)
 	}
 	p.addLater()
 	return p, nil

@@ -362,7 +362,7 @@ func TestRefused(t *testing.T) {
 		{"too much", Request{Knob: "socket.tcp_nodelay", Value: "2", On: Everywhere}, "not 0 or 1"},
 		{"overflow", Request{Knob: "pipe.size", Value: "9999999T", On: Everywhere}, "bad value"},
 		{"shifted away", Request{Knob: "pipe.size", Value: "16777216T", On: Everywhere}, "bad value"},
-		{"not open", Request{Knob: "socket.tcp_nodelay", Value: "1", On: 99}, "is not open"},
+		{"not open", Request{Knob: "socket.tcp_nodelay", Value: "1", On: 99}, "not open"},
 		{"a pipe", Request{Knob: "socket.tcp_nodelay", Value: "1", On: k.pipe}, "is no TCP socket"},
 		{"a Unix socket", Request{Knob: "socket.tcp_nodelay", Value: "1", On: k.local}, "is no TCP socket"},
 		{"a socket", Request{Knob: "pipe.size", Value: "4096", On: k.tcp}, "is no pipe"},

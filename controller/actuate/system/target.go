@@ -50,7 +50,7 @@ func (t *Target) allowed() error {
 		return err
 	}
 	if stat.VirtualBytes == 0 && !stat.Leaderless() {
-		return fmt.Errorf("process %d is a kernel thread", t.pid())
+		return errors.New("it is a kernel thread")
 	}
 	if os.Geteuid() == 0 {
 		return nil
@@ -71,7 +71,7 @@ func (t *Target) allowed() error {
 func (t *Target) owned(ids []string) error {
 	for _, id := range ids[:min(3, len(ids))] {
 		if id != strconv.Itoa(os.Geteuid()) {
-			return fmt.Errorf("process %d belongs to user %s; only its owner and root may change it", t.pid(), id)
+			return fmt.Errorf("the process belongs to user %s; only its owner and root may change it", id)
 		}
 	}
 	return nil

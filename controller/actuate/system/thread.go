@@ -78,7 +78,7 @@ func threadPlaces(t *Target, on int) ([]Place, error) {
 	if on != Everywhere {
 		started, err := t.threadStart(on)
 		if err != nil {
-			return nil, fmt.Errorf("process %d has no thread %d", t.pid(), on)
+			return nil, fmt.Errorf("the process has no thread %d", on)
 		}
 		return []Place{{Scope: OnThreads, Number: on, Started: started}}, nil
 	}

@@ -15,21 +15,18 @@
 
 static int tcp, listener, local[2], ends[2], storming;
 
-static void *idle(void *unused)
-{
+static void *idle(void *unused) {
     for (;;)
         pause();
     return unused;
 }
 
-static void *brief(void *unused)
-{
+static void *brief(void *unused) {
     usleep(2000);
     return unused;
 }
 
-static void spawn(void *(*run)(void *))
-{
+static void spawn(void *(*run)(void *)) {
     pthread_t t;
     pthread_attr_t a;
     pthread_attr_init(&a);
@@ -39,8 +36,7 @@ static void spawn(void *(*run)(void *))
         usleep(1000);
 }
 
-static void *storm(void *unused)
-{
+static void *storm(void *unused) {
     while (__atomic_load_n(&storming, __ATOMIC_RELAXED)) {
         spawn(brief);
         usleep(100);
@@ -48,27 +44,25 @@ static void *storm(void *unused)
     return unused;
 }
 
-static void open_all(void)
-{
+static void open_all(void) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
     listener = socket(AF_INET, SOCK_STREAM, 0);
     tcp = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(listener, (void *)&a, n) || listen(listener, 1) || getsockname(listener, (void *)&a, &n) ||
-        connect(tcp, (void *)&a, n) || socketpair(AF_UNIX, SOCK_STREAM, 0, local) || pipe(ends))
+    if (bind(listener, (void *)&a, n) || listen(listener, 1) ||
+        getsockname(listener, (void *)&a, &n) || connect(tcp, (void *)&a, n) ||
+        socketpair(AF_UNIX, SOCK_STREAM, 0, local) || pipe(ends))
         exit(1);
 }
 
-static int option(int fd, int level, int name)
-{
+static int option(int fd, int level, int name) {
     int value = -1;
     socklen_t n = sizeof value;
     getsockopt(fd, level, name, &value, &n);
     return value;
 }
 
-int main(void)
-{
+int main(void) {
     char line[64], name[16];
     open_all();
     for (int i = 0; i < 3; i++)
@@ -107,7 +101,8 @@ int main(void)
                 spawn(storm);
             puts("ok");
         } else if (!strcmp(name, "memory")) {
-            char *m = mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            char *m =
+                mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             for (long i = 0; i < 8 << 20; i += 4096)
                 m[i] = 1;
             printf("%lx\n", (unsigned long)m);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/rundir"
+)
+
+func newChanges(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "changes",
+		Short: "List what is changed in running processes of this node",
+		Long: `Changes lists what you have changed with attune tune and not undone, and what
+your running attune run has changed, with old and new value. Changes of
+processes that have ended are gone with them, those of a cgroup are not.`,
+		Example: "  attune changes\n  attune changes --json | jq '.[] | select(.knob == \"thread.nice\")'",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			changes, err := inForce()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				encoder := json.NewEncoder(p.stdout)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(changes)
+			}
+			return writeChanges(p, changes)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// inForce reads this user's journals; never nil.
+func inForce() ([]actuate.InForce, error) {
+	dir, err := rundir.Current().LastingStateDir()
+	if err != nil {
+		return nil, err
+	}
+	changes, err := actuate.Changes(dir)
+	if changes == nil {
+		changes = []actuate.InForce{}
+	}
+	return changes, err
+}
+
+func writeChanges(p *process, changes []actuate.InForce) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")
+	for _, c := range changes {
+		by := "hand"
+		if c.By != "" {
+			by = "attune " + c.By
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.PID, programName(c.PID),
+			c.Knob, c.Where, c.Old, c.New, c.Since.Local().Format(time.DateTime), by)
+	}
+	return w.Flush()
+}
+
+func newUndo(p *process) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "undo ID... | --all",
+		Short: "Put back what attune tune has changed",
+		Long: `Undo puts the old values of changes back that attune tune has made, the latest
+first. A value that somebody else has changed since is left as it is, and said
+so. What attune run has changed it takes back itself.`,
+		Example:           "  attune undo 3\n  attune undo --all",
+		ValidArgsFunction: completeUndo,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			if all == (len(ids) > 0) {
+				return exitcode.UsageError(errors.New("give either ids or --all"), "see `attune changes`")
+			}
+			kept, err := openKept(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return errors.Join(undo(p, kept, ids), kept.Close())
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "undo every change")
+	return cmd
+}
+
+// undo takes changes back; no ids means all.
+func undo(p *process, kept *actuate.Kept, ids []string) error {
+	if len(ids) == 0 {
+		var err error
+		if ids, err = kept.IDs(); err != nil {
+			return err
+		}
+	}
+	restored, err := kept.Undo(ids)
+	if errors.Is(err, actuate.ErrUnknownChange) {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`"}
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range restored {
+		if r.Err != nil {
+			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
+			continue
+		}
+		fmt.Fprintf(p.stdout, "undone: change %s, %s of process %d (%s)\n", r.Change, r.Knob, r.PID, programName(r.PID))
+	}
+	return errors.Join(errs...)
+}
+
+func completeUndo(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	changes, err := inForce()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var ids []string
+	for _, c := range changes {
+		if c.By == "" && !strings.Contains(" "+strings.Join(given, " ")+" ", " "+c.ID+" ") {
+			ids = append(ids, fmt.Sprintf("%s\t%s of %d: %s → %s", c.ID, c.Knob, c.PID, c.Old, c.New))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

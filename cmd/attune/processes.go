@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// openProcesses takes hold of processes; the caller closes those that it gets,
+// also after an error.
+func openProcesses(pids []int) ([]*tunee, error) {
+	var processes []*tunee
+	for _, pid := range pids {
+		held, err := procid.Open(pid)
+		if stat, statErr := procid.ReadStat(pid); err != nil && statErr == nil && !stat.Zombie() && stat.VirtualBytes == 0 {
+			err = errors.New("it is a kernel thread")
+		}
+		if errors.Is(err, procid.ErrGone) {
+			err = errors.New("there is none, or it has ended")
+		}
+		if err != nil {
+			return processes, fmt.Errorf("process %d: %w", pid, err)
+		}
+		processes = append(processes, &tunee{held: held})
+	}
+	return processes, nil
+}
+
+func closeProcesses(processes []*tunee) {
+	for _, t := range processes {
+		_ = t.held.Close() // a pidfd
+	}
+}
+
+// programName is the name of a process; "?" once it has ended.
+func programName(pid int) string {
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return "?"
+	}
+	return strings.Map(printable, stat.Comm)
+}
+
+// descendsFrom tells whether a process is one of those named or a descendant
+// of one; with all, every process is.
+func descendsFrom(pids []int, all bool) func(pid int) bool {
+	return func(pid int) bool {
+		if all {
+			return true
+		}
+		for pid > 1 && !slices.Contains(pids, pid) {
+			stat, err := procid.ReadStat(pid)
+			if err != nil {
+				return false
+			}
+			pid = stat.ParentPID
+		}
+		return slices.Contains(pids, pid)
+	}
+}
+
+// processIDs lists the processes, ascending.
+func processIDs() []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// ownerOf is the user that a process runs as.
+func ownerOf(pid int) (int, error) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &st); err != nil {
+		return 0, procid.GoneError(err)
+	}
+	return int(st.Uid), nil
+}
+
+// ownProcesses lists this user's processes, for the shell's completion.
+func ownProcesses() []string {
+	var list []string
+	for _, pid := range processIDs() {
+		owner, err := ownerOf(pid)
+		stat, statErr := procid.ReadStat(pid)
+		if err != nil || statErr != nil || owner != os.Geteuid() || stat.VirtualBytes == 0 || pid == os.Getpid() {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%d\t%s", pid, strings.Map(printable, stat.Comm)))
+	}
+	return list
+}
+
+// printable replaces what would upset a terminal: a process chooses its name.
+func printable(r rune) rune {
+	if strconv.IsPrint(r) {
+		return r
+	}
+	return '?'
+}

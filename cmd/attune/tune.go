@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+const tuneLong = `Tune changes what the operating system keeps for running processes: options of
+their sockets, the size of their pipes, where and how their threads run, their
+limits, their cgroup. The processes are not stopped and need not have been
+started by attune.
+
+Each NAME=VALUE is checked, written down with the old value, made, and read
+back; if one cannot be made in one process, all are taken back. A change
+applies to every thread, socket or pipe that there is; NAME@NUMBER=VALUE to one
+thread or descriptor. It stays when the command has ended, until attune undo.
+attune changes lists what is in force, attune tune --list what can be changed.
+
+What you could not take back yourself is refused without --no-undo, and so is
+the cgroup of processes that are not named, nor descend from those that are,
+without --shared. Only your own processes can be changed, by root all.`
+
+const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
+  attune tune 4711 socket.tcp_nodelay=1 socket.so_rcvbuf@7=auto
+  attune tune --dry-run 4711 4712 limit.nofile=65536
+  attune tune 4711 pipe.size=1M`
+
+// tuneFlags are the flags of `attune tune`.
+type tuneFlags struct {
+	dryRun, json, noUndo, shared, list bool
+}
+
+func newTune(p *process) *cobra.Command {
+	var flags tuneFlags
+	cmd := &cobra.Command{
+		Use:               "tune [flags] PID... NAME[@NUMBER]=VALUE...",
+		Short:             "Change what the operating system keeps for running processes",
+		Long:              tuneLong,
+		Example:           tuneExample,
+		ValidArgsFunction: completeTune,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.list {
+				return listKnobs(p)
+			}
+			pids, settings, err := tuneArguments(args)
+			if err != nil {
+				return exitcode.UsageError(err, "see `attune tune --help` and `attune tune --list`")
+			}
+			return tune(cmd.Context(), p, flags, pids, settings)
+		},
+	}
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be changed, and whether it can be undone; change nothing")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "change also what you could not take back yourself")
+	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
+	cmd.Flags().BoolVar(&flags.list, "list", false, "list what can be changed")
+	return cmd
+}
+
+// setting is one NAME[@NUMBER]=VALUE.
+type setting struct {
+	name, value string
+	on          int
+}
+
+// tuneArguments tells process ids from settings, and checks both as far as
+// that goes without the processes.
+func tuneArguments(args []string) (pids []int, settings []setting, err error) {
+	for _, arg := range args {
+		name, value, isSetting := strings.Cut(arg, "=")
+		if !isSetting {
+			pid, err := strconv.ParseInt(arg, 10, 32)
+			if err != nil || pid < 1 {
+				return nil, nil, fmt.Errorf("%q is neither a process id nor NAME=VALUE", arg)
+			}
+			pids = append(pids, int(pid))
+			continue
+		}
+		s, err := parseSetting(name, value)
+		if err != nil {
+			return nil, nil, err
+		}
+		settings = append(settings, s)
+	}
+	switch {
+	case len(pids) == 0:
+		return nil, nil, errors.New("no process id given")
+	case len(settings) == 0:
+		return nil, nil, errors.New("nothing to change given, write NAME=VALUE")
+	}
+	return pids, settings, repeated(pids, settings)
+}
+
+func parseSetting(name, value string) (setting, error) {
+	s := setting{name: name, value: value, on: system.Everywhere}
+	if before, number, found := strings.Cut(name, "@"); found {
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil || n < 0 {
+			return s, fmt.Errorf("%q: %q is no thread or descriptor number", name, number)
+		}
+		s.name, s.on = before, int(n)
+	}
+	knob, err := system.Validate(system.Request{Knob: s.name, Value: value, On: s.on})
+	if err == nil {
+		s.name = knob.Name
+	}
+	return s, err
+}
+
+// repeated refuses what would be changed twice by one command.
+func repeated(pids []int, settings []setting) error {
+	seen := map[string]bool{}
+	for _, pid := range pids {
+		for _, s := range settings {
+			key := fmt.Sprint(pid, s.name, s.on)
+			if seen[key] {
+				return fmt.Errorf("%s of process %d is given twice", s.name, pid)
+			}
+			seen[key] = true
+		}
+	}
+	return nil
+}
+
+func listKnobs(p *process) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tAPPLIES TO\tVALUES")
+	for _, k := range system.Knobs() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)
+	}
+	return w.Flush()
+}
+
+// completeTune completes process ids, names of knobs and known values.
+func completeTune(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	none := cobra.ShellCompDirectiveNoFileComp
+	if name, _, found := strings.Cut(word, "="); found {
+		return knobValues(name), none
+	}
+	if len(args) == 0 {
+		return ownProcesses(), none
+	}
+	var names []string
+	for _, k := range system.Knobs() {
+		names = append(names, fmt.Sprintf("%s=\t%s", k.Name, k.Values))
+	}
+	return names, none | cobra.ShellCompDirectiveNoSpace
+}
+
+func knobValues(name string) []string {
+	bare, _, _ := strings.Cut(name, "@")
+	for _, k := range system.Knobs() {
+		if !strings.EqualFold(k.Name, bare) {
+			continue
+		}
+		values := make([]string, len(k.Examples))
+		for i, example := range k.Examples {
+			values[i] = name + "=" + example
+		}
+		return values
+	}
+	return nil
+}
