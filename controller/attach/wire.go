@@ -63,6 +63,9 @@ const (
 	Forked Flags = 1 << 0
 	// Injected marks a process into which DMLib was injected.
 	Injected Flags = 1 << 1
+
+	// running marks a process that waits for no go.
+	running = Forked | Injected
 )
 
 // Hello is what the application said about itself. All of it is untrusted.

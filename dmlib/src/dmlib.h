@@ -95,6 +95,9 @@ DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUN
 /* Makes forked children start with a zeroed dm_live. False: too old a kernel. */
 DM_HIDDEN bool dm_live_prepare(void);
 DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
+/* Publishes a mapping in the place of the one before, if there was one: a
+ * forked child's parent's, or that of a controller that has gone. */
+DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
 /* A forked child's hooks come here until it has registered or given up. */
 DM_HIDDEN void dm_child_hook(void);
@@ -169,6 +172,10 @@ DM_HIDDEN int dm_memory_map(uint64_t address, uint64_t size);
 DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
 DM_HIDDEN int dm_stub_bind(uint64_t index, uint64_t function);
 DM_HIDDEN void dm_stub_prepare(void);
+
+/* real.c: looks the real functions up for a library that came by dlopen, where
+ * RTLD_NEXT means nothing. False: there is no malloc to be found. */
+DM_HIDDEN bool dm_real_resolve_global(void);
 
 /* ---- environment.c ---------------------------------------------------- */
 

@@ -140,15 +140,15 @@ BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
 
 /* ---- looking up --------------------------------------------------------- */
 
-static void look_up(void **place, const char *name) {
-    void *found = dlsym(RTLD_NEXT, name);
+static void look_up(void *handle, void **place, const char *name) {
+    void *found = dlsym(handle, name);
     if (found != NULL)
         __atomic_store_n(place, found, __ATOMIC_RELEASE);
 }
 
-static void look_up_free(void) {
-    void *real_free = dlsym(RTLD_NEXT, "free");
-    void *real_realloc = dlsym(RTLD_NEXT, "realloc");
+static void look_up_free(void *handle) {
+    void *real_free = dlsym(handle, "free");
+    void *real_realloc = dlsym(handle, "realloc");
     memcpy(&libc_free, &real_free, sizeof(libc_free));
     memcpy(&libc_realloc, &real_realloc, sizeof(libc_realloc));
     bool filter = __atomic_load_n(&arena_used, __ATOMIC_RELAXED) != 0;
@@ -157,16 +157,37 @@ static void look_up_free(void) {
                      __ATOMIC_RELEASE);
 }
 
+static void look_up_all(void *handle) {
+#define DM_REAL(result, name, parameters)                                                          \
+    if (#name[0] != 'f' && __builtin_strcmp(#name, "realloc") != 0)                                \
+        look_up(handle, (void **)&dm_real_##name, #name);
+#include "real.def"
+#undef DM_REAL
+    look_up_free(handle); /* last: only now is it known whether the arena was used */
+}
+
 /* Two threads may do this at once: they find the same. */
 static DM_COLD void resolve(void) {
     int saved = errno;
     dm_thread.resolving = 1;
-#define DM_REAL(result, name, parameters)                                                          \
-    if (#name[0] != 'f' && __builtin_strcmp(#name, "realloc") != 0)                                \
-        look_up((void **)&dm_real_##name, #name);
-#include "real.def"
-#undef DM_REAL
-    look_up_free(); /* last: only now is it known whether the arena was used */
+    look_up_all(RTLD_NEXT);
     dm_thread.resolving = 0;
     errno = saved;
+}
+
+bool dm_real_resolve_global(void) {
+    if (dm_real_malloc != boot_malloc)
+        return true; /* preloaded, or attached before */
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program == NULL)
+        return false;
+    void *found = dlsym(program, "malloc");
+    if (found == NULL || dlsym(program, "free") == NULL || dlsym(program, "realloc") == NULL)
+        return false;
+    Dl_info own, defines;
+    if (dladdr((const void *)arena, &own) == 0 || dladdr(found, &defines) == 0 ||
+        own.dli_fbase == defines.dli_fbase)
+        return false; /* would call itself for ever */
+    look_up_all(program);
+    return true;
 }

@@ -57,6 +57,13 @@ static bool move_over_parent(struct dm_mapping *mapping) {
     return dm_layout_check(here, parent.size, mapping);
 }
 
+bool dm_live_replace(struct dm_mapping *mapping) {
+    if (parent.header != NULL && !move_over_parent(mapping))
+        return false;
+    dm_live_publish(mapping);
+    return true;
+}
+
 static bool child_register(void) {
     struct dm_mapping mapping;
     if (__atomic_load_n(&parent.header->detached, __ATOMIC_RELAXED) != 0)
@@ -64,11 +71,8 @@ static bool child_register(void) {
     /* A child that locked itself in since then may die of a socket call. */
     if (dm_syscall(SYS_prctl, PR_GET_SECCOMP) != seccomp_mode)
         return false;
-    if (!dm_gate_register(ATTUNE_HELLO_FORKED, CHILD_GATE_MILLISECONDS, &mapping) ||
-        !move_over_parent(&mapping))
-        return false;
-    dm_live_publish(&mapping);
-    return true;
+    return dm_gate_register(ATTUNE_HELLO_FORKED, CHILD_GATE_MILLISECONDS, &mapping) &&
+           dm_live_replace(&mapping);
 }
 
 /* Most children of fork call exec or exit soon: only one that stays is worth

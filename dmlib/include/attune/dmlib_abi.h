@@ -239,7 +239,7 @@ struct attune_header {
  * then DMLib closes everything and goes on. All waiting together is bounded by
  * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on: untouched if
  * that was before ready, instrumented if only go is missing. A forked child
- * does not wait for go. */
+ * and a process attached to later do not wait for go. */
 #define ATTUNE_GATE_MILLISECONDS 250
 
 #define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
@@ -279,6 +279,34 @@ struct attune_ready {
 struct attune_go {
     uint64_t magic;
     uint32_t status; /* ATTUNE_WELCOME_* */
+    uint32_t reserved;
+};
+
+/* ---- attaching to a running process ----------------------------------- */
+
+/* A library that was brought into a running program by dlopen has no
+ * ATTUNE_SOCKET to find: the controller has a thread of the program call
+ *
+ *   int attune_dm_attach(struct attune_attach *request);
+ *
+ * which registers through the start gate (ATTUNE_HELLO_INJECTED, no go) and
+ * leads GOT slots of the objects that are loaded already to its hooks. It
+ * returns 0 or an errno value, and can be called again after a detach. */
+#define ATTUNE_ATTACH_SOCKET 108u
+
+struct attune_attach_slot {
+    uint64_t address; /* (AC) of the GOT slot                                  */
+    uint64_t hook;    /* (AC) offset of the hook from DMLib's load address     */
+    uint32_t relro;   /* (AC) the page is read-only                            */
+    int32_t error;    /* (app) 0: written, else an errno value                 */
+    uint64_t old;     /* (app) what the slot held                              */
+};
+
+struct attune_attach {
+    uint64_t magic;      /* (AC) ATTUNE_ABI_MAGIC                              */
+    uint32_t version;    /* (AC) ATTUNE_ABI_VERSION                            */
+    uint32_t slot_count; /* (AC) struct attune_attach_slot follow              */
+    char socket[ATTUNE_ATTACH_SOCKET]; /* (AC) path, ends with a zero byte     */
     uint32_t reserved;
 };
 

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// span is a range of addresses.
+type span struct{ start, end uint64 }
+
+func (s span) has(address uint64) bool { return address-s.start < s.end-s.start }
+
+// holding is code that holds, or may hold, locks that dlopen takes.
+type holding struct {
+	span
+	code []byte // the bytes of the span, to tell return addresses by
+}
+
+// ground knows where in a process a thread may be made to call dlopen.
+type ground struct {
+	libc    span // a thread in here must be in a system call
+	holding []holding
+	gadget  uint64 // a system call instruction, in libc
+}
+
+// guarded are functions of libc that hold locks which dlopen, or the thread
+// pointer's set-up on its way, takes too.
+var guarded = []string{
+	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr", "dladdr1", "dlinfo", "dl_iterate_phdr",
+	"__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose",
+	"fork", "_Fork", "vfork", "__libc_fork", "posix_spawn", "posix_spawnp",
+	"pthread_create", "pthread_exit", "exit", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl",
+}
+
+// allocators are functions that stand in the object file of libc's allocator.
+var allocators = []string{
+	"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc",
+	"mallopt", "malloc_trim", "malloc_usable_size", "mallinfo", "malloc_info", "malloc_stats",
+}
+
+// The allocator's inner functions have no symbols in a stripped libc. They
+// stand in the same object file, before and between the public ones.
+const (
+	allocatorBefore = 32 << 10
+	allocatorAfter  = 8 << 10
+)
+
+func isLoader(image objfile.Image) bool {
+	name := filepath.Base(image.Path)
+	return strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-2.") || strings.HasPrefix(name, "ld.so")
+}
+
+// newGround maps the ground of a process.
+func newGround(pid int, images []objfile.Image) (g ground, err error) {
+	for _, image := range images {
+		switch {
+		case isLoader(image) || image.Matches("libattune-dm*"):
+			err = g.hold(pid, executable(pid, image))
+		case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
+			err = g.holdLibc(pid, image)
+		default:
+			err = g.holdAllocator(pid, image)
+		}
+		if err != nil {
+			return g, err
+		}
+	}
+	if g.libc.end == 0 {
+		return g, fmt.Errorf("%w: it has no glibc", ErrUnsuited)
+	}
+	err = g.findGadget(pid)
+	return g, err
+}
+
+// executable is the part of an image that holds code.
+func executable(pid int, image objfile.Image) (s span) {
+	mappings, err := objfile.Mappings(pid)
+	if err != nil {
+		return span{}
+	}
+	for _, m := range mappings {
+		if m.Exec && m.Inode == image.Inode && m.Device == image.Device && m.Start >= image.Start && m.Start < image.End {
+			if s.end == 0 {
+				s.start = m.Start
+			}
+			s.end = m.End
+		}
+	}
+	return s
+}
+
+// hold adds a range whose code is remembered.
+func (g *ground) hold(pid int, s span) error {
+	if s.end <= s.start {
+		return nil
+	}
+	code := make([]byte, s.end-s.start)
+	if err := procmem.Read(pid, s.start, code); err != nil {
+		if errors.Is(err, procmem.ErrPermission) {
+			return deniedError(pid, err)
+		}
+		return err
+	}
+	g.holding = append(g.holding, holding{s, code})
+	return nil
+}
+
+func (g *ground) holdLibc(pid int, image objfile.Image) error {
+	g.libc = executable(pid, image)
+	file, err := image.Open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var malloc span
+	for _, name := range allocators {
+		if s, err := file.SymbolOf(name, objfile.Function); err == nil {
+			at := image.Address(s.Value)
+			if malloc.end == 0 {
+				malloc = span{at, at}
+			}
+			malloc = span{min(malloc.start, at), max(malloc.end, at)}
+		}
+	}
+	if malloc.end == 0 {
+		return fmt.Errorf("%w: its libc has no malloc", ErrUnsuited)
+	}
+	malloc = span{max(malloc.start-allocatorBefore, g.libc.start), min(malloc.end+allocatorAfter, g.libc.end)}
+	if err := g.hold(pid, malloc); err != nil {
+		return err
+	}
+	for _, name := range guarded {
+		s, err := file.SymbolOf(name, objfile.Function)
+		if err != nil || s.Size == 0 {
+			continue
+		}
+		at := image.Address(s.Value)
+		if err := g.hold(pid, span{at, at + s.Size}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holdAllocator holds the whole of a library that brings an allocator of its
+// own. Where that is the program itself, nothing tells its code from the rest.
+func (g *ground) holdAllocator(pid int, image objfile.Image) error {
+	if _, err := image.Symbol("malloc", objfile.Function); err != nil {
+		return nil //nolint:nilerr // it defines none
+	}
+	own := executable(pid, image)
+	if isProgram(pid, image) {
+		return fmt.Errorf("%w: %s brings its own allocator: start it with `attune run`", ErrUnsuited, image.Name())
+	}
+	return g.hold(pid, own)
+}
+
+// findGadget finds a system call instruction to borrow.
+func (g *ground) findGadget(pid int) error {
+	const chunk = 64 << 10
+	for at := g.libc.start; at < g.libc.end; at += chunk {
+		code := make([]byte, min(chunk, g.libc.end-at))
+		if err := procmem.Read(pid, at, code); err != nil {
+			return err
+		}
+		for i := range len(code) - 1 {
+			if code[i] == 0x0f && code[i+1] == 0x05 {
+				g.gadget = at + uint64(i)
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("%w: no system call instruction in its libc", ErrUnsuited)
+}
+
+// held says whether an address lies in code that may hold locks.
+func (g *ground) held(address uint64) bool {
+	return slices.ContainsFunc(g.holding, func(h holding) bool { return h.has(address) })
+}
+
+// returns says whether a word of a stack is the address behind a call in code
+// that may hold locks.
+func (g *ground) returns(word uint64) bool {
+	return slices.ContainsFunc(g.holding, func(h holding) bool {
+		return h.has(word) && afterCall(h.code[:word-h.start])
+	})
+}
+
+// afterCall says whether code ends with a call instruction: E8 rel32, or
+// FF /2 with its addressing modes.
+func afterCall(code []byte) bool {
+	n := len(code)
+	if n >= 5 && code[n-5] == 0xe8 {
+		return true
+	}
+	for _, length := range []int{2, 3, 4, 6, 7} {
+		if n >= length && code[n-length] == 0xff && code[n-length+1]&0x38 == 0x10 {
+			return true
+		}
+	}
+	// At the very start of a span the call may lie before it.
+	return n < 7
+}
+
+// isProgram says whether an image is the program itself.
+func isProgram(pid int, image objfile.Image) bool {
+	identity, err := procid.Of(pid)
+	return err == nil && image.Inode == identity.ExeInode
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/internal/abitest"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// bench is a start gate with the library.
+type bench struct {
+	options  Options
+	attached chan attach.Attachment
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "inject") //nolint:usetesting // sockets need a short path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	library, err := dmlib.Install(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{attached: make(chan attach.Attachment, 16)}
+	b.options = Options{Library: library, Socket: filepath.Join(dir, "gate"), Cache: objfile.NewCache(objfile.CacheOptions{})}
+	t.Cleanup(func() { _ = b.options.Cache.Close() })
+	gate, err := attach.New(attach.Options{
+		Path: b.options.Socket, Geometry: ring.Geometry{}, Attached: func(a attach.Attachment) { b.attached <- a },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- gate.Serve(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		if err := errors.Join(gate.Close(), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// inject brings DMLib in and returns what came to the gate.
+func (b *bench) inject(t *testing.T, pid int) (Result, attach.Attachment) {
+	t.Helper()
+	process := mustOpen(t, pid)
+	result, err := Inject(t.Context(), process, b.options)
+	if err != nil {
+		t.Fatalf("inject: %v (%+v)", err, result)
+	}
+	a := <-b.attached
+	if a.PID != pid || a.Hello.Flags != attach.Injected {
+		t.Fatalf("pid %d with flags %d at the gate, want %d injected", a.PID, a.Hello.Flags, pid)
+	}
+	return result, a
+}
+
+func (b *bench) free(t *testing.T, a attach.Attachment) {
+	t.Helper()
+	a.Memory.Detach()
+	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustOpen(t *testing.T, pid int) *procid.Process {
+	t.Helper()
+	process, err := procid.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Close() })
+	return process
+}
+
+// start runs the busy program. The shell is what lets Start pass arguments.
+func start(t *testing.T, what string, threads int, more ...string) *targets.Target {
+	t.Helper()
+	program := targets.Build(t, "testdata/busy.c")
+	script := filepath.Join(t.TempDir(), "run")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %d %s\n", program, what, threads, strings.Join(more, " "))
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return targets.Start(t, script)
+}
+
+func TestInjectWhateverThreadsDo(t *testing.T) {
+	for _, row := range []struct {
+		name, what string
+		threads    int
+		stack      string
+	}{
+		{"sleeping", "sleep", 1, ""},
+		{"computing", "compute", 2, ""},
+		{"allocating", "alloc", 4, ""},
+		{"sorting with a callback", "qsort", 2, ""},
+		{"printing", "printf", 2, ""},
+		{"on the smallest stacks", "alloc", 4, "16384"},
+		{"fifty threads", "sleep", 50, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t)
+			target := start(t, row.what, row.threads, row.stack)
+			b.options.among = notMain(target)
+			before := descriptors(t, target.PID)
+			result, a := b.inject(t, target.PID)
+			defer b.free(t, a)
+			t.Logf("%+v", result)
+			if want := fmt.Sprintf("moved %d wrong 0 signals 0", row.threads); target.Ask(t, "check") != want {
+				t.Errorf("the program is not as it was")
+			}
+			if after := descriptors(t, target.PID); after != before {
+				t.Errorf("descriptors before %d, after %d", before, after)
+			}
+			if err := target.End(t); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// notMain leaves the main thread out, which waits in read and makes it easy.
+func notMain(target *targets.Target) func(int) bool {
+	return func(tid int) bool { return tid != target.PID }
+}
+
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestHooksCountAfterwards(t *testing.T) {
+	b := newBench(t)
+	target := start(t, "alloc", 2)
+	result, a := b.inject(t, target.PID)
+	defer b.free(t, a)
+	if len(result.Slots) == 0 {
+		t.Fatal("no GOT slot leads to a hook")
+	}
+	hook, _ := ring.HookByName("malloc")
+	if err := a.Memory.SetPoint(hook.Index, ring.PointControl{Point: 7, Aggregate: true}); err != nil {
+		t.Fatal(err)
+	}
+	clock := ring.NewClock(ring.ClockOptions{})
+	for until := time.Now().Add(10 * time.Second); ; {
+		var count uint64
+		for _, g := range a.Memory.Aggregates(nil, clock.Scale()) {
+			count += g.Count
+		}
+		if count > 1000 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d calls of malloc counted", count)
+		}
+	}
+}
+
+func TestManyRounds(t *testing.T) {
+	rounds := 40
+	b := newBench(t)
+	target := start(t, "alloc", 4)
+	b.options.among = notMain(target)
+	_, a := b.inject(t, target.PID)
+	b.free(t, a)
+	mappings, fds := mapped(t, target.PID), descriptors(t, target.PID)
+	for range rounds {
+		_, a := b.inject(t, target.PID)
+		b.free(t, a)
+	}
+	if now := mapped(t, target.PID); now != mappings {
+		t.Errorf("mappings of DMLib: %d after the first round, %d after %d more", mappings, now, rounds)
+	}
+	if now := descriptors(t, target.PID); now != fds {
+		t.Errorf("descriptors %d after the first round, %d after %d more", fds, now, rounds)
+	}
+	if got := target.Ask(t, "check"); got != "moved 4 wrong 0 signals 0" {
+		t.Errorf("program says %q", got)
+	}
+}
+
+// mapped counts mappings that are files of ours; the program's own come and go.
+func mapped(t *testing.T, pid int) (n int) {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, "libattune-dm") || strings.Contains(line, "/memfd:") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestTracerThatDies(t *testing.T) {
+	for _, what := range []string{"compute", "alloc"} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench(t)
+			target := start(t, what, 2)
+			b.options.among = notMain(target)
+			b.options.died = func() bool { return true }
+			_, err := Inject(t.Context(), mustOpen(t, target.PID), b.options)
+			if !errors.Is(err, errDied) {
+				t.Fatalf("error %v, want %v", err, errDied)
+			}
+			a := <-b.attached // the thread has finished the call by itself
+			defer b.free(t, a)
+			if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
+				t.Errorf("program says %q", got)
+			}
+		})
+	}
+}
+
+func TestSignalsDuringInjection(t *testing.T) {
+	b := newBench(t)
+	target := start(t, "compute", 2)
+	b.options.among = notMain(target)
+	stop, sent := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for {
+			select {
+			case <-stop:
+				sent <- n
+				return
+			case <-time.After(200 * time.Microsecond):
+				if unix.Kill(target.PID, unix.SIGUSR1) == nil {
+					n++
+				}
+			}
+		}
+	}()
+	for range 20 {
+		_, a := b.inject(t, target.PID)
+		b.free(t, a)
+	}
+	close(stop)
+	if <-sent == 0 {
+		t.Fatal("no signal was sent")
+	}
+	got := target.Ask(t, "check")
+	if !strings.HasPrefix(got, "moved 2 wrong 0") || strings.HasSuffix(got, "signals 0") {
+		t.Errorf("program says %q", got)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		status status
+		want   string
+	}{
+		{"zombie", status{state: 'Z'}, "ended"},
+		{"traced", status{state: 'S', tracer: 12}, "process 12 traces it"},
+		{"stopped", status{state: 'T'}, "stopped"},
+		{"another user's", status{state: 'S', uid: 5}, "user 5"},
+		{"strict seccomp", status{state: 'S', seccomp: 1}, "strict"},
+		{"seccomp filter", status{state: 'S', seccomp: 2}, "filter"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.status.refusal(0); !strings.Contains(got, row.want) {
+				t.Errorf("refusal %q, want one with %q", got, row.want)
+			}
+		})
+	}
+	if got := (status{state: 'S', uid: 3}).refusal(3); got != "" {
+		t.Errorf("refused: %s", got)
+	}
+}
+
+func TestStoppedProcessStaysStopped(t *testing.T) {
+	b := newBench(t)
+	target := start(t, "sleep", 1)
+	if err := unix.Kill(target.PID, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	state := func() byte {
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", target.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parseStatus(content).state
+	}
+	for state() != 'T' {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, ErrUnsuited) {
+		t.Errorf("error %v, want %v", err, ErrUnsuited)
+	}
+	if got := state(); got != 'T' {
+		t.Errorf("state %c, want T", got)
+	}
+}
+
+func TestRequestEqualsHeader(t *testing.T) {
+	want := abitest.Layout(t)
+	for name, got := range map[string]uint64{
+		"ATTUNE_ABI_MAGIC": abiMagic, "ATTUNE_ABI_VERSION": abiVersion, "ATTUNE_ATTACH_SOCKET": socketBytes,
+		"attune_attach": requestBytes, "attune_attach.version": requestVersion,
+		"attune_attach.slot_count": requestSlots, "attune_attach.socket": requestSocket,
+		"attune_attach_slot": slotBytes, "attune_attach_slot.address": slotAddress, "attune_attach_slot.hook": slotHook,
+		"attune_attach_slot.relro": slotRELRO, "attune_attach_slot.error": slotError, "attune_attach_slot.old": slotOld,
+	} {
+		if value, ok := want[name]; !ok || value != got {
+			t.Errorf("%s is %d, the header says %d (%v)", name, got, value, ok)
+		}
+	}
+}
+
+func TestParseStatus(t *testing.T) {
+	got := parseStatus([]byte("Name:\tx\nState:\tS (sleeping)\nTracerPid:\t41\nUid:\t1\t2\t3\t4\nSeccomp:\t2\n"))
+	if want := (status{state: 'S', tracer: 41, uid: 2, seccomp: 2}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

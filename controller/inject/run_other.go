@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !amd64
+
+package inject
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// blocking is empty: no register layout, no restartable calls.
+var blocking map[int64]bool
+
+func (p *plan) run(context.Context, *procid.Process) (Result, error) {
+	return Result{}, fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// maxCandidates bounds how many threads are looked at in one round.
+const maxCandidates = 64
+
+// candidates lists threads to try, those first that block in a system call
+// which can be restarted as if nothing had been.
+func candidates(pid int) ([]int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return nil, fmt.Errorf("threads of %d: %w", pid, procid.GoneError(err))
+	}
+	var blocked, others []int
+	for _, entry := range entries {
+		tid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if call, ok := currentCall(pid, tid); ok && blocking[call] {
+			blocked = append(blocked, tid)
+		} else {
+			others = append(others, tid)
+		}
+		if len(blocked) >= maxCandidates {
+			break
+		}
+	}
+	all := slices.Concat(blocked, others)
+	return all[:min(len(all), maxCandidates)], nil
+}
+
+// currentCall tells which system call a thread sleeps in.
+func currentCall(pid, tid int) (number int64, ok bool) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	if err != nil {
+		return 0, false
+	}
+	word, _, _ := strings.Cut(string(content), " ")
+	number, err = strconv.ParseInt(word, 10, 64)
+	return number, err == nil && number >= 0
+}
+
+// signalPending says whether a signal waits that the thread would take.
+func signalPending(pid, tid int, blocked uint64) bool {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+	if err != nil {
+		return false
+	}
+	var pending uint64
+	for line := range strings.Lines(string(content)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "SigPnd" || name == "ShdPnd" {
+			set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			if err == nil {
+				pending |= set
+			}
+		}
+	}
+	return pending&^blocked != 0
+}

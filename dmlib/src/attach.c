@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registers a program that has been running for a while: the controller has
+ * one of its threads call this, at a place where it could have called dlopen. */
+#include "dmlib.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+extern const char __ehdr_start[] DM_HIDDEN;
+
+DM_EXPORT int attune_dm_attach(struct attune_attach *request);
+
+static bool acceptable(const struct attune_attach *request) {
+    return request->magic == ATTUNE_ABI_MAGIC && request->version == ATTUNE_ABI_VERSION &&
+           memchr(request->socket, 0, sizeof(request->socket)) != NULL &&
+           dm_gate_address(request->socket);
+}
+
+/* Calls that are bound already go round us until their slots are rewritten:
+ * whole words, while other threads jump through them. */
+static void lead_to_hooks(struct attune_attach *request) {
+    struct attune_attach_slot *slots = (struct attune_attach_slot *)(request + 1);
+    uint64_t base = (uint64_t)(uintptr_t)__ehdr_start;
+    for (uint32_t i = 0; i < request->slot_count; i++)
+        slots[i].error = dm_memory_store_got(slots[i].address, base + slots[i].hook, false, 0,
+                                             slots[i].relro != 0, &slots[i].old);
+}
+
+static int attach(struct attune_attach *request) {
+    struct dm_mapping mapping;
+    if (!acceptable(request))
+        return EINVAL;
+    if (getauxval(AT_SECURE) != 0)
+        return EPERM;
+    if (dm_live.delta != 0 && dm_live.mapping.header->detached == 0)
+        return EBUSY;
+    if (!dm_real_resolve_global())
+        return ENOSYS;
+    dm_go_inert();
+    if (!dm_live_prepare())
+        return ENOTSUP;
+    dm_stub_prepare();
+    if (!dm_gate_register(ATTUNE_HELLO_INJECTED, ATTUNE_GATE_MILLISECONDS, &mapping))
+        return ECONNREFUSED;
+    dm_thread_prepare();
+    if (!dm_live_replace(&mapping))
+        return ENOMEM;
+    lead_to_hooks(request);
+    return 0;
+}
+
+int attune_dm_attach(struct attune_attach *request) {
+    static uint32_t under_way;
+    if (__atomic_exchange_n(&under_way, 1, __ATOMIC_ACQUIRE) != 0)
+        return EBUSY;
+    int saved = errno;
+    int result = attach(request);
+    errno = saved;
+    __atomic_store_n(&under_way, 0, __ATOMIC_RELEASE);
+    return result;
+}
