@@ -112,9 +112,10 @@ func (s UprobeSpec) samePoint(other UprobeSpec) bool {
 }
 
 func (u *Uprobes) attach(spec UprobeSpec, target *target) (*attached, error) {
-	if target.isGo && spec.probesExit() {
+	if target.isGo && spec.probesExit() && !spec.returns() {
 		return nil, &UnsupportedError{
-			"exit probe in " + spec.Path, "Go moves its stacks, and a return probe would crash it", "probe the entry", nil,
+			"return probe in " + spec.Path, "Go moves its stacks, and a return probe would crash it",
+			"probe the entry, or the exit alone at its return instructions", nil,
 		}
 	}
 	register, err := parameterRegister(target.isGo, spec.Parameter)

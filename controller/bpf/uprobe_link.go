@@ -3,6 +3,7 @@
 package bpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -41,16 +42,20 @@ func (p *uprobePrograms) examine(spec UprobeSpec, target *target) []SymbolStatus
 // leg is one of the probes that a place needs.
 type leg struct {
 	program *ebpf.Program
-	atExit  bool
+	atExit  bool // by a return probe
 }
+
+// spot is where a probe goes: offsets in the file of the instruction and of
+// the counter of its users, 0 for none.
+type spot struct{ offset, counter uint64 }
 
 // legs lists the probes in the order of attaching. Of a pair the exit comes
 // first: a call that begins in between then has an exit too many, which is
 // ignored, and not an entry that is remembered for ever.
-func (p *uprobePrograms) legs(place attunev1.Place) []leg {
-	switch place {
+func (p *uprobePrograms) legs(spec UprobeSpec) []leg {
+	switch spec.Place {
 	case attunev1.Place_PLACE_EXIT:
-		return []leg{{p.objects.AtExit, true}}
+		return []leg{{p.objects.AtExit, !spec.returns()}}
 	case attunev1.Place_PLACE_BOTH:
 		return []leg{{p.objects.PairExit, true}, {p.objects.PairEntry, false}}
 	default:
@@ -68,19 +73,19 @@ func (u *Uprobes) link(a *attached, cookie uint64) error {
 	wanted := accepted(a.symbols)
 	defer a.target.mapPages(wanted)()
 	if u.programs.multi && len(wanted) > 0 {
-		if a.links, err = u.linkAll(executable, a.spec.Place, wanted, cookie); err == nil {
+		if a.links, err = u.linkAll(executable, a.spec, wanted, cookie); err == nil {
 			return nil
 		}
 	}
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
-	for _, offset := range wanted {
-		links, err := u.linkAll(executable, a.spec.Place, []uint64{offset}, cookie)
+	for _, one := range wanted {
+		links, err := u.linkAll(executable, a.spec, []spot{one}, cookie)
 		if errors.Is(err, os.ErrPermission) {
 			return u.notPermitted(err)
 		}
 		if err != nil {
-			refuse(a.symbols, offset, err)
+			refuse(a.symbols, one.offset, err)
 		}
 		a.links = append(a.links, links...)
 	}
@@ -99,17 +104,17 @@ func (u *Uprobes) notPermitted(err error) error {
 	return &UnsupportedError{uprobes, "not permitted", remedy, err}
 }
 
-// accepted lists the offsets to probe, each once: of two names for one
+// accepted lists where to probe, each offset once: of two names for one
 // function, both would count.
-func accepted(symbols []SymbolStatus) []uint64 {
-	var offsets []uint64
+func accepted(symbols []SymbolStatus) []spot {
+	var spots []spot
 	for _, symbol := range symbols {
 		if symbol.Refused == "" {
-			offsets = append(offsets, symbol.Offset)
+			spots = append(spots, spot{symbol.Offset, symbol.Counter})
 		}
 	}
-	slices.Sort(offsets)
-	return slices.Compact(offsets)
+	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.offset, b.offset) })
+	return slices.CompactFunc(spots, func(a, b spot) bool { return a.offset == b.offset })
 }
 
 func refuse(symbols []SymbolStatus, offset uint64, err error) {
@@ -127,11 +132,11 @@ func refuse(symbols []SymbolStatus, offset uint64, err error) {
 // errNotSupported is ENOTSUPP of the kernel, which was never meant to leave it.
 const errNotSupported = unix.Errno(524)
 
-// linkAll attaches all probes of a place at all offsets, or none.
-func (u *Uprobes) linkAll(executable *link.Executable, place attunev1.Place, offsets []uint64, cookie uint64) ([]io.Closer, error) {
+// linkAll attaches all probes of a spec at all spots, or none.
+func (u *Uprobes) linkAll(executable *link.Executable, spec UprobeSpec, spots []spot, cookie uint64) ([]io.Closer, error) {
 	var links []io.Closer
-	for _, leg := range u.programs.legs(place) {
-		attached, err := u.programs.attach(executable, leg, offsets, cookie)
+	for _, leg := range u.programs.legs(spec) {
+		attached, err := u.programs.attach(executable, leg, spots, cookie)
 		if err != nil {
 			u.detachLinks(links)
 			return nil, err
@@ -141,19 +146,20 @@ func (u *Uprobes) linkAll(executable *link.Executable, place attunev1.Place, off
 	return links, nil
 }
 
-// attach puts one probe at each offset; without uprobe_multi there must be
+// attach puts one probe at each spot; without uprobe_multi there must be
 // one only.
-func (p *uprobePrograms) attach(executable *link.Executable, leg leg, offsets []uint64, cookie uint64) (link.Link, error) {
+func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot, cookie uint64) (link.Link, error) {
 	if !p.multi {
-		opts := &link.UprobeOptions{Address: offsets[0], Cookie: cookie}
+		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: cookie}
 		if leg.atExit {
 			return executable.Uretprobe("", leg.program, opts)
 		}
 		return executable.Uprobe("", leg.program, opts)
 	}
-	opts := &link.UprobeMultiOptions{
-		Addresses: offsets,
-		Cookies:   slices.Repeat([]uint64{cookie}, len(offsets)),
+	opts := &link.UprobeMultiOptions{Cookies: slices.Repeat([]uint64{cookie}, len(spots))}
+	for _, s := range spots {
+		opts.Addresses = append(opts.Addresses, s.offset)
+		opts.RefCtrOffsets = append(opts.RefCtrOffsets, s.counter)
 	}
 	if leg.atExit {
 		return executable.UretprobeMulti(nil, leg.program, opts)

@@ -8,17 +8,25 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Symbol is one function to probe.
+// Symbol is one place to probe, a function as a rule.
 type Symbol struct {
 	// Name is for reports only.
 	Name string
 	// Offset of the function's first instruction in the file (not its
-	// address), as internal/objfile resolves it.
+	// address), as internal/objfile resolves it, or that of a static probe.
 	Offset uint64
+	// Counter is the offset in the file of a static probe's semaphore, which
+	// the kernel increments in every process that maps the file for as long as
+	// the probe is attached (ref_ctr_offset); 0: there is none.
+	Counter uint64
+	// Return says that Offset is that of a return instruction: the exit of a
+	// function is probed there, as Go code needs it. Only with Place exit.
+	Return bool
 }
 
 // UprobeSpec describes one measure point in one file.
@@ -81,6 +89,9 @@ func (s UprobeSpec) normalised() (UprobeSpec, error) {
 		return s, fmt.Errorf("%w: point 0", errSpec)
 	case len(s.Symbols) == 0:
 		return s, fmt.Errorf("%w: no symbols", errSpec)
+	case s.Place != attunev1.Place_PLACE_EXIT && slices.ContainsFunc(s.Symbols, isReturn),
+		s.returns() && !all(s.Symbols, isReturn):
+		return s, fmt.Errorf("%w: a return instruction among others", errSpec)
 	case s.File == nil && s.Path == "":
 		return s, fmt.Errorf("%w: neither file nor path", errSpec)
 	case bits.OnesCount32(s.SampleMask+1) > 1:
@@ -99,5 +110,14 @@ func (s UprobeSpec) config() pointConfig {
 		maxValue:   s.MaxValue,
 	}
 }
+
+func isReturn(s Symbol) bool { return s.Return }
+
+func all(symbols []Symbol, is func(Symbol) bool) bool {
+	return !slices.ContainsFunc(symbols, func(s Symbol) bool { return !is(s) })
+}
+
+// returns says that exits are probed at return instructions.
+func (s UprobeSpec) returns() bool { return slices.ContainsFunc(s.Symbols, isReturn) }
 
 func (s UprobeSpec) probesExit() bool { return s.Place != attunev1.Place_PLACE_ENTRY }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSpecNormalised(t *testing.T) {
-	good := UprobeSpec{Path: "/bin/true", Symbols: []Symbol{{"main", 64}}, Point: 1}
+	good := UprobeSpec{Path: "/bin/true", Symbols: []Symbol{{Name: "main", Offset: 64}}, Point: 1}
 	tests := []struct {
 		name    string
 		change  func(*UprobeSpec)
@@ -24,6 +24,11 @@ func TestSpecNormalised(t *testing.T) {
 		{"no symbols", func(s *UprobeSpec) { s.Symbols = nil }, true},
 		{"no file", func(s *UprobeSpec) { s.Path = "" }, true},
 		{"bad mask", func(s *UprobeSpec) { s.Delivery, s.SampleMask = attunev1.Delivery_DELIVERY_SAMPLED, 5 }, true},
+		{"return at entry", func(s *UprobeSpec) { s.Symbols = []Symbol{{Name: "main", Offset: 64, Return: true}} }, true},
+		{"return among others", func(s *UprobeSpec) {
+			s.Place = attunev1.Place_PLACE_EXIT
+			s.Symbols = []Symbol{{Name: "main", Offset: 64, Return: true}, {Name: "main", Offset: 32}}
+		}, true},
 		{"empty range", func(s *UprobeSpec) { s.MinValue, s.MaxValue = 9, 8 }, true},
 	}
 	for _, test := range tests {

@@ -75,15 +75,15 @@ func (t *target) examine(name string) error {
 // even if it was deleted.
 func (t *target) path() string { return descriptorPath(t.file) }
 
-// mapPages maps the pages of the probed functions into this process, until the
+// mapPages maps the pages of the probed instructions into this process, until the
 // returned function is called. The kernel looks at an instruction when it puts
 // a probe into a mapping of it; without any, it would accept every offset, and
 // a probe that it cannot place would silently never fire.
-func (t *target) mapPages(offsets []uint64) (unmap func()) {
+func (t *target) mapPages(spots []spot) (unmap func()) {
 	page := uint64(os.Getpagesize())
 	var mapped [][]byte
-	for _, offset := range offsets {
-		memory, err := unix.Mmap(int(t.file.Fd()), int64(offset&^(page-1)), int(page), unix.PROT_READ, unix.MAP_PRIVATE)
+	for _, s := range spots {
+		memory, err := unix.Mmap(int(t.file.Fd()), int64(s.offset&^(page-1)), int(page), unix.PROT_READ, unix.MAP_PRIVATE)
 		if err == nil { // else there is no early verdict on this one
 			mapped = append(mapped, memory)
 		}

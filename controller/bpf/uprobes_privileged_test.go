@@ -276,7 +276,7 @@ func TestBadFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{text, "/nonexistent", "/dev/null"} {
-		spec := UprobeSpec{Path: path, Symbols: []Symbol{{"main", 1 << 20}}, Point: 1}
+		spec := UprobeSpec{Path: path, Symbols: []Symbol{{Name: "main", Offset: 1 << 20}}, Point: 1}
 		if a, err := u.Attach(spec); err == nil {
 			a.Close()
 			t.Errorf("attached to %s", path)
@@ -284,7 +284,7 @@ func TestBadFiles(t *testing.T) {
 	}
 	binary := mustCompile(t, "target.c")
 	var refused *RefusedError
-	if _, err := u.Attach(UprobeSpec{Path: binary, Symbols: []Symbol{{"far", 1 << 40}}, Point: 1}); !errors.As(err, &refused) {
+	if _, err := u.Attach(UprobeSpec{Path: binary, Symbols: []Symbol{{Name: "far", Offset: 1 << 40}}, Point: 1}); !errors.As(err, &refused) {
 		t.Errorf("offset beyond the file: %v", err)
 	}
 }

@@ -2,7 +2,6 @@
 /* Static probes without <sys/sdt.h>, which is in a package of its own: notes
    in the format of SystemTap, one with a semaphore. */
 #include <stdio.h>
-#include <stdlib.h>
 
 unsigned short work_semaphore __attribute__((section(".probes"), visibility("hidden")));
 
@@ -26,12 +25,15 @@ __attribute__((noinline)) static void work(int n) {
         PROBE("watched", "work_semaphore", "-4@%[n]", [n] "nor"(n));
 }
 
-int main(int argc, char **argv) {
-    int rounds = argc > 1 ? atoi(argv[1]) : 1;
-    for (int i = 0; i < rounds; i++)
-        work(i);
-    PROBE("done", "0", "");
-    printf("%p\n", (void *)main);
-    getchar();
+/* Works as often as each line of standard input says. */
+int main(void) {
+    int rounds;
+    while (scanf("%d", &rounds) == 1) {
+        for (int i = 0; i < rounds; i++)
+            work(i);
+        PROBE("done", "0", "");
+        printf("done\n");
+        fflush(stdout);
+    }
     return 0;
 }
