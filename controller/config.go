@@ -4,8 +4,10 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/ring"
@@ -14,7 +16,8 @@ import (
 
 // Config says what a controller serves and where its things are.
 type Config struct {
-	// AnalyzerAddress as gRPC writes it, e.g. "unix:/run/user/1000/.../a.sock".
+	// AnalyzerAddress as gRPC writes it, e.g. "unix:/run/user/1000/.../a.sock";
+	// Unix sockets only, whose peers the kernel vouches for.
 	AnalyzerAddress string
 	// GatePath is the Unix socket of the start gate; its folder belongs to
 	// this user alone.
@@ -48,6 +51,9 @@ func (c Config) Validate() error {
 	switch {
 	case c.AnalyzerAddress == "":
 		return errors.New("controller: no analyzer address")
+	case !strings.HasPrefix(c.AnalyzerAddress, "unix:"):
+		return fmt.Errorf("controller: analyzer address %q must be a Unix socket, unix:PATH: "+
+			"without certificates nobody is talked to on other machines", c.AnalyzerAddress)
 	case !filepath.IsAbs(c.GatePath):
 		return errors.New("controller: gate path must be absolute, programs change their directory")
 	case c.LibraryPath != "" && !filepath.IsAbs(c.LibraryPath):

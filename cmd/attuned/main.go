@@ -21,17 +21,11 @@ import (
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 // stopTimeout bounds how long undoing everything may take at the end.
 const stopTimeout = 5 * time.Second
-
-// Exit codes; docs/reference/exit-codes.md.
-const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
-)
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -39,23 +33,23 @@ func run(args []string, stdout, stderr io.Writer) int {
 	settings, err := load(args, stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
+		return exitcode.OK
 	case err != nil:
 		_, _ = fmt.Fprintf(stderr, "attuned: %v\n", err)
-		return exitUsage
+		return exitcode.Usage
 	case settings.version:
 		_, _ = fmt.Fprintln(stdout, "attuned", buildinfo.Get().Version)
-		return exitOK
+		return exitcode.OK
 	case settings.checkOnly:
 		_, _ = fmt.Fprintln(stdout, "configuration is valid")
-		return exitOK
+		return exitcode.OK
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: settings.level}))
 	if err := serve(settings, stdout, log); err != nil {
 		log.Error("attuned ends", "error", err)
-		return exitError
+		return exitcode.Failure
 	}
-	return exitOK
+	return exitcode.OK
 }
 
 // serve runs the controller until a signal. A second signal ends it at once:

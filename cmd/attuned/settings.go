@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/logging"
 )
 
 // Keys of the configuration: flags, and the same in files and, with
@@ -110,8 +111,15 @@ func fromViper(v *viper.Viper, check bool) (settings, error) {
 		JobID:           v.GetString(keyJob),
 		UseBPF:          !v.GetBool(keyNoBPF),
 	}}
-	if err := s.level.UnmarshalText([]byte(v.GetString(keyLogLevel))); err != nil {
-		return settings{}, fmt.Errorf("%s: %w", keyLogLevel, err)
+	var err error
+	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
+		return settings{}, err
+	}
+	switch {
+	case s.controller.AnalyzerAddress == "":
+		return settings{}, errors.New("no Analyzer; give its address with --analyzer, e.g. unix:/run/attune/analyzer.sock")
+	case s.controller.JobID == "":
+		return settings{}, errors.New("no job; give its id with --job")
 	}
 	return s, s.controller.Validate()
 }

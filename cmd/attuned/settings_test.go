@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 func TestPrecedence(t *testing.T) {
@@ -77,20 +79,21 @@ func TestBadConfiguration(t *testing.T) {
 		args  []string
 		wants string
 	}{
-		{"no analyzer", []string{"--job", "j"}, "no analyzer address"},
-		{"no job", []string{"--analyzer", "unix:/a"}, "no job id"},
+		{"no analyzer", []string{"--job", "j"}, "give its address with --analyzer"},
+		{"no job", []string{"--analyzer", "unix:/a"}, "give its id with --job"},
 		{"unknown key", []string{"--config", filepath.Join(dir, "typo.yaml")}, "unknown key"},
 		{"broken file", []string{"--config", filepath.Join(dir, "broken.yaml")}, "broken.yaml"},
 		{"missing file", []string{"--config", filepath.Join(dir, "missing.yaml")}, "missing.yaml"},
-		{"level", []string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "loud"}, "log-level"},
+		{"level", []string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "loud"}, "none of debug, info, warn, error"},
+		{"analyzer on a network", []string{"--analyzer", "dns:node7:4000", "--job", "j"}, "must be a Unix socket"},
 		{"argument", []string{"./solver"}, "attune run"},
 		{"relative gate", []string{"--analyzer", "unix:/a", "--job", "j", "--gate", "g"}, "absolute"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var stderr strings.Builder
-			if code := run(append(test.args, "--check-config"), io.Discard, &stderr); code != exitUsage {
-				t.Errorf("exit code %d, want %d", code, exitUsage)
+			if code := run(append(test.args, "--check-config"), io.Discard, &stderr); code != exitcode.Usage {
+				t.Errorf("exit code %d, want %d", code, exitcode.Usage)
 			}
 			if !strings.Contains(stderr.String(), test.wants) {
 				t.Errorf("message %q lacks %q", stderr.String(), test.wants)
