@@ -5,6 +5,7 @@ package controller
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
@@ -25,11 +26,14 @@ type collector struct {
 	controller *Controller
 	clock      *ring.Clock
 
+	lostLate atomic.Uint64 // records of uprobes that came after their process was gone
+
 	mu       sync.Mutex // guards what follows
 	drainer  *ring.Drainer
 	scratch  []ring.Aggregate
 	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
 	lost     map[uint64]uint64           // ring losses by process handle
+	reclaims map[uint64]time.Time        // when slots of a process were last reclaimed
 	total    totals
 	interval time.Time // start of the running interval of aggregates
 }
@@ -43,7 +47,8 @@ func newCollector(c *Controller) *collector {
 	clock := ring.NewClock(ring.ClockOptions{})
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
-		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64), interval: time.Now(),
+		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64),
+		reclaims: make(map[uint64]time.Time), interval: time.Now(),
 	}
 }
 
@@ -68,11 +73,15 @@ func (k *collector) drainTarget(t *target) uint64 {
 	got := memory.Drain(k.drainer, func(batch []byte) {
 		batches = append(batches, slices.Clone(batch)) // the message owns its bytes
 	})
+	if got.CorruptSlots > 0 {
+		k.controller.log.Warn("memory shared with a process is damaged: threads are not measured any more",
+			"pid", t.pid, "threads", got.CorruptSlots)
+	}
+	lost := got.Lost + got.Corrupt
 	k.total.records += got.Received
-	k.total.lostRing += got.Lost
-	k.lost[t.handle] += got.Lost
+	k.total.lostRing += lost
+	k.lost[t.handle] += lost
 	offset := k.drainer.Scale().UnixOffset().Nanoseconds()
-	lost := got.Lost
 	for _, batch := range batches {
 		k.send(t.handle, batch, lost, offset)
 		lost = 0
@@ -80,11 +89,16 @@ func (k *collector) drainTarget(t *target) uint64 {
 	if lost > 0 {
 		k.send(t.handle, nil, lost, offset)
 	}
-	if got.FewSlotsFree {
+	if now := time.Now(); got.FewSlotsFree && now.Sub(k.reclaims[t.handle]) >= reclaimPause {
+		k.reclaims[t.handle] = now
 		memory.Reclaim(threadAlive(t.pid))
 	}
 	return got.Received
 }
+
+// reclaimPause follows a look for threads that died without closing their
+// slot: it reads a file per thread, and a process may keep most slots in use.
+const reclaimPause = time.Second
 
 func (k *collector) send(handle uint64, records []byte, lost uint64, offset int64) {
 	k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
@@ -197,6 +211,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	k.drainTarget(t)
 	ended.LostRing = k.lost[t.handle]
 	delete(k.lost, t.handle)
+	delete(k.reclaims, t.handle)
 	if memory := t.memory.Load(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
 		k.total.lostSlot += ended.GetLostNoSlot()

@@ -153,7 +153,7 @@ func sanitizerOption() string {
 	return "ASAN_OPTIONS=" + option
 }
 
-// Start runs the controller until Stop. It restores first what controllers
+// Start runs the controller until Stop. Meanwhile it restores what controllers
 // that died left behind.
 func (c *Controller) Start(context.Context) error {
 	c.work.Go(c.restore)
@@ -227,7 +227,7 @@ func (c *Controller) restore() {
 		c.log.Warn("restore after an earlier controller", "error", err)
 	}
 	for _, r := range restored {
-		c.log.Warn("change of an earlier controller undone", "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+		c.log.Warn("change of an earlier controller", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
 	}
 }
 
@@ -300,7 +300,10 @@ func (c *Controller) dispose() error {
 	return errors.Join(errs...)
 }
 
+// undoAll takes back what is in force, the latest first, and lets nothing more
+// come into force.
 func (c *Controller) undoAll(ctx context.Context) {
+	c.actuator.Stop()
 	for _, id := range c.actuator.Applied() {
 		result := c.actuator.Undo(ctx, id)
 		c.log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
@@ -315,12 +318,4 @@ func canWrite(pid int) error {
 		return procmem.ErrPermission
 	}
 	return nil
-}
-
-// threadAlive tells of the threads of a process in this pid namespace.
-func threadAlive(pid int) func(int) bool {
-	return func(tid int) bool {
-		_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
-		return err == nil
-	}
 }

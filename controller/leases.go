@@ -18,6 +18,7 @@ type leases struct {
 type lease struct {
 	length time.Duration
 	ends   time.Time
+	owed   bool // to be undone, whatever the Analyzer says from now on
 }
 
 func newLeases(standard time.Duration) *leases {
@@ -39,27 +40,41 @@ func (l *leases) renew(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for change, one := range l.until {
-		one.ends = now.Add(one.length)
-		l.until[change] = one
+		if !one.owed {
+			one.ends = now.Add(one.length)
+			l.until[change] = one
+		}
 	}
 }
 
-func (l *leases) drop(change string) {
+// owe says that a change is about to be undone. If that fails its lease ends
+// once more, even if the Analyzer renews all others.
+func (l *leases) owe(change string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.until, change)
+	l.until[change] = lease{length: l.standard, ends: now.Add(l.standard), owed: true}
 }
 
-// expired removes and returns the changes whose lease has ended.
-func (l *leases) expired(now time.Time) []string {
+// expired returns the changes whose lease has ended, in the order in which
+// inForce lists them, which is that to undo them in, and drops the leases of
+// changes that are not in force any more. Each comes again after the standard
+// lease for as long as it stays in force.
+func (l *leases) expired(now time.Time, inForce func() []string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []string
-	for change, one := range l.until {
+	kept := make(map[string]lease)
+	for _, change := range inForce() { // after the lock: a lease begins when its change is in force
+		one, ok := l.until[change]
+		if !ok {
+			continue // begins in a moment
+		}
 		if now.After(one.ends) {
 			out = append(out, change)
-			delete(l.until, change)
+			one = lease{length: l.standard, ends: now.Add(l.standard), owed: true}
 		}
+		kept[change] = one
 	}
+	l.until = kept
 	return out
 }

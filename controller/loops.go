@@ -142,6 +142,11 @@ func (c *Controller) uprobeRecords(records []bpf.Record) {
 		b = binary.LittleEndian.AppendUint64(b, r.Value)
 		byPID[r.Process] = binary.LittleEndian.AppendUint64(b, r.Extra)
 	}
+	defer func() {
+		for _, batch := range byPID { // of processes that are not there any more
+			c.collector.lostLate.Add(uint64(len(batch) / ring.RecordSize))
+		}
+	}()
 	offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
 	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
 		batch, ok := byPID[uint32(t.pid)]
@@ -166,9 +171,9 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 			return nil
 		case now := <-ticker.C:
 			c.sendStatus()
-			for _, id := range c.leases.expired(now) {
-				result := c.actuator.Undo(ctx, id)
-				c.log.Warn("lease ended, change undone", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+			for _, id := range c.leases.expired(now, c.actuator.Applied) {
+				result := c.undoOne(id)
+				c.log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
 			}
 		}
 	}
@@ -190,7 +195,7 @@ func (c *Controller) sendStatus() {
 		RecordsLostQueue:  c.client.Lost(),
 	}
 	if uprobes := c.loadedUprobes(); uprobes != nil {
-		status.RecordsLostBpf = uprobes.Lost()
+		status.RecordsLostBpf = uprobes.Lost() + c.collector.lostLate.Load()
 	}
 	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Status{Status: status}})
 }

@@ -160,8 +160,10 @@ func (c *Controller) undo(requestID string, changeIDs []string) {
 	c.answerAll(requestID, results)
 }
 
+// undoOne takes a change back. If that fails for the time being, statusLoop
+// tries again.
 func (c *Controller) undoOne(changeID string) *attunev1.ActionResult {
-	c.leases.drop(changeID)
+	c.leases.owe(changeID, time.Now())
 	return c.actuator.Undo(context.WithoutCancel(c.ctx), changeID)
 }
 
