@@ -99,11 +99,16 @@ func place() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name journal: %w", err)
 	}
+	namespace, err := pidNamespace()
+	return fmt.Sprintf("%s.%d", boot, namespace), err
+}
+
+func pidNamespace() (inode uint64, err error) {
 	var namespace unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &namespace); err != nil {
-		return "", fmt.Errorf("name journal: pid namespace: %w", err)
+		return 0, fmt.Errorf("name journal: pid namespace: %w", err)
 	}
-	return fmt.Sprintf("%s.%d", boot, namespace.Ino), nil
+	return namespace.Ino, nil
 }
 
 // createLocked creates a file that is locked. os.ErrExist if there is one by

@@ -59,13 +59,17 @@ type InForce struct {
 	By string `json:"by,omitempty"`
 }
 
-// OpenKept opens the journal of a node in dir, which is created with mode 0700
-// if needed. It waits until ctx ends for another command that has it open.
+// OpenKept opens the journal of a node and its pid namespace in dir, which is
+// created with mode 0700 if needed. A home may be shared by many nodes. It waits until ctx ends for another command that has it open.
 func OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	path := filepath.Join(dir, strings.ReplaceAll(node, "/", "_")+keptSuffix)
+	namespace, err := pidNamespace()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, fmt.Sprintf("%s.%d%s", strings.ReplaceAll(node, "/", "_"), namespace, keptSuffix))
 	file, err := lockKept(ctx, path)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +243,7 @@ func TestKeptOfTheDead(t *testing.T) {
 	}
 	k = mustKept(t, dir)
 	defer k.Close()
-	data, err := os.ReadFile(filepath.Join(dir, "node.kept"))
+	data, err := os.ReadFile(k.path)
 	if err != nil || strings.Count(string(data), "\n") != 1 || strings.Contains(string(data), "begin") {
 		t.Errorf("journal has %q, %v", data, err)
 	}
