@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func pipeSize(id string, process uint64, bytes int64) *attunev1.Change {
+	return &attunev1.Change{
+		Id: id, Knob: "pipe.size", Process: process, LeaseNanos: int64(time.Minute),
+		Action: &attunev1.Action{Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{
+			Name: "pipe.size", Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: bytes}},
+		}}},
+	}
+}
+
+// What the operating system keeps is changed over the management channel like
+// the rest: all or nothing, undone at the end of the lease, and at the end.
+func TestSystemSettings(t *testing.T) {
+	program := targets.Build(t, "actuate/system/testdata/keeper.c")
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	size := func() string { return target.Ask(t, "pipe") }
+
+	results := b.apply(t, pipeSize("c1", process.GetHandle(), 1<<17))
+	if len(results) != 1 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED ||
+		results[0].GetOldValue().GetInteger() != 1<<16 || results[0].GetNewValue().GetInteger() != 1<<17 || size() != "131072" {
+		t.Fatalf("%v; the program has %s", results, size())
+	}
+	results = b.apply(t, pipeSize("c2", process.GetHandle(), 1<<18), pipeSize("c3", process.GetHandle(), -1))
+	if len(results) != 2 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE ||
+		results[1].GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || size() != "131072" {
+		t.Errorf("%v; the program has %s", results, size())
+	}
+	short := pipeSize("c4", process.GetHandle(), 1<<18)
+	short.LeaseNanos = int64(time.Millisecond)
+	b.apply(t, short)
+	for deadline := time.Now().Add(20 * time.Second); size() != "131072"; {
+		if time.Now().After(deadline) {
+			t.Fatalf("the lease ended, the program has %s", size())
+		}
+	}
+	b.stop(t)
+	if got := size(); got != strconv.Itoa(16*os.Getpagesize()) {
+		t.Errorf("after the controller's end the program has %s", got)
+	}
+}
