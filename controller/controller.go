@@ -44,6 +44,8 @@ type Controller struct {
 	client    *channel.Client
 	collector *collector
 	targets   *targetSet
+	arrivals  *arrivals
+	outbox    outbox
 	leases    *leases
 	kernel    kernel
 
@@ -68,7 +70,7 @@ func New(config Config) (c *Controller, err error) {
 	config = config.withDefaults()
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(),
+		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(),
 		leases: newLeases(config.Lease), paced: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -93,6 +95,7 @@ func New(config Config) (c *Controller, err error) {
 	}); err != nil {
 		return nil, err
 	}
+	c.outbox.send = c.publish
 	c.collector = newCollector(c)
 	if c.tracker, err = track.New(track.Options{
 		JobID: config.JobID, Handler: &follower{c}, Source: source(), Digests: config.Digests, Log: config.Log,
@@ -100,7 +103,7 @@ func New(config Config) (c *Controller, err error) {
 		return nil, err
 	}
 	c.gate, err = attach.New(attach.Options{
-		Path: config.GatePath, Geometry: config.Geometry, Attached: c.atGate, Log: config.Log,
+		Path: config.GatePath, Geometry: config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: config.Log,
 	})
 	return c, err
 }
@@ -159,6 +162,7 @@ func (c *Controller) Start(context.Context) error {
 	c.work.Go(c.restore)
 	c.run("gate", c.gate.Serve)
 	c.run("tracker", c.tracker.Run)
+	c.run("arrivals", c.settleLoop)
 	c.run("drain", c.drainLoop)
 	c.run("sampling", c.samplingLoop)
 	c.run("status", c.statusLoop)
@@ -177,17 +181,6 @@ func (c *Controller) run(part string, f func(context.Context) error) {
 	c.work.Go(func() {
 		if err := f(c.ctx); err != nil && c.ctx.Err() == nil {
 			c.log.Error("part of the controller ended", "part", part, "error", err)
-		}
-	})
-}
-
-// later calls f after a while unless the controller stops before.
-func (c *Controller) later(after time.Duration, f func()) {
-	c.work.Go(func() {
-		select {
-		case <-time.After(after):
-			f()
-		case <-c.ctx.Done():
 		}
 	})
 }
@@ -245,6 +238,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 		}
 	}
 	c.sendStatus()
+	c.tellRest(ctx)
 	c.client.Finish()
 	c.cancel()
 	if !ends(ctx, &c.work) {
@@ -252,6 +246,15 @@ func (c *Controller) Stop(ctx context.Context) error {
 	}
 	c.lastWords(ctx)
 	return c.dispose()
+}
+
+// tellRest empties the outbox unless the Analyzer takes nothing.
+func (c *Controller) tellRest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
+	defer cancel()
+	var rest sync.WaitGroup
+	rest.Go(c.outbox.flush) // ends with the client's Finish at the latest
+	ends(ctx, &rest)
 }
 
 // lastWords waits until the Analyzer has everything, and gives up on one that
@@ -290,6 +293,7 @@ func (c *Controller) dispose() error {
 	if c.gate != nil {
 		errs = append(errs, c.gate.Close())
 	}
+	c.arrivals.release(c.letGo)
 	if c.sampler != nil {
 		errs = append(errs, c.sampler.Close())
 	}

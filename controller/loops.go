@@ -116,7 +116,7 @@ func earliest(standard time.Time, times ...time.Time) time.Time {
 func (c *Controller) sampleAll() {
 	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
 	for _, t := range c.targets.list() {
-		if !t.Alive() {
+		if !t.Alive() || !t.told.Load() {
 			continue
 		}
 		readings, err := c.sampler.Sample(t.pid)

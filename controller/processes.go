@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,16 +14,8 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
-
-const (
-	// gateGrace is how long a new process may take to come to the start gate
-	// before it is taken as one without DMLib: the dynamic loader runs first.
-	gateGrace = 300 * time.Millisecond
-	// gateRounds is how often that time is granted to a process that has
-	// DMLib mapped: on a crowded node its constructor may have to wait.
-	gateRounds = 10
 )
 
 // Mechanisms of a process.
@@ -53,9 +46,20 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 		t.ended.Store(true)
 	}
 	f.targets.add(t)
-	f.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.snapshot()}})
+	f.tell(news{target: t})
 	if held != nil {
-		f.work.Go(func() { f.expect(t) })
+		settle := settleTime
+		if f.placer.ForAll() > 0 {
+			settle = 0
+		}
+		f.arrivals.change(func() { f.arrivals.young.push(t, settle) })
+	}
+}
+
+// tell puts news into the outbox.
+func (f *follower) tell(n news) {
+	if f.outbox.add(n) {
+		f.arrivals.change(func() { f.arrivals.news = time.Now().Add(settleTime) })
 	}
 }
 
@@ -67,7 +71,7 @@ func (f *follower) Changed(process *attunev1.Process) {
 	}
 	objects := len(t.snapshot().GetObjects())
 	t.update(process)
-	f.changed(t)
+	f.outbox.changed(t)
 	if t.admitted.Load() && objects != len(process.GetObjects()) {
 		f.placer.Refresh(t.handle)
 	}
@@ -80,14 +84,44 @@ func (f *follower) Ended(ended *attunev1.ProcessEnded) {
 		return
 	}
 	t.ended.Store(true)
+	f.endAtGate(t, ended.GetReplacedByExec())
 	f.collector.finish(t, ended)
-	f.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: ended}})
+	f.tell(news{target: t, ended: ended})
 	f.release(t)
 }
 
+// endAtGate notes that an image has come to the gate that has ended before it
+// was taken in. Its memory is let go unless the pid has another image by now,
+// which may be the one that came.
+func (f *follower) endAtGate(t *target, replaced bool) {
+	came := replaced && f.arrivals.waiting(t.pid)
+	if !replaced {
+		var mine []attach.Attachment
+		mine, came = f.arrivals.claim(t.pid)
+		for _, a := range mine {
+			f.letGo(a)
+		}
+	}
+	if came && t.memory.Load() == nil {
+		t.setMechanism(mechanismDMLib, true, "")
+	}
+}
+
+// letGo frees what an attachment holds; DMLib goes inert if it is still there.
+func (c *Controller) letGo(a attach.Attachment) {
+	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
+		c.log.Debug("close attachment", "pid", a.PID, "error", err)
+	}
+}
+
 // release lets go of everything that is kept about a process. It may wait for
-// a tuning action under way, so it happens beside the tracker.
+// a tuning action under way, so it happens beside the tracker, unless the
+// process was never heard of.
 func (f *follower) release(t *target) {
+	if !t.told.Load() {
+		f.sampler.Forget(t.pid)
+		return
+	}
 	f.work.Go(func() {
 		f.placer.Release(t.handle)
 		f.sampler.Forget(t.pid)
@@ -100,15 +134,28 @@ func (f *follower) release(t *target) {
 	})
 }
 
-// atGate is called while a process waits in the start gate, or after a forked
-// child registered. It holds a process up only if there is something to be in
-// place before main.
+// holds says whether there is anything to be in place before main.
+func (c *Controller) holds(peer attach.Peer) bool {
+	c.arrivals.greet(peer.PID)
+	return c.placer.ForAll() > 0
+}
+
+// atGate is called while a process waits in the start gate, after it was let
+// through, or after a forked child registered. A process that does not wait is
+// taken in when it has settled.
 func (c *Controller) atGate(a attach.Attachment) {
-	if a.Hello.Flags&attach.Forked == 0 && c.placer.ForAll() > 0 {
+	if !a.Deadline.IsZero() {
+		c.arrivals.part(a.PID)
 		c.takeIn(a, true)
 		return
 	}
-	c.work.Go(func() { c.takeIn(a, false) })
+	c.arrivals.attach(a)
+}
+
+// refused notes who did not get through the gate.
+func (c *Controller) refused(r attach.Refusal) {
+	c.arrivals.part(r.Peer.PID)
+	c.log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
 }
 
 // takeIn makes a process with DMLib part of the job. held says that it waits
@@ -124,6 +171,7 @@ func (c *Controller) takeIn(a attach.Attachment, held bool) {
 	t, err := c.register(ctx, a)
 	if err != nil {
 		c.log.Info("process not followed", "pid", a.PID, "reason", err)
+		c.tooLate(a.PID)
 		a.Memory.Detach()
 		_ = a.Memory.Close()
 		return
@@ -131,7 +179,21 @@ func (c *Controller) takeIn(a attach.Attachment, held bool) {
 	c.admit(ctx, t, held)
 }
 
+// tooLate notes of a process that is ending, which the tracker has not told
+// yet, that it had come to the gate.
+func (c *Controller) tooLate(pid int) {
+	for _, t := range slices.Backward(c.targets.list()) {
+		if t.pid == pid && t.memory.Load() == nil && !t.admitted.Load() {
+			t.setMechanism(mechanismDMLib, true, "")
+			return
+		}
+	}
+}
+
 func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target, error) {
+	if !sameImage(a) {
+		return nil, errors.New("it has ended, or runs another program by now")
+	}
 	handle, err := c.tracker.Registered(ctx, a.PID)
 	if err != nil {
 		return nil, fmt.Errorf("track: %w", err)
@@ -144,6 +206,14 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 		return nil, errors.New("registered twice")
 	}
 	return t, nil
+}
+
+// sameImage says whether the process still has DMLib where it was when it came
+// to the gate: an exec, or another process with its pid, has not.
+func sameImage(a attach.Attachment) bool {
+	head := make([]byte, len(elf.ELFMAG))
+	err := procmem.Read(a.PID, a.Memory.App().Base, head)
+	return errors.Is(err, procmem.ErrPermission) || err == nil && string(head) == elf.ELFMAG
 }
 
 // admit places the measure points in a process with DMLib.
@@ -160,11 +230,15 @@ func (c *Controller) admit(ctx context.Context, t *target, held bool) {
 // expect takes a process in that cannot come to the gate, and gives any other
 // the time that it needs.
 func (c *Controller) expect(t *target) {
-	if c.whyNoPreload(t) != "" {
+	if !c.arrivals.waiting(t.pid) && c.whyNoPreload(t) != "" {
 		c.awaitGate(t, 0)
 		return
 	}
-	c.later(gateGrace, func() { c.awaitGate(t, gateRounds) })
+	c.wait(t, gateRounds)
+}
+
+func (c *Controller) wait(t *target, rounds int) {
+	c.arrivals.change(func() { c.arrivals.late.push(lateTarget{t, rounds}, gateGrace) })
 }
 
 // awaitGate takes in a process that does not come to the gate.
@@ -173,7 +247,7 @@ func (c *Controller) awaitGate(t *target, rounds int) {
 		return
 	}
 	if images, err := t.Images(); err == nil && rounds > 0 && slices.ContainsFunc(images, isDMLib) {
-		c.later(gateGrace, func() { c.awaitGate(t, rounds-1) })
+		c.wait(t, rounds-1)
 		return
 	}
 	if t.admitted.Swap(true) {
@@ -215,6 +289,6 @@ func (c *Controller) openWays(t *target) {
 	}
 }
 
-func (c *Controller) changed(t *target) {
-	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: t.snapshot()}})
-}
+// changed tells what is known of a process now, which may not be put off: what
+// follows names it.
+func (c *Controller) changed(t *target) { c.outbox.tellNow(t) }

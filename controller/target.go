@@ -29,6 +29,7 @@ type target struct {
 	memory     atomic.Pointer[ring.Memory]
 	ended      atomic.Bool
 	admitted   atomic.Bool // measure points are placed
+	told       atomic.Bool // the Analyzer knows of it
 
 	infoMu sync.Mutex // guards info
 	info   *attunev1.Process

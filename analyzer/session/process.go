@@ -92,12 +92,18 @@ func (s *Session) tellProcess(p *process, update bool) {
 	}
 }
 
-// endProcess notes the end of a process. ended is nil when it was not told.
+// endProcess notes the end of a process. ended is nil when it was not told; it
+// may yet be: the event channel can lag behind the end of the management
+// channel.
 func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	if p.ended {
+		if p.end == nil {
+			s.tellEnd(p, ended)
+		}
 		return
 	}
-	p.ended, p.endedAt, p.end = true, s.now(), ended
+	p.ended, p.endedAt = true, s.now()
+	s.tellEnd(p, ended)
 	for _, t := range s.tunlets {
 		t.wants.Forget(p.id)
 	}
@@ -116,6 +122,14 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	s.points.processEnded(p.id)
 	p.info = slim(p.info)
 	s.omitProcess()
+}
+
+// tellEnd notes how and when a process ended, as far as it was told.
+func (s *Session) tellEnd(p *process, ended *attunev1.ProcessEnded) {
+	p.end = ended
+	if at := s.sinceUnix(ended.GetEndedUnixNano()); at >= p.started && at < p.endedAt {
+		p.endedAt = at // news of processes come in batches
+	}
 }
 
 // slim returns what the report needs of a process that has ended: a job may

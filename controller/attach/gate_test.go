@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
 )
 
@@ -81,6 +82,38 @@ func TestPointsAreInPlaceBeforeGo(t *testing.T) {
 		t.Error("the point is not in place")
 	}
 	if err := release(<-memories); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoComesWithTheMemory: where nothing has to be in place before main, the
+// process need not wait for anybody to look at its ready.
+func TestGoComesWithTheMemory(t *testing.T) {
+	g := mustServe(t, Options{Geometry: small(), Hold: func(Peer) bool { return false }})
+	c := mustDial(t, g)
+	c.send(encodeHello(Hello{}))
+	_, _, file := c.welcome()
+	b := make([]byte, 256)
+	if n, err := c.conn.Read(b); err != nil || n != goSize {
+		t.Fatalf("%d bytes before ready, %v, want go", n, err)
+	}
+	app := dmtest.Map(t, file.Fd())
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	app.Ready(os.Getpid())
+	c.send(encodeReady(readyOK, 0))
+	if b := c.finish(); len(b) != 0 {
+		t.Errorf("the gate went on with %x", b)
+	}
+	a := <-g.attached
+	if !a.Deadline.IsZero() {
+		t.Errorf("deadline %v of a process that does not wait", a.Deadline)
+	}
+	if flags, err := unix.FcntlInt(a.Pidfd.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("pidfd with flags %#x, %v: programs started by the controller would inherit it", flags, err)
+	}
+	if err := release(a); err != nil {
 		t.Error(err)
 	}
 }

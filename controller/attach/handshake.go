@@ -45,57 +45,65 @@ func (g *Gate) serve(conn *net.UnixConn) {
 	// Its only error is that the connection is closed, which reading will say.
 	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
 	peer, err := peerOf(conn)
-	var hello Hello
-	var memory *ring.Memory
+	var talk conversation
 	if err == nil {
-		hello, memory, err = g.converse(conn, peer)
+		talk, err = g.converse(conn, peer)
 	}
 	if err != nil {
 		if peer.Pidfd != nil {
 			peer.Pidfd.Close()
 			peer.Pidfd = nil
 		}
-		g.options.Refused(Refusal{Peer: peer, Hello: hello, Err: err})
+		g.options.Refused(Refusal{Peer: peer, Hello: talk.hello, Err: err})
 		return
 	}
-	if hello.Flags&Forked != 0 {
+	if !talk.held {
 		deadline = time.Time{}
 	}
-	g.options.Attached(Attachment{Peer: peer, Hello: hello, Memory: memory, Deadline: deadline})
-	if hello.Flags&Forked == 0 {
+	g.options.Attached(Attachment{Peer: peer, Hello: talk.hello, Memory: talk.memory, Deadline: deadline})
+	if talk.held {
 		// If the process is gone or has stopped waiting there is nobody to
 		// tell.
 		_, _ = conn.Write(encodeGo())
 	}
 }
 
+// conversation is what converse came to.
+type conversation struct {
+	hello  Hello
+	memory *ring.Memory
+	held   bool // the process waits for go
+}
+
 // converse takes the peer from hello to ready.
-func (g *Gate) converse(conn *net.UnixConn, peer Peer) (Hello, *ring.Memory, error) {
+func (g *Gate) converse(conn *net.UnixConn, peer Peer) (talk conversation, err error) {
 	if !g.claim(peer.PID) {
-		return Hello{}, nil, ErrBusy
+		return talk, ErrBusy
 	}
 	defer g.unclaim(peer.PID)
-	hello, err := readHello(conn)
-	if err != nil {
+	if talk.hello, err = readHello(conn); err != nil {
 		// Another version understands a refusal, a broken peer may not.
 		if errors.Is(err, ErrVersion) {
 			refuse(conn)
 		}
-		return hello, nil, err
+		return talk, err
 	}
 	if err := g.options.Admit(peer); err != nil {
 		refuse(conn)
-		return hello, nil, err
+		return talk, err
 	}
-	memory, err := g.offer(hello.Attempt)
+	memory, err := g.offer(talk.hello.Attempt)
 	if err != nil {
 		refuse(conn)
-		return hello, nil, err
+		return talk, err
 	}
-	if err := handOver(conn, memory); err != nil {
-		return hello, nil, errors.Join(err, memory.Close())
+	forked := talk.hello.Flags&running != 0 // or injected
+	talk.held = !forked && g.options.Hold(peer)
+	if err := handOver(conn, memory, !forked && !talk.held); err != nil {
+		return talk, errors.Join(err, memory.Close())
 	}
-	return hello, memory, nil
+	talk.memory = memory
+	return talk, nil
 }
 
 // offer makes the memory file for an attempt: each is smaller than the one
@@ -112,12 +120,17 @@ func (g *Gate) offer(attempt uint32) (*ring.Memory, error) {
 	return ring.New(geometry)
 }
 
-// handOver sends the memory file and waits until the process has mapped it.
-func handOver(conn *net.UnixConn, memory *ring.Memory) error {
+// handOver sends the memory file, and go as well if nothing has to be in place
+// before main, and waits until the process has mapped the file.
+func handOver(conn *net.UnixConn, memory *ring.Memory, letGo bool) error {
 	rights := unix.UnixRights(int(memory.File().Fd()))
 	_, _, err := conn.WriteMsgUnix(encodeWelcome(welcomeOK, memory.Geometry().Bytes()), rights, nil)
 	if err = errors.Join(err, memory.CloseFile()); err != nil {
 		return fmt.Errorf("send memory file: %w", err)
+	}
+	if letGo {
+		// If it cannot be sent the process is gone, which reading will say.
+		_, _ = conn.Write(encodeGo())
 	}
 	b, err := readMessage(conn, readySize)
 	if err != nil {

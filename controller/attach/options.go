@@ -34,7 +34,7 @@ type Attachment struct {
 	// Memory is its memory file, ready, and closed by the receiver.
 	Memory *ring.Memory
 	// Deadline is when the process stops waiting for the callback and enters
-	// main; in the past if nothing waits (a forked child).
+	// main; zero if nothing waits (a forked child, or Hold said no).
 	Deadline time.Time
 }
 
@@ -65,10 +65,15 @@ type Options struct {
 	// Admit decides whether a process is served. Nil: those of the
 	// controller's own user.
 	Admit func(Peer) error
-	// Attached takes over each process that got through, exactly once. The
-	// process is held until it returns, or until the Attachment's deadline: it
+	// Attached takes over each process that got through, exactly once. A held
+	// process waits until it returns, or until the Attachment's deadline: it
 	// is the moment to place measure points.
 	Attached func(Attachment)
+	// Hold says whether there is anything to be in place before main in a
+	// process that is about to be given its memory file. Where it says no, "go"
+	// is sent along with the file, and the process does not wait for its being
+	// attached. Attached or Refused follows. Nil: every process is held.
+	Hold func(Peer) bool
 	// Refused is told who did not get through. Nil: it is logged.
 	Refused func(Refusal)
 
@@ -104,6 +109,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Admit == nil {
 		o.Admit = admitOwn
+	}
+	if o.Hold == nil {
+		o.Hold = func(Peer) bool { return true }
 	}
 	if o.Refused == nil {
 		o.Refused = logRefusal(o.Log)

@@ -52,7 +52,7 @@ func peerOfFD(fd int) (Peer, error) {
 }
 
 // pidfdOf gets the descriptor that belongs to the connection (Linux 6.5), else
-// opens one by id. In between the peer could have died and its id been given
+// opens one by id; the kernel makes either close-on-exec. In between the peer could have died and its id been given
 // away, but not without its end of the connection being closed, which the
 // next read finds.
 func pidfdOf(conn, pid int) (int, error) {
@@ -63,6 +63,5 @@ func pidfdOf(conn, pid int) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("pidfd of process %d: %w", pid, err)
 	}
-	unix.CloseOnExec(pidfd)
 	return pidfd, nil
 }

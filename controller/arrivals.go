@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/attach"
+)
+
+const (
+	// settleTime is how old a process is when more is done about it than to
+	// know it. A shell script starts hundreds that live shorter: to take each
+	// in and let it go again would cost more than they do.
+	settleTime = 5 * time.Millisecond
+	// gateGrace is how long a new process may take to come to the start gate
+	// before it is taken as one without DMLib: the dynamic loader runs first.
+	gateGrace = 300 * time.Millisecond
+	// gateRounds is how often that time is granted to a process that has
+	// DMLib mapped: on a crowded node its constructor may have to wait.
+	gateRounds = 10
+)
+
+// arrivals are the processes that are young, in the order of their coming, so
+// that one timer does for all.
+type arrivals struct {
+	woken chan struct{} // signalled when there is something to wait for
+
+	mu sync.Mutex // guards what follows; a leaf lock
+	// greeted are processes, by pid, that have a memory file and have not said
+	// yet that they mapped it: one that is let go at once may end before.
+	greeted  map[int]bool
+	attached queue[attach.Attachment]
+	young    queue[*target] // will settle
+	late     queue[lateTarget]
+	news     time.Time // when the outbox is flushed; zero: it is empty
+}
+
+// lateTarget is a process that has not come to the gate yet.
+type lateTarget struct {
+	target *target
+	rounds int // times that it is still waited for
+}
+
+// queue is what is due after a time that is the same for all.
+type queue[T any] struct{ items []queued[T] }
+
+type queued[T any] struct {
+	due   time.Time
+	value T
+}
+
+func newArrivals() *arrivals {
+	return &arrivals{woken: make(chan struct{}, 1), greeted: make(map[int]bool)}
+}
+
+func (q *queue[T]) push(value T, after time.Duration) {
+	q.items = append(q.items, queued[T]{time.Now().Add(after), value})
+}
+
+// pop takes what is due.
+func (q *queue[T]) pop(now time.Time) (due []T) {
+	for len(q.items) > 0 && !q.items[0].due.After(now) {
+		due = append(due, q.items[0].value)
+		q.items[0] = queued[T]{}
+		q.items = q.items[1:]
+	}
+	return due
+}
+
+// next returns when the first is due; zero if there is none.
+func (q *queue[T]) next() time.Time {
+	if len(q.items) == 0 {
+		return time.Time{}
+	}
+	return q.items[0].due
+}
+
+// change changes the queues and wakes the loop if it was waiting for nothing.
+func (a *arrivals) change(change func()) {
+	a.mu.Lock()
+	idle := a.earliest().IsZero()
+	change()
+	a.mu.Unlock()
+	if !idle {
+		return
+	}
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
+// earliest returns when something is due; zero: nothing is waited for. The
+// caller holds mu.
+func (a *arrivals) earliest() time.Time {
+	return earliest(time.Time{}, a.attached.next(), a.young.next(), a.late.next(), a.news)
+}
+
+// greet notes that a process is given its memory file.
+func (a *arrivals) greet(pid int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.greeted[pid] = true
+}
+
+// part takes greet back: the process is taken in by others, or refused.
+func (a *arrivals) part(pid int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.greeted, pid)
+}
+
+// attach keeps a process that runs until it has settled.
+func (a *arrivals) attach(attachment attach.Attachment) {
+	a.change(func() {
+		delete(a.greeted, attachment.PID)
+		a.attached.push(attachment, settleTime)
+	})
+}
+
+// claim takes what a process has brought from the gate that has ended before it
+// was taken in, and says whether it had been there. The memory holds nothing: no
+// measure point was ever in it.
+func (a *arrivals) claim(pid int) (mine []attach.Attachment, came bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	came = a.greeted[pid]
+	delete(a.greeted, pid)
+	kept := a.attached.items[:0]
+	for _, item := range a.attached.items {
+		if item.value.PID == pid {
+			mine = append(mine, item.value)
+			continue
+		}
+		kept = append(kept, item)
+	}
+	clear(a.attached.items[len(kept):])
+	a.attached.items = kept
+	return mine, came || len(mine) > 0
+}
+
+// waiting says whether a process has come to the gate and is not taken in yet.
+func (a *arrivals) waiting(pid int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.greeted[pid] || slices.ContainsFunc(a.attached.items, func(item queued[attach.Attachment]) bool {
+		return item.value.PID == pid
+	})
+}
+
+// release lets all go that were not taken in.
+func (a *arrivals) release(letGo func(attach.Attachment)) {
+	a.mu.Lock()
+	left := a.attached.items
+	a.attached.items = nil
+	a.mu.Unlock()
+	for _, item := range left {
+		letGo(item.value)
+	}
+}
+
+// settleLoop looks at young processes when it is time.
+func (c *Controller) settleLoop(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.arrivals.woken:
+		case <-timer.C:
+			c.settle(time.Now())
+		}
+		if next := c.arrivals.next(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+func (a *arrivals) next() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.earliest()
+}
+
+// settle does what is due.
+func (c *Controller) settle(now time.Time) {
+	a := c.arrivals
+	a.mu.Lock()
+	attached, young, late := a.attached.pop(now), a.young.pop(now), a.late.pop(now)
+	flush := !a.news.IsZero() && !a.news.After(now)
+	if flush {
+		a.news = time.Time{}
+	}
+	a.mu.Unlock()
+	if flush {
+		c.outbox.flush()
+	}
+	// Placing points may wait for the process, so each has a goroutine.
+	for _, attachment := range attached {
+		c.work.Go(func() { c.takeIn(attachment, false) })
+	}
+	for _, t := range young {
+		if t.Alive() && !t.admitted.Load() {
+			c.work.Go(func() { c.expect(t) })
+		}
+	}
+	for _, l := range late {
+		if l.target.Alive() && !l.target.admitted.Load() {
+			c.work.Go(func() { c.awaitGate(l.target, l.rounds) })
+		}
+	}
+}
