@@ -123,7 +123,9 @@ func TestPointThatCannotBePlaced(t *testing.T) {
 	if s := b.placed(t, 4); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
 		t.Errorf("unknown hook: %v", s)
 	}
-	b.addPoint(t, 5, call("own_work", false))
+	exit := call("own_work", false)
+	exit.Place = attunev1.Place_PLACE_EXIT // only the kernel sees it
+	b.addPoint(t, 5, exit)
 	if s := b.placed(t, 5); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
 		t.Errorf("uprobe without BPF: %v", s)
 	}

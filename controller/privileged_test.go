@@ -12,7 +12,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// A function of the program itself, and a program that DMLib cannot enter, are
+// What an entry patch does not see, and a program that DMLib cannot enter, are
 // watched by the kernel.
 func TestUprobes(t *testing.T) {
 	for name, flags := range map[string][]string{"dynamic": nil, "static": {"-static"}} {
@@ -20,7 +20,9 @@ func TestUprobes(t *testing.T) {
 			program := targets.Build(t, "testdata/calls.c", flags...)
 			b := start(t, func(c *Config) { c.UseBPF = true })
 			b.sampleEvery(t, 20*time.Millisecond)
-			b.addPoint(t, 3, call("own_work", false))
+			spec := call("own_work", false)
+			spec.Place = attunev1.Place_PLACE_EXIT
+			b.addPoint(t, 3, spec)
 			target := targets.Start(t, program, b.controller.Environment()...)
 			if err := b.controller.Follow(target.PID); err != nil {
 				t.Fatal(err)

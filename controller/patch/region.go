@@ -23,8 +23,9 @@ const (
 )
 
 const (
-	// growthRoom is left to what grows.
-	growthRoom = 256 << 20
+	// growthRoom is left to what grows. A heap that meets a landing later is
+	// no harm: the C library's malloc goes on elsewhere.
+	growthRoom = 64 << 20
 	// lowest is the least address that every kernel lets a program map
 	// (vm.mmap_min_addr).
 	lowest = 64 << 10

@@ -41,8 +41,8 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	if spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH {
 		return nil, errors.New("a stub sees the entry only")
 	}
-	if spec.GetParameter() != 0 {
-		return nil, errors.New("a stub takes the first parameter only")
+	if spec.GetParameter() >= ring.Parameters {
+		return nil, fmt.Errorf("a stub takes one of the first %d integer parameters", ring.Parameters)
 	}
 	wanted, reason, err := t.wantedSlots(spec.GetFunction())
 	if err != nil {
@@ -124,8 +124,8 @@ func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64
 		return stub, nil
 	}
 	stub := len(t.stubs)
-	if stub >= writer.app.StubCount {
-		return 0, fmt.Errorf("all %d stubs of the process are in use", writer.app.StubCount)
+	if stub >= writer.app.StubCount || !t.placer.numbers.stub(stub) {
+		return 0, fmt.Errorf("all %d stubs of the process are in use or patched functions' numbers", writer.app.StubCount)
 	}
 	if err := writer.bind(ctx, stub, function); err != nil {
 		return 0, err

@@ -18,6 +18,7 @@ const (
 	costEvent     = 7.5
 	costDuration  = 16.5
 	costStub      = 3 // what a stub adds to a hook
+	costPatch     = 4 // what an entry patch adds
 )
 
 // Errors of placing.
@@ -51,7 +52,7 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 
 // control is what DMLib is told to deliver.
 func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {
-	c := ring.PointControl{Point: index, Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
+	c := ring.PointControl{Point: index, Parameter: int(min(spec.GetParameter(), ring.Parameters-1)), Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
 	switch spec.GetDelivery() {
 	case attunev1.Delivery_DELIVERY_EVENT:
 		c.Event = true

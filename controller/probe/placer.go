@@ -17,8 +17,9 @@ import (
 
 // Names of the mechanisms, as PointStatus gives them.
 const (
-	MechanismHook = "hook"
-	MechanismGOT  = "got"
+	MechanismHook  = "hook"
+	MechanismGOT   = "got"
+	MechanismPatch = "patch"
 )
 
 // Process is what placing needs of a process.
@@ -53,6 +54,7 @@ type Placer struct {
 	options Options
 	log     *slog.Logger
 	slots   slotTables
+	numbers numbers
 
 	ctx    context.Context // of the goroutines that place; ended by Close
 	cancel context.CancelFunc
@@ -148,7 +150,7 @@ func (p *Placer) Points() int {
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
-	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), stubs: make(map[uint64]int)}
+	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), stubs: make(map[uint64]int), patches: make(map[uint64]*patched)}
 	t.show()
 	p.mu.Lock()
 	p.processes[process.Handle()] = t

@@ -4,12 +4,14 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -25,6 +27,8 @@ type tenant struct {
 	owner    [ring.PointCount]uint16 // local index -> point, 0: nobody's
 	stubs    map[uint64]int          // function address -> stub, for good
 	redirect []redirection           // GOT slots that lead to stubs
+	patches  map[uint64]*patched     // by address, also those taken out
+	arenas   []*patch.Arena          // memory that patches lead to
 
 	view atomic.Pointer[view] // for readers that must not wait for mu
 }
@@ -74,10 +78,15 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return
 	}
 	before, again := t.placed[index]
-	if again && before.mechanism != MechanismGOT {
-		return
+	p, err := before, error(nil)
+	switch {
+	case !again:
+		p, err = t.serve(ctx, index, spec, held)
+	case before.mechanism == MechanismGOT:
+		p, err = t.placeGOT(ctx, index, spec, held)
+	case before.mechanism == MechanismPatch:
+		p, err = t.placePatch(ctx, index, spec, before.reason, true)
 	}
-	p, err := t.serve(ctx, index, spec, held)
 	if again && (err != nil || slices.Equal(p.symbols, before.symbols)) {
 		return
 	}
@@ -104,20 +113,39 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 	case *attunev1.MeasurePoint_Hook:
 		return t.placeHook(index, spec, target.Hook)
 	case *attunev1.MeasurePoint_Function:
-		if !target.Function.GetDynamicCallsOnly() {
-			return t.placeUprobe(index, spec, "calls inside the object are wanted as well")
-		}
+		return t.placeFunction(ctx, index, spec, held, target.Function.GetDynamicCallsOnly())
+	}
+	return nil, fmt.Errorf("measure point %q names neither hook nor function", spec.GetId())
+}
+
+// placeFunction takes the first of GOT, entry patches and uprobes that serves
+// all that is asked for, and entry patches for some of it where none does.
+func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held, dynamic bool) (*placement, error) {
+	why := errors.New("calls inside the object are wanted as well")
+	if dynamic {
 		p, err := t.placeGOT(ctx, index, spec, held)
 		if err == nil {
 			return p, nil
 		}
-		p, uprobeErr := t.placeUprobe(index, spec, err.Error())
-		if uprobeErr != nil {
-			return nil, fmt.Errorf("%w; uprobe: %w", err, uprobeErr)
-		}
+		why = err
+	}
+	p, err := t.placePatch(ctx, index, spec, why.Error(), false)
+	if err == nil {
 		return p, nil
 	}
-	return nil, fmt.Errorf("measure point %q names neither hook nor function", spec.GetId())
+	unpatchable := errors.Is(err, patch.ErrUnpatchable)
+	why = fmt.Errorf("%w; entry patch: %w", why, err)
+	p, err = t.placeUprobe(index, spec, why.Error())
+	if err == nil {
+		return p, nil
+	}
+	why = fmt.Errorf("%w; uprobe: %w", why, err)
+	if unpatchable {
+		if p, err = t.placePatch(ctx, index, spec, why.Error(), true); err == nil {
+			return p, nil
+		}
+	}
+	return nil, why
 }
 
 // remove takes a point out.
@@ -148,6 +176,7 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 	if memory := t.process.Memory(); memory != nil {
 		writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
 		t.turnOff(ctx, writer, p.locals)
+		t.dropPatches(patchWriter{memory: memory, pid: t.process.PID()}, p.locals, nil)
 	}
 	t.unwatch(index, p)
 	t.placer.options.Status(&attunev1.PointStatus{

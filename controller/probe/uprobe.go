@@ -76,30 +76,19 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	return nil
 }
 
-// functionsOf lists the functions of an image that match, each address once:
-// aliases would count a call twice.
+// functionsOf lists the functions of an image that match.
 func functionsOf(image objfile.Image, patterns []string) ([]bpf.Symbol, error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	seen := make(map[uint64]bool)
-	var out []bpf.Symbol
-	for _, pattern := range patterns {
-		matches, err := file.Match(pattern, objfile.Function)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range matches {
-			if !m.InFile || m.IFunc() || seen[m.FileOffset] {
-				continue
-			}
-			seen[m.FileOffset] = true
-			out = append(out, bpf.Symbol{Name: m.Name, Offset: m.FileOffset})
-		}
+	symbols, err := functionsIn(file, patterns)
+	out := make([]bpf.Symbol, 0, len(symbols))
+	for _, s := range symbols {
+		out = append(out, bpf.Symbol{Name: s.Name, Offset: s.FileOffset})
 	}
-	return out, nil
+	return out, err
 }
 
 // openImage opens the very file that is mapped, where the kernel allows it,

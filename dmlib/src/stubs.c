@@ -102,7 +102,9 @@ DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_regis
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     uint64_t value = parameter(registers, control->parameter);
-    if (dm_hot(point, control, dm_asked(control), value, registers->rsi))
+    uint64_t asked = dm_asked(control);
+    if (dm_hot(point, control, asked, value, registers->rsi) ||
+        dm_warm(point, control, asked, value))
         return;
     struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = registers->rsi};
     dm_measure(&hit, acquire);

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bytes"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// patchedThreads is THREADS of testdata/patched.c.
+const patchedThreads = 4
+
+// patchedFunctions of testdata/patched.c with their calls per round.
+var patchedFunctions = map[string]uint64{
+	"p_short": 1, "p_static": 1, "p_relative": 1, "p_recursive": 4, "p_floats": 1, "p_varargs": 1,
+	"p_struct": 1, "p_seventh": 1, "p_setjmp": 1, "p_jumps": 1, "p_loop": 1, "p_handler": 1,
+}
+
+var compilations = []struct {
+	name  string
+	flags []string
+	// least is how many functions can be patched wherever the kernel puts
+	// things. Jumps of the others lead where memory may be.
+	least int
+}{
+	{"not optimised", []string{"-O0"}, 8},
+	{"optimised", []string{"-O2", "-fno-optimize-sibling-calls", "-fno-tree-tail-merge", "-fno-inline"}, 3},
+	{"control-flow protection", []string{"-O1", "-fcf-protection=full"}, 3},
+	{"fixed address", []string{"-O1", "-no-pie", "-fno-pie"}, 1},
+}
+
+func onX86(t *testing.T) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("entry patches are made for x86-64")
+	}
+}
+
+// codeOf reads the code of all functions of the test program.
+func codeOf(t *testing.T, pid int) (code []byte) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(patchedFunctions)) {
+		found, err := objfile.Resolve(pid, "patched*", name, objfile.Function)
+		if err != nil {
+			t.Fatal(err)
+		}
+		function := make([]byte, found.Symbol.Size)
+		if err := procmem.Read(pid, found.Address, function); err != nil {
+			t.Fatal(err)
+		}
+		code = append(code, function...)
+	}
+	return code
+}
+
+// Every direct call is counted, whatever the entry looks like, and the program
+// computes what it always does.
+func TestPatchedEntriesCountEveryCall(t *testing.T) {
+	onX86(t)
+	const rounds = 500
+	for _, test := range compilations {
+		t.Run(test.name, func(t *testing.T) {
+			program := targets.Build(t, "testdata/patched.c", test.flags...)
+			b := start(t)
+			b.sampleEvery(t, 20*time.Millisecond)
+			index, points := uint32(0), map[uint32]string{}
+			for name := range patchedFunctions {
+				index++
+				points[index] = name
+				b.addPoint(t, index, call(name, false))
+			}
+			target := targets.Start(t, program, b.controller.Environment()...)
+			placed := map[string]*attunev1.PointStatus{}
+			for range points {
+				s := b.anyPlaced(t)
+				placed[points[s.GetPoint()]] = s
+			}
+			patches := 0
+			for name, s := range placed {
+				if s.GetMechanism() == "patch" {
+					patches++
+				} else if !strings.Contains(s.GetReason(), "entry cannot be patched") {
+					t.Errorf("%s: %v", name, s)
+				} else {
+					t.Logf("%s: %s", name, s.GetReason())
+				}
+			}
+			if patches < test.least {
+				t.Errorf("%d of %d functions are patched, want at least %d", patches, len(points), test.least)
+			}
+			if got := target.Ask(t, "500"); got != "0 wrong" {
+				t.Errorf("results under patches: %s", got)
+			}
+			counted := b.countsOf(t, uint64(patches))
+			for index, name := range points {
+				want := patchedFunctions[name] * rounds * patchedThreads
+				if got := counted[index]; placed[name].GetMechanism() == "patch" && got != want {
+					t.Errorf("%s: counted %d calls of %d", name, got, want)
+				}
+			}
+			b.stop(t)
+			if got := target.Ask(t, "10"); got != "0 wrong" {
+				t.Errorf("results without patches: %s", got)
+			}
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}
+
+// everyPatched is a point on all functions of testdata/patched.c.
+func everyPatched() *attunev1.MeasurePoint {
+	return &attunev1.MeasurePoint{Id: "all", Target: &attunev1.MeasurePoint_Function{
+		Function: &attunev1.FunctionTarget{Object: "patched*", Symbols: []string{"p_*"}},
+	}}
+}
+
+// anyPlaced waits for the status of whichever point comes.
+func (b *bench) anyPlaced(t *testing.T) *attunev1.PointStatus {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for {
+		select {
+		case answer := <-b.answers:
+			if s := answer.GetPoint(); s != nil {
+				return s
+			}
+		case <-deadline:
+			t.Fatal("no status within 20 s")
+		}
+	}
+}
+
+// countsOf adds up what the points counted until so many of them have counted
+// and half a second brought nothing more.
+func (b *bench) countsOf(t *testing.T, points uint64) map[uint32]uint64 {
+	t.Helper()
+	counted := map[uint32]uint64{}
+	deadline := time.After(20 * time.Second)
+	for last := time.Now(); uint64(len(counted)) < points || time.Since(last) < 500*time.Millisecond; {
+		select {
+		case message := <-b.events:
+			for _, a := range message.GetAggregates().GetAggregates() {
+				if a.GetCount() > 0 {
+					counted[a.GetPoint()] += a.GetCount()
+					last = time.Now()
+				}
+			}
+		case <-time.After(100 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("counts of %d points of %d within 20 s", len(counted), points)
+		}
+	}
+	return counted
+}
+
+// Patches come and go under the feet of threads that call the functions all
+// the time, and leave nothing behind.
+func TestPatchesComeAndGo(t *testing.T) {
+	onX86(t)
+	const rounds = 300
+	for _, test := range compilations[:2] {
+		t.Run(test.name, func(t *testing.T) {
+			program := targets.Build(t, "testdata/patched.c", test.flags...)
+			b := start(t)
+			target := targets.Start(t, program, b.controller.Environment()...)
+			b.withDMLib(t, target.PID)
+			before := codeOf(t, target.PID)
+			target.Ask(t, "hammer")
+			add := &attunev1.ManageResponse{RequestId: "add", Request: &attunev1.ManageResponse_AddPoint{
+				AddPoint: &attunev1.AddPoint{Point: 1, Spec: everyPatched()},
+			}}
+			remove := &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
+				RemovePoint: &attunev1.RemovePoint{Point: 1},
+			}}
+			for range rounds {
+				b.requests <- add
+				if s := b.anyPlaced(t); s.GetMechanism() != "patch" || len(s.GetSymbols()) < test.least {
+					t.Fatalf("point: %v", s)
+				}
+				b.requests <- remove
+				if s := b.anyPlaced(t); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED {
+					t.Fatalf("point: %v", s)
+				}
+			}
+			if !bytes.Equal(codeOf(t, target.PID), before) {
+				t.Error("the code is not what it was")
+			}
+			if got := target.Ask(t, "halt"); got != "0 wrong" {
+				t.Errorf("results: %s", got)
+			}
+			b.stop(t)
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}
