@@ -5,6 +5,7 @@
 package controller
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -53,4 +54,31 @@ func TestUprobes(t *testing.T) {
 			b.stop(t)
 		})
 	}
+}
+
+// A program that was replaced while it runs is watched where it runs: probes in
+// its successor would see nothing, and stand at any place in it.
+func TestUprobesInReplacedFile(t *testing.T) {
+	program, successor := targets.Build(t, "testdata/calls.c", "-static"), targets.Build(t, "testdata/calls.c", "-static", "-O0")
+	target := targets.Start(t, program)
+	if err := os.Rename(successor, program); err != nil {
+		t.Fatal(err)
+	}
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.addPoint(t, 3, call("own_work", false))
+	if err := b.controller.Follow(target.PID); err != nil {
+		t.Fatal(err)
+	}
+	if status := b.placed(t, 3); status.GetState() != attunev1.PointState_POINT_STATE_PLACED {
+		t.Fatalf("point: %v", status)
+	}
+	target.Ask(t, "1000")
+	if got := b.counts(t, 3, 1000); got != 1000 {
+		t.Errorf("counted %d calls of 1000", got)
+	}
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+	b.stop(t)
 }

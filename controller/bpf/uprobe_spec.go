@@ -34,8 +34,8 @@ type UprobeSpec struct {
 	// File is the binary or library, open for reading. It stays the
 	// caller's. If nil, Path is opened.
 	File *os.File
-	// Path of the file, for reports and if File is nil. For a file of
-	// another process see OpenInProcess.
+	// Path of the file, for reports and if File is nil. For what another
+	// process maps give File: a path there may be another file here, or by now.
 	Path string
 	// Symbols to probe; at least one. Hits of all count as one point.
 	Symbols []Symbol

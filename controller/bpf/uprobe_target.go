@@ -6,24 +6,10 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
-
-// OpenInProcess opens a file by the path that the process pid knows it by,
-// whatever its mount namespace or root directory. A file that was replaced or
-// deleted since it was mapped is not found so: use OpenMapping.
-func OpenInProcess(pid int, path string) (*os.File, error) {
-	return os.Open(filepath.Join("/proc", strconv.Itoa(pid), "root", path))
-}
-
-// OpenMapping opens the very file that a process has mapped at [start, end),
-// as /proc/PID/maps lists it. Needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN.
-func OpenMapping(pid int, start, end uint64) (*os.File, error) {
-	return os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, start, end))
-}
 
 // inode names a file while somebody holds it open.
 type inode struct {

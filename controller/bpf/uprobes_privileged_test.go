@@ -122,7 +122,7 @@ func TestLibraryOfRunningProcess(t *testing.T) {
 	u := mustUprobes(t, UprobesOptions{})
 	target := mustStartTarget(t, mustCompile(t, "target.c"))
 	path := mustFindMapped(t, target.pid, "libc.so")
-	file, err := OpenInProcess(target.pid, path)
+	file, err := os.Open(fmt.Sprintf("/proc/%d/root%s", target.pid, path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -49,7 +48,10 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	if err != nil || len(symbols) == 0 {
 		return err
 	}
-	file, err := openImage(t.process.PID(), image)
+	// The file that is mapped, and no newer one with its name: the offsets are
+	// not those of that one, and a probe in the middle of an instruction would
+	// kill who runs it.
+	file, err := image.OpenFile()
 	if err != nil {
 		return err
 	}
@@ -89,15 +91,6 @@ func functionsOf(image objfile.Image, patterns []string) ([]bpf.Symbol, error) {
 		out = append(out, bpf.Symbol{Name: s.Name, Offset: s.FileOffset})
 	}
 	return out, err
-}
-
-// openImage opens the very file that is mapped, where the kernel allows it,
-// else the file that has its path now.
-func openImage(pid int, image objfile.Image) (*os.File, error) {
-	if file, err := bpf.OpenInProcess(pid, image.Path); err == nil {
-		return file, nil
-	}
-	return bpf.OpenMapping(pid, image.Start, image.End)
 }
 
 // unwatch stops the kernel's probes of a placement.

@@ -139,6 +139,10 @@ func (i Image) Open() (*File, error) {
 	return i.cache.OpenFile(file)
 }
 
+// OpenFile opens the same file as Open, without reading it. The caller closes
+// it.
+func (i Image) OpenFile() (*os.File, error) { return openMapped(i.pid, i.mapping) }
+
 // Symbol finds a symbol in the image's file; see [File.Symbol].
 func (i Image) Symbol(name string, kind SymbolKind) (Symbol, error) {
 	file, err := i.Open()
