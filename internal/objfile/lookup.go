@@ -78,7 +78,7 @@ type LookupOptions struct {
 
 // Lookup finds what a name or pattern stands for (see [symname.Parse]), in
 // .dynsym and .symtab, and if there is no .symtab, in the separate debug file,
-// and without that in .gnu_debugdata. Addresses come in ascending order, each
+// and without that in .gnu_debugdata, or what a Go program has for itself. Addresses come in ascending order, each
 // once.
 //
 // A pattern may match any number of addresses up to the limit, beyond it
@@ -139,6 +139,9 @@ func (f *File) debugSymbols(dirs DebugDirs) []*symbolTable {
 		if table, err := mini.staticSymbols(); err == nil {
 			return []*symbolTable{table}
 		}
+	}
+	if table, err := f.goSymbols(); err == nil {
+		return []*symbolTable{table}
 	}
 	return nil
 }

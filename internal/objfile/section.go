@@ -32,6 +32,9 @@ func (f *File) SectionAddress(name string) (address, size uint64, ok bool) {
 	return section.Addr, section.Size, ok
 }
 
+// ReadAt implements [io.ReaderAt] on the file's bytes.
+func (f *File) ReadAt(p []byte, offset int64) (int, error) { return f.at.ReadAt(p, offset) }
+
 // Offset is the offset in the file of size bytes at a virtual address; false
 // for what the file does not hold.
 func (f *File) Offset(address, size uint64) (offset uint64, ok bool) {
