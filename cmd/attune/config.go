@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -138,36 +139,71 @@ func fileKeys() []string {
 }
 
 func fromViper(v *viper.Viper) (config.Run, error) {
+	from := settingsReader{v: v}
 	r := config.Run{
-		Mode:       v.GetString(keyMode),
-		Tunlets:    list(v, keyTunlet),
-		TunletDirs: list(v, keyTunletDir),
-		Probes:     list(v, keyProbe),
-		Report:     v.GetString(keyReport),
-		Timeline:   v.GetString(keyTimeline),
-		Quiet:      v.GetBool(keyQuiet),
-		Watch:      v.GetBool(keyWatch),
-		NoBPF:      v.GetBool(keyNoBPF),
-		LogFile:    v.GetString(keyLogFile),
-		LogLevel:   v.GetString(keyLogLevel),
+		Mode:       from.text(keyMode),
+		Tunlets:    from.list(keyTunlet),
+		TunletDirs: from.list(keyTunletDir),
+		Probes:     from.list(keyProbe),
+		Report:     from.text(keyReport),
+		Timeline:   from.text(keyTimeline),
+		Quiet:      from.truth(keyQuiet),
+		Watch:      from.truth(keyWatch),
+		NoBPF:      from.truth(keyNoBPF),
+		LogFile:    from.text(keyLogFile),
+		LogLevel:   from.text(keyLogLevel),
+	}
+	if from.err != nil {
+		return config.Run{}, from.err
 	}
 	if err := v.UnmarshalKey(keyTunlets, &r.TunletOptions); err != nil {
-		return config.Run{}, exitcode.UsageError(fmt.Errorf("%s: %w", keyTunlets, err),
-			"write a map of settings for each tunlet")
+		why := strings.Join(strings.Fields(err.Error()), " ")
+		return config.Run{}, exitcode.UsageError(fmt.Errorf("%s: %s", keyTunlets, why), "write a map of settings for each tunlet")
 	}
 	return r, r.Validate()
 }
 
+// settingsReader reads settings of any origin: files hold texts, numbers, truth
+// values and lists, the environment text. It keeps the first error.
+type settingsReader struct {
+	v   *viper.Viper
+	err error
+}
+
+// text reads one value.
+func (r *settingsReader) text(key string) string {
+	if value, ok := r.v.Get(key).([]any); ok {
+		r.refuse(key, value, "write one value")
+	}
+	return r.v.GetString(key)
+}
+
+// truth reads a truth value.
+func (r *settingsReader) truth(key string) bool {
+	value := r.v.Get(key)
+	truth, err := strconv.ParseBool(fmt.Sprint(value))
+	if err != nil {
+		r.refuse(key, value, "write true or false")
+	}
+	return truth
+}
+
 // list reads a list; in the environment, its elements stand between commas.
-func list(v *viper.Viper, key string) []string {
-	if text, ok := v.Get(key).(string); ok {
-		if text == "" {
+func (r *settingsReader) list(key string) []string {
+	if value, ok := r.v.Get(key).(string); ok {
+		if value == "" {
 			return nil
 		}
-		return strings.Split(text, ",")
+		return strings.Split(value, ",")
 	}
-	if all := v.GetStringSlice(key); len(all) > 0 {
+	if all := r.v.GetStringSlice(key); len(all) > 0 {
 		return all
 	}
 	return nil
+}
+
+func (r *settingsReader) refuse(key string, value any, remedy string) {
+	if r.err == nil {
+		r.err = exitcode.UsageError(fmt.Errorf("setting %s: %q makes no sense", key, fmt.Sprint(value)), remedy)
+	}
 }

@@ -137,6 +137,9 @@ func TestBadConfiguration(t *testing.T) {
 		{"unknown key", "mod: tune", `unknown key "mod"`},
 		{"bad value", "mode: fast", "observe, advise, tune"},
 		{"options of no tunlet", "tunlets: 3", "tunlets"},
+		{"options that are none", "tunlets:\n  malloc: 3\n", "write a map of settings"},
+		{"no truth value", "quiet: perhaps", `setting quiet: "perhaps" makes no sense; write true or false`},
+		{"a list of modes", "mode: [tune]", "setting mode: \"[tune]\" makes no sense; write one value"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,6 +151,13 @@ func TestBadConfiguration(t *testing.T) {
 				t.Errorf("exit code %d", got)
 			}
 		})
+	}
+}
+
+func TestBadEnvironment(t *testing.T) {
+	_, err := loadWith(t, nil, map[string]string{"ATTUNE_QUIET": "banana"})
+	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "write true or false") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -234,6 +234,8 @@ func TestBadTunletsHarmNothing(t *testing.T) {
 			r := readReport(t, dir)
 			if len(r.Tunlets) != 1 || r.Tunlets[0].Name != "bad" || r.Tunlets[0].State == "running" {
 				t.Errorf("tunlets in the report: %+v", r.Tunlets)
+			} else if strings.Contains(r.Tunlets[0].Reason, "no such file") {
+				t.Errorf("it was never started: %s", r.Tunlets[0].Reason)
 			}
 		})
 	}

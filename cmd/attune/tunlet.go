@@ -22,7 +22,13 @@ type tunlet struct{ name, path string }
 // then beside this program (a build), then where it was installed to, then the
 // user's own.
 func tunletDirs(first []string) []string {
-	dirs := append([]string(nil), first...)
+	var dirs []string
+	for _, dir := range first {
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs // a tunlet is started in another directory
+		}
+		dirs = append(dirs, dir)
+	}
 	if exe, err := os.Executable(); err == nil {
 		dir := filepath.Dir(exe)
 		dirs = append(dirs, dir, filepath.Join(dir, "../lib/attune/tunlets"))
