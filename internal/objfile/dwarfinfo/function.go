@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// Function is a function with its parameters.
+type Function struct {
+	// Symbol that was looked up.
+	Symbol objfile.Symbol
+	// Parameters in their order; that of a C++ method begins with "this".
+	Parameters []Parameter
+	// Result type; Kind Other for void.
+	Result Type
+}
+
+// Parameter of a function, and where it is at the first instruction.
+type Parameter struct {
+	Name string
+	Type Type
+	// Class says how it is passed, on x86-64; Unknown elsewhere.
+	Class Class
+	// Registers that hold it, by their full names, the low half first.
+	Registers []string
+	// StackOffset in bytes from the stack pointer, for InMemory.
+	StackOffset int64
+}
+
+// maxParameters bounds what is read of a function.
+const maxParameters = 256
+
+// altered marks functions of which the compiler has made a version with other
+// parameters.
+var altered = [...]string{".isra.", ".constprop.", ".part.", ".specialized.", ".cold"}
+
+// Function finds the parameters of a function symbol. [ErrNotFound];
+// [ErrUnsupported], also for a function that the compiler has given other
+// parameters than the source; [objfile.ErrCorrupt].
+func (i *Info) Function(symbol objfile.Symbol) (f Function, err error) {
+	defer guard(&err)
+	for _, mark := range altered {
+		if strings.Contains(symbol.Name, mark) {
+			return f, fmt.Errorf("%w: the compiler has changed the parameters of %s", ErrUnsupported, symbol.Name)
+		}
+	}
+	r := i.data.Reader()
+	unit, err := r.SeekPC(symbol.Value)
+	if err != nil {
+		return f, fmt.Errorf("%w: %s in %s", ErrNotFound, symbol.Name, i.file.Name())
+	}
+	if splitUnit(unit) {
+		return f, fmt.Errorf("%w: %s was compiled with -gsplit-dwarf", ErrUnsupported, symbol.Name)
+	}
+	entry, err := i.subprogram(r, symbol.Value)
+	if err != nil {
+		return f, err
+	}
+	if entry == nil {
+		return f, fmt.Errorf("%w: %s in %s", ErrNotFound, symbol.Name, i.file.Name())
+	}
+	f.Symbol = symbol
+	if f.Result, err = i.typeOf(entry); err != nil {
+		return f, err
+	}
+	if f.Parameters, err = i.parameters(entry); err != nil {
+		return f, err
+	}
+	if i.file.Machine() == elf.EM_X86_64 {
+		f.assign()
+	}
+	return f, nil
+}
+
+// subprogram looks through the unit after which the reader stands.
+func (i *Info) subprogram(r *dwarf.Reader, address uint64) (found *dwarf.Entry, err error) {
+	budget := maxEntries
+	err = walk(r, &budget, func(unit, e *dwarf.Entry) bool {
+		if unit != nil { // the next one
+			return false
+		}
+		if low, ok := e.Val(dwarf.AttrLowpc).(uint64); ok && e.Tag == dwarf.TagSubprogram && low == address {
+			found = e
+		}
+		return found == nil
+	})
+	return found, err
+}
+
+// parameters reads the children of a function's entry.
+func (i *Info) parameters(function *dwarf.Entry) (parameters []Parameter, err error) {
+	if !function.Children {
+		return nil, nil
+	}
+	r := i.data.Reader()
+	r.Seek(function.Offset)
+	if _, err := r.Next(); err != nil {
+		return nil, fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
+	}
+	for len(parameters) < maxParameters {
+		e, err := r.Next()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", objfile.ErrCorrupt, err)
+		case e == nil || e.Tag == 0:
+			return parameters, nil
+		case e.Tag == dwarf.TagFormalParameter:
+			p := Parameter{}
+			p.Name, _ = i.attribute(e, dwarf.AttrName).(string)
+			if p.Type, err = i.typeOf(e); err != nil {
+				return nil, err
+			}
+			parameters = append(parameters, p)
+		}
+		r.SkipChildren()
+	}
+	return nil, fmt.Errorf("%w: more than %d parameters", ErrUnsupported, maxParameters)
+}
+
+// assign gives registers and stack to the parameters. A large result takes the
+// first register for the address of where it goes.
+func (f *Function) assign() {
+	var a allocator
+	switch result := f.Result; result.Kind {
+	case Aggregate:
+		parts := classify(result)
+		a.lost = parts == nil
+		if result.byReference || !a.lost && parts[0] == InMemory {
+			a.integers++
+		}
+	case Array:
+		a.lost = true
+	}
+	for i := range f.Parameters {
+		a.place(&f.Parameters[i])
+	}
+}
+
+// Parameter finds one by name. [ErrNotFound] lists those there are.
+func (f Function) Parameter(name string) (Parameter, error) {
+	at := slices.IndexFunc(f.Parameters, func(p Parameter) bool { return p.Name == name })
+	if at >= 0 {
+		return f.Parameters[at], nil
+	}
+	var names []string
+	for _, p := range f.Parameters {
+		names = append(names, p.Name)
+	}
+	return Parameter{}, fmt.Errorf("%w: parameter %s of %s; it has: %s", ErrNotFound, name, f.Symbol.Name, strings.Join(names, ", "))
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+)
+
+func mustRun(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return string(out)
+}
+
+func mustBuild(t testing.TB, flags ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "types")
+	mustRun(t, "gcc", append([]string{"-O1", "-no-pie", "-o", path, "testdata/types.c", "-Wl,--build-id"}, flags...)...)
+	return path
+}
+
+func mustInfo(t testing.TB, path string, dirs objfile.DebugDirs) (*objfile.File, *dwarfinfo.Info) {
+	t.Helper()
+	f, err := objfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	info, err := dwarfinfo.Open(f, dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, info
+}
+
+func mustFunction(t testing.TB, f *objfile.File, info *dwarfinfo.Info, name string, dirs objfile.DebugDirs) dwarfinfo.Function {
+	t.Helper()
+	found, err := f.Lookup(name, objfile.LookupOptions{Kind: objfile.Function, DebugDirs: dirs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	function, err := info.Function(found[0].Symbol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return function
+}
+
+// place is where a parameter is, in a word.
+func place(p dwarfinfo.Parameter) string {
+	if p.Class == dwarfinfo.InMemory {
+		return fmt.Sprintf("%s: stack+%d", p.Name, p.StackOffset)
+	}
+	return fmt.Sprintf("%s: %v", p.Name, p.Registers)
+}
+
+// TestInfo reads the same from both versions of DWARF, compressed, and from a
+// separate file.
+func TestInfo(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("registers are those of x86-64")
+	}
+	tests := map[string]func(t *testing.T) (string, objfile.DebugDirs){
+		"DWARF 4":    func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-gdwarf-4"), objfile.DebugDirs{} },
+		"DWARF 5":    func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-gdwarf-5"), objfile.DebugDirs{} },
+		"compressed": func(t *testing.T) (string, objfile.DebugDirs) { return mustBuild(t, "-g", "-gz"), objfile.DebugDirs{} },
+		"separate": func(t *testing.T) (string, objfile.DebugDirs) {
+			path := mustBuild(t, "-g")
+			mustRun(t, "objcopy", "--only-keep-debug", path, path+".debug")
+			mustRun(t, "strip", path)
+			mustRun(t, "objcopy", "--add-gnu-debuglink="+path+".debug", path)
+			return path, objfile.DebugDirs{}
+		},
+	}
+	for name, build := range tests {
+		t.Run(name, func(t *testing.T) {
+			path, dirs := build(t)
+			f, info := mustInfo(t, path, dirs)
+			checkParameters(t, mustFunction(t, f, info, "all", dirs))
+			result := mustFunction(t, f, info, "result", dirs)
+			if got := place(result.Parameters[0]); got != "first: [rsi]" {
+				t.Errorf("beside a large result: %s", got)
+			}
+			checkVariables(t, path, info)
+		})
+	}
+}
+
+func checkParameters(t *testing.T, all dwarfinfo.Function) {
+	t.Helper()
+	var got []string
+	for _, p := range all.Parameters {
+		got = append(got, place(p))
+	}
+	want := []string{
+		"a: [rdi]", "b: [xmm0]", "list: [rsi]", "c: [rdx]", "d: [xmm1]", "p: [xmm2 xmm3]", "m: [rcx xmm4]",
+		"text: [r8]", "last: [r9]", "big: stack+8", "stacked: []",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	tests := map[string]struct {
+		offsets []int64
+		size    int64
+		signed  bool
+		err     error
+	}{
+		"a":                 {nil, 4, true, nil},
+		"c":                 {nil, 8, false, nil},
+		"list->flags":       {[]int64{0}, 2, true, nil},
+		"list.tag":          {[]int64{4}, 4, true, nil},
+		"list.where.y":      {[]int64{16}, 8, false, nil},
+		"list->next->next":  {[]int64{24, 24}, 8, false, nil},
+		"list.next.flags":   {[]int64{24, 0}, 2, true, nil},
+		"list.table[2][1]":  {[]int64{32 + 4*11}, 4, true, nil},
+		"text[3]":           {[]int64{3}, 1, true, nil},
+		"list.table[3][0]":  {err: dwarfinfo.ErrNotFound},
+		"list.nothing":      {err: dwarfinfo.ErrNotFound},
+		"nothing":           {err: dwarfinfo.ErrNotFound},
+		"list.low":          {err: dwarfinfo.ErrUnsupported},
+		"p.x":               {err: dwarfinfo.ErrUnsupported},
+		"list..flags":       {err: dwarfinfo.ErrPath},
+		"list[99999999999]": {err: dwarfinfo.ErrPath},
+		"a.b":               {err: dwarfinfo.ErrUnsupported},
+	}
+	for path, test := range tests {
+		got, err := all.Path(path)
+		if !errors.Is(err, test.err) {
+			t.Errorf("%s: %v, want %v", path, err, test.err)
+		}
+		if err == nil && (!cmp.Equal(got.Offsets, test.offsets) || got.Type.Size != test.size || got.Type.Signed != test.signed) {
+			t.Errorf("%s: offsets %v, %+v", path, got.Offsets, got.Type)
+		}
+	}
+}
+
+// checkVariables compares with the addresses that the program prints.
+func checkVariables(t *testing.T, path string, info *dwarfinfo.Info) {
+	t.Helper()
+	var sum int64
+	var ntuples, element, hidden, main uint64
+	if _, err := fmt.Sscanf(mustRun(t, path), "%d 0x%x 0x%x 0x%x 0x%x", &sum, &ntuples, &element, &hidden, &main); err != nil {
+		t.Fatal(err)
+	}
+	for variable, address := range map[string]uint64{
+		"global_sendwork.ntuples": ntuples, "global_sendwork.inner.table[1][2]": element, "hidden_byte": hidden,
+	} {
+		got, err := info.Variable(variable)
+		if err != nil || got.Symbol.Value+uint64(got.Offsets[0]) != address || got.Type.Kind != dwarfinfo.Integer {
+			t.Errorf("%s: %+v, %v; want %#x", variable, got, err, address)
+		}
+	}
+	chain, err := info.Variable("global_sendwork.head->next->flags")
+	if diff := cmp.Diff([]int64{16, 24, 0}, chain.Offsets); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	local, err := info.Variable("per_thread")
+	if err != nil || !local.ThreadLocal || local.Type.Size != 8 {
+		t.Errorf("%+v, %v", local, err)
+	}
+	if _, err := info.Variable("main"); !errors.Is(err, dwarfinfo.ErrNotFound) {
+		t.Errorf("a function as a variable: %v", err)
+	}
+}
+
+func TestWithout(t *testing.T) {
+	f, err := objfile.Open(mustBuild(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := dwarfinfo.Open(f, objfile.DebugDirs{}); !errors.Is(err, dwarfinfo.ErrNoDebugInfo) {
+		t.Error(err)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	f, info := mustInfo(t, mustBuild(t, "-g", "-gsplit-dwarf", "-dumpdir", t.TempDir()+"/"), objfile.DebugDirs{})
+	found, err := f.Lookup("all", objfile.LookupOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := info.Function(found[0].Symbol); !errors.Is(err, dwarfinfo.ErrUnsupported) {
+		t.Error(err)
+	}
+	if _, err := info.Variable("global_sendwork.ntuples"); !errors.Is(err, dwarfinfo.ErrUnsupported) {
+		t.Error(err)
+	}
+}
+
+// FuzzInfo breaks the debug sections of a real file.
+func FuzzInfo(f *testing.F) {
+	path := mustBuild(f, "-gdwarf-5")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	built, _ := mustInfo(f, path, objfile.DebugDirs{})
+	found, err := built.Lookup("all", objfile.LookupOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	size := len(whole)
+	f.Add(uint32(size*2/3), []byte{0xff, 0xff, 0xff, 0xff, 5})
+	f.Add(uint32(size/2), []byte{0, 1, 2, 3})
+	broken := filepath.Join(f.TempDir(), "broken")
+	f.Fuzz(func(t *testing.T, at uint32, data []byte) {
+		content := append([]byte(nil), whole...)
+		copy(content[int(at)%size:], data)
+		if err := os.WriteFile(broken, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := objfile.Open(broken)
+		if err != nil {
+			return
+		}
+		defer file.Close()
+		info, err := dwarfinfo.Open(file, objfile.DebugDirs{})
+		if err != nil {
+			return
+		}
+		if function, err := info.Function(found[0].Symbol); err == nil {
+			function.Path("list->next->table[1][2]")
+		}
+		info.Variable("global_sendwork.head->next->flags")
+		info.Variable("per_thread")
+	})
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo
+
+import (
+	"debug/dwarf"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// ErrPath says that a path is not written as one.
+var ErrPath = errors.New("invalid path: write NAME.FIELD, NAME->FIELD or NAME[INDEX]")
+
+// Access says how to get at a value. For a variable: start at Symbol.Value
+// (plus the load bias) + Offsets[0]; for a parameter: start with its value, to
+// which Offsets[0] is added, if there are Offsets. While Offsets are left, load
+// a pointer there and add the next one. What the last one gives is the address
+// of the value.
+type Access struct {
+	// Symbol of a variable.
+	Symbol objfile.Symbol
+	// Parameter, if the path starts with one; nil for variables.
+	Parameter *Parameter
+	// Offsets in bytes; none if the value is that of the parameter itself.
+	Offsets []int64
+	// Type of the value.
+	Type Type
+	// ThreadLocal: Symbol.Value is an offset in each thread's storage of the
+	// object, not an address.
+	ThreadLocal bool
+}
+
+// maxSteps bounds a path.
+const maxSteps = 32
+
+// Variable resolves a path that starts with a global or static variable, such
+// as global_sendwork.ntuples. Its name is what [objfile.File.Lookup] takes, so
+// it may be ambiguous. [ErrPath], [ErrNotFound], [ErrUnsupported], or what
+// Lookup returns.
+func (i *Info) Variable(path string) (a Access, err error) {
+	defer guard(&err)
+	name, steps, err := split(path)
+	if err != nil {
+		return a, err
+	}
+	found, err := i.file.Lookup(name, objfile.LookupOptions{DebugDirs: i.dirs})
+	if err != nil {
+		return a, err
+	}
+	symbol := found[0].Symbol
+	a = Access{Symbol: symbol, ThreadLocal: symbol.Type == elf.STT_TLS, Offsets: []int64{0}}
+	if !symbol.Is(objfile.Variable) && !a.ThreadLocal || len(found) > 1 {
+		return a, fmt.Errorf("%w: %s is no variable", ErrNotFound, name)
+	}
+	if a.Type, err = i.variableType(found[0]); err != nil {
+		return a, err
+	}
+	err = a.follow(steps)
+	return a, err
+}
+
+// Path resolves a path that starts with a parameter, such as
+// request.owner->name[2].
+func (f Function) Path(path string) (a Access, err error) {
+	name, steps, err := split(path)
+	if err != nil {
+		return a, err
+	}
+	p, err := f.Parameter(name)
+	if err != nil {
+		return a, err
+	}
+	if len(steps) > 0 && p.Type.Kind != Pointer {
+		return a, fmt.Errorf("%w: a field of %s, which is passed by value", ErrUnsupported, name)
+	}
+	a = Access{Parameter: &p, Type: p.Type}
+	err = a.follow(steps)
+	return a, err
+}
+
+// variableType finds the entry of a variable by its names and its address.
+func (i *Info) variableType(found objfile.Found) (t Type, err error) {
+	plain := found.Display()
+	if at := strings.LastIndex(plain, "::"); at >= 0 {
+		plain = plain[at+2:]
+	}
+	var entry *dwarf.Entry
+	budget := maxEntries
+	err = walk(i.data.Reader(), &budget, func(_, e *dwarf.Entry) bool {
+		if e.Tag == dwarf.TagVariable && i.isAt(e, found.Symbol) && i.named(e, plain, found.Name) {
+			entry = e
+		}
+		return entry == nil
+	})
+	switch {
+	case err != nil:
+		return t, err
+	case entry == nil:
+		return t, fmt.Errorf("%w: variable %s in %s", ErrNotFound, found.Display(), i.file.Name())
+	}
+	return i.typeOf(entry)
+}
+
+func (i *Info) named(e *dwarf.Entry, plain, linker string) bool {
+	name, _ := i.attribute(e, dwarf.AttrName).(string)
+	linkage, _ := i.attribute(e, dwarf.AttrLinkageName).(string)
+	return name == plain || linkage == linker
+}
+
+// isAt says whether a definition is that of a symbol. Locations by an index
+// (DWARF 5's addrx) and thread-local ones are not compared.
+func (i *Info) isAt(e *dwarf.Entry, symbol objfile.Symbol) bool {
+	const opAddress, addressBytes = 0x03, 8
+	location, ok := e.Val(dwarf.AttrLocation).([]byte)
+	if !ok {
+		return false // a declaration
+	}
+	if len(location) == 1+addressBytes && location[0] == opAddress {
+		return binary.LittleEndian.Uint64(location[1:]) == symbol.Value
+	}
+	return len(location) > 0
+}
+
+var (
+	pathStart = regexp.MustCompile(`^[^.\[\-]+`)
+	pathStep  = regexp.MustCompile(`^(?:\.|->)([\pL_][\pL\pN_]*)|^\[(\d{1,9})\]`)
+)
+
+// split takes a path apart: "." and "->" are the same, since the types say
+// which one is meant.
+func split(path string) (name string, steps []string, err error) {
+	name = pathStart.FindString(path)
+	rest := path[len(name):]
+	for rest != "" && len(steps) < maxSteps {
+		m := pathStep.FindStringSubmatch(rest)
+		if m == nil {
+			break
+		}
+		steps = append(steps, m[1]+m[2])
+		rest = rest[len(m[0]):]
+	}
+	if name == "" || rest != "" {
+		return "", nil, fmt.Errorf("%w: %.80q", ErrPath, path)
+	}
+	return name, steps, nil
+}
+
+// follow goes on from what is there already.
+func (a *Access) follow(steps []string) error {
+	for _, step := range steps {
+		if a.Type.Kind == Pointer {
+			to, ok := a.Type.pointee()
+			if !ok {
+				return fmt.Errorf("%w: what %s points to", ErrNotFound, a.Type.Name)
+			}
+			a.Type, a.Offsets = to, append(a.Offsets, 0)
+		}
+		offset, err := a.step(step)
+		if err != nil {
+			return err
+		}
+		a.Offsets[len(a.Offsets)-1] += offset
+	}
+	return nil
+}
+
+// step goes to a field or an element of what is at hand.
+func (a *Access) step(step string) (offset int64, err error) {
+	index, err := strconv.ParseInt(step, 10, 64)
+	if err != nil {
+		field, offset, ok, err := a.Type.field(step, 0)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: field %s of %s", ErrNotFound, step, a.Type.Name)
+		}
+		a.Type = field
+		return offset, err
+	}
+	element, length, ok := a.Type.element()
+	switch {
+	case !ok: // a pointer was followed: its elements lie side by side
+		return index * a.Type.Size, nil
+	case length > 0 && index >= length:
+		return 0, fmt.Errorf("%w: element %d of %s", ErrNotFound, index, a.Type.Name)
+	}
+	a.Type = element
+	return index * element.Size, nil
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dwarfinfo
+
+import (
+	"debug/dwarf"
+	"fmt"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// Kind of a type, typedefs and qualifiers taken off.
+type Kind int
+
+// Kinds of types.
+const (
+	// Other types have no value that could be taken.
+	Other Kind = iota
+	// Integer also stands for characters, booleans and enumerations.
+	Integer
+	// Float is IEEE 754 of 4 or 8 bytes; LongDouble is larger.
+	Float
+	LongDouble
+	// Pointer also stands for references, which are pointers in memory.
+	Pointer
+	// Aggregate is a structure, class or union.
+	Aggregate
+	// Array of elements.
+	Array
+)
+
+// Type of a variable, parameter or field.
+type Type struct {
+	// Name as the source has it.
+	Name string
+	Kind Kind
+	// Size in bytes; 0 if it is not known.
+	Size int64
+	// Signed integers.
+	Signed bool
+
+	dwarf dwarf.Type
+	// target of a reference, which debug/dwarf does not follow.
+	target dwarf.Type
+	// byReference: C++ passes objects of this class by address, since copying
+	// them is not trivial. passing is false where that is not known.
+	byReference, passing bool
+}
+
+// maxDepth bounds typedefs of typedefs and anonymous members of such.
+const maxDepth = 32
+
+// typeOf returns the type that an entry refers to, of void the zero Type.
+func (i *Info) typeOf(e *dwarf.Entry) (Type, error) {
+	offset, ok := i.attribute(e, dwarf.AttrType).(dwarf.Offset)
+	if !ok {
+		if i.attribute(e, dwarf.AttrType) != nil {
+			return Type{}, fmt.Errorf("%w: types shared with other files (dwz)", ErrUnsupported)
+		}
+		return Type{Name: "void"}, nil
+	}
+	t, err := i.data.Type(offset)
+	if err != nil {
+		return Type{}, fmt.Errorf("%w: type: %w", objfile.ErrCorrupt, err)
+	}
+	described := describe(t)
+	i.refine(&described, offset)
+	return described, nil
+}
+
+// refine adds what debug/dwarf leaves out: references, and how C++ passes an
+// object.
+func (i *Info) refine(t *Type, offset dwarf.Offset) {
+	const passByReference, passByValue = 4, 5
+	for range maxDepth {
+		e := i.at(offset)
+		if e == nil {
+			return
+		}
+		switch e.Tag {
+		case dwarf.TagReferenceType, dwarf.TagRvalueReferenceType:
+			t.Kind, t.Size, t.Name = Pointer, 8, "reference"
+			if to, ok := e.Val(dwarf.AttrType).(dwarf.Offset); ok {
+				if target, err := i.data.Type(to); err == nil {
+					t.target, t.Name = target, target.String()+" &"
+				}
+			}
+			return
+		case dwarf.TagStructType, dwarf.TagClassType, dwarf.TagUnionType:
+			how, _ := e.Val(dwarf.AttrCalling).(int64)
+			t.byReference = how == passByReference
+			t.passing = how == passByReference || how == passByValue
+			return
+		case dwarf.TagTypedef, dwarf.TagConstType, dwarf.TagVolatileType, dwarf.TagRestrictType:
+		default:
+			return
+		}
+		next, ok := e.Val(dwarf.AttrType).(dwarf.Offset)
+		if !ok {
+			return
+		}
+		offset = next
+	}
+}
+
+// describe says what a type is.
+func describe(t dwarf.Type) Type {
+	d := Type{Name: t.String(), dwarf: bare(t)}
+	if d.dwarf == nil {
+		return d
+	}
+	d.Size = max(d.dwarf.Size(), 0)
+	switch d.dwarf.(type) {
+	case *dwarf.IntType, *dwarf.CharType:
+		d.Kind, d.Signed = Integer, true
+	case *dwarf.UintType, *dwarf.UcharType, *dwarf.BoolType:
+		d.Kind = Integer
+	case *dwarf.EnumType:
+		d.Kind, d.Signed = Integer, true
+	case *dwarf.FloatType:
+		d.Kind = Float
+		if d.Size > 8 {
+			d.Kind = LongDouble
+		}
+	case *dwarf.PtrType:
+		d.Kind, d.Size = Pointer, 8
+	case *dwarf.StructType:
+		d.Kind = Aggregate
+	case *dwarf.ArrayType:
+		d.Kind = Array
+	}
+	return d
+}
+
+// bare takes typedefs and qualifiers off; nil for void and for circles.
+func bare(t dwarf.Type) dwarf.Type {
+	for range maxDepth {
+		switch u := t.(type) {
+		case *dwarf.TypedefType:
+			t = u.Type
+		case *dwarf.QualType:
+			t = u.Type
+		case *dwarf.VoidType:
+			return nil
+		default:
+			return t
+		}
+	}
+	return nil
+}
+
+// pointee is what a pointer or reference leads to.
+func (t Type) pointee() (Type, bool) {
+	switch p := t.dwarf.(type) {
+	case *dwarf.PtrType:
+		to := describe(p.Type)
+		return to, to.dwarf != nil
+	default:
+		if t.target == nil {
+			return Type{}, false
+		}
+		return describe(t.target), true
+	}
+}
+
+// field finds a member, also of anonymous members, with its offset in bytes.
+func (t Type) field(name string, depth int) (Type, int64, bool, error) {
+	s, ok := t.dwarf.(*dwarf.StructType)
+	if !ok || depth > maxDepth {
+		return Type{}, 0, false, nil
+	}
+	for _, f := range s.Field {
+		switch {
+		case f.Name == name && f.BitSize != 0:
+			return Type{}, 0, false, fmt.Errorf("%w: %s is a bit field", ErrUnsupported, name)
+		case f.Name == name:
+			return describe(f.Type), f.ByteOffset, true, nil
+		case f.Name == "":
+			inner, offset, ok, err := describe(f.Type).field(name, depth+1)
+			if ok || err != nil {
+				return inner, f.ByteOffset + offset, ok, err
+			}
+		}
+	}
+	return Type{}, 0, false, nil
+}
+
+// element is what an array holds.
+func (t Type) element() (Type, int64, bool) {
+	a, ok := t.dwarf.(*dwarf.ArrayType)
+	if !ok {
+		return Type{}, 0, false
+	}
+	return describe(a.Type), a.Count, true
+}
