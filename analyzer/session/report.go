@@ -215,7 +215,7 @@ func (p *process) report() report.Process {
 // exitOf translates a wait status.
 func exitOf(ws syscall.WaitStatus) *report.Exit {
 	if ws.Signaled() {
-		return &report.Exit{Signal: signalName(ws.Signal())}
+		return &report.Exit{Signal: report.SignalName(ws.Signal())}
 	}
 	code := ws.ExitStatus()
 	return &report.Exit{Code: &code}

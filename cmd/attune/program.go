@@ -7,9 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -102,15 +99,7 @@ func (s *session) addProgram(r *report.Report, exit launch.Exit) {
 // reportExit is a program's end in the report.
 func reportExit(e launch.Exit) report.Exit {
 	if e.Signal != 0 {
-		return report.Exit{Signal: signalName(e.Signal)}
+		return report.Exit{Signal: report.SignalName(e.Signal)}
 	}
 	return report.Exit{Code: &e.Code}
-}
-
-// signalName is a signal's name, as SIGTERM; real-time signals have a number.
-func signalName(sig syscall.Signal) string {
-	if name := unix.SignalName(sig); name != "" {
-		return name
-	}
-	return sig.String()
 }

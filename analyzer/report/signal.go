@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package session
+package report
 
 import (
 	"fmt"
@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signalName returns a signal's name, e.g. SIGTERM.
-func signalName(sig syscall.Signal) string {
+// SignalName returns a signal's name, e.g. SIGTERM; real-time signals have a
+// number.
+func SignalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name
 	}
