@@ -6,57 +6,20 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/internal/leaktest"
 )
 
-// TestMain fails when a test leaves a goroutine or a descriptor behind.
-func TestMain(m *testing.M) {
-	warmUp()
-	before := openFiles()
-	code := m.Run()
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	if after := openFiles(); len(after) > len(before) {
-		fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, after)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// warmUp makes the runtime open what it keeps for good.
-func warmUp() {
-	r, w, err := os.Pipe()
-	if err != nil {
-		panic(err)
-	}
-	r.Close()
-	w.Close()
-}
-
-func openFiles() []string {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		panic(err)
-	}
-	var files []string
-	for _, e := range entries {
-		target, _ := os.Readlink("/proc/self/fd/" + e.Name()) // that of ReadDir itself is gone
-		files = append(files, e.Name()+" "+target)
-	}
-	return files
-}
+// TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // testGate is a gate that serves, with what came through and what did not.
 type testGate struct {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/leaktest"
 )
 
 func mustProcessEvents(t testing.TB, opts ProcessEventsOptions) *ProcessEvents {
@@ -254,7 +256,7 @@ func TestRunEndsWithClose(t *testing.T) {
 
 func TestProcessEventsLeaveNoDescriptor(t *testing.T) {
 	mustProcessEvents(t, ProcessEventsOptions{}).Close() // the library caches
-	before := len(descriptors())
+	before := len(leaktest.Descriptors())
 	for range 50 {
 		p, err := NewProcessEvents(ProcessEventsOptions{})
 		if err != nil {
@@ -264,7 +266,7 @@ func TestProcessEventsLeaveNoDescriptor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if after := len(descriptors()); after > before {
+	if after := len(leaktest.Descriptors()); after > before {
 		t.Errorf("descriptors %d, then %d", before, after)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/leaktest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -356,7 +357,7 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 	binary := mustCompile(t, "target.c")
 	target := mustStartTarget(t, binary)
 	symbols := mustSymbols(t, binary, "starts_with_push", "starts_with_mov", "recursive")
-	before := len(descriptors())
+	before := len(leaktest.Descriptors())
 	u := mustUprobes(t, UprobesOptions{})
 	var attaching time.Duration
 	for range 50 {
@@ -377,8 +378,8 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("attach %v each; close with the last detaching %v", attaching/50, time.Since(start))
-	if after := len(descriptors()); after > before {
-		t.Errorf("descriptors %d, then %d: %v", before, after, descriptors())
+	if after := len(leaktest.Descriptors()); after > before {
+		t.Errorf("descriptors %d, then %d: %v", before, after, leaktest.Descriptors())
 	}
 	if _, err := u.Attach(UprobeSpec{Path: binary, Symbols: symbols, Point: 1}); !errors.Is(err, ErrClosed) {
 		t.Errorf("attached after close: %v", err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/leaktest"
 )
 
 func find(t *testing.T, found []Capability, name string) Capability {
@@ -64,7 +66,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			Probe(t.Context(), test.opts) // what libraries keep
-			before := descriptors()
+			before := len(leaktest.Descriptors())
 			start := time.Now()
 			found := Probe(t.Context(), test.opts)
 			took := time.Since(start)
@@ -73,10 +75,10 @@ func TestProbeLeavesNothing(t *testing.T) {
 			if took > test.limit {
 				t.Errorf("took %v, more than %v", took, test.limit)
 			}
-			if after := descriptors(); after > before {
+			if after := len(leaktest.Descriptors()); after > before {
 				t.Errorf("descriptors: %d, then %d", before, after)
 			}
-			if err := children(); err != nil {
+			if err := leaktest.ChildLeft(); err != nil {
 				t.Error(err)
 			}
 		})
