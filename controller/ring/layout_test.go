@@ -14,8 +14,8 @@ import (
 	"github.com/attune-hpc/attune/controller/ring/internal/hookdef"
 )
 
-// gateNames are those that package attach mirrors and compares.
-var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY)_|attune_(hello|welcome|ready|go)`)
+// gateNames are those that packages attach and inject mirror and compare.
+var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH)_|attune_(hello|welcome|ready|go|attach)`)
 
 func TestLayoutEqualsHeader(t *testing.T) {
 	want := abitest.Layout(t)
