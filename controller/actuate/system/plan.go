@@ -73,7 +73,7 @@ func Prepare(t *Target, request Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.allowed(); err != nil {
+	if err := t.Allowed(); err != nil {
 		return nil, err
 	}
 	t.inJob = request.InJob

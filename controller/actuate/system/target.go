@@ -42,9 +42,9 @@ func (t *Target) Close() error { return t.process.Close() }
 
 func (t *Target) pid() int { return t.process.PID() }
 
-// allowed says why this user may not change the process: it must be their own,
+// Allowed says why this user may not change the process: it must be their own,
 // unless they are root. Kernel threads belong to nobody.
-func (t *Target) allowed() error {
+func (t *Target) Allowed() error {
 	stat, err := procid.ReadStat(t.pid())
 	if err != nil {
 		return err

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+const psLong = `Ps lists your processes, for root all, and what can be done with each:
+
+  system    attune tune of its threads, limits and cgroup
+  files     attune tune of its sockets and pipes; needs what a debugger needs
+  preload   the library that attune run preloads would be taken, at its next start
+
+What cannot be done stands behind it with the reason.`
+
+// running is one process; the JSON document's element.
+type running struct {
+	PID     int    `json:"pid"`
+	User    string `json:"user"`
+	Threads int    `json:"threads"`
+	Program string `json:"program"`
+	Ways    []way  `json:"ways"`
+}
+
+// way is one thing that can be done with a process, or not.
+type way struct {
+	Name      string `json:"name"`
+	Available bool   `json:"available"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+func newPS(p *process) *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use:     "ps",
+		Short:   "List the processes that can be tuned",
+		Long:    psLong,
+		Example: "  attune ps\n  attune ps --json | jq '.[] | select(.threads > 8)'",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			list := listRunning(all || os.Geteuid() == 0)
+			if !asJSON {
+				return writeRunning(p, list)
+			}
+			encoder := json.NewEncoder(p.stdout)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(list)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&all, "all", false, "list other users' processes too")
+	return cmd
+}
+
+// listRunning lists programs, not kernel threads, without this command; never
+// nil. Processes that end meanwhile are left out.
+func listRunning(all bool) []running {
+	list := []running{}
+	for _, pid := range processIDs() {
+		owner, err := ownerOf(pid)
+		if err != nil || pid == os.Getpid() || !all && owner != os.Geteuid() {
+			continue
+		}
+		stat, err := procid.ReadStat(pid)
+		if err != nil || stat.Zombie() || stat.VirtualBytes == 0 && !stat.Leaderless() {
+			continue
+		}
+		ways, err := waysInto(pid)
+		if err != nil {
+			continue
+		}
+		list = append(list, running{
+			PID: pid, User: userName(owner), Threads: stat.Threads,
+			Program: strings.Map(printable, stat.Comm), Ways: ways,
+		})
+	}
+	return list
+}
+
+func userName(id int) string {
+	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(id)
+}
+
+// waysInto finds out what can be done with a process; nothing is changed. An
+// error if it has ended.
+func waysInto(pid int) ([]way, error) {
+	identity, err := procid.Of(pid)
+	if err != nil {
+		return nil, err
+	}
+	target, err := system.Open(identity)
+	if err != nil {
+		return nil, err
+	}
+	defer target.Close()
+	ways := []way{newWay("system", target.Allowed()), newWay("files", errors.Join(target.Allowed(), traceable(pid)))}
+	var refusal error
+	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
+		refusal = errors.New(why)
+	}
+	return append(ways, newWay("preload", refusal)), nil
+}
+
+func newWay(name string, err error) way {
+	if err == nil {
+		return way{Name: name, Available: true}
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return way{Name: name, Reason: first}
+}
+
+// traceable says whether the kernel lets this user into a process as it would
+// let a debugger. Address 0 is never mapped: EFAULT means yes.
+func traceable(pid int) error {
+	if err := procmem.Read(pid, 0, make([]byte, 1)); errors.Is(err, procmem.ErrPermission) {
+		return errors.New("needs CAP_SYS_PTRACE, or kernel.yama.ptrace_scope = 0")
+	}
+	return nil
+}
+
+func writeRunning(p *process, list []running) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCAN\tCANNOT")
+	for _, r := range list {
+		var can, cannot []string
+		for _, way := range r.Ways {
+			if way.Available {
+				can = append(can, way.Name)
+			} else {
+				cannot = append(cannot, way.Name+": "+way.Reason)
+			}
+		}
+		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\n", r.PID, r.User, r.Threads, r.Program,
+			strings.Join(can, ", "), strings.Join(cannot, "; "))
+	}
+	return w.Flush()
+}
