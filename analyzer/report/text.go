@@ -84,7 +84,7 @@ func (p *printer) line(indent int, s style, label, format string, args ...any) {
 		if i > 0 {
 			fmt.Fprintf(&p.buf, "%*s", start, "")
 		}
-		p.buf.WriteString(part + "\n")
+		p.buf.WriteString(Printable(part) + "\n")
 	}
 }
 

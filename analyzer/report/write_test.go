@@ -136,6 +136,21 @@ func TestWriteJSON(t *testing.T) {
 	}
 }
 
+func TestTextObeysNoProgram(t *testing.T) {
+	r := &Report{
+		Command:   []string{"/tmp/\x1b]0;title\a"},
+		Processes: []Process{{PID: 1, Exe: "/tmp/\x1b[2J\xff", NotInstrumented: "no\u009b31m"}},
+		Remarks:   []Remark{{From: "malloc", Text: "in \x1b[1A"}},
+	}
+	var out bytes.Buffer
+	if err := r.WriteText(&out, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\a\u009b") || !strings.Contains(out.String(), "(?[2J?): no?31m") {
+		t.Errorf("text: %q", out.String())
+	}
+}
+
 func TestEncodeJSONFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

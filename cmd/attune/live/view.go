@@ -137,12 +137,7 @@ func plural(n int, one, many string) string {
 // cut shortens a line to width columns, and takes out what would move the
 // cursor: names come from programs.
 func cut(line string, width int) string {
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(line, "?"))
+	line = report.Printable(line)
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}
