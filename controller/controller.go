@@ -228,6 +228,10 @@ func (c *Controller) restore() {
 // queued, and ends everything. It returns when ctx ends at the latest; what it
 // could not undo stays in the journal.
 func (c *Controller) Stop(ctx context.Context) error {
+	// Whoever waits for room in the queues, perhaps with a lock that is wanted
+	// below, waits no longer than that.
+	unblock := context.AfterFunc(ctx, c.client.Finish)
+	defer unblock()
 	c.undoAll(ctx)
 	c.placer.Withdraw(ctx)
 	c.placer.Close()
