@@ -57,11 +57,15 @@ static void *arena_calloc(size_t count, size_t size) {
 }
 
 static void *arena_aligned(size_t alignment, size_t size) {
-    if (alignment > ARENA_SIZE)
-        return NULL;
+    if (alignment > ARENA_SIZE || size > ARENA_SIZE)
+        return NULL; /* nor may the sum overflow */
     char *block = arena_take(size + alignment);
     uintptr_t skew = alignment ? (uintptr_t)block % alignment : 0;
-    return block == NULL || skew == 0 ? block : block + alignment - skew;
+    if (block == NULL || skew == 0)
+        return block;
+    block += alignment - skew;
+    memcpy(block - ARENA_ALIGN, &size, sizeof(size));
+    return block;
 }
 
 static void (*libc_free)(void *);
