@@ -20,6 +20,8 @@ type Attune struct {
 	Binary string
 	// Scratch is a folder for its reports.
 	Scratch string
+	// Flags are added to those of every run.
+	Flags []string
 }
 
 // Run is one run of a program under attune.
@@ -32,7 +34,8 @@ type Run struct {
 // CommandLine returns the command line that runs a program under attune, with
 // the report in the given file.
 func (a Attune) CommandLine(reportFile string, command []string) []string {
-	return append([]string{a.Binary, "run", "--quiet", "--report", reportFile, "--"}, command...)
+	line := append([]string{a.Binary, "run", "--quiet", "--report", reportFile}, a.Flags...)
+	return append(append(line, "--"), command...)
 }
 
 // Run runs a program under attune.

@@ -105,6 +105,15 @@ func (c Catalogue) StartupProbe(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// ProbedCalls returns a program that prints what calls of its functions cost.
+func (c Catalogue) ProbedCalls(ctx context.Context) (string, error) {
+	program, missing := c.compile(ctx, "gcc", "probed_calls", "-fno-builtin", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
+	if missing != "" {
+		return "", fmt.Errorf("compile the program: %s", missing)
+	}
+	return program, nil
+}
+
 func (c Catalogue) source(name string) string { return filepath.Join(c.Sources, name) }
 
 // mpirun is Open MPI's, also where MPICH is the default.

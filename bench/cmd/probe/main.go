@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command probe prints what counting the calls of a function costs per call,
+// by the mechanism that serves it: entry patch, GOT stub, uprobe.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// figure is one function.
+type figure struct {
+	Function  string         `json:"function"`
+	Mechanism string         `json:"mechanism"`
+	Reason    string         `json:"reason,omitempty"`
+	Plain     present.Figure `json:"plain_ns"`
+	Counted   present.Figure `json:"counted_ns"`
+	Added     present.Figure `json:"added_ns"`
+}
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	Figures []figure        `json:"figures"`
+	Goals   []present.Goal  `json:"goals"`
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	repeats := flag.Int("n", 7, "runs with and without; medians are shown")
+	file := flag.String("json", "", "also write the figures to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := document{Machine: present.ThisMachine("libc6")}
+	d.Machine.Print(os.Stdout)
+	err := d.measure(ctx, *repeats)
+	if err == nil {
+		d.print()
+		err = present.WriteJSON(*file, d)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "probe:", err)
+		return 1
+	}
+	return 0
+}
+
+// measure runs the program in turns without and with counting.
+func (d *document) measure(ctx context.Context, repeats int) error {
+	scratch, err := os.MkdirTemp("", "attune-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	program, err := programs.ProbedCalls(ctx)
+	if err != nil {
+		return err
+	}
+	own := filepath.Base(program)
+	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch, Flags: []string{
+		"--mode", "observe", "--probe", own + ":own_function", "--probe", "libc.so.6:labs", "--probe", own + ":kernel_function",
+	}}
+	plain, counted := map[string][]float64{}, map[string][]float64{}
+	var last tuned.Run
+	for range repeats {
+		result, err := measure.Run(ctx, []string{program})
+		if err != nil {
+			return err
+		}
+		if last, err = attune.Run(ctx, []string{program}); err != nil {
+			return err
+		}
+		note(plain, result)
+		note(counted, last.Result)
+	}
+	for _, function := range []string{"own_function", "labs", "kernel_function"} {
+		d.add(function, plain[function], counted[function], last)
+	}
+	return nil
+}
+
+// note takes down the lines "FUNCTION NANOSECONDS" of a run.
+func note(nanos map[string][]float64, result measure.Result) {
+	for _, line := range result.Lines {
+		var function string
+		var value float64
+		if n, err := fmt.Sscan(line.Text, &function, &value); n == 2 && err == nil {
+			nanos[function] = append(nanos[function], value)
+		}
+	}
+}
+
+// goals are the most nanoseconds that a mechanism may add.
+var goals = map[string]present.Figure{"patch": 12, "got": 12}
+
+func (d *document) add(function string, plain, counted []float64, last tuned.Run) {
+	f := figure{
+		Function: function, Mechanism: "none",
+		Plain: present.Figure(measure.Median(plain)), Counted: present.Figure(measure.Median(counted)),
+	}
+	f.Added = f.Counted - f.Plain
+	for _, p := range last.Report.Points {
+		if strings.HasSuffix(p.Target, ":"+function) && p.Hits > 0 {
+			f.Mechanism, f.Reason = p.Mechanism, p.Reason
+		}
+	}
+	d.Figures = append(d.Figures, f)
+	if limit, ok := goals[f.Mechanism]; ok {
+		d.Goals = append(d.Goals, present.Goal{Name: f.Mechanism + ", added per call", Value: f.Added, Unit: "ns", Limit: limit})
+	}
+}
+
+func (d *document) print() {
+	fmt.Println()
+	var table present.Table
+	table.Row("function", "mechanism", "ns", "counted", "added")
+	for _, f := range d.Figures {
+		table.Row(f.Function, f.Mechanism, present.Number(float64(f.Plain)), present.Number(float64(f.Counted)), present.Number(float64(f.Added)))
+	}
+	table.Print(os.Stdout)
+	fmt.Println()
+	present.PrintGoals(os.Stdout, d.Goals)
+}
