@@ -37,6 +37,8 @@ func (c *Core) takeBack(p *proposal, reason string) {
 		}
 		p.blameless = true
 		c.undo(p, StateUndone, reason)
+	case StateUndoing:
+		c.hastenUndo(p)
 	}
 }
 
@@ -80,9 +82,18 @@ func (c *Core) undone(p *proposal) {
 	p.undoRetries++
 	if p.undoRetries < undoTries {
 		p.undoRetryAt = c.now + undoPause
+		c.hastenUndo(p)
 		return
 	}
-	c.conclude(p, StateFailed, fmt.Sprintf("%s; %d changes could not be undone: %s", p.undoReason, len(left), p.reason))
+	c.conclude(p, StateFailed, fmt.Sprintf("%s; %d of its changes could not be undone: %s", p.undoReason, len(left), p.reason))
+}
+
+// hastenUndo spares a pause before the next attempt at the end of a session,
+// which waits for the answers but not for pauses.
+func (c *Core) hastenUndo(p *proposal) {
+	if c.finishing && p.undoRetryAt > 0 {
+		p.undoRetryAt = max(c.now, 1)
+	}
 }
 
 // checkUndo repeats an undo that failed, and ends one that nobody answers.
