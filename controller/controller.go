@@ -56,7 +56,11 @@ type Controller struct {
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
-	work   sync.WaitGroup     // goroutines that end with ctx
+	work   sync.WaitGroup // goroutines that end with ctx
+	tracks struct {       // the tracker, which ends before
+		stop context.CancelFunc
+		work sync.WaitGroup
+	}
 	serve  sync.WaitGroup     // the client, which ends last
 	giveUp context.CancelFunc // ends the client with messages undelivered
 }
@@ -161,7 +165,7 @@ func sanitizerOption() string {
 func (c *Controller) Start(context.Context) error {
 	c.work.Go(c.restore)
 	c.run("gate", c.gate.Serve)
-	c.run("tracker", c.tracker.Run)
+	c.track()
 	c.run("arrivals", c.settleLoop)
 	c.run("drain", c.drainLoop)
 	c.run("sampling", c.samplingLoop)
@@ -174,6 +178,17 @@ func (c *Controller) Start(context.Context) error {
 		}
 	})
 	return nil
+}
+
+// track starts the tracker.
+func (c *Controller) track() {
+	ctx, stop := context.WithCancel(c.ctx)
+	c.tracks.stop = stop
+	c.tracks.work.Go(func() {
+		if err := c.tracker.Run(ctx); err != nil {
+			c.log.Error("part of the controller ended", "part", "tracker", "error", err)
+		}
+	})
 }
 
 // run starts a part that ends with ctx.
@@ -245,19 +260,27 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.tellRest(ctx)
 	c.client.Finish()
 	c.cancel()
-	if !ends(ctx, &c.work) {
+	if !ends(ctx, &c.tracks.work) || !ends(ctx, &c.work) {
 		return fmt.Errorf("stop controller: %w", ctx.Err())
 	}
 	c.lastWords(ctx)
 	return c.dispose()
 }
 
-// tellRest empties the outbox unless the Analyzer takes nothing.
+// tellRest ends the tracker when it has told of all that has happened, and
+// empties the outbox, unless the Analyzer takes nothing.
 func (c *Controller) tellRest(ctx context.Context) {
+	if c.tracks.stop == nil {
+		return // never started
+	}
 	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
 	defer cancel()
+	c.tracks.stop()
 	var rest sync.WaitGroup
-	rest.Go(c.outbox.flush) // ends with the client's Finish at the latest
+	rest.Go(func() { // ends with the client's Finish at the latest
+		c.tracks.work.Wait()
+		c.outbox.flush()
+	})
 	ends(ctx, &rest)
 }
 

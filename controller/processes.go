@@ -134,10 +134,15 @@ func (f *follower) release(t *target) {
 	})
 }
 
-// holds says whether there is anything to be in place before main.
+// holds says whether a process has to wait at the gate: for points that are to
+// be in place before main, or for the tracker to know of it, which otherwise
+// could miss what it starts first.
 func (c *Controller) holds(peer attach.Peer) bool {
+	if c.placer.ForAll() > 0 || !c.targets.has(peer.PID) {
+		return true
+	}
 	c.arrivals.greet(peer.PID)
-	return c.placer.ForAll() > 0
+	return false
 }
 
 // atGate is called while a process waits in the start gate, after it was let
@@ -145,7 +150,6 @@ func (c *Controller) holds(peer attach.Peer) bool {
 // taken in when it has settled.
 func (c *Controller) atGate(a attach.Attachment) {
 	if !a.Deadline.IsZero() {
-		c.arrivals.part(a.PID)
 		c.takeIn(a, true)
 		return
 	}
@@ -176,17 +180,24 @@ func (c *Controller) takeIn(a attach.Attachment, held bool) {
 		_ = a.Memory.Close()
 		return
 	}
+	if held && c.placer.ForAll() == 0 {
+		c.work.Go(func() { c.admitRunning(t) }) // it waited for register alone
+		return
+	}
 	c.admit(ctx, t, held)
+}
+
+func (c *Controller) admitRunning(t *target) {
+	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
+	defer cancel()
+	c.admit(ctx, t, false)
 }
 
 // tooLate notes of a process that is ending, which the tracker has not told
 // yet, that it had come to the gate.
 func (c *Controller) tooLate(pid int) {
-	for _, t := range slices.Backward(c.targets.list()) {
-		if t.pid == pid && t.memory.Load() == nil && !t.admitted.Load() {
-			t.setMechanism(mechanismDMLib, true, "")
-			return
-		}
+	if t := c.targets.ofPID(pid); t != nil && t.memory.Load() == nil && !t.admitted.Load() {
+		t.setMechanism(mechanismDMLib, true, "")
 	}
 }
 

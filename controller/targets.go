@@ -13,14 +13,18 @@ type targetSet struct {
 	mu sync.Mutex // guards all; a leaf lock
 	// all by handle.
 	all map[uint64]*target
+	// latest image of each process, by pid.
+	latest map[int]*target
 }
 
-func newTargets() *targetSet { return &targetSet{all: make(map[uint64]*target)} }
+func newTargets() *targetSet {
+	return &targetSet{all: make(map[uint64]*target), latest: make(map[int]*target)}
+}
 
 func (s *targetSet) add(t *target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[t.handle] = t
+	s.all[t.handle], s.latest[t.pid] = t, t
 }
 
 func (s *targetSet) get(handle uint64) *target {
@@ -35,6 +39,9 @@ func (s *targetSet) remove(handle uint64) *target {
 	defer s.mu.Unlock()
 	t := s.all[handle]
 	delete(s.all, handle)
+	if t != nil && s.latest[t.pid] == t {
+		delete(s.latest, t.pid)
+	}
 	return t
 }
 
@@ -50,7 +57,15 @@ func (s *targetSet) list() []*target {
 	return out
 }
 
+// ofPID returns the latest image of a process; nil: it is not under control.
+func (s *targetSet) ofPID(pid int) *target {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.latest[pid]
+}
+
 // has says whether a process of that pid is under control.
 func (s *targetSet) has(pid int) bool {
-	return slices.ContainsFunc(s.list(), func(t *target) bool { return t.pid == pid && t.Alive() })
+	t := s.ofPID(pid)
+	return t != nil && t.Alive()
 }

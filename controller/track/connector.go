@@ -36,6 +36,8 @@ const (
 	// connectorBuffer holds some ten thousand events. Without privileges the
 	// kernel grants less (net.core.rmem_max).
 	connectorBuffer = 4 << 20
+	// restEvents bounds what is read after the end: other processes go on.
+	restEvents = 16384
 	// connectorAnswer is how long the kernel may take to confirm; it does so
 	// within the system call, or never.
 	connectorAnswer = 100 * time.Millisecond
@@ -141,20 +143,43 @@ func (c *connector) Run(ctx context.Context, handle func(Event)) error {
 			continue
 		case errors.Is(err, unix.EINTR):
 			continue
-		case ctx.Err() != nil || errors.Is(err, os.ErrClosed):
+		case errors.Is(err, os.ErrClosed):
 			return nil
+		case ctx.Err() != nil:
+			return c.rest(buffer, handle)
 		case err != nil:
 			return fmt.Errorf("receive process events: %w", err)
 		}
-		m, err := parseConnector(buffer[:n])
-		if err != nil {
-			continue // another user of the connector, or a newer event
-		}
-		if event, ok := m.event(); ok {
-			handle(event)
-		}
+		deliver(buffer[:n], handle)
 	}
-	return nil
+	return c.rest(buffer, handle)
+}
+
+// deliver hands over the event in a message, if it is one: the connector has
+// other users, and newer kernels have other events.
+func deliver(message []byte, handle func(Event)) {
+	m, err := parseConnector(message)
+	if err != nil {
+		return
+	}
+	if event, ok := m.event(); ok {
+		handle(event)
+	}
+}
+
+// rest hands over what the kernel has sent already.
+func (c *connector) rest(buffer []byte, handle func(Event)) error {
+	return c.raw.Control(func(fd uintptr) {
+		for range restEvents {
+			n, from, err := unix.Recvfrom(int(fd), buffer, unix.MSG_DONTWAIT)
+			if err != nil {
+				return // EAGAIN, or lost: the end is told by others
+			}
+			if sender, ok := from.(*unix.SockaddrNetlink); ok && sender.Pid == 0 {
+				deliver(buffer[:n], handle)
+			}
+		}
+	})
 }
 
 // Close implements Source. Linux before 6.6 counts listeners by what they say,

@@ -44,6 +44,9 @@ const (
 // whose own buffer counts what does not fit.
 const queued = 256
 
+// lastEvents bounds how long the end waits for a source that ends.
+const lastEvents = 500 * time.Millisecond
+
 // Options of a Tracker.
 type Options struct {
 	// JobID is the value of ATTUNE_JOB in the job; "": nothing is found by
@@ -116,23 +119,29 @@ func New(options Options) (*Tracker, error) {
 }
 
 // Run follows processes until ctx ends, and then returns nil after all of its
-// goroutines have ended. It does not tell the Handler of an end of processes
-// that live on. A source that fails is logged and replaced by polling.
+// goroutines have ended. The Handler is told before of what the source knew by
+// then, but not of an end of processes that live on. A source that fails is
+// logged and replaced by polling.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer close(t.stopped)
 	ctx, cancel := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	events, sourceEnded := make(chan Event, queued), make(chan error, 1)
+	handled, stopHandling := context.WithCancel(context.WithoutCancel(ctx))
 	if t.options.Source != nil {
 		group.Go(func() error {
-			sourceEnded <- t.options.Source.Run(ctx, func(e Event) { post(ctx, events, e) })
+			sourceEnded <- t.options.Source.Run(ctx, func(e Event) { post(handled, events, e) })
 			return nil
 		})
 	}
 	group.Go(func() error { t.digest(ctx); return nil })
 	group.Go(func() error {
 		defer cancel()
+		defer stopHandling()
 		t.loop(ctx, events, sourceEnded)
+		if t.state.sourced {
+			t.catchUp(events, sourceEnded)
+		}
 		return nil
 	})
 	err := group.Wait()
@@ -148,6 +157,28 @@ func post[T any](ctx context.Context, to chan<- T, value T) {
 	select {
 	case to <- value:
 	case <-ctx.Done():
+	}
+}
+
+// catchUp handles what the source still has when everything ends: without it
+// the last processes of a job would be missing.
+func (t *Tracker) catchUp(events <-chan Event, sourceEnded <-chan error) {
+	patience := time.After(lastEvents)
+	for {
+		select {
+		case e := <-events:
+			t.state.event(e)
+		case <-patience:
+			return
+		case err := <-sourceEnded:
+			if err != nil {
+				t.log.Warn("the last process events are missing", "error", err)
+			}
+			for len(events) > 0 {
+				t.state.event(<-events)
+			}
+			return
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type script struct {
 	mu      sync.Mutex
 	added   []int
 	removed []int
+	last    []track.Event // told when everything ends
 }
 
 func newScript() *script {
@@ -55,6 +56,9 @@ func (s *script) Run(ctx context.Context, handle func(track.Event)) error {
 		case err := <-s.fail:
 			return err
 		case <-ctx.Done():
+			for _, e := range s.last {
+				handle(e)
+			}
 			return nil
 		}
 	}
@@ -217,6 +221,34 @@ func TestExecThatShowsBeforeItsEvent(t *testing.T) {
 			t.Errorf("images %v, want %d to be the last", got, handle)
 		}
 		return
+	}
+}
+
+// TestLastProcessesAreTold: what the source still has when the tracker is
+// stopped belongs to the job as well.
+func TestLastProcessesAreTold(t *testing.T) {
+	r, source := newRecorder(t), newScript()
+	tracker, err := track.New(track.Options{JobID: jobID(t), Handler: r, Source: source, PollInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := mustStart(t, "true")
+	const count = 200 // twice that is more than the queue holds
+	for n := range count {
+		source.last = append(source.last,
+			track.Event{Kind: track.Fork, PID: goneA + n, Parent: j.pid(), Time: now()},
+			track.Event{Kind: track.Exit, PID: goneA + n, Last: true, HasStatus: true, Time: now()})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- tracker.Run(ctx) }()
+	mustFollow(t, tracker, j.pid())
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if len(r.ended) != count || len(r.latest) != count+1 {
+		t.Errorf("told of %d ends and %d starts, want %d and one more", len(r.ended), len(r.latest), count)
 	}
 }
 
