@@ -30,7 +30,7 @@ func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry, refu
 	}
 	var refusals []error
 	for _, image := range images {
-		if !image.Matches(target.GetObject()) || image.Matches("libattune-dm*") {
+		if !watched(image, target.GetObject()) {
 			continue
 		}
 		in, reason, err := entriesIn(image, target.GetSymbols())
@@ -83,24 +83,4 @@ func entryOf(image objfile.Image, file *objfile.File, s objfile.Symbol) (entry, 
 	}
 	site, err := patch.Examine(image.Address(s.Value), code)
 	return entry{symbol: s.Name, key: functionKey{image.Device, image.Inode, s.FileOffset}, site: site}, err
-}
-
-// functionsIn lists the functions of a file that match, each address once:
-// aliases would count a call twice. Indirect functions are left out: their
-// resolver runs once, and what it chooses has a symbol of its own.
-func functionsIn(file *objfile.File, patterns []string) (found []objfile.Symbol, err error) {
-	seen := make(map[uint64]bool)
-	for _, pattern := range patterns {
-		matches, err := file.Match(pattern, objfile.Function)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range matches {
-			if m.InFile && !m.IFunc() && !seen[m.FileOffset] {
-				seen[m.FileOffset] = true
-				found = append(found, m)
-			}
-		}
-	}
-	return found, nil
 }

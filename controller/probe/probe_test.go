@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 		reason string
 	}{
 		{"unknown hook", hook("nothing"), `no hook "nothing"`},
-		{"no target", &attunev1.MeasurePoint{Id: "x"}, "neither hook nor function"},
+		{"no target", &attunev1.MeasurePoint{Id: "x"}, "no target"},
 		{"inside an object", function(false), "no uprobes here"},
 		{"DMLib without stubs", function(true), "no stubs"},
 	}

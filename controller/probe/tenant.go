@@ -113,9 +113,17 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 	case *attunev1.MeasurePoint_Hook:
 		return t.placeHook(index, spec, target.Hook)
 	case *attunev1.MeasurePoint_Function:
+		// Without images every mechanism says so itself.
+		if images, err := t.process.Images(); err == nil {
+			if err := checkNames(images, target.Function); err != nil {
+				return nil, err
+			}
+		}
 		return t.placeFunction(ctx, index, spec, held, target.Function.GetDynamicCallsOnly())
+	case *attunev1.MeasurePoint_Usdt:
+		return t.placeUprobe(index, spec, "a static probe stands within a function")
 	}
-	return nil, fmt.Errorf("measure point %q names neither hook nor function", spec.GetId())
+	return nil, fmt.Errorf("measure point %q has no target that is known here", spec.GetId())
 }
 
 // placeFunction takes the first of GOT, entry patches and uprobes that serves

@@ -5,14 +5,15 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// placeUprobe lets the kernel watch every matching function of every matching
-// object that the process maps. why says why nothing cheaper serves.
+// placeUprobe lets the kernel watch every matching function or static probe of
+// every matching object that the process maps. why says why nothing cheaper serves.
 func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string) (*placement, error) {
 	uprobes, err := t.placer.options.Uprobes()
 	if err != nil {
@@ -23,18 +24,21 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		return nil, err
 	}
 	p := &placement{reason: why}
+	object, what := targetOf(spec)
 	var errs []error
 	for _, image := range images {
-		target := spec.GetFunction()
-		if !image.Matches(target.GetObject()) || image.Matches("libattune-dm*") {
+		if !watched(image, object) {
 			continue
 		}
 		if err := t.attachImage(uprobes, index, spec, image, p); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	if len(p.attachments) == 0 {
-		return nil, errors.Join(append(errs, fmt.Errorf("no object defines %s", name(spec.GetFunction())))...)
+	switch {
+	case len(p.attachments) == 0 && len(errs) > 0:
+		return nil, errors.Join(errs...)
+	case len(p.attachments) == 0:
+		return nil, fmt.Errorf("no object of the process has %s", what)
 	}
 	if err := uprobes.WatchProcess(t.process.PID(), index); err != nil {
 		t.unwatch(index, p)
@@ -44,7 +48,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 }
 
 func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, image objfile.Image, p *placement) error {
-	symbols, err := functionsOf(image, spec.GetFunction().GetSymbols())
+	symbols, err := spotsOf(image, spec)
 	if err != nil || len(symbols) == 0 {
 		return err
 	}
@@ -69,28 +73,14 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	p.mechanism = attachment.Mechanism()
 	p.cost = max(p.cost, float64(attachment.Cost().Nanoseconds()))
 	for _, s := range attachment.Symbols() {
-		if s.Refused == "" {
-			p.symbols = append(p.symbols, s.Name)
-		} else {
+		switch {
+		case s.Refused != "":
 			p.reason = fmt.Sprintf("%s: %s", s.Name, s.Refused)
+		case !slices.Contains(p.symbols, s.Name): // a function may return at several places
+			p.symbols = append(p.symbols, s.Name)
 		}
 	}
 	return nil
-}
-
-// functionsOf lists the functions of an image that match.
-func functionsOf(image objfile.Image, patterns []string) ([]bpf.Symbol, error) {
-	file, err := image.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // read only
-	symbols, err := functionsIn(file, patterns)
-	out := make([]bpf.Symbol, 0, len(symbols))
-	for _, s := range symbols {
-		out = append(out, bpf.Symbol{Name: s.Name, Offset: s.FileOffset})
-	}
-	return out, err
 }
 
 // unwatch stops the kernel's probes of a placement.

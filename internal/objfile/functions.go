@@ -75,7 +75,9 @@ func (f *File) indirect(resolver Found) error {
 	likely, _ := f.Lookup("*"+resolver.Name+"_*", LookupOptions{Kind: Function, DebugDirs: f.debugDirs, Limit: maxListed})
 	var names []string
 	for _, one := range likely {
-		names = append(names, one.Display())
+		if !one.IFunc() && one.Value != resolver.Value {
+			names = append(names, one.Display())
+		}
 	}
 	if len(names) == 0 {
 		return err

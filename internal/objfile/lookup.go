@@ -99,12 +99,18 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 	if s.limit <= 0 || s.limit > MaxMatches {
 		s.limit = MaxMatches
 	}
-	tables, err := f.tables(options.DebugDirs)
+	tables, err := f.ownTables()
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tables {
 		s.table(f, t)
+	}
+	if !s.settled() && tables[len(tables)-1].dynamic {
+		for _, t := range f.debugSymbols(options.DebugDirs) {
+			s.table(f, t)
+			tables = append(tables, t)
+		}
 	}
 	if len(s.byAddress) == 0 {
 		return nil, f.unknown(query, tables, options.Kind)
@@ -112,21 +118,25 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 	return s.result()
 }
 
-// tables loads all symbol tables that belong to the file.
-func (f *File) tables(dirs DebugDirs) ([]*symbolTable, error) {
+// ownTables loads the symbol tables of the file itself: .dynsym, and .symtab
+// where it was not stripped off.
+func (f *File) ownTables() ([]*symbolTable, error) {
 	dynamic, err := f.dynamicSymbols()
 	if err != nil {
 		return nil, err
 	}
 	static, err := f.staticSymbols()
-	if err != nil || static.count() > 0 {
-		return []*symbolTable{dynamic, static}, err
+	switch {
+	case err != nil:
+		return nil, err
+	case static.count() == 0:
+		return []*symbolTable{dynamic}, nil
 	}
-	// What others have left is a help: where it is broken, the search goes on
-	// with what the file itself has.
-	return append([]*symbolTable{dynamic}, f.debugSymbols(dirs)...), nil
+	return []*symbolTable{dynamic, static}, nil
 }
 
+// debugSymbols loads what others know of a stripped file. It is a help: where
+// it is broken, the search goes on with what the file itself has.
 func (f *File) debugSymbols(dirs DebugDirs) []*symbolTable {
 	if debug, err := f.DebugFile(dirs); err == nil {
 		table, err := debug.staticSymbols()
@@ -171,6 +181,17 @@ func (s *search) table(f *File, t *symbolTable) {
 		}
 		return true
 	})
+}
+
+// settled says that nothing better can come: a function that was asked for
+// by its linker name is exported, as most are that anybody asks for.
+func (s *search) settled() bool {
+	for _, found := range s.byAddress {
+		if s.grade == symname.Linker && found.Bind != elf.STB_LOCAL {
+			return true
+		}
+	}
+	return false
 }
 
 // wantsVersion: what follows the @ of a query is a version, or the source file

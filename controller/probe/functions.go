@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/gocode"
+	"github.com/attune-hpc/attune/internal/objfile/usdt"
+	"github.com/attune-hpc/attune/internal/symname"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// targetOf names what a point watches: a pattern for the object, and what is
+// looked for in it, for people.
+func targetOf(spec *attunev1.MeasurePoint) (object, what string) {
+	if u := spec.GetUsdt(); u != nil {
+		return u.GetObject(), fmt.Sprintf("static probe %s:%s:%s", u.GetObject(), u.GetProvider(), u.GetName())
+	}
+	return spec.GetFunction().GetObject(), name(spec.GetFunction())
+}
+
+// watched says whether an object of the process is one that a point means.
+func watched(image objfile.Image, object string) bool {
+	return image.Matches(object) && !image.Matches("libattune-dm*")
+}
+
+// functionsIn lists the functions of a file that match, each address once:
+// aliases would count a call twice. Indirect functions are left out: their
+// resolver runs once, and what it chooses has a symbol of its own.
+func functionsIn(file *objfile.File, patterns []string) (found []objfile.Symbol, err error) {
+	seen := make(map[uint64]bool)
+	for _, pattern := range patterns {
+		functions, err := file.Functions(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range functions {
+			if !seen[f.FileOffset] {
+				seen[f.FileOffset] = true
+				found = append(found, f)
+			}
+		}
+	}
+	return found, nil
+}
+
+// checkNames looks whether some object has a function of the target, so that
+// the answer to a wrong name is about the name and not about mechanisms. An
+// object that is not there yet may come.
+func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
+	var errs []error
+	known := false
+	for _, image := range images {
+		if !watched(image, target.GetObject()) {
+			continue
+		}
+		file, err := image.Open()
+		if err != nil {
+			continue // the mechanisms will say so
+		}
+		known = true
+		functions, err := functionsIn(file, target.GetSymbols())
+		if err == nil && len(functions) == 0 && target.GetObject() != "" {
+			err = unknownIn(file, target.GetSymbols())
+		}
+		_ = file.Close() // read only
+		if len(functions) > 0 {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	switch err := errors.Join(errs...); {
+	case !known:
+		return fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, name(target))
+}
+
+// unknownIn is the error of a name that a file does not have, with names that
+// are close to it.
+func unknownIn(file *objfile.File, patterns []string) error {
+	var errs []error
+	for _, pattern := range patterns {
+		_, err := file.Lookup(pattern, objfile.LookupOptions{Kind: objfile.Function})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// spotsOf lists where the kernel is to probe for a point in an image.
+func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]bpf.Symbol, error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	if spec.GetUsdt() != nil {
+		return staticProbes(file, spec)
+	}
+	functions, err := functionsIn(file, spec.GetFunction().GetSymbols())
+	if err != nil {
+		return nil, err
+	}
+	if spec.GetPlace() == attunev1.Place_PLACE_EXIT && len(functions) > 0 && file.IsGo() {
+		return returnsOf(file, functions)
+	}
+	out := make([]bpf.Symbol, 0, len(functions))
+	for _, f := range functions {
+		out = append(out, bpf.Symbol{Name: symname.Demangle(f.Name), Offset: f.FileOffset})
+	}
+	return out, nil
+}
+
+// returnsOf lists the return instructions of Go functions. One whose exits are
+// not all known is left out, unless that leaves none.
+func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []bpf.Symbol, err error) {
+	var refused []error
+	for _, f := range functions {
+		returns, err := gocode.Returns(file, f)
+		if err != nil {
+			refused = append(refused, err)
+		}
+		for _, offset := range returns {
+			out = append(out, bpf.Symbol{Name: f.Name, Offset: offset, Return: true})
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(refused...)
+	}
+	return out, nil
+}
+
+// errStaticProbe: what is asked of a place that is no function.
+var errStaticProbe = errors.New("a static probe is counted when it is hit: it has no exit, and its arguments are not taken")
+
+func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]bpf.Symbol, error) {
+	atEntry := spec.GetPlace() == attunev1.Place_PLACE_ENTRY || spec.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED
+	if !atEntry || spec.GetParameter() != 0 || spec.GetMinValue() != 0 || spec.GetMaxValue() != 0 {
+		return nil, errStaticProbe
+	}
+	probes, err := usdt.Find(file, spec.GetUsdt().GetProvider(), spec.GetUsdt().GetName())
+	if errors.Is(err, usdt.ErrNone) && spec.GetUsdt().GetObject() == "" {
+		return nil, nil // most objects have none
+	}
+	var out []bpf.Symbol
+	for _, p := range probes {
+		out = append(out, bpf.Symbol{Name: p.Provider + ":" + p.Name, Offset: p.FileOffset, Counter: p.SemaphoreOffset})
+	}
+	return out, err
+}
