@@ -8,11 +8,10 @@
 // The other threads run on.
 //
 // A place is safe if the thread blocks in a system call that holds nothing, or
-// runs outside the C library, and no frame on its stack returns into the
-// dynamic loader, the allocator, or a function of the C library that holds one
-// of their locks. Stacks are searched for return addresses, not unwound: a
-// stale one refuses a place that was safe, and never the other way round. A
-// thread that is not at a safe place is let go at once and looked at again
+// runs outside the C library; if no frame next to it is the allocator's or the
+// dynamic loader's; if it owns none of the loader's locks, which tell their
+// owner; and if it is not in a signal handler that interrupted the C library.
+// A thread that is not at a safe place is let go at once and looked at again
 // later.
 //
 // No byte of the process' own code, data or stacks is changed. What the call

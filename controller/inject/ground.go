@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -19,7 +20,9 @@ type span struct{ start, end uint64 }
 
 func (s span) has(address uint64) bool { return address-s.start < s.end-s.start }
 
-// holding is code that holds, or may hold, locks that dlopen takes.
+// holding is code that holds, or may hold, locks that dlopen takes and that do
+// not tell who holds them: the allocator's. The loader is here too, for it must
+// not be entered twice.
 type holding struct {
 	span
 	code []byte // the bytes of the span, to tell return addresses by
@@ -27,18 +30,11 @@ type holding struct {
 
 // ground knows where in a process a thread may be made to call dlopen.
 type ground struct {
-	libc    span // a thread in here must be in a system call
-	holding []holding
-	gadget  uint64 // a system call instruction, in libc
-}
-
-// guarded are functions of libc that hold locks which dlopen, or the thread
-// pointer's set-up on its way, takes too.
-var guarded = []string{
-	"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym", "dladdr", "dladdr1", "dlinfo", "dl_iterate_phdr",
-	"__libc_dlopen_mode", "__libc_dlsym", "__libc_dlclose",
-	"fork", "_Fork", "vfork", "__libc_fork", "posix_spawn", "posix_spawnp",
-	"pthread_create", "pthread_exit", "exit", "__cxa_finalize", "__cxa_atexit", "__cxa_thread_atexit_impl",
+	libc     span // a thread in here must be in a system call
+	holding  []holding
+	loader   span   // the loader's variables, its locks with their owners among them
+	gadget   uint64 // a system call instruction, in libc
+	restorer uint64 // where libc's signal handlers return to; 0: not found
 }
 
 // allocators are functions that stand in the object file of libc's allocator.
@@ -63,7 +59,9 @@ func isLoader(image objfile.Image) bool {
 func newGround(pid int, images []objfile.Image) (g ground, err error) {
 	for _, image := range images {
 		switch {
-		case isLoader(image) || image.Matches("libattune-dm*"):
+		case isLoader(image):
+			err = g.holdLoader(pid, image)
+		case image.Matches("libattune-dm*"):
 			err = g.hold(pid, executable(pid, image))
 		case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
 			err = g.holdLibc(pid, image)
@@ -74,7 +72,7 @@ func newGround(pid int, images []objfile.Image) (g ground, err error) {
 			return g, err
 		}
 	}
-	if g.libc.end == 0 {
+	if g.libc.end == 0 || g.loader.end == 0 {
 		return g, fmt.Errorf("%w: it has no glibc", ErrUnsuited)
 	}
 	err = g.findGadget(pid)
@@ -114,6 +112,16 @@ func (g *ground) hold(pid int, s span) error {
 	return nil
 }
 
+func (g *ground) holdLoader(pid int, image objfile.Image) error {
+	s, err := image.Symbol("_rtld_global", objfile.Variable)
+	if err != nil {
+		return fmt.Errorf("locks of the loader: %w", err)
+	}
+	at := image.Address(s.Value)
+	g.loader = span{at, at + s.Size}
+	return g.hold(pid, executable(pid, image))
+}
+
 func (g *ground) holdLibc(pid int, image objfile.Image) error {
 	g.libc = executable(pid, image)
 	file, err := image.Open()
@@ -135,20 +143,7 @@ func (g *ground) holdLibc(pid int, image objfile.Image) error {
 		return fmt.Errorf("%w: its libc has no malloc", ErrUnsuited)
 	}
 	malloc = span{max(malloc.start-allocatorBefore, g.libc.start), min(malloc.end+allocatorAfter, g.libc.end)}
-	if err := g.hold(pid, malloc); err != nil {
-		return err
-	}
-	for _, name := range guarded {
-		s, err := file.SymbolOf(name, objfile.Function)
-		if err != nil || s.Size == 0 {
-			continue
-		}
-		at := image.Address(s.Value)
-		if err := g.hold(pid, span{at, at + s.Size}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.hold(pid, malloc)
 }
 
 // holdAllocator holds the whole of a library that brings an allocator of its
@@ -164,22 +159,28 @@ func (g *ground) holdAllocator(pid int, image objfile.Image) error {
 	return g.hold(pid, own)
 }
 
-// findGadget finds a system call instruction to borrow.
+// What is looked for in libc's code: a system call, and mov $15,%rax; syscall.
+var (
+	syscallCode  = []byte{0x0f, 0x05}
+	restorerCode = []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
+)
+
+// findGadget finds a system call instruction to borrow, and the code that
+// signal handlers return to.
 func (g *ground) findGadget(pid int) error {
-	const chunk = 64 << 10
-	for at := g.libc.start; at < g.libc.end; at += chunk {
-		code := make([]byte, min(chunk, g.libc.end-at))
-		if err := procmem.Read(pid, at, code); err != nil {
-			return err
-		}
-		for i := range len(code) - 1 {
-			if code[i] == 0x0f && code[i+1] == 0x05 {
-				g.gadget = at + uint64(i)
-				return nil
-			}
-		}
+	code := make([]byte, g.libc.end-g.libc.start)
+	if err := procmem.Read(pid, g.libc.start, code); err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: no system call instruction in its libc", ErrUnsuited)
+	i := bytes.Index(code, syscallCode)
+	if i < 0 {
+		return fmt.Errorf("%w: no system call instruction in its libc", ErrUnsuited)
+	}
+	g.gadget = g.libc.start + uint64(i)
+	if i := bytes.Index(code, restorerCode); i >= 0 {
+		g.restorer = g.libc.start + uint64(i)
+	}
+	return nil
 }
 
 // held says whether an address lies in code that may hold locks.

@@ -97,7 +97,11 @@ func mustOpen(t *testing.T, pid int) *procid.Process {
 // start runs the busy program. The shell is what lets Start pass arguments.
 func start(t *testing.T, what string, threads int, more ...string) *targets.Target {
 	t.Helper()
-	program := targets.Build(t, "testdata/busy.c")
+	return startBuilt(t, targets.Build(t, "testdata/busy.c"), what, threads, more...)
+}
+
+func startBuilt(t *testing.T, program, what string, threads int, more ...string) *targets.Target {
+	t.Helper()
 	script := filepath.Join(t.TempDir(), "run")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %d %s\n", program, what, threads, strings.Join(more, " "))
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
@@ -124,6 +128,7 @@ func TestInjectWhateverThreadsDo(t *testing.T) {
 			b := newBench(t)
 			target := start(t, row.what, row.threads, row.stack)
 			b.options.among = notMain(target)
+			target.Ask(t, "check") // all threads are past their start
 			before := descriptors(t, target.PID)
 			result, a := b.inject(t, target.PID)
 			defer b.free(t, a)
@@ -156,8 +161,23 @@ func descriptors(t *testing.T, pid int) int {
 }
 
 func TestHooksCountAfterwards(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"position-independent": nil,
+		"bound at start":       {"-Wl,-z,now", "-Wl,-z,relro"},
+		// Such a program has PLT entries for functions whose address it takes,
+		// and dlsym answers with these.
+		"at fixed addresses": {"-no-pie", "-fno-pie", "-DTAKE_ADDRESS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			countsAfterwards(t, targets.Build(t, "testdata/busy.c", flags...))
+		})
+	}
+}
+
+func countsAfterwards(t *testing.T, program string) {
+	t.Helper()
 	b := newBench(t)
-	target := start(t, "alloc", 2)
+	target := startBuilt(t, program, "alloc", 2)
 	result, a := b.inject(t, target.PID)
 	defer b.free(t, a)
 	if len(result.Slots) == 0 {
@@ -174,11 +194,14 @@ func TestHooksCountAfterwards(t *testing.T) {
 			count += g.Count
 		}
 		if count > 1000 {
-			return
+			break
 		}
 		if time.Now().After(until) {
 			t.Fatalf("%d calls of malloc counted", count)
 		}
+	}
+	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
+		t.Errorf("program says %q", got)
 	}
 }
 

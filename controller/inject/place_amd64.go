@@ -48,29 +48,62 @@ func inCall(regs *unix.PtraceRegs) bool {
 	return result >= restartFirst && result <= restartLast || result == -int64(unix.EINTR) && polling[number]
 }
 
-// maxStack bounds how much of a stack is searched, bytes.
-const maxStack = 1 << 20
+const (
+	// nearStack is how much of a stack is searched for frames of the
+	// allocator and the loader, bytes. They call out of themselves only to
+	// wait, so their frame is next to that of the system call; further up,
+	// holes in the frames of others are full of stale addresses.
+	nearStack = 1 << 10
+	// maxStack is how much is searched for interrupted frames.
+	maxStack = 1 << 20
+	// frameRip is where a signal frame keeps the place that was interrupted,
+	// from the handler's return address on.
+	frameRip = 8 + frameContext + 16*8
+)
 
 // safe says whether a stopped thread could call dlopen where it stands.
 func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
-	if regs.Cs != 0x33 || p.ground.held(regs.Rip) || t.inSequence(p.read) {
+	switch {
+	case regs.Cs != userCode || p.ground.held(regs.Rip):
 		return false
-	}
-	if int64(regs.Orig_rax) >= 0 && !inCall(regs) {
+	case int64(regs.Orig_rax) >= 0 && !inCall(regs), p.ground.libc.has(regs.Rip) && !inCall(regs):
 		return false
-	}
-	if p.ground.libc.has(regs.Rip) && !inCall(regs) {
+	case t.inSequence(p.read) || p.ownsLock(t.tid):
 		return false
 	}
 	return p.stackClear(regs.Rsp)
 }
 
+// userCode is the code segment of 64-bit programs.
+const userCode = 0x33
+
 func (p *plan) read(address uint64, into []byte) error { return procmem.Read(p.pid, address, into) }
 
-// stackClear searches the stack, from the page of its top on, for words that
-// return into code that may hold locks. The end of a stack is where nothing is
-// mapped; beyond the frames of a thread its descriptor or the environment is
-// searched too, which does no harm.
+// ownsLock says whether the thread holds one of the loader's locks: these are
+// mutexes that keep their owner's id, and nothing else in the loader's
+// variables looks like one. It does while a constructor runs, or a callback of
+// dl_iterate_phdr.
+func (p *plan) ownsLock(tid int) bool {
+	own := uint32(p.innerID(tid))
+	variables := make([]byte, p.ground.loader.end-p.ground.loader.start)
+	if p.read(p.ground.loader.start, variables) != nil {
+		return true
+	}
+	for i := 8; i+4 <= len(variables); i += 4 {
+		owner := binary.LittleEndian.Uint32(variables[i:])
+		locked := binary.LittleEndian.Uint32(variables[i-8:])
+		if owner == own && (locked == 1 || locked == 2) {
+			return true
+		}
+	}
+	return false
+}
+
+// stackClear searches a stack, from its top on: the part that is near for
+// words that return into code which may hold locks, and all of it for signal
+// frames whose handler interrupted such code. The end of a stack is where
+// nothing is mapped; beyond the frames of a thread its descriptor or the
+// environment is searched too, which does no harm.
 func (p *plan) stackClear(top uint64) bool {
 	const piece = 4096
 	buffer := make([]byte, piece)
@@ -80,11 +113,24 @@ func (p *plan) stackClear(top uint64) bool {
 			return at > top
 		}
 		for i := uint64(0); i+8 <= size; i += 8 {
-			if p.ground.returns(binary.LittleEndian.Uint64(buffer[i:])) {
+			word := binary.LittleEndian.Uint64(buffer[i:])
+			near := at+i < top+nearStack
+			if near && p.ground.returns(word) || word == p.ground.restorer && p.interruptedHeld(at+i) {
 				return false
 			}
 		}
 		at += size
 	}
 	return true
+}
+
+// interruptedHeld says whether the handler whose signal frame begins at an
+// address interrupted code that may hold locks, libc's own among them.
+func (p *plan) interruptedHeld(frame uint64) bool {
+	word := make([]byte, 8)
+	if p.read(frame+frameRip, word) != nil {
+		return false
+	}
+	rip := binary.LittleEndian.Uint64(word)
+	return p.ground.held(rip) || p.ground.libc.has(rip)
 }

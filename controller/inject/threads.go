@@ -70,3 +70,21 @@ func signalPending(pid, tid int, blocked uint64) bool {
 	}
 	return pending&^blocked != 0
 }
+
+// innerID is the id of a thread as the process itself sees it, in its pid
+// namespace.
+func (p *plan) innerID(tid int) int {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", p.pid, tid))
+	if err != nil {
+		return tid
+	}
+	for line := range strings.Lines(string(content)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			ids = strings.TrimSpace(ids)
+			if id, err := strconv.Atoi(ids[strings.LastIndexAny(ids, " \t")+1:]); err == nil {
+				return id
+			}
+		}
+	}
+	return tid
+}

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 
 static void resolve(void);
@@ -144,15 +145,19 @@ BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
 
 /* ---- looking up --------------------------------------------------------- */
 
-static void look_up(void *handle, void **place, const char *name) {
-    void *found = dlsym(handle, name);
+/* Where a name is looked up: behind this library if it was preloaded, else in
+ * one object after the other. */
+static void *find_next(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+static void look_up(void *(*find)(const char *), void **place, const char *name) {
+    void *found = find(name);
     if (found != NULL)
         __atomic_store_n(place, found, __ATOMIC_RELEASE);
 }
 
-static void look_up_free(void *handle) {
-    void *real_free = dlsym(handle, "free");
-    void *real_realloc = dlsym(handle, "realloc");
+static void look_up_free(void *(*find)(const char *)) {
+    void *real_free = find("free");
+    void *real_realloc = find("realloc");
     memcpy(&libc_free, &real_free, sizeof(libc_free));
     memcpy(&libc_realloc, &real_realloc, sizeof(libc_realloc));
     bool filter = __atomic_load_n(&arena_used, __ATOMIC_RELAXED) != 0;
@@ -161,37 +166,60 @@ static void look_up_free(void *handle) {
                      __ATOMIC_RELEASE);
 }
 
-static void look_up_all(void *handle) {
+static void look_up_all(void *(*find)(const char *)) {
 #define DM_REAL(result, name, parameters)                                                          \
     if (#name[0] != 'f' && __builtin_strcmp(#name, "realloc") != 0)                                \
-        look_up(handle, (void **)&dm_real_##name, #name);
+        look_up(find, (void **)&dm_real_##name, #name);
 #include "real.def"
 #undef DM_REAL
-    look_up_free(handle); /* last: only now is it known whether the arena was used */
+    look_up_free(find); /* last: only now is it known whether the arena was used */
 }
 
 /* Two threads may do this at once: they find the same. */
 static DM_COLD void resolve(void) {
     int saved = errno;
     dm_thread.resolving = 1;
-    look_up_all(RTLD_NEXT);
+    look_up_all(find_next);
     dm_thread.resolving = 0;
     errno = saved;
+}
+
+/* What an object itself defines, not what it sees. */
+static void *defined_in(const struct link_map *object, const char *name) {
+    void *handle = dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    Dl_info info;
+    if (handle == NULL)
+        return NULL;
+    void *found = dlsym(handle, name);
+    if (found != NULL && (dladdr(found, &info) == 0 || (uintptr_t)info.dli_fbase != object->l_addr))
+        found = NULL;
+    dlclose(handle);
+    return found;
+}
+
+/* In the loader's order. The program itself is left out: for a function that
+ * it imports, dlsym may answer with its PLT entry, which goes through the very
+ * GOT slot that will lead to our hook. One that brings its own allocator is not
+ * attached to. */
+static void *find_defined(const char *name) {
+    const struct link_map *object = dlopen(NULL, RTLD_LAZY);
+    extern const char __ehdr_start[] DM_HIDDEN;
+    for (object = object ? object->l_next : NULL; object != NULL; object = object->l_next) {
+        if (object->l_addr == (uintptr_t)__ehdr_start || object->l_name[0] == '\0')
+            continue;
+        void *found = defined_in(object, name);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
 }
 
 bool dm_real_resolve_global(void) {
     if (dm_real_malloc != boot_malloc)
         return true; /* preloaded, or attached before */
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (program == NULL)
+    if (find_defined("malloc") == NULL || find_defined("free") == NULL ||
+        find_defined("realloc") == NULL)
         return false;
-    void *found = dlsym(program, "malloc");
-    if (found == NULL || dlsym(program, "free") == NULL || dlsym(program, "realloc") == NULL)
-        return false;
-    Dl_info own, defines;
-    if (dladdr((const void *)arena, &own) == 0 || dladdr(found, &defines) == 0 ||
-        own.dli_fbase == defines.dli_fbase)
-        return false; /* would call itself for ever */
-    look_up_all(program);
+    look_up_all(find_defined);
     return true;
 }

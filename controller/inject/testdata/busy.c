@@ -14,6 +14,11 @@ static volatile unsigned long wrong;
 static unsigned long done[64];
 static volatile sig_atomic_t signals;
 
+#ifdef TAKE_ADDRESS
+void *(*volatile taken_malloc)(size_t) = malloc;
+void (*volatile taken_free)(void *) = free;
+#endif
+
 static void alloc(unsigned long i) {
     void *blocks[8];
     for (int b = 0; b < 8; b++) {
@@ -66,7 +71,11 @@ static void *work(void *argument) {
     static const struct {
         const char *name;
         void (*step)(unsigned long);
-    } kinds[] = {{"alloc", alloc}, {"qsort", sorted}, {"compute", computed}, {"printf", printed}, {"sleep", slept}};
+    } kinds[] = {{"alloc", alloc},
+                 {"qsort", sorted},
+                 {"compute", computed},
+                 {"printf", printed},
+                 {"sleep", slept}};
     char **argv = argument;
     static int next;
     int own = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
