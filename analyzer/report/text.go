@@ -218,7 +218,7 @@ func (o *Objective) text() string {
 	gain := "gain unknown"
 	switch {
 	case o.Gain != nil && *o.Gain >= 1:
-		gain = fmt.Sprintf("%.3g times better", *o.Gain)
+		gain = figure(*o.Gain, 3) + " times better"
 	case o.Gain != nil:
 		gain = fmt.Sprintf("%.0f %% worse", 100*(1-*o.Gain))
 	case o.Before.Samples > 0:
@@ -237,16 +237,16 @@ func (e Estimate) text() string {
 	case e.Samples == 0:
 		return "unknown"
 	case e.Low == nil || e.High == nil:
-		return fmt.Sprintf("%.4g [%d samples]", e.Median, e.Samples)
+		return fmt.Sprintf("%s [%d samples]", figure(e.Median, 4), e.Samples)
 	}
-	return fmt.Sprintf("%.4g [95 %% sure: %.4g..%.4g]", e.Median, *e.Low, *e.High)
+	return fmt.Sprintf("%s [95 %% sure: %s..%s]", figure(e.Median, 4), figure(*e.Low, 4), figure(*e.High, 4))
 }
 
 // advice writes one recommendation.
 func (p *printer) advice(a Advice) {
 	gain := ""
 	if a.PredictedGain > 0 {
-		gain = fmt.Sprintf(", predicted %.3g times better", a.PredictedGain)
+		gain = fmt.Sprintf(", predicted %s times better", figure(a.PredictedGain, 3))
 	}
 	p.line(2, green, "advice", "%s %s: %s%s", a.ID, a.Tunlet, strings.Join(a.Actions, ", "), gain)
 	p.line(4, plain, "", "why: %s", a.Why)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -24,6 +25,15 @@ func times(n int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d times)", n)
+}
+
+// figure returns a number with so many significant digits, without an exponent.
+func figure(v float64, digits int) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	if err != nil { // cannot happen: it has just been written
+		rounded = v
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // seconds returns a duration for people.
