@@ -60,7 +60,7 @@ type Placer struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu        sync.Mutex // guards points and processes
+	mu        sync.Mutex // guards points and processes; comes after the lock of a process
 	points    map[uint16]*attunev1.MeasurePoint
 	processes map[uint64]*tenant
 }
@@ -107,9 +107,17 @@ func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 	}
 	p.mu.Unlock()
 	for _, t := range meant {
-		p.work.Go(func() { t.remove(p.ctx, index) })
+		p.work.Go(func() { t.remove(p.ctx, index, spec) })
 	}
 	return spec
+}
+
+// has says whether a point is still wanted. It may be called with the lock of a
+// process held.
+func (p *Placer) has(index uint16, spec *attunev1.MeasurePoint) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.points[index] == spec
 }
 
 // meantFor lists the processes of a point. The caller holds p.mu.

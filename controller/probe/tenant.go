@@ -53,6 +53,7 @@ func (t *tenant) show() {
 
 // placement is one point in one process.
 type placement struct {
+	spec        *attunev1.MeasurePoint // tells it from an earlier point of the same index
 	mechanism   string
 	reason      string
 	symbols     []string
@@ -74,8 +75,11 @@ type redirection struct {
 func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone {
-		return
+	if t.gone || !t.placer.has(index, spec) {
+		return // ended, or removed while this goroutine was on its way
+	}
+	if earlier := t.placed[index]; earlier != nil && earlier.spec != spec {
+		t.takeOut(ctx, index) // its removal is on its way as well
 	}
 	before, again := t.placed[index]
 	p, err := before, error(nil)
@@ -96,6 +100,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		status.Reason = err.Error()
 		t.placer.log.Info("measure point refused", "point", spec.GetId(), "pid", t.process.PID(), "reason", err)
 	} else {
+		p.spec = spec
 		t.placed[index] = p
 		t.show()
 		status.State = attunev1.PointState_POINT_STATE_PLACED
@@ -156,11 +161,13 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	return nil, why
 }
 
-// remove takes a point out.
-func (t *tenant) remove(ctx context.Context, index uint16) {
+// remove takes a point out, but not a later one with the same index.
+func (t *tenant) remove(ctx context.Context, index uint16, spec *attunev1.MeasurePoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.takeOut(ctx, index)
+	if p := t.placed[index]; p != nil && p.spec == spec {
+		t.takeOut(ctx, index)
+	}
 }
 
 func (t *tenant) removeAll(ctx context.Context) {
