@@ -4,6 +4,11 @@
 // that is about to enter main, introduces itself and gets its memory file. The
 // messages are declared in dmlib/include/attune/dmlib_abi.h.
 //
+// A process for which nothing has to be in place before main gets "go" along
+// with its memory file: it does not wait for its being attached, and two of the
+// four changes between the processes are saved. DMLib finds "go" in the socket
+// when it has sent "ready", whichever came first.
+//
 // # Trust
 //
 // The peer's process, user and group ids are what the kernel says; those in
