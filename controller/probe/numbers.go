@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,12 +21,20 @@ type numbers struct {
 	mu    sync.Mutex // guards what follows
 	stubs int        // the most that any process uses
 	given map[functionKey]int
+	// kernels are functions that uprobes watch: never patched from then on.
+	kernels map[functionKey]bool
 }
+
+// errKernels is why such a function is not patched.
+var errKernels = errors.New("a uprobe watches it, in whatever process, and would undo the patch")
 
 // of returns the number of a function.
 func (n *numbers) of(key functionKey) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.kernels[key] {
+		return 0, errKernels
+	}
 	if number, ok := n.given[key]; ok {
 		return number, nil
 	}
@@ -38,6 +47,23 @@ func (n *numbers) of(key functionKey) (int, error) {
 	}
 	n.given[key] = number
 	return number, nil
+}
+
+// leave gives functions to the kernel, and returns the numbers of those that
+// may be patched in some process.
+func (n *numbers) leave(keys []functionKey) (patched []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kernels == nil {
+		n.kernels = make(map[functionKey]bool)
+	}
+	for _, key := range keys {
+		if number, ok := n.given[key]; ok && !n.kernels[key] {
+			patched = append(patched, number)
+		}
+		n.kernels[key] = true
+	}
+	return patched
 }
 
 // stub says whether a process may use the stub; it is below all numbers then.

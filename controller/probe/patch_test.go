@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,27 @@ func TestNumbersMeetStubs(t *testing.T) {
 	}
 	if number, err := n.of(functionKey{inode: 2}); err == nil {
 		t.Errorf("number %d is a stub's", number)
+	}
+}
+
+// A function that a uprobe watches in one process is patched in none.
+func TestKernelsFunctionsAreNotPatched(t *testing.T) {
+	var n numbers
+	mine, other := functionKey{inode: 1}, functionKey{inode: 2}
+	number, err := n.of(mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := n.leave([]functionKey{mine, other}); len(got) != 1 || got[0] != number {
+		t.Errorf("patched so far: %v, want %d", got, number)
+	}
+	for _, key := range []functionKey{mine, other} {
+		if _, err := n.of(key); !errors.Is(err, errKernels) {
+			t.Errorf("%v: %v", key, err)
+		}
+	}
+	if got := n.leave([]functionKey{mine}); len(got) != 0 {
+		t.Errorf("taken out twice: %v", got)
 	}
 }
 

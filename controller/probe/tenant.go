@@ -94,6 +94,11 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	if again && (err != nil || slices.Equal(p.symbols, before.symbols)) {
 		return
 	}
+	t.tell(index, spec, p, err)
+}
+
+// tell notes and tells what became of a point. The caller holds t.mu.
+func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, err error) {
 	status := &attunev1.PointStatus{Point: uint32(index), Process: t.process.Handle()}
 	if err != nil {
 		status.State = attunev1.PointState_POINT_STATE_REFUSED

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// A uprobe stands in every process that maps the file, in the place of a
+// patch's jump: the patch gives way, and its point goes on counting.
+func TestPatchGivesWayToUprobe(t *testing.T) {
+	onX86(t)
+	program := targets.Build(t, "testdata/patched.c", compilations[0].flags...)
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.addPoint(t, 1, call("p_static", false))
+	target := targets.Start(t, program, b.controller.Environment()...)
+	if s := b.anyPlaced(t); s.GetMechanism() != "patch" {
+		t.Fatalf("point: %v", s)
+	}
+	exit := call("p_static", false)
+	exit.Place = attunev1.Place_PLACE_EXIT
+	b.requests <- &attunev1.ManageResponse{RequestId: "exit", Request: &attunev1.ManageResponse_AddPoint{
+		AddPoint: &attunev1.AddPoint{Point: 2, Spec: exit},
+	}}
+	for seen := map[uint32]bool{}; len(seen) < 2; {
+		s := b.anyPlaced(t)
+		if seen[s.GetPoint()] = true; s.GetMechanism() != "uprobe_multi" && s.GetMechanism() != "uprobe" {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	if got := target.Ask(t, "100"); got != "0 wrong" {
+		t.Errorf("results: %s", got)
+	}
+	counted := b.countsOf(t, 2)
+	for point := range uint32(2) {
+		if got := counted[point+1]; got != 100*patchedThreads {
+			t.Errorf("point %d: counted %d calls of %d", point+1, got, 100*patchedThreads)
+		}
+	}
+	b.stop(t)
+	if got := target.Ask(t, "10"); got != "0 wrong" {
+		t.Errorf("results: %s", got)
+	}
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
