@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -159,6 +160,7 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 		k.controller.log.Warn("uprobe interval", "error", err)
 	}
 	var out []*attunev1.Aggregate
+	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
 	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
 		var now bpf.Aggregate
 		if !uprobes.ReadAggregate(pid, point, &now) {
@@ -166,12 +168,43 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 		}
 		key := uprobeKey{handle, point}
 		out = append(out, difference(key, k.uprobed[key], now))
-		k.uprobed[key] = now
+		read[key] = now
+	})
+	k.uprobed = read // a point placed anew under an index counts from 0
+	return out
+}
+
+// lastOfUprobes takes what the kernel counted of a process that has ended since
+// the last interval. The extremes of the running interval are not known. The
+// caller holds k.mu.
+func (k *collector) lastOfUprobes(t *target) []*attunev1.Aggregate {
+	var out []*attunev1.Aggregate
+	uprobes := k.controller.loadedUprobes()
+	if uprobes == nil {
+		return nil
+	}
+	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
+		var now bpf.Aggregate
+		if handle != t.handle || !uprobes.ReadAggregate(pid, point, &now) {
+			return
+		}
+		key := uprobeKey{handle, point}
+		now.Min, now.Max = math.MaxUint64, 0
+		out = append(out, difference(key, k.uprobed[key], now))
+		delete(k.uprobed, key)
 	})
 	return out
 }
 
+// difference is what was counted between two readings. Of a point that was
+// placed anew meanwhile the second one is all there is.
 func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
+	if now.Count < before.Count {
+		before = bpf.Aggregate{}
+	}
+	if now.Min > now.Max {
+		now.Min, now.Max = 0, 0 // not known
+	}
 	a := &attunev1.Aggregate{Point: uint32(key.point), Process: key.handle}
 	histogram := make([]uint64, len(now.Histogram))
 	for i := range histogram {
@@ -212,15 +245,16 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	ended.LostRing = k.lost[t.handle]
 	delete(k.lost, t.handle)
 	delete(k.reclaims, t.handle)
+	rest := &attunev1.AggregateBatch{
+		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(), Aggregates: k.lastOfUprobes(t),
+	}
 	if memory := t.memory.Load(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
 		k.total.lostSlot += ended.GetLostNoSlot()
-		rest := &attunev1.AggregateBatch{
-			FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(), Aggregates: k.aggregateTarget(t),
-		}
-		if len(rest.GetAggregates()) > 0 {
-			k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: rest}})
-		}
+		rest.Aggregates = append(rest.Aggregates, k.aggregateTarget(t)...)
+	}
+	if len(rest.GetAggregates()) > 0 {
+		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: rest}})
 	}
 	for key := range k.uprobed {
 		if key.handle == t.handle {

@@ -82,3 +82,25 @@ func TestUprobesInReplacedFile(t *testing.T) {
 	}
 	b.stop(t)
 }
+
+// What was counted after the last interval comes with the end of the process.
+func TestUprobesAtTheEnd(t *testing.T) {
+	b := start(t, func(c *Config) { c.UseBPF = true })
+	b.sampleEvery(t, time.Hour)
+	b.addPoint(t, 3, call("own_work", false))
+	target := targets.Start(t, targets.Build(t, "testdata/calls.c", "-static"), b.controller.Environment()...)
+	if err := b.controller.Follow(target.PID); err != nil {
+		t.Fatal(err)
+	}
+	if status := b.placed(t, 3); status.GetState() != attunev1.PointState_POINT_STATE_PLACED {
+		t.Fatalf("point: %v", status)
+	}
+	target.Ask(t, "1000")
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+	if got := b.counts(t, 3, 1000); got != 1000 {
+		t.Errorf("counted %d calls of 1000", got)
+	}
+	b.stop(t)
+}

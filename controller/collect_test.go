@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"math"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+)
+
+func TestDifference(t *testing.T) {
+	reading := func(count, least, most uint64) bpf.Aggregate {
+		a := bpf.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most}
+		a.Histogram[4] = count
+		return a
+	}
+	tests := []struct {
+		name              string
+		before, now       bpf.Aggregate
+		count, least, max uint64
+	}{
+		{"first", bpf.Aggregate{}, reading(3, 5, 9), 3, 5, 9},
+		{"later", reading(3, 5, 9), reading(10, 7, 8), 7, 7, 8},
+		{"nothing new", reading(3, 5, 9), reading(3, math.MaxUint64, 0), 0, 0, 0},
+		{"extremes not known", reading(3, 5, 9), reading(4, math.MaxUint64, 0), 1, 0, 0},
+		{"placed anew", reading(100, 5, 9), reading(2, 8, 8), 2, 8, 8},
+	}
+	for _, test := range tests {
+		got := difference(uprobeKey{1, 2}, test.before, test.now)
+		var counted uint64
+		for _, n := range got.GetHistogram() {
+			counted += n
+		}
+		if got.GetCount() != test.count || got.GetSum() != 10*test.count || counted != test.count ||
+			got.GetMin() != test.least || got.GetMax() != test.max {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
