@@ -30,7 +30,7 @@ type Memory struct {
 	slots []slotReader
 
 	control  sync.Mutex
-	points   [PointCount]point
+	points   []point                   // nil until there is one: most programs end before
 	mapping  [PointCount]atomic.Uint32 // local index -> session's index
 	mailbox  [MailboxSize]pendingCommand
 	waiting  [familyCount]int // pending commands per safe-point family

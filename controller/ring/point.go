@@ -105,6 +105,9 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
+	if m.points == nil {
+		m.points = make([]point, PointCount)
+	}
 	p := &m.points[index]
 	if !p.control.Aggregate || p.control.Duration != c.Duration {
 		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
@@ -144,5 +147,7 @@ func (m *Memory) ClearPoint(index int) {
 	defer m.control.Unlock()
 	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring))
 	m.mapping[index].Store(0)
-	m.points[index] = point{}
+	if m.points != nil {
+		m.points[index] = point{}
+	}
 }
