@@ -64,18 +64,23 @@ func TestTuneArguments(t *testing.T) {
 
 // tuneTest has a program to change. The journal is the user's: as root, that of
 // the machine comes before the environment's.
-type tuneTest struct{ *targets.Target }
+type tuneTest struct {
+	*targets.Target
+	pipe string // its own; others it shares with this test
+}
 
 func newTuneTest(t *testing.T) *tuneTest {
 	t.Helper()
 	program := targets.Build(t, "../../controller/actuate/system/testdata/keeper.c")
-	return &tuneTest{targets.Start(t, program)}
+	target := targets.Start(t, program)
+	fds := strings.Fields(target.Ask(t, "fds"))
+	return &tuneTest{target, fds[len(fds)-1]}
 }
 
-// attune runs the command; $P is the program's pid.
+// attune runs the command; $P is the program's pid, $R its pipe.
 func (k *tuneTest) attune(t *testing.T, args string) outcome {
 	t.Helper()
-	return shell(t, "P="+strconv.Itoa(k.PID)+"; $ATTUNE_BINARY "+args, "")
+	return shell(t, "P="+strconv.Itoa(k.PID)+" R="+k.pipe+"; $ATTUNE_BINARY "+args, "")
 }
 
 func (k *tuneTest) want(t *testing.T, args string, code int, words ...string) outcome {
@@ -113,14 +118,14 @@ func (k *tuneTest) changes(t *testing.T) []actuate.InForce {
 
 func TestTuneAndUndo(t *testing.T) {
 	k := newTuneTest(t)
-	k.want(t, "tune --dry-run $P pipe.size=128K", 0, "would change", "65536 → 131072", "can be undone")
+	k.want(t, "tune --dry-run $P pipe.size@$R=128K", 0, "would change", "65536 → 131072", "can be undone")
 	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
 		t.Fatalf("a dry run changed the size to %s", got)
 	}
-	k.want(t, "tune $P pipe.size=128K thread.policy=batch", 0, "65536 → 131072", "other → batch", "attune undo ")
-	k.want(t, "tune $P pipe.size=100000", 0, "unchanged", "is 131072 already")
+	k.want(t, "tune $P pipe.size@$R=128K thread.policy=batch", 0, "65536 → 131072", "other → batch", "attune undo ")
+	k.want(t, "tune $P pipe.size@$R=100000", 0, "unchanged", "is 131072 already")
 	changes := k.changes(t)
-	if len(changes) != 2 || changes[0].Knob != "pipe.size" || changes[0].Old != "65536" || changes[1].Where != "4 threads" {
+	if len(changes) != 2 || changes[0].Knob != "pipe.size" || changes[0].Where != "fd "+k.pipe || changes[0].Old != "65536" || changes[1].Where != "4 threads" {
 		t.Fatalf("%+v", changes)
 	}
 	if got := k.Ask(t, "pipe"); got != "131072" {
@@ -143,11 +148,11 @@ func TestTuneAndUndo(t *testing.T) {
 // One that cannot be made takes the others back.
 func TestTuneAllOrNothing(t *testing.T) {
 	k := newTuneTest(t)
-	k.want(t, "tune $P pipe.size=128K socket.tcp_nodelay@99=1", 1, "fd 99", "was taken back")
+	k.want(t, "tune $P pipe.size@$R=128K socket.tcp_nodelay@99=1", 1, "fd 99", "was taken back")
 	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
 		t.Errorf("the program has %s", got)
 	}
-	k.want(t, "tune $P 2000000000 pipe.size=128K", 1, "process 2000000000", "there is none")
+	k.want(t, "tune $P 2000000000 pipe.size@$R=128K", 1, "process 2000000000", "there is none")
 	if got := k.Ask(t, "pipe"); got != "65536" {
 		t.Errorf("the program has %s", got)
 	}
@@ -156,7 +161,7 @@ func TestTuneAllOrNothing(t *testing.T) {
 func TestTuneJSON(t *testing.T) {
 	k := newTuneTest(t)
 	var lines []tuned
-	got := k.want(t, "tune --json $P pipe.size=128K limit.core=0", 0)
+	got := k.want(t, "tune --json $P pipe.size@$R=128K limit.core=0", 0)
 	if err := json.Unmarshal([]byte(got.stdout), &lines); err != nil || len(lines) != 2 {
 		t.Fatalf("%v in %s", err, got.stdout)
 	}

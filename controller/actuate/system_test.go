@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,20 @@ func systemChange(id, name string, value *attunev1.Value) *attunev1.Change {
 	}}
 }
 
+// pipeChange is of the program's own pipe; others it shares with this test.
+func pipeChange(t *testing.T, target *targets.Target, id string, bytes int64) *attunev1.Change {
+	t.Helper()
+	fds := strings.Fields(target.Ask(t, "fds"))
+	fd, err := strconv.ParseInt(fds[len(fds)-1], 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := int32(fd)
+	change := systemChange(id, "pipe.size", integer(bytes))
+	change.GetAction().GetSystem().On = &on
+	return change
+}
+
 func text(v string) *attunev1.Value { return &attunev1.Value{Kind: &attunev1.Value_Text{Text: v}} }
 
 func pipeSize(t *testing.T, target *targets.Target) string {
@@ -40,7 +55,7 @@ func TestSystemSetting(t *testing.T) {
 	journal := mustJournal(t, t.TempDir())
 	defer journal.Close()
 	a := New(Options{Journal: journal})
-	result := a.Apply(t.Context(), process, systemChange("c1", "pipe.size", integer(100000)))
+	result := a.Apply(t.Context(), process, pipeChange(t, target, "c1", 100000))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || result.GetOldValue().GetInteger() != 65536 ||
 		result.GetNewValue().GetInteger() != 131072 || result.GetSafePoint() != "now" {
 		t.Fatalf("%v", result)
@@ -93,7 +108,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 	journal := mustJournal(t, dir)
 	a := New(Options{Journal: journal})
 	for i, change := range []*attunev1.Change{
-		systemChange("a", "pipe.size", integer(1<<17)),
+		pipeChange(t, target, "a", 1<<17),
 		systemChange("b", "thread.policy", text("batch")),
 	} {
 		if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
@@ -127,12 +142,12 @@ func mustKept(t *testing.T, dir string) *Kept {
 }
 
 // resize makes a change by hand and ends the command.
-func resize(t *testing.T, dir string, process *process, bytes int64) string {
+func resize(t *testing.T, dir string, target *targets.Target, process *process, bytes int64) string {
 	t.Helper()
 	k := mustKept(t, dir)
 	defer k.Close()
 	id := k.NextID()
-	result := New(Options{Journal: k.Journal}).Apply(t.Context(), process, systemChange(id, "pipe.size", integer(bytes)))
+	result := New(Options{Journal: k.Journal}).Apply(t.Context(), process, pipeChange(t, target, id, bytes))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(result)
 	}
@@ -143,7 +158,7 @@ func resize(t *testing.T, dir string, process *process, bytes int64) string {
 func TestKeptByHand(t *testing.T) {
 	target, process := mustKeeper(t)
 	dir := t.TempDir()
-	id := resize(t, dir, process, 1<<17)
+	id := resize(t, dir, target, process, 1<<17)
 	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
 		t.Fatalf("a controller restored %v, %v", restored, err)
 	}
@@ -176,7 +191,7 @@ func TestKeptByHand(t *testing.T) {
 func TestKeptOnTopOfAnother(t *testing.T) {
 	target, process := mustKeeper(t)
 	dir := t.TempDir()
-	first, second := resize(t, dir, process, 1<<17), resize(t, dir, process, 1<<18)
+	first, second := resize(t, dir, target, process, 1<<17), resize(t, dir, target, process, 1<<18)
 	k := mustKept(t, dir)
 	defer k.Close()
 	if _, err := k.Undo([]string{first}); err == nil || !strings.Contains(err.Error(), "change "+second) {

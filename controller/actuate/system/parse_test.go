@@ -142,3 +142,27 @@ func TestExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestSummary(t *testing.T) {
+	state := func(fd int, value string) State {
+		return State{Place: Place{Scope: OnPipes, Number: fd}, Old: value}
+	}
+	tests := []struct {
+		name   string
+		states []State
+		want   string
+	}{
+		{"none", nil, ""},
+		{"all agree", []State{state(1, "5"), state(2, "5")}, "5"},
+		{"one differs", []State{state(1, "5"), state(2, "5"), state(3, "7")}, "5 (2 pipes), 7 (fd 3)"},
+		{"many", []State{state(1, "1"), state(2, "2"), state(3, "3"), state(4, "4"), state(5, "5")}, "1 (fd 1), 2 (fd 2), 3 (fd 3), 4 (fd 4), and 1 more"},
+		{"what comes later is no place", []State{state(1, "5"), {Place: Place{Scope: OnThreads, Later: true}, Old: "6"}}, "5"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Summary(tt.states, func(s State) string { return s.Old }); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -168,22 +168,29 @@ func (p *Plan) New() string {
 func (p *Plan) summary(of func(State) string) string { return Summary(p.states, of) }
 
 // Summary joins the values of states: one where all agree, else the first few
-// with their places.
+// different ones with their places.
 func Summary(states []State, of func(State) string) string {
-	states = slices.DeleteFunc(slices.Clone(states), func(s State) bool { return s.Place.Later })
-	if len(states) == 0 {
-		return ""
+	var values []string
+	having := map[string][]State{}
+	for _, s := range states {
+		if s.Place.Later {
+			continue
+		}
+		if having[of(s)] == nil {
+			values = append(values, of(s))
+		}
+		having[of(s)] = append(having[of(s)], s)
 	}
-	if !slices.ContainsFunc(states, func(s State) bool { return of(s) != of(states[0]) }) {
-		return of(states[0])
+	if len(values) < 2 {
+		return strings.Join(values, "")
 	}
 	const most = 4
 	var parts []string
-	for _, s := range states[:min(most, len(states))] {
-		parts = append(parts, fmt.Sprintf("%s (%s)", of(s), s.Place))
+	for _, value := range values[:min(most, len(values))] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", value, Where(having[value])))
 	}
-	if len(states) > most {
-		parts = append(parts, fmt.Sprintf("and %d more", len(states)-most))
+	if len(values) > most {
+		parts = append(parts, fmt.Sprintf("and %d more", len(values)-most))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -333,7 +333,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	for _, request := range []Request{
 		{Knob: "socket.tcp_nodelay", Value: "1", On: Everywhere},
 		{Knob: "socket.tcp_nodelay", Value: "1", On: k.local},
-		{Knob: "pipe.size", Value: "1M", On: Everywhere},
+		{Knob: "pipe.size", Value: "1M", On: k.pipe},
 	} {
 		plan, err := Prepare(target, request)
 		if err != nil {
