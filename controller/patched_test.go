@@ -120,9 +120,9 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 	}
 }
 
-// everyPatched is a point on all functions of testdata/patched.c.
-func everyPatched() *attunev1.MeasurePoint {
-	return &attunev1.MeasurePoint{Id: "all", Target: &attunev1.MeasurePoint_Function{
+// everyPatched is a point on all functions of testdata/patched.c in a process.
+func everyPatched(process uint64) *attunev1.MeasurePoint {
+	return &attunev1.MeasurePoint{Id: "all", Processes: []uint64{process}, Target: &attunev1.MeasurePoint_Function{
 		Function: &attunev1.FunctionTarget{Object: "patched*", Symbols: []string{"p_*"}},
 	}}
 }
@@ -176,11 +176,11 @@ func TestPatchesComeAndGo(t *testing.T) {
 			program := targets.Build(t, "testdata/patched.c", test.flags...)
 			b := start(t)
 			target := targets.Start(t, program, b.controller.Environment()...)
-			b.withDMLib(t, target.PID)
+			process := b.withDMLib(t, target.PID)
 			before := codeOf(t, target.PID)
 			target.Ask(t, "hammer")
 			add := &attunev1.ManageResponse{RequestId: "add", Request: &attunev1.ManageResponse_AddPoint{
-				AddPoint: &attunev1.AddPoint{Point: 1, Spec: everyPatched()},
+				AddPoint: &attunev1.AddPoint{Point: 1, Spec: everyPatched(process.GetHandle())},
 			}}
 			remove := &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
 				RemovePoint: &attunev1.RemovePoint{Point: 1},

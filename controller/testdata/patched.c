@@ -31,7 +31,9 @@ FUNCTION static long p_relative(void) { return base; }
 
 FUNCTION static long p_recursive(long n) { return n <= 0 ? base : 1 + p_recursive(n - 1); }
 
-FUNCTION static double p_floats(double a, float b, long n, double c) { return a + b + (double)n + c; }
+FUNCTION static double p_floats(double a, float b, long n, double c) {
+    return a + b + (double)n + c;
+}
 
 FUNCTION static double p_varargs(int n, ...) {
     va_list list;

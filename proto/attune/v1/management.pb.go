@@ -807,7 +807,7 @@ type PointStatus struct {
 	Process uint64 `protobuf:"varint,2,opt,name=process,proto3" json:"process,omitempty"`
 	// Its state.
 	State PointState `protobuf:"varint,3,opt,name=state,proto3,enum=attune.v1.PointState" json:"state,omitempty"`
-	// Mechanism that serves it: hook, got, uprobe_multi, uprobe.
+	// Mechanism that serves it: hook, got, patch, uprobe_multi, uprobe.
 	Mechanism string `protobuf:"bytes,4,opt,name=mechanism,proto3" json:"mechanism,omitempty"`
 	// Why it was refused, or why no cheaper mechanism could be used.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
