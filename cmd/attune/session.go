@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/dmlib"
@@ -279,21 +280,28 @@ func (s *session) finish(ctx context.Context, exit launch.Exit) {
 		s.out.notes(s.notes.Lines())
 		return
 	}
+	r := s.account(ctx, reportExit(exit), func(context.Context) {})
+	s.addProgram(r, exit)
+	s.out.write(r, s.notes.Lines())
+}
+
+// account ends Analyzer and controller and returns the report: first the
+// changes in what still runs, while the two can talk; then what leave gives
+// back; then all that the controller still has; then the account.
+func (s *session) account(ctx context.Context, exit report.Exit, leave func(context.Context)) *report.Report {
 	if s.live != nil {
 		s.live.Pause()
 	}
 	s.begun.Wait()
-	// First the changes in what still runs, while controller and Analyzer can
-	// talk; then all that the controller still has; then the account.
 	if err := s.analyzer.Settle(ctx); err != nil {
 		s.log.Warn("not everything was settled at the end", "error", err)
 	}
+	leave(ctx)
 	s.stopController(ctx)
-	report := s.analyzer.Finish(ctx, reportExit(exit))
-	s.addProgram(report, exit)
+	r := s.analyzer.Finish(ctx, exit)
 	s.cancel()
 	s.work.Wait()
-	s.out.write(report, s.notes.Lines())
+	return r
 }
 
 func (s *session) stopController(ctx context.Context) {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+const attachLong = `Attach brings processes that are running already, with all that they fork, under
+control, and tunes them as run does with a program that it starts. The
+processes are not restarted and not told: one thread of each is stopped for a
+moment at a place where it is safe, to load the library that measures.
+
+It ends when all the processes have ended, or at SIGINT, SIGTERM or SIGHUP.
+Then every change is undone, measuring is taken out, and a report goes to
+standard error; the library stays mapped and does nothing.
+
+A process that cannot be entered is watched from outside, and the report says
+why: one that is stopped, traced by a debugger, statically linked, under
+seccomp, in another mount namespace, or another user's. Programs that the
+processes start by exec, and libraries that they load later, are seen from
+outside only: use run where you can.
+
+Settings are those of run.`
+
+const attachExample = `  attune attach 4711
+  attune attach --mode observe --report r.json 4711 4712
+  attune attach --timeline t.jsonl $(pgrep solver)`
+
+func newAttach(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "attach [flags] PID...",
+		Short:             "Tune processes that are running already",
+		Long:              attachLong,
+		Example:           attachExample,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, err := parsePIDs(args)
+			if err != nil {
+				return err
+			}
+			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
+			if err != nil {
+				return err
+			}
+			return attachProcesses(cmd.Context(), p, cfg, pids)
+		},
+	}
+	runFlags(cmd.Flags())
+	mustComplete(cmd, keyMode, config.Modes)
+	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
+	return cmd
+}
+
+// parsePIDs reads process ids, each once.
+func parsePIDs(args []string) (pids []int, err error) {
+	if len(args) == 0 {
+		return nil, exitcode.UsageError(errors.New("no process to attach to"), "write: attune attach PID...")
+	}
+	seen := make(map[int]bool)
+	for _, arg := range args {
+		pid, err := strconv.Atoi(arg)
+		if err != nil || pid <= 0 {
+			return nil, exitcode.UsageError(fmt.Errorf("%q is no process id", arg), "`ps` shows them")
+		}
+		if pid == os.Getpid() {
+			return nil, exitcode.UsageError(errors.New("attune cannot attach to itself"), "name another process")
+		}
+		if !seen[pid] {
+			seen[pid] = true
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// attachProcesses takes control of processes until they end or a signal comes.
+// An error means that there was none to be controlled.
+func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int) error {
+	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment()}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	if err := s.open(p); err != nil {
+		return err
+	}
+	defer s.close()
+	until, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := s.connect(); err != nil {
+		return err
+	}
+	s.startAnalyzer()
+	if s.live != nil {
+		s.work.Go(func() { s.live.Run(s.ctx) })
+	}
+	attached, err := s.attachAll(until, pids)
+	if len(attached) == 0 {
+		s.abandon()
+		return err
+	}
+	awaitAll(until, attached)
+	stop() // a second signal ends at once
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	r := s.account(ctx, report.Exit{}, func(ctx context.Context) { s.leaveAll(ctx, attached) })
+	s.out.write(r, s.notes.Lines())
+	return nil
+}
+
+// attachAll attaches to what is there; the error says why to the rest not.
+func (s *session) attachAll(ctx context.Context, pids []int) (attached []*controller.Attached, err error) {
+	var errs []error
+	for _, pid := range pids {
+		a, err := s.controller.Attach(ctx, pid)
+		if err != nil {
+			s.log.Warn("not attached", "pid", pid, "reason", err)
+			errs = append(errs, err)
+			continue
+		}
+		attached = append(attached, a)
+		if a.NotInjected != nil {
+			s.log.Warn("watched from outside", "pid", pid, "reason", a.NotInjected)
+			continue
+		}
+		s.log.Info("attached", "pid", pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
+			"stopped", a.Injection.Stopped, "slots", len(a.Injection.Slots))
+	}
+	return attached, errors.Join(errs...)
+}
+
+// awaitAll returns when all processes have ended or ctx ends.
+func awaitAll(ctx context.Context, attached []*controller.Attached) {
+	var all sync.WaitGroup
+	for _, a := range attached {
+		all.Go(func() { _ = a.Wait(ctx) }) // it can only be the end of ctx
+	}
+	all.Wait()
+}
+
+// leaveTimeout bounds how long processes have to come to a hook at the end.
+const leaveTimeout = 500 * time.Millisecond
+
+func (s *session) leaveAll(ctx context.Context, attached []*controller.Attached) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, a := range attached {
+		all.Go(func() {
+			if stayed := a.Leave(ctx); stayed > 0 {
+				s.log.Debug("calls that still pass through the library, which does nothing", "slots", stayed)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// commandLine is a process' own, or its id if that cannot be read.
+func commandLine(pid int) []string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(text) == 0 {
+		return []string{"pid " + strconv.Itoa(pid)}
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}

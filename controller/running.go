@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Attached is a process that was running before the controller took control
+// of it.
+type Attached struct {
+	controller *Controller
+	process    *procid.Process
+	handle     uint64
+	// Injection says how DMLib was brought in; zero if it was not.
+	Injection inject.Result
+	// NotInjected is why it was not; nil if it was. The process is followed
+	// then from outside.
+	NotInjected error
+}
+
+// Attach brings a running process, with all that it forks, under control: it
+// is followed, and DMLib is injected into it where that is possible. The error
+// says why the process cannot even be followed. The caller calls Leave before
+// Stop.
+func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
+	process, err := procid.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := c.tracker.Follow(ctx, pid)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("follow pid %d: %w", pid, err), process.Close())
+	}
+	a := &Attached{controller: c, process: process, handle: handle}
+	if c.config.LibraryPath == "" {
+		a.NotInjected = fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
+	} else {
+		a.Injection, a.NotInjected = inject.Inject(ctx, process, inject.Options{
+			Library: c.config.LibraryPath, Socket: c.config.GatePath, Cache: c.cache,
+		})
+	}
+	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
+		c.watchFromOutside(handle, a.NotInjected)
+	}
+	return a, nil
+}
+
+// watchFromOutside takes in a process that will not come to the gate.
+func (c *Controller) watchFromOutside(handle uint64, reason error) {
+	t := c.targets.get(handle)
+	if t == nil {
+		return // it has ended
+	}
+	first := !t.admitted.Swap(true)
+	t.setMechanism(mechanismDMLib, false, reason.Error())
+	if first {
+		c.openWays(t)
+	}
+	c.changed(t)
+	if first {
+		c.placer.Admit(c.ctx, t, false)
+	}
+}
+
+// Wait returns when the process has ended, or with the error of ctx.
+func (a *Attached) Wait(ctx context.Context) error { return a.process.Wait(ctx) }
+
+// Leave gives the process its GOT back, as far as it comes to a hook before
+// ctx ends: what stays leads through a hook that does nothing. It returns how
+// many slots stayed. The Attached must not be used afterwards.
+func (a *Attached) Leave(ctx context.Context) (stayed int) {
+	defer a.process.Close()
+	t := a.controller.targets.get(a.handle)
+	if t == nil || !a.process.Alive() {
+		return 0
+	}
+	memory := t.memory.Load()
+	if memory == nil {
+		return 0
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex                                 // guards stayed
+	places := make(chan struct{}, ring.MailboxSize-4) // some of the mailbox is left to others
+	for _, slot := range a.Injection.Slots {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			if err := giveBack(ctx, memory, slot); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				stayed++
+			}
+		})
+	}
+	all.Wait()
+	return stayed
+}
+
+// giveBack restores one slot, unless it leads somewhere else by now.
+func giveBack(ctx context.Context, memory *ring.Memory, slot inject.Slot) error {
+	command := ring.Command{
+		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
+		Args: [8]uint64{0: slot.Address, 1: 8, 2: slot.Old, 3: 1, 4: slot.Hook},
+	}
+	if slot.RELRO {
+		command.Args[5] = 1
+	}
+	_, err := memory.Run(ctx, command)
+	return err
+}
