@@ -65,6 +65,7 @@ func newAttach(p *process) *cobra.Command {
 	runFlags(cmd.Flags())
 	mustComplete(cmd, keyMode, config.Modes)
 	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	completeProbeFlag(cmd)
 	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
 	return cmd
 }

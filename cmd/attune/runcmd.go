@@ -32,13 +32,18 @@ same below ~/.config/attune, environment variables (ATTUNE_MODE for --mode and
 so on) and flags; later ones override. With ATTUNE=off in the environment, CMD
 is executed without attune.
 
+--probe takes names as the linker has them, demangled, without parameters where
+that is not ambiguous, and patterns; docs/reference/probes.md shows all forms.
+
 --watch redraws a few lines at the bottom of the terminal; for programs that
 use the whole screen themselves, use --timeline and follow the file.`
 
 const runExample = `  attune run -- ./my-program input.dat
   attune run --mode advise --report r.json -- ./my-program
   attune run --tunlet mpi-progress -- mpirun -np 64 ./solver
-  attune run --probe libc.so.6:malloc --mode observe -- ./my-program`
+  attune run --probe libc.so.6:malloc --mode observe -- ./my-program
+  attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
+  attune run --probe usdt:libstdc++.so.6:libstdcxx:throw -- ./my-program`
 
 func newRun(p *process) *cobra.Command {
 	cmd := &cobra.Command{
@@ -63,6 +68,7 @@ func newRun(p *process) *cobra.Command {
 	runFlags(cmd.Flags())
 	mustComplete(cmd, keyMode, config.Modes)
 	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	completeProbeFlag(cmd)
 	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
 	return cmd
 }
@@ -86,6 +92,13 @@ func mustComplete(cmd *cobra.Command, flag string, values func() []string) {
 			return values(), cobra.ShellCompDirectiveNoFileComp
 		})
 	if err != nil {
+		panic(err)
+	}
+}
+
+// completeProbeFlag completes --probe, which the command has.
+func completeProbeFlag(cmd *cobra.Command) {
+	if err := cmd.RegisterFlagCompletionFunc(keyProbe, completeProbes); err != nil {
 		panic(err)
 	}
 }
