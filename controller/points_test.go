@@ -131,3 +131,39 @@ func TestPointThatCannotBePlaced(t *testing.T) {
 	}
 	b.stop(t)
 }
+
+// A child inherits its parent's GOT slots and stubs: what the parent's led to
+// must not be bound to something else there.
+func TestForkedChildKeepsItsStubs(t *testing.T) {
+	program := targets.Build(t, "testdata/forks.c")
+	b := start(t)
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.addPoint(t, 3, call("getppid", true))
+	target := targets.Start(t, program, b.controller.Environment()...)
+	again := func() { target.Ask(t, "1") }
+	b.placedWhile(t, 3, again)
+	b.addPoint(t, 4, call("getsid", true))
+	b.placedWhile(t, 4, again)
+	// The program waits for input, so the slot of getppid cannot be given back
+	// and is inherited; the child is asked for getsid alone.
+	b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
+		RemovePoint: &attunev1.RemovePoint{Point: 3},
+	}})
+	if s := b.placed(t, 3); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED {
+		t.Fatalf("status %v", s)
+	}
+	if got := target.Ask(t, "fork"); got != "0 wrong" {
+		t.Fatalf("fork: %s", got)
+	}
+	b.placedWhile(t, 4, again)
+	if got := target.Ask(t, "1000"); got != "0 wrong" {
+		t.Errorf("in the child: %s", got)
+	}
+	if counted := b.counts(t, 4, 1000); counted < 1000 {
+		t.Errorf("counted %d calls of getsid", counted)
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}

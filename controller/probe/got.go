@@ -118,20 +118,38 @@ func (t *tenant) redirectAll(ctx context.Context, index uint16, spec *attunev1.M
 	return err
 }
 
-// stubFor returns the stub of a function, binding one if there is none yet.
+// stubFor returns the stub of a function, binding one if there is none yet. The
+// child of a process that had stubs was born with them, and with GOT slots that
+// lead to them.
 func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64) (int, error) {
+	if t.stubs == nil {
+		bound, err := writer.bound()
+		if err != nil && !errors.Is(err, procmem.ErrPermission) {
+			return 0, err
+		}
+		t.stubs = bound
+		for _, stub := range bound {
+			t.nextStub = max(t.nextStub, stub+1)
+		}
+	}
 	if stub, ok := t.stubs[function]; ok {
 		return stub, nil
 	}
-	stub := len(t.stubs)
-	if stub >= writer.app.StubCount || !t.placer.numbers.stub(stub) {
-		return 0, fmt.Errorf("all %d stubs of the process are in use or patched functions' numbers", writer.app.StubCount)
+	for {
+		stub := t.nextStub
+		if stub >= writer.app.StubCount || !t.placer.numbers.stub(stub) {
+			return 0, fmt.Errorf("all %d stubs of the process are in use or patched functions' numbers", writer.app.StubCount)
+		}
+		err := writer.bind(ctx, stub, function)
+		if err != nil && !errors.Is(err, unix.EBUSY) {
+			return 0, err
+		}
+		t.nextStub++
+		if err == nil {
+			t.stubs[function] = stub
+			return stub, nil
+		}
 	}
-	if err := writer.bind(ctx, stub, function); err != nil {
-		return 0, err
-	}
-	t.stubs[function] = stub
-	return stub, nil
 }
 
 // giveBack restores the slots that lead to the given stubs. What does not come
@@ -167,9 +185,25 @@ type slotWriter struct {
 
 const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
 
-// bind leads a stub to its function. No thread goes through it yet, so its
-// target can be written from outside at any time; DMLib does it where the
-// kernel does not allow that.
+// bound reads which stubs are bound, and to which functions.
+func (w slotWriter) bound() (map[uint64]int, error) {
+	stubs := make(map[uint64]int)
+	content := make([]byte, 8*w.app.StubCount)
+	if err := procmem.Read(w.pid, w.app.StubTarget, content); err != nil {
+		return stubs, err
+	}
+	for i := range w.app.StubCount {
+		if function := binary.LittleEndian.Uint64(content[8*i:]); function != 0 && function != w.app.StubUnbound {
+			stubs[function] = i
+		}
+	}
+	return stubs, nil
+}
+
+// bind leads a stub that is not bound to its function. No thread goes through
+// it yet, so its target can be written from outside at any time; DMLib does it
+// where the kernel does not allow that, and refuses with EBUSY if the stub
+// is bound.
 func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
 	err := w.store(w.app.StubTarget+uint64(stub)*8, function, false)
 	if !errors.Is(err, procmem.ErrPermission) {

@@ -158,7 +158,7 @@ func (p *Placer) Points() int {
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
-	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), stubs: make(map[uint64]int), patches: make(map[uint64]*patched)}
+	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), patches: make(map[uint64]*patched)}
 	t.show()
 	p.mu.Lock()
 	p.processes[process.Handle()] = t

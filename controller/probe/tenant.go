@@ -25,7 +25,8 @@ type tenant struct {
 	gone     bool
 	placed   map[uint16]*placement
 	owner    [ring.PointCount]uint16 // local index -> point, 0: nobody's
-	stubs    map[uint64]int          // function address -> stub, for good
+	stubs    map[uint64]int          // function address -> stub, for good; nil: not read yet
+	nextStub int                     // no stub from this one on is bound
 	redirect []redirection           // GOT slots that lead to stubs
 	patches  map[uint64]*patched     // by address, also those taken out
 	arenas   []*patch.Arena          // memory that patches lead to

@@ -19,6 +19,8 @@ type App struct {
 	// StubTarget is the address of stub 0's target, the first of StubCount
 	// pointers in the application's private memory.
 	StubTarget uint64
+	// StubUnbound is the target of a stub that is not bound; so is 0.
+	StubUnbound uint64
 	// PatchEntry is what the islands of entry patches call; 0: not supported.
 	PatchEntry uint64
 	// LostNoSlot counts events of threads that found no slot, ever.
@@ -39,17 +41,18 @@ func (m *Memory) App() App {
 	}
 	b := m.data
 	return App{
-		Ready:      load32(b, headerState) == 1,
-		PID:        int(int32(load32(b, headerPID))),
-		Base:       load64(b, headerDMLibBase),
-		StubEntry:  load64(b, headerStubEntry),
-		StubSize:   int(load32(b, headerStubSize)),
-		StubCount:  min(int(load32(b, headerStubCount)), StubCount),
-		StubTarget: load64(b, headerStubTarget),
-		PatchEntry: load64(b, headerPatchEntry),
-		LostNoSlot: load64(b, headerLostNoSlot),
-		Forks:      load64(b, headerForkCount),
-		Rings:      min(int(load32(b, headerRingNext)), m.geometry.Rings),
+		Ready:       load32(b, headerState) == 1,
+		PID:         int(int32(load32(b, headerPID))),
+		Base:        load64(b, headerDMLibBase),
+		StubEntry:   load64(b, headerStubEntry),
+		StubSize:    int(load32(b, headerStubSize)),
+		StubCount:   min(int(load32(b, headerStubCount)), StubCount),
+		StubTarget:  load64(b, headerStubTarget),
+		PatchEntry:  load64(b, headerPatchEntry),
+		StubUnbound: load64(b, headerStubUnbound),
+		LostNoSlot:  load64(b, headerLostNoSlot),
+		Forks:       load64(b, headerForkCount),
+		Rings:       min(int(load32(b, headerRingNext)), m.geometry.Rings),
 	}
 }
 

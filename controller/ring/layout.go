@@ -92,6 +92,7 @@ const (
 	headerStubCount     = 156
 	headerStubTarget    = 160
 	headerPatchEntry    = 168
+	headerStubUnbound   = 176
 	headerLostNoSlot    = 192
 	headerForkCount     = 200
 	headerRingNext      = 208

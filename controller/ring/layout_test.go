@@ -100,6 +100,7 @@ func mirror() map[string]uint64 {
 		"attune_header.stub_count":     headerStubCount,
 		"attune_header.stub_target":    headerStubTarget,
 		"attune_header.patch_entry":    headerPatchEntry,
+		"attune_header.stub_unbound":   headerStubUnbound,
 		"attune_header.lost_no_slot":   headerLostNoSlot,
 		"attune_header.fork_count":     headerForkCount,
 		"attune_header.ring_next":      headerRingNext,

@@ -32,6 +32,7 @@ static inline long dm_syscall6(long number, long a, long b, long c, long d, long
 }
 
 #define DM_STUB_ENTRY ((uintptr_t)0)
+#define DM_STUB_UNBOUND ((uintptr_t)0)
 #define DM_STUB_SIZE 0u
 #define DM_STUB_COUNT 0u
 #define DM_PATCH_ENTRY ((uintptr_t)0)

@@ -37,6 +37,8 @@ static inline long dm_syscall6(long number, long a, long b, long c, long d, long
 extern const char dm_stub_code[] __attribute__((visibility("hidden")));
 extern const char dm_stub_code_end[] __attribute__((visibility("hidden")));
 #define DM_STUB_ENTRY ((uintptr_t)dm_stub_code)
+extern const char dm_stub_unbound[] __attribute__((visibility("hidden")));
+#define DM_STUB_UNBOUND ((uintptr_t)dm_stub_unbound)
 #define DM_STUB_SIZE 64u
 #define DM_STUB_COUNT 192u
 

@@ -29,7 +29,6 @@ struct stub_registers {
 _Static_assert(offsetof(struct stub_registers, rdi) == 7 * 8, "see parameter");
 _Static_assert(offsetof(struct stub_registers, r9) == 2 * 8, "see parameter");
 
-DM_HIDDEN void dm_stub_unbound(void);
 DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
 DM_HIDDEN void dm_patch_hit(uint64_t index, const struct stub_registers *registers);
 
@@ -46,7 +45,7 @@ void dm_stub_prepare(void) {
     uint32_t a, b, c, d;
     for (unsigned i = 0; i < ATTUNE_STUB_COUNT; i++)
         if (dm_stub_target[i] == 0)
-            dm_stub_target[i] = (uint64_t)(uintptr_t)dm_stub_unbound;
+            dm_stub_target[i] = DM_STUB_UNBOUND;
     if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE) != 0) {
         __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
         dm_vector_state = a & VECTOR_STATE;
@@ -54,7 +53,7 @@ void dm_stub_prepare(void) {
 }
 
 int dm_stub_bind(uint64_t index, uint64_t function) {
-    uint64_t unbound = (uint64_t)(uintptr_t)dm_stub_unbound, byte;
+    uint64_t unbound = DM_STUB_UNBOUND, byte;
     if (index >= ATTUNE_STUB_COUNT)
         return EINVAL;
     if (function - DM_STUB_ENTRY < (uint64_t)(dm_stub_code_end - dm_stub_code))

@@ -215,7 +215,9 @@ struct attune_header {
     uint64_t stub_target;    /* (app) address of stub 0's target: stub_count
                               * pointers, in private memory */
     uint64_t patch_entry;    /* (app) what islands call; 0: no entry patches */
-    uint8_t pad1[16];
+    uint64_t stub_unbound;   /* (app) target of a stub that is not bound; 0 is
+                              * one that was never prepared */
+    uint8_t pad1[8];
     /* line 3: (app) any thread, atomic, rare */
     uint64_t lost_no_slot;   /* events of threads that found no slot */
     uint64_t fork_count;     /* children that left this mapping behind */
