@@ -82,7 +82,8 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 			target := targets.Start(t, program, b.controller.Environment()...)
 			placed := map[string]*attunev1.PointStatus{}
 			for range points {
-				s := b.anyPlaced(t)
+				// What takes longer than the start gate is placed at a safe point.
+				s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
 				placed[points[s.GetPoint()]] = s
 			}
 			patches := 0
@@ -106,7 +107,8 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 			for index, name := range points {
 				want := patchedFunctions[name] * rounds * patchedThreads
 				if got := counted[index]; placed[name].GetMechanism() == "patch" && got != want {
-					t.Errorf("%s: counted %d calls of %d", name, got, want)
+					memory := b.controller.targets.list()[0].Memory()
+					t.Errorf("%s: counted %d calls of %d, %d without a slot", name, got, want, memory.App().LostNoSlot)
 				}
 			}
 			b.stop(t)
@@ -130,13 +132,24 @@ func everyPatched(process uint64) *attunev1.MeasurePoint {
 // anyPlaced waits for the status of whichever point comes.
 func (b *bench) anyPlaced(t *testing.T) *attunev1.PointStatus {
 	t.Helper()
+	return b.anyPlacedWhile(t, func() {})
+}
+
+// anyPlacedWhile does something again and again, which brings a program to its
+// safe points, until a point's status comes.
+func (b *bench) anyPlacedWhile(t *testing.T, again func()) *attunev1.PointStatus {
+	t.Helper()
 	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for {
 		select {
 		case answer := <-b.answers:
 			if s := answer.GetPoint(); s != nil {
 				return s
 			}
+		case <-tick.C:
+			again()
 		case <-deadline:
 			t.Fatal("no status within 20 s")
 		}

@@ -34,19 +34,9 @@ func (b *bench) placed(t *testing.T, index uint32) *attunev1.PointStatus {
 // safe points, until the point's status comes.
 func (b *bench) placedWhile(t *testing.T, index uint32, again func()) *attunev1.PointStatus {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
 	for {
-		select {
-		case answer := <-b.answers:
-			if s := answer.GetPoint(); s.GetPoint() == index {
-				return s
-			}
-		case <-tick.C:
-			again()
-		case <-deadline:
-			t.Fatalf("no status of point %d within 20 s", index)
+		if s := b.anyPlacedWhile(t, again); s.GetPoint() == index {
+			return s
 		}
 	}
 }

@@ -163,7 +163,11 @@ func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	p.mu.Lock()
 	p.processes[process.Handle()] = t
 	p.mu.Unlock()
-	p.placeAll(ctx, t, held)
+	if p.placeAll(ctx, t, held) {
+		return
+	}
+	// The process waits no longer; the rest comes at its safe points.
+	p.work.Go(func() { p.placeAll(p.ctx, t, false) })
 }
 
 // Refresh looks again where a process has loaded objects since: points on
@@ -177,7 +181,8 @@ func (p *Placer) Refresh(handle uint64) {
 	}
 }
 
-func (p *Placer) placeAll(ctx context.Context, t *tenant, held bool) {
+// placeAll returns false if ctx ended before a held process had all its points.
+func (p *Placer) placeAll(ctx context.Context, t *tenant, held bool) (all bool) {
 	p.mu.Lock()
 	wanted := make(map[uint16]*attunev1.MeasurePoint)
 	for index, spec := range p.points {
@@ -186,9 +191,13 @@ func (p *Placer) placeAll(ctx context.Context, t *tenant, held bool) {
 		}
 	}
 	p.mu.Unlock()
+	all = true
 	for index, spec := range wanted {
-		t.place(ctx, index, spec, held)
+		if !t.place(ctx, index, spec, held) {
+			all = false
+		}
 	}
+	return all
 }
 
 // Release forgets a process that has ended.

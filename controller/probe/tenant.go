@@ -72,12 +72,14 @@ type redirection struct {
 }
 
 // place puts a point into the process, or more of it if it is there already,
-// and tells the outcome where something changed.
-func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) {
+// and tells the outcome where something changed. False if that failed because
+// ctx ended while the process was held: nothing is told, it is to be tried
+// again.
+func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone || !t.placer.has(index, spec) {
-		return // ended, or removed while this goroutine was on its way
+		return true // ended, or removed while this goroutine was on its way
 	}
 	if earlier := t.placed[index]; earlier != nil && earlier.spec != spec {
 		t.takeOut(ctx, index) // its removal is on its way as well
@@ -92,10 +94,14 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case before.mechanism == MechanismPatch:
 		p, err = t.placePatch(ctx, index, spec, before.reason, true)
 	}
-	if again && (err != nil || slices.Equal(p.symbols, before.symbols)) {
-		return
+	switch {
+	case err != nil && held && ctx.Err() != nil:
+		return false
+	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
+	default:
+		t.tell(index, spec, p, err)
 	}
-	t.tell(index, spec, p, err)
+	return true
 }
 
 // tell notes and tells what became of a point. The caller holds t.mu.

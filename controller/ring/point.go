@@ -93,7 +93,8 @@ type point struct {
 
 // SetPoint enables or changes the local point index (a hook's index, or
 // HookCount plus a stub's number). Records that are in the rings already come
-// out under the new session index. Safe to call at any time.
+// out under the new session index. A point that is set already as it should be
+// goes on without missing a hit. Safe to call at any time.
 func (m *Memory) SetPoint(index int, c PointControl) error {
 	if err := c.validate(index); err != nil {
 		return err
@@ -109,6 +110,9 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 		m.points = make([]point, PointCount)
 	}
 	p := &m.points[index]
+	if p.control.equal(c) {
+		return nil // switched off for a moment, it would miss hits
+	}
 	if !p.control.Aggregate || p.control.Duration != c.Duration {
 		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
 	}
@@ -116,6 +120,12 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	m.mapping[index].Store(uint32(c.Point))
 	m.writeControl(index, c)
 	return nil
+}
+
+func (c PointControl) equal(d PointControl) bool {
+	same := c.Only == d.Only || c.Only != nil && d.Only != nil && *c.Only == *d.Only
+	c.Only, d.Only = nil, nil
+	return same && c == d
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,

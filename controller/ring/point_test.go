@@ -99,3 +99,29 @@ func TestMailboxBitIsIndependent(t *testing.T) {
 		t.Errorf("word %#x after Cancel", got)
 	}
 }
+
+// Placing a point again, as after each library that is loaded, must not switch
+// it off for a moment.
+func TestSetPointAgainTouchesNothing(t *testing.T) {
+	m, app := mustApp(t, small())
+	set := func(c PointControl) (least uint64) {
+		mustSet(t, m, 0, c)
+		_, least, _ = app.Predicate(0)
+		return least
+	}
+	c := PointControl{Point: 1, Aggregate: true, Only: &Range{Min: 5, Max: 9}}
+	set(c)
+	store64(m.data, m.controlAt(0)+controlMinValue, 7) // a trace of what is written
+	c.Only = &Range{Min: 5, Max: 9}
+	if got := set(c); got != 7 {
+		t.Errorf("the same again wrote %d", got)
+	}
+	c.Only = &Range{Min: 6, Max: 9}
+	if got := set(c); got != 6 {
+		t.Errorf("another range: %d, want 6", got)
+	}
+	m.ClearPoint(0)
+	if got := set(c); got != 6 || app.Control(0) != ctlAggregate {
+		t.Errorf("after ClearPoint: word %#x, least %d", app.Control(0), got)
+	}
+}

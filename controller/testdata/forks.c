@@ -23,10 +23,12 @@ int main(void) {
         void *volatile block = malloc(100); /* a safe point */
         free(block);
         if (strncmp(line, "fork", 4) == 0) {
-            int status;
+            int status = -1;
             pid_t child = fork();
             if (child > 0)
-                return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 9;
+                waitpid(child, &status, 0);
+            if (child != 0)
+                return WIFEXITED(status) ? WEXITSTATUS(status) : 9;
         }
         for (long i = 0; i < n; i++)
             bad += wrong();
