@@ -60,7 +60,8 @@ type Placer struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	mu        sync.Mutex // guards points and processes; comes after the lock of a process
+	mu        sync.Mutex // guards what follows; comes after the lock of a process
+	closed    bool
 	points    map[uint16]*attunev1.MeasurePoint
 	processes map[uint64]*tenant
 }
@@ -91,7 +92,7 @@ func (p *Placer) Add(index uint16, spec *attunev1.MeasurePoint) {
 	meant := p.meantFor(spec)
 	p.mu.Unlock()
 	for _, t := range meant {
-		p.work.Go(func() { t.place(p.ctx, index, spec, false) })
+		p.begin(func() { t.place(p.ctx, index, spec, false) })
 	}
 }
 
@@ -107,7 +108,7 @@ func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 	}
 	p.mu.Unlock()
 	for _, t := range meant {
-		p.work.Go(func() { t.remove(p.ctx, index, spec) })
+		p.begin(func() { t.remove(p.ctx, index, spec) })
 	}
 	return spec
 }
@@ -167,7 +168,7 @@ func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 		return
 	}
 	// The process waits no longer; the rest comes at its safe points.
-	p.work.Go(func() { p.placeAll(p.ctx, t, false) })
+	p.begin(func() { p.placeAll(p.ctx, t, false) })
 }
 
 // Refresh looks again where a process has loaded objects since: points on
@@ -177,7 +178,7 @@ func (p *Placer) Refresh(handle uint64) {
 	t := p.processes[handle]
 	p.mu.Unlock()
 	if t != nil {
-		p.work.Go(func() { p.placeAll(p.ctx, t, false) })
+		p.begin(func() { p.placeAll(p.ctx, t, false) })
 	}
 }
 
@@ -228,8 +229,20 @@ func (p *Placer) Withdraw(ctx context.Context) {
 	all.Wait()
 }
 
+// begin starts what Close waits for. After Close it does nothing.
+func (p *Placer) begin(work func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.work.Go(work)
+	}
+}
+
 // Close stops placing and waits for what is under way. It takes nothing out.
 func (p *Placer) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.cancel()
 	p.work.Wait()
 }
