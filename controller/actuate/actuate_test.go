@@ -140,6 +140,26 @@ func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 	}
 }
 
+// The Analyzer asks for changes to be undone whose processes have ended before
+// it has heard of that: nothing has failed then.
+func TestUndoAfterTheProcess(t *testing.T) {
+	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
+	for _, forgotten := range []bool{false, true} {
+		a := New(Options{Journal: mustJournal(t, t.TempDir())})
+		p := mustProcess(t, target.PID)
+		if got := a.Apply(t.Context(), p, set("number", 4, integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+			t.Fatal(got)
+		}
+		p.ended = true
+		if forgotten {
+			a.Forget(p)
+		}
+		if got := a.Undo(t.Context(), "c-number"); got.GetOutcome() != attunev1.Outcome_OUTCOME_GONE {
+			t.Errorf("forgotten %v: %v", forgotten, got)
+		}
+	}
+}
+
 func TestRestoreAfterADeadController(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	dir := t.TempDir()

@@ -203,9 +203,11 @@ func (a *Actuator) find(changeID string) *appliedChange {
 	return a.applied[changeID]
 }
 
-// Undo gives the original value of a change back.
+// Undo gives the original value of a change back. A change that is not in force
+// is gone: its process has ended, which the asker may not have heard yet, or it
+// was undone before.
 func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionResult {
-	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_REFUSED}
+	result := &attunev1.ActionResult{ChangeId: changeID, Outcome: attunev1.Outcome_OUTCOME_GONE}
 	change := a.find(changeID)
 	if change == nil {
 		result.Reason = ErrUnknownChange.Error()
@@ -218,7 +220,6 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		return result
 	}
 	if !change.process.Alive() {
-		result.Outcome = attunev1.Outcome_OUTCOME_GONE
 		return result // Forget closes its journal record
 	}
 	err := a.revert(ctx, changeID, change.process, change.plan)

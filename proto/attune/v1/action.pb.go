@@ -37,7 +37,7 @@ const (
 	Outcome_OUTCOME_FAILED Outcome = 3
 	// The original value is back.
 	Outcome_OUTCOME_UNDONE Outcome = 4
-	// The process has ended; there is nothing to do.
+	// Nothing is in force, so there is nothing to do: the process has ended.
 	Outcome_OUTCOME_GONE Outcome = 5
 )
 
