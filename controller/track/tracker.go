@@ -34,8 +34,9 @@ var (
 const (
 	// DefaultPollInterval is how often /proc is scanned without a source.
 	DefaultPollInterval = 100 * time.Millisecond
-	// DefaultResyncInterval is how often it is scanned beside a source.
-	DefaultResyncInterval = time.Second
+	// DefaultResyncInterval is how often it is scanned beside a source, for
+	// what the source may have lost. A scan takes milliseconds of CPU time.
+	DefaultResyncInterval = 5 * time.Second
 	// DefaultMaxProcesses bounds the processes followed at a time.
 	DefaultMaxProcesses = 16384
 )
