@@ -4,7 +4,7 @@
 // supervises them and ends them.
 //
 // A tunlet is a binary called attune-tunlet-NAME in a trusted directory. It is
-// started with hashicorp/go-plugin (gRPC over a Unix socket, AutoMTLS) in a
+// started with hashicorp/go-plugin (gRPC over a Unix socket, mutual TLS) in a
 // session of its own, so that Ctrl-C at the terminal does not reach it, with an
 // environment that carries nothing of the application's (no LD_PRELOAD, no
 // ATTUNE_SOCKET), and without the application's standard input. A tunlet that

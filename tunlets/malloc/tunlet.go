@@ -107,7 +107,7 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 			continue
 		}
 		w.sample(h, sample)
-		if w.idle(h.Now()) {
+		if w.idle() {
 			t.sleep(h, w)
 		}
 	}

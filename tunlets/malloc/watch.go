@@ -93,7 +93,7 @@ func symptom(l load, pages float64) bool {
 
 // idle says that samples of the process are of no use for now: nothing more is
 // to be done, or there have been few faults for a while.
-func (w *watch) idle(now time.Time) bool {
+func (w *watch) idle() bool {
 	switch w.state {
 	case tuned, gaveUp:
 		return true
