@@ -23,6 +23,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ResultType says where a function leaves its result.
+type ResultType int32
+
+const (
+	// Not given: integer.
+	ResultType_RESULT_TYPE_UNSPECIFIED ResultType = 0
+	// Integer or pointer.
+	ResultType_RESULT_TYPE_INTEGER ResultType = 1
+	// double.
+	ResultType_RESULT_TYPE_REAL ResultType = 2
+	// None.
+	ResultType_RESULT_TYPE_NONE ResultType = 3
+)
+
+// Enum value maps for ResultType.
+var (
+	ResultType_name = map[int32]string{
+		0: "RESULT_TYPE_UNSPECIFIED",
+		1: "RESULT_TYPE_INTEGER",
+		2: "RESULT_TYPE_REAL",
+		3: "RESULT_TYPE_NONE",
+	}
+	ResultType_value = map[string]int32{
+		"RESULT_TYPE_UNSPECIFIED": 0,
+		"RESULT_TYPE_INTEGER":     1,
+		"RESULT_TYPE_REAL":        2,
+		"RESULT_TYPE_NONE":        3,
+	}
+)
+
+func (x ResultType) Enum() *ResultType {
+	p := new(ResultType)
+	*p = x
+	return p
+}
+
+func (x ResultType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ResultType) Descriptor() protoreflect.EnumDescriptor {
+	return file_attune_v1_action_proto_enumTypes[0].Descriptor()
+}
+
+func (ResultType) Type() protoreflect.EnumType {
+	return &file_attune_v1_action_proto_enumTypes[0]
+}
+
+func (x ResultType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ResultType.Descriptor instead.
+func (ResultType) EnumDescriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{0}
+}
+
 // Outcome of an attempt to apply or undo a change.
 type Outcome int32
 
@@ -72,11 +129,11 @@ func (x Outcome) String() string {
 }
 
 func (Outcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_action_proto_enumTypes[0].Descriptor()
+	return file_attune_v1_action_proto_enumTypes[1].Descriptor()
 }
 
 func (Outcome) Type() protoreflect.EnumType {
-	return &file_attune_v1_action_proto_enumTypes[0]
+	return &file_attune_v1_action_proto_enumTypes[1]
 }
 
 func (x Outcome) Number() protoreflect.EnumNumber {
@@ -85,7 +142,7 @@ func (x Outcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Outcome.Descriptor instead.
 func (Outcome) EnumDescriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{0}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{1}
 }
 
 // Kind of safe point.
@@ -126,11 +183,11 @@ func (x SafePoint_Kind) String() string {
 }
 
 func (SafePoint_Kind) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_action_proto_enumTypes[1].Descriptor()
+	return file_attune_v1_action_proto_enumTypes[2].Descriptor()
 }
 
 func (SafePoint_Kind) Type() protoreflect.EnumType {
-	return &file_attune_v1_action_proto_enumTypes[1]
+	return &file_attune_v1_action_proto_enumTypes[2]
 }
 
 func (x SafePoint_Kind) Number() protoreflect.EnumNumber {
@@ -207,19 +264,25 @@ func (x *SafePoint) GetTimeoutNanos() int64 {
 	return 0
 }
 
-// SetVariable writes a global variable.
+// SetVariable writes a global variable, also a static or a thread-local one.
 type SetVariable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Object that defines it: base name pattern, e.g. "libopen-pal.so*".
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	// Symbol name.
+	// Symbol name, in any of the forms of FunctionTarget.symbols but a pattern;
+	// of several static variables of one name, counter@parse.c is the one of
+	// that source file.
 	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
 	// Size in bytes: 1, 2, 4 or 8; must equal the symbol's size in the ELF file.
+	// 0: what the file says.
 	Size uint32 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
 	// New value.
 	Value *Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// If set, the write happens only when this is the present value.
-	RequiredOld   *Value `protobuf:"bytes,5,opt,name=required_old,json=requiredOld,proto3" json:"required_old,omitempty"`
+	RequiredOld *Value `protobuf:"bytes,5,opt,name=required_old,json=requiredOld,proto3" json:"required_old,omitempty"`
+	// For a thread-local variable, the thread whose copy is written; 0: those of
+	// all threads that there are.
+	Thread        int32 `protobuf:"varint,6,opt,name=thread,proto3" json:"thread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,17 +352,29 @@ func (x *SetVariable) GetRequiredOld() *Value {
 	return nil
 }
 
-// CallFunction calls an exported function once.
+func (x *SetVariable) GetThread() int32 {
+	if x != nil {
+		return x.Thread
+	}
+	return 0
+}
+
+// CallFunction calls a function once.
 type CallFunction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Object that defines it: base name pattern, e.g. "libc.so*".
 	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
-	// Symbol name.
+	// Symbol name, in any of the forms of FunctionTarget.symbols but a pattern.
 	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
-	// Up to six integer or pointer arguments.
+	// Up to six arguments: integers, addresses and truth values, doubles (real),
+	// and strings (text), which exist during the call only.
 	Arguments []*Value `protobuf:"bytes,3,rep,name=arguments,proto3" json:"arguments,omitempty"`
 	// Result that means success; not set: any.
-	Expect        *Value `protobuf:"bytes,4,opt,name=expect,proto3" json:"expect,omitempty"`
+	Expect *Value `protobuf:"bytes,4,opt,name=expect,proto3" json:"expect,omitempty"`
+	// What the function returns.
+	Result ResultType `protobuf:"varint,5,opt,name=result,proto3,enum=attune.v1.ResultType" json:"result,omitempty"`
+	// Thread that calls it; 0: whichever comes to the safe point.
+	Thread        int32 `protobuf:"varint,6,opt,name=thread,proto3" json:"thread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -362,6 +437,537 @@ func (x *CallFunction) GetExpect() *Value {
 	return nil
 }
 
+func (x *CallFunction) GetResult() ResultType {
+	if x != nil {
+		return x.Result
+	}
+	return ResultType_RESULT_TYPE_UNSPECIFIED
+}
+
+func (x *CallFunction) GetThread() int32 {
+	if x != nil {
+		return x.Thread
+	}
+	return 0
+}
+
+// Function names one function of an object.
+type Function struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Object that defines it: base name or path pattern, e.g. "libc.so*"; empty:
+	// whichever object of the process defines the symbol.
+	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	// Symbol name, in any of the forms of FunctionTarget.symbols but a pattern.
+	Symbol        string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Function) Reset() {
+	*x = Function{}
+	mi := &file_attune_v1_action_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Function) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Function) ProtoMessage() {}
+
+func (x *Function) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Function.ProtoReflect.Descriptor instead.
+func (*Function) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Function) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Function) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+// LoadLibrary has the process load a shared object by dlopen(3), as its own
+// code could; constructors run. Undoing closes it only if that is asked for:
+// what a constructor did stays in either case.
+type LoadLibrary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path, as the process sees it.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Symbol that the object must define; empty: any object will do.
+	Symbol string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	// Its symbols serve objects that are loaded later (RTLD_GLOBAL).
+	Global bool `protobuf:"varint,3,opt,name=global,proto3" json:"global,omitempty"`
+	// Undoing calls dlclose(3). Pointers that the program has taken into it lead
+	// nowhere then.
+	CloseOnUndo   bool `protobuf:"varint,4,opt,name=close_on_undo,json=closeOnUndo,proto3" json:"close_on_undo,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoadLibrary) Reset() {
+	*x = LoadLibrary{}
+	mi := &file_attune_v1_action_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoadLibrary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoadLibrary) ProtoMessage() {}
+
+func (x *LoadLibrary) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoadLibrary.ProtoReflect.Descriptor instead.
+func (*LoadLibrary) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LoadLibrary) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *LoadLibrary) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+func (x *LoadLibrary) GetGlobal() bool {
+	if x != nil {
+		return x.Global
+	}
+	return false
+}
+
+func (x *LoadLibrary) GetCloseOnUndo() bool {
+	if x != nil {
+		return x.CloseOnUndo
+	}
+	return false
+}
+
+// ReplaceFunction makes calls of one function go to another that takes the
+// same parameters and returns the same type. Calls inside the object are
+// included where the entry can be patched; else it is done in the GOT slots of
+// all objects, and ActionResult.partial says so.
+type ReplaceFunction struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Function that is called.
+	Old *Function `protobuf:"bytes,1,opt,name=old,proto3" json:"old,omitempty"`
+	// Function that runs instead. It may call the old one by its name only if it
+	// does not mind to be called itself.
+	New *Function `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
+	// Replace it also if the types of the two, where known, differ.
+	Force         bool `protobuf:"varint,3,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplaceFunction) Reset() {
+	*x = ReplaceFunction{}
+	mi := &file_attune_v1_action_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplaceFunction) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplaceFunction) ProtoMessage() {}
+
+func (x *ReplaceFunction) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplaceFunction.ProtoReflect.Descriptor instead.
+func (*ReplaceFunction) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ReplaceFunction) GetOld() *Function {
+	if x != nil {
+		return x.Old
+	}
+	return nil
+}
+
+func (x *ReplaceFunction) GetNew() *Function {
+	if x != nil {
+		return x.New
+	}
+	return nil
+}
+
+func (x *ReplaceFunction) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+// RemoveCall makes a function return at once.
+type RemoveCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Function that is not executed any more.
+	Function *Function `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	// What it returns; not set: nothing.
+	Returns *Value `protobuf:"bytes,2,opt,name=returns,proto3" json:"returns,omitempty"`
+	// Only calls that come from this function; not set: all.
+	CalledFrom    *Function `protobuf:"bytes,3,opt,name=called_from,json=calledFrom,proto3" json:"called_from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveCall) Reset() {
+	*x = RemoveCall{}
+	mi := &file_attune_v1_action_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveCall) ProtoMessage() {}
+
+func (x *RemoveCall) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveCall.ProtoReflect.Descriptor instead.
+func (*RemoveCall) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RemoveCall) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *RemoveCall) GetReturns() *Value {
+	if x != nil {
+		return x.Returns
+	}
+	return nil
+}
+
+func (x *RemoveCall) GetCalledFrom() *Function {
+	if x != nil {
+		return x.CalledFrom
+	}
+	return nil
+}
+
+// ChangeParameter gives a function another value for one of its parameters.
+type ChangeParameter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Function whose parameter it is.
+	Function *Function `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	// Position from 0: for an integer, address or truth value among the
+	// parameters that are no floating-point numbers, for a real number among
+	// those that are; at most 5.
+	Parameter uint32 `protobuf:"varint,2,opt,name=parameter,proto3" json:"parameter,omitempty"`
+	// New value; a real number is a double.
+	Value *Value `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	// If set, only calls that pass this value are changed.
+	RequiredOld   *Value `protobuf:"bytes,4,opt,name=required_old,json=requiredOld,proto3" json:"required_old,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeParameter) Reset() {
+	*x = ChangeParameter{}
+	mi := &file_attune_v1_action_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeParameter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeParameter) ProtoMessage() {}
+
+func (x *ChangeParameter) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeParameter.ProtoReflect.Descriptor instead.
+func (*ChangeParameter) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ChangeParameter) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *ChangeParameter) GetParameter() uint32 {
+	if x != nil {
+		return x.Parameter
+	}
+	return 0
+}
+
+func (x *ChangeParameter) GetValue() *Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *ChangeParameter) GetRequiredOld() *Value {
+	if x != nil {
+		return x.RequiredOld
+	}
+	return nil
+}
+
+// InsertCall has a function call another one before it runs.
+type InsertCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Function at whose entry or exit the call is made.
+	Function *Function `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	// Where: at entry or exit.
+	Place Place `protobuf:"varint,2,opt,name=place,proto3,enum=attune.v1.Place" json:"place,omitempty"`
+	// Function that is called. It must not be called by a signal handler or
+	// under a lock that it needs.
+	Call *Function `protobuf:"bytes,3,opt,name=call,proto3" json:"call,omitempty"`
+	// Up to six arguments.
+	Arguments     []*Argument `protobuf:"bytes,4,rep,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InsertCall) Reset() {
+	*x = InsertCall{}
+	mi := &file_attune_v1_action_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InsertCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InsertCall) ProtoMessage() {}
+
+func (x *InsertCall) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InsertCall.ProtoReflect.Descriptor instead.
+func (*InsertCall) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *InsertCall) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *InsertCall) GetPlace() Place {
+	if x != nil {
+		return x.Place
+	}
+	return Place_PLACE_UNSPECIFIED
+}
+
+func (x *InsertCall) GetCall() *Function {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+func (x *InsertCall) GetArguments() []*Argument {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+// Argument is what an inserted call passes.
+type Argument struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it comes from.
+	//
+	// Types that are valid to be assigned to Kind:
+	//
+	//	*Argument_Constant
+	//	*Argument_Parameter
+	//	*Argument_Result
+	Kind          isArgument_Kind `protobuf_oneof:"kind"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Argument) Reset() {
+	*x = Argument{}
+	mi := &file_attune_v1_action_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Argument) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Argument) ProtoMessage() {}
+
+func (x *Argument) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_action_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Argument.ProtoReflect.Descriptor instead.
+func (*Argument) Descriptor() ([]byte, []int) {
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Argument) GetKind() isArgument_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Argument) GetConstant() *Value {
+	if x != nil {
+		if x, ok := x.Kind.(*Argument_Constant); ok {
+			return x.Constant
+		}
+	}
+	return nil
+}
+
+func (x *Argument) GetParameter() uint32 {
+	if x != nil {
+		if x, ok := x.Kind.(*Argument_Parameter); ok {
+			return x.Parameter
+		}
+	}
+	return 0
+}
+
+func (x *Argument) GetResult() bool {
+	if x != nil {
+		if x, ok := x.Kind.(*Argument_Result); ok {
+			return x.Result
+		}
+	}
+	return false
+}
+
+type isArgument_Kind interface {
+	isArgument_Kind()
+}
+
+type Argument_Constant struct {
+	// The same each time: an integer, address, truth value or double.
+	Constant *Value `protobuf:"bytes,1,opt,name=constant,proto3,oneof"`
+}
+
+type Argument_Parameter struct {
+	// Integer or address parameter of the function, from 0, as at its entry.
+	Parameter uint32 `protobuf:"varint,2,opt,name=parameter,proto3,oneof"`
+}
+
+type Argument_Result struct {
+	// Integer or address that the function returned; at its exit only.
+	Result bool `protobuf:"varint,3,opt,name=result,proto3,oneof"`
+}
+
+func (*Argument_Constant) isArgument_Kind() {}
+
+func (*Argument_Parameter) isArgument_Kind() {}
+
+func (*Argument_Result) isArgument_Kind() {}
+
 // NamedSetting changes a setting that the controller knows by name, with its
 // way in, its way back and its bounds. docs/reference/settings.md lists them.
 type NamedSetting struct {
@@ -376,7 +982,7 @@ type NamedSetting struct {
 
 func (x *NamedSetting) Reset() {
 	*x = NamedSetting{}
-	mi := &file_attune_v1_action_proto_msgTypes[3]
+	mi := &file_attune_v1_action_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +994,7 @@ func (x *NamedSetting) String() string {
 func (*NamedSetting) ProtoMessage() {}
 
 func (x *NamedSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[3]
+	mi := &file_attune_v1_action_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +1007,7 @@ func (x *NamedSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedSetting.ProtoReflect.Descriptor instead.
 func (*NamedSetting) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NamedSetting) GetName() string {
@@ -439,7 +1045,7 @@ type SystemSetting struct {
 
 func (x *SystemSetting) Reset() {
 	*x = SystemSetting{}
-	mi := &file_attune_v1_action_proto_msgTypes[4]
+	mi := &file_attune_v1_action_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -451,7 +1057,7 @@ func (x *SystemSetting) String() string {
 func (*SystemSetting) ProtoMessage() {}
 
 func (x *SystemSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[4]
+	mi := &file_attune_v1_action_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -464,7 +1070,7 @@ func (x *SystemSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SystemSetting.ProtoReflect.Descriptor instead.
 func (*SystemSetting) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SystemSetting) GetName() string {
@@ -499,6 +1105,11 @@ type Action struct {
 	//	*Action_CallFunction
 	//	*Action_Setting
 	//	*Action_System
+	//	*Action_Replace
+	//	*Action_Remove
+	//	*Action_Parameter
+	//	*Action_Insert
+	//	*Action_Load
 	Kind          isAction_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -506,7 +1117,7 @@ type Action struct {
 
 func (x *Action) Reset() {
 	*x = Action{}
-	mi := &file_attune_v1_action_proto_msgTypes[5]
+	mi := &file_attune_v1_action_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +1129,7 @@ func (x *Action) String() string {
 func (*Action) ProtoMessage() {}
 
 func (x *Action) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[5]
+	mi := &file_attune_v1_action_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +1142,7 @@ func (x *Action) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Action.ProtoReflect.Descriptor instead.
 func (*Action) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Action) GetKind() isAction_Kind {
@@ -577,6 +1188,51 @@ func (x *Action) GetSystem() *SystemSetting {
 	return nil
 }
 
+func (x *Action) GetReplace() *ReplaceFunction {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_Replace); ok {
+			return x.Replace
+		}
+	}
+	return nil
+}
+
+func (x *Action) GetRemove() *RemoveCall {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_Remove); ok {
+			return x.Remove
+		}
+	}
+	return nil
+}
+
+func (x *Action) GetParameter() *ChangeParameter {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_Parameter); ok {
+			return x.Parameter
+		}
+	}
+	return nil
+}
+
+func (x *Action) GetInsert() *InsertCall {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_Insert); ok {
+			return x.Insert
+		}
+	}
+	return nil
+}
+
+func (x *Action) GetLoad() *LoadLibrary {
+	if x != nil {
+		if x, ok := x.Kind.(*Action_Load); ok {
+			return x.Load
+		}
+	}
+	return nil
+}
+
 type isAction_Kind interface {
 	isAction_Kind()
 }
@@ -601,6 +1257,31 @@ type Action_System struct {
 	System *SystemSetting `protobuf:"bytes,4,opt,name=system,proto3,oneof"`
 }
 
+type Action_Replace struct {
+	// Replace a function by another.
+	Replace *ReplaceFunction `protobuf:"bytes,5,opt,name=replace,proto3,oneof"`
+}
+
+type Action_Remove struct {
+	// Make a function return at once.
+	Remove *RemoveCall `protobuf:"bytes,6,opt,name=remove,proto3,oneof"`
+}
+
+type Action_Parameter struct {
+	// Change what a function is passed.
+	Parameter *ChangeParameter `protobuf:"bytes,7,opt,name=parameter,proto3,oneof"`
+}
+
+type Action_Insert struct {
+	// Have a function call another one.
+	Insert *InsertCall `protobuf:"bytes,8,opt,name=insert,proto3,oneof"`
+}
+
+type Action_Load struct {
+	// Load a shared object.
+	Load *LoadLibrary `protobuf:"bytes,9,opt,name=load,proto3,oneof"`
+}
+
 func (*Action_SetVariable) isAction_Kind() {}
 
 func (*Action_CallFunction) isAction_Kind() {}
@@ -608,6 +1289,16 @@ func (*Action_CallFunction) isAction_Kind() {}
 func (*Action_Setting) isAction_Kind() {}
 
 func (*Action_System) isAction_Kind() {}
+
+func (*Action_Replace) isAction_Kind() {}
+
+func (*Action_Remove) isAction_Kind() {}
+
+func (*Action_Parameter) isAction_Kind() {}
+
+func (*Action_Insert) isAction_Kind() {}
+
+func (*Action_Load) isAction_Kind() {}
 
 // Change is one action on one knob of one process. Changes of one proposal
 // are applied all or nothing.
@@ -632,7 +1323,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_attune_v1_action_proto_msgTypes[6]
+	mi := &file_attune_v1_action_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -644,7 +1335,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[6]
+	mi := &file_attune_v1_action_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -657,7 +1348,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Change) GetId() string {
@@ -724,14 +1415,20 @@ type ActionResult struct {
 	AppliedUnixNano int64 `protobuf:"varint,8,opt,name=applied_unix_nano,json=appliedUnixNano,proto3" json:"applied_unix_nano,omitempty"`
 	// How long the process was stopped, nanoseconds; 0 for actions that do not
 	// stop it.
-	StoppedNanos  int64 `protobuf:"varint,9,opt,name=stopped_nanos,json=stoppedNanos,proto3" json:"stopped_nanos,omitempty"`
+	StoppedNanos int64 `protobuf:"varint,9,opt,name=stopped_nanos,json=stoppedNanos,proto3" json:"stopped_nanos,omitempty"`
+	// Way in that served the action, in words: "memory write", "entry patch".
+	// docs/reference/actions.md has the order in which they are tried.
+	Way string `protobuf:"bytes,10,opt,name=way,proto3" json:"way,omitempty"`
+	// What the change does not cover, although it was made; empty: it covers all
+	// that was asked for.
+	Partial       string `protobuf:"bytes,11,opt,name=partial,proto3" json:"partial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ActionResult) Reset() {
 	*x = ActionResult{}
-	mi := &file_attune_v1_action_proto_msgTypes[7]
+	mi := &file_attune_v1_action_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +1440,7 @@ func (x *ActionResult) String() string {
 func (*ActionResult) ProtoMessage() {}
 
 func (x *ActionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_action_proto_msgTypes[7]
+	mi := &file_attune_v1_action_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +1453,7 @@ func (x *ActionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionResult.ProtoReflect.Descriptor instead.
 func (*ActionResult) Descriptor() ([]byte, []int) {
-	return file_attune_v1_action_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_action_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ActionResult) GetRequestId() string {
@@ -822,6 +1519,20 @@ func (x *ActionResult) GetStoppedNanos() int64 {
 	return 0
 }
 
+func (x *ActionResult) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *ActionResult) GetPartial() string {
+	if x != nil {
+		return x.Partial
+	}
+	return ""
+}
+
 var File_attune_v1_action_proto protoreflect.FileDescriptor
 
 const file_attune_v1_action_proto_rawDesc = "" +
@@ -834,18 +1545,55 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bKIND_NOW\x10\x01\x12\x12\n" +
-	"\x0eKIND_NEXT_HOOK\x10\x02\"\xae\x01\n" +
+	"\x0eKIND_NEXT_HOOK\x10\x02\"\xc6\x01\n" +
 	"\vSetVariable\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\rR\x04size\x12&\n" +
 	"\x05value\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x05value\x123\n" +
-	"\frequired_old\x18\x05 \x01(\v2\x10.attune.v1.ValueR\vrequiredOld\"\x98\x01\n" +
+	"\frequired_old\x18\x05 \x01(\v2\x10.attune.v1.ValueR\vrequiredOld\x12\x16\n" +
+	"\x06thread\x18\x06 \x01(\x05R\x06thread\"\xdf\x01\n" +
 	"\fCallFunction\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12.\n" +
 	"\targuments\x18\x03 \x03(\v2\x10.attune.v1.ValueR\targuments\x12(\n" +
-	"\x06expect\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x06expect\"J\n" +
+	"\x06expect\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x06expect\x12-\n" +
+	"\x06result\x18\x05 \x01(\x0e2\x15.attune.v1.ResultTypeR\x06result\x12\x16\n" +
+	"\x06thread\x18\x06 \x01(\x05R\x06thread\":\n" +
+	"\bFunction\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
+	"\x06symbol\x18\x02 \x01(\tR\x06symbol\"u\n" +
+	"\vLoadLibrary\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
+	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x16\n" +
+	"\x06global\x18\x03 \x01(\bR\x06global\x12\"\n" +
+	"\rclose_on_undo\x18\x04 \x01(\bR\vcloseOnUndo\"u\n" +
+	"\x0fReplaceFunction\x12%\n" +
+	"\x03old\x18\x01 \x01(\v2\x13.attune.v1.FunctionR\x03old\x12%\n" +
+	"\x03new\x18\x02 \x01(\v2\x13.attune.v1.FunctionR\x03new\x12\x14\n" +
+	"\x05force\x18\x03 \x01(\bR\x05force\"\x9f\x01\n" +
+	"\n" +
+	"RemoveCall\x12/\n" +
+	"\bfunction\x18\x01 \x01(\v2\x13.attune.v1.FunctionR\bfunction\x12*\n" +
+	"\areturns\x18\x02 \x01(\v2\x10.attune.v1.ValueR\areturns\x124\n" +
+	"\vcalled_from\x18\x03 \x01(\v2\x13.attune.v1.FunctionR\n" +
+	"calledFrom\"\xbd\x01\n" +
+	"\x0fChangeParameter\x12/\n" +
+	"\bfunction\x18\x01 \x01(\v2\x13.attune.v1.FunctionR\bfunction\x12\x1c\n" +
+	"\tparameter\x18\x02 \x01(\rR\tparameter\x12&\n" +
+	"\x05value\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x05value\x123\n" +
+	"\frequired_old\x18\x04 \x01(\v2\x10.attune.v1.ValueR\vrequiredOld\"\xc1\x01\n" +
+	"\n" +
+	"InsertCall\x12/\n" +
+	"\bfunction\x18\x01 \x01(\v2\x13.attune.v1.FunctionR\bfunction\x12&\n" +
+	"\x05place\x18\x02 \x01(\x0e2\x10.attune.v1.PlaceR\x05place\x12'\n" +
+	"\x04call\x18\x03 \x01(\v2\x13.attune.v1.FunctionR\x04call\x121\n" +
+	"\targuments\x18\x04 \x03(\v2\x13.attune.v1.ArgumentR\targuments\"|\n" +
+	"\bArgument\x12.\n" +
+	"\bconstant\x18\x01 \x01(\v2\x10.attune.v1.ValueH\x00R\bconstant\x12\x1e\n" +
+	"\tparameter\x18\x02 \x01(\rH\x00R\tparameter\x12\x18\n" +
+	"\x06result\x18\x03 \x01(\bH\x00R\x06resultB\x06\n" +
+	"\x04kind\"J\n" +
 	"\fNamedSetting\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.attune.v1.ValueR\x05value\"g\n" +
@@ -853,12 +1601,17 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x05value\x18\x02 \x01(\v2\x10.attune.v1.ValueR\x05value\x12\x13\n" +
 	"\x02on\x18\x03 \x01(\x05H\x00R\x02on\x88\x01\x01B\x05\n" +
-	"\x03_on\"\xf6\x01\n" +
+	"\x03_on\"\xfa\x03\n" +
 	"\x06Action\x12;\n" +
 	"\fset_variable\x18\x01 \x01(\v2\x16.attune.v1.SetVariableH\x00R\vsetVariable\x12>\n" +
 	"\rcall_function\x18\x02 \x01(\v2\x17.attune.v1.CallFunctionH\x00R\fcallFunction\x123\n" +
 	"\asetting\x18\x03 \x01(\v2\x17.attune.v1.NamedSettingH\x00R\asetting\x122\n" +
-	"\x06system\x18\x04 \x01(\v2\x18.attune.v1.SystemSettingH\x00R\x06systemB\x06\n" +
+	"\x06system\x18\x04 \x01(\v2\x18.attune.v1.SystemSettingH\x00R\x06system\x126\n" +
+	"\areplace\x18\x05 \x01(\v2\x1a.attune.v1.ReplaceFunctionH\x00R\areplace\x12/\n" +
+	"\x06remove\x18\x06 \x01(\v2\x15.attune.v1.RemoveCallH\x00R\x06remove\x12:\n" +
+	"\tparameter\x18\a \x01(\v2\x1a.attune.v1.ChangeParameterH\x00R\tparameter\x12/\n" +
+	"\x06insert\x18\b \x01(\v2\x15.attune.v1.InsertCallH\x00R\x06insert\x12,\n" +
+	"\x04load\x18\t \x01(\v2\x16.attune.v1.LoadLibraryH\x00R\x04loadB\x06\n" +
 	"\x04kind\"\xc7\x01\n" +
 	"\x06Change\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -868,7 +1621,7 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\n" +
 	"safe_point\x18\x05 \x01(\v2\x14.attune.v1.SafePointR\tsafePoint\x12\x1f\n" +
 	"\vlease_nanos\x18\x06 \x01(\x03R\n" +
-	"leaseNanos\"\xde\x02\n" +
+	"leaseNanos\"\x8a\x03\n" +
 	"\fActionResult\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1b\n" +
@@ -880,7 +1633,16 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\n" +
 	"safe_point\x18\a \x01(\tR\tsafePoint\x12*\n" +
 	"\x11applied_unix_nano\x18\b \x01(\x03R\x0fappliedUnixNano\x12#\n" +
-	"\rstopped_nanos\x18\t \x01(\x03R\fstoppedNanos*\x86\x01\n" +
+	"\rstopped_nanos\x18\t \x01(\x03R\fstoppedNanos\x12\x10\n" +
+	"\x03way\x18\n" +
+	" \x01(\tR\x03way\x12\x18\n" +
+	"\apartial\x18\v \x01(\tR\apartial*n\n" +
+	"\n" +
+	"ResultType\x12\x1b\n" +
+	"\x17RESULT_TYPE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13RESULT_TYPE_INTEGER\x10\x01\x12\x14\n" +
+	"\x10RESULT_TYPE_REAL\x10\x02\x12\x14\n" +
+	"\x10RESULT_TYPE_NONE\x10\x03*\x86\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_APPLIED\x10\x01\x12\x13\n" +
@@ -901,43 +1663,71 @@ func file_attune_v1_action_proto_rawDescGZIP() []byte {
 	return file_attune_v1_action_proto_rawDescData
 }
 
-var file_attune_v1_action_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_attune_v1_action_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_attune_v1_action_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_attune_v1_action_proto_goTypes = []any{
-	(Outcome)(0),          // 0: attune.v1.Outcome
-	(SafePoint_Kind)(0),   // 1: attune.v1.SafePoint.Kind
-	(*SafePoint)(nil),     // 2: attune.v1.SafePoint
-	(*SetVariable)(nil),   // 3: attune.v1.SetVariable
-	(*CallFunction)(nil),  // 4: attune.v1.CallFunction
-	(*NamedSetting)(nil),  // 5: attune.v1.NamedSetting
-	(*SystemSetting)(nil), // 6: attune.v1.SystemSetting
-	(*Action)(nil),        // 7: attune.v1.Action
-	(*Change)(nil),        // 8: attune.v1.Change
-	(*ActionResult)(nil),  // 9: attune.v1.ActionResult
-	(*Value)(nil),         // 10: attune.v1.Value
+	(ResultType)(0),         // 0: attune.v1.ResultType
+	(Outcome)(0),            // 1: attune.v1.Outcome
+	(SafePoint_Kind)(0),     // 2: attune.v1.SafePoint.Kind
+	(*SafePoint)(nil),       // 3: attune.v1.SafePoint
+	(*SetVariable)(nil),     // 4: attune.v1.SetVariable
+	(*CallFunction)(nil),    // 5: attune.v1.CallFunction
+	(*Function)(nil),        // 6: attune.v1.Function
+	(*LoadLibrary)(nil),     // 7: attune.v1.LoadLibrary
+	(*ReplaceFunction)(nil), // 8: attune.v1.ReplaceFunction
+	(*RemoveCall)(nil),      // 9: attune.v1.RemoveCall
+	(*ChangeParameter)(nil), // 10: attune.v1.ChangeParameter
+	(*InsertCall)(nil),      // 11: attune.v1.InsertCall
+	(*Argument)(nil),        // 12: attune.v1.Argument
+	(*NamedSetting)(nil),    // 13: attune.v1.NamedSetting
+	(*SystemSetting)(nil),   // 14: attune.v1.SystemSetting
+	(*Action)(nil),          // 15: attune.v1.Action
+	(*Change)(nil),          // 16: attune.v1.Change
+	(*ActionResult)(nil),    // 17: attune.v1.ActionResult
+	(*Value)(nil),           // 18: attune.v1.Value
+	(Place)(0),              // 19: attune.v1.Place
 }
 var file_attune_v1_action_proto_depIdxs = []int32{
-	1,  // 0: attune.v1.SafePoint.kind:type_name -> attune.v1.SafePoint.Kind
-	10, // 1: attune.v1.SetVariable.value:type_name -> attune.v1.Value
-	10, // 2: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
-	10, // 3: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
-	10, // 4: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
-	10, // 5: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
-	10, // 6: attune.v1.SystemSetting.value:type_name -> attune.v1.Value
-	3,  // 7: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
-	4,  // 8: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
-	5,  // 9: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
-	6,  // 10: attune.v1.Action.system:type_name -> attune.v1.SystemSetting
-	7,  // 11: attune.v1.Change.action:type_name -> attune.v1.Action
-	2,  // 12: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
-	0,  // 13: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
-	10, // 14: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
-	10, // 15: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	2,  // 0: attune.v1.SafePoint.kind:type_name -> attune.v1.SafePoint.Kind
+	18, // 1: attune.v1.SetVariable.value:type_name -> attune.v1.Value
+	18, // 2: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
+	18, // 3: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
+	18, // 4: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
+	0,  // 5: attune.v1.CallFunction.result:type_name -> attune.v1.ResultType
+	6,  // 6: attune.v1.ReplaceFunction.old:type_name -> attune.v1.Function
+	6,  // 7: attune.v1.ReplaceFunction.new:type_name -> attune.v1.Function
+	6,  // 8: attune.v1.RemoveCall.function:type_name -> attune.v1.Function
+	18, // 9: attune.v1.RemoveCall.returns:type_name -> attune.v1.Value
+	6,  // 10: attune.v1.RemoveCall.called_from:type_name -> attune.v1.Function
+	6,  // 11: attune.v1.ChangeParameter.function:type_name -> attune.v1.Function
+	18, // 12: attune.v1.ChangeParameter.value:type_name -> attune.v1.Value
+	18, // 13: attune.v1.ChangeParameter.required_old:type_name -> attune.v1.Value
+	6,  // 14: attune.v1.InsertCall.function:type_name -> attune.v1.Function
+	19, // 15: attune.v1.InsertCall.place:type_name -> attune.v1.Place
+	6,  // 16: attune.v1.InsertCall.call:type_name -> attune.v1.Function
+	12, // 17: attune.v1.InsertCall.arguments:type_name -> attune.v1.Argument
+	18, // 18: attune.v1.Argument.constant:type_name -> attune.v1.Value
+	18, // 19: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
+	18, // 20: attune.v1.SystemSetting.value:type_name -> attune.v1.Value
+	4,  // 21: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
+	5,  // 22: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
+	13, // 23: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
+	14, // 24: attune.v1.Action.system:type_name -> attune.v1.SystemSetting
+	8,  // 25: attune.v1.Action.replace:type_name -> attune.v1.ReplaceFunction
+	9,  // 26: attune.v1.Action.remove:type_name -> attune.v1.RemoveCall
+	10, // 27: attune.v1.Action.parameter:type_name -> attune.v1.ChangeParameter
+	11, // 28: attune.v1.Action.insert:type_name -> attune.v1.InsertCall
+	7,  // 29: attune.v1.Action.load:type_name -> attune.v1.LoadLibrary
+	15, // 30: attune.v1.Change.action:type_name -> attune.v1.Action
+	3,  // 31: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
+	1,  // 32: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
+	18, // 33: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
+	18, // 34: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_action_proto_init() }
@@ -946,20 +1736,30 @@ func file_attune_v1_action_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
-	file_attune_v1_action_proto_msgTypes[4].OneofWrappers = []any{}
-	file_attune_v1_action_proto_msgTypes[5].OneofWrappers = []any{
+	file_attune_v1_action_proto_msgTypes[9].OneofWrappers = []any{
+		(*Argument_Constant)(nil),
+		(*Argument_Parameter)(nil),
+		(*Argument_Result)(nil),
+	}
+	file_attune_v1_action_proto_msgTypes[11].OneofWrappers = []any{}
+	file_attune_v1_action_proto_msgTypes[12].OneofWrappers = []any{
 		(*Action_SetVariable)(nil),
 		(*Action_CallFunction)(nil),
 		(*Action_Setting)(nil),
 		(*Action_System)(nil),
+		(*Action_Replace)(nil),
+		(*Action_Remove)(nil),
+		(*Action_Parameter)(nil),
+		(*Action_Insert)(nil),
+		(*Action_Load)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_action_proto_rawDesc), len(file_attune_v1_action_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   8,
+			NumEnums:      3,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
