@@ -51,13 +51,8 @@ func parseStatus(content []byte) (s status) {
 
 // check refuses what must not or cannot be injected into.
 func check(pid int, o Options) error {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
-	}
-	s := parseStatus(content)
-	if why := s.refusal(os.Geteuid()); why != "" {
-		return fmt.Errorf("%w: %s", ErrUnsuited, why)
+	if err := checkState(pid); err != nil {
+		return err
 	}
 	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
 		return fmt.Errorf("%w: %s", ErrUnsuited, why)
@@ -66,6 +61,19 @@ func check(pid int, o Options) error {
 		if !sees(pid, path) {
 			return fmt.Errorf("%w: it does not see %s (another mount namespace or root directory): run attune inside its container", ErrUnsuited, path)
 		}
+	}
+	return nil
+}
+
+// checkState refuses a process whose threads must not or cannot be stopped.
+func checkState(pid int) error {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
+	}
+	s := parseStatus(content)
+	if why := s.refusal(os.Geteuid()); why != "" {
+		return fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
 	return nil
 }

@@ -97,17 +97,20 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
+	return plan.runAlone(ctx, process)
+}
+
+// runAlone runs the plan in an OS thread of its own. It ends with the
+// goroutine, and the kernel lets go of whatever it may still trace.
+func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Result, err error) {
 	if !process.Alive() {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
-	var result Result
 	done := make(chan struct{})
 	go func() {
-		// The thread ends with the goroutine, and the kernel lets go of
-		// whatever it may still trace.
 		runtime.LockOSThread()
 		defer close(done)
-		result, err = plan.run(ctx, process)
+		result, err = p.run(ctx, process)
 	}()
 	<-done
 	return result, err

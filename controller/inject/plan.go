@@ -21,6 +21,11 @@ type plan struct {
 	calls   calls
 	slots   []Slot       // Hook is an offset from DMLib's load address
 	late    map[int]bool // threads that were told to stop and did not yet
+	job     job
+	// thread is the only one that will do; 0: any. anywhere says that the job
+	// takes no lock and calls nothing, so that it may interrupt anything.
+	thread   int
+	anywhere bool
 }
 
 // calls are the addresses of functions in the process.
@@ -47,6 +52,7 @@ func newPlan(pid int, o Options) (*plan, error) {
 	if p.ground, err = newGround(pid, images); err != nil {
 		return nil, err
 	}
+	p.job = attachment{p}
 	p.slots, err = findSlots(images, o.Library)
 	return p, err
 }

@@ -4,6 +4,7 @@ package inject
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,11 +56,28 @@ var stub = []byte{
 	0x00, 0x00, 0x00, 0x0f, 0x05, 0x0f, 0x0b,
 }
 
-// stubMarker is the offset of the marker in the stub.
-const stubMarker = 0x66
+// stubMarker is the offset of the marker in the stub, stubTail that of its end,
+// which stops the thread and restores it.
+const (
+	stubMarker = 0x66
+	stubTail   = 0x48
+)
+
+// executeStub has the same tail behind
+//
+//	call [rbx+16]           code
+//	mov  [rbx+64],rax
+//	mov  dword [rbx+80],1
+var executeStub = slices.Concat([]byte{
+	0xff, 0x53, 0x10, 0x48, 0x89, 0x43, 0x40, 0xc7, 0x43, 0x50, 0x01, 0x00, 0x00, 0x00,
+}, stub[stubTail:])
+
+// executeMarker is the offset of the marker in executeStub.
+const executeMarker = 14 + stubMarker - stubTail
 
 // Fields of the block that the stub writes.
 const (
+	blockValue   = 64
 	blockResult  = 72
 	blockOutcome = 80 // 1: attach was called, 2: loading did not work
 	blockMessage = 88
@@ -75,14 +93,31 @@ const (
 	alignment  = 64
 )
 
-// region is the content of the mapping; addresses are offsets until at.
+// region is the content of the mapping; addresses are offsets until place.
 type region struct {
 	data     []byte // from offset 0
+	marker   int    // offset of the stub's marker
+	block    []word // what the stub finds at rbx
 	requests int    // offset of the attach request
 	frame    int    // of the signal frame
 	vectors  int    // of the XSAVE area in it
-	path     int
-	name     int
+}
+
+// word is one of the block: a number, or an offset in the mapping.
+type word struct {
+	value  uint64
+	inside bool
+}
+
+func inside(offset int) word { return word{uint64(offset), true} }
+
+// newRegion has a stub at its beginning, and room for the block.
+func newRegion(stub []byte, marker int) *region {
+	r := &region{marker: marker}
+	r.reserve(codeBytes)
+	copy(r.data, stub)
+	r.reserve(blockEnd) // at codeBytes
+	return r
 }
 
 // reserve appends n zero bytes and returns their offset.
@@ -106,30 +141,37 @@ func (r *region) size() uint64 {
 
 func (r *region) word(at int, value uint64) { binary.LittleEndian.PutUint64(r.data[at:], value) }
 
-// newRegion lays out what the call needs.
-func (p *plan) newRegion(vectorBytes int) *region {
-	r := &region{}
-	r.reserve(codeBytes)
-	copy(r.data, stub)
-	r.reserve(blockEnd) // at codeBytes
-	r.path = r.put(append([]byte(p.options.Library), 0))
-	r.name = r.put([]byte("attune_dm_attach\x00"))
-	r.requests = r.put(p.request())
+// complete adds the signal frame, which is the last of the content.
+func (r *region) complete(vectorBytes int) *region {
 	r.frame = r.reserve(frameBytes)
 	r.vectors = r.reserve(vectorBytes + 4)
 	return r
 }
 
+// attachRegion lays out what loading DMLib needs.
+func (p *plan) attachRegion(vectorBytes int) *region {
+	r := newRegion(stub, stubMarker)
+	path := r.put(append([]byte(p.options.Library), 0))
+	name := r.put([]byte("attune_dm_attach\x00"))
+	r.requests = r.put(p.request())
+	r.complete(vectorBytes)
+	c := p.calls
+	r.block = []word{
+		inside(path), {value: uint64(c.mode)}, {value: c.open}, inside(name), {value: c.sym},
+		inside(r.requests), {value: c.message}, inside(r.frame),
+	}
+	return r
+}
+
 // place fills in the addresses once the mapping is at base.
-func (r *region) place(base uint64, c calls, s state) {
-	at := func(offset int) uint64 { return base + uint64(offset) }
-	block := []uint64{
-		at(r.path), uint64(c.mode), c.open, at(r.name), c.sym, at(r.requests), c.message, at(r.frame),
+func (r *region) place(base uint64, s state) {
+	for i, w := range r.block {
+		if w.inside {
+			w.value += base
+		}
+		r.word(codeBytes+8*i, w.value)
 	}
-	for i, word := range block {
-		r.word(codeBytes+8*i, word)
-	}
-	r.fillFrame(at(r.vectors), s)
+	r.fillFrame(base+uint64(r.vectors), s)
 }
 
 // Offsets in a signal frame (struct ucontext of the kernel).

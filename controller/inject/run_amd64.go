@@ -26,6 +26,14 @@ const (
 	pauseMost    = 4 * time.Millisecond
 )
 
+// job is what a thread is made to do.
+type job interface {
+	// region is the content of the mapping.
+	region(vectorBytes int) *region
+	// outcome reads what is left there.
+	outcome(c *conversation, result *Result) error
+}
+
 // run finds a safe place and makes the call there. It runs in an OS thread of
 // its own, which ends afterwards.
 func (p *plan) run(ctx context.Context, process *procid.Process) (Result, error) {
@@ -33,7 +41,7 @@ func (p *plan) run(ctx context.Context, process *procid.Process) (Result, error)
 	until := time.Now().Add(p.options.Patience)
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMost) {
 		p.sweep()
-		tids, err := candidates(p.pid)
+		tids, err := p.threads()
 		if err != nil {
 			return result, err
 		}
@@ -86,7 +94,7 @@ func (p *plan) try(tid int, result *Result) (done bool, err error) {
 		return false, err
 	}
 	var regs unix.PtraceRegs
-	if err := unix.PtraceGetRegs(tid, &regs); err != nil || !p.safe(t, &regs) {
+	if err := unix.PtraceGetRegs(tid, &regs); err != nil || !p.suits(t, &regs) {
 		t.letGoOn(p.pid)
 		result.Disturbed += time.Since(began)
 		return false, nil
@@ -136,7 +144,7 @@ func (s state) resumed(pid, tid int) unix.PtraceRegs {
 	return g
 }
 
-// call makes the stopped thread load DMLib and attach, and puts it back.
+// call makes the stopped thread do the job, and puts it back.
 func (p *plan) call(t tracee, result *Result) error {
 	s, err := t.save()
 	if err != nil {
@@ -170,14 +178,14 @@ func (c *conversation) make(result *Result) error {
 	if err := c.setMask(onlyMarker); err != nil {
 		return err
 	}
-	c.region = c.newRegion(len(c.saved.extra))
+	c.region = c.job.region(len(c.saved.extra))
 	base, err := c.syscall(unix.SYS_MMAP, 0, c.region.size(), unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, noSyscall, 0)
 	if err != nil {
 		return fmt.Errorf("map memory in the process: %w", err)
 	}
 	c.base = base
-	c.region.place(base, c.calls, c.saved)
+	c.region.place(base, c.saved)
 	if err := procmem.Write(c.pid, base, c.region.data); err != nil {
 		return err
 	}
@@ -187,7 +195,7 @@ func (c *conversation) make(result *Result) error {
 	if err := c.execute(); err != nil {
 		return err
 	}
-	return c.outcome(result)
+	return c.job.outcome(c, result)
 }
 
 // execute runs the stub to its marker.
@@ -238,7 +246,7 @@ func (c *conversation) signalled(signal unix.Signal) (arrived bool, err error) {
 	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGABRT, unix.SIGSYS:
 		return false, fmt.Errorf("%w: %v at %#x", ErrCall, unix.SignalName(signal), g.Rip)
 	case unix.SIGURG:
-		if g.Rip == c.base+stubMarker {
+		if g.Rip == c.base+uint64(c.region.marker) {
 			return true, nil
 		}
 	}
@@ -246,8 +254,12 @@ func (c *conversation) signalled(signal unix.Signal) (arrived bool, err error) {
 	return false, nil
 }
 
-// outcome reads what the call left behind.
-func (c *conversation) outcome(result *Result) error {
+// attachment is the job of loading DMLib.
+type attachment struct{ *plan }
+
+func (a attachment) region(vectorBytes int) *region { return a.attachRegion(vectorBytes) }
+
+func (a attachment) outcome(c *conversation, result *Result) error {
 	block := make([]byte, blockEnd)
 	if err := c.read(c.base+codeBytes, block); err != nil {
 		return err

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// constant is code that returns a number and spoils registers that a function
+// need not keep.
+func constant(n uint64) []byte {
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8}, n)
+	// xorps %xmm0,%xmm0; xor %edi,%edi; cld; ret
+	return append(code, 0x0f, 0x57, 0xc0, 0x31, 0xff, 0xfc, 0xc3)
+}
+
+// ownThread returns code that returns the thread's id.
+func ownThread() []byte { return []byte{0xb8, unix.SYS_GETTID, 0, 0, 0, 0x0f, 0x05, 0xc3} }
+
+func TestExecute(t *testing.T) {
+	for _, what := range []string{"alloc", "compute", "sleep"} {
+		for _, anywhere := range []bool{false, true} {
+			target := start(t, what, 3)
+			process := mustOpen(t, target.PID)
+			target.Ask(t, "check") // the first use of the streams maps memory
+			before := mappings(t, target.PID)
+			for i := range uint64(20) {
+				value, result, err := Execute(t.Context(), process, constant(i<<40|7), ExecuteOptions{Anywhere: anywhere})
+				if err != nil || value != i<<40|7 || result.Stopped <= 0 {
+					t.Fatalf("%s, anywhere %v: %#x, %v (%+v)", what, anywhere, value, err, result)
+				}
+			}
+			if got := target.Ask(t, "check"); got != "moved 3 wrong 0 signals 0" {
+				t.Errorf("%s, anywhere %v: %s", what, anywhere, got)
+			}
+			// malloc's threads map and unmap as they please.
+			if after := mappings(t, target.PID); what != "alloc" && before != after {
+				t.Errorf("%s, anywhere %v: mappings differ:\n%s\n%s", what, anywhere, before, after)
+			}
+		}
+	}
+}
+
+// mappings lists all, anonymous ones too.
+func mappings(t *testing.T, pid int) string {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(maps)
+}
+
+func TestExecuteInOneThread(t *testing.T) {
+	target := start(t, "compute", 2)
+	tids, err := candidates(target.PID)
+	if err != nil || len(tids) != 3 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	for _, tid := range tids {
+		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), ExecuteOptions{Thread: tid, Anywhere: true})
+		if err != nil || value != uint64(tid) || result.Thread != tid {
+			t.Errorf("thread %d: %d, %v (%+v)", tid, value, err, result)
+		}
+	}
+	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), make([]byte, MaxCode+1), ExecuteOptions{}); !errors.Is(err, ErrUnsuited) {
+		t.Errorf("code that is too long: %v", err)
+	}
+}
+
+// Code that faults is told, and the thread goes on as if nothing had been.
+func TestExecuteFault(t *testing.T) {
+	target := start(t, "compute", 2)
+	ud2 := []byte{0x0f, 0x0b}
+	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), ud2, ExecuteOptions{}); !errors.Is(err, ErrCall) {
+		t.Errorf("ud2: %v", err)
+	}
+	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
+		t.Error(got)
+	}
+}
