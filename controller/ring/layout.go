@@ -49,6 +49,7 @@ const (
 	ctlMailbox   = 1 << 3
 	ctlRegister  = 1 << 4
 	ctlUntimed   = 1 << 5
+	ctlNumbered  = 1 << 6
 
 	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration | ctlUntimed
 )
@@ -107,6 +108,7 @@ const (
 	controlMinValue   = 8
 	controlMaxValue   = 16
 	controlParameter  = 24
+	controlCalls      = 28
 	controlSize       = 32
 )
 
@@ -157,6 +159,8 @@ const (
 	commandDoneBy    = 100
 	commandDoneAt    = 104
 	commandDonePoint = 112
+	commandPoint     = 120
+	commandCall      = 124
 	commandSize      = 128
 	commandArgCount  = 8
 )

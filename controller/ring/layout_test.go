@@ -49,6 +49,7 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CTL_MAILBOX":   ctlMailbox,
 		"ATTUNE_CTL_REGISTER":  ctlRegister,
 		"ATTUNE_CTL_UNTIMED":   ctlUntimed,
+		"ATTUNE_CTL_NUMBERED":  ctlNumbered,
 
 		"ATTUNE_SLOT_FREE":   slotFree,
 		"ATTUNE_SLOT_USED":   slotUsed,
@@ -112,6 +113,7 @@ func mirror() map[string]uint64 {
 		"attune_point_control.min_value":   controlMinValue,
 		"attune_point_control.max_value":   controlMaxValue,
 		"attune_point_control.parameter":   controlParameter,
+		"attune_point_control.calls":       controlCalls,
 
 		"attune_aggregate":           aggregateSize,
 		"attune_aggregate.count":     aggregateCount,
@@ -151,6 +153,8 @@ func mirror() map[string]uint64 {
 		"attune_command.done_by":    commandDoneBy,
 		"attune_command.done_at":    commandDoneAt,
 		"attune_command.done_point": commandDonePoint,
+		"attune_command.point":      commandPoint,
+		"attune_command.call":       commandCall,
 	}
 }
 

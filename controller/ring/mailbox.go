@@ -51,6 +51,13 @@ type Command struct {
 	At Family
 	// Thread restricts it to one thread id as the process sees it. 0: any.
 	Thread int
+	// Point restricts it to one local point that At includes, whose bits in
+	// [Command.At] the caller need not know: 0 is any, else 1 plus its index.
+	// There OpCall is permitted also at a patch.
+	Point int
+	// Call restricts it to the call with this number of a numbered Point. 0:
+	// any. A number that has passed is never reached.
+	Call uint32
 	// ID is free for the caller: the journal and logs name the command by it.
 	ID uint64
 	// Args depend on Op.
@@ -65,6 +72,10 @@ func (c Command) validate() error {
 		return fmt.Errorf("command %d: safe-point families %#x: want some of %#x", c.ID, uint32(c.At), uint32(atAny))
 	case c.Thread < 0:
 		return fmt.Errorf("command %d: thread %d", c.ID, c.Thread)
+	case c.Point < 0 || c.Point > PointCount:
+		return fmt.Errorf("command %d: local point %d: want 0 to %d", c.ID, c.Point-1, PointCount-1)
+	case c.Call != 0 && c.Point <= HookCount:
+		return fmt.Errorf("command %d: call %d of a point whose calls have no numbers", c.ID, c.Call)
 	}
 	return nil
 }
@@ -93,6 +104,8 @@ type Ticket struct {
 type pendingCommand struct {
 	number uint64 // ticket's; 0: empty
 	at     Family // asked to look for it
+	point  int    // like [Command.Point]
+	held   bool   // prepared, and not released to the application yet
 	// abandoned: nobody polls for it any more, but a thread holds it.
 	abandoned bool
 }
@@ -101,6 +114,17 @@ type pendingCommand struct {
 // mailbox. The ticket stays valid until Poll has returned a result or Cancel
 // true. Safe to call at any time.
 func (m *Memory) Post(c Command) (Ticket, error) {
+	ticket, err := m.Prepare(c)
+	if err == nil {
+		m.Release(ticket)
+	}
+	return ticket, err
+}
+
+// Prepare is the first half of Post: the command lies in the mailbox, complete
+// but for the word that lets it run, and the hooks look for it. What can go
+// wrong has gone wrong by then. Safe to call at any time.
+func (m *Memory) Prepare(c Command) (Ticket, error) {
 	if err := c.validate(); err != nil {
 		return Ticket{}, err
 	}
@@ -116,10 +140,25 @@ func (m *Memory) Post(c Command) (Ticket, error) {
 		return Ticket{}, fmt.Errorf("command %d: %w", c.ID, ErrMailboxFull)
 	}
 	m.reserved++
-	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At}
+	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At, point: c.Point, held: true}
 	m.writeCommand(slot, c)
-	m.ask(c.At)
+	m.ask(&m.mailbox[slot])
 	return Ticket{slot: slot, number: m.reserved}, nil
+}
+
+// Release is the second half of Post, one store. False for a ticket that is
+// not valid or not prepared.
+func (m *Memory) Release(t Ticket) bool {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	m.control.Lock()
+	defer m.control.Unlock()
+	if !m.pending(t) || !m.mailbox[t.slot].held {
+		return false
+	}
+	m.mailbox[t.slot].held = false
+	store32(m.data, m.commandAt(t.slot)+commandState, cmdPosted)
+	return true
 }
 
 // emptyMailboxSlot finds a slot, if need be one whose command nobody waits for
@@ -137,19 +176,20 @@ func (m *Memory) emptyMailboxSlot() int {
 	return -1
 }
 
-// writeCommand fills in the slot; the state comes last.
+// writeCommand fills in the slot, but for the state.
 func (m *Memory) writeCommand(slot int, c Command) {
 	at := m.commandAt(slot)
 	store32(m.data, at+commandOp, uint32(c.Op))
 	store32(m.data, at+commandAt, uint32(c.At))
 	store32(m.data, at+commandThread, uint32(c.Thread))
+	store32(m.data, at+commandPoint, uint32(c.Point))
+	store32(m.data, at+commandCall, c.Call)
 	store64(m.data, at+commandID, c.ID)
 	for i, arg := range c.Args {
 		store64(m.data, at+commandArgs+8*i, arg)
 	}
 	store64(m.data, at+commandResult, 0)
 	store32(m.data, at+commandError, 0)
-	store32(m.data, at+commandState, cmdPosted)
 }
 
 // Poll asks for the result of a command. It is false while there is none, and
@@ -181,7 +221,10 @@ func (m *Memory) Cancel(t Ticket) bool {
 	defer m.life.RUnlock()
 	m.control.Lock()
 	defer m.control.Unlock()
-	if !m.pending(t) || !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
+	if !m.pending(t) {
+		return false
+	}
+	if !m.mailbox[t.slot].held && !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
 		return false
 	}
 	m.release(t.slot)
@@ -197,7 +240,7 @@ func (m *Memory) abandon(t Ticket) {
 	m.control.Lock()
 	defer m.control.Unlock()
 	if p := &m.mailbox[t.slot]; m.pending(t) && !p.abandoned {
-		m.unask(p.at)
+		m.unask(p)
 		p.at, p.abandoned = 0, true
 	}
 }
@@ -210,42 +253,35 @@ func (m *Memory) pending(t Ticket) bool {
 // release empties a mailbox slot. The caller holds control.
 func (m *Memory) release(slot int) {
 	store32(m.data, m.commandAt(slot)+commandState, cmdEmpty)
-	m.unask(m.mailbox[slot].at)
+	m.unask(&m.mailbox[slot])
 	m.mailbox[slot] = pendingCommand{}
 }
 
-// ask sets the mailbox bit at every hook of the families. The caller holds
+// ask sets the mailbox bit wherever the command may run. The caller holds
 // control.
-func (m *Memory) ask(families Family) {
-	for f := range familyCount {
-		if families&(1<<f) == 0 {
-			continue
+func (m *Memory) ask(p *pendingCommand) {
+	p.points(func(i int) {
+		if m.waiting[i]++; m.waiting[i] == 1 {
+			or32(m.data, m.controlAt(i)+controlWord, ctlMailbox)
 		}
-		if m.waiting[f]++; m.waiting[f] == 1 {
-			localPoints(1<<f, func(i int) { or32(m.data, m.controlAt(i)+controlWord, ctlMailbox) })
-		}
-	}
+	})
 }
 
-// unask clears the bit where no other command of the family is pending.
-// Stubs and patches have points in common: theirs is set again where it must
-// stay. The caller holds control.
-func (m *Memory) unask(families Family) {
-	defer m.askAgain()
-	for f := range familyCount {
-		if families&(1<<f) == 0 {
-			continue
+// unask clears the bit where no other command is pending. The caller holds
+// control.
+func (m *Memory) unask(p *pendingCommand) {
+	p.points(func(i int) {
+		if m.waiting[i]--; m.waiting[i] == 0 {
+			and32(m.data, m.controlAt(i)+controlWord, ^uint32(ctlMailbox))
 		}
-		if m.waiting[f]--; m.waiting[f] == 0 {
-			localPoints(1<<f, func(i int) { and32(m.data, m.controlAt(i)+controlWord, ^uint32(ctlMailbox)) })
-		}
-	}
+	})
 }
 
-func (m *Memory) askAgain() {
-	for f, n := range m.waiting {
-		if n > 0 {
-			localPoints(1<<f, func(i int) { or32(m.data, m.controlAt(i)+controlWord, ctlMailbox) })
-		}
+// points calls f with the local points that the command looks for.
+func (p *pendingCommand) points(f func(index int)) {
+	if p.at != 0 && p.point != 0 {
+		f(p.point - 1)
+		return
 	}
+	localPoints(p.at, f)
 }

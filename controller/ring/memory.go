@@ -33,8 +33,8 @@ type Memory struct {
 	points   []point                   // nil until there is one: most programs end before
 	mapping  [PointCount]atomic.Uint32 // local index -> session's index
 	mailbox  [MailboxSize]pendingCommand
-	waiting  [familyCount]int // pending commands per safe-point family
-	reserved uint64           // last ticket number handed out
+	waiting  [PointCount]int // pending commands that may run at each local point
+	reserved uint64          // last ticket number handed out
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can

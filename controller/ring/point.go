@@ -40,6 +40,10 @@ type PointControl struct {
 	// Parameter says which integer parameter, 0 to 5, is the value of a stub or
 	// patch. Hooks have a value of their own.
 	Parameter int
+	// Numbered counts the calls of a stub or patch, those that Only leaves out
+	// too, so that a [Command] can name one. Counting begins with the first
+	// control that asks for it, and ends with one that does not.
+	Numbered bool
 	// Only restricts records and aggregates to hits with these values, not
 	// durations. Nil: all.
 	Only *Range
@@ -60,6 +64,9 @@ func (c PointControl) word() uint32 {
 	if c.Untimed {
 		w |= ctlUntimed
 	}
+	if c.Numbered {
+		w |= ctlNumbered
+	}
 	return w
 }
 
@@ -75,6 +82,8 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point %d asks for the duration of a stub, which does not see the call's end", c.Point)
 	case c.Untimed && (c.Duration || !c.Event):
 		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
+	case c.Numbered && index < HookCount:
+		return fmt.Errorf("point %d numbers the calls of a hook: only those of stubs and patches can be", c.Point)
 	case c.Parameter < 0 || c.Parameter >= Parameters:
 		return fmt.Errorf("point %d takes parameter %d: the first %d integer parameters can be had", c.Point, c.Parameter, Parameters)
 	case n&(n-1) != 0:
@@ -129,7 +138,8 @@ func (c PointControl) equal(d PointControl) bool {
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,
-// so that no hit is judged by a mixture. The mailbox bit is left alone.
+// so that no hit is judged by a mixture. The mailbox bit is left alone, and
+// numbering misses no call.
 func (m *Memory) writeControl(index int, c PointControl) {
 	at := m.controlAt(index)
 	only := Range{Max: math.MaxUint64}
@@ -142,6 +152,20 @@ func (m *Memory) writeControl(index int, c PointControl) {
 	store64(m.data, at+controlMinValue, only.Min)
 	store64(m.data, at+controlMaxValue, only.Max)
 	or32(m.data, at+controlWord, c.word())
+	if !c.Numbered {
+		and32(m.data, at+controlWord, ^uint32(ctlNumbered))
+	}
+}
+
+// Calls returns how many calls of a numbered point have begun; it wraps. The
+// application may have made it up. 0 for an index out of range.
+func (m *Memory) Calls(index int) uint32 {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil || index < 0 || index >= PointCount {
+		return 0
+	}
+	return load32(m.data, m.controlAt(index)+controlCalls)
 }
 
 // ClearPoint disables the local point. Records of it that are still in the
@@ -155,7 +179,7 @@ func (m *Memory) ClearPoint(index int) {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
-	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring))
+	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring|ctlNumbered))
 	m.mapping[index].Store(0)
 	if m.points != nil {
 		m.points[index] = point{}

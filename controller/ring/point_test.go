@@ -22,6 +22,7 @@ func TestSetPoint(t *testing.T) {
 			ctlAggregate | ctlEvent | ctlDuration, 0, 5, 9},
 		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, ctlEvent | ctlUntimed, 0, 0, math.MaxUint64},
 		{"last stub", 255, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
+		{"numbered", 200, PointControl{Point: 1, Aggregate: true, Numbered: true}, ctlAggregate | ctlNumbered, 0, 0, math.MaxUint64},
 		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, ctlEvent, 0, 0, 0},
 	}
 	for _, tt := range tests {
@@ -58,6 +59,7 @@ func TestSetPointRefuses(t *testing.T) {
 		{"no session index", 0, PointControl{Event: true}},
 		{"no delivery", 0, PointControl{Point: 1, Duration: true}},
 		{"sample no power of two", 0, PointControl{Point: 1, Event: true, SampleEvery: 3}},
+		{"numbered hook", 0, PointControl{Point: 1, Event: true, Numbered: true}},
 		{"empty range", 0, PointControl{Point: 1, Event: true, Only: &Range{Min: 2, Max: 1}}},
 	}
 	m, app := mustApp(t, small())

@@ -151,12 +151,24 @@ DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
 #define DM_CTL_ATTEND (ATTUNE_CTL_REGISTER | ATTUNE_CTL_MAILBOX)
 #define DM_CTL_MEASURE (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_EVENT)
 
+/* Where a thread is. */
+struct dm_safe_point {
+    unsigned point;
+    uint32_t family;
+    uint32_t call; /* number of the call; 0: not numbered */
+};
+
 /* Does what the word's DM_CTL_ATTEND bits ask for; returns the bits left. */
-DM_HIDDEN uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word);
-/* Runs the commands that may run at this point. */
-DM_HIDDEN void dm_mailbox_run(unsigned point, uint32_t family);
+DM_HIDDEN uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word);
+/* Runs the commands that may run here. */
+DM_HIDDEN void dm_mailbox_run(const struct dm_safe_point *here);
 /* Runs those for the start gate; mapping need not be the process's yet. */
 DM_HIDDEN void dm_mailbox_run_in_gate(const struct dm_mapping *mapping);
+
+DM_INLINE uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {
+    struct dm_safe_point here = {.point = point, .family = family};
+    return dm_attend_at(&here, word);
+}
 
 /* memory.c: accesses that fail with an errno value where a plain one would
  * kill the program. size is 1, 2, 4 or 8, the address aligned to it. */

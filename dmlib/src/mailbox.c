@@ -41,44 +41,52 @@ static int execute(struct attune_command *command) {
     return ENOSYS;
 }
 
-/* Where a family says too little about what the thread is doing. */
-static bool permitted(uint32_t op, uint32_t family) {
+/* Where a family says too little about what the thread is doing. Who names the
+ * function knows what may be called at its entry. */
+static bool permitted(const struct attune_command *command, uint32_t family) {
     if (family == ATTUNE_AT_GATE)
-        return op == ATTUNE_OP_NOP || op == ATTUNE_OP_MAP;
-    return family != ATTUNE_AT_PATCH || op != ATTUNE_OP_CALL;
+        return command->op == ATTUNE_OP_NOP || command->op == ATTUNE_OP_MAP;
+    return family != ATTUNE_AT_PATCH || command->op != ATTUNE_OP_CALL || command->point != 0;
 }
 
-static bool claim(struct attune_command *command, uint32_t family, int32_t tid) {
+static bool meant(const struct attune_command *command, const struct dm_safe_point *here,
+                  int32_t tid) {
+    return (command->at & here->family) != 0 && permitted(command, here->family) &&
+           (command->thread == 0 || command->thread == tid) &&
+           (command->point == 0 || command->point == here->point + 1) &&
+           (command->call == 0 || command->call == here->call);
+}
+
+static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
     uint32_t posted = ATTUNE_CMD_POSTED;
-    if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED)
-        return false;
-    if ((command->at & family) == 0 || !permitted(command->op, family) ||
-        (command->thread != 0 && command->thread != tid))
+    if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
+        !meant(command, here, tid))
         return false;
     return __atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static void run(struct attune_command *mailbox, unsigned point, uint32_t family) {
+static void run(struct attune_command *mailbox, const struct dm_safe_point *here) {
     int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
         struct attune_command *command = &mailbox[i];
-        if (!claim(command, family, tid))
+        if (!claim(command, here, tid))
             continue;
         command->result = 0;
         command->error = execute(command);
         command->done_by = tid;
         command->done_at = dm_ticks();
-        command->done_point = point;
+        command->done_point = here->point;
         __atomic_store_n(&command->state, ATTUNE_CMD_DONE, __ATOMIC_RELEASE);
     }
 }
 
 void dm_mailbox_run_in_gate(const struct dm_mapping *mapping) {
-    run(mapping->mailbox, ATTUNE_POINT_COUNT, ATTUNE_AT_GATE);
+    struct dm_safe_point gate = {.point = ATTUNE_POINT_COUNT, .family = ATTUNE_AT_GATE};
+    run(mapping->mailbox, &gate);
 }
 
-void dm_mailbox_run(unsigned point, uint32_t family) {
+void dm_mailbox_run(const struct dm_safe_point *here) {
     struct dm_thread *thread = &dm_thread;
     struct attune_command *mailbox = dm_live.mapping.mailbox;
     if (mailbox == NULL)
@@ -93,17 +101,17 @@ void dm_mailbox_run(unsigned point, uint32_t family) {
     dm_enter(thread);
     thread->in_command = 1;
     dm_compiler_barrier();
-    run(mailbox, point, family);
+    run(mailbox, here);
     dm_compiler_barrier();
     thread->in_command = 0;
     dm_leave(thread, generation);
 }
 
-DM_COLD uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {
+DM_COLD uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word) {
     if (word & ATTUNE_CTL_REGISTER) {
         dm_child_hook();
         return 0;
     }
-    dm_mailbox_run(point, family);
+    dm_mailbox_run(here);
     return word & ~DM_CTL_ATTEND;
 }

@@ -73,14 +73,20 @@ static bool acquire(struct dm_thread *thread) {
     return dm_preserving_vectors(acquire_job, thread) != 0;
 }
 
-struct safe_point {
-    unsigned point;
-    uint32_t family;
-};
-
 static int attend_job(void *argument) {
-    const struct safe_point *at = argument;
-    return (int)dm_attend(at->point, at->family, dm_word(at->point));
+    const struct dm_safe_point *here = argument;
+    return (int)dm_attend_at(here, dm_word(here->point));
+}
+
+/* Counts the call if the word asks for it, then comes the safe point. Returns
+ * the bits left of the word. */
+static DM_NOINLINE uint32_t before_call(unsigned point, uint32_t family, uint32_t word) {
+    struct dm_safe_point here = {.point = point, .family = family};
+    if (word & ATTUNE_CTL_NUMBERED)
+        here.call = __atomic_add_fetch(&dm_control(point)->calls, 1, __ATOMIC_RELAXED);
+    if (word & DM_CTL_ATTEND)
+        word = (uint32_t)dm_preserving_vectors(attend_job, &here);
+    return word;
 }
 
 /* The parameters lie in the order of the calling convention, downwards; what
@@ -92,16 +98,14 @@ DM_INLINE uint64_t parameter(const struct stub_registers *registers, uint32_t nu
 /* A stub does not see the return: a duration cannot be had. */
 DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
-    if (dm_unlikely(word & DM_CTL_ATTEND)) {
-        struct safe_point at = {.point = point, .family = family};
-        word = (uint32_t)dm_preserving_vectors(attend_job, &at);
-    }
+    if (dm_unlikely(word & (DM_CTL_ATTEND | ATTUNE_CTL_NUMBERED)))
+        word = before_call(point, family, word);
     word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED;
     const struct attune_point_control *control = dm_control(point);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     uint64_t value = parameter(registers, control->parameter);
-    uint64_t asked = dm_asked(control);
+    uint64_t asked = dm_asked(control) & ~(uint64_t)ATTUNE_CTL_NUMBERED;
     if (dm_hot(point, control, asked, value, registers->rsi) ||
         dm_warm(point, control, asked, value))
         return;

@@ -54,6 +54,9 @@
                                         * thread's record before; order in the
                                         * ring is exact. Not with DURATION.   */
 
+#define ATTUNE_CTL_NUMBERED (1u << 6)  /* stubs and patches: calls are counted,
+                                        * so that a command can name one      */
+
 struct attune_point_control {
     uint32_t word;          /* (AC) ATTUNE_CTL_* */
     uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
@@ -61,7 +64,7 @@ struct attune_point_control {
     uint64_t max_value;     /* (AC) ... and value <= max_value                 */
     uint32_t parameter;     /* (AC) stubs and patches: which integer parameter is
                              * the value, 0 to 5                               */
-    uint32_t reserved;
+    uint32_t calls;         /* (app) NUMBERED: calls begun by all threads; wraps */
 };
 
 /* ---- thread slots ---------------------------------------------------- */
@@ -184,7 +187,11 @@ struct attune_command {
     int32_t done_by;  /* (app) tid that executed it */
     uint64_t done_at; /* (app) time-stamp counter */
     uint64_t done_point; /* (app) point index at which it ran */
-    uint64_t reserved;
+    uint32_t point;   /* (AC) 0: any point of the families; else 1 + the index
+                       * of the only one, where OP_CALL is permitted also if it
+                       * is a patch */
+    uint32_t call;    /* (AC) 0: at any call; else only at this one, as the
+                       * point's `calls` counts */
 };
 
 /* ---- header ---------------------------------------------------------- */

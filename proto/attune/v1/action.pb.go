@@ -156,6 +156,18 @@ const (
 	SafePoint_KIND_NOW SafePoint_Kind = 1
 	// At the next DMLib hook of the given family, in whichever thread comes.
 	SafePoint_KIND_NEXT_HOOK SafePoint_Kind = 2
+	// At the next entry of the function, also from inside its own object where
+	// that can be had. The asker knows that what is to be done can be done
+	// there.
+	SafePoint_KIND_FUNCTION_ENTRY SafePoint_Kind = 3
+	// Where the function returns.
+	SafePoint_KIND_FUNCTION_EXIT SafePoint_Kind = 4
+	// At the entry of the same call of the function in every process that the
+	// change is made in: all count its calls from their start, agree on one
+	// that none has reached, and are changed there, or none is. The function is
+	// one that all of them call equally often, e.g. a collective operation, and
+	// the function of a measure point with numbered calls.
+	SafePoint_KIND_AGREED_CALL SafePoint_Kind = 5
 )
 
 // Enum value maps for SafePoint_Kind.
@@ -164,11 +176,17 @@ var (
 		0: "KIND_UNSPECIFIED",
 		1: "KIND_NOW",
 		2: "KIND_NEXT_HOOK",
+		3: "KIND_FUNCTION_ENTRY",
+		4: "KIND_FUNCTION_EXIT",
+		5: "KIND_AGREED_CALL",
 	}
 	SafePoint_Kind_value = map[string]int32{
-		"KIND_UNSPECIFIED": 0,
-		"KIND_NOW":         1,
-		"KIND_NEXT_HOOK":   2,
+		"KIND_UNSPECIFIED":    0,
+		"KIND_NOW":            1,
+		"KIND_NEXT_HOOK":      2,
+		"KIND_FUNCTION_ENTRY": 3,
+		"KIND_FUNCTION_EXIT":  4,
+		"KIND_AGREED_CALL":    5,
 	}
 )
 
@@ -208,7 +226,11 @@ type SafePoint struct {
 	// families that the action is safe in.
 	Families []string `protobuf:"bytes,2,rep,name=families,proto3" json:"families,omitempty"`
 	// How long the controller waits for the safe point; 0: two seconds.
-	TimeoutNanos  int64 `protobuf:"varint,3,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
+	TimeoutNanos int64 `protobuf:"varint,3,opt,name=timeout_nanos,json=timeoutNanos,proto3" json:"timeout_nanos,omitempty"`
+	// For the kinds that name one.
+	Function *Function `protobuf:"bytes,4,opt,name=function,proto3" json:"function,omitempty"`
+	// Thread that must come there, as the process sees its id; 0: any.
+	Thread        int32 `protobuf:"varint,5,opt,name=thread,proto3" json:"thread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +282,20 @@ func (x *SafePoint) GetFamilies() []string {
 func (x *SafePoint) GetTimeoutNanos() int64 {
 	if x != nil {
 		return x.TimeoutNanos
+	}
+	return 0
+}
+
+func (x *SafePoint) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *SafePoint) GetThread() int32 {
+	if x != nil {
+		return x.Thread
 	}
 	return 0
 }
@@ -1537,15 +1573,20 @@ var File_attune_v1_action_proto protoreflect.FileDescriptor
 
 const file_attune_v1_action_proto_rawDesc = "" +
 	"\n" +
-	"\x16attune/v1/action.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\"\xbb\x01\n" +
+	"\x16attune/v1/action.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\"\xcc\x02\n" +
 	"\tSafePoint\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.attune.v1.SafePoint.KindR\x04kind\x12\x1a\n" +
 	"\bfamilies\x18\x02 \x03(\tR\bfamilies\x12#\n" +
-	"\rtimeout_nanos\x18\x03 \x01(\x03R\ftimeoutNanos\">\n" +
+	"\rtimeout_nanos\x18\x03 \x01(\x03R\ftimeoutNanos\x12/\n" +
+	"\bfunction\x18\x04 \x01(\v2\x13.attune.v1.FunctionR\bfunction\x12\x16\n" +
+	"\x06thread\x18\x05 \x01(\x05R\x06thread\"\x85\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bKIND_NOW\x10\x01\x12\x12\n" +
-	"\x0eKIND_NEXT_HOOK\x10\x02\"\xc6\x01\n" +
+	"\x0eKIND_NEXT_HOOK\x10\x02\x12\x17\n" +
+	"\x13KIND_FUNCTION_ENTRY\x10\x03\x12\x16\n" +
+	"\x12KIND_FUNCTION_EXIT\x10\x04\x12\x14\n" +
+	"\x10KIND_AGREED_CALL\x10\x05\"\xc6\x01\n" +
 	"\vSetVariable\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x12\n" +
@@ -1689,45 +1730,46 @@ var file_attune_v1_action_proto_goTypes = []any{
 }
 var file_attune_v1_action_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.SafePoint.kind:type_name -> attune.v1.SafePoint.Kind
-	18, // 1: attune.v1.SetVariable.value:type_name -> attune.v1.Value
-	18, // 2: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
-	18, // 3: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
-	18, // 4: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
-	0,  // 5: attune.v1.CallFunction.result:type_name -> attune.v1.ResultType
-	6,  // 6: attune.v1.ReplaceFunction.old:type_name -> attune.v1.Function
-	6,  // 7: attune.v1.ReplaceFunction.new:type_name -> attune.v1.Function
-	6,  // 8: attune.v1.RemoveCall.function:type_name -> attune.v1.Function
-	18, // 9: attune.v1.RemoveCall.returns:type_name -> attune.v1.Value
-	6,  // 10: attune.v1.RemoveCall.called_from:type_name -> attune.v1.Function
-	6,  // 11: attune.v1.ChangeParameter.function:type_name -> attune.v1.Function
-	18, // 12: attune.v1.ChangeParameter.value:type_name -> attune.v1.Value
-	18, // 13: attune.v1.ChangeParameter.required_old:type_name -> attune.v1.Value
-	6,  // 14: attune.v1.InsertCall.function:type_name -> attune.v1.Function
-	19, // 15: attune.v1.InsertCall.place:type_name -> attune.v1.Place
-	6,  // 16: attune.v1.InsertCall.call:type_name -> attune.v1.Function
-	12, // 17: attune.v1.InsertCall.arguments:type_name -> attune.v1.Argument
-	18, // 18: attune.v1.Argument.constant:type_name -> attune.v1.Value
-	18, // 19: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
-	18, // 20: attune.v1.SystemSetting.value:type_name -> attune.v1.Value
-	4,  // 21: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
-	5,  // 22: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
-	13, // 23: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
-	14, // 24: attune.v1.Action.system:type_name -> attune.v1.SystemSetting
-	8,  // 25: attune.v1.Action.replace:type_name -> attune.v1.ReplaceFunction
-	9,  // 26: attune.v1.Action.remove:type_name -> attune.v1.RemoveCall
-	10, // 27: attune.v1.Action.parameter:type_name -> attune.v1.ChangeParameter
-	11, // 28: attune.v1.Action.insert:type_name -> attune.v1.InsertCall
-	7,  // 29: attune.v1.Action.load:type_name -> attune.v1.LoadLibrary
-	15, // 30: attune.v1.Change.action:type_name -> attune.v1.Action
-	3,  // 31: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
-	1,  // 32: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
-	18, // 33: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
-	18, // 34: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	6,  // 1: attune.v1.SafePoint.function:type_name -> attune.v1.Function
+	18, // 2: attune.v1.SetVariable.value:type_name -> attune.v1.Value
+	18, // 3: attune.v1.SetVariable.required_old:type_name -> attune.v1.Value
+	18, // 4: attune.v1.CallFunction.arguments:type_name -> attune.v1.Value
+	18, // 5: attune.v1.CallFunction.expect:type_name -> attune.v1.Value
+	0,  // 6: attune.v1.CallFunction.result:type_name -> attune.v1.ResultType
+	6,  // 7: attune.v1.ReplaceFunction.old:type_name -> attune.v1.Function
+	6,  // 8: attune.v1.ReplaceFunction.new:type_name -> attune.v1.Function
+	6,  // 9: attune.v1.RemoveCall.function:type_name -> attune.v1.Function
+	18, // 10: attune.v1.RemoveCall.returns:type_name -> attune.v1.Value
+	6,  // 11: attune.v1.RemoveCall.called_from:type_name -> attune.v1.Function
+	6,  // 12: attune.v1.ChangeParameter.function:type_name -> attune.v1.Function
+	18, // 13: attune.v1.ChangeParameter.value:type_name -> attune.v1.Value
+	18, // 14: attune.v1.ChangeParameter.required_old:type_name -> attune.v1.Value
+	6,  // 15: attune.v1.InsertCall.function:type_name -> attune.v1.Function
+	19, // 16: attune.v1.InsertCall.place:type_name -> attune.v1.Place
+	6,  // 17: attune.v1.InsertCall.call:type_name -> attune.v1.Function
+	12, // 18: attune.v1.InsertCall.arguments:type_name -> attune.v1.Argument
+	18, // 19: attune.v1.Argument.constant:type_name -> attune.v1.Value
+	18, // 20: attune.v1.NamedSetting.value:type_name -> attune.v1.Value
+	18, // 21: attune.v1.SystemSetting.value:type_name -> attune.v1.Value
+	4,  // 22: attune.v1.Action.set_variable:type_name -> attune.v1.SetVariable
+	5,  // 23: attune.v1.Action.call_function:type_name -> attune.v1.CallFunction
+	13, // 24: attune.v1.Action.setting:type_name -> attune.v1.NamedSetting
+	14, // 25: attune.v1.Action.system:type_name -> attune.v1.SystemSetting
+	8,  // 26: attune.v1.Action.replace:type_name -> attune.v1.ReplaceFunction
+	9,  // 27: attune.v1.Action.remove:type_name -> attune.v1.RemoveCall
+	10, // 28: attune.v1.Action.parameter:type_name -> attune.v1.ChangeParameter
+	11, // 29: attune.v1.Action.insert:type_name -> attune.v1.InsertCall
+	7,  // 30: attune.v1.Action.load:type_name -> attune.v1.LoadLibrary
+	15, // 31: attune.v1.Change.action:type_name -> attune.v1.Action
+	3,  // 32: attune.v1.Change.safe_point:type_name -> attune.v1.SafePoint
+	1,  // 33: attune.v1.ActionResult.outcome:type_name -> attune.v1.Outcome
+	18, // 34: attune.v1.ActionResult.old_value:type_name -> attune.v1.Value
+	18, // 35: attune.v1.ActionResult.new_value:type_name -> attune.v1.Value
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_action_proto_init() }
