@@ -120,6 +120,10 @@ func (k *collector) aggregate() {
 	batch.Aggregates = append(batch.Aggregates, k.aggregateUprobes()...)
 	k.interval = time.Now()
 	batch.ToUnixNano = k.interval.UnixNano()
+	k.deliver(batch)
+}
+
+func (k *collector) deliver(batch *attunev1.AggregateBatch) {
 	if len(batch.GetAggregates()) > 0 {
 		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
 	}
@@ -174,10 +178,10 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 	return out
 }
 
-// lastOfUprobes takes what the kernel counted of a process that has ended since
-// the last interval. The extremes of the running interval are not known. The
-// caller holds k.mu.
-func (k *collector) lastOfUprobes(t *target) []*attunev1.Aggregate {
+// lastOfUprobes takes what the kernel counted since the last interval of a
+// process at the points that of accepts, which nobody will ask for again. The
+// extremes of the running interval are not known. The caller holds k.mu.
+func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
 	uprobes := k.controller.loadedUprobes()
 	if uprobes == nil {
@@ -185,7 +189,7 @@ func (k *collector) lastOfUprobes(t *target) []*attunev1.Aggregate {
 	}
 	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
 		var now bpf.Aggregate
-		if handle != t.handle || !uprobes.ReadAggregate(pid, point, &now) {
+		if handle != process || !of(point) || !uprobes.ReadAggregate(pid, point, &now) {
 			return
 		}
 		key := uprobeKey{handle, point}
@@ -194,6 +198,23 @@ func (k *collector) lastOfUprobes(t *target) []*attunev1.Aggregate {
 		delete(k.uprobed, key)
 	})
 	return out
+}
+
+// leave delivers what one point has recorded and counted in a process that it
+// is about to be taken out of. What DMLib counted at the others comes with it:
+// its intervals end for all at once.
+func (k *collector) leave(handle uint64, point uint16) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	batch := &attunev1.AggregateBatch{
+		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return p == point }),
+	}
+	if t := k.controller.targets.get(handle); t != nil {
+		k.drainTarget(t)
+		batch.Aggregates = append(batch.Aggregates, k.aggregateTarget(t)...)
+	}
+	k.deliver(batch)
 }
 
 // difference is what was counted between two readings. Of a point that was
@@ -246,16 +267,15 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	delete(k.lost, t.handle)
 	delete(k.reclaims, t.handle)
 	rest := &attunev1.AggregateBatch{
-		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(), Aggregates: k.lastOfUprobes(t),
+		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		Aggregates: k.lastOfUprobes(t.handle, func(uint16) bool { return true }),
 	}
 	if memory := t.memory.Load(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
 		k.total.lostSlot += ended.GetLostNoSlot()
 		rest.Aggregates = append(rest.Aggregates, k.aggregateTarget(t)...)
 	}
-	if len(rest.GetAggregates()) > 0 {
-		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: rest}})
-	}
+	k.deliver(rest)
 	for key := range k.uprobed {
 		if key.handle == t.handle {
 			delete(k.uprobed, key)

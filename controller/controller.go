@@ -92,7 +92,10 @@ func New(config Config) (c *Controller, err error) {
 	if err := c.newActuator(); err != nil {
 		return nil, err
 	}
-	c.placer = probe.New(probe.Options{Status: c.pointStatus, Uprobes: c.uprobes, Log: config.Log})
+	c.collector = newCollector(c)
+	c.placer = probe.New(probe.Options{
+		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Log: config.Log,
+	})
 	c.sampler = sample.New(sample.Options{})
 	if c.client, err = channel.New(channel.Options{
 		Address: config.AnalyzerAddress, Hello: c.hello(), Log: config.Log,
@@ -100,7 +103,6 @@ func New(config Config) (c *Controller, err error) {
 		return nil, err
 	}
 	c.outbox.send = c.publish
-	c.collector = newCollector(c)
 	if c.tracker, err = track.New(track.Options{
 		JobID: config.JobID, Handler: &follower{c}, Source: source(), Digests: config.Digests, Log: config.Log,
 	}); err != nil {

@@ -50,6 +50,7 @@ func (t *tenant) leaveToKernel(numbers []int) {
 		if before.mechanism != MechanismPatch || !affected {
 			continue
 		}
+		t.placer.options.Leaving(t.process.Handle(), index)
 		t.dropPatches(patchWriter{memory: memory, pid: t.process.PID()}, before.locals, nil)
 		delete(t.placed, index)
 		t.show()

@@ -39,6 +39,10 @@ type Options struct {
 	// Status hears what became of each point in each process. It must not
 	// call the Placer and must not block for long.
 	Status func(*attunev1.PointStatus)
+	// Leaving is called before a point is taken out of a process that is not
+	// known to have ended, for what was counted there is gone afterwards. It
+	// must not call the Placer, but for Uprobed and Costs. May be nil.
+	Leaving func(handle uint64, point uint16)
 	// Uprobes gives the kernel's mechanism, or the reason why it is not
 	// there. It is called when the first point needs it.
 	Uprobes func() (*bpf.Uprobes, error)
@@ -70,6 +74,9 @@ type Placer struct {
 func New(options Options) *Placer {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Leaving == nil {
+		options.Leaving = func(uint64, uint16) {}
 	}
 	if options.SafePointTimeout == 0 {
 		options.SafePointTimeout = 2 * time.Second
@@ -213,7 +220,8 @@ func (p *Placer) Release(handle uint64) {
 }
 
 // Withdraw takes all points out of all processes and gives their GOT back, as
-// far as they come to a safe point before ctx ends.
+// far as they come to a safe point before ctx ends. Status hears nothing of it:
+// the points were in place until the end.
 func (p *Placer) Withdraw(ctx context.Context) {
 	p.mu.Lock()
 	tenants := make([]*tenant, 0, len(p.processes))

@@ -82,7 +82,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return true // ended, or removed while this goroutine was on its way
 	}
 	if earlier := t.placed[index]; earlier != nil && earlier.spec != spec {
-		t.takeOut(ctx, index) // its removal is on its way as well
+		t.takeOut(ctx, index) // its removal is on its way as well, and finds it gone
 	}
 	before, again := t.placed[index]
 	p, err := before, error(nil)
@@ -179,6 +179,9 @@ func (t *tenant) remove(ctx context.Context, index uint16, spec *attunev1.Measur
 	defer t.mu.Unlock()
 	if p := t.placed[index]; p != nil && p.spec == spec {
 		t.takeOut(ctx, index)
+		t.placer.options.Status(&attunev1.PointStatus{
+			Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
+		})
 	}
 }
 
@@ -198,6 +201,7 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 	if p == nil {
 		return
 	}
+	t.placer.options.Leaving(t.process.Handle(), index)
 	delete(t.placed, index)
 	t.show()
 	if memory := t.process.Memory(); memory != nil {
@@ -206,9 +210,6 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 		t.dropPatches(patchWriter{memory: memory, pid: t.process.PID()}, p.locals, nil)
 	}
 	t.unwatch(index, p)
-	t.placer.options.Status(&attunev1.PointStatus{
-		Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
-	})
 }
 
 // forget drops everything of a process that has ended.

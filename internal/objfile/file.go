@@ -162,11 +162,16 @@ func (f *File) SOName() string {
 	if !ok {
 		return ""
 	}
-	names, err := f.load("dynamic string table", f.dynamic.strings(f.headers))
+	strings := f.dynamic.strings(f.headers)
+	if name >= strings.size {
+		return ""
+	}
+	// The table of a large library has megabytes.
+	content, err := f.bytes("name of the object", strings.offset+name, min(strings.size-name, maxNameBytes), maxNameBytes)
 	if err != nil {
 		return ""
 	}
-	return string(text(names, name))
+	return string(text(content, 0))
 }
 
 // load reads a table whole.

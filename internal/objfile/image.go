@@ -28,6 +28,7 @@ type Image struct {
 	Start, End uint64
 
 	pid     int
+	soName  string
 	program bool // asks for a loader: the program itself, or a library that can be run
 	mapping Mapping
 	cache   *Cache
@@ -80,6 +81,7 @@ func (c *Cache) image(pid int, m Mapping) (Image, error) {
 		return Image{}, fmt.Errorf("%w: %s has no segment for the mapping at %x", ErrCorrupt, m.Path, m.Start)
 	}
 	image.Start, image.End = file.span(image.Bias)
+	image.soName = file.SOName()
 	_, image.program = file.headers.program(elf.PT_INTERP)
 	return image, nil
 }
@@ -115,16 +117,21 @@ func (f *File) span(bias uint64) (start, end uint64) {
 // Name is the base name of the file.
 func (i Image) Name() string { return filepath.Base(i.Path) }
 
-// Matches says whether a pattern (path.Match) matches the base name or, if it
-// holds a slash, the whole path. The empty pattern matches everything.
+// Matches says whether a pattern (path.Match) matches the base name or the name
+// under which the object is linked (DT_SONAME) or, if it holds a slash, the
+// whole path. The former is often a link to what is mapped: libstdc++.so.6 to
+// libstdc++.so.6.0.30. The empty pattern matches everything.
 func (i Image) Matches(pattern string) bool {
-	name := i.Path
-	if pattern == "" {
+	switch {
+	case pattern == "":
 		return true
+	case filepath.Base(pattern) != pattern:
+		return match(pattern, i.Path)
 	}
-	if filepath.Base(pattern) == pattern {
-		name = i.Name()
-	}
+	return match(pattern, i.Name()) || i.soName != "" && match(pattern, i.soName)
+}
+
+func match(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok && err == nil
 }

@@ -172,6 +172,9 @@ func TestImagesOfLibraries(t *testing.T) {
 		seen[image.Name()] = image
 	}
 	got, ok := seen[filepath.Base(library)]
+	if !got.Matches("libattunetest.so.2") {
+		t.Errorf("%+v does not answer to the name that it is linked under", got)
+	}
 	if !ok || got.Path != library || seen["program"].Path == "" {
 		t.Fatalf("images %v", seen)
 	}
