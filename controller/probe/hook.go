@@ -23,8 +23,9 @@ const (
 
 // Errors of placing.
 var (
-	errNoDMLib = errors.New("DMLib is not in the process")
-	errBusy    = errors.New("another measure point with other settings has it already")
+	errNoDMLib  = errors.New("DMLib is not in the process")
+	errCaptures = errors.New("no mechanism captures values yet")
+	errBusy     = errors.New("another measure point with other settings has it already")
 )
 
 // placeHook turns one of DMLib's hooks on.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -126,6 +127,13 @@ func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, e
 
 // serve chooses the mechanism. The caller holds t.mu.
 func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
+	program, err := measure.Compile(spec)
+	if err != nil {
+		return nil, err
+	}
+	if !program.Empty() {
+		return nil, errCaptures
+	}
 	switch target := spec.GetTarget().(type) {
 	case *attunev1.MeasurePoint_Hook:
 		return t.placeHook(index, spec, target.Hook)

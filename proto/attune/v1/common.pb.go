@@ -140,6 +140,232 @@ func (Delivery) EnumDescriptor() ([]byte, []int) {
 	return file_attune_v1_common_proto_rawDescGZIP(), []int{1}
 }
 
+// CaptureType is how a captured value is read, compared and shown. A value
+// travels as 64 bits: integers are widened by their sign, 32-bit floating point
+// numbers to 64 bits.
+type CaptureType int32
+
+const (
+	// Not given: an unsigned integer of 64 bits.
+	CaptureType_CAPTURE_TYPE_UNSPECIFIED CaptureType = 0
+	// Signed integer of 8 bits.
+	CaptureType_CAPTURE_TYPE_I8 CaptureType = 1
+	// Signed integer of 16 bits.
+	CaptureType_CAPTURE_TYPE_I16 CaptureType = 2
+	// Signed integer of 32 bits: int.
+	CaptureType_CAPTURE_TYPE_I32 CaptureType = 3
+	// Signed integer of 64 bits: long.
+	CaptureType_CAPTURE_TYPE_I64 CaptureType = 4
+	// Unsigned integer of 8 bits, also bool.
+	CaptureType_CAPTURE_TYPE_U8 CaptureType = 5
+	// Unsigned integer of 16 bits.
+	CaptureType_CAPTURE_TYPE_U16 CaptureType = 6
+	// Unsigned integer of 32 bits.
+	CaptureType_CAPTURE_TYPE_U32 CaptureType = 7
+	// Unsigned integer of 64 bits: size_t.
+	CaptureType_CAPTURE_TYPE_U64 CaptureType = 8
+	// Address.
+	CaptureType_CAPTURE_TYPE_POINTER CaptureType = 9
+	// Floating point number of 32 bits: float.
+	CaptureType_CAPTURE_TYPE_F32 CaptureType = 10
+	// Floating point number of 64 bits: double.
+	CaptureType_CAPTURE_TYPE_F64 CaptureType = 11
+	// Bytes up to the first zero byte: what a char * points to.
+	CaptureType_CAPTURE_TYPE_STRING CaptureType = 12
+)
+
+// Enum value maps for CaptureType.
+var (
+	CaptureType_name = map[int32]string{
+		0:  "CAPTURE_TYPE_UNSPECIFIED",
+		1:  "CAPTURE_TYPE_I8",
+		2:  "CAPTURE_TYPE_I16",
+		3:  "CAPTURE_TYPE_I32",
+		4:  "CAPTURE_TYPE_I64",
+		5:  "CAPTURE_TYPE_U8",
+		6:  "CAPTURE_TYPE_U16",
+		7:  "CAPTURE_TYPE_U32",
+		8:  "CAPTURE_TYPE_U64",
+		9:  "CAPTURE_TYPE_POINTER",
+		10: "CAPTURE_TYPE_F32",
+		11: "CAPTURE_TYPE_F64",
+		12: "CAPTURE_TYPE_STRING",
+	}
+	CaptureType_value = map[string]int32{
+		"CAPTURE_TYPE_UNSPECIFIED": 0,
+		"CAPTURE_TYPE_I8":          1,
+		"CAPTURE_TYPE_I16":         2,
+		"CAPTURE_TYPE_I32":         3,
+		"CAPTURE_TYPE_I64":         4,
+		"CAPTURE_TYPE_U8":          5,
+		"CAPTURE_TYPE_U16":         6,
+		"CAPTURE_TYPE_U32":         7,
+		"CAPTURE_TYPE_U64":         8,
+		"CAPTURE_TYPE_POINTER":     9,
+		"CAPTURE_TYPE_F32":         10,
+		"CAPTURE_TYPE_F64":         11,
+		"CAPTURE_TYPE_STRING":      12,
+	}
+)
+
+func (x CaptureType) Enum() *CaptureType {
+	p := new(CaptureType)
+	*p = x
+	return p
+}
+
+func (x CaptureType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CaptureType) Descriptor() protoreflect.EnumDescriptor {
+	return file_attune_v1_common_proto_enumTypes[2].Descriptor()
+}
+
+func (CaptureType) Type() protoreflect.EnumType {
+	return &file_attune_v1_common_proto_enumTypes[2]
+}
+
+func (x CaptureType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CaptureType.Descriptor instead.
+func (CaptureType) EnumDescriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{2}
+}
+
+// CaptureContext is something about a hit that is in no variable. Its time and
+// its thread are in each record anyway.
+type CaptureContext int32
+
+const (
+	// Not given.
+	CaptureContext_CAPTURE_CONTEXT_UNSPECIFIED CaptureContext = 0
+	// Thread id, as the process sees it.
+	CaptureContext_CAPTURE_CONTEXT_THREAD CaptureContext = 1
+	// CPU that the thread is on.
+	CaptureContext_CAPTURE_CONTEXT_CPU CaptureContext = 2
+	// Address that the call returns to.
+	CaptureContext_CAPTURE_CONTEXT_CALL_SITE CaptureContext = 3
+	// Id of the calls that led here. The kernel's mechanisms only.
+	CaptureContext_CAPTURE_CONTEXT_STACK CaptureContext = 4
+)
+
+// Enum value maps for CaptureContext.
+var (
+	CaptureContext_name = map[int32]string{
+		0: "CAPTURE_CONTEXT_UNSPECIFIED",
+		1: "CAPTURE_CONTEXT_THREAD",
+		2: "CAPTURE_CONTEXT_CPU",
+		3: "CAPTURE_CONTEXT_CALL_SITE",
+		4: "CAPTURE_CONTEXT_STACK",
+	}
+	CaptureContext_value = map[string]int32{
+		"CAPTURE_CONTEXT_UNSPECIFIED": 0,
+		"CAPTURE_CONTEXT_THREAD":      1,
+		"CAPTURE_CONTEXT_CPU":         2,
+		"CAPTURE_CONTEXT_CALL_SITE":   3,
+		"CAPTURE_CONTEXT_STACK":       4,
+	}
+)
+
+func (x CaptureContext) Enum() *CaptureContext {
+	p := new(CaptureContext)
+	*p = x
+	return p
+}
+
+func (x CaptureContext) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (CaptureContext) Descriptor() protoreflect.EnumDescriptor {
+	return file_attune_v1_common_proto_enumTypes[3].Descriptor()
+}
+
+func (CaptureContext) Type() protoreflect.EnumType {
+	return &file_attune_v1_common_proto_enumTypes[3]
+}
+
+func (x CaptureContext) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use CaptureContext.Descriptor instead.
+func (CaptureContext) EnumDescriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{3}
+}
+
+// Comparison of a captured value with a constant.
+type Comparison int32
+
+const (
+	// Not given.
+	Comparison_COMPARISON_UNSPECIFIED Comparison = 0
+	// Value == operand.
+	Comparison_COMPARISON_EQUAL Comparison = 1
+	// Value != operand.
+	Comparison_COMPARISON_NOT_EQUAL Comparison = 2
+	// Value < operand.
+	Comparison_COMPARISON_LESS Comparison = 3
+	// Value <= operand.
+	Comparison_COMPARISON_LESS_EQUAL Comparison = 4
+	// Value > operand.
+	Comparison_COMPARISON_GREATER Comparison = 5
+	// Value >= operand.
+	Comparison_COMPARISON_GREATER_EQUAL Comparison = 6
+)
+
+// Enum value maps for Comparison.
+var (
+	Comparison_name = map[int32]string{
+		0: "COMPARISON_UNSPECIFIED",
+		1: "COMPARISON_EQUAL",
+		2: "COMPARISON_NOT_EQUAL",
+		3: "COMPARISON_LESS",
+		4: "COMPARISON_LESS_EQUAL",
+		5: "COMPARISON_GREATER",
+		6: "COMPARISON_GREATER_EQUAL",
+	}
+	Comparison_value = map[string]int32{
+		"COMPARISON_UNSPECIFIED":   0,
+		"COMPARISON_EQUAL":         1,
+		"COMPARISON_NOT_EQUAL":     2,
+		"COMPARISON_LESS":          3,
+		"COMPARISON_LESS_EQUAL":    4,
+		"COMPARISON_GREATER":       5,
+		"COMPARISON_GREATER_EQUAL": 6,
+	}
+)
+
+func (x Comparison) Enum() *Comparison {
+	p := new(Comparison)
+	*p = x
+	return p
+}
+
+func (x Comparison) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Comparison) Descriptor() protoreflect.EnumDescriptor {
+	return file_attune_v1_common_proto_enumTypes[4].Descriptor()
+}
+
+func (Comparison) Type() protoreflect.EnumType {
+	return &file_attune_v1_common_proto_enumTypes[4]
+}
+
+func (x Comparison) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Comparison.Descriptor instead.
+func (Comparison) EnumDescriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{4}
+}
+
 // Signal is one thing the controller samples from outside a process, at no
 // cost to it. All are cumulative counters unless they say gauge.
 type Signal int32
@@ -218,11 +444,11 @@ func (x Signal) String() string {
 }
 
 func (Signal) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_common_proto_enumTypes[2].Descriptor()
+	return file_attune_v1_common_proto_enumTypes[5].Descriptor()
 }
 
 func (Signal) Type() protoreflect.EnumType {
-	return &file_attune_v1_common_proto_enumTypes[2]
+	return &file_attune_v1_common_proto_enumTypes[5]
 }
 
 func (x Signal) Number() protoreflect.EnumNumber {
@@ -231,7 +457,7 @@ func (x Signal) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Signal.Descriptor instead.
 func (Signal) EnumDescriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{2}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{5}
 }
 
 // ProcessIdentity names one process for good. A pid alone is never enough:
@@ -886,6 +1112,342 @@ func (x *UsdtTarget) GetName() string {
 	return ""
 }
 
+// GlobalVariable names a variable with static storage.
+type GlobalVariable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Object that defines it: base name pattern, e.g. "libopen-pal.so*"; empty:
+	// whichever object of the process does.
+	Object string `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	// Symbol name. Thread-local variables cannot be captured.
+	Symbol        string `protobuf:"bytes,2,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GlobalVariable) Reset() {
+	*x = GlobalVariable{}
+	mi := &file_attune_v1_common_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GlobalVariable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GlobalVariable) ProtoMessage() {}
+
+func (x *GlobalVariable) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_common_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GlobalVariable.ProtoReflect.Descriptor instead.
+func (*GlobalVariable) Descriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GlobalVariable) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *GlobalVariable) GetSymbol() string {
+	if x != nil {
+		return x.Symbol
+	}
+	return ""
+}
+
+// Capture is one value that is taken at each hit: a source and, where
+// dereference is given, what it points to.
+//
+// All captures of a hit are taken at one moment: at the entry of the function,
+// or with PLACE_EXIT and PLACE_BOTH at its return. Parameters are those that
+// the call began with in any case; what they point to is read at that moment.
+type Capture struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, unique within the point.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Where it comes from.
+	//
+	// Types that are valid to be assigned to Source:
+	//
+	//	*Capture_Parameter
+	//	*Capture_Returned
+	//	*Capture_Global
+	//	*Capture_Constant
+	//	*Capture_Context
+	//	*Capture_Path
+	Source isCapture_Source `protobuf_oneof:"source"`
+	// What it is; with dereference, what is read in the end.
+	Type CaptureType `protobuf:"varint,8,opt,name=type,proto3,enum=attune.v1.CaptureType" json:"type,omitempty"`
+	// For CAPTURE_TYPE_STRING: most bytes to take, at most 256; 0: 64. What is
+	// longer is cut, and marked so.
+	StringLimit uint32 `protobuf:"varint,9,opt,name=string_limit,json=stringLimit,proto3" json:"string_limit,omitempty"`
+	// Steps through memory: each adds its offset to the address so far and reads
+	// there, all but the last one an address. Strings and global variables take
+	// one with offset 0 if none is given. At most four.
+	Dereference   []int32 `protobuf:"varint,10,rep,packed,name=dereference,proto3" json:"dereference,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Capture) Reset() {
+	*x = Capture{}
+	mi := &file_attune_v1_common_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Capture) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Capture) ProtoMessage() {}
+
+func (x *Capture) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_common_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Capture.ProtoReflect.Descriptor instead.
+func (*Capture) Descriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Capture) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Capture) GetSource() isCapture_Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Capture) GetParameter() uint32 {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Parameter); ok {
+			return x.Parameter
+		}
+	}
+	return 0
+}
+
+func (x *Capture) GetReturned() bool {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Returned); ok {
+			return x.Returned
+		}
+	}
+	return false
+}
+
+func (x *Capture) GetGlobal() *GlobalVariable {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Global); ok {
+			return x.Global
+		}
+	}
+	return nil
+}
+
+func (x *Capture) GetConstant() *Value {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Constant); ok {
+			return x.Constant
+		}
+	}
+	return nil
+}
+
+func (x *Capture) GetContext() CaptureContext {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Context); ok {
+			return x.Context
+		}
+	}
+	return CaptureContext_CAPTURE_CONTEXT_UNSPECIFIED
+}
+
+func (x *Capture) GetPath() string {
+	if x != nil {
+		if x, ok := x.Source.(*Capture_Path); ok {
+			return x.Path
+		}
+	}
+	return ""
+}
+
+func (x *Capture) GetType() CaptureType {
+	if x != nil {
+		return x.Type
+	}
+	return CaptureType_CAPTURE_TYPE_UNSPECIFIED
+}
+
+func (x *Capture) GetStringLimit() uint32 {
+	if x != nil {
+		return x.StringLimit
+	}
+	return 0
+}
+
+func (x *Capture) GetDereference() []int32 {
+	if x != nil {
+		return x.Dereference
+	}
+	return nil
+}
+
+type isCapture_Source interface {
+	isCapture_Source()
+}
+
+type Capture_Parameter struct {
+	// Parameter, 0 = the first of its class, as the calling convention counts:
+	// floating point parameters (type F32 or F64 and no dereference) apart
+	// from all others. Those in registers can be had: on x86-64 six and eight.
+	Parameter uint32 `protobuf:"varint,2,opt,name=parameter,proto3,oneof"`
+}
+
+type Capture_Returned struct {
+	// Value that the function returns. Not at its entry.
+	Returned bool `protobuf:"varint,3,opt,name=returned,proto3,oneof"`
+}
+
+type Capture_Global struct {
+	// Address of a variable; without dereference its content.
+	Global *GlobalVariable `protobuf:"bytes,4,opt,name=global,proto3,oneof"`
+}
+
+type Capture_Constant struct {
+	// A constant.
+	Constant *Value `protobuf:"bytes,5,opt,name=constant,proto3,oneof"`
+}
+
+type Capture_Context struct {
+	// Something about the hit.
+	Context CaptureContext `protobuf:"varint,6,opt,name=context,proto3,enum=attune.v1.CaptureContext,oneof"`
+}
+
+type Capture_Path struct {
+	// Parameter or variable with its members, by their names in the source,
+	// e.g. "global_sendwork.ntuples" or "request->count". The controller finds
+	// the rest in the debug information of the function's object; type and
+	// dereference must not be given.
+	Path string `protobuf:"bytes,7,opt,name=path,proto3,oneof"`
+}
+
+func (*Capture_Parameter) isCapture_Source() {}
+
+func (*Capture_Returned) isCapture_Source() {}
+
+func (*Capture_Global) isCapture_Source() {}
+
+func (*Capture_Constant) isCapture_Source() {}
+
+func (*Capture_Context) isCapture_Source() {}
+
+func (*Capture_Path) isCapture_Source() {}
+
+// Predicate is a condition on a captured value, compared as its type says:
+// signed, unsigned, or as floating point numbers (nothing but != holds for one
+// that is none). Strings cannot be compared. For a value that could not be read
+// no predicate holds.
+type Predicate struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the capture.
+	Capture string `protobuf:"bytes,1,opt,name=capture,proto3" json:"capture,omitempty"`
+	// Bits of an integer to compare; 0: all.
+	Mask uint64 `protobuf:"varint,2,opt,name=mask,proto3" json:"mask,omitempty"`
+	// How to compare.
+	Comparison Comparison `protobuf:"varint,3,opt,name=comparison,proto3,enum=attune.v1.Comparison" json:"comparison,omitempty"`
+	// What to compare with; a number.
+	Operand       *Value `protobuf:"bytes,4,opt,name=operand,proto3" json:"operand,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Predicate) Reset() {
+	*x = Predicate{}
+	mi := &file_attune_v1_common_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Predicate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Predicate) ProtoMessage() {}
+
+func (x *Predicate) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_common_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Predicate.ProtoReflect.Descriptor instead.
+func (*Predicate) Descriptor() ([]byte, []int) {
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Predicate) GetCapture() string {
+	if x != nil {
+		return x.Capture
+	}
+	return ""
+}
+
+func (x *Predicate) GetMask() uint64 {
+	if x != nil {
+		return x.Mask
+	}
+	return 0
+}
+
+func (x *Predicate) GetComparison() Comparison {
+	if x != nil {
+		return x.Comparison
+	}
+	return Comparison_COMPARISON_UNSPECIFIED
+}
+
+func (x *Predicate) GetOperand() *Value {
+	if x != nil {
+		return x.Operand
+	}
+	return nil
+}
+
 // MeasurePoint asks for one place in the application to be watched.
 type MeasurePoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -913,14 +1475,33 @@ type MeasurePoint struct {
 	// For DELIVERY_SAMPLED: one in so many, rounded up to a power of two.
 	SampleEvery uint32 `protobuf:"varint,9,opt,name=sample_every,json=sampleEvery,proto3" json:"sample_every,omitempty"`
 	// Processes by handle; empty: every process of the session, also later ones.
-	Processes     []uint64 `protobuf:"varint,10,rep,packed,name=processes,proto3" json:"processes,omitempty"`
+	Processes []uint64 `protobuf:"varint,10,rep,packed,name=processes,proto3" json:"processes,omitempty"`
+	// Values to take at each hit, at most eight. Records carry all of them.
+	Captures []*Capture `protobuf:"bytes,12,rep,name=captures,proto3" json:"captures,omitempty"`
+	// Conditions, at most eight, that must all hold for a hit to count, besides
+	// those on the point's own value.
+	Predicates []*Predicate `protobuf:"bytes,13,rep,name=predicates,proto3" json:"predicates,omitempty"`
+	// Name of the capture that is summed up, and that stands in records, in place
+	// of the point's own value; empty: none. A floating point number is summed
+	// as the integer that truncation gives (the nearest possible if it is too
+	// great; 0 if it is no number). Sum, least and greatest of a signed or
+	// floating point capture are two's complement; the histogram's bucket 0
+	// counts all values up to 0.
+	ValueCapture string `protobuf:"bytes,14,opt,name=value_capture,json=valueCapture,proto3" json:"value_capture,omitempty"`
+	// Name of the capture by which aggregates are kept apart; empty: one for
+	// all. Not a string.
+	KeyCapture string `protobuf:"bytes,15,opt,name=key_capture,json=keyCapture,proto3" json:"key_capture,omitempty"`
+	// For key_capture: how many keys are kept apart, at most 1024; 0: 256. The
+	// first ones to come are; what comes with other keys is summed in one
+	// aggregate without a key.
+	MaxKeys       uint32 `protobuf:"varint,16,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MeasurePoint) Reset() {
 	*x = MeasurePoint{}
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1513,7 @@ func (x *MeasurePoint) String() string {
 func (*MeasurePoint) ProtoMessage() {}
 
 func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[7]
+	mi := &file_attune_v1_common_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1526,7 @@ func (x *MeasurePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasurePoint.ProtoReflect.Descriptor instead.
 func (*MeasurePoint) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MeasurePoint) GetId() string {
@@ -1038,6 +1619,41 @@ func (x *MeasurePoint) GetProcesses() []uint64 {
 	return nil
 }
 
+func (x *MeasurePoint) GetCaptures() []*Capture {
+	if x != nil {
+		return x.Captures
+	}
+	return nil
+}
+
+func (x *MeasurePoint) GetPredicates() []*Predicate {
+	if x != nil {
+		return x.Predicates
+	}
+	return nil
+}
+
+func (x *MeasurePoint) GetValueCapture() string {
+	if x != nil {
+		return x.ValueCapture
+	}
+	return ""
+}
+
+func (x *MeasurePoint) GetKeyCapture() string {
+	if x != nil {
+		return x.KeyCapture
+	}
+	return ""
+}
+
+func (x *MeasurePoint) GetMaxKeys() uint32 {
+	if x != nil {
+		return x.MaxKeys
+	}
+	return 0
+}
+
 type isMeasurePoint_Target interface {
 	isMeasurePoint_Target()
 }
@@ -1076,7 +1692,7 @@ type Reading struct {
 
 func (x *Reading) Reset() {
 	*x = Reading{}
-	mi := &file_attune_v1_common_proto_msgTypes[8]
+	mi := &file_attune_v1_common_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1088,7 +1704,7 @@ func (x *Reading) String() string {
 func (*Reading) ProtoMessage() {}
 
 func (x *Reading) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_common_proto_msgTypes[8]
+	mi := &file_attune_v1_common_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1101,7 +1717,7 @@ func (x *Reading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reading.ProtoReflect.Descriptor instead.
 func (*Reading) Descriptor() ([]byte, []int) {
-	return file_attune_v1_common_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_common_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Reading) GetSignal() Signal {
@@ -1176,7 +1792,30 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"UsdtTarget\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x96\x03\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"@\n" +
+	"\x0eGlobalVariable\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
+	"\x06symbol\x18\x02 \x01(\tR\x06symbol\"\x88\x03\n" +
+	"\aCapture\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
+	"\tparameter\x18\x02 \x01(\rH\x00R\tparameter\x12\x1c\n" +
+	"\breturned\x18\x03 \x01(\bH\x00R\breturned\x123\n" +
+	"\x06global\x18\x04 \x01(\v2\x19.attune.v1.GlobalVariableH\x00R\x06global\x12.\n" +
+	"\bconstant\x18\x05 \x01(\v2\x10.attune.v1.ValueH\x00R\bconstant\x125\n" +
+	"\acontext\x18\x06 \x01(\x0e2\x19.attune.v1.CaptureContextH\x00R\acontext\x12\x14\n" +
+	"\x04path\x18\a \x01(\tH\x00R\x04path\x12*\n" +
+	"\x04type\x18\b \x01(\x0e2\x16.attune.v1.CaptureTypeR\x04type\x12!\n" +
+	"\fstring_limit\x18\t \x01(\rR\vstringLimit\x12 \n" +
+	"\vdereference\x18\n" +
+	" \x03(\x05R\vdereferenceB\b\n" +
+	"\x06source\"\x9c\x01\n" +
+	"\tPredicate\x12\x18\n" +
+	"\acapture\x18\x01 \x01(\tR\acapture\x12\x12\n" +
+	"\x04mask\x18\x02 \x01(\x04R\x04mask\x125\n" +
+	"\n" +
+	"comparison\x18\x03 \x01(\x0e2\x15.attune.v1.ComparisonR\n" +
+	"comparison\x12*\n" +
+	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\xdd\x04\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x04hook\x18\x02 \x01(\tH\x00R\x04hook\x127\n" +
@@ -1189,7 +1828,15 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\bdelivery\x18\b \x01(\x0e2\x13.attune.v1.DeliveryR\bdelivery\x12!\n" +
 	"\fsample_every\x18\t \x01(\rR\vsampleEvery\x12\x1c\n" +
 	"\tprocesses\x18\n" +
-	" \x03(\x04R\tprocessesB\b\n" +
+	" \x03(\x04R\tprocesses\x12.\n" +
+	"\bcaptures\x18\f \x03(\v2\x12.attune.v1.CaptureR\bcaptures\x124\n" +
+	"\n" +
+	"predicates\x18\r \x03(\v2\x14.attune.v1.PredicateR\n" +
+	"predicates\x12#\n" +
+	"\rvalue_capture\x18\x0e \x01(\tR\fvalueCapture\x12\x1f\n" +
+	"\vkey_capture\x18\x0f \x01(\tR\n" +
+	"keyCapture\x12\x19\n" +
+	"\bmax_keys\x18\x10 \x01(\rR\amaxKeysB\b\n" +
 	"\x06target\"J\n" +
 	"\aReading\x12)\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x14\n" +
@@ -1205,7 +1852,37 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x14DELIVERY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12DELIVERY_AGGREGATE\x10\x01\x12\x12\n" +
 	"\x0eDELIVERY_EVENT\x10\x02\x12\x14\n" +
-	"\x10DELIVERY_SAMPLED\x10\x03*\xd2\x02\n" +
+	"\x10DELIVERY_SAMPLED\x10\x03*\xb8\x02\n" +
+	"\vCaptureType\x12\x1c\n" +
+	"\x18CAPTURE_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fCAPTURE_TYPE_I8\x10\x01\x12\x14\n" +
+	"\x10CAPTURE_TYPE_I16\x10\x02\x12\x14\n" +
+	"\x10CAPTURE_TYPE_I32\x10\x03\x12\x14\n" +
+	"\x10CAPTURE_TYPE_I64\x10\x04\x12\x13\n" +
+	"\x0fCAPTURE_TYPE_U8\x10\x05\x12\x14\n" +
+	"\x10CAPTURE_TYPE_U16\x10\x06\x12\x14\n" +
+	"\x10CAPTURE_TYPE_U32\x10\a\x12\x14\n" +
+	"\x10CAPTURE_TYPE_U64\x10\b\x12\x18\n" +
+	"\x14CAPTURE_TYPE_POINTER\x10\t\x12\x14\n" +
+	"\x10CAPTURE_TYPE_F32\x10\n" +
+	"\x12\x14\n" +
+	"\x10CAPTURE_TYPE_F64\x10\v\x12\x17\n" +
+	"\x13CAPTURE_TYPE_STRING\x10\f*\xa0\x01\n" +
+	"\x0eCaptureContext\x12\x1f\n" +
+	"\x1bCAPTURE_CONTEXT_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16CAPTURE_CONTEXT_THREAD\x10\x01\x12\x17\n" +
+	"\x13CAPTURE_CONTEXT_CPU\x10\x02\x12\x1d\n" +
+	"\x19CAPTURE_CONTEXT_CALL_SITE\x10\x03\x12\x19\n" +
+	"\x15CAPTURE_CONTEXT_STACK\x10\x04*\xbe\x01\n" +
+	"\n" +
+	"Comparison\x12\x1a\n" +
+	"\x16COMPARISON_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10COMPARISON_EQUAL\x10\x01\x12\x18\n" +
+	"\x14COMPARISON_NOT_EQUAL\x10\x02\x12\x13\n" +
+	"\x0fCOMPARISON_LESS\x10\x03\x12\x19\n" +
+	"\x15COMPARISON_LESS_EQUAL\x10\x04\x12\x16\n" +
+	"\x12COMPARISON_GREATER\x10\x05\x12\x1c\n" +
+	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xd2\x02\n" +
 	"\x06Signal\x12\x16\n" +
 	"\x12SIGNAL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSIGNAL_CPU_USER\x10\x01\x12\x15\n" +
@@ -1234,36 +1911,50 @@ func file_attune_v1_common_proto_rawDescGZIP() []byte {
 	return file_attune_v1_common_proto_rawDescData
 }
 
-var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_attune_v1_common_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_attune_v1_common_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_attune_v1_common_proto_goTypes = []any{
 	(Place)(0),              // 0: attune.v1.Place
 	(Delivery)(0),           // 1: attune.v1.Delivery
-	(Signal)(0),             // 2: attune.v1.Signal
-	(*ProcessIdentity)(nil), // 3: attune.v1.ProcessIdentity
-	(*Job)(nil),             // 4: attune.v1.Job
-	(*Mechanism)(nil),       // 5: attune.v1.Mechanism
-	(*Process)(nil),         // 6: attune.v1.Process
-	(*Value)(nil),           // 7: attune.v1.Value
-	(*FunctionTarget)(nil),  // 8: attune.v1.FunctionTarget
-	(*UsdtTarget)(nil),      // 9: attune.v1.UsdtTarget
-	(*MeasurePoint)(nil),    // 10: attune.v1.MeasurePoint
-	(*Reading)(nil),         // 11: attune.v1.Reading
+	(CaptureType)(0),        // 2: attune.v1.CaptureType
+	(CaptureContext)(0),     // 3: attune.v1.CaptureContext
+	(Comparison)(0),         // 4: attune.v1.Comparison
+	(Signal)(0),             // 5: attune.v1.Signal
+	(*ProcessIdentity)(nil), // 6: attune.v1.ProcessIdentity
+	(*Job)(nil),             // 7: attune.v1.Job
+	(*Mechanism)(nil),       // 8: attune.v1.Mechanism
+	(*Process)(nil),         // 9: attune.v1.Process
+	(*Value)(nil),           // 10: attune.v1.Value
+	(*FunctionTarget)(nil),  // 11: attune.v1.FunctionTarget
+	(*UsdtTarget)(nil),      // 12: attune.v1.UsdtTarget
+	(*GlobalVariable)(nil),  // 13: attune.v1.GlobalVariable
+	(*Capture)(nil),         // 14: attune.v1.Capture
+	(*Predicate)(nil),       // 15: attune.v1.Predicate
+	(*MeasurePoint)(nil),    // 16: attune.v1.MeasurePoint
+	(*Reading)(nil),         // 17: attune.v1.Reading
 }
 var file_attune_v1_common_proto_depIdxs = []int32{
-	3, // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
-	4, // 1: attune.v1.Process.job:type_name -> attune.v1.Job
-	5, // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
-	8, // 3: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
-	9, // 4: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
-	0, // 5: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
-	1, // 6: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
-	2, // 7: attune.v1.Reading.signal:type_name -> attune.v1.Signal
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	6,  // 0: attune.v1.Process.identity:type_name -> attune.v1.ProcessIdentity
+	7,  // 1: attune.v1.Process.job:type_name -> attune.v1.Job
+	8,  // 2: attune.v1.Process.mechanisms:type_name -> attune.v1.Mechanism
+	13, // 3: attune.v1.Capture.global:type_name -> attune.v1.GlobalVariable
+	10, // 4: attune.v1.Capture.constant:type_name -> attune.v1.Value
+	3,  // 5: attune.v1.Capture.context:type_name -> attune.v1.CaptureContext
+	2,  // 6: attune.v1.Capture.type:type_name -> attune.v1.CaptureType
+	4,  // 7: attune.v1.Predicate.comparison:type_name -> attune.v1.Comparison
+	10, // 8: attune.v1.Predicate.operand:type_name -> attune.v1.Value
+	11, // 9: attune.v1.MeasurePoint.function:type_name -> attune.v1.FunctionTarget
+	12, // 10: attune.v1.MeasurePoint.usdt:type_name -> attune.v1.UsdtTarget
+	0,  // 11: attune.v1.MeasurePoint.place:type_name -> attune.v1.Place
+	1,  // 12: attune.v1.MeasurePoint.delivery:type_name -> attune.v1.Delivery
+	14, // 13: attune.v1.MeasurePoint.captures:type_name -> attune.v1.Capture
+	15, // 14: attune.v1.MeasurePoint.predicates:type_name -> attune.v1.Predicate
+	5,  // 15: attune.v1.Reading.signal:type_name -> attune.v1.Signal
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_common_proto_init() }
@@ -1279,7 +1970,15 @@ func file_attune_v1_common_proto_init() {
 		(*Value_Text)(nil),
 		(*Value_Truth)(nil),
 	}
-	file_attune_v1_common_proto_msgTypes[7].OneofWrappers = []any{
+	file_attune_v1_common_proto_msgTypes[8].OneofWrappers = []any{
+		(*Capture_Parameter)(nil),
+		(*Capture_Returned)(nil),
+		(*Capture_Global)(nil),
+		(*Capture_Constant)(nil),
+		(*Capture_Context)(nil),
+		(*Capture_Path)(nil),
+	}
+	file_attune_v1_common_proto_msgTypes[10].OneofWrappers = []any{
 		(*MeasurePoint_Hook)(nil),
 		(*MeasurePoint_Function)(nil),
 		(*MeasurePoint_Usdt)(nil),
@@ -1289,8 +1988,8 @@ func file_attune_v1_common_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_common_proto_rawDesc), len(file_attune_v1_common_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   9,
+			NumEnums:      6,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -396,7 +396,7 @@ func (x *ProcessEnded) GetLostNoSlot() uint64 {
 	return 0
 }
 
-// RecordBatch is a run of fixed-size records of one process.
+// RecordBatch is a run of records of one process.
 type RecordBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Process handle.
@@ -405,6 +405,17 @@ type RecordBatch struct {
 	// CLOCK_MONOTONIC nanoseconds u64, point u16, flags u16, thread u32,
 	// value u64, extra u64, little endian. Point is the index that
 	// PointStatus announced.
+	//
+	// What a point captures follows its record in continuations of 32 bytes
+	// (struct attune_continuation), never in another batch: word u64, point u16,
+	// flags u16, kinds u32, word u64, word u64. Their point is 0, which no record
+	// has, and their flags have bit 3: a reader may skip them. The upper eight
+	// bits of the record's flags say how many follow. Kinds is 0 but in the
+	// first, where nibble c tells what capture c is: 0 none, 1 unsigned integer,
+	// 2 signed integer, 3 IEEE 754 number of 64 bits, 4 address, 5 string, 6 could
+	// not be read. The words of all captures follow one another: one word each;
+	// after that of a string, which holds its length in bytes and in bit 32
+	// whether it was cut, its bytes in as many words as they need.
 	Records []byte `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
 	// Records lost since the last batch of this process, at the ring.
 	LostRing uint64 `protobuf:"varint,3,opt,name=lost_ring,json=lostRing,proto3" json:"lost_ring,omitempty"`
@@ -481,7 +492,8 @@ func (x *RecordBatch) GetMonotonicToUnixNano() int64 {
 	return 0
 }
 
-// Aggregate sums the hits of one point in one process over one interval.
+// Aggregate sums the hits of one point in one process over one interval, with
+// one key if the point has keys.
 type Aggregate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Point index.
@@ -497,7 +509,13 @@ type Aggregate struct {
 	// Greatest value of the interval; meaningless if count is 0.
 	Max uint64 `protobuf:"varint,6,opt,name=max,proto3" json:"max,omitempty"`
 	// Bucket b counts values of bit width b. Trailing zeros are cut off.
-	Histogram     []uint64 `protobuf:"varint,7,rep,packed,name=histogram,proto3" json:"histogram,omitempty"`
+	Histogram []uint64 `protobuf:"varint,7,rep,packed,name=histogram,proto3" json:"histogram,omitempty"`
+	// Value of the point's key_capture, widened to 64 bits. Absent: the hits of
+	// all keys that found no place of their own, or the point has no keys.
+	Key *uint64 `protobuf:"varint,8,opt,name=key,proto3,oneof" json:"key,omitempty"`
+	// Hits that are in none of these figures, because the value or the key could
+	// not be read. Counted where key is absent.
+	Unreadable    uint64 `protobuf:"varint,9,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +599,20 @@ func (x *Aggregate) GetHistogram() []uint64 {
 	return nil
 }
 
+func (x *Aggregate) GetKey() uint64 {
+	if x != nil && x.Key != nil {
+		return *x.Key
+	}
+	return 0
+}
+
+func (x *Aggregate) GetUnreadable() uint64 {
+	if x != nil {
+		return x.Unreadable
+	}
+	return 0
+}
+
 // AggregateBatch holds the aggregates of one interval.
 type AggregateBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -588,7 +620,8 @@ type AggregateBatch struct {
 	FromUnixNano int64 `protobuf:"varint,1,opt,name=from_unix_nano,json=fromUnixNano,proto3" json:"from_unix_nano,omitempty"`
 	// End of the interval.
 	ToUnixNano int64 `protobuf:"varint,2,opt,name=to_unix_nano,json=toUnixNano,proto3" json:"to_unix_nano,omitempty"`
-	// One entry per point and process that is watched, zero counts included.
+	// One entry per point and process that is watched, zero counts included;
+	// for points with keys also one for each key that was hit.
 	Aggregates    []*Aggregate `protobuf:"bytes,3,rep,name=aggregates,proto3" json:"aggregates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -793,7 +826,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\tlost_ring\x18\x03 \x01(\x04R\blostRing\x12\x1d\n" +
 	"\n" +
 	"lost_queue\x18\x04 \x01(\x04R\tlostQueue\x123\n" +
-	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\"\xa5\x01\n" +
+	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\"\xe4\x01\n" +
 	"\tAggregate\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12\x14\n" +
@@ -801,7 +834,12 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x03sum\x18\x04 \x01(\x04R\x03sum\x12\x10\n" +
 	"\x03min\x18\x05 \x01(\x04R\x03min\x12\x10\n" +
 	"\x03max\x18\x06 \x01(\x04R\x03max\x12\x1c\n" +
-	"\thistogram\x18\a \x03(\x04R\thistogram\"\x8e\x01\n" +
+	"\thistogram\x18\a \x03(\x04R\thistogram\x12\x15\n" +
+	"\x03key\x18\b \x01(\x04H\x00R\x03key\x88\x01\x01\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\t \x01(\x04R\n" +
+	"unreadableB\x06\n" +
+	"\x04_key\"\x8e\x01\n" +
 	"\x0eAggregateBatch\x12$\n" +
 	"\x0efrom_unix_nano\x18\x01 \x01(\x03R\ffromUnixNano\x12 \n" +
 	"\fto_unix_nano\x18\x02 \x01(\x03R\n" +
@@ -880,6 +918,7 @@ func file_attune_v1_event_proto_init() {
 		(*PublishRequest_Samples)(nil),
 	}
 	file_attune_v1_event_proto_msgTypes[3].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
