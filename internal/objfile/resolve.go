@@ -6,6 +6,8 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+
+	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // Errors of Resolve.
@@ -70,6 +72,53 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 		}
 	}
 	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+}
+
+// LookupIn is ResolveIn for a name in any of the forms of [File.Lookup], but no
+// pattern: static functions and variables, those of a separate debug file, and
+// demangled names. Where an object has several of a name the error is an
+// [*AmbiguousError]. A thread-local variable, asked for by its kind, has no
+// address: Resolved.Address is 0.
+func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, error) {
+	missing := fmt.Errorf("%w: %s", ErrNoObject, object)
+	var unread []error
+	for _, image := range images {
+		if !image.Matches(object) {
+			continue
+		}
+		found, err := image.lookup(name, kind)
+		switch {
+		case err == nil && found.Type == elf.STT_TLS:
+			return Resolved{Symbol: found, Image: image}, nil
+		case err == nil:
+			return resolved(definition(images, image, found))
+		case errors.Is(err, ErrAmbiguous):
+			return Resolved{}, fmt.Errorf("%s: %w", image.Name(), err)
+		case errors.Is(err, ErrNoSymbol):
+			missing = err
+		default:
+			unread = append(unread, err)
+		}
+	}
+	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+}
+
+// lookup finds the one symbol that a name stands for.
+func (i Image) lookup(name string, kind SymbolKind) (Symbol, error) {
+	file, err := i.Open()
+	if err != nil {
+		return Symbol{}, err
+	}
+	defer file.Close()
+	found, err := file.Lookup(name, LookupOptions{Kind: kind, DebugDirs: file.debugDirs})
+	if err != nil {
+		return Symbol{}, err
+	}
+	query, err := symname.Parse(name)
+	if err == nil && (query.IsPattern() && found[0].Name != query.Text || len(found) > 1) {
+		err = &AmbiguousError{Name: name, Choices: found}
+	}
+	return found[0].Symbol, err
 }
 
 // definition follows a variable of a library into the program that has a copy

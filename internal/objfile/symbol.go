@@ -29,6 +29,9 @@ const (
 	Function
 	// Variable is a data object; thread-local ones are none.
 	Variable
+	// ThreadLocal is a variable of which each thread has a copy. Its value is
+	// the offset in its object's block of each thread.
+	ThreadLocal
 )
 
 // Symbol is a symbol that a file defines.
@@ -73,6 +76,8 @@ func (s Symbol) Is(kind SymbolKind) bool {
 		return s.Type == elf.STT_FUNC || s.IFunc()
 	case Variable:
 		return s.Type == elf.STT_OBJECT || s.Type == elf.STT_COMMON
+	case ThreadLocal:
+		return s.Type == elf.STT_TLS
 	}
 	return true
 }

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package threadlocal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// Errors of looking for a variable.
+var (
+	// ErrUnsupported says that the process has no glibc that tells its layout.
+	ErrUnsupported = errors.New("thread-local variables of the process cannot be found")
+	// ErrNoCopy says that the thread has not used the object's variables yet:
+	// its copy will be made, with the initial value, when it does.
+	ErrNoCopy = errors.New("the thread has no copy of the variable yet")
+)
+
+// Block is the thread-local storage of one object of a process.
+type Block struct {
+	pid    int
+	module uint64
+	layout layout
+}
+
+// layout is what glibc tells of itself; offsets in bytes.
+type layout struct {
+	tid, vector, module uint64
+	entry               uint64 // size of one of the vector
+}
+
+const (
+	// unallocated is a vector's entry of an object that the thread did not use.
+	unallocated = ^uint64(0)
+	// maxObjects bounds the loader's list, which the process could spoil.
+	maxObjects = 1 << 16
+	// maxModules bounds a vector.
+	maxModules = 1 << 20
+)
+
+// Open finds the storage of an object. images are those of the process.
+func Open(pid int, images []objfile.Image, object objfile.Image) (*Block, error) {
+	b := &Block{pid: pid}
+	if err := b.readLayout(images); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	entry, err := b.loaded(images, object)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	if b.module, err = b.word(entry + b.layout.module); err != nil {
+		return nil, err
+	}
+	if b.module == 0 || b.module > maxModules {
+		return nil, fmt.Errorf("%w: %s has none, or is being loaded", ErrUnsupported, object.Path)
+	}
+	return b, nil
+}
+
+// Address is where the thread's copy of the variable at an offset of the block
+// lies (the value of its symbol). [ErrNoCopy], or [procid.ErrGone] if there is
+// no such thread.
+func (b *Block) Address(tid int, offset uint64) (uint64, error) {
+	thread, err := b.descriptor(tid)
+	if err != nil {
+		return 0, err
+	}
+	vector, err := b.word(thread + b.layout.vector)
+	if err != nil {
+		return 0, err
+	}
+	length, err := b.word(vector - b.layout.entry) // dtv[-1].counter
+	if err != nil {
+		return 0, err
+	}
+	if b.module > length {
+		return 0, ErrNoCopy
+	}
+	block, err := b.word(vector + b.module*b.layout.entry)
+	if err == nil && (block == unallocated || block == 0) {
+		err = ErrNoCopy
+	}
+	return block + offset, err
+}
+
+// readLayout reads glibc's descriptions: size in bits, number, offset.
+func (b *Block) readLayout(images []objfile.Image) error {
+	fields := []struct {
+		name       string
+		offset     *uint64
+		bytesOfOne *uint64
+	}{
+		{"_thread_db_pthread_tid", &b.layout.tid, nil},
+		{"_thread_db_pthread_dtvp", &b.layout.vector, nil},
+		{"_thread_db_link_map_l_tls_modid", &b.layout.module, nil},
+		{"_thread_db_dtv_dtv", nil, &b.layout.entry},
+	}
+	for _, f := range fields {
+		description, err := b.describe(images, f.name)
+		if err != nil {
+			return err
+		}
+		if f.offset != nil {
+			*f.offset = uint64(description[2])
+		} else {
+			*f.bytesOfOne = uint64(description[0] / 8)
+		}
+	}
+	if b.layout.entry == 0 {
+		return errors.New("its vectors have entries of no size")
+	}
+	return nil
+}
+
+// describe reads one of libc's descriptions; before glibc 2.34 libpthread has
+// them.
+func (b *Block) describe(images []objfile.Image, name string) (description [3]uint32, err error) {
+	for _, object := range []string{"libc.so.6", "libpthread.so.0", "libpthread-*.so"} {
+		var found objfile.Resolved
+		if found, err = objfile.ResolveIn(images, object, name, objfile.Variable); err != nil {
+			continue
+		}
+		content := make([]byte, 12)
+		if err = procmem.Read(b.pid, found.Address, content); err != nil {
+			return description, err
+		}
+		for i := range description {
+			description[i] = binary.LittleEndian.Uint32(content[4*i:])
+		}
+		return description, nil
+	}
+	return description, err
+}
+
+// loaded finds the loader's entry of an object in its list (struct link_map:
+// l_addr, l_name, l_ld, l_next).
+func (b *Block) loaded(images []objfile.Image, object objfile.Image) (uint64, error) {
+	head, err := objfile.ResolveIn(images, "ld*.so*", "_r_debug", objfile.Variable)
+	if err != nil {
+		return 0, err
+	}
+	entry, err := b.word(head.Address + 8) // r_map
+	for n := 0; err == nil && entry != 0 && n < maxObjects; n++ {
+		content := make([]byte, 32)
+		if err = procmem.Read(b.pid, entry, content); err != nil {
+			break
+		}
+		bias, dynamic := binary.LittleEndian.Uint64(content), binary.LittleEndian.Uint64(content[16:])
+		if bias == object.Bias && dynamic >= object.Start && dynamic < object.End {
+			return entry, nil
+		}
+		entry = binary.LittleEndian.Uint64(content[24:])
+	}
+	return 0, errors.Join(fmt.Errorf("the loader does not list %s", object.Path), err)
+}
+
+func (b *Block) word(address uint64) (uint64, error) {
+	content := make([]byte, 8)
+	err := procmem.Read(b.pid, address, content)
+	return binary.LittleEndian.Uint64(content), err
+}

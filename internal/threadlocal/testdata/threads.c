@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two threads and, in a library that argv names, a variable that only one of
+ * them has used. Says "ready", then for each line where all of them lie. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static __thread char padding[100];
+static __thread int own = 1;
+static int *second_own;
+static int second;
+
+static void *wait_for_ever(void *unused) {
+    padding[0] = 1;
+    second_own = &own;
+    __atomic_store_n(&second, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    for (;;)
+        pause();
+    return unused;
+}
+
+int main(void) {
+    char line[16];
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_ever, NULL);
+    while (__atomic_load_n(&second, __ATOMIC_ACQUIRE) == 0)
+        usleep(1000);
+    void *library = dlopen("./library.so", RTLD_NOW);
+    int *(*where)(void) = library != NULL ? (int *(*)(void))(intptr_t)dlsym(library, "where") : NULL;
+    printf("ready\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        printf("%d %lx %d %lx %lx\n", (int)getpid(), (unsigned long)&own, second,
+               (unsigned long)second_own, where != NULL ? (unsigned long)where() : 0);
+        fflush(stdout);
+    }
+    return 0;
+}
