@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,9 +115,10 @@ type Session struct {
 	hurryUntil    time.Duration // every tick is sampled until then
 	pace          time.Duration // of ticks and samples at present; 0: the tick
 	ticker        *time.Ticker  // nil in tests, which tick by hand
-	finishing     bool
+	settling      bool          // nothing is decided any more
+	finishing     bool          // the tunlets have been told of the end
 	closing       bool
-	finished      []chan struct{} // closed when all is undone that had to be
+	waiting       []waiter // for something to come true
 }
 
 // New returns a session that starts now. Run makes it work.
@@ -165,7 +167,7 @@ func (s *Session) Run(ctx context.Context) {
 		case <-ticks:
 			s.tick()
 		}
-		s.checkFinished()
+		s.release()
 	}
 	for _, t := range s.tunlets {
 		t.worker.stop()
@@ -221,33 +223,67 @@ func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
 	return f(), nil
 }
 
-// Finish undoes what was changed in processes that still run and tells the
-// tunlets that the application has ended. It returns when that is done, or with
-// ctx's error when it takes too long. The session itself goes on until Close.
+// Settle undoes what was changed in processes that still run; nothing is
+// decided from then on. Controllers go on delivering. It returns when all is
+// undone, or with ctx's error when that takes too long.
+func (s *Session) Settle(ctx context.Context) error {
+	return s.until(ctx, "settle the session", func() {
+		if !s.settling {
+			s.settling = true
+			s.step(core.Finish{})
+		}
+	}, func() bool { return !s.core.Busy() })
+}
+
+// Finish tells the tunlets that the application has ended; what controllers
+// deliver later does not come before that. It includes Settle. It returns when
+// the tunlets have answered, or with ctx's error when that takes too long. The
+// session itself goes on until Close.
 func (s *Session) Finish(ctx context.Context) error {
-	finished := make(chan struct{})
-	ok := s.post(func() {
-		s.finished = append(s.finished, finished)
+	if err := s.Settle(ctx); err != nil {
+		return err
+	}
+	return s.until(ctx, "finish the session", func() {
 		if s.finishing {
 			return
 		}
 		s.finishing = true
 		s.entry(report.Entry{Kind: "session_ended"})
-		s.step(core.Finish{})
 		for _, t := range s.tunlets {
 			t.applicationEnded(s.cfg.Now())
 		}
-	})
-	if !ok {
+	}, s.toldEnd)
+}
+
+// toldEnd says whether every tunlet has heard of the end.
+func (s *Session) toldEnd() bool {
+	for _, t := range s.tunlets {
+		if !t.toldEnd {
+			return false
+		}
+	}
+	return true
+}
+
+// waiter waits for a condition of the loop's state.
+type waiter struct {
+	met  func() bool
+	done chan struct{}
+}
+
+// until has the loop begin something and waits until its condition is met.
+func (s *Session) until(ctx context.Context, what string, begin func(), met func() bool) error {
+	w := waiter{met: met, done: make(chan struct{})}
+	if !s.post(func() { begin(); s.waiting = append(s.waiting, w) }) {
 		return ErrEnded
 	}
 	select {
-	case <-finished:
+	case <-w.done:
 		return nil
 	case <-s.done:
 		return ErrEnded
 	case <-ctx.Done():
-		return fmt.Errorf("finish the session: %w", ctx.Err())
+		return fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 }
 
@@ -256,20 +292,15 @@ func (s *Session) Close() {
 	s.post(func() { s.closing = true })
 }
 
-// checkFinished tells those who wait in Finish when nothing is to be waited for.
-func (s *Session) checkFinished() {
-	if len(s.finished) == 0 || s.core.Busy() {
-		return
-	}
-	for _, t := range s.tunlets {
-		if !t.toldEnd {
-			return
+// release lets those go on whose condition is met.
+func (s *Session) release() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w waiter) bool {
+		met := w.met()
+		if met {
+			close(w.done)
 		}
-	}
-	for _, f := range s.finished {
-		close(f)
-	}
-	s.finished = nil
+		return met
+	})
 }
 
 // tick makes time pass for everybody.

@@ -352,7 +352,8 @@ func recordsOf(s *scripted) int {
 }
 
 // TestNewsInOrder checks what a tunlet that comes late is told. It never hears
-// of a process that ended before it was worth a call.
+// of a process that ended before it was worth a call, and of the application's
+// end only after all that a controller delivers while it stops.
 func TestNewsInOrder(t *testing.T) {
 	r := newRig(t, core.ModeAdvise)
 	r.connect("ac1", 5)
@@ -363,6 +364,9 @@ func TestNewsInOrder(t *testing.T) {
 	r.report()
 	a := newScripted(t, "a", nil)
 	r.session.TunletReady(a)
+	if err := r.session.Settle(context.Background()); err != nil {
+		t.Fatal(err)
+	}
 	r.session.Publish("ac2", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: &attunev1.Process{
 		Handle: 5, Identity: &attunev1.ProcessIdentity{Pid: 5}, ExecutableSha256: "00"}}})
 	r.session.Publish("ac2", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 5}}})
