@@ -243,23 +243,24 @@ func (c *Controller) restore() {
 
 // Stop undoes what is still in force, takes all points out, delivers what is
 // queued, and ends everything. It returns when ctx ends at the latest; what it
-// could not undo stays in the journal.
+// could not undo stays in the journal. Processes that have ended, of which the
+// tracker may not have told yet, are finished before their points would be
+// taken out.
 func (c *Controller) Stop(ctx context.Context) error {
 	// Whoever waits for room in the queues, perhaps with a lock that is wanted
 	// below, waits no longer than that.
 	unblock := context.AfterFunc(ctx, c.client.Finish)
 	defer unblock()
 	c.undoAll(ctx)
+	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
 	c.placer.Close()
-	c.collector.drain()
 	for _, t := range c.targets.list() {
 		if memory := t.memory.Load(); memory != nil {
 			memory.Detach()
 		}
 	}
 	c.sendStatus()
-	c.tellRest(ctx)
 	c.client.Finish()
 	c.cancel()
 	if !ends(ctx, &c.tracks.work) || !ends(ctx, &c.work) {

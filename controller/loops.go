@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	// drainBusy and drainIdle are how often rings are looked at while some
-	// point delivers records: at 1 ms a ring of 65,536 records holds what a
-	// thread can produce at full speed, at 3 % of a core. Without such a
-	// point nothing is looked at.
-	drainBusy = time.Millisecond
-	drainIdle = 10 * time.Millisecond
+	// drainShortest and drainLongest bound the time between two looks at the
+	// rings while some point delivers records. In the shortest a thread at full
+	// speed fills a ring of 65,536 records half, in the longest nobody misses a
+	// record that waits. drainFill is how many records a look should find: more
+	// of them at a time cost less each, and they are an eighth of a ring.
+	drainShortest = 500 * time.Microsecond
+	drainLongest  = 10 * time.Millisecond
+	drainFill     = 8192
 	// drainRest is the pace when no point delivers records: slots of ended
 	// threads still have to be freed. Without any point threads have no slots.
 	drainRest = 100 * time.Millisecond
@@ -30,10 +32,11 @@ const (
 	statusPeriod = time.Second
 )
 
-// drainLoop empties the rings, faster while there is something in them.
+// drainLoop empties the rings, the more often the faster they fill.
 func (c *Controller) drainLoop(ctx context.Context) error {
 	timer := time.NewTimer(drainRest)
 	defer timer.Stop()
+	pace := drainLongest
 	for {
 		select {
 		case <-ctx.Done():
@@ -41,18 +44,28 @@ func (c *Controller) drainLoop(ctx context.Context) error {
 		case <-c.paced:
 		case <-timer.C:
 		}
-		pace := drainIdle
 		switch {
 		case c.placer.Points() == 0:
-			pace = drainNone
+			timer.Reset(drainNone)
 		case c.events.Load() == 0:
 			c.collector.drain()
-			pace = drainRest
-		case c.collector.drain() > 0:
-			pace = drainBusy
+			timer.Reset(drainRest)
+		default:
+			pace = nextPace(pace, c.collector.drain())
+			timer.Reset(pace)
 		}
-		timer.Reset(pace)
 	}
+}
+
+// nextPace returns when to look again after a look that found so many records
+// after so long: at once where too many were found, a little later each time
+// where there were few.
+func nextPace(last time.Duration, found uint64) time.Duration {
+	wanted := drainLongest
+	if found > 0 {
+		wanted = time.Duration(float64(last) * drainFill / float64(found))
+	}
+	return max(drainShortest, min(wanted, 2*last, drainLongest))
 }
 
 // samplingLoop samples signals and closes intervals of aggregates at the
