@@ -124,11 +124,16 @@ func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) er
 func (c *Client) Finish() { c.closeOnce.Do(func() { close(c.closed) }) }
 
 // Run carries messages until Finish was called and everything is delivered, or
-// ctx is done, or the Analyzer is gone.
+// ctx is done, or the Analyzer is gone. The management channel, whose end means
+// to the Analyzer that the controller has gone, ends after the event channel.
 func (c *Client) Run(ctx context.Context, handle Handler) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.runEvents(ctx) })
-	group.Go(func() error { return c.runManagement(ctx, handle) })
+	delivered := make(chan struct{})
+	group.Go(func() error {
+		defer close(delivered)
+		return c.runEvents(ctx)
+	})
+	group.Go(func() error { return c.runManagement(ctx, handle, delivered) })
 	err := group.Wait()
 	c.Finish()
 	return errors.Join(err, c.eventConn.Close(), c.manageConn.Close())
@@ -171,7 +176,7 @@ func (c *Client) pumpEvents(ctx context.Context, stream attunev1.EventService_Pu
 	return group.Wait()
 }
 
-func (c *Client) runManagement(ctx context.Context, handle Handler) error {
+func (c *Client) runManagement(ctx context.Context, handle Handler, delivered <-chan struct{}) error {
 	stream, err := attunev1.NewManagementServiceClient(c.manageConn).Manage(ctx, grpc.WaitForReady(true))
 	if err != nil {
 		return fmt.Errorf("open management channel: %w", err)
@@ -182,7 +187,7 @@ func (c *Client) runManagement(ctx context.Context, handle Handler) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := pump(ctx, c.closed, c.answers, stream.Send); err != nil {
+		if err := pump(ctx, delivered, c.answers, stream.Send); err != nil {
 			return err
 		}
 		return stream.CloseSend()
@@ -223,8 +228,8 @@ func put[M any](ctx context.Context, closed <-chan struct{}, queue chan<- M, mes
 	}
 }
 
-// pump sends what is queued until closed is closed and the queue is empty.
-func pump[M any](ctx context.Context, closed <-chan struct{}, queue <-chan M, send func(M) error) error {
+// pump sends what is queued until end is closed and the queue is empty.
+func pump[M any](ctx context.Context, end <-chan struct{}, queue <-chan M, send func(M) error) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -238,7 +243,7 @@ func pump[M any](ctx context.Context, closed <-chan struct{}, queue <-chan M, se
 			if err := send(message); err != nil {
 				return err
 			}
-		case <-closed:
+		case <-end:
 			return flush(queue, send)
 		}
 	}
