@@ -20,6 +20,10 @@ type totals struct {
 	probeNanos                  float64
 }
 
+// losses are records that were lost in a process' rings and in the queue of
+// the event channel.
+type losses struct{ ring, queue uint64 }
+
 // collector takes records and aggregates out of the processes' memory. Its
 // mutex is held while one process is drained, so that what is left of a
 // process that ends is delivered once and before its end.
@@ -34,6 +38,7 @@ type collector struct {
 	scratch  []ring.Aggregate
 	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
 	lost     map[uint64]uint64           // ring losses by process handle
+	untold   map[uint64]losses           // those that no batch has told of yet
 	reclaims map[uint64]time.Time        // when slots of a process were last reclaimed
 	total    totals
 	interval time.Time // start of the running interval of aggregates
@@ -48,7 +53,7 @@ func newCollector(c *Controller) *collector {
 	clock := ring.NewClock(ring.ClockOptions{})
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
-		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64),
+		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64), untold: make(map[uint64]losses),
 		reclaims: make(map[uint64]time.Time), interval: time.Now(),
 	}
 }
@@ -78,17 +83,13 @@ func (k *collector) drainTarget(t *target) uint64 {
 		k.controller.log.Warn("memory shared with a process is damaged: threads are not measured any more",
 			"pid", t.pid, "threads", got.CorruptSlots)
 	}
-	lost := got.Lost + got.Corrupt
 	k.total.records += got.Received
-	k.total.lostRing += lost
-	k.lost[t.handle] += lost
-	offset := k.drainer.Scale().UnixOffset().Nanoseconds()
+	k.lose(t.handle, got.Lost+got.Corrupt)
 	for _, batch := range batches {
-		k.send(t.handle, batch, lost, offset)
-		lost = 0
+		k.send(t.handle, batch)
 	}
-	if lost > 0 {
-		k.send(t.handle, nil, lost, offset)
+	if k.untold[t.handle] != (losses{}) {
+		k.send(t.handle, nil)
 	}
 	if now := time.Now(); got.FewSlotsFree && now.Sub(k.reclaims[t.handle]) >= reclaimPause {
 		k.reclaims[t.handle] = now
@@ -101,12 +102,35 @@ func (k *collector) drainTarget(t *target) uint64 {
 // slot: it reads a file per thread, and a process may keep most slots in use.
 const reclaimPause = time.Second
 
-func (k *collector) send(handle uint64, records []byte, lost uint64, offset int64) {
-	k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+// lose counts records that were lost in a process' rings. The caller holds k.mu.
+func (k *collector) lose(handle, records uint64) {
+	if records == 0 {
+		return
+	}
+	k.total.lostRing += records
+	k.lost[handle] += records
+	u := k.untold[handle]
+	u.ring += records
+	k.untold[handle] = u
+}
+
+// send queues a batch that tells of what was lost before it. What finds no room
+// is lost too. The caller holds k.mu.
+func (k *collector) send(handle uint64, records []byte) {
+	u := k.untold[handle]
+	n := uint64(len(records) / ring.RecordSize)
+	sent := k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 		Records: &attunev1.RecordBatch{
-			Process: handle, Records: records, LostRing: lost, MonotonicToUnixNano: offset,
+			Process: handle, Records: records, LostRing: u.ring, LostQueue: u.queue,
+			MonotonicToUnixNano: k.drainer.Scale().UnixOffset().Nanoseconds(),
 		},
-	}}, uint64(len(records)/ring.RecordSize))
+	}}, n)
+	if sent {
+		delete(k.untold, handle)
+		return
+	}
+	u.queue += n
+	k.untold[handle] = u
 }
 
 // aggregate closes the running interval and delivers what was counted in it.
@@ -265,6 +289,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	k.drainTarget(t)
 	ended.LostRing = k.lost[t.handle]
 	delete(k.lost, t.handle)
+	delete(k.untold, t.handle)
 	delete(k.reclaims, t.handle)
 	rest := &attunev1.AggregateBatch{
 		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),

@@ -106,9 +106,9 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 		}
 	}
 	for t, part := range parts {
-		t.handleEvents(uint64(len(part)/recordSize), &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{
+		t.handleRecords(uint64(len(part)/recordSize), &attunev1.NamedRecords{
 			Process: id, Records: part, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
-		}}})
+		})
 	}
 }
 

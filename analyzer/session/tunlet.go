@@ -231,13 +231,25 @@ func (t *tunlet) evaluate(req *attunev1.EvaluateRequest) {
 
 // handleEvents delivers measured data, if the tunlet keeps up.
 func (t *tunlet) handleEvents(events uint64, req *attunev1.HandleEventsRequest) {
-	t.worker.push(call{
+	t.worker.push(t.eventsCall(events, req))
+}
+
+// handleRecords delivers records, together with others that wait.
+func (t *tunlet) handleRecords(events uint64, records *attunev1.NamedRecords) {
+	req := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{records}}
+	c := t.eventsCall(events, req)
+	c.records = req
+	t.worker.push(c)
+}
+
+func (t *tunlet) eventsCall(events uint64, req *attunev1.HandleEventsRequest) call {
+	return call{
 		method: "HandleEvents", data: true, events: events, size: int64(proto.Size(req)),
 		do: func(ctx context.Context) (*attunev1.Reaction, error) {
 			resp, err := t.service.HandleEvents(ctx, req)
 			return resp.GetReaction(), err
 		},
-	})
+	}
 }
 
 // tick tells the time, unless the tunlet has not heard the last one yet.

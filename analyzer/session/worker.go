@@ -18,8 +18,10 @@ const (
 	// for a tunlet; one that lets more pile up is hung.
 	maxNews = 8192
 	// maxData and dataBytes bound the calls with measured data.
-	maxData   = 64
-	dataBytes = 4 << 20
+	maxData   = 256
+	dataBytes = 8 << 20
+	// mergeBytes bounds the records that go in one call.
+	mergeBytes = 512 << 10
 )
 
 // errAbsent stands for the answer of a tunlet that is known not to have a
@@ -32,8 +34,11 @@ type call struct {
 	data   bool   // measured data: may be dropped
 	events uint64 // how many events it carries
 	size   int64  // what they weigh
-	do     func(context.Context) (*attunev1.Reaction, error)
-	done   func(error) // nil, or told how the call went, in the worker
+	// records is what do sends, if that is nothing but records: a worker that
+	// is behind sends those of several calls in one.
+	records *attunev1.HandleEventsRequest
+	do      func(context.Context) (*attunev1.Reaction, error)
+	done    func(error) // nil, or told how the call went, in the worker
 }
 
 // worker makes the calls to one tunlet, one at a time, in order.
@@ -51,7 +56,8 @@ type worker struct {
 	data    int
 	bytes   int64
 	closed  bool
-	dropped uint64 // events not delivered
+	dropped uint64            // events not delivered
+	untold  map[uint64]uint64 // records among them by process, until the next ones tell
 	wake    chan struct{}
 }
 
@@ -75,12 +81,9 @@ func (w *worker) next() (call, bool) {
 			return call{}, false
 		}
 		if len(w.queue) > 0 {
-			c := w.queue[0]
-			w.queue[0] = call{}
-			w.queue = w.queue[1:]
-			if c.data {
-				w.data--
-				w.bytes -= c.size
+			c := w.take()
+			for c.records != nil && len(w.queue) > 0 && w.queue[0].records != nil && c.size+w.queue[0].size <= mergeBytes {
+				c.merge(w.take())
 			}
 			w.mu.Unlock()
 			return c, true
@@ -92,6 +95,25 @@ func (w *worker) next() (call, bool) {
 			return call{}, false
 		}
 	}
+}
+
+// take takes the first call out of the queue. The caller holds mu.
+func (w *worker) take() call {
+	c := w.queue[0]
+	w.queue[0] = call{}
+	w.queue = w.queue[1:]
+	if c.data {
+		w.data--
+		w.bytes -= c.size
+	}
+	return c
+}
+
+// merge adds the records of another call.
+func (c *call) merge(next call) {
+	c.records.Records = append(c.records.Records, next.records.GetRecords()...)
+	c.events += next.events
+	c.size += next.size
 }
 
 // make makes one call. A tunlet that does not answer in time is hung; one that
@@ -148,7 +170,7 @@ func (w *worker) enqueue(c call) bool {
 	case w.closed:
 		return true
 	case c.data && (w.data >= maxData || w.bytes+c.size > dataBytes):
-		w.dropped += c.events
+		w.drop(c)
 		return true
 	case !c.data && len(w.queue)-w.data >= maxNews:
 		w.closed = true
@@ -157,9 +179,29 @@ func (w *worker) enqueue(c call) bool {
 	if c.data {
 		w.data++
 		w.bytes += c.size
+		w.tell(c.records)
 	}
 	w.queue = append(w.queue, c)
 	return true
+}
+
+// drop counts what is not delivered. The caller holds mu.
+func (w *worker) drop(c call) {
+	w.dropped += c.events
+	for _, part := range c.records.GetRecords() {
+		if w.untold == nil {
+			w.untold = make(map[uint64]uint64)
+		}
+		w.untold[part.GetProcess()] += part.GetLost() + uint64(len(part.GetRecords())/recordSize)
+	}
+}
+
+// tell adds to records what was dropped before them. The caller holds mu.
+func (w *worker) tell(records *attunev1.HandleEventsRequest) {
+	for _, part := range records.GetRecords() {
+		part.Lost += w.untold[part.GetProcess()]
+		delete(w.untold, part.GetProcess())
+	}
 }
 
 // stop ends the worker; a call under way is given up.
