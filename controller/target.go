@@ -98,9 +98,9 @@ var families = map[string]ring.Family{
 }
 
 // Call calls a function at the next hook of the families.
-func (m mailbox) Call(ctx context.Context, at []string, address uint64, arguments ...uint64) (uint64, string, error) {
-	command := ring.Command{Op: ring.OpCall}
-	for _, name := range at {
+func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, error) {
+	command := ring.Command{Op: ring.OpCall, Thread: call.Thread}
+	for _, name := range call.Families {
 		family, ok := families[name]
 		if !ok {
 			return 0, "", fmt.Errorf("%w: unknown safe point family %q", actuate.ErrRefused, name)
@@ -111,8 +111,8 @@ func (m mailbox) Call(ctx context.Context, at []string, address uint64, argument
 		// Where a thread may call the allocator it may call most things.
 		command.At = ring.AtAlloc
 	}
-	command.Args[0] = address
-	copy(command.Args[1:], arguments)
+	command.Args[0] = call.Function
+	copy(command.Args[1:], call.Arguments)
 	result, err := m.memory.Run(ctx, command)
 	if err != nil {
 		return 0, "", err

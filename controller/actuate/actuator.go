@@ -40,10 +40,24 @@ type Process interface {
 
 // Mailbox executes calls inside a process.
 type Mailbox interface {
-	// Call calls the function at address with up to six arguments at the next
-	// hook of one of the families, in whichever thread comes. It returns the
-	// result and says where it happened, e.g. "malloc hook, thread 4711".
-	Call(ctx context.Context, families []string, address uint64, arguments ...uint64) (result uint64, where string, err error)
+	// Call makes a call at the next safe point that suits it. It returns the
+	// result and says where it happened, e.g. "malloc hook, thread 4711". An
+	// error that wraps [ring.ErrNoSafePoint] means that the call was withdrawn
+	// and will not be made.
+	Call(ctx context.Context, call Call) (result uint64, where string, err error)
+}
+
+// Call is one call of a function inside a process.
+type Call struct {
+	// Function is its address.
+	Function uint64
+	// Arguments are up to six integers.
+	Arguments []uint64
+	// Families of hooks at which the call may be made; empty: those at which
+	// the thread could call the allocator.
+	Families []string
+	// Thread that makes the call, as the process sees its id; 0: any.
+	Thread int
 }
 
 // Errors that decide between refused and failed.

@@ -45,7 +45,7 @@ func planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFuncti
 		run: func(ctx context.Context) (where string, err error) {
 			ctx, cancel := safePointContext(ctx, at)
 			defer cancel()
-			result, where, err = mailbox.Call(ctx, at.GetFamilies(), found.Address, arguments...)
+			result, where, err = mailbox.Call(ctx, Call{Function: found.Address, Arguments: arguments, Families: at.GetFamilies(), Thread: int(at.GetThread())})
 			if errors.Is(err, ring.ErrNoSafePoint) {
 				undoError = nil // it was never called
 			}

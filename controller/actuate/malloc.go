@@ -60,7 +60,7 @@ func (a *Actuator) planMalloc(ctx context.Context, process Process, at *attunev1
 func callMallopt(ctx context.Context, mailbox Mailbox, at *attunev1.SafePoint, address uint64, s Setting, amount int64) (string, error) {
 	ctx, cancel := safePointContext(ctx, at)
 	defer cancel()
-	ok, where, err := mailbox.Call(ctx, []string{"alloc"}, address, uint64(int64(s.option)), uint64(amount))
+	ok, where, err := mailbox.Call(ctx, Call{Function: address, Arguments: []uint64{uint64(int64(s.option)), uint64(amount)}})
 	if err == nil && ok&0xffffffff != 1 {
 		err = fmt.Errorf("mallopt refused %s = %d", s.Name, amount)
 	}
