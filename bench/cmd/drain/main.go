@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command drain measures how many events of one application reach a tunlet's
+// process, what that costs, and whether the losses beyond that are counted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// load is a rate of events and a way to deliver them.
+type load struct {
+	name   string
+	tunlet string
+	rate   float64 // calls per second
+	goal   float64 // how many of them are promised; 0: that losses are counted
+}
+
+// The rates are a twentieth above the goals: a program that is kept from
+// running for a moment makes fewer calls than it was told to.
+var loads = []load{
+	{name: "summed in the application", tunlet: "drain-sums", rate: 21e6, goal: 20e6},
+	{name: "one by one", tunlet: "drain-events", rate: 3.15e6, goal: 3e6},
+	{name: "one by one, too many", tunlet: "drain-events", rate: 20e6},
+}
+
+const (
+	seconds = 4 // of calls in a run
+	threads = 2
+)
+
+// figure is one load over all runs.
+type figure struct {
+	Name string `json:"name"`
+	// Rate is how many calls the program made in a second, Delivered how many
+	// of them came to the tunlet. Medians.
+	Rate      present.Figure `json:"calls_per_second"`
+	Delivered present.Figure `json:"delivered_per_second"`
+	// CPU is the CPU time of controller and Analyzer together, their start
+	// included, per second of calls. Median.
+	CPU present.Figure `json:"cpu_share"`
+	// Lost and Unaccounted are sums over all runs: calls that did not come, and
+	// those of them that no counter tells of.
+	Lost        int64 `json:"lost"`
+	Unaccounted int64 `json:"unaccounted"`
+}
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	Figures []figure        `json:"figures"`
+	Goals   []present.Goal  `json:"goals"`
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	repeats := flag.Int("n", 5, "runs of each load; medians are shown")
+	file := flag.String("json", "", "also write the figures to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := document{Machine: present.ThisMachine("libc6")}
+	d.Machine.Print(os.Stdout)
+	err := d.measure(ctx, *repeats)
+	if err == nil {
+		d.print()
+		err = present.WriteJSON(*file, d)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "drain:", err)
+		return 1
+	}
+	return 0
+}
+
+func (d *document) measure(ctx context.Context, repeats int) error {
+	scratch, err := os.MkdirTemp("", "attune-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	program, err := programs.EventSource(ctx)
+	if err != nil {
+		return err
+	}
+	if err := buildTunlets(ctx, scratch); err != nil {
+		return err
+	}
+	for _, l := range loads {
+		if err := d.add(ctx, l, scratch, program, repeats); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+	return nil
+}
+
+// buildTunlets builds the tunlet under each of its names.
+func buildTunlets(ctx context.Context, dir string) error {
+	built := map[string]bool{}
+	for _, l := range loads {
+		if built[l.tunlet] {
+			continue
+		}
+		built[l.tunlet] = true
+		target := filepath.Join(dir, "attune-tunlet-"+l.tunlet)
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", target, "./bench/cmd/attune-tunlet-drain")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build the tunlet: %w: %s", err, out)
+		}
+	}
+	return nil
+}
+
+// add runs one load and adds its figure and goals.
+func (d *document) add(ctx context.Context, l load, scratch, program string, repeats int) error {
+	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch, Flags: []string{
+		"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", l.tunlet,
+	}}
+	command := []string{program, strconv.FormatFloat(l.rate, 'f', 0, 64), strconv.Itoa(seconds), strconv.Itoa(threads)}
+	f := figure{Name: l.name}
+	var rates, delivered, shares []float64
+	for range repeats {
+		r, err := attune.Run(ctx, command)
+		if err != nil {
+			return err
+		}
+		made, came, told, err := counts(r)
+		if err != nil {
+			return err
+		}
+		rates = append(rates, float64(made.calls)/seconds)
+		delivered = append(delivered, float64(came.calls)/seconds)
+		shares = append(shares, r.Report.Overhead.ControllerCPUSeconds/seconds)
+		f.Lost += made.calls - came.calls
+		f.Unaccounted += abs(made.calls - came.calls - told)
+		if told == 0 && made != came {
+			return fmt.Errorf("the program made %+v, the tunlet got %+v", made, came)
+		}
+	}
+	f.Rate, f.Delivered, f.CPU = median(rates), median(delivered), median(shares)
+	d.Figures = append(d.Figures, f)
+	d.addGoals(l, f)
+	return nil
+}
+
+func median(values []float64) present.Figure { return present.Figure(measure.Median(values)) }
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// sums are calls and the sum of their arguments.
+type sums struct{ calls, sum int64 }
+
+// counts returns what the program says it did, what the tunlet says it got, and
+// how many calls the report says were lost.
+func counts(r tuned.Run) (made, came sums, lost int64, err error) {
+	err = errors.New("the program or the tunlet did not tell its sums")
+	for _, line := range r.Lines {
+		if n, _ := fmt.Sscanf(line.Text, "calls %d sum %d", &made.calls, &made.sum); n == 2 {
+			err = nil
+		}
+	}
+	told := false
+	for _, remark := range r.Report.Remarks {
+		n, _ := fmt.Sscanf(remark.Text, "calls %d sum %d", &came.calls, &came.sum)
+		told = told || n == 2
+	}
+	if err == nil && !told {
+		err = fmt.Errorf("the tunlet did not tell its sums: %+v", r.Report.Tunlets)
+	}
+	return made, came, int64(r.Report.Events.Lost.Total()), err
+}
+
+func (d *document) addGoals(l load, f figure) {
+	if l.goal == 0 {
+		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": lost and not counted", Value: present.Figure(f.Unaccounted)})
+		return
+	}
+	d.Goals = append(d.Goals,
+		present.Goal{Name: l.name + ": millions a second", Value: f.Delivered / 1e6, Limit: present.Figure(l.goal / 1e6), AtLeast: true},
+		present.Goal{Name: l.name + ": lost", Value: present.Figure(f.Lost)})
+	if l.tunlet == "drain-sums" {
+		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": share of a core", Value: f.CPU, Limit: 0.25})
+	}
+}
+
+func (d *document) print() {
+	fmt.Println()
+	var table present.Table
+	table.Row("events", "calls/s", "delivered/s", "lost", "not counted", "cores, controller and Analyzer")
+	for _, f := range d.Figures {
+		table.Row(f.Name, fmt.Sprintf("%.2f M", float64(f.Rate)/1e6), fmt.Sprintf("%.2f M", float64(f.Delivered)/1e6),
+			strconv.FormatInt(f.Lost, 10), strconv.FormatInt(f.Unaccounted, 10), present.Number(float64(f.CPU)))
+	}
+	table.Print(os.Stdout)
+	fmt.Println()
+	present.PrintGoals(os.Stdout, d.Goals)
+}
