@@ -49,7 +49,7 @@ type Config struct {
 	Tunlets []string
 	// TunletOptions is the configuration of each tunlet by its name.
 	TunletOptions map[string]map[string]string
-	// Probes are functions, as OBJECT:SYMBOL, whose calls are counted and shown
+	// Probes are measure points, as pointtext reads them, whose hits are shown
 	// among the report's points.
 	Probes []string
 	// TempDir is a private directory for the tunlets' sockets; empty: private

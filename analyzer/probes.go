@@ -4,53 +4,29 @@ package analyzer
 
 import (
 	"context"
-	"strings"
-
 	"google.golang.org/grpc"
 
-	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // OwnName is the name under which the session's own measure points appear.
 const OwnName = "attune"
 
-// probes counts calls of functions and hits of static probes that the owner
-// named. To the session it is
-// a tunlet that asks for measure points and wants nothing else; it lives in
-// this process.
+// probes asks for the measure points that the owner named. To the session it is
+// a tunlet that wants nothing else; it lives in this process.
 type probes struct{ points []*attunev1.MeasurePoint }
 
-// newProbes takes what [config.ParseProbe] understands; what it does not is
-// left out.
+// newProbes takes what [pointtext.Parse] understands; what it does not is left
+// out.
 func newProbes(texts []string) *probes {
 	p := &probes{}
 	for _, text := range texts {
-		if probe, err := config.ParseProbe(text); err == nil {
-			p.points = append(p.points, countPoint(text, probe))
+		if point, err := pointtext.Parse(text); err == nil {
+			p.points = append(p.points, point.Spec)
 		}
 	}
 	return p
-}
-
-// countPoint counts a function's calls or a static probe's hits.
-func countPoint(id string, probe config.Probe) *attunev1.MeasurePoint {
-	point := &attunev1.MeasurePoint{
-		Id: id, Place: attunev1.Place_PLACE_ENTRY, Delivery: attunev1.Delivery_DELIVERY_AGGREGATE,
-	}
-	if probe.Symbol == "" {
-		point.Target = &attunev1.MeasurePoint_Usdt{Usdt: &attunev1.UsdtTarget{
-			Object: probe.Object, Provider: probe.Provider, Name: probe.Name,
-		}}
-		return point
-	}
-	point.Target = &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
-		Object: probe.Object, Symbols: []string{probe.Symbol},
-		// A library's function is called from other objects above all,
-		// and watching that needs no privileges.
-		DynamicCallsOnly: strings.Contains(probe.Object, ".so"),
-	}}
-	return point
 }
 
 // Info implements session.Tunlet.

@@ -43,7 +43,7 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.String(keyMode, d.Mode, "what to do: observe, advise or tune")
 	flags.StringArray(keyTunlet, nil, "use only the tunlet `NAME`; may be repeated")
 	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
-	flags.StringArray(keyProbe, nil, "count calls of the function `OBJECT:SYMBOL`, or hits of usdt:OBJECT:PROVIDER:NAME; may be repeated")
+	flags.StringArray(keyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
 	flags.String(keyTimeline, "", "write what happens to `FILE` as it happens, as JSON lines")
 	flags.Bool(keyQuiet, false, "leave out the text at the end")

@@ -32,8 +32,9 @@ same below ~/.config/attune, environment variables (ATTUNE_MODE for --mode and
 so on) and flags; later ones override. With ATTUNE=off in the environment, CMD
 is executed without attune.
 
---probe takes names as the linker has them, demangled, without parameters where
-that is not ambiguous, and patterns; docs/reference/probes.md shows all forms.
+--probe takes a measure point: a function, by its name as the linker has it or
+demangled, or a pattern, and what to take there; docs/reference/probes.md shows
+all forms.
 
 --watch redraws a few lines at the bottom of the terminal; for programs that
 use the whole screen themselves, use --timeline and follow the file.`
@@ -41,7 +42,7 @@ use the whole screen themselves, use --timeline and follow the file.`
 const runExample = `  attune run -- ./my-program input.dat
   attune run --mode advise --report r.json -- ./my-program
   attune run --tunlet mpi-progress -- mpirun -np 64 ./solver
-  attune run --probe libc.so.6:malloc --mode observe -- ./my-program
+  attune run --probe 'libc.so.6:write if arg2 > 64K' --mode observe -- ./my-program
   attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
   attune run --probe usdt:libstdc++.so.6:libstdcxx:throw -- ./my-program`
 

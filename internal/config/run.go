@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/pointtext"
 )
 
 // Modes of a run.
@@ -34,7 +35,7 @@ type Run struct {
 	TunletDirs []string
 	// TunletOptions are each tunlet's own settings by its name.
 	TunletOptions map[string]map[string]string
-	// Probes are what to count; see [ParseProbe].
+	// Probes are measure points; see [pointtext.Parse].
 	Probes []string
 	// Report is the file for the JSON report; empty: none.
 	Report string
@@ -70,8 +71,8 @@ func (r Run) Validate() error {
 		}
 	}
 	for _, p := range r.Probes {
-		if _, err := ParseProbe(p); err != nil {
-			return usage("`attune run --help` shows the forms", "%q: %w", p, err)
+		if _, err := pointtext.Parse(p); err != nil {
+			return usage("docs/reference/probes.md shows the forms", "%q: %w", p, err)
 		}
 	}
 	if r.Watch && r.Quiet {

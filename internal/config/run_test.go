@@ -23,8 +23,8 @@ func TestValidate(t *testing.T) {
 		{"tunlet path", func(r *Run) { r.Tunlets = []string{"./malloc"} }, "attune tunlet list"},
 		{"empty tunlet", func(r *Run) { r.Tunlets = []string{""} }, "attune tunlet list"},
 		{"probe", func(r *Run) { r.Probes = []string{"libc.so.6:malloc"} }, ""},
-		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:SYMBOL"},
-		{"probe without symbol", func(r *Run) { r.Probes = []string{"malloc"} }, "OBJECT:SYMBOL"},
+		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:FUNCTION"},
+		{"probe without symbol", func(r *Run) { r.Probes = []string{"malloc"} }, "OBJECT:FUNCTION"},
 		{"watch and quiet", func(r *Run) { r.Watch, r.Quiet = true, true }, "exclude"},
 	}
 	for _, tt := range tests {
