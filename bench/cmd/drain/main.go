@@ -10,12 +10,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
@@ -24,18 +23,23 @@ import (
 
 // load is a rate of events and a way to deliver them.
 type load struct {
-	name   string
-	tunlet string
-	rate   float64 // calls per second
-	goal   float64 // how many of them are promised; 0: that losses are counted
+	name  string
+	point string
+	rate  float64 // calls per second
+	goal  float64 // how many of them are promised; 0: that losses are counted
 }
+
+const (
+	summed = "libc.so.6:labs@got"
+	single = "libc.so.6:labs@got@events"
+)
 
 // The rates are a twentieth above the goals: a program that is kept from
 // running for a moment makes fewer calls than it was told to.
 var loads = []load{
-	{name: "summed in the application", tunlet: "drain-sums", rate: 21e6, goal: 20e6},
-	{name: "one by one", tunlet: "drain-events", rate: 3.15e6, goal: 3e6},
-	{name: "one by one, too many", tunlet: "drain-events", rate: 20e6},
+	{name: "summed in the application", point: summed, rate: 21e6, goal: 20e6},
+	{name: "one by one", point: single, rate: 3.15e6, goal: 3e6},
+	{name: "one by one, too many", point: single, rate: 20e6},
 }
 
 const (
@@ -99,9 +103,6 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	if err != nil {
 		return err
 	}
-	if err := buildTunlets(ctx, scratch); err != nil {
-		return err
-	}
 	for _, l := range loads {
 		if err := d.add(ctx, l, scratch, program, repeats); err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
@@ -110,29 +111,12 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	return nil
 }
 
-// buildTunlets builds the tunlet under each of its names.
-func buildTunlets(ctx context.Context, dir string) error {
-	built := map[string]bool{}
-	for _, l := range loads {
-		if built[l.tunlet] {
-			continue
-		}
-		built[l.tunlet] = true
-		target := filepath.Join(dir, "attune-tunlet-"+l.tunlet)
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", target, "./bench/cmd/attune-tunlet-drain")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build the tunlet: %w: %s", err, out)
-		}
-	}
-	return nil
-}
-
 // add runs one load and adds its figure and goals.
 func (d *document) add(ctx context.Context, l load, scratch, program string, repeats int) error {
-	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch, Flags: []string{
-		"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", l.tunlet,
-	}}
+	attune, err := counter.Attune(ctx, scratch, l.point)
+	if err != nil {
+		return err
+	}
 	command := []string{program, strconv.FormatFloat(l.rate, 'f', 0, 64), strconv.Itoa(seconds), strconv.Itoa(threads)}
 	f := figure{Name: l.name}
 	var rates, delivered, shares []float64
@@ -145,11 +129,11 @@ func (d *document) add(ctx context.Context, l load, scratch, program string, rep
 		if err != nil {
 			return err
 		}
-		rates = append(rates, float64(made.calls)/seconds)
-		delivered = append(delivered, float64(came.calls)/seconds)
+		rates = append(rates, float64(made.Hits)/seconds)
+		delivered = append(delivered, float64(came.Hits)/seconds)
 		shares = append(shares, r.Report.Overhead.ControllerCPUSeconds/seconds)
-		f.Lost += made.calls - came.calls
-		f.Unaccounted += abs(made.calls - came.calls - told)
+		f.Lost += made.Hits - came.Hits
+		f.Unaccounted += abs(made.Hits - came.Hits - told)
 		if told == 0 && made != came {
 			return fmt.Errorf("the program made %+v, the tunlet got %+v", made, came)
 		}
@@ -164,26 +148,16 @@ func median(values []float64) present.Figure { return present.Figure(measure.Med
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// sums are calls and the sum of their arguments.
-type sums struct{ calls, sum int64 }
-
 // counts returns what the program says it did, what the tunlet says it got, and
 // how many calls the report says were lost.
-func counts(r tuned.Run) (made, came sums, lost int64, err error) {
-	err = errors.New("the program or the tunlet did not tell its sums")
-	for _, line := range r.Lines {
-		if n, _ := fmt.Sscanf(line.Text, "calls %d sum %d", &made.calls, &made.sum); n == 2 {
-			err = nil
-		}
+func counts(r tuned.Run) (made, came counter.Sums, lost int64, err error) {
+	if len(r.Lines) == 0 {
+		return made, came, 0, errors.New("the program said nothing")
 	}
-	told := false
-	for _, remark := range r.Report.Remarks {
-		n, _ := fmt.Sscanf(remark.Text, "calls %d sum %d", &came.calls, &came.sum)
-		told = told || n == 2
+	if _, err := fmt.Sscanf(r.Lines[0].Text, "calls %d sum %d", &made.Hits, &made.Sum); err != nil {
+		return made, came, 0, fmt.Errorf("the program said %q: %w", r.Lines[0].Text, err)
 	}
-	if err == nil && !told {
-		err = fmt.Errorf("the tunlet did not tell its sums: %+v", r.Report.Tunlets)
-	}
+	came, err = counter.Got(r, "labs")
 	return made, came, int64(r.Report.Events.Lost.Total()), err
 }
 
@@ -195,7 +169,7 @@ func (d *document) addGoals(l load, f figure) {
 	d.Goals = append(d.Goals,
 		present.Goal{Name: l.name + ": millions a second", Value: f.Delivered / 1e6, Limit: present.Figure(l.goal / 1e6), AtLeast: true},
 		present.Goal{Name: l.name + ": lost", Value: present.Figure(f.Lost)})
-	if l.tunlet == "drain-sums" {
+	if l.point == summed {
 		d.Goals = append(d.Goals, present.Goal{Name: l.name + ": share of a core", Value: f.CPU, Limit: 0.25})
 	}
 }

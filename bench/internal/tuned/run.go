@@ -22,6 +22,8 @@ type Attune struct {
 	Scratch string
 	// Flags are added to those of every run.
 	Flags []string
+	// Settings are added to its environment.
+	Settings []string
 }
 
 // Run is one run of a program under attune.
@@ -44,7 +46,7 @@ func (a Attune) Run(ctx context.Context, command []string) (Run, error) {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Run{}, err
 	}
-	result, err := measure.Run(ctx, a.CommandLine(file, command))
+	result, err := measure.Run(ctx, a.CommandLine(file, command), a.Settings...)
 	if err != nil {
 		return Run{}, err
 	}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package counter runs programs under attune with a tunlet that does nothing
+// but count what its measure points deliver.
+package counter
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+)
+
+// Sums are what the tunlet got of one measure point.
+type Sums struct {
+	// Hits is the number of hits, in sums or as records.
+	Hits int64
+	// Sum is the sum of their values.
+	Sum int64
+}
+
+// Attune prepares runs under attune with the given measure points, in the words
+// of the tunlet's Configure. It builds the tunlet and writes its configuration
+// into the folder scratch.
+func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune, error) {
+	tunlet := filepath.Join(scratch, "attune-tunlet-bench")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", tunlet, "./bench/cmd/attune-tunlet-bench")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return tuned.Attune{}, fmt.Errorf("build the tunlet: %w: %s", err, out)
+	}
+	dir := filepath.Join(scratch, "attune")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return tuned.Attune{}, err
+	}
+	text := fmt.Sprintf("tunlets:\n  bench:\n    points: %q\n", strings.Join(points, " "))
+	if err := os.WriteFile(filepath.Join(dir, "attune.yaml"), []byte(text), 0o600); err != nil {
+		return tuned.Attune{}, err
+	}
+	return tuned.Attune{
+		Binary: "bin/attune", Scratch: scratch, Settings: []string{"XDG_CONFIG_HOME=" + scratch},
+		Flags: []string{"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", "bench"},
+	}, nil
+}
+
+// Got returns what the tunlet told of a measure point.
+func Got(r tuned.Run, symbol string) (Sums, error) {
+	var s Sums
+	for _, remark := range r.Report.Remarks {
+		rest, found := strings.CutPrefix(remark.Text, symbol+": ")
+		if n, _ := fmt.Sscanf(rest, "%d hits, sum %d", &s.Hits, &s.Sum); found && n == 2 {
+			return s, nil
+		}
+	}
+	return s, fmt.Errorf("the tunlet did not tell what it got of %s: %+v", symbol, r.Report.Tunlets)
+}
