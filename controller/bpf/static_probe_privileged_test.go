@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -18,11 +17,7 @@ import (
 // TestStaticProbesAreCounted: the second probe is reached only while the
 // kernel keeps the semaphore up for us.
 func TestStaticProbesAreCounted(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "probes")
-	source := "../../internal/objfile/usdt/testdata/probes.c"
-	if out, err := exec.Command("gcc", "-O2", "-o", binary, source).CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
+	binary := mustCompile(t, "../../../internal/objfile/usdt/testdata/probes.c")
 	for mechanism, opts := range mechanisms() {
 		t.Run(mechanism, func(t *testing.T) {
 			u := mustUprobes(t, opts)

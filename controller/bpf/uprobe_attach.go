@@ -162,14 +162,15 @@ func (a *Attachment) Cost() time.Duration {
 }
 
 // Mechanism is "uprobe_multi", or "uprobe" where every function has a probe of
-// its own.
-func (a *Attachment) Mechanism() string {
+// its own, which takes 12 ms to attach and 100 ms to detach each; whyNot then
+// says why.
+func (a *Attachment) Mechanism() (mechanism, whyNot string) {
 	a.uprobes.mu.Lock()
 	defer a.uprobes.mu.Unlock()
-	if a.uprobes.programs.multi {
-		return "uprobe_multi"
+	if programs := a.uprobes.programs; !programs.multi {
+		return "uprobe", "uprobe_multi: " + programs.whyNot
 	}
-	return "uprobe"
+	return "uprobe_multi", ""
 }
 
 // Close gives up this hold. With the last one the kernel detaches, in the

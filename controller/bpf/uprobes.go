@@ -58,6 +58,7 @@ type uprobePrograms struct {
 	objects uprobesObjects
 	reader  *ringbuf.Reader
 	multi   bool
+	whyNot  string // multi, if it is not
 	kernel  uint32
 }
 
@@ -93,15 +94,15 @@ func (u *Uprobes) load() error {
 	if u.programs != nil {
 		return nil
 	}
-	multi, err := u.multiSupported()
+	whyNot, err := u.whyNotMulti()
 	if err != nil {
 		return err
 	}
-	spec, err := u.spec(multi)
+	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot}
+	spec, err := u.spec(p.multi)
 	if err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
-	p := &uprobePrograms{multi: multi}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		return explain(uprobes, err)
 	}
@@ -112,15 +113,19 @@ func (u *Uprobes) load() error {
 	return nil
 }
 
-func (u *Uprobes) multiSupported() (bool, error) {
+// whyNotMulti says why each function needs a probe of its own; "" if not.
+func (u *Uprobes) whyNotMulti() (string, error) {
 	if u.options.singly {
-		return false, nil
+		return "not wanted", nil
 	}
 	err := features.HaveBPFLinkUprobeMulti()
-	if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
-		return false, explain(uprobes, err)
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return "not in this kernel (6.6 or newer)", nil
 	}
-	return err == nil, nil
+	return "", explain(uprobes, err)
 }
 
 func (u *Uprobes) spec(multi bool) (*ebpf.CollectionSpec, error) {

@@ -73,7 +73,8 @@ func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err 
 	}
 	var seen bpf.Aggregate
 	uprobes.ReadAggregate(os.Getpid(), point, &seen)
-	return attachment.Mechanism(), seen.Count, nil
+	mechanism, _ = attachment.Mechanism()
+	return mechanism, seen.Count, nil
 }
 
 // fileOffset finds where in its file the code at an address of this process

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -40,6 +41,9 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	case len(p.attachments) == 0:
 		return nil, fmt.Errorf("no object of the process has %s", what)
 	}
+	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
+		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
+	}
 	if err := uprobes.WatchProcess(t.process.PID(), index); err != nil {
 		t.unwatch(index, p)
 		return nil, err
@@ -71,7 +75,7 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		return err
 	}
 	p.attachments = append(p.attachments, attachment)
-	p.mechanism = attachment.Mechanism()
+	p.mechanism, _ = attachment.Mechanism()
 	p.cost = max(p.cost, float64(attachment.Cost().Nanoseconds()))
 	for _, s := range attachment.Symbols() {
 		switch {

@@ -4,6 +4,8 @@ package targets
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -12,15 +14,54 @@ import (
 	"testing"
 )
 
-// Build compiles a C file with gcc and returns the program. flags come last.
+// Build compiles a C file with gcc and returns the program, a file of the
+// test's own. flags come last.
+//
+// Where compiling is slow, ATTUNE_TARGETS names a folder in which programs are
+// kept for the length of a test run: the same source with the same flags is
+// then compiled once. What a source includes is not looked at.
 func Build(tb testing.TB, source string, flags ...string) string {
 	tb.Helper()
 	out := filepath.Join(tb.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append([]string{"-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", out, source}, flags...)
+	args := append([]string{"-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", source}, flags...)
+	folder := os.Getenv("ATTUNE_TARGETS")
+	if folder == "" {
+		compile(tb, out, args)
+		return out
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	kept := filepath.Join(folder, fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(text, "%q", args))))
+	if _, err := os.Stat(kept); err != nil {
+		compile(tb, out, args)
+		copyProgram(tb, out, kept)
+		return out
+	}
+	copyProgram(tb, kept, out)
+	return out
+}
+
+func compile(tb testing.TB, out string, args []string) {
+	tb.Helper()
+	args = append([]string{"-o", out}, args...)
 	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		tb.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, text)
 	}
-	return out
+}
+
+// copyProgram makes a program that is not the same file: probes belong to
+// files.
+func copyProgram(tb testing.TB, from, to string) {
+	tb.Helper()
+	program, err := os.ReadFile(from)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(to, program, 0o755); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // Target is a running program.
