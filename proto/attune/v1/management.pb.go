@@ -35,6 +35,9 @@ const (
 	PointState_POINT_STATE_REFUSED PointState = 2
 	// It was taken away.
 	PointState_POINT_STATE_REMOVED PointState = 3
+	// The overhead budget of the process leaves nothing of it for the time being:
+	// hits are neither counted nor delivered.
+	PointState_POINT_STATE_OFF PointState = 4
 )
 
 // Enum value maps for PointState.
@@ -44,12 +47,14 @@ var (
 		1: "POINT_STATE_PLACED",
 		2: "POINT_STATE_REFUSED",
 		3: "POINT_STATE_REMOVED",
+		4: "POINT_STATE_OFF",
 	}
 	PointState_value = map[string]int32{
 		"POINT_STATE_UNSPECIFIED": 0,
 		"POINT_STATE_PLACED":      1,
 		"POINT_STATE_REFUSED":     2,
 		"POINT_STATE_REMOVED":     3,
+		"POINT_STATE_OFF":         4,
 	}
 )
 
@@ -813,10 +818,18 @@ type PointStatus struct {
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Functions found.
 	Symbols []string `protobuf:"bytes,6,rep,name=symbols,proto3" json:"symbols,omitempty"`
-	// Estimated cost per hit, nanoseconds.
-	CostNanos     float64 `protobuf:"fixed64,7,opt,name=cost_nanos,json=costNanos,proto3" json:"cost_nanos,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Cost per hit, nanoseconds: measured on this machine where that is possible,
+	// else estimated.
+	CostNanos float64 `protobuf:"fixed64,7,opt,name=cost_nanos,json=costNanos,proto3" json:"cost_nanos,omitempty"`
+	// What the overhead budget of the process leaves of the delivery; not given:
+	// what was asked for.
+	DegradedTo Delivery `protobuf:"varint,8,opt,name=degraded_to,json=degradedTo,proto3,enum=attune.v1.Delivery" json:"degraded_to,omitempty"`
+	// For DELIVERY_SAMPLED there: one in so many.
+	DegradedEvery uint32 `protobuf:"varint,9,opt,name=degraded_every,json=degradedEvery,proto3" json:"degraded_every,omitempty"`
+	// Why the budget took its last step; empty: it took none.
+	DegradedReason string `protobuf:"bytes,10,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PointStatus) Reset() {
@@ -896,6 +909,27 @@ func (x *PointStatus) GetCostNanos() float64 {
 		return x.CostNanos
 	}
 	return 0
+}
+
+func (x *PointStatus) GetDegradedTo() Delivery {
+	if x != nil {
+		return x.DegradedTo
+	}
+	return Delivery_DELIVERY_UNSPECIFIED
+}
+
+func (x *PointStatus) GetDegradedEvery() uint32 {
+	if x != nil {
+		return x.DegradedEvery
+	}
+	return 0
+}
+
+func (x *PointStatus) GetDegradedReason() string {
+	if x != nil {
+		return x.DegradedReason
+	}
+	return ""
 }
 
 // ControllerStatus is the controller's account of itself.
@@ -1054,7 +1088,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
 	"change_ids\x18\x01 \x03(\tR\tchangeIds\"\f\n" +
 	"\n" +
-	"RenewLease\"\xd9\x01\n" +
+	"RenewLease\"\xdf\x02\n" +
 	"\vPointStatus\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12+\n" +
@@ -1063,7 +1097,12 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x18\n" +
 	"\asymbols\x18\x06 \x03(\tR\asymbols\x12\x1d\n" +
 	"\n" +
-	"cost_nanos\x18\a \x01(\x01R\tcostNanos\"\xe3\x02\n" +
+	"cost_nanos\x18\a \x01(\x01R\tcostNanos\x124\n" +
+	"\vdegraded_to\x18\b \x01(\x0e2\x13.attune.v1.DeliveryR\n" +
+	"degradedTo\x12%\n" +
+	"\x0edegraded_every\x18\t \x01(\rR\rdegradedEvery\x12'\n" +
+	"\x0fdegraded_reason\x18\n" +
+	" \x01(\tR\x0edegradedReason\"\xe3\x02\n" +
 	"\x10ControllerStatus\x12\x1f\n" +
 	"\vcpu_seconds\x18\x01 \x01(\x01R\n" +
 	"cpuSeconds\x12.\n" +
@@ -1073,13 +1112,14 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x11records_lost_ring\x18\x05 \x01(\x04R\x0frecordsLostRing\x12*\n" +
 	"\x11records_lost_slot\x18\x06 \x01(\x04R\x0frecordsLostSlot\x12,\n" +
 	"\x12records_lost_queue\x18\a \x01(\x04R\x10recordsLostQueue\x12(\n" +
-	"\x10records_lost_bpf\x18\b \x01(\x04R\x0erecordsLostBpf*s\n" +
+	"\x10records_lost_bpf\x18\b \x01(\x04R\x0erecordsLostBpf*\x88\x01\n" +
 	"\n" +
 	"PointState\x12\x1b\n" +
 	"\x17POINT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12POINT_STATE_PLACED\x10\x01\x12\x17\n" +
 	"\x13POINT_STATE_REFUSED\x10\x02\x12\x17\n" +
-	"\x13POINT_STATE_REMOVED\x10\x032V\n" +
+	"\x13POINT_STATE_REMOVED\x10\x03\x12\x13\n" +
+	"\x0fPOINT_STATE_OFF\x10\x042V\n" +
 	"\x11ManagementService\x12A\n" +
 	"\x06Manage\x12\x18.attune.v1.ManageRequest\x1a\x19.attune.v1.ManageResponse(\x010\x01B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
@@ -1115,6 +1155,7 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*Mechanism)(nil),        // 14: attune.v1.Mechanism
 	(*MeasurePoint)(nil),     // 15: attune.v1.MeasurePoint
 	(*Change)(nil),           // 16: attune.v1.Change
+	(Delivery)(0),            // 17: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
@@ -1132,13 +1173,14 @@ var file_attune_v1_management_proto_depIdxs = []int32{
 	15, // 12: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
 	16, // 13: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
 	0,  // 14: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	1,  // 15: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 16: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	16, // [16:17] is the sub-list for method output_type
-	15, // [15:16] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	17, // 15: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 16: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 17: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
