@@ -38,7 +38,8 @@ func cgroupPlace(controller string, version int, file string) func(*Target, int)
 	}
 }
 
-// cgroupDir is the directory of the cgroup of a process in one hierarchy.
+// cgroupDir is the directory of the cgroup of a process in the hierarchy that
+// has a controller: of one version, or of that which there is for version 0.
 func (t *Target) cgroupDir(controller string, version int) (string, error) {
 	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", t.pid()))
 	if err != nil {
@@ -48,32 +49,46 @@ func (t *Target) cgroupDir(controller string, version int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if version == 2 {
-		if _, isV1 := cgroupPath(string(membership), controller); isV1 {
-			return "", fmt.Errorf("controller %s is in cgroup v1 on this node; there are %s", controller, namesOf(controller, 1))
+	hierarchy := nameIn(1, controller)
+	path, found := cgroupPath(string(membership), hierarchy)
+	switch {
+	case found && version == 2:
+		return "", otherVersionError(hierarchy, 1)
+	case !found && version == 1:
+		return "", otherVersionError(nameIn(2, controller), 2)
+	case !found:
+		hierarchy = "" // one for all controllers
+		if path, found = cgroupPath(string(membership), hierarchy); !found {
+			return "", fmt.Errorf("controller %s is not on this node", controller)
 		}
-		controller = ""
 	}
-	path, found := cgroupPath(string(membership), controller)
-	if !found {
-		return "", fmt.Errorf("controller %s is not in cgroup v1 on this node; there are %s", controller, namesOf(controller, 2))
-	}
-	dir, found := cgroupMount(string(mounts), controller, path)
+	dir, found := cgroupMount(string(mounts), hierarchy, path)
 	if !found {
 		return "", fmt.Errorf("cgroup %s is not mounted here", path)
 	}
 	return dir, nil
 }
 
-// namesOf lists the knobs that a version has instead.
-func namesOf(controller string, version int) string {
+// nameIn is what a controller is called in a version.
+func nameIn(version int, controller string) string {
+	switch {
+	case version == 1 && controller == "io":
+		return "blkio"
+	case version == 2 && controller == "blkio":
+		return "io"
+	}
+	return controller
+}
+
+// otherVersionError says where a controller is, and which knobs it has there.
+func otherVersionError(controller string, version int) error {
 	var names []string
 	for _, f := range cgroupFiles() {
 		if f.controller == controller && f.version == version {
 			names = append(names, "cgroup."+f.name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("controller %s is in cgroup v%d on this node; there are %s", controller, version, strings.Join(names, ", "))
 }
 
 // cgroupPath finds the path in /proc/PID/cgroup; controller "" is version 2.

@@ -14,15 +14,16 @@ import (
 // and cgroup-v2.
 type cgroupFile struct {
 	name, controller string
-	version          int
-	what, values     string
-	examples         []string
-	parse            func(string) (string, error)
-	prefix           string
-	// usage is the file that tells how much is used, where less than that
-	// would make the kernel kill.
-	usage string
-	bytes bool
+	// version of cgroups that has it; 0: both, under this name.
+	version      int
+	what, values string
+	examples     []string
+	parse        func(string) (string, error)
+	prefix       string
+	// usage is the file that tells how much is used, where less than that is
+	// refused for the reason in harm.
+	usage, harm string
+	bytes       bool
 }
 
 const (
@@ -33,6 +34,7 @@ const (
 
 func cgroupFiles() []cgroupFile {
 	const size, cpus = "bytes or max", "list of CPUs, e.g. 0-3,8"
+	const killed = "processes would be killed"
 	limit := []string{noLimit, "1G"}
 	return []cgroupFile{
 		{
@@ -52,7 +54,7 @@ func cgroupFiles() []cgroupFile {
 			what: "Bytes that are reclaimed only if nothing else can be.",
 		},
 		{
-			name: "memory.max", controller: "memory", version: 2, values: size, examples: limit, bytes: true, parse: parseMemory, usage: "memory.current",
+			name: "memory.max", controller: "memory", version: 2, values: size, examples: limit, bytes: true, parse: parseMemory, usage: "memory.current", harm: killed,
 			what: "Bytes from which on the kernel kills. Not less than what is used.",
 		},
 		{
@@ -76,7 +78,7 @@ func cgroupFiles() []cgroupFile {
 			what: "Bytes beyond which memory is reclaimed first when it is short.",
 		},
 		{
-			name: "memory.limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, bytes: true, parse: parseMemory1, usage: "memory.usage_in_bytes",
+			name: "memory.limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, bytes: true, parse: parseMemory1, usage: "memory.usage_in_bytes", harm: killed,
 			what: "Bytes from which on the kernel kills. Not less than what is used.",
 		},
 		{
@@ -88,8 +90,13 @@ func cgroupFiles() []cgroupFile {
 			what: "Share of I/O among siblings.", parse: whole(10, 1000),
 		},
 		{
-			name: "cpuset.cpus", controller: "cpuset", version: 1, values: cpus, examples: []string{"0"},
+			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"},
 			what: "CPUs of all its processes.", parse: cpuList,
+		},
+		{
+			name: "pids.max", controller: "pids", values: "1 to 4194304, or max", examples: []string{noLimit, "1000"}, parse: parseTasks,
+			usage: "pids.current", harm: "no thread could start",
+			what: "Threads that all its processes may have. Not less than there are.",
 		},
 	}
 }
@@ -101,7 +108,7 @@ func cgroupKnobs() []knob {
 		list[i] = knob{
 			Knob: Knob{
 				Name: "cgroup." + f.name, On: OnCgroup, Values: f.values, Examples: f.examples,
-				Description: "cgroup v" + strconv.Itoa(f.version) + ". " + f.what,
+				Description: f.versions() + ". " + f.what,
 				Privilege:   "write permission for the file: root, or a cgroup delegated to the user",
 				Undo:        exactly + ", also after the process has ended",
 			},
@@ -117,8 +124,15 @@ func cgroupKnobs() []knob {
 	return list
 }
 
+func (f cgroupFile) versions() string {
+	if f.version == 0 {
+		return "cgroup v1 and v2"
+	}
+	return "cgroup v" + strconv.Itoa(f.version)
+}
+
 // complete keeps the period of cpu.max where only the quota was asked for, and
-// refuses a limit that would make the kernel kill at once.
+// refuses a limit that would hurt at once.
 func (f cgroupFile) complete(t *Target, old, asked string) (string, error) {
 	if _, period, ok := strings.Cut(old, " "); ok && f.name == "cpu.max" && !strings.Contains(asked, " ") {
 		return asked + " " + period, nil
@@ -136,7 +150,7 @@ func (f cgroupFile) complete(t *Target, old, asked string) (string, error) {
 		return "", err
 	}
 	if limit < used {
-		return "", badValue("%d is less than the %d bytes in use, processes would be killed", limit, used)
+		return "", badValue("%d is less than the %d in use, %s", limit, used, f.harm)
 	}
 	return asked, nil
 }
@@ -152,6 +166,15 @@ func parseMemory(text string) (string, error) {
 	}
 	page := int64(os.Getpagesize())
 	return strconv.FormatInt(n/page*page, 10), nil // as the kernel rounds
+}
+
+// parseTasks reads a number of threads, or max.
+func parseTasks(text string) (string, error) {
+	if strings.EqualFold(text, noLimit) {
+		return noLimit, nil
+	}
+	const most = 1 << 22 // PID_MAX_LIMIT
+	return whole(1, most)(text)
 }
 
 // parseMemory1 writes no limit as version 1 takes it.

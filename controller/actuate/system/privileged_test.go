@@ -6,8 +6,6 @@ package system
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -136,82 +134,4 @@ func TestCollapse(t *testing.T) {
 	if err := Restore(k.identity, states); err == nil {
 		t.Error("advice was taken back")
 	}
-}
-
-// cgroupWith makes a cgroup of the hierarchy that has cpuset, version 1 or 2,
-// and moves a process there.
-func cgroupWith(t *testing.T, pid int) string {
-	t.Helper()
-	var st unix.Stat_t
-	base := "/sys/fs/cgroup/cpuset"
-	if unix.Stat(base, &st) != nil {
-		base = "/sys/fs/cgroup"
-		if err := os.WriteFile(base+"/cgroup.subtree_control", []byte("+cpuset"), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dir := filepath.Join(base, fmt.Sprintf("attune-test-%d", pid))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		home := []byte(strconv.Itoa(pid))
-		_ = os.WriteFile(base+"/cgroup.procs", home, 0) // it may have ended
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-		all, err := os.ReadFile(filepath.Join(base, strings.Replace(file, "cpuset.", "cpuset.effective_", 1)))
-		if err == nil { // version 1 begins empty
-			err = os.WriteFile(filepath.Join(dir, file), all, 0)
-		}
-		if err != nil && base != "/sys/fs/cgroup" {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// A cgroup of the process alone is changed and restored, even when the process
-// is gone; one with others in it is refused.
-func TestCgroup(t *testing.T) {
-	k := mustKeeper(t)
-	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere}); err == nil {
-		t.Error("the root cgroup, or a shared one, was accepted")
-	}
-	dir := cgroupWith(t, k.PID)
-	read := func() string {
-		data, err := os.ReadFile(dir + "/cpuset.cpus")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(data))
-	}
-	before := read()
-	_, states := k.change(t, "cgroup.cpuset.cpus", "0", Everywhere)
-	if got := read(); got != "0" {
-		t.Errorf("changed to %q", got)
-	}
-	gone := k.identity
-	gone.StartTicks--
-	if err := Restore(gone, states); err != nil || read() != before {
-		t.Errorf("%v: restored to %q, was %q", err, read(), before)
-	}
-	other := mustKeeper(t)
-	if err := os.WriteFile(dir+"/cgroup.procs", []byte(strconv.Itoa(other.PID)), 0); err != nil {
-		t.Fatal(err)
-	}
-	_, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("also holds process %d, outside the job", other.PID)) {
-		t.Errorf("%v", err)
-	}
-	inJob := func(pid int) bool { return pid == other.PID }
-	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere, InJob: inJob}); err != nil {
-		t.Error(err)
-	}
-	_ = os.WriteFile(filepath.Dir(dir)+"/cgroup.procs", []byte(strconv.Itoa(other.PID)), 0) // before the cgroup goes
 }

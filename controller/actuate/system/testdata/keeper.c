@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,8 +104,10 @@ int main(void) {
         } else if (!strcmp(name, "memory")) {
             char *m =
                 mmap(NULL, 8 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); // small pages, whatever the node prefers
             for (long i = 0; i < 8 << 20; i += 4096)
                 m[i] = 1;
+            prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
             printf("%lx\n", (unsigned long)m);
         }
     }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package system
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// cgroupRoot is where a controller lies on this node, and in which version.
+func cgroupRoot(t *testing.T, controller string) (root string, version int) {
+	t.Helper()
+	old := filepath.Join("/sys/fs/cgroup", nameIn(1, controller))
+	if _, err := os.Stat(filepath.Join(old, "cgroup.procs")); err == nil {
+		return old, 1
+	}
+	return "/sys/fs/cgroup", 2
+}
+
+// cgroupWith makes a cgroup that a controller governs, version 1 or 2, and
+// moves a process there.
+func cgroupWith(t *testing.T, controller string, pid int) string {
+	t.Helper()
+	root, version := cgroupRoot(t, controller)
+	if version == 2 {
+		mustWrite(t, filepath.Join(root, "cgroup.subtree_control"), "+"+nameIn(2, controller))
+	}
+	dir := filepath.Join(root, fmt.Sprintf("attune-test-%d", pid))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) // it may have ended
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if controller == "cpuset" && version == 1 { // begins empty, and takes no process so
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			mustWrite(t, filepath.Join(dir, file), mustRead(t, filepath.Join(root, strings.Replace(file, ".", ".effective_", 1))))
+		}
+	}
+	mustWrite(t, filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+	return dir
+}
+
+func mustWrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Every knob of the version that this node has is changed and restored; every
+// other is refused with the names of those that there are.
+func TestCgroupKnobs(t *testing.T) {
+	values := map[string]string{
+		"cpu.weight": "200", "cpu.max": "50000 100000", "io.weight": "300",
+		"memory.high": "1073741824", "memory.low": "1048576", "memory.max": "2147483648",
+		"cpu.shares": "512", "cpu.cfs_quota_us": "50000", "cpu.cfs_period_us": "50000",
+		"memory.soft_limit_in_bytes": "1073741824", "memory.limit_in_bytes": "2147483648",
+		"memory.swappiness": "10", "blkio.weight": "300", "cpuset.cpus": "0", "pids.max": "1000",
+	}
+	for _, file := range cgroupFiles() {
+		t.Run(file.name, func(t *testing.T) {
+			k := mustKeeper(t)
+			request := Request{Knob: "cgroup." + file.name, Value: values[file.name], On: Everywhere}
+			if _, version := cgroupRoot(t, file.controller); file.version != 0 && file.version != version {
+				_, err := k.prepare(t, request)
+				want := fmt.Sprintf("controller %s is in cgroup v%d on this node; there are cgroup.", nameIn(version, file.controller), version)
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want %q", err, want)
+				}
+				return
+			}
+			path := filepath.Join(cgroupWith(t, file.controller, k.PID), file.name)
+			if _, err := os.Stat(path); err != nil { // not every kernel weighs I/O
+				_, err := k.prepare(t, request)
+				if err == nil || !strings.Contains(err.Error(), "has no "+file.name) {
+					t.Errorf("%v, want that there is no %s", err, file.name)
+				}
+				return
+			}
+			before := mustRead(t, path)
+			_, states := k.change(t, request.Knob, request.Value, Everywhere)
+			if got := mustRead(t, path); got != file.prefix+request.Value {
+				t.Errorf("changed from %q to %q, want %q", before, got, request.Value)
+			}
+			k.restore(t, states)
+			if got := mustRead(t, path); got != before {
+				t.Errorf("restored to %q, was %q", got, before)
+			}
+		})
+	}
+}
+
+// The one hierarchy of version 2, where there is no other, has these.
+func TestUnifiedHierarchyIsExercised(t *testing.T) {
+	offered, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if os.Getenv("ATTUNE_VM") == "" && err != nil {
+		return // version 1 lies there; the virtual machines have version 2
+	}
+	for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
+		if !slices.Contains(strings.Fields(string(offered)), controller) {
+			t.Errorf("no %s among %q (%v)", controller, offered, err)
+		}
+	}
+}
+
+// A cgroup of the process alone is changed and restored, even when the process
+// is gone; one with others in it is refused.
+func TestCgroup(t *testing.T) {
+	k := mustKeeper(t)
+	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere}); err == nil {
+		t.Error("the root cgroup, or a shared one, was accepted")
+	}
+	dir := cgroupWith(t, "cpuset", k.PID)
+	read := func() string { return mustRead(t, dir+"/cpuset.cpus") }
+	before := read()
+	_, states := k.change(t, "cgroup.cpuset.cpus", "0", Everywhere)
+	if got := read(); got != "0" {
+		t.Errorf("changed to %q", got)
+	}
+	gone := k.identity
+	gone.StartTicks--
+	if err := Restore(gone, states); err != nil || read() != before {
+		t.Errorf("%v: restored to %q, was %q", err, read(), before)
+	}
+	other := mustKeeper(t)
+	mustWrite(t, dir+"/cgroup.procs", strconv.Itoa(other.PID))
+	_, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("also holds process %d, outside the job", other.PID)) {
+		t.Errorf("%v", err)
+	}
+	inJob := func(pid int) bool { return pid == other.PID }
+	if _, err := k.prepare(t, Request{Knob: "cgroup.cpuset.cpus", Value: "0", On: Everywhere, InJob: inJob}); err != nil {
+		t.Error(err)
+	}
+	_ = os.WriteFile(filepath.Dir(dir)+"/cgroup.procs", []byte(strconv.Itoa(other.PID)), 0) // before the cgroup goes
+}
+
+// A limit below what is in use would hurt at once.
+func TestCgroupLimitBelowUse(t *testing.T) {
+	memory := "cgroup.memory.max"
+	if _, version := cgroupRoot(t, "memory"); version == 1 {
+		memory = "cgroup.memory.limit_in_bytes"
+	}
+	tests := []struct{ controller, knob, value, want string }{
+		{"pids", "cgroup.pids.max", "1", "no thread could start"},
+		{"memory", memory, "4096", "processes would be killed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.controller, func(t *testing.T) {
+			k := mustKeeper(t)
+			cgroupWith(t, tt.controller, k.PID)
+			k.Ask(t, "memory") // charged here
+			_, err := k.prepare(t, Request{Knob: tt.knob, Value: tt.value, On: Everywhere})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
