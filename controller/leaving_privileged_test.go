@@ -7,9 +7,10 @@ package controller
 import "testing"
 
 func TestLeavingUprobe(t *testing.T) {
+	mechanism, _ := uprobeOfThisKernel(t)
 	for name, ends := range leave {
 		t.Run(name, func(t *testing.T) {
-			testLeaving(t, "uprobe_multi", ends, []string{"-static"}, func(c *Config) { c.UseBPF = true })
+			testLeaving(t, mechanism, ends, []string{"-static"}, func(c *Config) { c.UseBPF = true })
 		})
 	}
 }

@@ -16,18 +16,18 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// uprobeOfThisKernel tells whether a point is served by the better of the two
-// kinds of uprobes that the kernel should have, and says why if not by the best.
-func uprobeOfThisKernel(t *testing.T, status *attunev1.PointStatus) bool {
+// uprobeOfThisKernel is the mechanism that the kernel should have, and what
+// the reason of a point must hold if that is not the best one.
+func uprobeOfThisKernel(t *testing.T) (mechanism, reason string) {
 	t.Helper()
 	kernel, err := features.LinuxVersionCode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kernel >= 6<<16|6<<8 {
-		return status.GetMechanism() == "uprobe_multi"
+	if kernel < 6<<16|6<<8 {
+		return "uprobe", "uprobe_multi: not in this kernel (6.6 or newer)"
 	}
-	return status.GetMechanism() == "uprobe" && strings.Contains(status.GetReason(), "uprobe_multi: not in this kernel (6.6 or newer)")
+	return "uprobe_multi", ""
 }
 
 // What an entry patch does not see, and a program that DMLib cannot enter, are
@@ -46,7 +46,8 @@ func TestUprobes(t *testing.T) {
 				t.Fatal(err)
 			}
 			status := b.placed(t, 3)
-			if status.GetState() != attunev1.PointState_POINT_STATE_PLACED || !uprobeOfThisKernel(t, status) {
+			mechanism, reason := uprobeOfThisKernel(t)
+			if status.GetState() != attunev1.PointState_POINT_STATE_PLACED || status.GetMechanism() != mechanism || !strings.Contains(status.GetReason(), reason) {
 				t.Fatalf("point: %v", status)
 			}
 			target.Ask(t, "1000")
