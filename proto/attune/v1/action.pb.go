@@ -316,8 +316,8 @@ type SetVariable struct {
 	Value *Value `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
 	// If set, the write happens only when this is the present value.
 	RequiredOld *Value `protobuf:"bytes,5,opt,name=required_old,json=requiredOld,proto3" json:"required_old,omitempty"`
-	// For a thread-local variable, the thread whose copy is written; 0: those of
-	// all threads that there are.
+	// For a thread-local variable, the thread whose copy is written, as the
+	// process sees its id; 0: those of all threads that there are.
 	Thread        int32 `protobuf:"varint,6,opt,name=thread,proto3" json:"thread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -408,9 +408,7 @@ type CallFunction struct {
 	// Result that means success; not set: any.
 	Expect *Value `protobuf:"bytes,4,opt,name=expect,proto3" json:"expect,omitempty"`
 	// What the function returns.
-	Result ResultType `protobuf:"varint,5,opt,name=result,proto3,enum=attune.v1.ResultType" json:"result,omitempty"`
-	// Thread that calls it; 0: whichever comes to the safe point.
-	Thread        int32 `protobuf:"varint,6,opt,name=thread,proto3" json:"thread,omitempty"`
+	Result        ResultType `protobuf:"varint,5,opt,name=result,proto3,enum=attune.v1.ResultType" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -478,13 +476,6 @@ func (x *CallFunction) GetResult() ResultType {
 		return x.Result
 	}
 	return ResultType_RESULT_TYPE_UNSPECIFIED
-}
-
-func (x *CallFunction) GetThread() int32 {
-	if x != nil {
-		return x.Thread
-	}
-	return 0
 }
 
 // Function names one function of an object.
@@ -1457,7 +1448,10 @@ type ActionResult struct {
 	Way string `protobuf:"bytes,10,opt,name=way,proto3" json:"way,omitempty"`
 	// What the change does not cover, although it was made; empty: it covers all
 	// that was asked for.
-	Partial       string `protobuf:"bytes,11,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial string `protobuf:"bytes,11,opt,name=partial,proto3" json:"partial,omitempty"`
+	// It was refused because another change of its set could not be made: nothing
+	// was tried.
+	Untried       bool `protobuf:"varint,12,opt,name=untried,proto3" json:"untried,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1569,6 +1563,13 @@ func (x *ActionResult) GetPartial() string {
 	return ""
 }
 
+func (x *ActionResult) GetUntried() bool {
+	if x != nil {
+		return x.Untried
+	}
+	return false
+}
+
 var File_attune_v1_action_proto protoreflect.FileDescriptor
 
 const file_attune_v1_action_proto_rawDesc = "" +
@@ -1593,14 +1594,13 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\rR\x04size\x12&\n" +
 	"\x05value\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x05value\x123\n" +
 	"\frequired_old\x18\x05 \x01(\v2\x10.attune.v1.ValueR\vrequiredOld\x12\x16\n" +
-	"\x06thread\x18\x06 \x01(\x05R\x06thread\"\xdf\x01\n" +
+	"\x06thread\x18\x06 \x01(\x05R\x06thread\"\xc7\x01\n" +
 	"\fCallFunction\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12.\n" +
 	"\targuments\x18\x03 \x03(\v2\x10.attune.v1.ValueR\targuments\x12(\n" +
 	"\x06expect\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x06expect\x12-\n" +
-	"\x06result\x18\x05 \x01(\x0e2\x15.attune.v1.ResultTypeR\x06result\x12\x16\n" +
-	"\x06thread\x18\x06 \x01(\x05R\x06thread\":\n" +
+	"\x06result\x18\x05 \x01(\x0e2\x15.attune.v1.ResultTypeR\x06result\":\n" +
 	"\bFunction\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\tR\x06object\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\"u\n" +
@@ -1662,7 +1662,7 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\n" +
 	"safe_point\x18\x05 \x01(\v2\x14.attune.v1.SafePointR\tsafePoint\x12\x1f\n" +
 	"\vlease_nanos\x18\x06 \x01(\x03R\n" +
-	"leaseNanos\"\x8a\x03\n" +
+	"leaseNanos\"\xa4\x03\n" +
 	"\fActionResult\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1b\n" +
@@ -1677,7 +1677,8 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\rstopped_nanos\x18\t \x01(\x03R\fstoppedNanos\x12\x10\n" +
 	"\x03way\x18\n" +
 	" \x01(\tR\x03way\x12\x18\n" +
-	"\apartial\x18\v \x01(\tR\apartial*n\n" +
+	"\apartial\x18\v \x01(\tR\apartial\x12\x18\n" +
+	"\auntried\x18\f \x01(\bR\auntried*n\n" +
 	"\n" +
 	"ResultType\x12\x1b\n" +
 	"\x17RESULT_TYPE_UNSPECIFIED\x10\x00\x12\x17\n" +
