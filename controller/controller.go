@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sample"
 	"github.com/attune-hpc/attune/controller/track"
@@ -37,6 +38,7 @@ type Controller struct {
 	cache     *objfile.Cache
 	journal   *actuate.Journal
 	actuator  *actuate.Actuator
+	functions *entry.Functions
 	placer    *probe.Placer
 	gate      *attach.Gate
 	tracker   *track.Tracker
@@ -75,7 +77,8 @@ func New(config Config) (c *Controller, err error) {
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(),
-		leases: newLeases(config.Lease), paced: make(chan struct{}, 1),
+		functions: new(entry.Functions),
+		leases:    newLeases(config.Lease), paced: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.
@@ -94,7 +97,7 @@ func New(config Config) (c *Controller, err error) {
 	}
 	c.collector = newCollector(c)
 	c.placer = probe.New(probe.Options{
-		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Log: config.Log,
+		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Functions: c.functions, Log: config.Log,
 	})
 	c.sampler = sample.New(sample.Options{})
 	if c.client, err = channel.New(channel.Options{

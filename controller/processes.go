@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -40,6 +41,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 			ExeDevice:  process.GetIdentity().GetExeDevice(), ExeInode: process.GetIdentity().GetExeInode(),
 		},
 	}
+	t.sites = entry.NewSites(t, f.functions)
 	t.info = process // update clones what it is given; nobody changes this one
 	t.update(process)
 	if held == nil {
@@ -126,6 +128,7 @@ func (f *follower) release(t *target) {
 		f.placer.Release(t.handle)
 		f.sampler.Forget(t.pid)
 		f.actuator.Forget(t)
+		t.sites.Forget()
 		if memory := t.memory.Load(); memory != nil {
 			if err := memory.Close(); err != nil {
 				f.log.Debug("close memory", "pid", t.pid, "error", err)

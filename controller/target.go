@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -27,6 +28,7 @@ type target struct {
 	identity   procid.Identity
 	cache      *objfile.Cache
 	memory     atomic.Pointer[ring.Memory]
+	sites      *entry.Sites
 	ended      atomic.Bool
 	admitted   atomic.Bool // measure points are placed
 	told       atomic.Bool // the Analyzer knows of it
@@ -48,6 +50,9 @@ func (t *target) Memory() *ring.Memory      { return t.memory.Load() }
 // Alive says whether the process still runs the same image, as far as the
 // tracker knows.
 func (t *target) Alive() bool { return !t.ended.Load() }
+
+// Sites owns the patched entries and returns of the process.
+func (t *target) Sites() *entry.Sites { return t.sites }
 
 // Images lists what is mapped at present.
 func (t *target) Images() ([]objfile.Image, error) { return t.cache.Images(t.pid) }

@@ -11,7 +11,7 @@ import (
 const PageBytes = 4096
 
 // Arena keeps account of a stretch of executable memory that holds landings
-// and islands. What is taken is never given back: a thread may be in it.
+// and their pointers. What is taken is never given back: a thread may be in it.
 type Arena struct {
 	// Start and End enclose the stretch, in whole pages.
 	Start, End uint64
@@ -21,28 +21,38 @@ type Arena struct {
 
 type span struct{ start, end uint64 }
 
+// pointerBytes is the size of a landing's pointer and its alignment.
+const pointerBytes = 8
+
 // Stretch is the memory that a landing needs, from start to end, in whole
-// pages, and a page more for islands.
+// pages.
 func Stretch(landing uint64) (start, end uint64) {
 	start = landing &^ (PageBytes - 1)
-	end = (landing + JumpBytes + PageBytes - 1) &^ (PageBytes - 1)
-	return start, end + PageBytes
+	return start, (landing + LandingBytes + PageBytes - 1) &^ (PageBytes - 1)
 }
 
 // Holds says whether a landing lies in the arena.
 func (a *Arena) Holds(landing uint64) bool {
-	return landing >= a.Start && landing < a.End && a.End-landing >= JumpBytes
+	return landing >= a.Start && landing < a.End && a.End-landing >= LandingBytes
 }
 
-// Take takes the place of a landing and one for its island, the last that is
-// free: landings come from below. Nothing is taken where there is an error.
-func (a *Arena) Take(landing uint64) (island uint64, err error) {
-	here := span{landing, landing + JumpBytes}
-	if !a.Holds(landing) || !a.free(here) {
-		return 0, fmt.Errorf("%w: the jump would lead into another patch's code at %#x", ErrUnpatchable, landing)
+// Vacant says why a landing cannot be taken, if so.
+func (a *Arena) Vacant(landing uint64) error {
+	if !a.Holds(landing) || !a.free(span{landing, landing + LandingBytes}) {
+		return fmt.Errorf("%w: the jump would lead into another patch's code at %#x", ErrUnpatchable, landing)
 	}
-	for at := a.End - IslandBytes; at >= a.Start; at -= IslandBytes {
-		there := span{at, at + IslandBytes}
+	return nil
+}
+
+// Take takes the place of a landing and one for its pointer, the last that is
+// free. Nothing is taken where there is an error.
+func (a *Arena) Take(landing uint64) (pointer uint64, err error) {
+	if err := a.Vacant(landing); err != nil {
+		return 0, err
+	}
+	here := span{landing, landing + LandingBytes}
+	for at := a.End - pointerBytes; at >= a.Start; at -= pointerBytes {
+		there := span{at, at + pointerBytes}
 		if a.free(there) && (there.end <= here.start || here.end <= there.start) {
 			a.add(here)
 			a.add(there)

@@ -9,9 +9,9 @@ import (
 
 func TestStretch(t *testing.T) {
 	for _, test := range []struct{ landing, start, end uint64 }{
-		{0x10000, 0x10000, 0x12000},
-		{0x10ffb, 0x10000, 0x12000},
-		{0x10ffc, 0x10000, 0x13000}, // its jump crosses the border
+		{0x10000, 0x10000, 0x11000},
+		{0x10ffa, 0x10000, 0x11000},
+		{0x10ffb, 0x10000, 0x12000}, // its jump crosses the border
 	} {
 		if start, end := Stretch(test.landing); start != test.start || end != test.end {
 			t.Errorf("stretch of %#x: %#x to %#x, want %#x to %#x", test.landing, start, end, test.start, test.end)
@@ -23,17 +23,17 @@ func TestArenaGivesEachItsOwn(t *testing.T) {
 	a := &Arena{Start: 0x10000, End: 0x12000}
 	var taken []span
 	for landing := uint64(0x10010); ; landing += 16 {
-		island, err := a.Take(landing)
+		pointer, err := a.Take(landing)
 		if err != nil {
 			if !errors.Is(err, ErrUnpatchable) {
 				t.Fatal(err)
 			}
 			break
 		}
-		if island%IslandBytes != 0 {
-			t.Fatalf("island at %#x is not aligned", island)
+		if pointer%8 != 0 {
+			t.Fatalf("pointer at %#x is not aligned", pointer)
 		}
-		for _, mine := range []span{{landing, landing + JumpBytes}, {island, island + IslandBytes}} {
+		for _, mine := range []span{{landing, landing + LandingBytes}, {pointer, pointer + 8}} {
 			if mine.start < a.Start || mine.end > a.End {
 				t.Fatalf("%#x is outside the arena", mine.start)
 			}

@@ -25,8 +25,8 @@ func mustMeanTheSame(t *testing.T, s Site, at uint64) {
 	if err != nil {
 		return // too far: refused is right
 	}
-	if len(moved) > islandNumber-islandMoved {
-		t.Fatalf("% x: %d bytes do not fit an island", s.Original, len(moved))
+	if len(moved) > blockNumber-blockNext {
+		t.Fatalf("% x: %d bytes do not fit a block", s.Original, len(moved))
 	}
 	inst, err := x86asm.Decode(moved, 64)
 	if err != nil {
@@ -162,8 +162,8 @@ func TestRealFunctions(t *testing.T) {
 				if start, end := Stretch(s.Landing); Placeable(start, end, []Region{image}) == nil {
 					landings++
 				}
-				mustMeanTheSame(t, s, (s.Landing&^(IslandBytes-1))+islandMoved)
-				mustMeanTheSame(t, s, (s.Address&^(IslandBytes-1))+1<<21+islandMoved)
+				mustMeanTheSame(t, s, (s.Landing&^(SlotBytes-1))+blockNext)
+				mustMeanTheSame(t, s, (s.Address&^(SlotBytes-1))+1<<21+blockNext)
 			}
 			t.Logf("%d of %d functions can be patched, jumps of %d lead out of the object", patchable, len(all), landings)
 			if patchable*100 < len(all)*90 {

@@ -7,13 +7,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
 )
 
 // ErrUnpatchable wraps every reason why a function cannot be patched.
-var ErrUnpatchable = errors.New("entry cannot be patched")
+var ErrUnpatchable = errors.New("code cannot be patched")
 
 const (
 	// SiteBytes is how much of a function [Examine] likes to see: a landing
@@ -38,32 +39,61 @@ var signalReturn = []byte{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}
 // always get right.
 const evex = x86asm.Prefix(0x62)
 
-// Site is the place of a patch.
+// Site is the place of a patch: an instruction of which one byte is changed so
+// that it becomes a jump to the landing.
 type Site struct {
-	// Address of the byte that is changed: the function's entry, or behind its
-	// endbr64.
+	// Address of the instruction: the function's entry, or behind its endbr64,
+	// or one of the function's exits.
 	Address uint64
-	// Original is what stands there: the first instruction, and at least
-	// JumpBytes bytes.
+	// Original is what stands there: the instruction, and at least JumpBytes
+	// bytes.
 	Original []byte
-	// Landing is where the jump leads.
+	// Landing is where the jump leads. Of an instruction that is a jump already
+	// it is given by [Site.Land].
 	Landing uint64
 
-	inst x86asm.Inst
+	inst   x86asm.Inst
+	leaves leaving
+	// changed is the index in Original of the byte that becomes to.
+	changed int
+	to      byte
 }
+
+// leaving says whether an instruction ends the call of its function.
+type leaving int
+
+const (
+	never   leaving = iota // an entry
+	always                 // a return, or a jump to another function
+	perhaps                // a conditional jump to another function
+)
 
 // Examine decides whether the function at entry can be patched. code is its
 // code as it lies there, at most SiteBytes of it. Errors wrap
 // [ErrUnpatchable].
 func Examine(entry uint64, code []byte) (Site, error) {
-	s := Site{Address: entry}
 	if bytes.HasPrefix(code, signalReturn) {
 		return Site{}, fmt.Errorf("%w: it is the return from signal handlers", ErrUnpatchable)
 	}
 	if bytes.HasPrefix(code, endbr64) {
 		code = code[len(endbr64):]
-		s.Address += uint64(len(endbr64))
+		entry += uint64(len(endbr64))
 	}
+	return examine(entry, code, never)
+}
+
+// ExamineExit is Examine for an instruction with which a function ends, as
+// [Exits] finds it.
+func ExamineExit(at uint64, code []byte, exit Exit) (Site, error) {
+	leaves := always
+	if exit.Conditional {
+		leaves = perhaps
+	}
+	return examine(at, code, leaves)
+}
+
+func examine(at uint64, code []byte, leaves leaving) (Site, error) {
+	s := Site{Address: at, leaves: leaves, to: JumpOpcode}
 	if len(code) < JumpBytes {
 		return Site{}, fmt.Errorf("%w: %d bytes of code at the end of a section", ErrUnpatchable, len(code))
 	}
@@ -72,26 +102,83 @@ func Examine(entry uint64, code []byte) (Site, error) {
 		err = x86asm.ErrUnrecognized // whatever the decoder says
 	}
 	if err != nil {
-		return Site{}, fmt.Errorf("%w: first instruction % x: %w", ErrUnpatchable, code[:JumpBytes], err)
+		return Site{}, fmt.Errorf("%w: instruction % x: %w", ErrUnpatchable, code[:JumpBytes], err)
 	}
 	s.inst = inst
 	s.Original = bytes.Clone(code[:max(inst.Len, JumpBytes)])
 	if err := s.movable(); err != nil {
-		return Site{}, fmt.Errorf("%w: first instruction %s %w", ErrUnpatchable, inst, err)
+		return Site{}, fmt.Errorf("%w: instruction %s %w", ErrUnpatchable, inst, err)
 	}
-	displacement := int64(int32(binary.LittleEndian.Uint32(code[1:])))
-	s.Landing = s.Address + JumpBytes + uint64(displacement)
+	if !s.jumps() {
+		s.Landing, _ = JumpTarget(s.Address, s.Patched())
+	}
 	return s, nil
 }
+
+// jumps says whether the instruction begins with the opcode that a patch
+// writes.
+func (s Site) jumps() bool { return s.Original[0] == JumpOpcode }
 
 // Patched is Original with the jump in it.
 func (s Site) Patched() []byte {
 	code := bytes.Clone(s.Original)
-	code[0] = JumpOpcode
+	code[s.changed] = s.to
 	return code
 }
 
-// Continue is where the function goes on after its first instruction.
+// Changed is the index in Original of the byte that a patch changes.
+func (s Site) Changed() int { return s.changed }
+
+// Land gives a site whose instruction is a jump a landing where usable returns
+// nil, by another byte in the jump's distance: steps of 16 MiB, then of 64 KiB,
+// the nearest first. For other sites there is one landing. The error is the
+// last one of usable.
+func (s Site) Land(usable func(landing uint64) error) (Site, error) {
+	if !s.jumps() {
+		return s, usable(s.Landing)
+	}
+	var err error
+	for _, s.changed = range []int{JumpBytes - 1, JumpBytes - 2} {
+		for step := 1; step <= math.MaxUint8; step++ {
+			// +1, -1, +2, -2 ...
+			s.to = s.Original[s.changed] + byte(step/2)
+			if step%2 == 0 {
+				s.to = s.Original[s.changed] - byte(step/2)
+			}
+			if s.to == s.Original[s.changed] {
+				continue
+			}
+			s.Landing, _ = JumpTarget(s.Address, s.Patched())
+			if err = usable(s.Landing); err == nil {
+				return s, nil
+			}
+		}
+	}
+	return Site{}, err
+}
+
+// Recognize returns the site as code, which lies there now, has it patched. It
+// is false if code is not patched.
+func (s Site) Recognize(code []byte) (Site, bool) {
+	if len(code) < len(s.Original) {
+		return Site{}, false
+	}
+	code = code[:len(s.Original)]
+	changes := []int{0}
+	if s.jumps() {
+		changes = []int{JumpBytes - 1, JumpBytes - 2}
+	}
+	for _, s.changed = range changes {
+		s.to = code[s.changed]
+		if s.to != s.Original[s.changed] && bytes.Equal(code, s.Patched()) && code[0] == JumpOpcode {
+			s.Landing, _ = JumpTarget(s.Address, code)
+			return s, true
+		}
+	}
+	return Site{}, false
+}
+
+// Continue is where the function goes on after the instruction.
 func (s Site) Continue() uint64 { return s.Address + uint64(s.inst.Len) }
 
 // Overlaps says whether patching one of two sites would change the jump of the
@@ -140,7 +227,7 @@ func (s Site) relocatable() error {
 
 func isOperandSize(p x86asm.Prefix) bool { return p&0xff == x86asm.PrefixDataSize }
 
-// target is what the first instruction refers to relative to itself.
+// target is what the instruction refers to relative to itself.
 func (s Site) target() uint64 {
 	field := s.Original[s.inst.PCRelOff:]
 	displacement := int64(int8(field[0]))
@@ -150,7 +237,7 @@ func (s Site) target() uint64 {
 	return s.Continue() + uint64(displacement)
 }
 
-// branches says whether the first instruction is a jump to target, conditional
+// branches says whether the instruction is a jump to target, conditional
 // or not.
 func (s Site) branches() bool {
 	if s.inst.PCRel == 0 {

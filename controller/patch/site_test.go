@@ -7,8 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/attune-hpc/attune/controller/ring"
 )
 
 const entry = 0x555555555000
@@ -99,37 +97,6 @@ func TestRelocate(t *testing.T) {
 				t.Errorf("8 GiB away: %v", err)
 			}
 		})
-	}
-}
-
-func TestIslandTellsItsNumber(t *testing.T) {
-	s, err := Examine(entry, code([]byte{0x55}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	island, err := s.Island(entry+1<<20, 77, 0x7f0000001000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, ok := s.NumberOf(island); n != 77 || !ok {
-		t.Errorf("number %d, %v", n, ok)
-	}
-	other, err := Examine(entry+16, code([]byte{0x55}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := other.NumberOf(island); ok {
-		t.Error("an island was taken for another function's")
-	}
-	if _, ok := s.NumberOf(make([]byte, IslandBytes)); ok {
-		t.Error("empty memory was taken for an island")
-	}
-}
-
-func TestIslandIsAsDMLibExpects(t *testing.T) {
-	if islandMoved != ring.IslandCall || islandNumber != ring.IslandNumber {
-		t.Errorf("call of %d bytes, number at %d; DMLib wants %d and %d",
-			islandMoved, islandNumber, ring.IslandCall, ring.IslandNumber)
 	}
 }
 

@@ -137,7 +137,7 @@ func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64
 	}
 	for {
 		stub := t.nextStub
-		if stub >= writer.app.StubCount || !t.placer.numbers.stub(stub) {
+		if stub >= writer.app.StubCount || !t.placer.options.Functions.Stub(stub) {
 			return 0, fmt.Errorf("all %d stubs of the process are in use or patched functions' numbers", writer.app.StubCount)
 		}
 		err := writer.bind(ctx, stub, function)

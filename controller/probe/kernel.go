@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -14,15 +15,16 @@ import (
 // leaveToKernel takes out the patches of functions that are about to get a
 // uprobe. A uprobe belongs to the file: it stands in every process that maps
 // it, its breakpoint in the place of the patch's jump, and the patch would
-// count nothing any more without anybody noticing. It returns at once.
-func (p *Placer) leaveToKernel(image objfile.Image, symbols []bpf.Symbol) {
-	keys := make([]functionKey, 0, len(symbols))
+// count nothing any more without anybody noticing. It returns at once, with
+// [entry.ErrActed] where a tuning action needs a patch to stay.
+func (p *Placer) leaveToKernel(image objfile.Image, symbols []bpf.Symbol) error {
+	keys := make([]entry.Key, 0, len(symbols))
 	for _, s := range symbols {
-		keys = append(keys, functionKey{image.Device, image.Inode, s.Offset})
+		keys = append(keys, entry.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset})
 	}
-	patched := p.numbers.leave(keys)
-	if len(patched) == 0 {
-		return
+	patched, err := p.options.Functions.Leave(keys)
+	if err != nil || len(patched) == 0 {
+		return err
 	}
 	p.work.Go(func() {
 		p.mu.Lock()
@@ -32,6 +34,7 @@ func (p *Placer) leaveToKernel(image objfile.Image, symbols []bpf.Symbol) {
 			t.leaveToKernel(patched)
 		}
 	})
+	return nil
 }
 
 // leaveToKernel has uprobes serve the points that patches with these numbers
@@ -51,7 +54,7 @@ func (t *tenant) leaveToKernel(numbers []int) {
 			continue
 		}
 		t.placer.options.Leaving(t.process.Handle(), index)
-		t.dropPatches(patchWriter{memory: memory, pid: t.process.PID()}, before.locals, nil)
+		t.dropPatches(memory, before.locals, nil)
 		delete(t.placed, index)
 		t.show()
 		p, err := t.placeUprobe(index, before.spec, "entry patches gave way to a uprobe; calls in between were not counted")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -32,6 +33,8 @@ type Process interface {
 	Memory() *ring.Memory
 	// Images returns the objects mapped at present.
 	Images() ([]objfile.Image, error)
+	// Sites owns the patches in the process.
+	Sites() *entry.Sites
 }
 
 // Options of a Placer.
@@ -46,6 +49,8 @@ type Options struct {
 	// Uprobes gives the kernel's mechanism, or the reason why it is not
 	// there. It is called when the first point needs it.
 	Uprobes func() (*bpf.Uprobes, error)
+	// Functions is what the Sites of all processes share. Nil: a new one.
+	Functions *entry.Functions
 	// SafePointTimeout bounds how long placing waits for a process to come to
 	// a hook. 0: two seconds.
 	SafePointTimeout time.Duration
@@ -58,7 +63,6 @@ type Placer struct {
 	options Options
 	log     *slog.Logger
 	slots   slotTables
-	numbers numbers
 
 	ctx    context.Context // of the goroutines that place; ended by Close
 	cancel context.CancelFunc
@@ -77,6 +81,9 @@ func New(options Options) *Placer {
 	}
 	if options.Leaving == nil {
 		options.Leaving = func(uint64, uint16) {}
+	}
+	if options.Functions == nil {
+		options.Functions = new(entry.Functions)
 	}
 	if options.SafePointTimeout == 0 {
 		options.SafePointTimeout = 2 * time.Second
@@ -166,7 +173,7 @@ func (p *Placer) Points() int {
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
-	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), patches: make(map[uint64]*patched)}
+	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), measured: make(map[int][]entry.Function)}
 	t.show()
 	p.mu.Lock()
 	p.processes[process.Handle()] = t

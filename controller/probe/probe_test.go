@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -29,6 +30,7 @@ func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
 func (p *process) Memory() *ring.Memory             { return p.memory }
 func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
+func (p *process) Sites() *entry.Sites              { return entry.NewSites(p, new(entry.Functions)) }
 
 // listener keeps the latest status of each point.
 type listener struct {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -25,12 +26,11 @@ type tenant struct {
 	mu       sync.Mutex // guards what follows; held while something is placed
 	gone     bool
 	placed   map[uint16]*placement
-	owner    [ring.PointCount]uint16 // local index -> point, 0: nobody's
-	stubs    map[uint64]int          // function address -> stub, for good; nil: not read yet
-	nextStub int                     // no stub from this one on is bound
-	redirect []redirection           // GOT slots that lead to stubs
-	patches  map[uint64]*patched     // by address, also those taken out
-	arenas   []*patch.Arena          // memory that patches lead to
+	owner    [ring.PointCount]uint16  // local index -> point, 0: nobody's
+	stubs    map[uint64]int           // function address -> stub, for good; nil: not read yet
+	nextStub int                      // no stub from this one on is bound
+	redirect []redirection            // GOT slots that lead to stubs
+	measured map[int][]entry.Function // what is patched for a local index
 
 	view atomic.Pointer[view] // for readers that must not wait for mu
 }
@@ -215,7 +215,7 @@ func (t *tenant) takeOut(ctx context.Context, index uint16) {
 	if memory := t.process.Memory(); memory != nil {
 		writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
 		t.turnOff(ctx, writer, p.locals)
-		t.dropPatches(patchWriter{memory: memory, pid: t.process.PID()}, p.locals, nil)
+		t.dropPatches(memory, p.locals, nil)
 	}
 	t.unwatch(index, p)
 }

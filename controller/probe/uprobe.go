@@ -64,7 +64,9 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	t.placer.leaveToKernel(image, symbols)
+	if err := t.placer.leaveToKernel(image, symbols); err != nil {
+		return err
+	}
 	attachment, err := uprobes.Attach(bpf.UprobeSpec{
 		File: file, Path: image.Path, Symbols: symbols, Point: index,
 		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),

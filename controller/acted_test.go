@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// acted is testdata/acted.c under a controller.
+type acted struct {
+	*bench
+	*targets.Target
+	sites *entry.Sites
+}
+
+// startActed starts the program until all the functions can be patched: where
+// jumps lead is up to the kernel.
+func startActed(t *testing.T, program string, functions ...string) *acted {
+	t.Helper()
+	b := start(t)
+	t.Cleanup(func() { b.stop(t) })
+	const tries = 60
+	for range tries {
+		target := targets.Start(t, program, b.controller.Environment()...)
+		process := b.withDMLib(t, target.PID)
+		a := &acted{bench: b, Target: target, sites: b.controller.targets.get(process.GetHandle()).Sites()}
+		err := a.tryAll(t, functions)
+		if err == nil {
+			return a
+		}
+		if !errors.Is(err, patch.ErrUnpatchable) {
+			t.Fatal(err)
+		}
+		if err := target.End(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatalf("in none of %d processes %q can all be patched", tries, functions)
+	return nil
+}
+
+func (a *acted) tryAll(t *testing.T, functions []string) error {
+	t.Helper()
+	for _, name := range functions {
+		err := a.atHooks(t, func(ctx context.Context) error {
+			_, err := a.sites.Prepare(ctx, a.function(t, name), patch.Remove{})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// atHooks does what waits for DMLib while the program comes by its hooks.
+func (a *acted) atHooks(t *testing.T, do func(ctx context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		default:
+			a.Ask(t, "idle")
+		}
+	}
+}
+
+func (a *acted) function(t *testing.T, name string) entry.Function {
+	t.Helper()
+	found, err := objfile.Resolve(a.PID, "acted*", name, objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry.Function{Image: found.Image, Symbol: found.Symbol}
+}
+
+func (a *acted) address(t *testing.T, name string) uint64 {
+	f := a.function(t, name)
+	return f.Image.Address(f.Symbol.Value)
+}
+
+// add does an action under the function's own name.
+func (a *acted) add(t *testing.T, name, function string, action patch.Action) {
+	t.Helper()
+	if err := a.atHooks(t, func(ctx context.Context) error { return a.sites.Add(ctx, name, a.function(t, function), action) }); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+func (a *acted) drop(t *testing.T, name string) {
+	t.Helper()
+	if err := a.sites.Drop(t.Context(), name); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// text is the whole code of the program.
+func (a *acted) text(t *testing.T) []byte {
+	t.Helper()
+	f := a.function(t, "main")
+	mappings, err := objfile.Mappings(a.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mappings {
+		if m.Inode == f.Image.Inode && m.Exec {
+			code := make([]byte, m.End-m.Start)
+			if err := procmem.Read(a.PID, m.Start, code); err != nil {
+				t.Fatal(err)
+			}
+			return code
+		}
+	}
+	t.Fatal("no code")
+	return nil
+}
+
+// answers are the program's when nothing is changed.
+const plainAnswer = "target 21 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"
+
+func old(value uint64) *uint64 { return &value }
+
+func TestActions(t *testing.T) {
+	onX86(t)
+	real := math.Float64bits
+	tests := []struct {
+		name     string
+		function string
+		action   func(a *acted) patch.Action
+		want     string // in place of the plain answer
+	}{
+		{"replace", "a_target", func(a *acted) patch.Action { return patch.Replace{Target: a.address(t, "a_other")} },
+			"target 31 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"remove", "a_target", func(*acted) patch.Action { return patch.Remove{Result: patch.Value{Bits: 42}} },
+			"target 42 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"remove a double", "a_real", func(*acted) patch.Action {
+			return patch.Remove{Result: patch.Value{Class: patch.Real, Bits: real(0.25)}}
+		}, "target 21 real 0.25 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"remove from one caller", "a_callee", func(a *acted) patch.Action {
+			f := a.function(t, "a_caller_one")
+			start := f.Image.Address(f.Symbol.Value)
+			return patch.Remove{Result: patch.Value{Bits: 4}, Callers: []patch.Range{{Start: 1, End: 2}, {Start: start, End: start + f.Symbol.Size}}}
+		}, "target 21 real 5 one 40 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"parameter", "a_target", func(*acted) patch.Action { return patch.Parameter{Number: 0, Value: patch.Value{Bits: 100}} },
+			"target 201 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"parameter, old value", "a_target", func(*acted) patch.Action {
+			return patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(1), Width: 4}
+		}, "target 25 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"parameter, another old value", "a_target", func(*acted) patch.Action {
+			return patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(2), Width: 4}
+		}, plainAnswer},
+		{"double", "a_real", func(*acted) patch.Action {
+			return patch.Parameter{Value: patch.Value{Class: patch.Real, Bits: real(10)}}
+		}, "target 21 real 22 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"float, old value", "a_real", func(*acted) patch.Action {
+			return patch.Parameter{Number: 1, Value: patch.Value{Class: patch.Real, Bits: uint64(math.Float32bits(3))}, Old: old(uint64(math.Float32bits(2))), Width: 4}
+		}, "target 21 real 6 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"double, old value", "a_real", func(*acted) patch.Action {
+			return patch.Parameter{Value: patch.Value{Class: patch.Real, Bits: real(2)}, Old: old(real(1.5)), Width: 8}
+		}, "target 21 real 6 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 0  errno 1"},
+		{"call at the entry", "a_many", func(a *acted) patch.Action {
+			return patch.Call{Target: a.address(t, "a_log"), Arguments: []patch.Argument{
+				{Source: patch.FromParameter, Number: 5}, {Source: patch.Text, Text: "hello"},
+				{Source: patch.FromParameter, Class: patch.Real, Number: 0},
+			}}
+		}, "target 21 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 6 hello 3.0 errno 1"},
+		{"call keeps errno", "a_target", func(a *acted) patch.Action {
+			return patch.Call{Target: a.address(t, "a_log"), Arguments: []patch.Argument{
+				{Bits: 3}, {Source: patch.Text, Text: "constants"}, {Class: patch.Real, Bits: real(2)},
+			}}
+		}, "target 21 real 5 one 70 two 700 integers 654321 narrow 283 reals 8.76543e+07 many 295.5 logged 9 constants 4.0 errno 1"},
+	}
+	program := targets.Build(t, "testdata/acted.c", "-O2")
+	a := startActed(t, program, "a_target", "a_real", "a_callee", "a_many")
+	before := a.text(t)
+	if got := a.Ask(t, "call"); got != plainAnswer {
+		t.Errorf("before: %s", got)
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a.add(t, "action", test.function, test.action(a))
+			if got := a.Ask(t, "call"); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			a.drop(t, "action")
+			if !bytes.Equal(a.text(t), before) {
+				t.Error("the code is not what it was")
+			}
+			results, _, _ := strings.Cut(plainAnswer, "logged")
+			if after := a.Ask(t, "call"); !strings.HasPrefix(after, results) {
+				t.Errorf("after: %s", after)
+			}
+		})
+	}
+	if err := a.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// Every register that a parameter can be in, each with a condition that holds
+// and one that does not.
+func TestEveryParameter(t *testing.T) {
+	onX86(t)
+	program := targets.Build(t, "testdata/acted.c", "-O2")
+	a := startActed(t, program, "a_integers", "a_reals", "a_narrow")
+	add := func(function string, class patch.Class, number int, old, value uint64, width int) {
+		a.add(t, fmt.Sprintf("%s %d", function, number), function, patch.Parameter{
+			Number: number, Value: patch.Value{Class: class, Bits: value}, Old: &old, Width: width,
+		})
+	}
+	for i := range 6 {
+		add("a_integers", patch.Integer, i, uint64(i+1), uint64(9-i), 8)
+	}
+	for i := range 8 {
+		add("a_reals", patch.Real, i, math.Float64bits(float64(i+1)), math.Float64bits(float64(9-i)), 8)
+	}
+	for i, p := range []struct {
+		old   int64
+		width int
+	}{{-1, 4}, {-2, 2}, {3, 1}, {5, 2}} { // the last is not what is passed
+		add("a_narrow", patch.Integer, i, uint64(p.old), uint64(2), p.width)
+	}
+	want := "target 21 real 5 one 70 two 700 integers 456789 narrow 226 reals 2.34568e+07 many 295.5 logged 0  errno 1"
+	if got := a.Ask(t, "call"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Actions and counting come and go on one function under threads that call it
+// without pause; no call is lost to the count, and each has a result that makes
+// sense.
+func TestActionsComeAndGo(t *testing.T) {
+	onX86(t)
+	const rounds = 200
+	for _, flags := range [][]string{{"-O2"}, {"-O0", "-fcf-protection=full"}} {
+		t.Run(fmt.Sprint(flags), func(t *testing.T) {
+			a := startActed(t, targets.Build(t, "testdata/acted.c", flags...), "a_target")
+			a.sampleEvery(t, 20*time.Millisecond)
+			before := a.text(t)
+			a.addPoint(t, 1, call("a_target", false))
+			if s := a.placedWhile(t, 1, func() { a.Ask(t, "idle") }); s.GetMechanism() != "patch" {
+				t.Fatalf("point: %v", s)
+			}
+			a.Ask(t, "hammer")
+			other, f := a.address(t, "a_other"), a.function(t, "a_target")
+			for i := range rounds {
+				actions := []patch.Action{
+					patch.Replace{Target: other},
+					patch.Remove{Result: patch.Value{Bits: 42}},
+					patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(5), Width: 4},
+				}
+				a.add(t, "first", "a_target", actions[i%2])
+				if err := a.sites.Add(t.Context(), "second", f, actions[1-i%2]); !errors.Is(err, entry.ErrConflict) {
+					t.Fatalf("replaced and removed: %v", err)
+				}
+				a.add(t, "third", "a_target", actions[2])
+				a.drop(t, "first")
+				a.drop(t, "third")
+			}
+			var calls, wrong uint64
+			if _, err := fmt.Sscan(a.Ask(t, "halt"), &calls, &wrong); err != nil || wrong != 0 {
+				t.Errorf("%d of %d results are wrong, %v", wrong, calls, err)
+			}
+			if got := a.counts(t, 1, calls); got != calls {
+				t.Errorf("counted %d calls of %d", got, calls)
+			}
+			a.controller.placer.Remove(1)
+			a.placed(t, 1)
+			if !bytes.Equal(a.text(t), before) {
+				t.Error("the code is not what it was")
+			}
+			if err := a.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// Process is what Sites needs of a process.
+type Process interface {
+	// PID in the controller's pid namespace.
+	PID() int
+	// Memory is what DMLib shares with the controller; nil without DMLib.
+	Memory() *ring.Memory
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+}
+
+// Function is a function in a process, as objfile.ResolveIn finds it.
+type Function struct {
+	Image  objfile.Image
+	Symbol objfile.Symbol
+}
+
+// address of its first instruction in the process.
+func (f Function) address() uint64 { return f.Image.Address(f.Symbol.Value) }
+
+// Errors of a Sites, besides those that wrap [patch.ErrUnpatchable].
+var (
+	// ErrNoDMLib means that nobody in the process can map memory for patches.
+	ErrNoDMLib = errors.New("DMLib is not in the process")
+	// ErrConflict means that another action on the function excludes this one.
+	ErrConflict = errors.New("another action on the function excludes it")
+	// ErrUnknown means that there is no action of that name.
+	ErrUnknown = errors.New("no such action in the process")
+	// ErrTouched means that the code is not what it should be: somebody else
+	// changes it as well. Nothing was written.
+	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")
+)
+
+// Byte is one byte of code that a patch changes. It is all that a journal has
+// to know: writing Old back where Code still stands undoes everything that was
+// done at that place, see [Restore].
+type Byte struct {
+	// Address in the process.
+	Address uint64 `json:"address"`
+	// Device and Inode of the file that is mapped there, and which byte of it
+	// stands at Address.
+	Device     uint64 `json:"device"`
+	Inode      uint64 `json:"inode"`
+	FileOffset uint64 `json:"file_offset"`
+	// Offset of the byte within Old and New.
+	Offset int `json:"offset"`
+	// Old is the code without the patch, New that with it; they differ in one
+	// byte.
+	Old []byte `json:"old"`
+	New []byte `json:"new"`
+}
+
+// Sites owns the patched entries and returns of one process.
+type Sites struct {
+	process   Process
+	functions *Functions
+
+	mu      sync.Mutex // guards what follows; held while something is changed
+	arenas  []*patch.Arena
+	windows []*patch.Window
+	known   map[uint64]*function // by address of the function
+	errno   *uint64              // address of __errno_location; nil: not looked for yet
+}
+
+// function is a function with what is done at its entry and exits.
+type function struct {
+	Function
+	entry *spot
+	exits []*spot // nil: not looked for yet
+	do    doing
+}
+
+// NewSites returns the owner for a process in which nothing is patched yet, or
+// which inherited patches from its parent. There must be one only. functions
+// is shared by all processes of a node.
+func NewSites(process Process, functions *Functions) *Sites {
+	return &Sites{process: process, functions: functions, known: make(map[uint64]*function)}
+}
+
+// Prepare finds out whether an action can be done on a function, has memory
+// mapped for it (DMLib does it at its next hook or in the start gate, and ctx
+// bounds the wait), and returns the bytes that Add will change, for the
+// journal. Nothing is changed yet. Preparing again costs little. The error
+// wraps [patch.ErrUnpatchable] where the function's code is the reason and
+// [patch.ErrAction] where the action is, else it is [ErrNoDMLib],
+// [ErrConflict] or one of the mailbox.
+func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.writer()
+	if err != nil {
+		return nil, err
+	}
+	fn, do, err := s.plan(ctx, w, "", f, a)
+	if err != nil {
+		return nil, err
+	}
+	var bytes []Byte
+	for _, p := range fn.spots(do) {
+		if _, err := s.program(ctx, w, p, do.at(p == fn.entry)); err != nil {
+			return nil, err
+		}
+		bytes = append(bytes, p.byte(fn.Function))
+	}
+	return bytes, nil
+}
+
+// plan finds the function, with everything mapped that it needs, and what
+// would be done there with one more action. The caller holds s.mu.
+func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a patch.Action) (*function, doing, error) {
+	if err := patch.Check(a); err != nil {
+		return nil, doing{}, err
+	}
+	if s.functions.kernel(KeyOf(f)) {
+		return nil, doing{}, errKernels
+	}
+	fn, err := s.function(ctx, w, f)
+	if err != nil {
+		return nil, doing{}, err
+	}
+	do, err := fn.do.with(patch.StepOf(name, a))
+	if err == nil && do.exits() {
+		err = s.findExits(ctx, w, fn)
+	}
+	return fn, do, err
+}
+
+// Add does an action on a function from now on, in addition to whatever else
+// is done there. name is the caller's, unique in the process. At an entry,
+// calls are counted first, then parameters are changed, then calls made, then
+// the function is replaced or removed, which exclude each other. If the error
+// is not nil nothing has changed.
+func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "" || s.named(name) != nil {
+		return fmt.Errorf("an action named %q is there already", name)
+	}
+	w, err := s.writer()
+	if err != nil {
+		return err
+	}
+	fn, do, err := s.plan(ctx, w, name, f, a)
+	if err != nil {
+		return err
+	}
+	if err := s.functions.act(KeyOf(f)); err != nil {
+		return err
+	}
+	if err := s.change(ctx, w, fn, do); err != nil {
+		s.functions.rest(KeyOf(f))
+		return err
+	}
+	return nil
+}
+
+// Drop ends an action. What else is done at the function goes on without a
+// hit missed; if nothing is, its code is what it was. [ErrUnknown] if there is
+// none of that name. A library that was unloaded meanwhile is no error.
+func (s *Sites) Drop(ctx context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn := s.named(name)
+	if fn == nil {
+		return ErrUnknown
+	}
+	w, err := s.writer()
+	if err == nil {
+		err = s.change(ctx, w, fn, fn.do.without(name))
+	}
+	if err == nil {
+		s.functions.rest(KeyOf(fn.Function))
+	}
+	return err
+}
+
+// named finds the function of an action. The caller holds s.mu.
+func (s *Sites) named(name string) *function {
+	for _, fn := range s.known {
+		if fn.do.has(name) {
+			return fn
+		}
+	}
+	return nil
+}
+
+// Measure counts or records the calls of a function under a number of
+// [Functions.Number], at its entry, its exits, or both, and no longer where
+// both are false. The local point must be set before, and cleared after. If the
+// error is not nil nothing has changed.
+func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exits bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.writer()
+	if err != nil {
+		return err
+	}
+	if (entry || exits) && s.functions.kernel(KeyOf(f)) {
+		return errKernels
+	}
+	fn, err := s.function(ctx, w, f)
+	if err != nil {
+		return err
+	}
+	if exits {
+		if err := s.findExits(ctx, w, fn); err != nil {
+			return err
+		}
+	}
+	return s.change(ctx, w, fn, fn.do.measured(uint32(number), entry, exits))
+}
+
+// Original returns an address at which a function can be called although it is
+// replaced: the function as it was, for as long as the process lives and the
+// function is mapped. Valid after Prepare.
+func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fn := s.known[f.address()]
+	if fn == nil {
+		return 0, fmt.Errorf("%s is not prepared", f.Symbol.Name)
+	}
+	w, err := s.writer()
+	if err != nil {
+		return 0, err
+	}
+	return s.program(ctx, w, fn.entry, patch.Program{})
+}
+
+func (s *Sites) writer() (writer, error) {
+	memory := s.process.Memory()
+	if memory == nil {
+		return writer{}, ErrNoDMLib
+	}
+	app := memory.App()
+	if !app.Ready || app.PatchEntry == 0 {
+		return writer{}, fmt.Errorf("%w, or serves no patches there", ErrNoDMLib)
+	}
+	return writer{memory: memory, pid: s.process.PID()}, nil
+}
+
+// Forget drops what is kept of a process that has ended.
+func (s *Sites) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, fn := range s.known {
+		for range fn.do.steps {
+			s.functions.rest(KeyOf(fn.Function))
+		}
+	}
+	clear(s.known)
+}
+
+// findExits prepares the exits of a function.
+func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
+	return fmt.Errorf("%w: exits", patch.ErrUnpatchable)
+}

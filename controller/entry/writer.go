@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entry
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// writer writes patches into a process from outside. It is safe while the
+// process runs: programs and landings are written before anything leads to
+// them, and what a thread may be executing or following changes in one byte.
+type writer struct {
+	memory *ring.Memory
+	pid    int
+}
+
+const anyPoint = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate
+
+// mapAt has DMLib map memory, at its next hook or in the start gate.
+func (w writer) mapAt(ctx context.Context, start, end uint64) error {
+	_, err := w.memory.Run(ctx, ring.Command{
+		Op: ring.OpMap, At: anyPoint, Args: [8]uint64{start, end - start},
+	})
+	if errors.Is(err, unix.EEXIST) {
+		err = fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
+	}
+	return err
+}
+
+// holds says whether the process has mapped the file of a function where the
+// function should lie. What is mapped may change at any time: the answer is as
+// good as any that can be had without stopping the process.
+func (w writer) holds(f Function) (bool, error) {
+	return w.holdsAt(f.Image.Device, f.Image.Inode, f.Symbol.FileOffset, f.address())
+}
+
+// holdsAt is holds for any byte of a file.
+func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
+	mappings, err := objfile.Mappings(w.pid)
+	if err != nil {
+		return false, err
+	}
+	for _, m := range mappings {
+		if address >= m.Start && address < m.End {
+			return m.Exec && m.Device == device && m.Inode == inode && address-m.Start+m.Offset == offset, nil
+		}
+	}
+	return false, nil
+}
+
+// exchange writes the one byte in which from and to differ where from stands,
+// and reads it back. [ErrTouched] where neither stands.
+func (w writer) exchange(address uint64, at int, from, to []byte) error {
+	code, err := w.read(address, len(to))
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(code, to):
+		return nil
+	case !bytes.Equal(code, from):
+		return ErrTouched
+	}
+	return w.write(address+uint64(at), to[at:at+1])
+}
+
+func (w writer) word(address uint64) (uint64, error) {
+	content, err := w.read(address, 8)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(content), nil
+}
+
+func (w writer) read(address uint64, size int) ([]byte, error) {
+	code := make([]byte, size)
+	err := procmem.Read(w.pid, address, code)
+	return code, err
+}
+
+func (w writer) write(address uint64, code []byte) error {
+	if err := procmem.WriteReadOnly(w.pid, address, code); err != nil {
+		return err
+	}
+	written, err := w.read(address, len(code))
+	if err == nil && !bytes.Equal(written, code) {
+		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.pid)
+	}
+	return err
+}
