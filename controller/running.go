@@ -6,8 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -40,17 +44,42 @@ func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
 		return nil, errors.Join(fmt.Errorf("follow pid %d: %w", pid, err), process.Close())
 	}
 	a := &Attached{controller: c, process: process, handle: handle}
-	if c.config.LibraryPath == "" {
-		a.NotInjected = fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
-	} else {
-		a.Injection, a.NotInjected = inject.Inject(ctx, process, inject.Options{
-			Library: c.config.LibraryPath, Socket: c.config.GatePath, Cache: c.cache,
-		})
-	}
+	a.Injection, a.NotInjected = c.enter(ctx, process, handle)
 	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
 		c.watchFromOutside(handle, a.NotInjected)
 	}
 	return a, nil
+}
+
+// enter injects DMLib, unless the process has come to the gate by itself.
+func (c *Controller) enter(ctx context.Context, process *procid.Process, handle uint64) (inject.Result, error) {
+	if c.config.LibraryPath == "" {
+		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
+	}
+	if t := c.targets.get(handle); t != nil && t.memory.Load() != nil || c.arrivals.waiting(process.PID()) {
+		return inject.Result{}, nil
+	}
+	result, err := inject.Inject(ctx, process, inject.Options{
+		Library: c.config.LibraryPath, Socket: c.config.GatePath, Geometry: c.config.Geometry, Cache: c.cache,
+	})
+	if err != nil {
+		return result, err
+	}
+	var pidfd *os.File
+	err = process.WithFD(func(fd int) error {
+		duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		pidfd = os.NewFile(uintptr(duplicate), "pidfd")
+		return err
+	})
+	if err != nil {
+		return result, errors.Join(err, result.Memory.Close())
+	}
+	app := result.Memory.App()
+	c.atGate(attach.Attachment{
+		Peer: attach.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
+		Hello: attach.Hello{Flags: attach.Injected, PID: app.PID, TID: result.Thread},
+	})
+	return result, nil
 }
 
 // watchFromOutside takes in a process that will not come to the gate.

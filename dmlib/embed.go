@@ -13,6 +13,7 @@ var ErrNotBuilt = errors.New("dmlib is not part of this build: run make dmlib, t
 const (
 	builtLibrary = "build/libattune-dm.so"
 	builtProbe   = "build/probe-glibc-malloc"
+	builtEntry   = "build/entry.bin"
 )
 
 // The folder, not the file: it holds a committed placeholder, so that the
@@ -35,6 +36,16 @@ func Library() ([]byte, error) {
 // parameters (probe/glibc_malloc.c). The error is ErrNotBuilt.
 func MallocProbe() ([]byte, error) {
 	content, err := built.ReadFile(builtProbe)
+	if err != nil || len(content) == 0 {
+		return nil, ErrNotBuilt
+	}
+	return content, nil
+}
+
+// Entry returns what a running process executes to load the library (entry/),
+// in a mapping that begins with it. The error is ErrNotBuilt.
+func Entry() ([]byte, error) {
+	content, err := built.ReadFile(builtEntry)
 	if err != nil || len(content) == 0 {
 		return nil, ErrNotBuilt
 	}

@@ -141,7 +141,7 @@ func (s *session) attachAll(ctx context.Context, pids []int) (attached []*contro
 			continue
 		}
 		s.log.Info("attached", "pid", pid, "thread", a.Injection.Thread, "attempts", a.Injection.Attempts,
-			"stopped", a.Injection.Stopped, "slots", len(a.Injection.Slots))
+			"stopped", a.Injection.Stopped, "loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	}
 	return attached, errors.Join(errs...)
 }

@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/controller/ring"
 )
 
 // acceptPause follows an accept that was refused for lack of something,
@@ -23,6 +25,7 @@ type Gate struct {
 	once     sync.Once
 	handlers sync.WaitGroup
 	places   chan struct{} // one token per connection being served
+	owner    ring.Owner    // of the memory files
 
 	mu     sync.Mutex
 	conns  map[*net.UnixConn]struct{} // nil once closed
@@ -37,11 +40,16 @@ func New(o Options) (*Gate, error) {
 		return nil, err
 	}
 	o.Log = o.Log.With("component", "attach")
+	owner, err := ring.ThisProcess()
+	if err != nil {
+		return nil, err
+	}
 	listener, err := listen(o.Path, o.Mode)
 	if err != nil {
 		return nil, err
 	}
 	return &Gate{
+		owner:    owner,
 		options:  o,
 		listener: listener,
 		closed:   make(chan struct{}),

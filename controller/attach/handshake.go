@@ -117,7 +117,11 @@ func (g *Gate) offer(attempt uint32) (*ring.Memory, error) {
 		}
 		geometry = smaller
 	}
-	return ring.New(geometry)
+	memory, err := ring.New(geometry)
+	if err == nil {
+		memory.SetOwner(g.owner)
+	}
+	return memory, err
 }
 
 // handOver sends the memory file, and go as well if nothing has to be in place

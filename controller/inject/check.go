@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,11 @@ import (
 type status struct {
 	state   byte
 	tracer  int
-	uid     int // effective
+	uid     int // of files that it makes
+	parent  int
 	seccomp int
+	filters int  // of seccomp
+	shadow  bool // has a shadow stack
 }
 
 // parseStatus reads the content of a status file; missing lines are zero.
@@ -39,47 +43,60 @@ func parseStatus(content []byte) (s status) {
 		case "TracerPid":
 			s.tracer, _ = strconv.Atoi(fields[0])
 		case "Uid":
-			if len(fields) > 1 {
-				s.uid, _ = strconv.Atoi(fields[1])
+			if len(fields) > 3 { // real, effective, saved, for files
+				s.uid, _ = strconv.Atoi(fields[3])
 			}
+		case "PPid":
+			s.parent, _ = strconv.Atoi(fields[0])
 		case "Seccomp":
 			s.seccomp, _ = strconv.Atoi(fields[0])
+		case "Seccomp_filters":
+			s.filters, _ = strconv.Atoi(fields[0])
+		case "x86_Thread_features":
+			s.shadow = slices.Contains(fields, "shstk")
 		}
 	}
 	return s
 }
 
 // check refuses what must not or cannot be injected into.
-func check(pid int, o Options) error {
-	if err := checkState(pid); err != nil {
-		return err
+func check(pid int) (status, error) {
+	s, err := checkState(pid)
+	if err != nil {
+		return s, err
 	}
 	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
-		return fmt.Errorf("%w: %s", ErrUnsuited, why)
+		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
-	for _, path := range []string{o.Library, o.Socket} {
-		if !sees(pid, path) {
-			return fmt.Errorf("%w: it does not see %s (another mount namespace or root directory): run attune inside its container", ErrUnsuited, path)
-		}
-	}
-	return nil
+	return s, nil
 }
 
 // checkState refuses a process whose threads must not or cannot be stopped.
-func checkState(pid int) error {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func checkState(pid int) (status, error) {
+	s, err := statusOf(pid, pid)
 	if err != nil {
-		return fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
+		return s, err
 	}
-	s := parseStatus(content)
-	if why := s.refusal(os.Geteuid()); why != "" {
-		return fmt.Errorf("%w: %s", ErrUnsuited, why)
+	if why := s.refusal(); why != "" {
+		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
-	return nil
+	if sharesMemory(pid, s.parent) {
+		return s, fmt.Errorf("%w: it runs in the memory of its parent, process %d, until it executes a program (vfork)", ErrUnsuited, s.parent)
+	}
+	return s, nil
+}
+
+// statusOf reads the status of one thread.
+func statusOf(pid, tid int) (status, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+	if err != nil {
+		return status{}, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
+	}
+	return parseStatus(content), nil
 }
 
 // refusal says why a process in this state is left alone; "" if it need not be.
-func (s status) refusal(euid int) string {
+func (s status) refusal() string {
 	switch {
 	case s.state == 'Z' || s.state == 'X':
 		return "it has ended"
@@ -87,27 +104,27 @@ func (s status) refusal(euid int) string {
 		return fmt.Sprintf("process %d traces it: end that debugger or tracer first", s.tracer)
 	case s.state == 'T' || s.state == 't':
 		return "it is stopped: continue it first (kill -CONT), it would have to run"
-	case s.uid != euid:
-		return fmt.Sprintf("it runs as user %d: run attune as that user", s.uid)
+	case s.shadow:
+		return "it has a shadow stack, on which a thread cannot be put back if this command is killed"
 	case s.seccomp == 1:
 		return "it is in seccomp's strict mode and would be killed by the first system call of ours"
-	case s.seccomp != 0:
-		return "it has a seccomp filter, which may kill it for system calls of ours"
 	}
 	return ""
 }
 
-// sees says whether a path means the same file to the process as to us.
-func sees(pid int, path string) bool {
-	var own, theirs unix.Stat_t
-	if unix.Stat(path, &own) != nil || unix.Stat(fmt.Sprintf("/proc/%d/root%s", pid, path), &theirs) != nil {
-		return false
-	}
-	return own.Dev == theirs.Dev && own.Ino == theirs.Ino
+// sharesMemory says whether two processes have one address space; false where
+// the kernel does not tell.
+func sharesMemory(pid, parent int) bool {
+	const vm = 1 // KCMP_VM
+	order, _, errno := unix.Syscall6(unix.SYS_KCMP, uintptr(pid), uintptr(parent), vm, 0, 0, 0)
+	return parent > 0 && errno == 0 && order == 0
 }
 
 // deniedError explains a ptrace that was refused.
 func deniedError(tid int, err error) error {
+	if s, e := statusOf(tid, tid); e == nil && s.tracer != 0 {
+		return fmt.Errorf("%w: process %d traces it: end that debugger or tracer first", ErrDenied, s.tracer)
+	}
 	remedy := "needs the same user and a dumpable process, or CAP_SYS_PTRACE"
 	if scope, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); e == nil && len(scope) > 0 && scope[0] != '0' {
 		remedy = "kernel.yama.ptrace_scope is " + strings.TrimSpace(string(scope)) +

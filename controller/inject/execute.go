@@ -4,6 +4,7 @@ package inject
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,37 +38,43 @@ func Execute(ctx context.Context, process *procid.Process, code []byte, o Execut
 	if len(code) > MaxCode {
 		return 0, Result{}, fmt.Errorf("%w: %d bytes of code, at most %d", ErrUnsuited, len(code), MaxCode)
 	}
-	if err := checkState(process.PID()); err != nil {
-		return 0, Result{}, err
-	}
-	job := &execution{code: code}
-	plan, err := newExecution(process.PID(), job, o)
+	status, err := checkState(process.PID())
 	if err != nil {
 		return 0, Result{}, err
 	}
+	plan, err := newExecution(process.PID(), status, code, o)
+	if err != nil {
+		return 0, Result{}, err
+	}
+	defer plan.close()
 	result, err = plan.runAlone(ctx, process)
-	return job.value, result, err
+	return plan.value, result, err
 }
 
-// newExecution is newPlan for code.
-func newExecution(pid int, job *execution, o ExecuteOptions) (*plan, error) {
+// newExecution is newPlan for code. The caller closes it.
+func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, err error) {
 	options := Options{Patience: o.Patience, Timeout: o.Timeout, Cache: o.Cache}
-	if options.Patience == 0 {
-		options.Patience = defaultPatience
-	}
-	if options.Timeout == 0 {
-		options.Timeout = defaultTimeout
-	}
-	p := &plan{options: options, pid: pid, late: make(map[int]bool), job: job, thread: o.Thread, anywhere: o.Anywhere}
-	if o.Anywhere {
-		return p, p.ground.findAnyGadget(pid)
-	}
-	images, err := o.Cache.Images(pid)
-	if err != nil {
+	if p, err = emptyPlan(pid, s, options.withDefaults()); err != nil {
 		return nil, err
 	}
-	p.ground, err = newGround(pid, images)
-	return p, err
+	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere
+	if err = p.findPlace(); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// findPlace finds what tells a place where the code may be called.
+func (p *plan) findPlace() error {
+	if p.anywhere {
+		return p.ground.findAnyGadget(p.pid)
+	}
+	images, err := p.options.Cache.Images(p.pid)
+	if err != nil {
+		return err
+	}
+	p.ground, err = newGround(p.pid, images)
+	return err
 }
 
 // findAnyGadget is findGadget for a process with any C library, or none.

@@ -149,8 +149,8 @@ func (g *ground) holdLibc(pid int, image objfile.Image) error {
 // holdAllocator holds the whole of a library that brings an allocator of its
 // own. Where that is the program itself, nothing tells its code from the rest.
 func (g *ground) holdAllocator(pid int, image objfile.Image) error {
-	if _, err := image.Symbol("malloc", objfile.Function); err != nil {
-		return nil //nolint:nilerr // it defines none
+	if _, ok := exported(image, "malloc"); !ok {
+		return nil
 	}
 	own := executable(pid, image)
 	if isProgram(pid, image) {

@@ -9,6 +9,9 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -37,12 +40,22 @@ const (
 	defaultTimeout  = 5 * time.Second
 )
 
-// Options says what is brought in. Library and Socket are required.
+// controllerPatience is how long what runs in the process waits for us to fill
+// its files, and to read its answer.
+const controllerPatience = 2 * time.Second
+
+// Options says what is brought in. Library is required.
 type Options struct {
-	// Library is the absolute path of DMLib.
+	// Library is the absolute path of DMLib, as this process sees it. A process
+	// that sees another file there, or belongs to another user, is given the
+	// bytes.
 	Library string
-	// Socket is the path of the start gate, which must be served meanwhile.
+	// Socket is the path of the start gate, for children that the process forks
+	// later; empty: they stay without DMLib. So do those that cannot reach it.
 	Socket string
+	// Geometry of the memory shared with the process; zero: the default. It is
+	// made smaller where the process has no room for it.
+	Geometry ring.Geometry
 	// Patience bounds the search for a safe place. 0: 2 seconds.
 	Patience time.Duration
 	// Timeout bounds the call itself. 0: 5 seconds.
@@ -56,47 +69,85 @@ type Options struct {
 	among func(tid int) bool
 }
 
-// Slot is a GOT slot that leads to one of DMLib's hooks now.
-type Slot struct {
-	// Address of the slot, Hook where it leads, Old what it held.
-	Address, Hook, Old uint64
-	// RELRO says that its page is read-only.
-	RELRO bool
-}
-
-// Result tells what an injection did and cost.
-type Result struct {
-	// Thread is the thread that made the call.
-	Thread int
-	// Attempts is how many times a thread was stopped until one was at a safe
-	// place.
-	Attempts int
-	// Stopped is how long that thread did not do its own work.
-	Stopped time.Duration
-	// Disturbed is how long threads were stopped in vain, altogether.
-	Disturbed time.Duration
-	// Slots lead to hooks now.
-	Slots []Slot
-}
-
-// Inject brings DMLib into a process, registers it at the gate and leads the
-// process' calls through its hooks. The process is as it was if an error is
-// returned, but for a library that was loaded and is inert, and for
-// [ErrTimeout]. Errors wrap those of this package or [procid.ErrGone].
-func Inject(ctx context.Context, process *procid.Process, o Options) (Result, error) {
+func (o Options) withDefaults() Options {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	if err := check(process.PID(), o); err != nil {
-		return Result{}, err
-	}
-	plan, err := newPlan(process.PID(), o)
+	return o
+}
+
+// Slot is a GOT slot that leads to one of DMLib's hooks now.
+type Slot struct {
+	// Address of the slot, Hook where it leads, Old what it held.
+	Address, Hook, Old uint64
+	// RELRO says that its page is read-only.
+	RELRO bool
+
+	real uint64 // the function behind the hook; 0: not known
+}
+
+// Result tells what an injection did and cost.
+type Result struct {
+	// Thread is the thread of the program that was borrowed.
+	Thread int
+	// Helper is the thread that was started to load DMLib, and has ended; 0:
+	// Thread did that itself.
+	Helper int
+	// Loaded says that DMLib was not in the process before.
+	Loaded bool
+	// Attempts is how many times a thread was stopped until one was at a safe
+	// place.
+	Attempts int
+	// Stopped is how long Thread did not do its own work. No other thread is
+	// ever stopped, but for a look (Disturbed).
+	Stopped time.Duration
+	// Disturbed is how long threads were stopped in vain, altogether.
+	Disturbed time.Duration
+	// Slots lead to hooks now.
+	Slots []Slot
+	// Memory is shared with DMLib, which is ready. It belongs to the caller; to
+	// close it lets go of the process.
+	Memory *ring.Memory
+}
+
+// Inject brings DMLib into a process and leads the process' calls through its
+// hooks. Where the library is there already, because another controller left
+// it or it was preloaded, it is told to serve this one. The process is as it
+// was if an error is returned, but for a library that was loaded and is inert,
+// and for [ErrTimeout]. Errors wrap those of this package or [procid.ErrGone].
+//
+// Of several controllers that enter a process at a time one succeeds, and the
+// others get [ErrHeld].
+func Inject(ctx context.Context, process *procid.Process, o Options) (Result, error) {
+	o = o.withDefaults()
+	status, err := check(process.PID())
 	if err != nil {
 		return Result{}, err
 	}
+	lock, err := claim(process.PID())
+	if err != nil {
+		return Result{}, err
+	}
+	defer lock.Close()
+	for {
+		result, err := injectOnce(ctx, process, status, o)
+		smaller, ok := o.Geometry.Smaller()
+		if !errors.Is(err, unix.ENOMEM) || !ok {
+			return result, err
+		}
+		o.Geometry = smaller
+	}
+}
+
+func injectOnce(ctx context.Context, process *procid.Process, s status, o Options) (Result, error) {
+	plan, err := newPlan(process.PID(), s, o)
+	if err != nil {
+		return Result{}, err
+	}
+	defer plan.close()
 	return plan.runAlone(ctx, process)
 }
 

@@ -5,7 +5,6 @@
 package inject
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,8 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/internal/abitest"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -25,61 +22,36 @@ import (
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
-// bench is a start gate with the library.
-type bench struct {
-	options  Options
-	attached chan attach.Attachment
-}
+// bench is what an injection needs.
+type bench struct{ options Options }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "inject") //nolint:usetesting // sockets need a short path
+	library, err := dmlib.Install(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	library, err := dmlib.Install(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{attached: make(chan attach.Attachment, 16)}
-	b.options = Options{Library: library, Socket: filepath.Join(dir, "gate"), Cache: objfile.NewCache(objfile.CacheOptions{})}
-	t.Cleanup(func() { _ = b.options.Cache.Close() })
-	gate, err := attach.New(attach.Options{
-		Path: b.options.Socket, Geometry: ring.Geometry{}, Attached: func(a attach.Attachment) { b.attached <- a },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- gate.Serve(context.WithoutCancel(t.Context())) }()
-	t.Cleanup(func() {
-		if err := errors.Join(gate.Close(), <-served); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
+	cache := objfile.NewCache(objfile.CacheOptions{})
+	t.Cleanup(func() { _ = cache.Close() })
+	return &bench{Options{Library: library, Cache: cache}}
 }
 
-// inject brings DMLib in and returns what came to the gate.
-func (b *bench) inject(t *testing.T, pid int) (Result, attach.Attachment) {
+// inject brings DMLib in.
+func (b *bench) inject(t *testing.T, pid int) Result {
 	t.Helper()
-	process := mustOpen(t, pid)
-	result, err := Inject(t.Context(), process, b.options)
+	result, err := Inject(t.Context(), mustOpen(t, pid), b.options)
 	if err != nil {
 		t.Fatalf("inject: %v (%+v)", err, result)
 	}
-	a := <-b.attached
-	if a.PID != pid || a.Hello.Flags != attach.Injected {
-		t.Fatalf("pid %d with flags %d at the gate, want %d injected", a.PID, a.Hello.Flags, pid)
+	if app := result.Memory.App(); !app.Ready {
+		t.Fatalf("memory %+v is not ready", app)
 	}
-	return result, a
+	return result
 }
 
-func (b *bench) free(t *testing.T, a attach.Attachment) {
+func free(t *testing.T, r Result) {
 	t.Helper()
-	a.Memory.Detach()
-	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
+	if err := r.Memory.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -130,8 +102,8 @@ func TestInjectWhateverThreadsDo(t *testing.T) {
 			b.options.among = notMain(target)
 			target.Ask(t, "check") // all threads are past their start
 			before := descriptors(t, target.PID)
-			result, a := b.inject(t, target.PID)
-			defer b.free(t, a)
+			result := b.inject(t, target.PID)
+			defer free(t, result)
 			t.Logf("%+v", result)
 			if want := fmt.Sprintf("moved %d wrong 0 signals 0", row.threads); target.Ask(t, "check") != want {
 				t.Errorf("the program is not as it was")
@@ -178,19 +150,19 @@ func countsAfterwards(t *testing.T, program string) {
 	t.Helper()
 	b := newBench(t)
 	target := startBuilt(t, program, "alloc", 2)
-	result, a := b.inject(t, target.PID)
-	defer b.free(t, a)
+	result := b.inject(t, target.PID)
+	defer free(t, result)
 	if len(result.Slots) == 0 {
 		t.Fatal("no GOT slot leads to a hook")
 	}
 	hook, _ := ring.HookByName("malloc")
-	if err := a.Memory.SetPoint(hook.Index, ring.PointControl{Point: 7, Aggregate: true}); err != nil {
+	if err := result.Memory.SetPoint(hook.Index, ring.PointControl{Point: 7, Aggregate: true}); err != nil {
 		t.Fatal(err)
 	}
 	clock := ring.NewClock(ring.ClockOptions{})
 	for until := time.Now().Add(10 * time.Second); ; {
 		var count uint64
-		for _, g := range a.Memory.Aggregates(nil, clock.Scale()) {
+		for _, g := range result.Memory.Aggregates(nil, clock.Scale()) {
 			count += g.Count
 		}
 		if count > 1000 {
@@ -210,12 +182,10 @@ func TestManyRounds(t *testing.T) {
 	b := newBench(t)
 	target := start(t, "alloc", 4)
 	b.options.among = notMain(target)
-	_, a := b.inject(t, target.PID)
-	b.free(t, a)
+	free(t, b.inject(t, target.PID))
 	mappings, fds := mapped(t, target.PID), descriptors(t, target.PID)
 	for range rounds {
-		_, a := b.inject(t, target.PID)
-		b.free(t, a)
+		free(t, b.inject(t, target.PID))
 	}
 	if now := mapped(t, target.PID); now != mappings {
 		t.Errorf("mappings of DMLib: %d after the first round, %d after %d more", mappings, now, rounds)
@@ -243,6 +213,8 @@ func mapped(t *testing.T, pid int) (n int) {
 	return n
 }
 
+// TestTracerThatDies: the thread puts itself back, and what it started ends
+// when nobody answers.
 func TestTracerThatDies(t *testing.T) {
 	for _, what := range []string{"compute", "alloc"} {
 		t.Run(what, func(t *testing.T) {
@@ -254,13 +226,25 @@ func TestTracerThatDies(t *testing.T) {
 			if !errors.Is(err, errDied) {
 				t.Fatalf("error %v, want %v", err, errDied)
 			}
-			a := <-b.attached // the thread has finished the call by itself
-			defer b.free(t, a)
 			if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
 				t.Errorf("program says %q", got)
 			}
+			b.options.died = nil
+			free(t, b.inject(t, target.PID))
+			for threads(t, target.PID) != 3 {
+				time.Sleep(10 * time.Millisecond)
+			}
 		})
 	}
+}
+
+func threads(t *testing.T, pid int) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }
 
 func TestSignalsDuringInjection(t *testing.T) {
@@ -283,8 +267,7 @@ func TestSignalsDuringInjection(t *testing.T) {
 		}
 	}()
 	for range 20 {
-		_, a := b.inject(t, target.PID)
-		b.free(t, a)
+		free(t, b.inject(t, target.PID))
 	}
 	close(stop)
 	if <-sent == 0 {
@@ -305,17 +288,16 @@ func TestRefusals(t *testing.T) {
 		{"zombie", status{state: 'Z'}, "ended"},
 		{"traced", status{state: 'S', tracer: 12}, "process 12 traces it"},
 		{"stopped", status{state: 'T'}, "stopped"},
-		{"another user's", status{state: 'S', uid: 5}, "user 5"},
 		{"strict seccomp", status{state: 'S', seccomp: 1}, "strict"},
-		{"seccomp filter", status{state: 'S', seccomp: 2}, "filter"},
+		{"with a shadow stack", status{state: 'S', shadow: true}, "shadow"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.status.refusal(0); !strings.Contains(got, row.want) {
+			if got := row.status.refusal(); !strings.Contains(got, row.want) {
 				t.Errorf("refusal %q, want one with %q", got, row.want)
 			}
 		})
 	}
-	if got := (status{state: 'S', uid: 3}).refusal(3); got != "" {
+	if got := (status{state: 'S', uid: 3, seccomp: 2}).refusal(); got != "" {
 		t.Errorf("refused: %s", got)
 	}
 }
@@ -344,24 +326,10 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 	}
 }
 
-func TestRequestEqualsHeader(t *testing.T) {
-	want := abitest.Layout(t)
-	for name, got := range map[string]uint64{
-		"ATTUNE_ABI_MAGIC": abiMagic, "ATTUNE_ABI_VERSION": abiVersion, "ATTUNE_ATTACH_SOCKET": socketBytes,
-		"attune_attach": requestBytes, "attune_attach.version": requestVersion,
-		"attune_attach.slot_count": requestSlots, "attune_attach.socket": requestSocket,
-		"attune_attach_slot": slotBytes, "attune_attach_slot.address": slotAddress, "attune_attach_slot.hook": slotHook,
-		"attune_attach_slot.relro": slotRELRO, "attune_attach_slot.error": slotError, "attune_attach_slot.old": slotOld,
-	} {
-		if value, ok := want[name]; !ok || value != got {
-			t.Errorf("%s is %d, the header says %d (%v)", name, got, value, ok)
-		}
-	}
-}
-
 func TestParseStatus(t *testing.T) {
-	got := parseStatus([]byte("Name:\tx\nState:\tS (sleeping)\nTracerPid:\t41\nUid:\t1\t2\t3\t4\nSeccomp:\t2\n"))
-	if want := (status{state: 'S', tracer: 41, uid: 2, seccomp: 2}); got != want {
+	got := parseStatus([]byte("Name:\tx\nState:\tS (sleeping)\nPPid:\t9\nTracerPid:\t41\nUid:\t1\t2\t3\t4\n" +
+		"Seccomp:\t2\nSeccomp_filters:\t3\nx86_Thread_features:\tshstk wrss\n"))
+	if want := (status{state: 'S', tracer: 41, uid: 4, parent: 9, seccomp: 2, filters: 3, shadow: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -68,7 +68,7 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 		return false
 	case int64(regs.Orig_rax) >= 0 && !inCall(regs), p.ground.libc.has(regs.Rip) && !inCall(regs):
 		return false
-	case t.inSequence(p.read) || p.ownsLock(t.tid):
+	case t.inSequence(p.read) || p.ownsLock(t.inner):
 		return false
 	}
 	return p.stackClear(regs.Rsp)
@@ -80,11 +80,11 @@ const userCode = 0x33
 func (p *plan) read(address uint64, into []byte) error { return procmem.Read(p.pid, address, into) }
 
 // ownsLock says whether the thread holds one of the loader's locks: these are
-// mutexes that keep their owner's id, and nothing else in the loader's
+// mutexes that keep their owner's id, as the process numbers it, and nothing else in the loader's
 // variables looks like one. It does while a constructor runs, or a callback of
 // dl_iterate_phdr.
 func (p *plan) ownsLock(tid int) bool {
-	own := uint32(p.innerID(tid))
+	own := uint32(tid)
 	variables := make([]byte, p.ground.loader.end-p.ground.loader.start)
 	if p.read(p.ground.loader.start, variables) != nil {
 		return true
@@ -105,23 +105,54 @@ func (p *plan) ownsLock(tid int) bool {
 // nothing is mapped; beyond the frames of a thread its descriptor or the
 // environment is searched too, which does no harm.
 func (p *plan) stackClear(top uint64) bool {
-	const piece = 4096
-	buffer := make([]byte, piece)
+	const first, next = 16 << 10, 256 << 10
+	buffer := make([]byte, first)
 	for at := top &^ 7; at < top+maxStack; {
-		size := piece - at%piece
-		if p.read(at, buffer[:size]) != nil {
+		n := p.readSome(at, buffer)
+		if n == 0 {
 			return at > top
 		}
-		for i := uint64(0); i+8 <= size; i += 8 {
-			word := binary.LittleEndian.Uint64(buffer[i:])
-			near := at+i < top+nearStack
-			if near && p.ground.returns(word) || word == p.ground.restorer && p.interruptedHeld(at+i) {
-				return false
-			}
+		if !p.wordsClear(top, at, buffer[:n]) {
+			return false
 		}
-		at += size
+		if n < len(buffer) {
+			return true
+		}
+		at += uint64(n)
+		buffer = make([]byte, next)
 	}
 	return true
+}
+
+// wordsClear searches one piece, of the stack from top on, that lies at an
+// address.
+func (p *plan) wordsClear(top, at uint64, piece []byte) bool {
+	for i := 0; i+8 <= len(piece); i += 8 {
+		word := binary.LittleEndian.Uint64(piece[i:])
+		place := at + uint64(i)
+		if place < top+nearStack && p.ground.returns(word) ||
+			word == p.ground.restorer && word != 0 && p.interruptedHeld(place) {
+			return false
+		}
+	}
+	return true
+}
+
+// readSome reads up to where nothing is mapped, and returns how many bytes.
+func (p *plan) readSome(at uint64, into []byte) int {
+	var pages []unix.RemoteIovec
+	for done := 0; done < len(into); {
+		start := at + uint64(done)
+		n := min(len(into)-done, int(pageBytes-start%pageBytes))
+		pages = append(pages, unix.RemoteIovec{Base: uintptr(start), Len: n})
+		done += n
+	}
+	local := []unix.Iovec{{Base: &into[0], Len: uint64(len(into))}}
+	n, err := unix.ProcessVMReadv(p.pid, local, pages, 0)
+	if err != nil {
+		return 0
+	}
+	return n &^ 7
 }
 
 // interruptedHeld says whether the handler whose signal frame begins at an

@@ -6,85 +6,211 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
-	"strings"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // plan is all that can be known before anything is stopped.
 type plan struct {
 	options Options
 	pid     int
+	status  status
 	ground  ground
 	calls   calls
-	slots   []Slot       // Hook is an offset from DMLib's load address
+	library library
+	slots   []Slot // Hook is an offset from DMLib's load address
+	reals   []realFunction
+	owner   ring.Owner
+	orphan  bool         // the controller that the process is under is dead
+	image   []byte       // what the thread executes
+	encoded []byte       // the attach request
+	memory  *os.File     // /proc/PID/mem, to write what the process only reads
 	late    map[int]bool // threads that were told to stop and did not yet
-	job     job
-	// thread is the only one that will do; 0: any. anywhere says that the job
+	filters map[int]error
+	// code is what is called instead of loading DMLib, value what it returned.
+	code  []byte
+	value uint64
+	// thread is the only one that will do; 0: any. anywhere says that the code
 	// takes no lock and calls nothing, so that it may interrupt anything.
 	thread   int
 	anywhere bool
 }
 
-// calls are the addresses of functions in the process.
+// calls are the addresses of functions in the process. create is 0 where no
+// thread is to be started, message where there is no dlerror.
 type calls struct {
-	open, sym, message uint64 // message 0: no dlerror
-	mode               uint32 // of open
+	open, sym, message                        uint64
+	create, attributes, setDetached, setStack uint64
+	unmap                                     uint64
+	mode                                      uint32 // of open, beside RTLD_NOW
 }
 
-// Modes of dlopen; the internal one wants to be told that it is meant.
-const (
-	modeNow      = 2
-	modeInternal = 0x80000000
-)
+// modeInternal is what libc's internal dlopen wants to be told.
+const modeInternal = 0x80000000
 
-func newPlan(pid int, o Options) (*plan, error) {
+func newPlan(pid int, s status, o Options) (p *plan, err error) {
 	images, err := o.Cache.Images(pid)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{options: o, pid: pid, late: make(map[int]bool)}
-	if p.calls, err = findCalls(images); err != nil {
+	if p, err = emptyPlan(pid, s, o); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if p.owner, err = ring.ThisProcess(); err != nil {
+		return nil, err
+	}
+	if p.orphan, err = orphaned(pid); err != nil {
+		return nil, err
+	}
+	if p.calls, err = findCalls(pid, images); err != nil {
 		return nil, err
 	}
 	if p.ground, err = newGround(pid, images); err != nil {
 		return nil, err
 	}
-	p.job = attachment{p}
-	p.slots, err = findSlots(images, o.Library)
-	return p, err
+	if p.library, err = findLibrary(pid, images, s, o.Library); err != nil {
+		return nil, err
+	}
+	p.reals = findReals(pid, images, p.library.hooks)
+	p.slots = findSlots(images, p.library.hooks, p.reals)
+	p.encoded = p.request()
+	return p, nil
 }
 
-// findCalls finds dlopen and its companions: in libc since glibc 2.34, in
-// libdl before, and libc's internal ones where there is no libdl.
-func findCalls(images []objfile.Image) (c calls, err error) {
-	libc := func(name string) uint64 {
-		for _, object := range []string{"libc.so.6", "libdl.so.2", "libdl-*.so", "libc-*.so"} {
-			found, e := objfile.ResolveIn(images, object, name, objfile.Function)
-			if e == nil {
-				return found.Address
-			}
+// emptyPlan has what every call needs. The caller closes it.
+func emptyPlan(pid int, s status, o Options) (*plan, error) {
+	image, err := dmlib.Entry()
+	if err != nil {
+		return nil, err
+	}
+	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil, deniedError(pid, err)
+	case err != nil:
+		return nil, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
+	}
+	return &plan{
+		options: o, pid: pid, status: s, image: image, memory: memory,
+		late: make(map[int]bool), filters: make(map[int]error),
+	}, nil
+}
+
+func (p *plan) close() error { return p.memory.Close() }
+
+// Names of the C library's parts: one since glibc 2.34, several before.
+var libcParts = []string{"libc.so.6", "libc-*.so", "libdl.so.2", "libdl-*.so", "libpthread.so.0", "libpthread-*.so"}
+
+func inLibc(images []objfile.Image, name string) uint64 {
+	for _, part := range libcParts {
+		if found, err := objfile.ResolveIn(images, part, name, objfile.Function); err == nil {
+			return found.Address
 		}
-		return 0
 	}
-	c = calls{open: libc("dlopen"), sym: libc("dlsym"), message: libc("dlerror"), mode: modeNow}
+	return 0
+}
+
+// findCalls finds dlopen and its companions, or libc's internal ones where
+// there is no libdl, and what starts a thread.
+func findCalls(pid int, images []objfile.Image) (c calls, err error) {
+	libc := func(name string) uint64 { return inLibc(images, name) }
+	c = calls{open: libc("dlopen"), sym: libc("dlsym"), message: libc("dlerror")}
 	if c.open == 0 || c.sym == 0 {
-		c = calls{open: libc("__libc_dlopen_mode"), sym: libc("__libc_dlsym"), mode: modeNow | modeInternal}
+		c = calls{open: libc("__libc_dlopen_mode"), sym: libc("__libc_dlsym"), mode: modeInternal}
 	}
 	if c.open == 0 || c.sym == 0 {
-		return c, fmt.Errorf("%w: its C library has no dlopen", ErrUnsuited)
+		return c, fmt.Errorf("%w: no dlopen of a C library was found in it; where the library's file was replaced since it started, only root can read it", ErrUnsuited)
+	}
+	c.unmap = libc("munmap")
+	c.attributes, c.setDetached, c.setStack = libc("pthread_attr_init"), libc("pthread_attr_setdetachstate"), libc("pthread_attr_setstacksize")
+	if c.unmap != 0 && c.attributes != 0 && c.setDetached != 0 && c.setStack != 0 && mayHaveThreads(pid, images) {
+		c.create = libc("pthread_create")
 	}
 	return c, nil
 }
 
+// mayHaveThreads says whether a thread of ours changes nothing for the program:
+// it has or had others, so that its C library takes its locks anyway, and
+// nobody keeps count of them.
+func mayHaveThreads(pid int, images []objfile.Image) bool {
+	for _, image := range images {
+		if _, ok := exported(image, "pthread_create"); ok && !isLibc(image) {
+			return false // a sanitizer or a tool, which must know of every thread
+		}
+	}
+	single, err := objfile.ResolveIn(images, "libc.so.6", "__libc_single_threaded", objfile.Variable)
+	if err != nil { // before glibc 2.32
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		return err == nil && len(tasks) > 1
+	}
+	var flag [1]byte
+	return procmem.Read(pid, single.Address, flag[:]) == nil && flag[0] == 0
+}
+
+// exported finds a function that other objects can call.
+func exported(image objfile.Image, name string) (objfile.Symbol, bool) {
+	s, err := image.Symbol(name, objfile.Function)
+	return s, err == nil && isExported(s)
+}
+
+func isExported(s objfile.Symbol) bool {
+	return s.Dynamic && s.Section != elf.SHN_UNDEF && (s.Bind == elf.STB_GLOBAL || s.Bind == elf.STB_WEAK)
+}
+
+// realFunction stands behind a hook.
+type realFunction struct {
+	name    string
+	address uint64
+}
+
+// findReals finds the functions behind the hooks. One that several objects
+// define is left out: DMLib, inside, knows their order.
+func findReals(pid int, images []objfile.Image, hooks map[string]uint64) (reals []realFunction) {
+	found := make(map[string][]uint64)
+	for _, image := range images {
+		if image.Matches("libattune-dm*") || isProgram(pid, image) {
+			continue
+		}
+		file, err := image.Open()
+		if err != nil {
+			return nil // it may define some
+		}
+		for name := range hooks {
+			if s, err := file.SymbolOf(name, objfile.Function); err == nil && isExported(s) {
+				address := image.Address(s.Value)
+				if s.IFunc() {
+					address = 0
+				}
+				found[name] = append(found[name], address)
+			}
+		}
+		file.Close()
+	}
+	for name, addresses := range found {
+		if len(addresses) == 1 && addresses[0] != 0 && len(name) < realAddress {
+			reals = append(reals, realFunction{name, addresses[0]})
+		}
+	}
+	return reals
+}
+
 // findSlots finds the GOT slots of all objects that lead to functions which
 // DMLib hooks. An object whose file cannot be read any more keeps its calls.
-func findSlots(images []objfile.Image, library string) (slots []Slot, err error) {
-	hooks, err := hookOffsets(library)
-	if err != nil {
-		return nil, err
+func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunction) (slots []Slot) {
+	behind := make(map[string]uint64)
+	for _, r := range reals {
+		behind[r.name] = r.address
 	}
 	var wanted []string
 	for name := range hooks {
@@ -100,10 +226,13 @@ func findSlots(images []objfile.Image, library string) (slots []Slot, err error)
 			continue
 		}
 		for _, slot := range found {
-			slots = append(slots, Slot{Address: image.Address(slot.VirtualAddress), Hook: hooks[slot.Symbol], RELRO: slot.RELRO})
+			slots = append(slots, Slot{
+				Address: image.Address(slot.VirtualAddress), Hook: hooks[slot.Symbol], RELRO: slot.RELRO,
+				real: behind[slot.Symbol],
+			})
 		}
 	}
-	return slots, nil
+	return slots
 }
 
 func slotsOf(image objfile.Image, wanted []string) ([]objfile.Slot, error) {
@@ -120,29 +249,4 @@ func slotsOf(image objfile.Image, wanted []string) ([]objfile.Slot, error) {
 // allocator's locks.
 func isLibc(image objfile.Image) bool {
 	return slices.ContainsFunc([]string{"libc.so.6", "libc-*.so", "libpthread.so.0", "libpthread-*.so"}, image.Matches)
-}
-
-// hookOffsets returns what the library exports for programs to call, by name.
-func hookOffsets(library string) (map[string]uint64, error) {
-	file, err := objfile.Open(library)
-	if err != nil {
-		return nil, fmt.Errorf("dmlib: %w", err)
-	}
-	defer file.Close()
-	symbols, err := file.Match("*", objfile.Function)
-	if err != nil {
-		return nil, fmt.Errorf("dmlib: %w", err)
-	}
-	hooks := make(map[string]uint64)
-	for _, s := range symbols {
-		if s.Dynamic && s.Bind == elf.STB_GLOBAL && !strings.HasPrefix(s.Name, "attune_") {
-			hooks[s.Name] = s.Value
-		}
-	}
-	for _, h := range ring.Hooks() {
-		if _, ok := hooks[h.Name]; !ok {
-			return nil, errors.New("dmlib lacks the hook " + h.Name)
-		}
-	}
-	return hooks, nil
 }

@@ -2,20 +2,24 @@
 
 package inject
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
-// struct attune_attach and attune_attach_slot of dmlib_abi.h.
+// struct attune_attach, attune_attach_slot and attune_attach_real of
+// dmlib_abi.h.
 const (
-	abiMagic   = 0x0031424c4d445441
-	abiVersion = 1
+	abiMagic      = 0x0031424c4d445441
+	attachVersion = 2
+	takeOver      = 1
 
-	requestVersion = 8
-	requestSlots   = 12
-	requestSocket  = 16
-	socketBytes    = 108
-	requestBytes   = 128
+	requestVersion    = 8
+	requestFlags      = 12
+	requestSlots      = 16
+	requestReals      = 20
+	requestMemorySize = 24
+	requestMemory     = 32
+	requestSocket     = 36
+	socketBytes       = 108
+	requestBytes      = 144
 
 	slotAddress = 0
 	slotHook    = 8
@@ -23,15 +27,24 @@ const (
 	slotError   = 20
 	slotOld     = 24
 	slotBytes   = 32
+
+	realAddress = 24
+	realBytes   = 32
 )
 
-// request encodes what attune_dm_attach is asked for.
+// request encodes what attune_dm_attach is asked for; which descriptor the
+// memory file has is known in the process only.
 func (p *plan) request() []byte {
 	order := binary.LittleEndian
-	b := make([]byte, requestBytes+slotBytes*len(p.slots))
+	b := make([]byte, requestBytes+slotBytes*len(p.slots)+realBytes*len(p.reals))
 	order.PutUint64(b, abiMagic)
-	order.PutUint32(b[requestVersion:], abiVersion)
+	order.PutUint32(b[requestVersion:], attachVersion)
+	if p.orphan {
+		order.PutUint32(b[requestFlags:], takeOver)
+	}
 	order.PutUint32(b[requestSlots:], uint32(len(p.slots)))
+	order.PutUint32(b[requestReals:], uint32(len(p.reals)))
+	order.PutUint64(b[requestMemorySize:], uint64(p.options.Geometry.Bytes()))
 	copy(b[requestSocket:requestSocket+socketBytes-1], p.options.Socket)
 	for i, slot := range p.slots {
 		at := b[requestBytes+slotBytes*i:]
@@ -40,6 +53,11 @@ func (p *plan) request() []byte {
 		if slot.RELRO {
 			order.PutUint32(at[slotRELRO:], 1)
 		}
+	}
+	for i, r := range p.reals {
+		at := b[requestBytes+slotBytes*len(p.slots)+realBytes*i:]
+		copy(at[:realAddress-1], r.name)
+		order.PutUint64(at[realAddress:], r.address)
 	}
 	return b
 }
@@ -55,6 +73,9 @@ func (p *plan) answer(b []byte, base uint64) []Slot {
 		}
 		slot.Old = binary.LittleEndian.Uint64(at[slotOld:])
 		slot.Hook += base
+		if slot.Old == slot.Hook { // left behind by an earlier controller
+			slot.Old = slot.real
+		}
 		led = append(led, slot)
 	}
 	return led

@@ -15,15 +15,6 @@ import (
 // blocking is empty: no register layout, no restartable calls.
 var blocking map[int64]bool
 
-type (
-	job        any
-	attachment struct{ *plan }
-	execution  struct {
-		code  []byte
-		value uint64
-	}
-)
-
 func (p *plan) run(context.Context, *procid.Process) (Result, error) {
 	return Result{}, fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
 }

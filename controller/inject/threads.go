@@ -73,8 +73,8 @@ func signalPending(pid, tid int, blocked uint64) bool {
 
 // innerID is the id of a thread as the process itself sees it, in its pid
 // namespace.
-func (p *plan) innerID(tid int) int {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", p.pid, tid))
+func innerID(pid, tid int) int {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
 	if err != nil {
 		return tid
 	}
@@ -87,4 +87,26 @@ func (p *plan) innerID(tid int) int {
 		}
 	}
 	return tid
+}
+
+// outerID is the opposite; 0 if there is no such thread.
+func outerID(pid, inner int) int {
+	if innerID(pid, inner) == inner && exists(pid, inner) {
+		return inner
+	}
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0
+	}
+	for _, entry := range entries {
+		if tid, err := strconv.Atoi(entry.Name()); err == nil && innerID(pid, tid) == inner {
+			return tid
+		}
+	}
+	return 0
+}
+
+func exists(pid, tid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
+	return err == nil
 }

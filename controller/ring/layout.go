@@ -85,20 +85,25 @@ const (
 	headerRingRecords   = 68
 	headerEpoch         = 72
 	headerDetached      = 76
-	headerPID           = 128
-	headerState         = 132
-	headerDMLibBase     = 136
-	headerStubEntry     = 144
-	headerStubSize      = 152
-	headerStubCount     = 156
-	headerStubTarget    = 160
-	headerPatchEntry    = 168
-	headerStubUnbound   = 176
-	headerLostNoSlot    = 192
-	headerForkCount     = 200
-	headerRingNext      = 208
-	headerSlotsUsed     = 212
-	headerSize          = 256
+
+	headerControllerStart     = 80
+	headerControllerNamespace = 88
+	headerControllerPID       = 96
+
+	headerPID         = 128
+	headerState       = 132
+	headerDMLibBase   = 136
+	headerStubEntry   = 144
+	headerStubSize    = 152
+	headerStubCount   = 156
+	headerStubTarget  = 160
+	headerPatchEntry  = 168
+	headerStubUnbound = 176
+	headerLostNoSlot  = 192
+	headerForkCount   = 200
+	headerRingNext    = 208
+	headerSlotsUsed   = 212
+	headerSize        = 256
 )
 
 // struct attune_point_control.

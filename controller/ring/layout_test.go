@@ -15,7 +15,7 @@ import (
 )
 
 // gateNames are those that packages attach and inject mirror and compare.
-var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH)_|attune_(hello|welcome|ready|go|attach)`)
+var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH|ENTRY)_|attune_(hello|welcome|ready|go|attach|entry)`)
 
 func TestLayoutEqualsHeader(t *testing.T) {
 	want := abitest.Layout(t)
@@ -94,18 +94,23 @@ func mirror() map[string]uint64 {
 		"attune_header.epoch":          headerEpoch,
 		"attune_header.detached":       headerDetached,
 		"attune_header.pid":            headerPID,
-		"attune_header.state":          headerState,
-		"attune_header.dmlib_base":     headerDMLibBase,
-		"attune_header.stub_entry":     headerStubEntry,
-		"attune_header.stub_size":      headerStubSize,
-		"attune_header.stub_count":     headerStubCount,
-		"attune_header.stub_target":    headerStubTarget,
-		"attune_header.patch_entry":    headerPatchEntry,
-		"attune_header.stub_unbound":   headerStubUnbound,
-		"attune_header.lost_no_slot":   headerLostNoSlot,
-		"attune_header.fork_count":     headerForkCount,
-		"attune_header.ring_next":      headerRingNext,
-		"attune_header.slots_used":     headerSlotsUsed,
+
+		"attune_header.controller_start":     headerControllerStart,
+		"attune_header.controller_namespace": headerControllerNamespace,
+		"attune_header.controller_pid":       headerControllerPID,
+
+		"attune_header.state":        headerState,
+		"attune_header.dmlib_base":   headerDMLibBase,
+		"attune_header.stub_entry":   headerStubEntry,
+		"attune_header.stub_size":    headerStubSize,
+		"attune_header.stub_count":   headerStubCount,
+		"attune_header.stub_target":  headerStubTarget,
+		"attune_header.patch_entry":  headerPatchEntry,
+		"attune_header.stub_unbound": headerStubUnbound,
+		"attune_header.lost_no_slot": headerLostNoSlot,
+		"attune_header.fork_count":   headerForkCount,
+		"attune_header.ring_next":    headerRingNext,
+		"attune_header.slots_used":   headerSlotsUsed,
 
 		"attune_point_control":             controlSize,
 		"attune_point_control.word":        controlWord,

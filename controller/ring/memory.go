@@ -41,39 +41,52 @@ type Memory struct {
 // resize the file afterwards. The caller hands File over to the application
 // and then calls CloseFile.
 func New(g Geometry) (*Memory, error) {
-	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("memory file geometry: %w", err)
-	}
-	g = g.withDefaults()
-	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots)}
-	file, err := sealedFile("attune-dm", int64(m.at.total))
-	if err != nil {
-		return nil, err
-	}
-	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err), file.Close())
-	}
-	m.file = file
-	m.writeHeader()
-	return m, nil
-}
-
-// sealedFile makes an anonymous file of fixed size.
-func sealedFile(name string, size int64) (*os.File, error) {
+	const name = "attune-dm"
 	fd, err := memfd(name)
 	if err != nil {
 		return nil, fmt.Errorf("create memory file: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), name)
-	if err := f.Truncate(size); err != nil {
-		return nil, errors.Join(fmt.Errorf("size memory file to %d bytes: %w", size, err), f.Close())
+	return NewIn(os.NewFile(uintptr(fd), name), g)
+}
+
+// NewIn is New in an empty memory file that somebody else made. It owns the
+// file from now on, also when it returns an error.
+func NewIn(file *os.File, g Geometry) (*Memory, error) {
+	m, err := newIn(file, g)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return m, nil
+}
+
+func newIn(file *os.File, g Geometry) (*Memory, error) {
+	if err := g.Validate(); err != nil {
+		return nil, fmt.Errorf("memory file geometry: %w", err)
+	}
+	g = g.withDefaults()
+	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
+	if err := seal(file, int64(m.at.total)); err != nil {
+		return nil, err
+	}
+	var err error
+	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err)
+	}
+	m.writeHeader()
+	return m, nil
+}
+
+// seal fixes the size of a file.
+func seal(file *os.File, size int64) error {
+	if err := file.Truncate(size); err != nil {
+		return fmt.Errorf("size memory file to %d bytes: %w", size, err)
 	}
 	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-		return nil, errors.Join(fmt.Errorf("seal memory file: %w", err), f.Close())
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("seal memory file: %w", err)
 	}
-	return f, nil
+	return nil
 }
 
 // memfd asks for a file that can never be executed, which hardened systems

@@ -12,15 +12,28 @@ extern const char __ehdr_start[] DM_HIDDEN;
 DM_EXPORT int attune_dm_attach(struct attune_attach *request);
 
 static bool acceptable(const struct attune_attach *request) {
-    return request->magic == ATTUNE_ABI_MAGIC && request->version == ATTUNE_ABI_VERSION &&
-           memchr(request->socket, 0, sizeof(request->socket)) != NULL &&
-           dm_gate_address(request->socket);
+    return request->magic == ATTUNE_ABI_MAGIC && request->version == ATTUNE_ATTACH_VERSION &&
+           memchr(request->socket, 0, sizeof(request->socket)) != NULL;
+}
+
+static struct attune_attach_slot *slots_of(struct attune_attach *request) {
+    return (struct attune_attach_slot *)(request + 1);
+}
+
+static const struct attune_attach_real *reals_of(struct attune_attach *request) {
+    return (const struct attune_attach_real *)(slots_of(request) + request->slot_count);
+}
+
+/* Under a controller that has not let go, and lives as far as is known. */
+static bool taken(const struct attune_attach *request) {
+    return dm_live.delta != 0 && dm_live.mapping.header->detached == 0 &&
+           (request->flags & ATTUNE_ATTACH_TAKE_OVER) == 0;
 }
 
 /* Calls that are bound already go round us until their slots are rewritten:
  * whole words, while other threads jump through them. */
 static void lead_to_hooks(struct attune_attach *request) {
-    struct attune_attach_slot *slots = (struct attune_attach_slot *)(request + 1);
+    struct attune_attach_slot *slots = slots_of(request);
     uint64_t base = (uint64_t)(uintptr_t)__ehdr_start;
     for (uint32_t i = 0; i < request->slot_count; i++)
         slots[i].error = dm_memory_store_got(slots[i].address, base + slots[i].hook, false, 0,
@@ -33,16 +46,18 @@ static int attach(struct attune_attach *request) {
         return EINVAL;
     if (getauxval(AT_SECURE) != 0)
         return EPERM;
-    if (dm_live.delta != 0 && dm_live.mapping.header->detached == 0)
+    if (taken(request))
         return EBUSY;
-    if (!dm_real_resolve_global())
+    if (!dm_real_resolve_attached(reals_of(request), request->real_count))
         return ENOSYS;
     dm_go_inert();
+    dm_gate_address(request->socket); /* without it children stay inert */
     if (!dm_live_prepare())
         return ENOTSUP;
     dm_stub_prepare();
-    if (!dm_gate_register(ATTUNE_HELLO_INJECTED, ATTUNE_GATE_MILLISECONDS, &mapping))
-        return ECONNREFUSED;
+    int error = dm_gate_adopt(request->memory, request->memory_size, &mapping);
+    if (error != 0)
+        return error;
     dm_thread_prepare();
     if (!dm_live_replace(&mapping))
         return ENOMEM;

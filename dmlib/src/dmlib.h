@@ -65,6 +65,9 @@ DM_HIDDEN bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *m
  * descriptor stays open. Uses nothing but system calls. */
 DM_HIDDEN bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping *mapping);
 DM_HIDDEN bool dm_gate_address(const char *path);
+/* The same without a gate: maps a memory file that this process has open. 0 or
+ * an errno value. */
+DM_HIDDEN int dm_gate_adopt(int fd, uint64_t size, struct dm_mapping *mapping);
 
 /* ---- state of the process (state.c) ---------------------------------- */
 
@@ -185,9 +188,10 @@ DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
 DM_HIDDEN int dm_stub_bind(uint64_t index, uint64_t function);
 DM_HIDDEN void dm_stub_prepare(void);
 
-/* real.c: looks the real functions up for a library that came by dlopen, where
- * RTLD_NEXT means nothing. False: there is no malloc to be found. */
-DM_HIDDEN bool dm_real_resolve_global(void);
+/* real.c: takes the real functions that the controller found, and looks the
+ * others up: for a library that came by dlopen RTLD_NEXT means nothing. False:
+ * there is no malloc to be found. One thread at a time. */
+DM_HIDDEN bool dm_real_resolve_attached(const struct attune_attach_real *known, uint32_t count);
 
 /* ---- environment.c ---------------------------------------------------- */
 

@@ -220,3 +220,17 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
     }
     return ready.status == ATTUNE_READY_OK;
 }
+
+int dm_gate_adopt(int fd, uint64_t size, struct dm_mapping *mapping) {
+    struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION, .total_size = size};
+    struct attune_ready ready = {0};
+    map_file(fd, &welcome, mapping, &ready);
+    switch (ready.status) {
+    case ATTUNE_READY_OK:
+        return 0;
+    case ATTUNE_READY_NO_MAP:
+        return ready.error;
+    default:
+        return EPROTO;
+    }
+}

@@ -214,12 +214,27 @@ static void *find_defined(const char *name) {
     return NULL;
 }
 
-bool dm_real_resolve_global(void) {
+/* What the controller found: dlopen and dlsym for each object and each name
+ * take milliseconds in a program of many libraries. */
+static const struct attune_attach_real *given;
+static uint32_t given_count;
+
+static void *find_given(const char *name) {
+    for (uint32_t i = 0; i < given_count; i++)
+        if (strncmp(given[i].name, name, sizeof(given[i].name)) == 0)
+            return (void *)(uintptr_t)given[i].address;
+    return find_defined(name);
+}
+
+bool dm_real_resolve_attached(const struct attune_attach_real *known, uint32_t count) {
     if (dm_real_malloc != boot_malloc)
         return true; /* preloaded, or attached before */
-    if (find_defined("malloc") == NULL || find_defined("free") == NULL ||
-        find_defined("realloc") == NULL)
-        return false;
-    look_up_all(find_defined);
-    return true;
+    given = known;
+    given_count = count;
+    bool found =
+        find_given("malloc") != NULL && find_given("free") != NULL && find_given("realloc") != NULL;
+    if (found)
+        look_up_all(find_given);
+    given_count = 0;
+    return found;
 }

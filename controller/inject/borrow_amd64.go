@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// stepPatience bounds one system call made in the thread.
+const stepPatience = time.Second
+
+// errDied is what tests make happen.
+var errDied = errors.New("the tracer has died")
+
+// conversation is one call in one thread that is borrowed, and what follows.
+type conversation struct {
+	talk
+	tracee
+	saved  state
+	region *region
+	base   uint64
+	held   []unix.Signal // came meanwhile and could not be blocked
+}
+
+// onlyMarker blocks every signal but the marker.
+const onlyMarker = ^(uint64(1) << (unix.SIGURG - 1))
+
+// call makes the stopped thread load DMLib, or start a thread that will, and
+// puts it back.
+func (p *plan) call(t tracee) (*conversation, error) {
+	s, err := t.save()
+	if err != nil {
+		return nil, errors.Join(err, t.letGo())
+	}
+	c := &conversation{talk: talk{plan: p}, tracee: t, saved: s}
+	err = c.make()
+	switch {
+	case errors.Is(err, ErrTimeout), errors.Is(err, ErrInterrupted), errors.Is(err, errDied):
+		return nil, err
+	case err != nil:
+		return nil, errors.Join(err, c.end(true))
+	}
+	err = c.end(!c.apart())
+	return c, err
+}
+
+// apart says whether a thread of its own does the work: the mapping is its.
+func (c *conversation) apart() bool { return c.calls.create != 0 }
+
+func (c *conversation) make() error {
+	if err := c.setMask(onlyMarker); err != nil {
+		return err
+	}
+	c.region = c.newRegion(len(c.saved.extra))
+	base, err := c.syscall(unix.SYS_MMAP, 0, c.region.size(), unix.PROT_READ|unix.PROT_EXEC,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, noSyscall, 0)
+	if err != nil {
+		return fmt.Errorf("map memory in the process: %w", err)
+	}
+	c.base, c.at, c.requestAt = base, base+uint64(c.region.entry), uint64(c.region.request-c.region.entry)
+	err = c.attempt()
+	if err == nil && c.apart() && c.answer.step == stepThread {
+		c.calls.create = 0 // a limit on threads, or a class of scheduling that has none
+		err = c.attempt()
+	}
+	return err
+}
+
+// attempt writes the mapping's content and has it executed to its marker.
+func (c *conversation) attempt() error {
+	c.region.place(c.base, c.plan, c.saved)
+	if _, err := c.memory.WriteAt(c.region.data, int64(c.base)); err != nil {
+		return fmt.Errorf("write memory of the process: %w", err)
+	}
+	if !c.apart() {
+		c.idle = func() { c.sweep(); c.look(c.tid) }
+	}
+	if err := c.execute(); err != nil {
+		return err
+	}
+	if c.listen(); c.answer.started() || c.apart() {
+		return nil
+	}
+	return fmt.Errorf("%w: its memory could not be made writable", ErrCall)
+}
+
+// execute runs the code to its marker, beginning with mprotect(2).
+func (c *conversation) execute() error {
+	g := c.saved.regs
+	g.Rip, g.Rsp, g.Rbx = c.base+c.region.start(), c.base+c.region.size()-alignment, c.at
+	g.Rbp, g.Orig_rax = 0, noSyscall
+	g.Rax, g.Rdi, g.Rsi, g.Rdx = unix.SYS_MPROTECT, c.at, c.region.size()-uint64(c.region.entry), unix.PROT_READ|unix.PROT_WRITE
+	g.Eflags &^= 0x400 | 0x100 // direction, trap
+	if err := unix.PtraceSetRegs(c.tid, &g); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(c.options.Timeout)
+	if err := c.ptrace(unix.PTRACE_CONT, 0, 0); err != nil {
+		return err
+	}
+	if c.options.died != nil && c.options.died() {
+		return errDied
+	}
+	for {
+		s, err := c.wait(deadline)
+		if errors.Is(err, errLate) {
+			return ErrTimeout
+		}
+		if err != nil {
+			return err
+		}
+		if s.event == 0 {
+			if arrived, err := c.signalled(s.signal); arrived || err != nil {
+				return err
+			}
+		} else if s.event != eventStop {
+			return ErrInterrupted
+		}
+		if err := c.ptrace(unix.PTRACE_CONT, 0, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// signalled deals with a signal during the call: the marker, a fault, or one
+// that is kept for later.
+func (c *conversation) signalled(signal unix.Signal) (arrived bool, err error) {
+	var g unix.PtraceRegs
+	if err := unix.PtraceGetRegs(c.tid, &g); err != nil {
+		return false, err
+	}
+	switch signal {
+	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGABRT, unix.SIGSYS:
+		return false, fmt.Errorf("%w: %v at %#x", ErrCall, unix.SignalName(signal), g.Rip)
+	case unix.SIGURG:
+		if g.Rip == c.base+c.region.marker() {
+			return true, nil
+		}
+	}
+	c.held = append(c.held, signal)
+	return false, nil
+}
+
+// end puts the thread back and lets it go; the mapping is taken away if nobody
+// else needs it.
+func (c *conversation) end(unmap bool) error {
+	var errs []error
+	if c.base != 0 && unmap {
+		_, err := c.syscall(unix.SYS_MUNMAP, c.base, c.region.size())
+		errs = append(errs, err)
+	}
+	for _, signal := range c.held {
+		errs = append(errs, unix.Tgkill(c.pid, c.tid, signal))
+	}
+	c.saved.regs = c.saved.resumed(c.pid, c.tid)
+	errs = append(errs, c.restore(c.saved), c.letGo())
+	return errors.Join(errs...)
+}
+
+// finish waits for the thread that does the work, if there is one, and reads
+// what came of it.
+func (c *conversation) finish(ctx context.Context, process *procid.Process, result *Result) error {
+	if c.apart() {
+		if err := c.attend(ctx, process); err != nil {
+			return err
+		}
+		result.Helper = c.helper
+	}
+	if c.code != nil {
+		c.value = c.answer.value
+		return nil
+	}
+	return c.outcome(result)
+}
+
+// syscall makes the thread execute one system call, by an instruction of its
+// libc, and stops behind it.
+func (c *conversation) syscall(number uint64, arguments ...uint64) (uint64, error) {
+	var a [6]uint64
+	copy(a[:], arguments)
+	g := c.saved.regs
+	g.Rip, g.Rax, g.Orig_rax = c.ground.gadget, number, noSyscall
+	g.Rdi, g.Rsi, g.Rdx, g.R10, g.R8, g.R9 = a[0], a[1], a[2], a[3], a[4], a[5]
+	if err := unix.PtraceSetRegs(c.tid, &g); err != nil {
+		return 0, err
+	}
+	for {
+		if err := c.ptrace(unix.PTRACE_SINGLESTEP, 0, 0); err != nil {
+			return 0, err
+		}
+		s, err := c.wait(time.Now().Add(stepPatience))
+		switch {
+		case errors.Is(err, errLate):
+			return 0, ErrTimeout
+		case err != nil:
+			return 0, err
+		case s.event == eventStop: // a stop of the whole process began
+			continue
+		case s.event != 0:
+			return 0, ErrInterrupted
+		case s.signal != unix.SIGTRAP:
+			c.held = append(c.held, s.signal)
+			continue
+		}
+		break
+	}
+	if err := unix.PtraceGetRegs(c.tid, &g); err != nil {
+		return 0, err
+	}
+	if result := int64(g.Rax); result < 0 && result > -4096 {
+		return 0, unix.Errno(-result)
+	}
+	return g.Rax, nil
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// ErrHeld says that another controller has the process.
+var ErrHeld = errors.New("another attune controls the process")
+
+// claim makes sure that one controller at a time enters a process: a lock that
+// ends with its owner, on a file that every process has, and that nobody else
+// locks. The caller closes it.
+func claim(pid int) (*os.File, error) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = fmt.Errorf("%w: it is entering it right now", ErrHeld)
+		}
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// orphaned says whether a process is under a controller that has died without
+// letting go; [ErrHeld] if it is under one that lives.
+func orphaned(pid int) (bool, error) {
+	mappings, err := objfile.Mappings(pid)
+	if err != nil {
+		return false, err
+	}
+	orphan := false
+	for _, m := range mappings {
+		if m.Path != "/memfd:attune-dm" || m.Offset != 0 {
+			continue
+		}
+		header := make([]byte, ring.HeaderSize)
+		if err := procmem.Read(pid, m.Start, header); err != nil {
+			return false, err
+		}
+		owner, detached, err := ring.ReadOwner(header)
+		switch {
+		case err != nil || detached:
+			continue
+		case owner.Alive():
+			return false, fmt.Errorf("%w: process %d", ErrHeld, owner.PID)
+		}
+		orphan = true
+	}
+	return orphan, nil
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// helperPause is between looks at what a thread of its own does: nobody waits.
+const helperPause = 100 * time.Microsecond
+
+// talk is our side of the conversation with what runs in the process
+// (dmlib/entry): it opens files, we fill them, it attaches. Each side writes
+// words of its own into the mapping, and looks at those of the other.
+type talk struct {
+	*plan
+	at        uint64 // of struct attune_entry
+	requestAt uint64 // of struct attune_attach, from there
+	answer    entryAnswer
+	helper    int  // the thread that opened the files, as we number it
+	filled    bool // the files have been filled, or it was tried
+	shared    *ring.Memory
+	failed    error
+}
+
+func (a entryAnswer) started() bool { return a.state != 0 }
+
+// listen reads what there is to read. A process that is gone says nothing more.
+func (k *talk) listen() {
+	block := make([]byte, entryBytes)
+	if procmem.Read(k.pid, k.at, block) == nil {
+		k.answer = decodeEntry(block)
+	}
+}
+
+// look listens, and fills the files when it is time. tid is the thread that does
+// the work, 0 if that is not known.
+func (k *talk) look(tid int) {
+	k.listen()
+	if k.answer.state != stateFilesMade || k.filled {
+		return
+	}
+	k.filled = true
+	if tid == 0 {
+		tid = outerID(k.pid, k.answer.thread)
+	}
+	k.helper = tid
+	k.failed = k.fill(tid)
+	// Where that did not work the process finds an empty file, and gives up.
+	k.say(goFilled)
+}
+
+// say lets the process go on. It may be gone.
+func (k *talk) say(word uint32) {
+	_ = procmem.Write(k.pid, k.at+entryGo, binary.LittleEndian.AppendUint32(nil, word))
+}
+
+// fill makes the files that a thread has opened what they are to be.
+func (k *talk) fill(tid int) error {
+	if k.library.fromMemory {
+		if err := k.fillLibrary(tid); err != nil {
+			return fmt.Errorf("hand over DMLib: %w", err)
+		}
+	}
+	file, err := openMemory(k.pid, tid, k.answer.memory, k.status.uid)
+	if err != nil {
+		return err
+	}
+	if k.shared, err = ring.NewIn(file, k.options.Geometry); err != nil {
+		return err
+	}
+	k.shared.SetOwner(k.owner)
+	return k.shared.CloseFile()
+}
+
+func (k *talk) fillLibrary(tid int) error {
+	content, err := os.ReadFile(k.options.Library)
+	if err != nil {
+		return err
+	}
+	file, err := openMemory(k.pid, tid, k.answer.library, k.status.uid)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE | unix.F_SEAL_SEAL
+	_, err = unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals)
+	return err
+}
+
+// attend waits for the thread that does the work. The process goes on
+// meanwhile, and may end or execute another program.
+func (k *talk) attend(ctx context.Context, process *procid.Process) error {
+	until := time.Now().Add(k.options.Timeout)
+	for {
+		k.look(0)
+		switch {
+		case k.answer.state == stateDone:
+			return nil
+		case !process.Alive():
+			return errors.Join(ErrInterrupted, k.drop())
+		case ctx.Err() != nil && !k.filled:
+			return errors.Join(ctx.Err(), k.drop())
+		case time.Now().After(until):
+			return errors.Join(ErrTimeout, k.drop())
+		}
+		time.Sleep(helperPause)
+	}
+}
+
+// drop lets go of memory that nobody came to share.
+func (k *talk) drop() error {
+	if k.shared == nil {
+		return nil
+	}
+	err := k.shared.Close()
+	k.shared = nil
+	return err
+}
+
+// outcome reads the answer of a process that is done.
+func (k *talk) outcome(result *Result) error {
+	defer k.say(goRead)
+	if err := k.problem(); err != nil {
+		return errors.Join(err, k.drop())
+	}
+	answer := make([]byte, len(k.encoded))
+	if err := procmem.Read(k.pid, k.at+k.requestAt, answer); err != nil {
+		return errors.Join(err, k.drop())
+	}
+	result.Loaded = k.library.attach == 0
+	result.Slots = k.plan.answer(answer, k.shared.App().Base)
+	result.Memory = k.shared
+	return nil
+}
+
+// problem says what went wrong, nil if nothing did.
+func (k *talk) problem() error {
+	errno := unix.Errno(k.answer.errno)
+	switch {
+	case k.failed != nil:
+		return k.failed
+	case k.answer.state != stateDone:
+		return fmt.Errorf("%w: it came to no end", ErrCall)
+	case k.answer.step == 0 && k.shared != nil && k.shared.App().Ready:
+		return nil
+	}
+	switch k.answer.step {
+	case stepFiles:
+		return fmt.Errorf("%w: open files of its own: %w", ErrCall, errno)
+	case stepWait:
+		return fmt.Errorf("%w: this command was too slow for it", ErrCall)
+	case stepLoad:
+		return fmt.Errorf("%w: load %s: %s", ErrCall, k.options.Library, k.text(k.answer.text))
+	case stepAttach:
+		return attachError(errno)
+	}
+	return fmt.Errorf("%w: step %d: %w", ErrCall, k.answer.step, errno)
+}
+
+// attachError says what an error of attune_dm_attach means.
+func attachError(errno unix.Errno) error {
+	switch errno {
+	case unix.EBUSY:
+		return fmt.Errorf("%w: it came first", ErrHeld)
+	case unix.EPERM:
+		return fmt.Errorf("%w: it runs with the rights of another user than who started it", ErrUnsuited)
+	case unix.EINVAL:
+		return fmt.Errorf("%w: its DMLib is of another version: restart it", ErrUnsuited)
+	}
+	return fmt.Errorf("%w: attach: %w", ErrCall, errno)
+}
+
+// text reads a C string of the process.
+func (k *talk) text(at uint64) string {
+	buffer := make([]byte, 256)
+	for size := len(buffer); at != 0 && size > 0; size /= 2 {
+		if procmem.Read(k.pid, at, buffer[:size]) != nil {
+			continue
+		}
+		for i, b := range buffer[:size] {
+			if b == 0 {
+				return string(buffer[:i])
+			}
+		}
+		return string(buffer[:size])
+	}
+	return "no reason given"
+}
