@@ -59,6 +59,8 @@ func explain(feature string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
+	case errors.As(err, &verifier) && confidential():
+		return &UnsupportedError{feature, "the kernel is locked down: no program may read its memory", "boot with lockdown=integrity or none", err}
 	case errors.As(err, &verifier): // whose errno is often EACCES
 		return &UnsupportedError{feature, "this kernel's verifier refuses the program", "please report the kernel version", err}
 	case errors.Is(err, os.ErrPermission):
@@ -67,4 +69,12 @@ func explain(feature string, err error) error {
 		return &UnsupportedError{feature, "this kernel does not support it", "", err}
 	}
 	return err
+}
+
+// confidential says whether the kernel is locked down so far that the helpers
+// which read its memory are hidden from programs. Where that cannot be read,
+// it is not known.
+func confidential() bool {
+	state, err := os.ReadFile("/sys/kernel/security/lockdown")
+	return err == nil && strings.Contains(string(state), "[confidentiality]")
 }

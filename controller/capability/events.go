@@ -17,10 +17,13 @@ import (
 // execEventsLikely asks for the privilege and the kernel's types only.
 func execEventsLikely(_ context.Context, n *node) finding {
 	if !n.held.mayBPF() {
-		return unavailable("not permitted", remedyBPF)
+		return unavailable(notPermitted, remedyBPF)
 	}
 	if f := kernelTypes(n); f.state != Available {
 		return f
+	}
+	if text, err := n.read(lockdownFile); err == nil && lockdownState(text) == confidentiality {
+		return unavailable("the kernel is locked down: no program may read its memory", "boot with lockdown=integrity or none")
 	}
 	return available("not tried")
 }
@@ -29,7 +32,7 @@ func execEventsLikely(_ context.Context, n *node) finding {
 func execEventsTried(ctx context.Context, _ *node) finding {
 	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{MaxProcesses: 64})
 	if err != nil {
-		return refused(err, remedyBPF, kernelFrom("5.8 with CONFIG_DEBUG_INFO_BTF"))
+		return refused(err, remedyBPF, kernelFrom("5.8")+", with CONFIG_DEBUG_INFO_BTF")
 	}
 	seen, err := followTrue(ctx, events)
 	if closing := events.Close(); err == nil {

@@ -29,17 +29,16 @@ func unavailable(reason, remedy string) finding {
 }
 
 // refused is what an error says; remedy is for the lack of a privilege, kernel
-// for a kernel that does not know the call.
+// for a kernel that does not know the call, where the error has none.
 func refused(err error, remedy, kernel string) finding {
 	var unsupported *bpf.UnsupportedError
 	switch {
-	case errors.As(err, &unsupported):
-		if errors.Is(err, os.ErrPermission) {
-			return unavailable("not permitted", remedy)
-		}
-		return unavailable(unsupported.Reason, kernel)
+	case errors.As(err, &unsupported) && unsupported.Remedy != "":
+		return unavailable(unsupported.Reason, unsupported.Remedy)
 	case errors.Is(err, os.ErrPermission):
-		return unavailable("not permitted", remedy)
+		return unavailable(notPermitted, remedy)
+	case unsupported != nil:
+		return unavailable(unsupported.Reason, kernel)
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, bpf.ErrUnsupported):
 		return unavailable("this kernel does not have it", kernel)
 	}
@@ -47,6 +46,8 @@ func refused(err error, remedy, kernel string) finding {
 }
 
 const (
+	notPermitted = "not permitted"
+
 	remedyBPF    = "run as root, or with CAP_BPF and CAP_PERFMON"
 	remedyPtrace = "run as root, or with CAP_SYS_PTRACE, or as the owner of the process"
 )

@@ -26,15 +26,22 @@ func onChild(n *node, remedy, kernel string, try func(*child) error) finding {
 }
 
 // yama restricts what is possible with own children to what its scope allows
-// with other processes of the same user.
+// with other processes of the same user, and is the reason for what is not
+// possible even with a child.
 func yama(n *node, f finding) finding {
 	scope, err := n.read("/proc/sys/kernel/yama/ptrace_scope")
-	if f.state != Available || err != nil || scope == "0" || n.held.has(unix.CAP_SYS_PTRACE) && scope != "3" {
+	if err != nil || scope == "0" || n.held.has(unix.CAP_SYS_PTRACE) && scope != "3" {
+		return f
+	}
+	if f.state != Available && f.reason != notPermitted {
 		return f
 	}
 	const remedy = "set kernel.yama.ptrace_scope to 0, or grant CAP_SYS_PTRACE"
 	switch scope {
 	case "1":
+		if f.state != Available { // a descendant may be reached: it is not Yama
+			return f
+		}
 		return degraded(f.detail, "only descendants may be reached (Yama scope 1)", remedy)
 	case "2":
 		return unavailable("only administrators may reach other processes (Yama scope 2)", remedy)

@@ -86,22 +86,40 @@ func listOrNone(words []string) string {
 	return strings.Join(words, " ")
 }
 
+const (
+	lockdownFile = "/sys/kernel/security/lockdown"
+	// confidentiality is lockdown in which even root may not read the kernel.
+	confidentiality = "confidentiality"
+)
+
+// lockdownState is the chosen one of the states in a text, "" for none.
+func lockdownState(text string) string {
+	_, rest, _ := strings.Cut(text, "[")
+	state, _, closed := strings.Cut(rest, "]")
+	if !closed {
+		return ""
+	}
+	return state
+}
+
 // lockdown reads what the kernel keeps even from root.
 func lockdown(n *node) finding {
-	const file = "/sys/kernel/security/lockdown"
-	text, err := n.read(file)
+	text, err := n.read(lockdownFile)
 	if err != nil {
-		return degraded("", file+" cannot be read, so the state is not known", "mount -t securityfs securityfs /sys/kernel/security")
+		return degraded("", lockdownFile+" cannot be read, so the state is not known", "mount -t securityfs securityfs /sys/kernel/security")
 	}
-	_, rest, found := strings.Cut(text, "[")
-	state, _, closed := strings.Cut(rest, "]")
-	switch {
-	case !found || !closed:
+	state := lockdownState(text)
+	switch state {
+	case "":
 		return degraded(text, "state not understood", "")
-	case state == "none":
+	case "none":
 		return available("not locked down")
 	}
-	return degraded(state, "the kernel is locked down: BPF programs may not write registers or memory", "not needed: DMLib changes the process from inside")
+	const within = "DMLib changes the process from inside"
+	if state == confidentiality {
+		return degraded(state, "the kernel is locked down: BPF programs may not write registers or memory, nor read the kernel's", "not needed: "+within+", and the process connector tells of new processes")
+	}
+	return degraded(state, "the kernel is locked down: BPF programs may not write registers or memory", "not needed: "+within)
 }
 
 func schedulerStatistics(n *node) finding {

@@ -38,6 +38,8 @@ func TestSystemProbes(t *testing.T) {
 			available("not locked down")},
 		{"lockdown integrity", lockdown, map[string]string{"/sys/kernel/security/lockdown": "none [integrity] confidentiality\n"},
 			finding{state: Degraded, detail: "integrity"}},
+		{"lockdown confidentiality", lockdown, map[string]string{"/sys/kernel/security/lockdown": "none integrity [confidentiality]\n"},
+			finding{state: Degraded, detail: "confidentiality"}},
 		{"lockdown unknown", lockdown, nil, finding{state: Degraded}},
 		{"lockdown garbled", lockdown, map[string]string{"/sys/kernel/security/lockdown": "none"}, finding{state: Degraded, detail: "none"}},
 		{"schedstat", schedulerStatistics, map[string]string{"/proc/self/schedstat": "123456 789 10\n"}, available("")},

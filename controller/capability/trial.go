@@ -19,7 +19,7 @@ import (
 
 func uprobeMulti(_ context.Context, n *node) finding {
 	if !n.held.mayBPF() {
-		return unavailable("not permitted", remedyBPF)
+		return unavailable(notPermitted, remedyBPF)
 	}
 	if err := features.HaveBPFLinkUprobeMulti(); err != nil {
 		f := refused(err, remedyBPF, kernelFrom("6.6"))

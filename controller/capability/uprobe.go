@@ -10,13 +10,19 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/cilium/ebpf/features"
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/bpf"
 )
 
 // uprobeLikely asks for the privilege only.
 func uprobeLikely(_ context.Context, n *node) finding {
 	if !n.held.mayBPF() {
-		return unavailable("not permitted", remedyBPF)
+		return unavailable(notPermitted, remedyBPF)
+	}
+	if !n.held.has(unix.CAP_SYS_ADMIN) && errors.Is(features.HaveBPFLinkUprobeMulti(), bpf.ErrUnsupported) {
+		return unavailable(notPermitted, "run as root, or with CAP_SYS_ADMIN: before Linux 6.6 the narrower capabilities are not enough")
 	}
 	if _, err := os.Stat(n.path("/sys/bus/event_source/devices/uprobe")); err != nil {
 		return unavailable("this kernel has no uprobes", "needs a kernel with CONFIG_UPROBE_EVENTS")
