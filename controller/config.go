@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -33,9 +34,9 @@ type Config struct {
 	UseBPF bool
 	// Geometry of the memory shared with each process; zero: the default.
 	Geometry ring.Geometry
-	// MallocProbe is the helper that finds glibc's malloc parameters; empty:
-	// their old values stay unknown.
-	MallocProbe []byte
+	// Hidden finds variables without symbol; nil: named settings that need one
+	// are refused, or their old value stays unknown.
+	Hidden *hidden.Prober
 	// Lease is how long a change outlives a silent Analyzer. 0: 10 seconds.
 	Lease time.Duration
 	// Digests remembers checksums of programs; nil: one of its own.

@@ -124,11 +124,9 @@ func (c *Controller) newActuator() error {
 		return err
 	}
 	c.journal = journal
-	options := actuate.Options{Journal: journal, InJob: c.targets.has, Log: c.config.Log}
-	if len(c.config.MallocProbe) > 0 {
-		options.MallocLayout = (&actuate.MallocProbe{Helper: c.config.MallocProbe}).Layout
-	}
-	c.actuator = actuate.New(options)
+	c.actuator = actuate.New(actuate.Options{
+		Journal: journal, Hidden: c.config.Hidden, InJob: c.targets.has, Log: c.config.Log,
+	})
 	return nil
 }
 

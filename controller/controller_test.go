@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -84,7 +85,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	helper, err := dmlib.MallocProbe()
+	helper, err := dmlib.LoadProbe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	go func() { served <- server.Serve(listener) }()
 	config := Config{
 		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
-		LibraryPath: library, StateDir: b.state, JobID: "test-" + t.Name(), MallocProbe: helper,
+		LibraryPath: library, StateDir: b.state, JobID: "test-" + t.Name(), Hidden: &hidden.Prober{Helper: helper},
 	}
 	for _, option := range options {
 		option(&config)

@@ -12,7 +12,7 @@ var ErrNotBuilt = errors.New("dmlib is not part of this build: run make dmlib, t
 
 const (
 	builtLibrary = "build/libattune-dm.so"
-	builtProbe   = "build/probe-glibc-malloc"
+	builtProbe   = "build/probe-load"
 	builtEntry   = "build/entry.bin"
 )
 
@@ -32,9 +32,9 @@ func Library() ([]byte, error) {
 	return content, nil
 }
 
-// MallocProbe returns the bytes of the program that finds glibc's malloc
-// parameters (probe/glibc_malloc.c). The error is ErrNotBuilt.
-func MallocProbe() ([]byte, error) {
+// LoadProbe returns the bytes of the program by which libraries are probed for
+// variables without symbol (probe/load.c). The error is ErrNotBuilt.
+func LoadProbe() ([]byte, error) {
 	content, err := built.ReadFile(builtProbe)
 	if err != nil || len(content) == 0 {
 		return nil, ErrNotBuilt

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/config"
@@ -169,14 +170,14 @@ func (s *session) newController() (*controller.Controller, error) {
 	if err != nil {
 		s.log.Warn("the program is only watched from outside", "error", err)
 	}
-	probe, err := dmlib.MallocProbe()
+	probe, err := dmlib.LoadProbe()
 	if err != nil {
-		s.log.Debug("old values of malloc's parameters stay unknown", "error", err)
+		s.log.Debug("variables without symbol are not found", "error", err)
 	}
 	return controller.New(controller.Config{
 		AnalyzerAddress: "unix:" + s.dir.Socket("analyzer"), GatePath: s.dir.Socket("gate"),
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
-		MallocProbe: probe, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
+		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
 	})
 }
 

@@ -19,9 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/rundir"
 )
 
 // stopTimeout bounds how long undoing everything may take at the end.
@@ -60,7 +62,8 @@ func serve(s settings, stdout io.Writer, log *slog.Logger) error {
 	config := s.controller
 	config.Log, config.Version = log, buildinfo.Get().Version
 	config.LibraryPath = installLibrary(config.StateDir, log)
-	config.MallocProbe, _ = dmlib.MallocProbe() // absent: old values stay unknown
+	probe, _ := dmlib.LoadProbe() // absent: they are not found
+	config.Hidden = &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	c, err := controller.New(config)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -72,8 +73,8 @@ var (
 type Options struct {
 	// Journal of this controller.
 	Journal *Journal
-	// MallocLayout finds glibc's malloc parameters; nil: they cannot be read.
-	MallocLayout func(ctx context.Context, libc objfile.Image) (MallocLayout, error)
+	// Hidden finds variables without symbol; nil: they are not found.
+	Hidden *hidden.Prober
 	// InJob says which processes may share a cgroup that is changed; nil: none.
 	InJob func(pid int) bool
 	// WithoutUndo allows system settings that this user could not take back.

@@ -196,7 +196,7 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 // All malloc settings share the flag that ends glibc's own adjustment. In
 // whatever order they are undone, it is back after the last, and not before.
 func TestSharedWordIsRestoredLast(t *testing.T) {
-	const flag = "libc.so.6:no_dyn_threshold"
+	const flag = "libc.so.6:mp_.no_dyn_threshold"
 	tests := []struct {
 		name string
 		undo []string // "" is the death of the controller, and Restore
@@ -210,7 +210,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 			target := targets.Start(t, targets.Build(t, "testdata/blocks.c"))
 			dir := t.TempDir()
 			journal := mustJournal(t, dir)
-			a := New(Options{Journal: journal, MallocLayout: mustProbe(t).Layout})
+			a := New(Options{Journal: journal, Hidden: mustHidden(t)})
 			p := mustProcess(t, target.PID)
 			mustApply(t, a, p, &attunev1.Change{Id: "a", Action: setting("glibc.malloc.mmap_threshold", 1<<20)})
 			mustApply(t, a, p, &attunev1.Change{Id: "b", Action: setting("glibc.malloc.trim_threshold", 1<<20)})

@@ -7,83 +7,77 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// planMalloc prepares a change of one of glibc's malloc parameters.
+// mallopt is one of glibc's malloc parameters.
 //
 // mallopt takes the lock of the main arena, so it is called where the thread
-// could legally call malloc: at the entry of an allocation hook. Where the
-// layout of malloc's parameters is known the old value is read, the new one
-// read back, and undoing puts the very words back, the dynamic threshold
-// included; where it is not, undoing sets glibc's documented default.
-func (a *Actuator) planMalloc(ctx context.Context, process Process, at *attunev1.SafePoint, s Setting, value *attunev1.Value) (*plan, error) {
-	amount, ok := whole(value)
-	if !ok {
-		return nil, fmt.Errorf("%w: %s takes a whole number", ErrRefused, s.Name)
-	}
-	if amount < s.Min || amount > s.Max {
-		return nil, fmt.Errorf("%w: %s = %d is outside %d..%d", ErrRefused, s.Name, amount, s.Min, s.Max)
-	}
-	mallopt, err := resolveMallopt(process)
+// could legally call malloc: at the entry of an allocation hook. Where malloc's
+// parameters are found the old value is read, the new one read back, and
+// undoing puts the very words back, the dynamic threshold included; where they
+// are not, undoing sets glibc's documented default.
+type mallopt struct {
+	option    int // mallopt(3)
+	parameter hidden.Variable
+	standard  int64 // what glibc documents as the default
+}
+
+func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+	function, err := resolveMallopt(r.process)
 	if err != nil {
 		return nil, err
 	}
-	words, layoutErr := a.mallocWords(ctx, process, mallopt.Image, s, amount)
-	p := &plan{words: words, read: func() (*attunev1.Value, error) { return integer(amount), nil }}
-	if layoutErr == nil {
+	words, notFound := m.words(ctx, r, function.Image)
+	p := &plan{words: words, read: func() (*attunev1.Value, error) { return integer(r.value), nil }}
+	if notFound == nil {
 		p.old = decode(words[0].Old, integer(0))
-		p.read = func() (*attunev1.Value, error) { return readBack(process, words[0], integer(0)) }
+		p.read = func() (*attunev1.Value, error) { return readBack(r.process, words[0], integer(0)) }
 	}
-	mailbox := process.Mailbox()
+	mailbox := r.process.Mailbox()
 	switch {
 	case mailbox != nil:
-		p.run = func(ctx context.Context) (string, error) {
-			return callMallopt(ctx, mailbox, at, mallopt.Address, s, amount)
-		}
-		if layoutErr != nil {
-			a.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", layoutErr)
+		p.run = func(ctx context.Context) (string, error) { return m.call(ctx, r, mailbox, function.Address, r.value) }
+		if notFound != nil {
+			r.actuator.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
 			p.undo = func(ctx context.Context) error {
-				_, err := callMallopt(ctx, mailbox, at, mallopt.Address, s, s.Default)
+				_, err := m.call(ctx, r, mailbox, function.Address, m.standard)
 				return err
 			}
 		}
-	case layoutErr == nil:
-		p.run = func(context.Context) (string, error) { return "now", writeWords(process, words) }
+	case notFound == nil:
+		p.run = func(context.Context) (string, error) { return "now", writeWords(r.process, words) }
 	default:
-		return nil, fmt.Errorf("%w: no DMLib in the process, and its malloc parameters are not found: %w", ErrRefused, layoutErr)
+		return nil, fmt.Errorf("%w: no DMLib in the process, and its malloc parameters are not found: %w", ErrRefused, notFound)
 	}
 	return p, nil
 }
 
-func callMallopt(ctx context.Context, mailbox Mailbox, at *attunev1.SafePoint, address uint64, s Setting, amount int64) (string, error) {
-	ctx, cancel := safePointContext(ctx, at)
+func (m mallopt) call(ctx context.Context, r *settingRequest, mailbox Mailbox, function uint64, value int64) (string, error) {
+	ctx, cancel := safePointContext(ctx, r.at)
 	defer cancel()
-	ok, where, err := mailbox.Call(ctx, Call{Function: address, Arguments: []uint64{uint64(int64(s.option)), uint64(amount)}})
+	ok, where, err := mailbox.Call(ctx, Call{Function: function, Arguments: []uint64{uint64(int64(m.option)), uint64(value)}})
 	if err == nil && ok&0xffffffff != 1 {
-		err = fmt.Errorf("mallopt refused %s = %d", s.Name, amount)
+		err = fmt.Errorf("mallopt refused %s = %d", r.setting.Name, value)
 	}
 	return where, err
 }
 
-// mallocWords are the words that mallopt will change: the parameter, and the
-// flag that ends glibc's own adjustment of the thresholds.
-func (a *Actuator) mallocWords(ctx context.Context, process Process, libc objfile.Image, s Setting, amount int64) ([]Word, error) {
-	if a.options.MallocLayout == nil {
-		return nil, errors.New("no layout known")
-	}
-	layout, err := a.options.MallocLayout(ctx, libc)
+// words are those that mallopt will change: the parameter, and the flag that
+// ends glibc's own adjustment of the thresholds.
+func (m mallopt) words(ctx context.Context, r *settingRequest, libc objfile.Image) ([]Word, error) {
+	parameter, err := r.hiddenWord(ctx, libc, m.parameter, r.value)
 	if err != nil {
 		return nil, err
 	}
-	parameter, err := wordAt(process, libc, libc.Bias+s.field(layout), s.Name, 8, integer(amount))
+	fixed, err := r.hiddenWord(ctx, libc, hidden.MallocNoDynThreshold(), 1)
 	if err != nil {
 		return nil, err
 	}
-	fixed, err := wordAt(process, libc, libc.Bias+layout.NoDynThreshold, "no_dyn_threshold", 4, integer(1))
-	if err != nil {
-		return nil, err
+	if old := word64(fixed.Old); old > 1 {
+		return nil, errors.New("the dynamic threshold's flag is neither set nor clear: it is not what it was found to be")
 	}
 	return []Word{parameter, fixed}, nil
 }

@@ -4,30 +4,30 @@ package actuate
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func mustProbe(t *testing.T) *MallocProbe {
+// mustHidden finds variables with the helper that the programs embed.
+func mustHidden(t *testing.T) *hidden.Prober {
 	t.Helper()
-	helper, err := os.ReadFile(targets.Build(t, "../../dmlib/probe/glibc_malloc.c", "-D_GNU_SOURCE"))
+	helper, err := os.ReadFile(targets.Build(t, "../../dmlib/probe/load.c", "-D_GNU_SOURCE"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &MallocProbe{Helper: helper}
+	return &hidden.Prober{Helper: helper}
 }
 
 // The words that the probe finds are the ones that malloc goes by: changed in
 // place, without DMLib, they decide whether a block is mapped.
 func TestMallocParametersInPlace(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/blocks.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), MallocLayout: mustProbe(t).Layout})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
 	process := mustProcess(t, target.PID)
 	if got := target.Ask(t, "1000000"); got != "mapped" {
 		t.Fatalf("1 MB block is %s before the change", got)
@@ -50,16 +50,6 @@ func TestMallocParametersInPlace(t *testing.T) {
 	}
 }
 
-func TestMallocProbeRefusesAnotherLibc(t *testing.T) {
-	if _, err := mustProbe(t).Layout(context.Background(), objfile.Image{Inode: 1}); !errors.Is(err, ErrOtherLibc) {
-		t.Errorf("layout for another libc: %v", err)
-	}
-	broken := &MallocProbe{Helper: []byte("not a program")}
-	if _, err := broken.Layout(context.Background(), objfile.Image{}); err == nil {
-		t.Error("a broken helper found a layout")
-	}
-}
-
 func TestAnotherAllocatorIsRefused(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.c")
 	content := "#include <stddef.h>\nstatic char pool[1<<20]; static size_t at;\n" +
@@ -68,7 +58,7 @@ func TestAnotherAllocatorIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c", own, "-rdynamic"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), MallocLayout: mustProbe(t).Layout})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
 	got := a.Apply(context.Background(), mustProcess(t, target.PID), &attunev1.Change{Id: "c", Action: setting("glibc.malloc.top_pad", 1)})
 	if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED {
 		t.Errorf("apply: %v", got)

@@ -4,7 +4,10 @@ package actuate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -19,46 +22,114 @@ type Setting struct {
 	// Min and Max of the value.
 	Min, Max int64
 	// Default that the library documents.
-	Default int64
-	// WayIn says how it is changed.
-	WayIn string
+	Default string
+	// Has says which libraries have it.
+	Has string
+	// WayIn says how it is changed, WayBack how it is undone.
+	WayIn, WayBack string
 
-	option int // mallopt(3) parameter
-	field  func(MallocLayout) uint64
+	method method
 }
 
-// Settings returns every named setting; docs/reference/settings.md is made
-// from it.
+// method is how a setting is changed: words written in place, or calls.
+type method interface {
+	// plan checks everything that stands against the change, and reads the old
+	// value. What it cannot do is refused, with the reason.
+	plan(ctx context.Context, r *settingRequest) (*plan, error)
+}
+
+// settingRequest is one setting that is to be changed in one process.
+type settingRequest struct {
+	actuator *Actuator
+	process  Process
+	at       *attunev1.SafePoint
+	setting  Setting
+	value    int64
+}
+
+// Settings returns every named setting, in the order of names;
+// docs/reference/settings.md is made from it.
 func Settings() []Setting {
-	const way = "mallopt(3), called by DMLib at an allocation hook; without DMLib the parameter is written in place"
-	return []Setting{
-		{
-			Name: "glibc.malloc.mmap_threshold", Min: 0, Max: 32 << 20, Default: 128 << 10,
-			Description: "Bytes from which malloc maps a block of its own, and unmaps it at free. " +
-				"Setting it turns glibc's dynamic threshold off. 32 MiB is the most that glibc takes.",
-			WayIn: way, option: -3, field: func(l MallocLayout) uint64 { return l.MmapThreshold },
-		},
-		{
-			Name: "glibc.malloc.trim_threshold", Min: 0, Max: 1<<31 - 1, Default: 128 << 10,
-			Description: "Bytes free at the top of the heap from which free gives memory back to the kernel.",
-			WayIn:       way, option: -1, field: func(l MallocLayout) uint64 { return l.TrimThreshold },
-		},
-		{
-			Name: "glibc.malloc.top_pad", Min: 0, Max: 1<<31 - 1, Default: 0,
-			Description: "Bytes that malloc asks the kernel for beyond what it needs.",
-			WayIn:       way, option: -2, field: func(l MallocLayout) uint64 { return l.TopPad },
-		},
+	all := slices.Concat(glibcSettings(), gompSettings(), ompSettings(), jemallocSettings(), tcmallocSettings(), pythonSettings())
+	slices.SortFunc(all, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// LookupSetting finds a setting by its name.
+func LookupSetting(name string) (Setting, bool) {
+	all := Settings()
+	at := slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })
+	if at < 0 {
+		return Setting{}, false
 	}
+	return all[at], true
+}
+
+// Values says what the setting takes, in words.
+func (s Setting) Values() string { return fmt.Sprintf("%d to %d", s.Min, s.Max) }
+
+// Check says whether the setting takes a value.
+func (s Setting) Check(value int64) error {
+	if value < s.Min || value > s.Max {
+		return fmt.Errorf("%s = %d is outside %d..%d", s.Name, value, s.Min, s.Max)
+	}
+	return nil
+}
+
+// Parse reads a value as people write it.
+func (s Setting) Parse(text string) (int64, error) {
+	value, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s takes a whole number, not %q", s.Name, text)
+	}
+	return value, s.Check(value)
 }
 
 func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
-	names := make([]string, 0, 3)
+	setting, ok := LookupSetting(request.GetName())
+	if !ok {
+		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())
+	}
+	value, ok := whole(request.GetValue())
+	if !ok {
+		return nil, fmt.Errorf("%w: %s takes a whole number", ErrRefused, setting.Name)
+	}
+	if err := setting.Check(value); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	p, err := setting.method.plan(ctx, &settingRequest{actuator: a, process: process, at: at, setting: setting, value: value})
+	if err != nil && !errors.Is(err, ErrRefused) {
+		err = fmt.Errorf("%w: %s: %w", ErrRefused, setting.Name, err)
+	}
+	return p, err
+}
+
+func settingNames() string {
+	var names []string
 	for _, s := range Settings() {
-		if s.Name == request.GetName() {
-			return a.planMalloc(ctx, process, at, s, request.GetValue())
-		}
 		names = append(names, s.Name)
 	}
-	return nil, fmt.Errorf("%w: unknown setting %q; known are %s",
-		ErrRefused, request.GetName(), strings.Join(names, ", "))
+	return strings.Join(names, ", ")
+}
+
+// PreviewSetting checks a named setting and reads the old value; nothing is
+// changed or written down. Where a library tells the value by a function, that
+// is called in the process. Errors as those that Apply answers with.
+func (a *Actuator) PreviewSetting(ctx context.Context, process Process, request *attunev1.NamedSetting) (Preview, error) {
+	process.Lock()
+	defer process.Unlock()
+	p, err := a.planSetting(ctx, process, nil, request)
+	if err != nil {
+		return Preview{}, err
+	}
+	if p.release != nil {
+		p.release()
+	}
+	value, _ := whole(request.GetValue())
+	preview := Preview{Old: "unknown", New: strconv.FormatInt(value, 10), Undo: p.undoError}
+	if p.old != nil {
+		preview.Old = strconv.FormatInt(p.old.GetInteger(), 10)
+	}
+	preview.Unchanged = preview.Old == preview.New
+	return preview, nil
 }

@@ -16,18 +16,48 @@ var update = flag.Bool("update", false, "rewrite the reference page")
 
 const settingsPage = "../../docs/reference/settings.md"
 
+const settingsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Named settings
+
+What tunlets (` + "`NamedSetting`" + `) and ` + "`attune tune PID NAME=VALUE`" + ` may change by name in the
+libraries of a running process. Made from the table that the code goes by with
+` + "`go test ./controller/actuate -update`" + `.
+
+Every change is checked, written down, made and read back. A process without the
+library, a library that does not let the value be changed, and a variable that
+cannot be found for certain are refused, with the reason.
+
+`
+
+const settingsTail = `
+*Variables without symbol* (way in: written in place) are found by starting a
+process of our own that loads the same file, as the user whose process is
+changed, telling it three values in turn, and looking for the one word of its
+data that follows ([0011](../design/0011-variables-without-symbol.md)). That is
+done once per file, and kept by build id in ` + "`~/.cache/attune/variables`" + `
+(root: ` + "`/var/cache/attune/variables`" + `). It does not work for a file that has
+another name or content here than in the process: in containers, or after an
+upgrade; nor for a library that is linked into the program.
+
+*Calls* are made by DMLib when a thread comes to an allocation hook, within two
+seconds. OpenMP's settings belong to the thread that begins a parallel region,
+which is the program's first one here.
+
+Not covered: jemalloc's number of arenas and thread caches, and mimalloc's
+options, which are read once or belong to each thread; programs whose allocator
+has no dynamic symbols; two OpenMP run-times in one process, which are refused.
+`
+
 // The reference page is made from the table that the code goes by.
 func TestSettingsPage(t *testing.T) {
 	var page strings.Builder
-	page.WriteString("# Named settings\n\n" +
-		"Settings that tunlets may change by name (`NamedSetting`). Made from `controller/actuate/settings.go`\n" +
-		"by `go test ./controller/actuate -update`.\n\n" +
-		"| Name | Values | Default | What it does | Way in |\n|---|---|---|---|---|\n")
+	page.WriteString(settingsHead)
+	page.WriteString("| Name | Values | Default | What it does | Where | Way in | Undo |\n|---|---|---|---|---|---|---|\n")
 	for _, s := range Settings() {
-		fmt.Fprintf(&page, "| `%s` | %d to %d | %d | %s | %s |\n", s.Name, s.Min, s.Max, s.Default, s.Description, s.WayIn)
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
+			s.Name, s.Values(), s.Default, s.Description, s.Has, s.WayIn, s.WayBack)
 	}
-	page.WriteString("\nUndoing one puts the very words back that it replaced, glibc's dynamic threshold included. Where libc's\n" +
-		"parameters cannot be found (another libc than the node's own, in a container), it sets the default instead.\n")
+	page.WriteString(settingsTail)
 	if *update {
 		if err := os.WriteFile(settingsPage, []byte(page.String()), 0o600); err != nil {
 			t.Fatal(err)

@@ -87,9 +87,16 @@ func (u User) StateDir(run *Dir) string {
 
 // DigestDir returns a directory for the checksums of programs, made if need be;
 // empty if there is none that outlives the run.
-func (u User) DigestDir() string {
+func (u User) DigestDir() string { return u.cacheDir("digests") }
+
+// VariablesDir returns a directory for what was found out about variables
+// without symbol, made if need be; empty if there is none that outlives the
+// run.
+func (u User) VariablesDir() string { return u.cacheDir("variables") }
+
+func (u User) cacheDir(name string) string {
 	for _, cache := range u.caches() {
-		dir := filepath.Join(cache, "digests")
+		dir := filepath.Join(cache, name)
 		if u.own(cache, 0o755) == nil && u.own(dir, 0o700) == nil && unix.Access(dir, unix.W_OK) == nil {
 			return dir
 		}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// errAbsent says that a process has no library with the setting.
+var errAbsent = errors.New("the process does not use it")
+
+// pythonObject stands for the object that holds the CPython interpreter.
+const pythonObject = "python"
+
+// inPlace is a setting that is one variable without symbol, read anew by the
+// library each time, so that it is written from outside and at once.
+type inPlace struct {
+	object   string // base name pattern, or pythonObject
+	variable hidden.Variable
+	most     uint64 // what the old value may be: more, and it is not the variable
+}
+
+func (m inPlace) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+	if kind := r.at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
+		return nil, fmt.Errorf("%w: %s is written at safe point \"now\" only", ErrRefused, r.setting.Name)
+	}
+	image, err := m.image(r.process)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.hiddenWord(ctx, image, m.variable, r.value)
+	if err != nil {
+		return nil, err
+	}
+	like := integer(0)
+	if old := word64(w.Old); old > m.most {
+		return nil, fmt.Errorf("%s holds %d, which it cannot: it is not what it was found to be", w.What, old)
+	}
+	return &plan{
+		words: []Word{w},
+		old:   decode(w.Old, like),
+		run:   func(context.Context) (string, error) { return "now", writeWord(r.process, w) },
+		read:  func() (*attunev1.Value, error) { return readBack(r.process, w, like) },
+	}, nil
+}
+
+// image is the object that has the variable.
+func (m inPlace) image(process Process) (objfile.Image, error) {
+	images, err := process.Images()
+	if err != nil {
+		return objfile.Image{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
+	}
+	for _, image := range images {
+		if m.object == pythonObject && isPython(image) || m.object != pythonObject && image.Matches(m.object) {
+			return image, nil
+		}
+	}
+	return objfile.Image{}, fmt.Errorf("%w: no object of process %d is %s", errAbsent, process.PID(), strings.TrimSuffix(m.object, "*"))
+}
+
+// isPython says whether an object is the interpreter, which programs and
+// libraries of that name hold or not.
+func isPython(image objfile.Image) bool {
+	if !image.Matches("python*") && !image.Matches("libpython*") {
+		return false
+	}
+	_, err := image.Symbol("_PyRuntime", objfile.Variable)
+	return err == nil
+}
+
+// hiddenWord finds a variable without symbol and reads what it holds.
+func (r *settingRequest) hiddenWord(ctx context.Context, image objfile.Image, v hidden.Variable, value int64) (Word, error) {
+	at, err := r.actuator.options.Hidden.Find(ctx, r.process.PID(), image, v)
+	if err != nil {
+		return Word{}, err
+	}
+	return wordAt(r.process, image, image.Address(at), v.Name, v.Size, integer(value))
+}
+
+// word64 is a little-endian word of up to 8 bytes.
+func word64(data []byte) (value uint64) {
+	for i, b := range data {
+		value |= uint64(b) << (8 * i)
+	}
+	return value
+}
+
+// firstOf tries methods until one can serve, and says why none can.
+type firstOf []method
+
+func (m firstOf) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+	var errs []error
+	for _, way := range m {
+		p, err := way.plan(ctx, r)
+		if err == nil {
+			return p, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
