@@ -213,7 +213,18 @@ func (s *cgroupSlot) get() (string, error) {
 	return "", fmt.Errorf("%s holds %q", s.file, strings.TrimSpace(string(buf[:n])))
 }
 
+// set writes a value. Version 2 has no CPUs of its own in a new cpuset, which
+// are then its parent's, but takes that back only while there is no process in
+// it; all CPUs there can ever be are the same.
 func (s *cgroupSlot) set(value string) error {
+	err := s.write(value)
+	if value == "" && errors.Is(err, unix.ENOSPC) {
+		return s.write(possibleCPUs())
+	}
+	return err
+}
+
+func (s *cgroupSlot) write(value string) error {
 	file, err := s.openFile(unix.O_WRONLY)
 	if err != nil {
 		return err
@@ -221,5 +232,14 @@ func (s *cgroupSlot) set(value string) error {
 	_, err = file.WriteString(s.prefix + value + "\n")
 	return errors.Join(err, file.Close())
 }
+
+// possibleCPUs lists them as a cpuset does; empty if that cannot be read.
+func possibleCPUs() string {
+	text, _ := os.ReadFile("/sys/devices/system/cpu/possible")
+	return strings.TrimSpace(string(text))
+}
+
+// sameCPUs: see cgroupSlot.set.
+func sameCPUs(set, read string) bool { return set == "" && read == possibleCPUs() }
 
 func (s *cgroupSlot) Close() error { return unix.Close(s.dir) }

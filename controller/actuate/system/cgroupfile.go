@@ -23,7 +23,8 @@ type cgroupFile struct {
 	// usage is the file that tells how much is used, where less than that is
 	// refused for the reason in harm.
 	usage, harm string
-	bytes       bool
+	// same says whether a value read is the one that was set; nil: equal.
+	same func(set, read string) bool
 }
 
 const (
@@ -46,15 +47,15 @@ func cgroupFiles() []cgroupFile {
 			what: "CPU time in each period.", parse: parseCPUMax,
 		},
 		{
-			name: "memory.high", controller: "memory", version: 2, values: size, examples: limit, bytes: true, parse: parseMemory,
+			name: "memory.high", controller: "memory", version: 2, values: size, examples: limit, same: sameBytes, parse: parseMemory,
 			what: "Bytes from which on processes are slowed down and memory is reclaimed.",
 		},
 		{
-			name: "memory.low", controller: "memory", version: 2, values: size, examples: limit, bytes: true, parse: parseMemory,
+			name: "memory.low", controller: "memory", version: 2, values: size, examples: limit, same: sameBytes, parse: parseMemory,
 			what: "Bytes that are reclaimed only if nothing else can be.",
 		},
 		{
-			name: "memory.max", controller: "memory", version: 2, values: size, examples: limit, bytes: true, parse: parseMemory, usage: "memory.current", harm: killed,
+			name: "memory.max", controller: "memory", version: 2, values: size, examples: limit, same: sameBytes, parse: parseMemory, usage: "memory.current", harm: killed,
 			what: "Bytes from which on the kernel kills. Not less than what is used.",
 		},
 		{
@@ -74,11 +75,11 @@ func cgroupFiles() []cgroupFile {
 			what: "Length of the period.", parse: whole(minPeriod, maxPeriod),
 		},
 		{
-			name: "memory.soft_limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, bytes: true, parse: parseMemory1,
+			name: "memory.soft_limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, same: sameBytes, parse: parseMemory1,
 			what: "Bytes beyond which memory is reclaimed first when it is short.",
 		},
 		{
-			name: "memory.limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, bytes: true, parse: parseMemory1, usage: "memory.usage_in_bytes", harm: killed,
+			name: "memory.limit_in_bytes", controller: "memory", version: 1, values: size, examples: limit, same: sameBytes, parse: parseMemory1, usage: "memory.usage_in_bytes", harm: killed,
 			what: "Bytes from which on the kernel kills. Not less than what is used.",
 		},
 		{
@@ -90,7 +91,7 @@ func cgroupFiles() []cgroupFile {
 			what: "Share of I/O among siblings.", parse: whole(10, 1000),
 		},
 		{
-			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"},
+			name: "cpuset.cpus", controller: "cpuset", values: cpus, examples: []string{"0"}, same: sameCPUs,
 			what: "CPUs of all its processes.", parse: cpuList,
 		},
 		{
@@ -116,9 +117,7 @@ func cgroupKnobs() []knob {
 			places:   cgroupPlace(f.controller, f.version, f.name),
 			complete: f.complete,
 			open:     openCgroup(f.name, f.prefix),
-		}
-		if f.bytes {
-			list[i].same = sameBytes
+			same:     f.same,
 		}
 	}
 	return list
