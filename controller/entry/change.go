@@ -12,23 +12,36 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 )
 
-// function returns what is known of a function, with its entry prepared. The
-// caller holds s.mu.
-func (s *Sites) function(ctx context.Context, w writer, f Function) (*function, error) {
+// function returns what is known of a function. The caller holds s.mu.
+func (s *Sites) function(f Function) *function {
 	if fn := s.known[f.address()]; fn != nil && KeyOf(fn.Function) == KeyOf(f) {
-		return fn, nil
-	}
-	site, err := examine(f)
-	if err != nil {
-		return nil, err
+		return fn
 	}
 	fn := &function{Function: f}
-	if fn.entry, err = s.spot(ctx, w, f, site, w.memory.App().PatchEntry); err != nil {
-		return nil, err
+	s.known[f.address()] = fn
+	return fn
+}
+
+// need prepares the entry or the exits of a function, or both. The caller holds
+// s.mu.
+func (s *Sites) need(ctx context.Context, w writer, fn *function, entry, exits bool) error {
+	if exits {
+		if err := s.findExits(ctx, w, fn); err != nil {
+			return err
+		}
+	}
+	if !entry || fn.entry != nil {
+		return nil
+	}
+	site, err := examine(fn.Function)
+	if err != nil {
+		return err
+	}
+	if fn.entry, err = s.spot(ctx, w, fn.Function, site, w.memory.App().PatchEntry); err != nil {
+		return err
 	}
 	s.inherited(fn, fn.entry)
-	s.known[f.address()] = fn
-	return fn, nil
+	return nil
 }
 
 // examine reads the code of a function as its file has it.
@@ -58,14 +71,14 @@ func (s *Sites) spot(ctx context.Context, w writer, f Function, site patch.Site,
 	if p := s.inherit(w, site, code, hook); p != nil {
 		return p, nil
 	}
+	if err := s.apart(site); err != nil {
+		return nil, err
+	}
 	if !bytes.Equal(code, site.Original) {
 		return nil, fmt.Errorf("%w: %w", patch.ErrUnpatchable, ErrTouched)
 	}
 	if mapped, err := w.holds(f); err != nil || !mapped {
 		return nil, errors.Join(err, fmt.Errorf("%w: %s is not mapped any more", patch.ErrUnpatchable, f.Image.Name()))
-	}
-	if err := s.apart(site); err != nil {
-		return nil, err
 	}
 	return s.build(ctx, w, site, hook)
 }
@@ -74,7 +87,7 @@ func (s *Sites) spot(ctx context.Context, w writer, f Function, site patch.Site,
 func (s *Sites) apart(site patch.Site) error {
 	for _, fn := range s.known {
 		for _, other := range fn.all() {
-			if other.site.Overlaps(site) {
+			if other.active && other.site.Address != site.Address && other.site.Overlaps(site) {
 				return fmt.Errorf("%w: another patch is %d bytes away", patch.ErrUnpatchable, int64(other.site.Address-site.Address))
 			}
 		}
@@ -83,8 +96,12 @@ func (s *Sites) apart(site patch.Site) error {
 }
 
 // all places of a function that were prepared.
-func (fn *function) all() []*spot {
-	return append(slices.Clone(fn.exits), fn.entry)
+func (fn *function) all() (places []*spot) {
+	places = slices.Clone(fn.exits)
+	if fn.entry != nil {
+		places = append(places, fn.entry)
+	}
+	return places
 }
 
 // spots are those at which something is done.
@@ -146,10 +163,14 @@ func (s *Sites) turnOne(ctx context.Context, w writer, p *spot, do patch.Program
 	}
 	switch {
 	case wanted:
+		if err := s.apart(p.site); err != nil {
+			return err
+		}
 		return p.activate(w)
 	case mapped:
 		return p.deactivate(w)
 	}
+	p.active = false
 	return nil
 }
 

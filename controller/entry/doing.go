@@ -63,9 +63,6 @@ func withNumber(numbers []uint32, number uint32, wanted bool) []uint32 {
 	return numbers
 }
 
-// exits says whether something is done at the exits.
-func (d doing) exits() bool { return d.any(false) }
-
 // any says whether something is done at the entry, or at the exits.
 func (d doing) any(entry bool) bool {
 	p := d.at(entry)

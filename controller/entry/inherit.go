@@ -16,7 +16,8 @@ const maxHops = 64
 // inherit finds a patch that is there already: that of the process that forked
 // this one, or of a controller before us. Nil if there is none.
 func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *spot {
-	if patched, ok := site.Recognize(code); ok {
+	patched, active := site.Recognize(code)
+	if active {
 		site = patched
 	}
 	landing, err := w.read(site.Landing, patch.LandingBytes)
@@ -45,7 +46,7 @@ func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *sp
 			if err != nil {
 				return nil
 			}
-			return &spot{site: site, hook: hook, pointer: pointer, spare: spare, now: do}
+			return &spot{site: site, hook: hook, pointer: pointer, spare: spare, now: do, active: active}
 		}
 		pointer, ok = patch.PointerOf(at, head)
 	}
@@ -72,8 +73,8 @@ func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err 
 	if err != nil {
 		return nil, err
 	}
-	fn, err := s.function(ctx, w, f)
-	if err != nil {
+	fn := s.function(f)
+	if err := s.need(ctx, w, fn, true, false); err != nil {
 		return nil, err
 	}
 	for _, step := range fn.do.steps {

@@ -81,6 +81,7 @@ type function struct {
 	Function
 	entry *spot
 	exits []*spot // nil: not looked for yet
+	tails bool    // some of them are jumps to other functions
 	do    doing
 }
 
@@ -128,13 +129,13 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 	if s.functions.kernel(KeyOf(f)) {
 		return nil, doing{}, errKernels
 	}
-	fn, err := s.function(ctx, w, f)
-	if err != nil {
+	fn, step := s.function(f), patch.StepOf(name, a)
+	if err := s.need(ctx, w, fn, !step.AtExit(), step.AtExit()); err != nil {
 		return nil, doing{}, err
 	}
-	do, err := fn.do.with(patch.StepOf(name, a))
-	if err == nil && do.exits() {
-		err = s.findExits(ctx, w, fn)
+	do, err := fn.do.with(step)
+	if err == nil && fn.tails && step.TakesResult() {
+		err = errTail
 	}
 	return fn, do, err
 }
@@ -199,9 +200,11 @@ func (s *Sites) named(name string) *function {
 }
 
 // Measure counts or records the calls of a function under a number of
-// [Functions.Number], at its entry, its exits, or both, and no longer where
-// both are false. The local point must be set before, and cleared after. If the
-// error is not nil nothing has changed.
+// [Functions.Number], at its entry, at its exits, where the value is what it
+// returns, or at both, which measures durations; and no longer where both are
+// false. A duration ends where the function jumps to another one in tail
+// position. The local point must be set before, and cleared after. If the error
+// is not nil nothing has changed.
 func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exits bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,14 +215,12 @@ func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exit
 	if (entry || exits) && s.functions.kernel(KeyOf(f)) {
 		return errKernels
 	}
-	fn, err := s.function(ctx, w, f)
-	if err != nil {
+	fn := s.function(f)
+	if err := s.need(ctx, w, fn, entry, exits); err != nil {
 		return err
 	}
-	if exits {
-		if err := s.findExits(ctx, w, fn); err != nil {
-			return err
-		}
+	if fn.tails && exits && !entry {
+		return errTail
 	}
 	return s.change(ctx, w, fn, fn.do.measured(uint32(number), entry, exits))
 }
@@ -231,7 +232,7 @@ func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fn := s.known[f.address()]
-	if fn == nil {
+	if fn == nil || fn.entry == nil {
 		return 0, fmt.Errorf("%s is not prepared", f.Symbol.Name)
 	}
 	w, err := s.writer()
@@ -263,9 +264,4 @@ func (s *Sites) Forget() {
 		}
 	}
 	clear(s.known)
-}
-
-// findExits prepares the exits of a function.
-func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
-	return fmt.Errorf("%w: exits", patch.ErrUnpatchable)
 }

@@ -30,6 +30,7 @@ type spot struct {
 	spare    uint64            // a slot of the window, to go on in another
 	programs map[string]uint64 // by what they do; those in the window
 	now      patch.Program     // where the pointer leads
+	active   bool              // the jump stands in the code
 }
 
 // build makes a landing, a pointer, and a program that does nothing but what
@@ -246,9 +247,16 @@ func (w writer) choose(pointer, address uint64) error {
 // activate makes the code begin with the jump, deactivate as it was. A library
 // that is not mapped any more, or anew, is so already.
 func (p *spot) activate(w writer) error {
-	return w.exchange(p.site.Address, p.site.Changed(), p.site.Original, p.site.Patched())
+	err := w.exchange(p.site.Address, p.site.Changed(), p.site.Original, p.site.Patched())
+	p.active = p.active || err == nil
+	return err
 }
 
 func (p *spot) deactivate(w writer) error {
-	return w.exchange(p.site.Address, p.site.Changed(), p.site.Patched(), p.site.Original)
+	if !p.active {
+		return nil
+	}
+	err := w.exchange(p.site.Address, p.site.Changed(), p.site.Patched(), p.site.Original)
+	p.active = err != nil
+	return err
 }

@@ -2,7 +2,10 @@
 
 package patch
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Step is a named action, in a form that can be written down: one of the
 // pointers is set.
@@ -47,6 +50,11 @@ func (s Step) Action() Action {
 
 // AtExit says whether the action is done at the exits of a function.
 func (s Step) AtExit() bool { return s.Call != nil && s.Call.AtExit }
+
+// TakesResult says whether the action needs what the function returns.
+func (s Step) TakesResult() bool {
+	return s.Call != nil && slices.ContainsFunc(s.Call.Arguments, func(a Argument) bool { return a.Source == FromResult })
+}
 
 // Instead says whether it is done in place of the function.
 func (s Step) Instead() bool { return s.Remove != nil || s.Replace != nil }

@@ -14,7 +14,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// placePatch patches the entries of all functions of a point, or of those that
+// placePatch patches the entries or exits of all functions of a point, or of those that
 // can be, if some will do. why says why nothing cheaper serves. The caller
 // holds t.mu.
 func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, why string, some bool) (*placement, error) {
@@ -57,15 +57,13 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
 	switch {
 	case memory == nil:
 		return nil, errNoDMLib
-	case spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH:
-		return nil, errors.New("an entry patch sees the entry only")
 	case spec.GetParameter() >= ring.Parameters:
 		return nil, fmt.Errorf("an entry patch takes one of the first %d integer parameters", ring.Parameters)
 	}
 	return memory, nil
 }
 
-// patchOne turns a function's point on and patches its entry, in this order.
+// patchOne turns a function's point on and patches it, in this order.
 // Whatever is wrong about the function wraps [patch.ErrUnpatchable].
 func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement) error {
 	number, err := t.placer.options.Functions.Number(entry.KeyOf(f))
@@ -80,7 +78,9 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if err := memory.SetPoint(local, control(index, spec)); err != nil {
 		return err
 	}
-	if err := t.process.Sites().Measure(ctx, f, number, true, false); err != nil {
+	place := spec.GetPlace()
+	exits := place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH
+	if err := t.process.Sites().Measure(ctx, f, number, place != attunev1.Place_PLACE_EXIT, exits); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}

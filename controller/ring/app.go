@@ -23,6 +23,8 @@ type App struct {
 	StubUnbound uint64
 	// PatchEntry is what the islands of entry patches call; 0: not supported.
 	PatchEntry uint64
+	// PatchExit is what they call where a function ends; 0: not supported.
+	PatchExit uint64
 	// LostNoSlot counts events of threads that found no slot, ever.
 	LostNoSlot uint64
 	// Forks counts children that left this memory behind, ever.
@@ -49,6 +51,7 @@ func (m *Memory) App() App {
 		StubCount:   min(int(load32(b, headerStubCount)), StubCount),
 		StubTarget:  load64(b, headerStubTarget),
 		PatchEntry:  load64(b, headerPatchEntry),
+		PatchExit:   load64(b, headerPatchExit),
 		StubUnbound: load64(b, headerStubUnbound),
 		LostNoSlot:  load64(b, headerLostNoSlot),
 		Forks:       load64(b, headerForkCount),

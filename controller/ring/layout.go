@@ -99,6 +99,7 @@ const (
 	headerStubTarget  = 160
 	headerPatchEntry  = 168
 	headerStubUnbound = 176
+	headerPatchExit   = 184
 	headerLostNoSlot  = 192
 	headerForkCount   = 200
 	headerRingNext    = 208
@@ -134,11 +135,25 @@ const (
 	slotState      = 0
 	slotTID        = 4
 	slotRing       = 8
+	slotOpen       = 12 // DMLib's own
 	slotLost       = 16
 	slotHead       = 64
 	slotTail       = 128
 	slotAggregates = 192
-	slotSize       = slotAggregates + PointCount*aggregateSize
+	slotCalls      = slotAggregates + PointCount*aggregateSize // DMLib's own
+	slotSize       = slotCalls + openCalls*openCallSize
+)
+
+// struct attune_open_call, which is DMLib's own, and how many a thread can have.
+const (
+	openCallStack = 0
+	openCallBegun = 8
+	openCallValue = 16
+	openCallExtra = 24
+	openCallPoint = 32
+	openCallSize  = 64
+
+	openCalls = 64
 )
 
 // struct attune_record.

@@ -107,6 +107,18 @@ func mirror() map[string]uint64 {
 		"attune_header.stub_target":  headerStubTarget,
 		"attune_header.patch_entry":  headerPatchEntry,
 		"attune_header.stub_unbound": headerStubUnbound,
+		"attune_header.patch_exit":   headerPatchExit,
+
+		"attune_open_call":       openCallSize,
+		"attune_open_call.stack": openCallStack,
+		"attune_open_call.begun": openCallBegun,
+		"attune_open_call.value": openCallValue,
+		"attune_open_call.extra": openCallExtra,
+		"attune_open_call.point": openCallPoint,
+		"attune_slot.open":       slotOpen,
+		"attune_slot.calls":      slotCalls,
+		"ATTUNE_OPEN_CALLS":      openCalls,
+
 		"attune_header.lost_no_slot": headerLostNoSlot,
 		"attune_header.fork_count":   headerForkCount,
 		"attune_header.ring_next":    headerRingNext,

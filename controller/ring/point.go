@@ -27,8 +27,9 @@ type PointControl struct {
 	Aggregate bool
 	// Event writes a record per hit.
 	Event bool
-	// Duration measures the time spent in the call instead of the value; hooks
-	// only, for a stub does not see the call's end.
+	// Duration measures the time spent in the call instead of the value: of
+	// hooks, and of functions that are patched at entry and exits. A stub does
+	// not see the call's end, and measures the value.
 	Duration bool
 	// Untimed writes records without reading the clock, which is half their
 	// cost: each repeats the time of its thread's record before. Not with
@@ -78,8 +79,6 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point index 0: want 1 to %d", math.MaxUint16)
 	case !c.Aggregate && !c.Event:
 		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
-	case c.Duration && index >= HookCount:
-		return fmt.Errorf("point %d asks for the duration of a stub, which does not see the call's end", c.Point)
 	case c.Untimed && (c.Duration || !c.Event):
 		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
 	case c.Numbered && index < HookCount:

@@ -53,7 +53,6 @@ func TestSetPointRefuses(t *testing.T) {
 	}{
 		{"index below", -1, good},
 		{"index above", PointCount, good},
-		{"duration of a stub", HookCount, PointControl{Point: 1, Event: true, Duration: true}},
 		{"untimed duration", 0, PointControl{Point: 1, Event: true, Duration: true, Untimed: true}},
 		{"untimed aggregate", 0, PointControl{Point: 1, Aggregate: true, Untimed: true}},
 		{"no session index", 0, PointControl{Event: true}},

@@ -36,5 +36,6 @@ static inline long dm_syscall6(long number, long a, long b, long c, long d, long
 #define DM_STUB_SIZE 0u
 #define DM_STUB_COUNT 0u
 #define DM_PATCH_ENTRY ((uintptr_t)0)
+#define DM_PATCH_EXIT ((uintptr_t)0)
 
 #endif

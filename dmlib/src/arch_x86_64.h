@@ -42,10 +42,12 @@ extern const char dm_stub_unbound[] __attribute__((visibility("hidden")));
 #define DM_STUB_SIZE 64u
 #define DM_STUB_COUNT 192u
 
-/* Islands call it; not a function of the calling convention: it changes
+/* Islands call them; no functions of the calling convention: they change
  * nothing, neither scratch registers nor flags. */
 extern const char dm_patch_entry[] __attribute__((visibility("hidden")));
 #define DM_PATCH_ENTRY ((uintptr_t)dm_patch_entry)
+extern const char dm_patch_exit[] __attribute__((visibility("hidden")));
+#define DM_PATCH_EXIT ((uintptr_t)dm_patch_exit)
 
 /* Calls function(argument) and gives it to the caller with all vector
  * registers as they were: a stub stands before a function whose arguments may

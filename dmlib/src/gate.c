@@ -128,6 +128,7 @@ static void introduce(struct attune_header *header) {
     header->stub_count = DM_STUB_COUNT;
     header->stub_target = (uint64_t)(uintptr_t)dm_stub_target;
     header->patch_entry = DM_PATCH_ENTRY;
+    header->patch_exit = DM_PATCH_EXIT;
     header->stub_unbound = DM_STUB_UNBOUND;
     __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
 }

@@ -5,7 +5,10 @@
 
 _Static_assert(sizeof(struct attune_point_control) == 32, "point control");
 _Static_assert(sizeof(struct attune_aggregate) == 320, "aggregate");
-_Static_assert(sizeof(struct attune_slot) == 192 + 320 * ATTUNE_POINT_COUNT, "slot");
+_Static_assert(sizeof(struct attune_open_call) == 64, "open call");
+_Static_assert(sizeof(struct attune_slot) ==
+                   192 + 320 * ATTUNE_POINT_COUNT + 64 * ATTUNE_OPEN_CALLS,
+               "slot");
 _Static_assert(offsetof(struct attune_slot, head) == 64, "producer line");
 _Static_assert(offsetof(struct attune_slot, tail) == 128, "consumer line");
 _Static_assert(sizeof(struct attune_record) == 32, "record");

@@ -53,9 +53,7 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     const struct attune_point_control *control = dm_control(hit->point);
     if (!dm_admitted(control, hit->value))
         return;
-    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
-        return;
-    if (thread->generation != dm_generation() && !acquire(thread))
+    if (!dm_ready(thread, acquire))
         return;
     uint64_t generation = thread->generation;
     dm_enter(thread);

@@ -60,6 +60,14 @@ DM_INLINE void dm_leave(struct dm_thread *thread, uint64_t generation) {
     thread->generation = generation;
 }
 
+/* Whether the thread can measure: it has a slot and is not in a measurement, or
+ * only because a signal handler left that by longjmp. */
+DM_INLINE bool dm_ready(struct dm_thread *thread, bool (*acquire)(struct dm_thread *)) {
+    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
+        return false;
+    return thread->generation == dm_generation() || acquire(thread);
+}
+
 /* Only where the thread has room for a record. */
 DM_INLINE void dm_write(struct dm_thread *thread, unsigned point, unsigned flags, uint64_t time,
                         uint64_t value, uint64_t extra) {

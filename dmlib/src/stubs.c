@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind the stubs: a GOT slot that the controller pointed at one
  * leads here first and then to the function it named before. */
-#include "record.h"
+#include "calls.h"
 
 #include <errno.h>
 
@@ -31,6 +31,7 @@ _Static_assert(offsetof(struct stub_registers, r9) == 2 * 8, "see parameter");
 
 DM_HIDDEN void dm_stub_hit(uint64_t index, const struct stub_registers *registers);
 DM_HIDDEN void dm_patch_hit(uint64_t index, const struct stub_registers *registers);
+DM_HIDDEN void dm_patch_left(uint64_t index, const struct stub_registers *registers);
 
 /* Never changes once it is bound: a child or a copied function pointer may
  * still come through. The controller may bind in the start gate. */
@@ -95,12 +96,18 @@ DM_INLINE uint64_t parameter(const struct stub_registers *registers, uint32_t nu
     return (&registers->r11)[7 - (number & 7)];
 }
 
+/* Where the return address of the call lies: behind the registers was pushed the
+ * stub's number or the way back to the island. */
+DM_INLINE uint64_t stack_of(const struct stub_registers *registers) {
+    return (uint64_t)(uintptr_t)(registers + 1) + 8;
+}
+
 /* A stub does not see the return: a duration cannot be had. */
 DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & (DM_CTL_ATTEND | ATTUNE_CTL_NUMBERED)))
         word = before_call(point, family, word);
-    word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED;
+    word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION;
     const struct attune_point_control *control = dm_control(point);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
@@ -110,6 +117,9 @@ DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_regis
         dm_warm(point, control, asked, value))
         return;
     struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = registers->rsi};
+    if (word & ATTUNE_CTL_DURATION && family == ATTUNE_AT_PATCH)
+        return dm_call_begins(&hit, stack_of(registers), acquire);
+    hit.word &= ~ATTUNE_CTL_DURATION;
     dm_measure(&hit, acquire);
 }
 
@@ -121,6 +131,27 @@ void dm_stub_hit(uint64_t index, const struct stub_registers *registers) {
 void dm_patch_hit(uint64_t index, const struct stub_registers *registers) {
     if (dm_likely(index < ATTUNE_STUB_COUNT))
         stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_PATCH, registers);
+}
+
+/* A call ends. It is no safe point: whatever holds the process up comes while it
+ * is still in the function. */
+void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
+    unsigned point = ATTUNE_HOOK_COUNT + (unsigned)index;
+    if (dm_unlikely(index >= ATTUNE_STUB_COUNT))
+        return;
+    uint32_t word = dm_word(point) & (DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION);
+    if ((word & DM_CTL_MEASURE) == 0)
+        return;
+    struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
+    if (word & ATTUNE_CTL_DURATION) {
+        if (dm_call_ends(&hit, stack_of(registers)))
+            dm_measure(&hit, acquire);
+        return;
+    }
+    const struct attune_point_control *control = dm_control(point);
+    uint64_t asked = dm_asked(control) & ~(uint64_t)(ATTUNE_CTL_NUMBERED | DM_CTL_ATTEND);
+    if (!dm_hot(point, control, asked, hit.value, 0) && !dm_warm(point, control, asked, hit.value))
+        dm_measure(&hit, acquire);
 }
 
 #endif

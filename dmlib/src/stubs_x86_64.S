@@ -79,15 +79,17 @@ dm_stub_common:
 	.cfi_endproc
 	.size	dm_stub_common, .-dm_stub_common
 
-/* Called by an island at the entry of any function, also of one with a calling
- * convention of its own (GCC's -fipa-ra lets a caller keep values in registers
- * that the function does not use): nothing changes, flags included. The number
- * is found by the return address. Flags go through LAHF and SETO, for POPF is slow. */
-	.hidden	dm_patch_entry
-	.globl	dm_patch_entry
+/* Called by islands at the entry, and where it ends, of any function, also of
+ * one with a calling convention of its own (GCC's -fipa-ra lets a caller keep
+ * values in registers that the function does not use): nothing changes, flags
+ * included. The number is found by the return address. Flags go through LAHF
+ * and SETO, for POPF is slow. */
+	.macro	PATCH_HOOK name, hit
+	.hidden	\name
+	.globl	\name
 	.balign	64
-	.type	dm_patch_entry, @function
-dm_patch_entry:
+	.type	\name, @function
+\name:
 	.cfi_startproc
 	endbr64
 	.irp	register, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11
@@ -101,7 +103,7 @@ dm_patch_entry:
 	movq	80(%rsp), %rdi
 	movl	ISLAND_NUMBER-ISLAND_CALL(%rdi), %edi
 	leaq	8(%rsp), %rsi
-	call	dm_patch_hit
+	call	\hit
 	popq	%rax
 	.cfi_adjust_cfa_offset -8
 	addb	$127, %al
@@ -112,7 +114,11 @@ dm_patch_entry:
 	.endr
 	ret
 	.cfi_endproc
-	.size	dm_patch_entry, .-dm_patch_entry
+	.size	\name, .-\name
+	.endm
+
+	PATCH_HOOK dm_patch_entry, dm_patch_hit
+	PATCH_HOOK dm_patch_exit, dm_patch_left
 
 	.type	dm_stub_unbound, @function
 dm_stub_unbound:

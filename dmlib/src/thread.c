@@ -81,6 +81,7 @@ static void use_ring(struct dm_thread *thread, uint32_t number) {
 
 static void take_slot(struct dm_thread *thread, struct attune_slot *slot) {
     thread->slot = slot;
+    slot->open = 0;
     thread->ring = NULL;
     if (slot->ring != 0 && slot->ring <= dm_live.mapping.ring_count)
         use_ring(thread, slot->ring - 1);

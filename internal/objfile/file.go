@@ -28,6 +28,7 @@ type File struct {
 	// debugDirs are those of the Cache that it was opened through.
 	debugDirs DebugDirs
 	answers   answers
+	outlines  outlines
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32
 }

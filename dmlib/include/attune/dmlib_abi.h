@@ -45,8 +45,8 @@
 #define ATTUNE_CTL_AGGREGATE (1u << 0) /* keep count/sum/min/max/histogram    */
 #define ATTUNE_CTL_EVENT (1u << 1)     /* write a record to the thread's ring */
 #define ATTUNE_CTL_DURATION (1u << 2)  /* value = ticks spent in the call;
-                                        * hooks only: a stub or patch sees no
-                                        * return                              */
+                                        * hooks, and functions patched at entry
+                                        * and exits: a stub sees no return    */
 #define ATTUNE_CTL_MAILBOX (1u << 3)   /* a command waits for a safe point    */
 #define ATTUNE_CTL_REGISTER (1u << 4)  /* private to DMLib: not yet registered */
 #define ATTUNE_CTL_UNTIMED (1u << 5)   /* EVENT without reading the clock: the
@@ -91,14 +91,29 @@ struct attune_aggregate {
     uint8_t pad[24];
 };
 
+/* A call that has begun and not ended, of a function that is patched at its
+ * entry and its exits. */
+struct attune_open_call {
+    uint64_t stack;  /* address of its return address */
+    uint64_t begun;  /* time-stamp counter            */
+    uint64_t value;
+    uint64_t extra;
+    uint32_t point;
+    uint32_t reserved;
+    uint8_t pad[24];
+};
+
+#define ATTUNE_OPEN_CALLS 64u
+
 struct attune_slot {
     /* line 0: identity */
     uint32_t state;    /* (app) FREE->USED, USED->CLOSED; (AC) CLOSED->FREE   */
     int32_t tid;       /* (app:thread)                                        */
     uint32_t ring;     /* (app:thread) ring index + 1, 0: none yet; a ring
                         * stays with its slot when the slot changes hands     */
-    uint32_t reserved;
-    uint64_t lost;     /* (app:thread) records dropped: ring full or no ring  */
+    uint32_t open;     /* (app:thread) open calls, the outermost first        */
+    uint64_t lost;     /* (app:thread) records dropped: ring full or no ring,
+                        * or more open calls than there is room for           */
     uint8_t pad0[40];
     /* line 1: producer */
     uint64_t head;     /* (app:thread) records published since the slot began */
@@ -107,6 +122,7 @@ struct attune_slot {
     uint64_t tail;     /* (AC) records consumed                               */
     uint8_t pad2[56];
     struct attune_aggregate aggregates[ATTUNE_POINT_COUNT]; /* (app:thread)   */
+    struct attune_open_call calls[ATTUNE_OPEN_CALLS];       /* (app:thread)   */
 };
 
 /* ---- rings ----------------------------------------------------------- */
@@ -169,9 +185,10 @@ struct attune_record {
 
 /* ---- entry patches --------------------------------------------------- */
 
-/* A patched function leads to an island of the controller's making, which
- * calls patch_entry. This many bytes behind the island's first one stands the
- * number that a stub would have; the call itself has ATTUNE_ISLAND_CALL. */
+/* A patched function leads to code of the controller's making, which calls
+ * patch_entry where a call begins and patch_exit where it ends. This many bytes
+ * behind that call's first one stands the number that a stub would have; the
+ * call itself has ATTUNE_ISLAND_CALL. */
 #define ATTUNE_ISLAND_CALL 6
 #define ATTUNE_ISLAND_NUMBER 32
 
@@ -228,7 +245,7 @@ struct attune_header {
     uint64_t patch_entry;    /* (app) what islands call; 0: no entry patches */
     uint64_t stub_unbound;   /* (app) target of a stub that is not bound; 0 is
                               * one that was never prepared */
-    uint8_t pad1[8];
+    uint64_t patch_exit;     /* (app) what islands at exits call */
     /* line 3: (app) any thread, atomic, rare */
     uint64_t lost_no_slot;   /* events of threads that found no slot */
     uint64_t fork_count;     /* children that left this mapping behind */

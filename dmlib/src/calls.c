@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of functions that are patched at entry and exits: each begins on the
+ * thread's stack of open calls and is found there when it ends, by the address
+ * of its return address, which is the same at the entry, at every return and at
+ * every jump to another function in tail position.
+ *
+ * Nothing on the program's own stack is touched, so that exceptions, longjmp
+ * and backtraces find it as it is. Calls that were left that way stay open
+ * until an outer one ends, or room is needed.
+ */
+#include "calls.h"
+
+#if DM_STUB_COUNT != 0
+
+/* The number of open calls; memory that others can write is not trusted. */
+static uint32_t depth_of(const struct attune_slot *slot) {
+    return slot->open <= ATTUNE_OPEN_CALLS ? slot->open : 0;
+}
+
+/* Keeps the calls from `from` on that can still end when one at `stack` begins
+ * or ends: the stack grows downwards, what was below is gone. A signal handler
+ * or coroutine with a stack of its own, at higher addresses, may so lose what is
+ * under it: a call whose end is not measured. */
+static uint32_t drop_left(struct attune_slot *slot, uint32_t from, uint32_t depth, uint64_t stack) {
+    uint32_t kept = from;
+    for (uint32_t i = from; i < depth; i++)
+        if (slot->calls[i].stack > stack)
+            slot->calls[kept++] = slot->calls[i];
+    return kept;
+}
+
+static bool is_call(const struct attune_open_call *call, const struct dm_hit *hit, uint64_t stack) {
+    return call->stack == stack && call->point == hit->point;
+}
+
+static void open_call(struct attune_slot *slot, const struct dm_hit *hit, uint64_t stack) {
+    uint32_t depth = depth_of(slot);
+    if (depth > 0 && is_call(&slot->calls[depth - 1], hit, stack))
+        depth--; /* it was left by longjmp or an exception, and is called again */
+    if (dm_unlikely(depth == ATTUNE_OPEN_CALLS))
+        depth = drop_left(slot, 0, depth, stack);
+    if (dm_unlikely(depth == ATTUNE_OPEN_CALLS)) {
+        dm_count_own(&slot->lost);
+        return;
+    }
+    struct attune_open_call *call = &slot->calls[depth];
+    call->stack = stack;
+    call->point = hit->point;
+    call->value = hit->value;
+    call->extra = hit->extra;
+    slot->open = depth + 1;
+    call->begun = dm_ticks();
+}
+
+static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t stack) {
+    uint32_t depth = depth_of(slot);
+    for (uint32_t i = depth; i-- > 0;) {
+        const struct attune_open_call *call = &slot->calls[i];
+        if (!is_call(call, hit, stack))
+            continue;
+        hit->value = call->value;
+        hit->extra = call->extra;
+        hit->duration = hit->time - call->begun;
+        slot->open = i + 1 == depth ? i : drop_left(slot, i, depth, stack);
+        return true;
+    }
+    return false;
+}
+
+void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(struct dm_thread *)) {
+    struct dm_thread *thread = &dm_thread;
+    if (!dm_admitted(dm_control(hit->point), hit->value) || !dm_ready(thread, acquire))
+        return;
+    uint64_t generation = thread->generation;
+    dm_enter(thread);
+    open_call(thread->slot, hit, stack);
+    dm_leave(thread, generation);
+}
+
+bool dm_call_ends(struct dm_hit *hit, uint64_t stack) {
+    struct dm_thread *thread = &dm_thread;
+    uint64_t generation = dm_generation();
+    hit->time = dm_ticks();
+    if (dm_unlikely(thread->generation != generation))
+        return false;
+    dm_enter(thread);
+    bool begun = close_call(thread->slot, hit, stack);
+    dm_leave(thread, generation);
+    return begun;
+}
+
+#endif

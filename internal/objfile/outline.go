@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"strings"
+	"sync"
+)
+
+// Outline is what a file's symbol tables say about where functions begin.
+type Outline struct {
+	begins map[uint64]bool
+	cold   map[string][]Symbol // seldom executed parts by the name of the function
+	stubs  []table             // sections of the PLT, by address
+}
+
+// outlines remembers a file's Outline.
+type outlines struct {
+	once    sync.Once
+	outline *Outline
+	err     error
+}
+
+// Outline reads where functions begin. It is remembered as long as the file is
+// open.
+func (f *File) Outline() (*Outline, error) {
+	f.outlines.once.Do(func() { f.outlines.outline, f.outlines.err = f.readOutline() })
+	return f.outlines.outline, f.outlines.err
+}
+
+func (f *File) readOutline() (*Outline, error) {
+	tables, err := f.ownTables()
+	if err != nil {
+		return nil, err
+	}
+	if tables[len(tables)-1].dynamic {
+		tables = append(tables, f.debugSymbols(f.debugDirs)...)
+	}
+	o := &Outline{begins: make(map[uint64]bool), cold: make(map[string][]Symbol)}
+	for _, t := range tables {
+		t.each(f, func([]byte) bool { return true }, func(s Symbol) bool {
+			if s.Is(Function) && s.Executable {
+				o.add(s)
+			}
+			return true
+		})
+	}
+	for _, name := range []string{".plt", ".plt.sec", ".plt.got"} {
+		if address, size, ok := f.SectionAddress(name); ok {
+			o.stubs = append(o.stubs, table{address, size})
+		}
+	}
+	return o, nil
+}
+
+// add takes in a symbol. GCC and clang name the part of f that is seldom
+// executed f.cold, f.cold.0 and so on.
+func (o *Outline) add(s Symbol) {
+	function, _, cold := strings.Cut(s.Name, ".cold")
+	if cold {
+		o.cold[function] = append(o.cold[function], s)
+		return
+	}
+	o.begins[s.Value] = true
+}
+
+// Begins says whether a function, or a stub of the PLT, begins at a virtual
+// address.
+func (o *Outline) Begins(address uint64) bool {
+	for _, stub := range o.stubs {
+		if address >= stub.offset && address-stub.offset < stub.size {
+			return true
+		}
+	}
+	return o.begins[address]
+}
+
+// Cold returns the parts of a function that lie elsewhere because they are
+// seldom executed, as far as symbols tell.
+func (o *Outline) Cold(function Symbol) []Symbol { return o.cold[function.Name] }
