@@ -127,7 +127,7 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-drain bench-closed-loop ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-drain bench-inject bench-closed-loop ## All benchmarks below
 
 .PHONY: bench-closed-loop
 bench-closed-loop: build ## Default, tuned and best static, side by side; ARGS='-n 1' is quick
@@ -140,6 +140,10 @@ bench-dmlib: dmlib ## What the preloaded library costs per call
 .PHONY: bench-drain
 bench-drain: build ## How many events reach a tunlet, and at what cost
 	@bench/drain $(ARGS)
+
+.PHONY: bench-inject
+bench-inject: dmlib ## How long a running program is stopped when DMLib comes in
+	@bench/inject $(ARGS)
 
 .PHONY: bench-probe
 bench-probe: build ## What counting a function's calls costs, by mechanism

@@ -76,6 +76,9 @@ func (f *follower) Changed(process *attunev1.Process) {
 	f.outbox.changed(t)
 	if t.admitted.Load() && objects != len(process.GetObjects()) {
 		f.placer.Refresh(t.handle)
+		if a := t.attached.Load(); a != nil {
+			f.work.Go(func() { a.extend(t) })
+		}
 	}
 }
 

@@ -7,13 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -23,11 +24,22 @@ type Attached struct {
 	controller *Controller
 	process    *procid.Process
 	handle     uint64
-	// Injection says how DMLib was brought in; zero if it was not.
+	// Injection says how DMLib was brought in; zero if it was not. Slots of
+	// objects that were loaded since are not in it.
 	Injection inject.Result
 	// NotInjected is why it was not; nil if it was. The process is followed
 	// then from outside.
 	NotInjected error
+
+	mu    sync.Mutex    // guards later; held while it grows
+	later []inject.Slot // of objects that were loaded since
+}
+
+// slots returns all that lead to hooks.
+func (a *Attached) slots() []inject.Slot {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Concat(a.Injection.Slots, a.later)
 }
 
 // Attach brings a running process, with all that it forks, under control: it
@@ -45,6 +57,9 @@ func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
 	}
 	a := &Attached{controller: c, process: process, handle: handle}
 	a.Injection, a.NotInjected = c.enter(ctx, process, handle)
+	if t := c.targets.get(handle); t != nil && a.Injection.Memory != nil {
+		t.attached.Store(a)
+	}
 	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
 		c.watchFromOutside(handle, a.NotInjected)
 	}
@@ -99,6 +114,27 @@ func (c *Controller) watchFromOutside(handle uint64, reason error) {
 	}
 }
 
+// extendTimeout bounds how long new objects wait for the process to come to a
+// hook.
+const extendTimeout = 5 * time.Second
+
+// extend leads the calls of objects that the process has loaded since to the
+// hooks.
+func (a *Attached) extend(t *target) {
+	memory := t.memory.Load()
+	images, err := t.Images()
+	if memory == nil || err != nil {
+		return // it has ended, or is not taken in yet: the next object comes too
+	}
+	ctx, cancel := context.WithTimeout(a.controller.ctx, extendTimeout)
+	defer cancel()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	led, err := inject.Extend(ctx, memory, images, slices.Concat(a.Injection.Slots, a.later))
+	a.later = append(a.later, led...)
+	a.controller.log.Debug("objects loaded later", "pid", t.pid, "slots", len(led), "error", err)
+}
+
 // Wait returns when the process has ended, or with the error of ctx.
 func (a *Attached) Wait(ctx context.Context) error { return a.process.Wait(ctx) }
 
@@ -115,33 +151,5 @@ func (a *Attached) Leave(ctx context.Context) (stayed int) {
 	if memory == nil {
 		return 0
 	}
-	var all sync.WaitGroup
-	var mu sync.Mutex                                 // guards stayed
-	places := make(chan struct{}, ring.MailboxSize-4) // some of the mailbox is left to others
-	for _, slot := range a.Injection.Slots {
-		all.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			if err := giveBack(ctx, memory, slot); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				stayed++
-			}
-		})
-	}
-	all.Wait()
-	return stayed
-}
-
-// giveBack restores one slot, unless it leads somewhere else by now.
-func giveBack(ctx context.Context, memory *ring.Memory, slot inject.Slot) error {
-	command := ring.Command{
-		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
-		Args: [8]uint64{0: slot.Address, 1: 8, 2: slot.Old, 3: 1, 4: slot.Hook},
-	}
-	if slot.RELRO {
-		command.Args[5] = 1
-	}
-	_, err := memory.Run(ctx, command)
-	return err
+	return len(inject.GiveBack(ctx, memory, a.slots()))
 }

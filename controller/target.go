@@ -32,6 +32,8 @@ type target struct {
 	ended      atomic.Bool
 	admitted   atomic.Bool // measure points are placed
 	told       atomic.Bool // the Analyzer knows of it
+	// attached is how it came under control; nil: it was started under it.
+	attached atomic.Pointer[Attached]
 
 	infoMu sync.Mutex // guards info
 	info   *attunev1.Process

@@ -35,7 +35,7 @@ const onlyMarker = ^(uint64(1) << (unix.SIGURG - 1))
 // call makes the stopped thread load DMLib, or start a thread that will, and
 // puts it back.
 func (p *plan) call(t tracee) (*conversation, error) {
-	s, err := t.save()
+	s, err := t.save(p.area)
 	if err != nil {
 		return nil, errors.Join(err, t.letGo())
 	}

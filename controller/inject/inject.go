@@ -101,8 +101,9 @@ type Result struct {
 	// Attempts is how many times a thread was stopped until one was at a safe
 	// place.
 	Attempts int
-	// Stopped is how long Thread did not do its own work. No other thread is
-	// ever stopped, but for a look (Disturbed).
+	// Stopped is how long Thread did not do its own work, from the last look
+	// that found it running. No other thread is ever stopped, but for a look
+	// (Disturbed).
 	Stopped time.Duration
 	// Disturbed is how long threads were stopped in vain, altogether.
 	Disturbed time.Duration

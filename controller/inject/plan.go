@@ -30,6 +30,7 @@ type plan struct {
 	orphan  bool         // the controller that the process is under is dead
 	image   []byte       // what the thread executes
 	encoded []byte       // the attach request
+	area    []byte       // for vector registers
 	memory  *os.File     // /proc/PID/mem, to write what the process only reads
 	late    map[int]bool // threads that were told to stop and did not yet
 	filters map[int]error
@@ -50,6 +51,9 @@ type calls struct {
 	unmap                                     uint64
 	mode                                      uint32 // of open, beside RTLD_NOW
 }
+
+// maxXstate is more than any processor's vector registers take, bytes.
+const maxXstate = 16 << 10
 
 // modeInternal is what libc's internal dlopen wants to be told.
 const modeInternal = 0x80000000
@@ -103,7 +107,7 @@ func emptyPlan(pid int, s status, o Options) (*plan, error) {
 	}
 	return &plan{
 		options: o, pid: pid, status: s, image: image, memory: memory,
-		late: make(map[int]bool), filters: make(map[int]error),
+		area: make([]byte, maxXstate), late: make(map[int]bool), filters: make(map[int]error),
 	}, nil
 }
 

@@ -90,9 +90,8 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
 	result.Attempts++
-	if err := t.interrupt(began.Add(stopPatience)); err != nil {
+	if err := t.interrupt(time.Now().Add(stopPatience)); err != nil {
 		if errors.Is(err, ErrUnsuited) {
 			return nil, errors.Join(err, t.letGo())
 		}
@@ -101,15 +100,16 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		}
 		return nil, err
 	}
+	stopped := t.running // it did not stop before
 	var regs unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &regs); err != nil || !p.permitted(t) || !p.suits(t, &regs) {
-		t.letGoOn(p.pid)
-		result.Disturbed += time.Since(began)
+		p.letGoOn(t)
+		result.Disturbed += time.Since(stopped)
 		return nil, nil
 	}
 	result.Thread = tid
 	c, err := p.call(t)
-	result.Stopped = time.Since(began)
+	result.Stopped = time.Since(stopped)
 	return c, err
 }
 
@@ -143,7 +143,7 @@ func (p *plan) sweep() {
 			_ = t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)) // it may have ended
 			continue
 		case err == nil:
-			t.letGoOn(p.pid)
+			p.letGoOn(t)
 		}
 		delete(p.late, tid)
 	}
@@ -151,9 +151,9 @@ func (p *plan) sweep() {
 
 // letGoOn detaches; a call that returned EINTR only because we looked is made
 // again.
-func (t tracee) letGoOn(pid int) {
-	if s, err := t.save(); err == nil {
-		if fixed := s.resumed(pid, t.tid); fixed.Rip != s.regs.Rip {
+func (p *plan) letGoOn(t tracee) {
+	if s, err := t.place(); err == nil {
+		if fixed := s.resumed(p.pid, t.tid); fixed.Rip != s.regs.Rip {
 			_ = unix.PtraceSetRegs(t.tid, &fixed)
 		}
 	}

@@ -132,9 +132,22 @@ func (k *talk) drop() error {
 	return err
 }
 
+// endPatience bounds the wait for a thread that has only to end.
+const endPatience = time.Second
+
+// dismiss lets the thread that did the work end, and waits until it has: its
+// stack is then the C library's again.
+func (k *talk) dismiss() {
+	k.say(goRead)
+	until := time.Now().Add(endPatience)
+	for k.calls.create != 0 && k.helper != 0 && exists(k.pid, k.helper) && time.Now().Before(until) {
+		time.Sleep(helperPause)
+	}
+}
+
 // outcome reads the answer of a process that is done.
 func (k *talk) outcome(result *Result) error {
-	defer k.say(goRead)
+	defer k.dismiss()
 	if err := k.problem(); err != nil {
 		return errors.Join(err, k.drop())
 	}

@@ -18,12 +18,14 @@ const (
 	ptraceGetRseq    = 0x420f
 	eventStop        = 128
 	ntX86Xstate      = 0x202
-	maxXstate        = 64 << 10
 )
 
-// waitPause is how long the tracer sleeps between looks at a thread that runs.
-// It does not spin: the thread may need this very CPU.
-const waitPause = 10 * time.Microsecond
+// The tracer sleeps between looks at a thread that runs, longer and longer: the
+// thread may need this very CPU.
+const (
+	firstPause = 10 * time.Microsecond
+	mostPause  = 100 * time.Microsecond
+)
 
 // errLate says that a thread did not stop in time.
 var errLate = errors.New("thread did not stop in time")
@@ -34,6 +36,8 @@ type tracee struct {
 	tid   int
 	inner int    // the same as the process numbers it
 	idle  func() // called while the tracer waits; may be nil
+	// running is when the thread was last seen to be not stopped.
+	running time.Time
 }
 
 // stop is one ptrace stop.
@@ -75,8 +79,9 @@ func (t tracee) problem(request int, errno unix.Errno) error {
 	return fmt.Errorf("ptrace %#x of thread %d: %w", request, t.tid, errno)
 }
 
-// hurry lets this thread be woken at once: a thread of the program waits for
-// it. What the user may not have is not needed.
+// hurry lets this thread run at once when it is woken: a thread of the program
+// waits for it. Real-time priority would be worse: the thread needs this CPU to
+// get on. What the user may not have is not needed.
 func hurry() {
 	const slice = 100_000 // nanoseconds; since Linux 6.12
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
@@ -92,16 +97,19 @@ func hurry() {
 	}
 }
 
-// rest sleeps a moment.
-func rest() {
-	pause := unix.NsecToTimespec(waitPause.Nanoseconds())
-	_ = unix.Nanosleep(&pause, nil) // shorter is fine too
+// rest sleeps for so long, or less, and returns how long to sleep next.
+func rest(pause time.Duration) time.Duration {
+	duration := unix.NsecToTimespec(pause.Nanoseconds())
+	_ = unix.Nanosleep(&duration, nil) // shorter is fine too
+	return min(pause+pause/4, mostPause)
 }
 
 // wait returns the next stop of the thread, errLate at the deadline, and
 // ErrInterrupted if the thread has ended.
-func (t tracee) wait(deadline time.Time) (stop, error) {
+func (t *tracee) wait(deadline time.Time) (stop, error) {
+	pause := firstPause
 	for {
+		now := time.Now()
 		var status unix.WaitStatus
 		got, err := unix.Wait4(t.tid, &status, unix.WALL|unix.WNOHANG, nil)
 		switch {
@@ -110,19 +118,21 @@ func (t tracee) wait(deadline time.Time) (stop, error) {
 			return stop{}, ErrInterrupted
 		case got == t.tid:
 			return stop{signal: status.StopSignal(), event: int(status) >> 16}, nil
-		case time.Now().After(deadline):
+		case now.After(deadline):
 			return stop{}, errLate
 		default:
+			t.running = now
 			if t.idle != nil {
 				t.idle()
 			}
-			rest()
+			pause = rest(pause)
 		}
 	}
 }
 
 // interrupt stops the thread; signals that are under way reach it before.
-func (t tracee) interrupt(deadline time.Time) error {
+func (t *tracee) interrupt(deadline time.Time) error {
+	t.running = time.Now()
 	if err := t.ptrace(unix.PTRACE_INTERRUPT, 0, 0); err != nil {
 		return err
 	}
@@ -156,16 +166,23 @@ type state struct {
 	mask  uint64
 }
 
-func (t tracee) save() (s state, err error) {
+// save copies it. area is where the vector state goes: maxXstate bytes, made
+// before the thread was stopped, and in use until restore.
+func (t tracee) save(area []byte) (s state, err error) {
+	if s, err = t.place(); err != nil {
+		return s, err
+	}
+	part := unix.Iovec{Base: &area[0], Len: uint64(len(area))}
+	err = t.point(unix.PTRACE_GETREGSET, ntX86Xstate, unsafe.Pointer(&part))
+	s.extra = area[:part.Len]
+	return s, err
+}
+
+// place is save without vector state.
+func (t tracee) place() (s state, err error) {
 	if err := unix.PtraceGetRegs(t.tid, &s.regs); err != nil {
 		return s, fmt.Errorf("registers of thread %d: %w", t.tid, err)
 	}
-	area := make([]byte, maxXstate)
-	part := unix.Iovec{Base: &area[0], Len: maxXstate}
-	if err := t.point(unix.PTRACE_GETREGSET, ntX86Xstate, unsafe.Pointer(&part)); err != nil {
-		return s, err
-	}
-	s.extra = area[:part.Len]
 	return s, t.point(ptraceGetSigmask, 8, unsafe.Pointer(&s.mask))
 }
 

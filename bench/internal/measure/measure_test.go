@@ -94,3 +94,15 @@ func TestRunSaysWhyItFailed(t *testing.T) {
 		t.Errorf("got %v, want the exit status and the message", err)
 	}
 }
+
+func TestQuantile(t *testing.T) {
+	values := []float64{5, 1, 4, 2, 3}
+	for share, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.99: 5, 1: 5} {
+		if got := Quantile(values, share); got != want {
+			t.Errorf("quantile %v is %v, want %v", share, got, want)
+		}
+	}
+	if got := Quantile(nil, 0.5); !math.IsNaN(got) {
+		t.Errorf("of nothing %v, want NaN", got)
+	}
+}

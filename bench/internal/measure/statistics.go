@@ -20,6 +20,16 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
+// Quantile returns the value that a share of the values, 0 to 1, does not
+// exceed, NaN for none.
+func Quantile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
+}
+
 // Ratios returns a[i]/b[i]: two series measured in turns are compared pair by
 // pair, so that a machine that gets slower by and by does not count.
 func Ratios(a, b []float64) []float64 {

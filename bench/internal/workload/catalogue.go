@@ -123,6 +123,16 @@ func (c Catalogue) EventSource(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// Entered returns a program that checks what its memory holds while somebody
+// enters it.
+func (c Catalogue) Entered(ctx context.Context) (string, error) {
+	program, missing := c.compile(ctx, "gcc", "entered", "-pthread")
+	if missing != "" {
+		return "", fmt.Errorf("compile the program: %s", missing)
+	}
+	return program, nil
+}
+
 func (c Catalogue) source(name string) string { return filepath.Join(c.Sources, name) }
 
 // mpirun is Open MPI's, also where MPICH is the default.

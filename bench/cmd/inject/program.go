@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// program is bench/workloads/entered.c as it runs.
+type program struct {
+	pid    int
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+}
+
+func start(ctx context.Context, path string, threads int) (*program, error) {
+	cmd := exec.CommandContext(ctx, path, strconv.Itoa(threads))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &program{pid: cmd.Process.Pid, cmd: cmd, stdin: stdin, stdout: bufio.NewReader(stdout)}
+	_, err = p.stdout.ReadString('\n') // it is ready
+	return p, err
+}
+
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Wait()
+}
+
+// ask returns how many rounds the program made, how many of its bytes were
+// wrong, and its variable.
+func (p *program) ask() (rounds, wrong int, knob int64, err error) {
+	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
+		return 0, 0, 0, err
+	}
+	line, err := p.stdout.ReadString('\n')
+	if err == nil {
+		_, err = fmt.Sscan(line, &rounds, &wrong, &knob)
+	}
+	return rounds, wrong, knob, err
+}
+
+// end ends the program. It must have gone on to its end.
+func (p *program) end() (wrong int, err error) {
+	before, _, _, err := p.ask()
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(50 * time.Millisecond)
+	after, wrong, _, err := p.ask()
+	if err != nil {
+		return wrong, err
+	}
+	if after == before {
+		return wrong, fmt.Errorf("it hangs after %d rounds", after)
+	}
+	if err := p.stdin.Close(); err != nil {
+		return wrong, err
+	}
+	return wrong, p.cmd.Wait()
+}
+
+// variableWrites is how often the variable is written.
+const variableWrites = 1000
+
+// writes sets a variable again and again, and has the program say what it
+// holds. The program is never stopped: what it could notice is looked for.
+func (d *document) writes(p *program) error {
+	knob, err := objfile.Resolve(p.pid, "entered", "knob", objfile.Variable)
+	if err != nil {
+		return err
+	}
+	var took []float64
+	stops := 0
+	for i := range variableWrites {
+		began := time.Now()
+		if err := procmem.Write(p.pid, knob.Address, binary.LittleEndian.AppendUint64(nil, uint64(i))); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began).Seconds()*1e6)
+		if status(p.pid, "TracerPid") != 0 {
+			stops++
+		}
+	}
+	_, _, value, err := p.ask()
+	if err != nil {
+		return err
+	}
+	if value != variableWrites-1 {
+		return fmt.Errorf("the variable holds %d after %d was written", value, variableWrites-1)
+	}
+	d.Write = present.Figure(measure.Median(took))
+	d.WriteStopped = present.Figure(stops)
+	return nil
+}
+
+// resources are what a program has.
+type resources struct {
+	Descriptors int `json:"descriptors"`
+	Mappings    int `json:"mappings"`
+	Threads     int `json:"threads"`
+	Kilobytes   int `json:"address_space_kilobytes"`
+}
+
+func (r resources) minus(o resources) resources {
+	return resources{r.Descriptors - o.Descriptors, r.Mappings - o.Mappings, r.Threads - o.Threads, r.Kilobytes - o.Kilobytes}
+}
+
+// settleTime is what a thread that has done its work may take to end.
+const settleTime = 100 * time.Millisecond
+
+// resourcesOf looks at a program that nobody is in. What could not be read is
+// 0.
+func resourcesOf(pid int) (r resources) {
+	time.Sleep(settleTime)
+	if entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)); err == nil {
+		r.Descriptors = len(entries)
+	}
+	if content, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid)); err == nil {
+		r.Mappings = strings.Count(string(content), "\n")
+	}
+	r.Threads, r.Kilobytes = status(pid, "Threads"), status(pid, "VmSize")
+	return r
+}
+
+// status is a number of /proc/PID/status, 0 if it cannot be read.
+func status(pid int, name string) int {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			n, _ := strconv.Atoi(strings.Fields(value)[0])
+			return n
+		}
+	}
+	return 0
+}

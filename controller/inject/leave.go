@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"context"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// atHooks are the safe points at which slots are written: any hook, for a store
+// takes no lock of the program.
+const atHooks = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
+
+// someMailbox is how many commands are posted at a time: the rest of the
+// mailbox is left to others.
+const someMailbox = ring.MailboxSize - 4
+
+// GiveBack restores slots, unless they lead somewhere else by now, as far as
+// the process comes to a hook before ctx ends. It returns those that still lead
+// through a hook, which does nothing once the memory is closed.
+func GiveBack(ctx context.Context, memory *ring.Memory, slots []Slot) (stayed []Slot) {
+	return writeSlots(slots, func(s Slot) (Slot, bool) {
+		command := store(s, s.Old)
+		command.Args[3], command.Args[4] = 1, s.Hook // only if the hook is there
+		_, err := memory.Run(ctx, command)
+		return s, err != nil
+	})
+}
+
+// Extend leads slots of objects that a process has loaded since to the hooks,
+// as far as it comes to one before ctx ends, and returns them. known are those
+// that lead there already.
+func Extend(ctx context.Context, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
+	l, found := library{}, false
+	for _, image := range images {
+		if image.Matches("libattune-dm*") {
+			if l, err = present(image); err != nil {
+				return nil, err
+			}
+			found = true
+		}
+	}
+	if !found {
+		return nil, nil // its file cannot be opened: what there is stays hooked
+	}
+	have := make(map[uint64]bool)
+	for _, s := range known {
+		have[s.Address] = true
+	}
+	var fresh []Slot
+	base := memory.App().Base
+	for _, s := range findSlots(images, l.hooks, nil) {
+		if s.Hook += base; !have[s.Address] {
+			fresh = append(fresh, s)
+		}
+	}
+	return writeSlots(fresh, func(s Slot) (Slot, bool) {
+		result, err := memory.Run(ctx, store(s, s.Hook))
+		s.Old = result.Value
+		return s, err == nil && s.Old != s.Hook
+	}), nil
+}
+
+// store is the command that writes a slot.
+func store(s Slot, value uint64) ring.Command {
+	command := ring.Command{Op: ring.OpGOT, At: atHooks, Args: [8]uint64{0: s.Address, 1: 8, 2: value}}
+	if s.RELRO {
+		command.Args[5] = 1
+	}
+	return command
+}
+
+// writeSlots does something to each slot, several at a time, and returns those
+// for which it says true.
+func writeSlots(slots []Slot, write func(Slot) (Slot, bool)) (chosen []Slot) {
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards chosen
+	places := make(chan struct{}, someMailbox)
+	for _, slot := range slots {
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			if s, ok := write(slot); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				chosen = append(chosen, s)
+			}
+		})
+	}
+	all.Wait()
+	return chosen
+}
