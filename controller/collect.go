@@ -191,11 +191,18 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
 	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
 		var now bpf.Aggregate
+		key := uprobeKey{handle, point}
+		before, known := k.uprobed[key]
+		if k.controller.targets.get(handle) == nil { // finish delivers the rest, or has done so
+			if known {
+				read[key] = before
+			}
+			return
+		}
 		if !uprobes.ReadAggregate(pid, point, &now) {
 			return
 		}
-		key := uprobeKey{handle, point}
-		out = append(out, difference(key, k.uprobed[key], now))
+		out = append(out, difference(key, before, now))
 		read[key] = now
 	})
 	k.uprobed = read // a point placed anew under an index counts from 0

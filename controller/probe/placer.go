@@ -72,6 +72,7 @@ type Placer struct {
 	closed    bool
 	points    map[uint16]*attunev1.MeasurePoint
 	processes map[uint64]*tenant
+	watching  map[watchKey]*tenant
 }
 
 // New returns an empty Placer.
@@ -93,6 +94,7 @@ func New(options Options) *Placer {
 		log:       options.Log.With("component", "probe"),
 		points:    make(map[uint16]*attunev1.MeasurePoint),
 		processes: make(map[uint64]*tenant),
+		watching:  make(map[watchKey]*tenant),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -273,7 +275,9 @@ func (p *Placer) Uprobed(f func(handle uint64, pid int, point uint16)) {
 	p.mu.Unlock()
 	for _, t := range tenants {
 		for _, point := range t.view.Load().uprobed {
-			f(t.process.Handle(), t.process.PID(), point)
+			if p.watches(t, point) {
+				f(t.process.Handle(), t.process.PID(), point)
+			}
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
 		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
 	}
-	if err := uprobes.WatchProcess(t.process.PID(), index); err != nil {
+	if err := t.placer.watch(uprobes, t, index); err != nil {
 		t.unwatch(index, p)
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (t *tenant) unwatch(index uint16, p *placement) {
 		return
 	}
 	if uprobes, err := t.placer.options.Uprobes(); err == nil {
-		if err := uprobes.UnwatchProcess(t.process.PID(), index); err != nil {
+		if err := t.placer.unwatch(uprobes, t, index); err != nil {
 			t.placer.log.Warn("uprobe", "error", err)
 		}
 	}

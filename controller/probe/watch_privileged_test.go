@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package probe
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// image is one of the images of a process.
+type image struct {
+	Process
+	handle uint64
+	pid    int
+}
+
+func (i image) Handle() uint64 { return i.handle }
+func (i image) PID() int       { return i.pid }
+
+// After an exec the kernel counts for the new image, from 0, whatever the old
+// one still does: the news of its end may come late.
+func TestWatchBelongsToTheLatestImage(t *testing.T) {
+	const point, calls = 5, 100
+	binary := targets.Build(t, "../testdata/calls.c", "-static")
+	target := targets.Start(t, binary)
+	images, err := objfile.Images(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := spotsOf(images[0], &attunev1.MeasurePoint{Target: &attunev1.MeasurePoint_Function{
+		Function: &attunev1.FunctionTarget{Symbols: []string{"own_work"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uprobes, err := bpf.NewUprobes(bpf.UprobesOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer uprobes.Close() // the kernel may detach for longer
+	attachment, err := uprobes.Attach(bpf.UprobeSpec{Path: binary, Symbols: symbols, Point: point})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attachment.Close()
+	p := New(Options{})
+	defer p.Close()
+	before := &tenant{placer: p, process: image{handle: 1, pid: target.PID}}
+	after := &tenant{placer: p, process: image{handle: 2, pid: target.PID}}
+	watch := func(t *testing.T, image *tenant) {
+		t.Helper()
+		if err := p.watch(uprobes, image, point); err != nil {
+			t.Fatal(err)
+		}
+		target.Ask(t, "100")
+	}
+	watch(t, before)
+	watch(t, after)
+	if err := p.watch(uprobes, before, point); !errors.Is(err, errReplaced) {
+		t.Errorf("the old image watches: %v", err)
+	}
+	if err := p.unwatch(uprobes, before, point); err != nil {
+		t.Error(err)
+	}
+	target.Ask(t, "100")
+	var seen bpf.Aggregate
+	if !uprobes.ReadAggregate(target.PID, point, &seen) || seen.Count != 2*calls {
+		t.Errorf("counted %d calls, want %d", seen.Count, 2*calls)
+	}
+	if p.watches(before, point) || !p.watches(after, point) {
+		t.Error("the counts do not belong to the new image")
+	}
+	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, &seen) {
+		t.Errorf("still watched, %v", err)
+	}
+}
