@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -101,6 +103,10 @@ func (c *Controller) pointStatus(status *attunev1.PointStatus) {
 // apply makes changes, all or nothing: if one is refused or fails, those made
 // before it are undone. A process that has ended is no failure.
 func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
+	if slices.ContainsFunc(changes, actuate.IsAgreed) {
+		c.answerAll(requestID, c.applyAgreed(changes))
+		return
+	}
 	results := make([]*attunev1.ActionResult, 0, len(changes))
 	for _, change := range changes {
 		result := c.applyOne(change)
@@ -117,6 +123,34 @@ func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
 		})
 	}
 	c.answerAll(requestID, results)
+}
+
+// applyAgreed makes the changes at the same call in all processes.
+func (c *Controller) applyAgreed(changes []*attunev1.Change) (results []*attunev1.ActionResult) {
+	var members []actuate.Member
+	for _, change := range changes {
+		t := c.targets.get(change.GetProcess())
+		if t == nil {
+			return refuseAll(changes, "process "+strconv.FormatUint(change.GetProcess(), 10)+" has ended")
+		}
+		members = append(members, actuate.Member{Process: t, Change: change})
+	}
+	results = c.actuator.ApplyAgreed(c.ctx, members)
+	for i, result := range results {
+		if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
+			c.leases.add(result.GetChangeId(), time.Duration(changes[i].GetLeaseNanos()), time.Now())
+		}
+	}
+	return results
+}
+
+func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.ActionResult) {
+	for _, change := range changes {
+		results = append(results, &attunev1.ActionResult{
+			ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED, Reason: reason,
+		})
+	}
+	return results
 }
 
 func failed(result *attunev1.ActionResult) bool {

@@ -18,9 +18,14 @@ var errNoDMLib = fmt.Errorf("%w: it is changed by a call, which needs DMLib in t
 // library makes calls of a library's functions inside a process, at safe
 // points where its thread could call the allocator.
 type library struct {
-	mailbox Mailbox
+	mailbox caller
 	at      *attunev1.SafePoint
 	thread  int
+}
+
+// caller is a Mailbox, or a place that its calls are made at.
+type caller interface {
+	Call(ctx context.Context, call Call) (result uint64, where string, err error)
 }
 
 // open says whether calls can be made in the process at all.

@@ -87,6 +87,9 @@ func (s Setting) Parse(text string) (int64, error) {
 
 func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
 	setting, ok := LookupSetting(request.GetName())
+	if _, isMPI := isMPI(request.GetName()); isMPI {
+		return nil, fmt.Errorf("%w: %s must be equal in all ranks: change it in all of them at once, at an agreed call", ErrRefused, request.GetName())
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())
 	}

@@ -43,6 +43,17 @@ upgrade; nor for a library that is linked into the program.
 seconds. OpenMP's settings belong to the thread that begins a parallel region,
 which is the program's first one here.
 
+*MPI control variables* are settings too, named ` + "`mpi_t.`" + ` and what the library calls
+them (MPI_T of Open MPI and MPICH), if they are single integers. They have to be
+equal in all ranks, so they are changed at an agreed call
+(` + "`SafePoint.KIND_AGREED_CALL`" + `) and not by command: all ranks must be named, run
+on one node, and have a measure point with ` + "`numbered`" + ` calls on a function that all
+of them call equally often, from their start on. The value is first written as it
+is, so that a rank which refuses does so before anything changes; then each rank
+makes the change before the same call, or none does. Undoing one of the changes
+undoes all. A job that comes to fewer than 16 calls in the safe point's time is
+answered "not reached", and nothing is left in any rank.
+
 Not covered: jemalloc's number of arenas and thread caches, and mimalloc's
 options, which are read once or belong to each thread; programs whose allocator
 has no dynamic symbols; two OpenMP run-times in one process, which are refused.

@@ -93,7 +93,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case before.mechanism == MechanismGOT:
 		p, err = t.placeGOT(ctx, index, spec, held)
 	case before.mechanism == MechanismPatch:
-		p, err = t.placePatch(ctx, index, spec, before.reason, true)
+		p, err = t.placePatch(ctx, index, spec, before.reason, true, held)
 	}
 	switch {
 	case err != nil && held && ctx.Err() != nil:
@@ -155,14 +155,14 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 // all that is asked for, and entry patches for some of it where none does.
 func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held, dynamic bool) (*placement, error) {
 	why := errors.New("calls inside the object are wanted as well")
-	if dynamic {
+	if dynamic && !spec.GetNumbered() {
 		p, err := t.placeGOT(ctx, index, spec, held)
 		if err == nil {
 			return p, nil
 		}
 		why = err
 	}
-	p, err := t.placePatch(ctx, index, spec, why.Error(), false)
+	p, err := t.placePatch(ctx, index, spec, why.Error(), false, held)
 	if err == nil {
 		return p, nil
 	}
@@ -174,7 +174,7 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	}
 	why = fmt.Errorf("%w; uprobe: %w", why, err)
 	if unpatchable {
-		if p, err = t.placePatch(ctx, index, spec, why.Error(), true); err == nil {
+		if p, err = t.placePatch(ctx, index, spec, why.Error(), true, held); err == nil {
 			return p, nil
 		}
 	}

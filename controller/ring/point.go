@@ -156,6 +156,13 @@ func (m *Memory) writeControl(index int, c PointControl) {
 	}
 }
 
+// Numbered says whether the calls of a local point are counted.
+func (m *Memory) Numbered(index int) bool {
+	m.control.Lock()
+	defer m.control.Unlock()
+	return index >= 0 && index < len(m.points) && m.points[index].control.Numbered
+}
+
 // Calls returns how many calls of a numbered point have begun; it wraps. The
 // application may have made it up. 0 for an index out of range.
 func (m *Memory) Calls(index int) uint32 {

@@ -1494,7 +1494,12 @@ type MeasurePoint struct {
 	// For key_capture: how many keys are kept apart, at most 1024; 0: 256. The
 	// first ones to come are; what comes with other keys is summed in one
 	// aggregate without a key.
-	MaxKeys       uint32 `protobuf:"varint,16,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
+	MaxKeys uint32 `protobuf:"varint,16,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
+	// Count the function's calls from the process' start on, so that a tuning
+	// action can be made at an agreed one (SafePoint.KIND_AGREED_CALL). Only an
+	// entry patch sees every call, and only where the point is placed before the
+	// process begins can they be counted.
+	Numbered      bool `protobuf:"varint,17,opt,name=numbered,proto3" json:"numbered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1652,6 +1657,13 @@ func (x *MeasurePoint) GetMaxKeys() uint32 {
 		return x.MaxKeys
 	}
 	return 0
+}
+
+func (x *MeasurePoint) GetNumbered() bool {
+	if x != nil {
+		return x.Numbered
+	}
+	return false
 }
 
 type isMeasurePoint_Target interface {
@@ -1815,7 +1827,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\n" +
 	"comparison\x18\x03 \x01(\x0e2\x15.attune.v1.ComparisonR\n" +
 	"comparison\x12*\n" +
-	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\xdd\x04\n" +
+	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\xf9\x04\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x04hook\x18\x02 \x01(\tH\x00R\x04hook\x127\n" +
@@ -1836,7 +1848,8 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\rvalue_capture\x18\x0e \x01(\tR\fvalueCapture\x12\x1f\n" +
 	"\vkey_capture\x18\x0f \x01(\tR\n" +
 	"keyCapture\x12\x19\n" +
-	"\bmax_keys\x18\x10 \x01(\rR\amaxKeysB\b\n" +
+	"\bmax_keys\x18\x10 \x01(\rR\amaxKeys\x12\x1a\n" +
+	"\bnumbered\x18\x11 \x01(\bR\bnumberedB\b\n" +
 	"\x06target\"J\n" +
 	"\aReading\x12)\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x14\n" +

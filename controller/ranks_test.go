@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// mpi is an MPI implementation of Debian's, with a variable that must be equal
+// in all ranks, and two values of it.
+type mpi struct {
+	name, compiler, launcher string
+	arguments                []string
+	variable                 string
+	value                    int64
+}
+
+func implementations() []mpi {
+	return []mpi{
+		{
+			name: "MPICH", compiler: "mpicc.mpich", launcher: "mpirun.mpich", arguments: []string{"-n", "3"},
+			variable: "MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE", value: 77,
+		},
+		{
+			name: "Open MPI", compiler: "mpicc.openmpi", launcher: "mpirun.openmpi",
+			arguments: []string{"-n", "3", "--allow-run-as-root", "--host", "localhost:4", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"},
+			variable:  "coll_tuned_allreduce_algorithm", value: 3,
+		},
+	}
+}
+
+func (m mpi) build(t *testing.T) string {
+	t.Helper()
+	compiler, err := exec.LookPath(m.compiler)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%v: apt-get install mpich libmpich-dev openmpi-bin libopenmpi-dev", err)
+		}
+		t.Skip(err)
+	}
+	program := filepath.Join(t.TempDir(), "ranks")
+	if text, err := exec.Command(compiler, "-O1", "-Wall", "-Wextra", "-o", program, "testdata/ranks.c").CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, text)
+	}
+	return program
+}
+
+// job is a running MPI program.
+type job struct {
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	end   func()
+}
+
+func (m mpi) start(t *testing.T, b *bench, program string) *job {
+	t.Helper()
+	cmd := exec.Command(m.launcher, append(m.arguments, program, m.variable)...)
+	cmd.Env = append(os.Environ(), b.controller.Environment()...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return &job{cmd: cmd, lines: bufio.NewScanner(stdout), end: func() {
+		t.Helper()
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the ranks did not agree at some call: %v", err)
+		}
+	}}
+}
+
+// says reads the next line of rank 0.
+func (j *job) says(t *testing.T) string {
+	t.Helper()
+	if !j.lines.Scan() {
+		t.Fatalf("the job ended: %v", j.lines.Err())
+	}
+	return j.lines.Text()
+}
+
+// ranksOf waits for the handles of n processes of a program, with DMLib.
+func (b *bench) ranksOf(t *testing.T, program string, n int) []uint64 {
+	t.Helper()
+	ranks := make(map[uint64]bool)
+	return event(t, b, "all ranks", func(m *attunev1.PublishRequest) ([]uint64, bool) {
+		p := m.GetProcessChanged()
+		for _, way := range p.GetMechanisms() {
+			if way.GetName() == mechanismDMLib && way.GetAvailable() && p.GetExecutable() == program {
+				ranks[p.GetHandle()] = true
+			}
+		}
+		var handles []uint64
+		for handle := range ranks {
+			handles = append(handles, handle)
+		}
+		return handles, len(handles) == n
+	})
+}
+
+func (m mpi) changes(ranks []uint64, value int64) (changes []*attunev1.Change) {
+	for i, rank := range ranks {
+		change := named("c"+string(rune('0'+i)), rank, "mpi_t."+m.variable, value)
+		change.SafePoint = &attunev1.SafePoint{
+			Kind: attunev1.SafePoint_KIND_AGREED_CALL, TimeoutNanos: int64(20 * time.Second),
+			Function: &attunev1.Function{Object: "libmpi*.so*", Symbol: "PMPI_Allreduce"},
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+func (b *bench) countAllreduce(t *testing.T) {
+	t.Helper()
+	b.addPoint(t, 7, &attunev1.MeasurePoint{Id: "allreduce", Numbered: true, Target: &attunev1.MeasurePoint_Function{
+		Function: &attunev1.FunctionTarget{Object: "libmpi*.so*", Symbols: []string{"PMPI_Allreduce"}},
+	}})
+}
+
+// A control variable changes in all ranks before the same call of a collective
+// operation, and back: the ranks compare it at each call.
+func TestControlVariables(t *testing.T) {
+	onX86(t)
+	for _, m := range implementations() {
+		t.Run(m.name, func(t *testing.T) {
+			program := m.build(t)
+			b := start(t)
+			defer b.stop(t)
+			b.countAllreduce(t)
+			job := m.start(t, b, program)
+			defer job.end()
+			ranks := b.ranksOf(t, program, 3)
+			before := job.says(t)
+
+			for i, r := range b.apply(t, m.changes(ranks[:2], m.value)...) {
+				if r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(r.GetReason(), "the job has 3 ranks") {
+					t.Errorf("two ranks of three, %d: %v", i, r)
+				}
+			}
+			alone := b.apply(t, named("alone", ranks[0], "mpi_t."+m.variable, m.value))[0]
+			if alone.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(alone.GetReason(), "equal in all ranks") {
+				t.Errorf("one rank, at no agreed call: %v", alone)
+			}
+			for round := range 2 {
+				var ids []string
+				for _, r := range b.apply(t, m.changes(ranks, m.value)...) {
+					if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || !strings.Contains(r.GetSafePoint(), "PMPI_Allreduce, call ") {
+						t.Fatalf("round %d: %v", round, r)
+					}
+					ids = append(ids, r.GetChangeId())
+				}
+				if now := job.says(t); now == before {
+					t.Errorf("round %d: %s during the change", round, now)
+				}
+				for _, r := range b.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
+					Undo: &attunev1.UndoChanges{ChangeIds: ids},
+				}}) {
+					if r.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+						t.Fatalf("round %d, undo: %v", round, r)
+					}
+				}
+				if now := job.says(t); now != before {
+					t.Errorf("round %d: %s afterwards, want %s", round, now, before)
+				}
+			}
+		})
+	}
+}
