@@ -184,11 +184,35 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 			return nil
 		case now := <-ticker.C:
 			c.sendStatus()
+			c.patchAgain()
 			for _, id := range c.leases.expired(now, c.actuator.Applied) {
 				result := c.undoOne(id)
 				c.log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
 			}
 		}
+	}
+}
+
+// patchAgain finds processes that have unloaded or loaded libraries whose
+// functions are patched. What waits for a safe point of theirs waits beside.
+func (c *Controller) patchAgain() {
+	for _, t := range c.targets.list() {
+		if t.memory.Load() == nil || !t.patching.CompareAndSwap(false, true) {
+			continue
+		}
+		if !t.sites.Stale() {
+			t.patching.Store(false)
+			continue
+		}
+		c.work.Go(func() {
+			defer t.patching.Store(false)
+			ctx, cancel := context.WithTimeout(c.ctx, statusPeriod)
+			defer cancel()
+			if err := t.sites.Refresh(ctx); err != nil {
+				c.log.Debug("patches of a library that was loaded again", "pid", t.pid, "error", err)
+			}
+			c.placer.Refresh(t.handle)
+		})
 	}
 }
 

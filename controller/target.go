@@ -29,6 +29,7 @@ type target struct {
 	cache      *objfile.Cache
 	memory     atomic.Pointer[ring.Memory]
 	sites      *entry.Sites
+	patching   atomic.Bool // again, after a library was loaded again
 	ended      atomic.Bool
 	admitted   atomic.Bool // measure points are placed
 	told       atomic.Bool // the Analyzer knows of it

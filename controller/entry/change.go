@@ -14,11 +14,11 @@ import (
 
 // function returns what is known of a function. The caller holds s.mu.
 func (s *Sites) function(f Function) *function {
-	if fn := s.known[f.address()]; fn != nil && KeyOf(fn.Function) == KeyOf(f) {
-		return fn
+	fn := s.known[placeOf(f)]
+	if fn == nil {
+		fn = &function{Function: f}
+		s.known[placeOf(f)] = fn
 	}
-	fn := &function{Function: f}
-	s.known[f.address()] = fn
 	return fn
 }
 

@@ -32,6 +32,9 @@ type Function struct {
 // address of its first instruction in the process.
 func (f Function) address() uint64 { return f.Image.Address(f.Symbol.Value) }
 
+// Same says whether both are one function at one address.
+func (f Function) Same(other Function) bool { return placeOf(f) == placeOf(other) }
+
 // Errors of a Sites, besides those that wrap [patch.ErrUnpatchable].
 var (
 	// ErrNoDMLib means that nobody in the process can map memory for patches.
@@ -72,9 +75,18 @@ type Sites struct {
 	mu      sync.Mutex // guards what follows; held while something is changed
 	arenas  []*patch.Arena
 	windows []*patch.Window
-	known   map[uint64]*function // by address of the function
-	errno   *uint64              // address of __errno_location; nil: not looked for yet
+	known   map[place]*function
+	errno   *uint64 // address of __errno_location; nil: not looked for yet
 }
+
+// place tells functions apart: after a library was unloaded another one may lie
+// where it lay.
+type place struct {
+	address uint64
+	key     Key
+}
+
+func placeOf(f Function) place { return place{f.address(), KeyOf(f)} }
 
 // function is a function with what is done at its entry and exits.
 type function struct {
@@ -89,7 +101,7 @@ type function struct {
 // which inherited patches from its parent. There must be one only. functions
 // is shared by all processes of a node.
 func NewSites(process Process, functions *Functions) *Sites {
-	return &Sites{process: process, functions: functions, known: make(map[uint64]*function)}
+	return &Sites{process: process, functions: functions, known: make(map[place]*function)}
 }
 
 // Prepare finds out whether an action can be done on a function, has memory
@@ -231,7 +243,7 @@ func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exit
 func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fn := s.known[f.address()]
+	fn := s.known[placeOf(f)]
 	if fn == nil || fn.entry == nil {
 		return 0, fmt.Errorf("%s is not prepared", f.Symbol.Name)
 	}

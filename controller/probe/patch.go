@@ -90,7 +90,9 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
 	}
 	t.owner[local] = index
-	t.measured[local] = append(t.measured[local], f)
+	if !slices.ContainsFunc(t.measured[local], f.Same) {
+		t.measured[local] = append(t.measured[local], f)
+	}
 	p.locals = append(p.locals, local)
 	p.symbols = append(p.symbols, f.Symbol.Name)
 	return nil

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// startReload runs testdata/reload.c with its library loaded until both of its
+// functions can be patched.
+func startReload(t *testing.T) *acted {
+	t.Helper()
+	program := targets.Build(t, "testdata/reload.c", "-ldl")
+	library := targets.Build(t, "testdata/reloaded.c", "-shared", "-fPIC", "-O2")
+	b := start(t)
+	t.Cleanup(func() { b.stop(t) })
+	for range 40 {
+		target := targets.Start(t, program, append(b.controller.Environment(), "RELOADED="+library)...)
+		process := b.withDMLib(t, target.PID)
+		a := &acted{bench: b, Target: target, sites: b.controller.targets.get(process.GetHandle()).Sites()}
+		if got := a.Ask(t, "load"); got != "loaded" {
+			t.Fatal(got)
+		}
+		a.Ask(t, "copy")
+		var err error
+		for _, name := range []string{"r_counted", "r_removed"} {
+			err = errors.Join(err, a.atHooks(t, func(ctx context.Context) error {
+				_, err := a.sites.Prepare(ctx, a.reloaded(t, name), patch.Remove{})
+				return err
+			}))
+		}
+		if err == nil {
+			return a
+		}
+		if !errors.Is(err, patch.ErrUnpatchable) {
+			t.Fatal(err)
+		}
+		if err := target.End(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("in none of 40 processes both can be patched")
+	return nil
+}
+
+func (a *acted) reloaded(t *testing.T, name string) entry.Function {
+	t.Helper()
+	found, err := objfile.Resolve(a.PID, "reloaded", name, objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entry.Function{Image: found.Image, Symbol: found.Symbol}
+}
+
+// A library that is unloaded and loaded again, at the same address or another
+// one, is patched again, and nothing is written into what lies where it lay.
+func TestReloadedLibrary(t *testing.T) {
+	onX86(t)
+	a := startReload(t)
+	a.sampleEvery(t, 20*time.Millisecond)
+	spec := call("r_counted", false)
+	spec.GetFunction().Object = "reloaded"
+	a.addPoint(t, 1, spec)
+	if s := a.placedWhile(t, 1, func() { a.Ask(t, "idle") }); s.GetMechanism() != "patch" {
+		t.Fatalf("point: %v", s)
+	}
+	if err := a.atHooks(t, func(ctx context.Context) error {
+		return a.sites.Add(ctx, "remove", a.reloaded(t, "r_removed"), patch.Remove{Result: patch.Value{Bits: 42}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for round, where := range []string{"again", "again", "moved"} {
+		if got := a.Ask(t, "call"); got != "8 42" {
+			t.Fatalf("round %d: %s", round, got)
+		}
+		a.Ask(t, "unload")
+		if where == "moved" {
+			if got := a.Ask(t, "decoy"); got != "decoy" {
+				t.Fatal(got)
+			}
+			time.Sleep(2 * statusPeriod) // whoever wanted to write there would have
+		}
+		if got := a.Ask(t, "load"); got != where {
+			t.Fatalf("round %d: %s, want %s", round, got, where)
+		}
+		a.untilPatched(t)
+	}
+	if got := a.Ask(t, "call"); got != "8 42" {
+		t.Errorf("after all: %s", got)
+	}
+	if got := a.Ask(t, "compare"); got != "same" {
+		t.Errorf("what lies where the library lay is %s", got)
+	}
+	a.drop(t, "remove")
+	if got := a.Ask(t, "call"); got != "8 15" {
+		t.Errorf("without the action: %s", got)
+	}
+	if got := a.counts(t, 1, 5); got < 5 {
+		t.Errorf("counted %d calls of 5 or more", got)
+	}
+	if err := a.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// untilPatched waits until both functions are patched again, without calling
+// them.
+func (a *acted) untilPatched(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"r_counted", "r_removed"} {
+		deadline := time.Now().Add(20 * time.Second)
+		for !a.isPatched(t, name) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is not patched again", name)
+			}
+			a.Ask(t, "idle")
+		}
+	}
+}
+
+func (a *acted) isPatched(t *testing.T, name string) bool {
+	t.Helper()
+	f := a.reloaded(t, name)
+	code := make([]byte, 1)
+	if err := procmem.Read(a.PID, f.Image.Address(f.Symbol.Value), code); err != nil {
+		t.Fatal(err)
+	}
+	return code[0] == patch.JumpOpcode
+}
