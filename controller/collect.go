@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,11 +41,6 @@ type collector struct {
 	reclaims map[uint64]time.Time        // when slots of a process were last reclaimed
 	total    totals
 	interval time.Time // start of the running interval of aggregates
-}
-
-type uprobeKey struct {
-	handle uint64
-	point  uint16
 }
 
 func newCollector(c *Controller) *collector {
@@ -178,59 +172,6 @@ func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 	return out
 }
 
-// aggregateUprobes takes what the kernel counted. The caller holds k.mu.
-func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
-	uprobes := k.controller.loadedUprobes()
-	if uprobes == nil {
-		return nil
-	}
-	if err := uprobes.NextInterval(); err != nil {
-		k.controller.log.Warn("uprobe interval", "error", err)
-	}
-	var out []*attunev1.Aggregate
-	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
-	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
-		var now bpf.Aggregate
-		key := uprobeKey{handle, point}
-		before, known := k.uprobed[key]
-		if k.controller.targets.get(handle) == nil { // finish delivers the rest, or has done so
-			if known {
-				read[key] = before
-			}
-			return
-		}
-		if !uprobes.ReadAggregate(pid, point, &now) {
-			return
-		}
-		out = append(out, difference(key, before, now))
-		read[key] = now
-	})
-	k.uprobed = read // a point placed anew under an index counts from 0
-	return out
-}
-
-// lastOfUprobes takes what the kernel counted since the last interval of a
-// process at the points that of accepts, which nobody will ask for again. The
-// extremes of the running interval are not known. The caller holds k.mu.
-func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
-	var out []*attunev1.Aggregate
-	uprobes := k.controller.loadedUprobes()
-	if uprobes == nil {
-		return nil
-	}
-	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
-		var now bpf.Aggregate
-		if handle != process || !of(point) || !uprobes.ReadAggregate(pid, point, &now) {
-			return
-		}
-		key := uprobeKey{handle, point}
-		now.Min, now.Max = math.MaxUint64, 0
-		out = append(out, difference(key, k.uprobed[key], now))
-		delete(k.uprobed, key)
-	})
-	return out
-}
-
 // leave delivers what one point has recorded and counted in a process that it
 // is about to be taken out of. What DMLib counted at the others comes with it:
 // its intervals end for all at once.
@@ -246,24 +187,6 @@ func (k *collector) leave(handle uint64, point uint16) {
 		batch.Aggregates = append(batch.Aggregates, k.aggregateTarget(t)...)
 	}
 	k.deliver(batch)
-}
-
-// difference is what was counted between two readings. Of a point that was
-// placed anew meanwhile the second one is all there is.
-func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
-	if now.Count < before.Count {
-		before = bpf.Aggregate{}
-	}
-	if now.Min > now.Max {
-		now.Min, now.Max = 0, 0 // not known
-	}
-	a := &attunev1.Aggregate{Point: uint32(key.point), Process: key.handle}
-	histogram := make([]uint64, len(now.Histogram))
-	for i := range histogram {
-		histogram[i] = now.Histogram[i] - before.Histogram[i]
-	}
-	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram)
-	return a
 }
 
 // add joins an aggregate into another; trailing zeros of histograms are cut.

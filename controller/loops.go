@@ -4,14 +4,10 @@ package controller
 
 import (
 	"context"
-	"encoding/binary"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -140,36 +136,6 @@ func (c *Controller) sampleAll() {
 	}
 	if len(batch.GetSamples()) > 0 {
 		c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: batch}})
-	}
-}
-
-// uprobeRecords passes on what the kernel recorded, one batch per process.
-func (c *Controller) uprobeRecords(records []bpf.Record) {
-	byPID := make(map[uint32][]byte)
-	for _, r := range records {
-		b := byPID[r.Process]
-		b = binary.LittleEndian.AppendUint64(b, r.Time)
-		b = binary.LittleEndian.AppendUint16(b, r.Point)
-		b = binary.LittleEndian.AppendUint16(b, r.Flags)
-		b = binary.LittleEndian.AppendUint32(b, r.Thread)
-		b = binary.LittleEndian.AppendUint64(b, r.Value)
-		byPID[r.Process] = binary.LittleEndian.AppendUint64(b, r.Extra)
-	}
-	defer func() {
-		for _, batch := range byPID { // of processes that are not there any more
-			c.collector.lostLate.Add(uint64(len(batch) / ring.RecordSize))
-		}
-	}()
-	offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
-	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
-		batch, ok := byPID[uint32(t.pid)]
-		if !ok {
-			continue
-		}
-		delete(byPID, uint32(t.pid))
-		c.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
-			Records: &attunev1.RecordBatch{Process: t.handle, Records: batch, MonotonicToUnixNano: offset},
-		}}, uint64(len(batch)/ring.RecordSize))
 	}
 }
 

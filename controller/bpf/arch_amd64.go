@@ -5,6 +5,8 @@ package bpf
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -19,19 +21,30 @@ var (
 	parametersGo = [...]uint8{6, 7, 3, 0, 1, 4, 5, 8, 9}
 )
 
-// parameterRegister returns which register holds the parameter at a
+// parameterRegisters returns which registers hold the parameters at a
 // function's entry: by the System V convention, or by that of Go's compiler.
 // The latter spreads structs, strings (2) and slices (3) over registers, each
 // of which counts.
-func parameterRegister(isGo bool, parameter uint32) (uint8, error) {
-	registers := parametersC[:]
+func parameterRegisters(isGo bool) []uint8 {
 	if isGo {
-		registers = parametersGo[:]
+		return parametersGo[:]
 	}
-	if int64(parameter) >= int64(len(registers)) {
-		return 0, fmt.Errorf("%w: parameter %d is not passed in a register", errSpec, parameter)
+	return parametersC[:]
+}
+
+// registerOf returns the index of register_value() for a register's full name.
+func registerOf(name string) (uint8, error) {
+	names := [...]string{
+		"rdi", "rsi", "rdx", "rcx", "r8", "r9", "rax", "rbx",
+		"r10", "r11", "r12", "r13", "r14", "r15", "rbp", "rsp",
 	}
-	return registers[parameter], nil
+	if i := slices.Index(names[:], name); i >= 0 {
+		return uint8(i), nil
+	}
+	if strings.HasPrefix(name, "xmm") {
+		return 0, errNoFloats
+	}
+	return 0, fmt.Errorf("register %s cannot be read", name)
 }
 
 // maxInstruction is the longest x86 instruction in bytes.

@@ -77,7 +77,7 @@ func TestCostGrowsWithClassAndPlace(t *testing.T) {
 	}
 }
 
-func TestParameterRegister(t *testing.T) {
+func TestParametersOfFunctions(t *testing.T) {
 	tests := []struct {
 		name      string
 		isGo      bool
@@ -95,9 +95,9 @@ func TestParameterRegister(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parameterRegister(test.isGo, test.parameter)
-			if got != test.want || (err != nil) != test.wantErr || err != nil && !errors.Is(err, errSpec) {
-				t.Errorf("register %d, error %v", got, err)
+			plan, err := planOf(UprobeSpec{Parameter: test.parameter}, Symbol{}, test.isGo)
+			if got := plan.Value.Base; got != test.want || (err != nil) != test.wantErr || err != nil && !errors.Is(err, errSpec) {
+				t.Errorf("register %d, error %v", plan.Value.Base, err)
 			}
 		})
 	}

@@ -15,12 +15,10 @@ func uprobesSupported() error {
 	return &UnsupportedError{Feature: uprobes, Reason: "not tried on " + runtime.GOARCH + " yet"}
 }
 
-func parameterRegister(_ bool, parameter uint32) (uint8, error) {
-	const registers = 8
-	if parameter >= registers {
-		return 0, fmt.Errorf("%w: parameter %d is not passed in a register", errSpec, parameter)
-	}
-	return uint8(parameter), nil
+func parameterRegisters(bool) []uint8 { return []uint8{0, 1, 2, 3, 4, 5, 6, 7} }
+
+func registerOf(name string) (uint8, error) {
+	return 0, fmt.Errorf("register %s cannot be read", name)
 }
 
 const maxInstruction = 4

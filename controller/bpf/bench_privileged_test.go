@@ -46,7 +46,7 @@ func BenchmarkHit(b *testing.B) {
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
-			go func() { ended <- u.Run(ctx, func([]Record) {}) }()
+			go func() { ended <- u.Run(ctx, func(Batch) {}) }()
 			b.ResetTimer()
 			before := runTime(b, target.pid)
 			target.mustCall(b, "%s %d", bench.function, b.N)

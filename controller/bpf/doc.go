@@ -5,7 +5,8 @@
 //
 //   - ProcessEvents follows the processes of jobs through fork, exec and exit.
 //   - Uprobes counts and records the calls of functions in any mapped file, in
-//     the processes that asked to be watched and in no other.
+//     the processes that asked to be watched and in no other, with the values
+//     that a measure.Program captures.
 //
 // The C lies in src and include; the objects made from it by go generate are
 // committed, so that building needs no clang. Process ids are those of the
@@ -16,12 +17,13 @@
 //
 // # Kernel floor
 //
-// ProcessEvents: 5.8 with type information (CONFIG_DEBUG_INFO_BTF). Uprobes:
-// 5.15; from 6.6 on one system call attaches all functions of a file.
+// ProcessEvents: 5.8, Uprobes: 5.15, both with type information
+// (CONFIG_DEBUG_INFO_BTF). From 6.6 on one system call attaches all functions
+// of a file.
 //
 // # Locking
 //
 // All methods may be called from several goroutines unless they say
 // otherwise. Each type has one mutex over its own tables; it is never held
-// while the kernel detaches a probe, which takes 30 to 100 ms.
+// while the kernel detaches a probe, which takes 50 to 100 ms.
 package bpf

@@ -41,22 +41,3 @@ func TestDecodeEvent(t *testing.T) {
 		t.Error("short event accepted")
 	}
 }
-
-func TestDecodeRecord(t *testing.T) {
-	raw := uprobesUprobeRecord{Time: 1, Point: 2, Flags: RecordDuration, Thread: 4, Value: 5, Extra: 6, Process: 7}
-	var buffer bytes.Buffer
-	if err := binary.Write(&buffer, binary.NativeEndian, &raw); err != nil {
-		t.Fatal(err)
-	}
-	got, err := decodeRecord(buffer.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Record{Time: 1, Point: 2, Flags: RecordDuration, Thread: 4, Value: 5, Extra: 6, Process: 7}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, err := decodeRecord(buffer.Bytes()[:39]); err == nil {
-		t.Error("short record accepted")
-	}
-}

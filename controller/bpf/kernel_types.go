@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf/btf"
 
@@ -13,8 +14,12 @@ import (
 
 const kernelTypesPath = "/sys/kernel/btf/vmlinux"
 
+// kernelStructs are the kernel's structs of include/kernel_types.h. Others of a
+// program's are its own, even where the kernel has one of the same name.
+var kernelStructs = []string{"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred"}
+
 // kernelTypes returns what the loader needs to know of the running kernel in
-// order to relocate programs that use the structs of local: the same structs,
+// order to relocate programs that use its structs in local: the same structs,
 // with the kernel's offsets. It returns nil if that cannot be found quickly;
 // the loader then reads all of the kernel's types itself.
 //
@@ -62,7 +67,7 @@ func wantedStructs(local *btf.Spec) (map[string]*wantedStruct, error) {
 		if err != nil {
 			return nil, err
 		}
-		if s, ok := typ.(*btf.Struct); ok && s.Name != "" {
+		if s, ok := typ.(*btf.Struct); ok && slices.Contains(kernelStructs, s.Name) {
 			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 )
 
@@ -22,27 +24,43 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	collection, err := loadProcessEvents()
-	if err != nil {
+	for name, load := range map[string]func() (*ebpf.CollectionSpec, error){
+		"process events": loadProcessEvents, "uprobes": loadUprobes, "captures": loadCaptures,
+	} {
+		t.Run(name, func(t *testing.T) {
+			collection, err := load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := kernelTypes(collection.Types)
+			if found == nil {
+				t.Fatal("nothing found")
+			}
+			for typ, err := range found.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(kernelStructs, quick.Name) {
+					checkOffsets(t, quick, kernel)
+				}
+			}
+		})
+	}
+}
+
+func checkOffsets(t *testing.T, quick *btf.Struct, kernel *btf.Spec) {
+	t.Helper()
+	var thorough *btf.Struct
+	if err := kernel.TypeByName(quick.Name, &thorough); err != nil {
 		t.Fatal(err)
 	}
-	found := kernelTypes(collection.Types)
-	if found == nil {
-		t.Fatal("nothing found")
+	offsets := make(map[string]btf.Bits)
+	for _, member := range thorough.Members {
+		offsets[member.Name] = member.Offset
 	}
-	for _, name := range []string{"task_struct", "signal_struct", "cred", "pid", "pid_namespace", "ns_common"} {
-		var quick, thorough *btf.Struct
-		if err := errors.Join(found.TypeByName(name, &quick), kernel.TypeByName(name, &thorough)); err != nil {
-			t.Fatal(err)
-		}
-		offsets := make(map[string]btf.Bits)
-		for _, member := range thorough.Members {
-			offsets[member.Name] = member.Offset
-		}
-		for _, member := range quick.Members {
-			if want, ok := offsets[member.Name]; !ok || member.Offset != want {
-				t.Errorf("%s.%s at bit %d, want %d", name, member.Name, member.Offset, want)
-			}
+	for _, member := range quick.Members {
+		if want, ok := offsets[member.Name]; !ok || member.Offset != want {
+			t.Errorf("%s.%s at bit %d, want %d", quick.Name, member.Name, member.Offset, want)
 		}
 	}
 }

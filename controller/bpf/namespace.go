@@ -3,7 +3,10 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,4 +32,32 @@ func ownPIDNamespace() (pidNamespace, error) {
 		return pidNamespace{}, nil
 	}
 	return pidNamespace{device: stat.Dev, inode: stat.Ino}, nil
+}
+
+// ownBootOffset returns what /proc shows us of start times more than the
+// kernel has, in nanoseconds: that of our time namespace.
+func ownBootOffset() (int64, error) {
+	text, err := os.ReadFile("/proc/self/timens_offsets")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil // built without time namespaces
+	}
+	if err != nil {
+		return 0, fmt.Errorf("own time namespace: %w", err)
+	}
+	return parseBootOffset(string(text))
+}
+
+// parseBootOffset reads lines "CLOCK SECONDS NANOSECONDS".
+func parseBootOffset(text string) (int64, error) {
+	for line := range strings.Lines(text) {
+		var clock string
+		var seconds, nanos int64
+		if _, err := fmt.Sscan(line, &clock, &seconds, &nanos); err != nil {
+			return 0, fmt.Errorf("offsets of time namespace: %w", err)
+		}
+		if clock == "boottime" {
+			return seconds*1e9 + nanos, nil
+		}
+	}
+	return 0, nil
 }

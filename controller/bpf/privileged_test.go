@@ -182,7 +182,7 @@ func mustAggregate(t testing.TB, u *Uprobes, pid int, point uint16) Aggregate {
 	for _, n := range aggregate.Histogram {
 		inBuckets += n
 	}
-	if inBuckets != aggregate.Count {
+	if aggregate.Known && inBuckets != aggregate.Count { // else it delivers records
 		t.Errorf("%d hits in the histogram, %d in all", inBuckets, aggregate.Count)
 	}
 	return aggregate

@@ -3,8 +3,10 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -25,6 +27,7 @@ type attached struct {
 	target  *target
 	symbols []SymbolStatus
 	links   []io.Closer
+	plans   []uint32
 	users   int
 }
 
@@ -38,6 +41,10 @@ type SymbolStatus struct {
 	Cost time.Duration
 	// Refused is the reason why the function is not probed; else empty.
 	Refused string
+}
+
+func (s *SymbolStatus) refuse(reason string) {
+	s.Refused, s.Class, s.Cost = reason, InstructionRefused, 0
 }
 
 // Attachment is one user's hold on a point in a file.
@@ -108,7 +115,7 @@ func (u *Uprobes) share(key attachKey, spec UprobeSpec) (*Attachment, error) {
 
 func (s UprobeSpec) samePoint(other UprobeSpec) bool {
 	return s.Place == other.Place && s.Parameter == other.Parameter &&
-		s.config() == other.config() && slices.Equal(s.Symbols, other.Symbols)
+		s.config().equal(other.config()) && reflect.DeepEqual(s.Symbols, other.Symbols)
 }
 
 func (u *Uprobes) attach(spec UprobeSpec, target *target) (*attached, error) {
@@ -118,20 +125,16 @@ func (u *Uprobes) attach(spec UprobeSpec, target *target) (*attached, error) {
 			"probe the entry, or the exit alone at its return instructions", nil,
 		}
 	}
-	register, err := parameterRegister(target.isGo, spec.Parameter)
-	if err != nil {
-		return nil, err
-	}
-	if err := u.load(); err != nil {
+	if err := errors.Join(spec.checkProgram(), u.load()); err != nil {
 		return nil, err
 	}
 	if err := u.watches.define(spec.Point, spec.config()); err != nil {
 		return nil, err
 	}
 	a := &attached{spec: spec, target: target, users: 1, symbols: u.programs.examine(spec, target)}
-	if err := u.link(a, uint64(spec.Point)|uint64(register)<<16); err != nil {
+	if err := u.link(a); err != nil {
 		u.watches.undefine(spec.Point)
-		u.detachLinks(a.links)
+		u.detachProbes(a)
 		return nil, err
 	}
 	if spec.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE {
@@ -173,8 +176,10 @@ func (a *Attachment) Mechanism() (mechanism, whyNot string) {
 	return "uprobe_multi", ""
 }
 
-// Close gives up this hold. With the last one the kernel detaches, in the
-// background: hits may be counted for another 100 ms. It is idempotent.
+// Close gives up this hold. With the last one nothing is taken any more from
+// this moment on; the kernel detaches in the background, and until then, 50 ms
+// as a rule, a hit costs what one in a process that is not watched costs. It is
+// idempotent.
 func (a *Attachment) Close() {
 	a.once.Do(func() {
 		u := a.uprobes
@@ -189,18 +194,16 @@ func (a *Attachment) Close() {
 	})
 }
 
-// detach lets the kernel take the probes out, which takes 32 to 104 ms each,
-// without waiting for it. The caller holds mu.
+// detach lets the kernel take the probes out without waiting for it. The caller
+// holds mu.
 func (u *Uprobes) detach(a *attached) {
 	u.watches.undefine(a.spec.Point)
-	u.detachLinks(append(a.links, a.target.file))
+	u.plans.retire(a.plans)
+	u.detachProbes(a)
+	u.detacher.detach([]io.Closer{a.target.file}, nil)
 }
 
-func (u *Uprobes) detachLinks(links []io.Closer) {
-	for _, link := range links {
-		u.detaching.Go(func() {
-			// Closing a valid descriptor does not fail.
-			_ = link.Close()
-		})
-	}
+// detachProbes detaches what link has attached.
+func (u *Uprobes) detachProbes(a *attached) {
+	u.detacher.detach(a.links, func() { u.plans.release(a.plans) })
 }

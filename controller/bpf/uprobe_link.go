@@ -13,8 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // examine reads and judges the first instruction of each function. Reading
@@ -41,46 +39,40 @@ func (p *uprobePrograms) examine(spec UprobeSpec, target *target) []SymbolStatus
 
 // leg is one of the probes that a place needs.
 type leg struct {
+	name    string
 	program *ebpf.Program
 	atExit  bool // by a return probe
 }
 
 // spot is where a probe goes: offsets in the file of the instruction and of
-// the counter of its users, 0 for none.
-type spot struct{ offset, counter uint64 }
-
-// legs lists the probes in the order of attaching. Of a pair the exit comes
-// first: a call that begins in between then has an exit too many, which is
-// ignored, and not an entry that is remembered for ever.
-func (p *uprobePrograms) legs(spec UprobeSpec) []leg {
-	switch spec.Place {
-	case attunev1.Place_PLACE_EXIT:
-		return []leg{{p.objects.AtExit, !spec.returns()}}
-	case attunev1.Place_PLACE_BOTH:
-		return []leg{{p.objects.PairExit, true}, {p.objects.PairEntry, false}}
-	default:
-		return []leg{{p.objects.AtEntry, false}}
-	}
-}
+// the counter of its users, 0 for none; and the number of its plan.
+type spot struct{ offset, counter, plan uint64 }
 
 // link attaches all functions of a that are not refused, and notes those that
 // the kernel refuses. The caller holds mu.
-func (u *Uprobes) link(a *attached, cookie uint64) error {
+func (u *Uprobes) link(a *attached) error {
 	executable, err := link.OpenExecutable(a.target.path())
 	if err != nil {
 		return err
 	}
-	wanted := accepted(a.symbols)
+	legs, err := u.legs(a.spec)
+	if err != nil {
+		return err
+	}
+	wanted, err := u.planAll(a)
+	if err != nil {
+		return err
+	}
 	defer a.target.mapPages(wanted)()
 	if u.programs.multi && len(wanted) > 0 {
-		if a.links, err = u.linkAll(executable, a.spec, wanted, cookie); err == nil {
+		if a.links, err = u.linkAll(executable, legs, wanted); err == nil {
 			return nil
 		}
 	}
 	// One by one: the kernel has no other way, or refuses some function and
 	// does not say which.
 	for _, one := range wanted {
-		links, err := u.linkAll(executable, a.spec, []spot{one}, cookie)
+		links, err := u.linkAll(executable, legs, []spot{one})
 		if errors.Is(err, os.ErrPermission) {
 			return u.notPermitted(err)
 		}
@@ -95,6 +87,39 @@ func (u *Uprobes) link(a *attached, cookie uint64) error {
 	return nil
 }
 
+// planAll makes the plans of a, one for all symbols whose parameters lie alike,
+// and lists where to probe: each offset once, since of two names for one
+// function both would count.
+func (u *Uprobes) planAll(a *attached) ([]spot, error) {
+	var spots []spot
+	known := make(map[uprobesPlan]uint32)
+	for i := range a.symbols {
+		symbol := &a.symbols[i]
+		if symbol.Refused != "" {
+			continue
+		}
+		plan, err := planOf(a.spec, symbol.Symbol, a.target.isGo)
+		if errors.Is(err, errSpec) {
+			return nil, err
+		}
+		if err != nil {
+			symbol.refuse(err.Error())
+			continue
+		}
+		number, ok := known[plan]
+		if !ok {
+			if number, err = u.plans.add(plan); err != nil {
+				return nil, err
+			}
+			known[plan] = number
+			a.plans = append(a.plans, number)
+		}
+		spots = append(spots, spot{symbol.Offset, symbol.Counter, uint64(number)})
+	}
+	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.offset, b.offset) })
+	return slices.CompactFunc(spots, func(a, b spot) bool { return a.offset == b.offset }), nil
+}
+
 // notPermitted: one perf event per function takes more than uprobe_multi does.
 func (u *Uprobes) notPermitted(err error) error {
 	remedy := privilegeRemedy
@@ -104,19 +129,6 @@ func (u *Uprobes) notPermitted(err error) error {
 	return &UnsupportedError{uprobes, "not permitted", remedy, err}
 }
 
-// accepted lists where to probe, each offset once: of two names for one
-// function, both would count.
-func accepted(symbols []SymbolStatus) []spot {
-	var spots []spot
-	for _, symbol := range symbols {
-		if symbol.Refused == "" {
-			spots = append(spots, spot{symbol.Offset, symbol.Counter})
-		}
-	}
-	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.offset, b.offset) })
-	return slices.CompactFunc(spots, func(a, b spot) bool { return a.offset == b.offset })
-}
-
 func refuse(symbols []SymbolStatus, offset uint64, err error) {
 	reason := err.Error()
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, errNotSupported) {
@@ -124,7 +136,7 @@ func refuse(symbols []SymbolStatus, offset uint64, err error) {
 	}
 	for i := range symbols {
 		if symbols[i].Offset == offset {
-			symbols[i].Refused, symbols[i].Class, symbols[i].Cost = reason, InstructionRefused, 0
+			symbols[i].refuse(reason)
 		}
 	}
 }
@@ -132,13 +144,13 @@ func refuse(symbols []SymbolStatus, offset uint64, err error) {
 // errNotSupported is ENOTSUPP of the kernel, which was never meant to leave it.
 const errNotSupported = unix.Errno(524)
 
-// linkAll attaches all probes of a spec at all spots, or none.
-func (u *Uprobes) linkAll(executable *link.Executable, spec UprobeSpec, spots []spot, cookie uint64) ([]io.Closer, error) {
+// linkAll attaches all legs at all spots, or none.
+func (u *Uprobes) linkAll(executable *link.Executable, legs []leg, spots []spot) ([]io.Closer, error) {
 	var links []io.Closer
-	for _, leg := range u.programs.legs(spec) {
-		attached, err := u.programs.attach(executable, leg, spots, cookie)
+	for _, leg := range legs {
+		attached, err := u.programs.attach(executable, leg, spots)
 		if err != nil {
-			u.detachLinks(links)
+			u.detacher.detach(links, nil)
 			return nil, err
 		}
 		links = append(links, attached)
@@ -148,18 +160,19 @@ func (u *Uprobes) linkAll(executable *link.Executable, spec UprobeSpec, spots []
 
 // attach puts one probe at each spot; without uprobe_multi there must be
 // one only.
-func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot, cookie uint64) (link.Link, error) {
+func (p *uprobePrograms) attach(executable *link.Executable, leg leg, spots []spot) (link.Link, error) {
 	if !p.multi {
-		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: cookie}
+		opts := &link.UprobeOptions{Address: spots[0].offset, RefCtrOffset: spots[0].counter, Cookie: spots[0].plan}
 		if leg.atExit {
 			return executable.Uretprobe("", leg.program, opts)
 		}
 		return executable.Uprobe("", leg.program, opts)
 	}
-	opts := &link.UprobeMultiOptions{Cookies: slices.Repeat([]uint64{cookie}, len(spots))}
+	opts := &link.UprobeMultiOptions{}
 	for _, s := range spots {
 		opts.Addresses = append(opts.Addresses, s.offset)
 		opts.RefCtrOffsets = append(opts.RefCtrOffsets, s.counter)
+		opts.Cookies = append(opts.Cookies, s.plan)
 	}
 	if leg.atExit {
 		return executable.UretprobeMulti(nil, leg.program, opts)

@@ -4,64 +4,42 @@ package bpf
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"os"
 	"time"
 	"unsafe"
 
-	"github.com/cilium/ebpf/ringbuf"
+	"github.com/attune-hpc/attune/controller/measure"
 )
 
-// Record is one hit of a point with event or sampled delivery. All but Process
-// is struct attune_record of dmlib_abi.h.
-type Record struct {
-	// Time is CLOCK_MONOTONIC, in nanoseconds.
-	Time uint64
-	// Point that was hit.
-	Point uint16
-	// Flags: RecordDuration, RecordSampled.
-	Flags uint16
-	// Thread that hit it.
-	Thread uint32
-	// Value is the parameter, at exits the returned value.
-	Value uint64
-	// Extra is, with RecordDuration, the time in the call in nanoseconds.
-	Extra uint64
-	// Process of the thread.
+// Batch is records of one process, in the order of the ring.
+type Batch struct {
+	// Process that hit them.
 	Process uint32
+	// Records in the form of RecordBatch.records of the protocol; their time is
+	// CLOCK_MONOTONIC in nanoseconds, their thread in the controller's pid
+	// namespace.
+	Records []byte
+	// Hits is the number of records, continuations not counted.
+	Hits uint64
 }
 
-// Flags of a Record: those of dmlib_abi.h.
 const (
-	// RecordDuration: Extra is a duration.
-	RecordDuration = 1 << 0
-	// RecordSampled: this hit stands for several.
-	RecordSampled = 1 << 1
-)
-
-const (
-	// recordSize of a record in the ring, as the C has it.
-	recordSize = int(unsafe.Sizeof(uprobesUprobeRecord{}))
-	// maxBatch bounds how many records are handed over at once.
+	// maxBatch bounds how many records are taken before they are handed over.
 	maxBatch = 1024
 	// The ring is polled this often: a wake-up per record would cost the
 	// application 5 us. At the slower pace, when nothing comes, a ring of
-	// 1 MiB holds 2.7 million records a second.
+	// 1 MiB holds 3.2 million records a second.
 	pollBusy = time.Millisecond
 	pollIdle = 8 * time.Millisecond
 )
 
-// Run hands over records in batches, in the order of the ring, until ctx ends
-// or Close is called (nil both). What is in the ring when ctx ends is handed
-// over first. The batch is reused: handle must not keep it. One Run at a time.
-func (u *Uprobes) Run(ctx context.Context, handle func([]Record)) error {
-	reader := u.awaitRecording(ctx)
-	if reader == nil {
+// Run hands over records in batches, until ctx ends or Close is called (nil
+// both). What is in the ring when ctx ends is handed over first. Batches are
+// reused: handle must not keep one. One Run at a time.
+func (u *Uprobes) Run(ctx context.Context, handle func(Batch)) error {
+	drain := u.awaitRecording(ctx, handle)
+	if drain == nil {
 		return nil
 	}
-	drain := newDrain(reader, handle)
 	poll := time.NewTimer(pollBusy)
 	defer poll.Stop()
 	pause := pollBusy
@@ -86,9 +64,9 @@ func (u *Uprobes) Run(ctx context.Context, handle func([]Record)) error {
 	}
 }
 
-// awaitRecording returns the ring once some point delivers records, or nil if
-// none did until ctx ended or Close was called.
-func (u *Uprobes) awaitRecording(ctx context.Context) *ringbuf.Reader {
+// awaitRecording returns what drains the ring once some point delivers
+// records, or nil if none did until ctx ended or Close was called.
+func (u *Uprobes) awaitRecording(ctx context.Context, handle func(Batch)) *drain {
 	select {
 	case <-u.recording:
 	case <-ctx.Done():
@@ -96,76 +74,89 @@ func (u *Uprobes) awaitRecording(ctx context.Context) *ringbuf.Reader {
 	}
 	select {
 	case <-u.recording:
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		return u.programs.reader
+		return &drain{ring: &u.ring, handle: handle, batches: make(map[uint32]*Batch)}
 	default:
 		return nil
 	}
 }
 
-// drain empties a ring into batches.
+// drain empties the ring into batches.
 type drain struct {
-	reader *ringbuf.Reader
-	sample ringbuf.Record
-	batch  []Record
-	handle func([]Record)
-}
-
-func newDrain(reader *ringbuf.Reader, handle func([]Record)) *drain {
-	// A deadline in the past: never wait.
-	reader.SetDeadline(time.Unix(1, 0))
-	return &drain{reader: reader, batch: make([]Record, 0, maxBatch), handle: handle}
+	ring    *recordRing
+	handle  func(Batch)
+	batches map[uint32]*Batch // by process, reused
+	touched []*Batch
+	last    *Batch // of the record before: as a rule that of the next
 }
 
 // once hands over what is in the ring, at most one ring's worth, and returns
-// how many records that was. A closed ring is empty.
+// how many records that was.
 func (d *drain) once(ctx context.Context) (int, error) {
 	total := 0
-	for limit := d.reader.BufferSize() / recordSize; total < limit && ctx.Err() == nil; {
-		n, err := d.fill()
+	for ctx.Err() == nil {
+		n, most, err := d.ring.read(maxBatch, d.take)
 		total += n
-		if n > 0 {
-			d.handle(d.batch)
-		}
-		if err != nil || n < maxBatch {
+		d.deliver()
+		if err != nil || n < maxBatch || total >= most {
 			return total, err
 		}
 	}
 	return total, nil
 }
 
-func (d *drain) fill() (int, error) {
-	d.batch = d.batch[:0]
-	for len(d.batch) < maxBatch {
-		err := d.reader.ReadInto(&d.sample)
-		if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
-			break
-		}
-		if err != nil {
-			return len(d.batch), fmt.Errorf("read uprobe records: %w", err)
-		}
-		record, err := decodeRecord(d.sample.RawSample)
-		if err != nil {
-			return len(d.batch), err
-		}
-		d.batch = append(d.batch, record)
+func (d *drain) take(process uint32, record []byte) {
+	b := d.last
+	if b == nil || b.Process != process {
+		b = d.of(process)
 	}
-	return len(d.batch), nil
+	if b.Hits == 0 {
+		d.touched = append(d.touched, b)
+	}
+	b.Hits++
+	b.Records = appendWire(b.Records, record)
 }
 
-func decodeRecord(raw []byte) (Record, error) {
-	if len(raw) != recordSize {
-		return Record{}, fmt.Errorf("uprobe record of %d bytes, want %d", len(raw), recordSize)
+func (d *drain) of(process uint32) *Batch {
+	b := d.batches[process]
+	if b == nil {
+		b = &Batch{Process: process}
+		d.batches[process] = b
 	}
-	order := binary.NativeEndian
-	return Record{
-		Time:    order.Uint64(raw),
-		Point:   order.Uint16(raw[8:]),
-		Flags:   order.Uint16(raw[10:]),
-		Thread:  order.Uint32(raw[12:]),
-		Value:   order.Uint64(raw[16:]),
-		Extra:   order.Uint64(raw[24:]),
-		Process: order.Uint32(raw[32:]),
-	}, nil
+	d.last = b
+	return b
+}
+
+// maxIdleBatches bounds the buffers that are kept for processes, most of which
+// may be gone.
+const maxIdleBatches = 64
+
+func (d *drain) deliver() {
+	for _, b := range d.touched {
+		d.handle(*b)
+		b.Records, b.Hits = b.Records[:0], 0
+	}
+	d.touched = d.touched[:0]
+	if len(d.batches) > maxIdleBatches {
+		clear(d.batches)
+		d.last = nil
+	}
+}
+
+// maxCaptures is ATTUNE_CAPTURES of dmlib/include/attune/program.h.
+const maxCaptures = measure.MaxCaptures
+
+// capturedSize is that of a record with captures, but for the strings.
+const capturedSize = int(unsafe.Offsetof(uprobesCapturedRecord{}.Strings))
+
+// recordBytes is what a record of a program takes in the ring at most.
+func recordBytes(program measure.Program) uint32 {
+	if program.Empty() {
+		return recordSize
+	}
+	bytes := capturedSize
+	for _, c := range program.Captures {
+		bytes += (c.Limit + 7) &^ 7
+	}
+	const overhang = 8 // the byte that tells a cut string, and the zero
+	return uint32(bytes + overhang)
 }

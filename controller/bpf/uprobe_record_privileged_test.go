@@ -15,15 +15,15 @@ import (
 
 // collect runs Run beside the body and returns all records up to its end. The
 // body may await a number of records.
-func collect(t *testing.T, u *Uprobes, body func(await func(int))) []Record {
+func collect(t *testing.T, u *Uprobes, body func(await func(int))) []hit {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	received := make(chan int, 1) // the latest count
-	var records []Record
+	var records []hit
 	go func() {
-		ended <- u.Run(ctx, func(batch []Record) {
-			records = append(records, batch...)
+		ended <- u.Run(ctx, func(batch Batch) {
+			records = append(records, decodeBatch(t, batch)...)
 			select {
 			case <-received:
 			default:
@@ -95,7 +95,7 @@ func TestSampledEvents(t *testing.T) {
 	target := mustAttachEvents(t, u, mustCompile(t, "target.c"), "starts_with_push",
 		UprobeSpec{Point: 1, Delivery: attunev1.Delivery_DELIVERY_SAMPLED, SampleMask: 15})
 	records := collect(t, u, func(func(int)) { target.mustCall(t, "push 1000") })
-	if len(records) != 63 || records[1].Value != 16 || records[1].Flags != RecordSampled {
+	if len(records) != 63 || records[1].Value != 16 || records[1].Flags != recordSampled {
 		t.Errorf("%d records, second %+v", len(records), records[1])
 	}
 }
@@ -108,7 +108,7 @@ func TestDurationEvents(t *testing.T) {
 		t.Fatalf("records %+v", records)
 	}
 	for _, record := range records {
-		if record.Value != 1500 || record.Flags != RecordDuration || time.Duration(record.Extra) < 1500*time.Microsecond {
+		if record.Value != 1500 || record.Flags != recordDuration || time.Duration(record.Extra) < 1500*time.Microsecond {
 			t.Errorf("record %+v", record)
 		}
 	}
@@ -145,7 +145,7 @@ func TestRunEndsWithUprobesClose(t *testing.T) {
 			handled := make(chan struct{}, 1)
 			ended := make(chan error, 1)
 			go func() {
-				ended <- u.Run(t.Context(), func([]Record) {
+				ended <- u.Run(t.Context(), func(Batch) {
 					select {
 					case handled <- struct{}{}:
 					default:
@@ -178,7 +178,7 @@ func TestTwoPointsOnOneFunction(t *testing.T) {
 	})
 	mustWatch(t, u, target.pid, 2)
 	records := collect(t, u, func(func(int)) { target.mustCall(t, "push 1 5") })
-	slices.SortFunc(records, func(a, b Record) int { return int(a.Point) - int(b.Point) })
+	slices.SortFunc(records, func(a, b hit) int { return int(a.Point) - int(b.Point) })
 	if len(records) != 2 || records[0].Value != 5 || records[1].Value != 11 {
 		t.Errorf("records %+v", records)
 	}

@@ -8,8 +8,11 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"reflect"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -27,6 +30,13 @@ type Symbol struct {
 	// Return says that Offset is that of a return instruction: the exit of a
 	// function is probed there, as Go code needs it. Only with Place exit.
 	Return bool
+	// Static says that this is a static probe, whose parameters are Arguments.
+	// Only with Place entry.
+	Static bool
+	// Arguments of a static probe. If they are not understood, ArgumentError
+	// says why: it can be counted, but nothing captured.
+	Arguments     []usdt.Operand
+	ArgumentError error
 }
 
 // UprobeSpec describes one measure point in one file.
@@ -47,10 +57,11 @@ type UprobeSpec struct {
 	// exit what the function returns, at both the nanoseconds in between.
 	Place attunev1.Place
 	// Parameter is the position of the integer or pointer parameter to take,
-	// 0 = first. Those passed on the stack cannot be had.
+	// 0 = first; of a static probe the argument, 0 where it has none. Those
+	// passed on the stack cannot be had.
 	Parameter uint32
-	// Delivery; unspecified means aggregate. Aggregates are kept with every
-	// delivery.
+	// Delivery; unspecified means aggregate. With any other, hits are counted
+	// but not summed up.
 	Delivery attunev1.Delivery
 	// SampleMask with sampled delivery: a record is made of every
 	// (SampleMask+1)th hit; a power of two less one.
@@ -58,6 +69,10 @@ type UprobeSpec struct {
 	// MinValue and MaxValue are the predicate: other values do not count.
 	// MaxValue 0 means no upper bound.
 	MinValue, MaxValue uint64
+	// Program is what else is taken at each hit; empty: nothing. Parameters of
+	// a static probe are its arguments, whatever their class. What a program
+	// cannot have here makes Attach fail.
+	Program measure.Program
 }
 
 // pointConfig is what all files of a point have in common.
@@ -66,7 +81,10 @@ type pointConfig struct {
 	sampleMask uint32
 	minValue   uint64
 	maxValue   uint64
+	program    measure.Program
 }
+
+func (c pointConfig) equal(other pointConfig) bool { return reflect.DeepEqual(c, other) }
 
 var errSpec = errors.New("invalid uprobe specification")
 
@@ -92,6 +110,8 @@ func (s UprobeSpec) normalised() (UprobeSpec, error) {
 	case s.Place != attunev1.Place_PLACE_EXIT && slices.ContainsFunc(s.Symbols, isReturn),
 		s.returns() && !all(s.Symbols, isReturn):
 		return s, fmt.Errorf("%w: a return instruction among others", errSpec)
+	case s.Place != attunev1.Place_PLACE_ENTRY && slices.ContainsFunc(s.Symbols, isStatic):
+		return s, fmt.Errorf("%w: a static probe has no exit", errSpec)
 	case s.File == nil && s.Path == "":
 		return s, fmt.Errorf("%w: neither file nor path", errSpec)
 	case bits.OnesCount32(s.SampleMask+1) > 1:
@@ -108,10 +128,39 @@ func (s UprobeSpec) config() pointConfig {
 		sampleMask: s.SampleMask,
 		minValue:   s.MinValue,
 		maxValue:   s.MaxValue,
+		program:    s.Program,
 	}
 }
 
+// checkProgram looks for captures that the kernel cannot give.
+func (s UprobeSpec) checkProgram() error {
+	refused := func(reason string) error {
+		return &UnsupportedError{Feature: "capture by a uprobe in " + s.Path, Reason: reason}
+	}
+	static := slices.ContainsFunc(s.Symbols, isStatic)
+	for _, c := range s.Program.Captures {
+		switch {
+		case c.Source == measure.SourceFloatReturned, c.Source == measure.SourceFloatParameter && !static:
+			return refused(fmt.Sprintf("%q: %v", c.Name, errNoFloats))
+		case c.AtReturn() && static:
+			return refused(fmt.Sprintf("%q: a static probe returns nothing", c.Name))
+		case c.Source == measure.SourceParameter && s.returns():
+			return refused(fmt.Sprintf("%q: at the return instructions of Go code parameters are gone", c.Name))
+		}
+	}
+	return nil
+}
+
+// pairs says that calls are remembered from entry to exit: for their duration,
+// or for parameters that are wanted at the return.
+func (s UprobeSpec) pairs() bool {
+	return s.Place == attunev1.Place_PLACE_BOTH ||
+		s.Place == attunev1.Place_PLACE_EXIT && len(wantedArguments(s.Program)) > 0
+}
+
 func isReturn(s Symbol) bool { return s.Return }
+
+func isStatic(s Symbol) bool { return s.Static }
 
 func all(symbols []Symbol, is func(Symbol) bool) bool {
 	return !slices.ContainsFunc(symbols, func(s Symbol) bool { return !is(s) })

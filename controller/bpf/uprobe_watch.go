@@ -7,28 +7,44 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// watchTable holds which process is watched at which point, and reads what was
-// seen. The counts lie in memory shared with the kernel, so that reading a
-// thousand of them every 50 ms takes no system call.
+// watchTable holds which process is watched at which point. What was seen lies
+// in memory shared with the kernel, so that reading a thousand counts every
+// 50 ms takes no system call.
 type watchTable struct {
-	mu       sync.Mutex
+	keys keyTables
+
+	mu       sync.Mutex // guards what follows; comes before that of keys
 	watched  *ebpf.Map
-	memory   []byte
-	watches  []uprobesWatch // in memory
+	watches  sharedArray[uprobesWatch]
+	buckets  sharedArray[uint64]
+	programs sharedArray[[measure.ProgramSize]byte]
 	interval *ebpf.Variable
 	current  uint32
 	points   map[uint16]*definedPoint
-	index    map[uprobesWatchKey]uint32
-	// free is used as a queue: a program that still runs when its watch is
-	// taken away must not find that memory in new hands.
-	free []uint32
+	index    map[uprobesWatchKey]*watchEntry
+	inBucket map[uint32][]uint32 // numbers of watches
+	// The free ones are used as queues: a program that still runs when its
+	// watch is taken away must not find that memory in new hands.
+	free         []uint32
+	freePrograms []uint32
+	// bootOffset is what /proc adds to start times in our time namespace, ns.
+	bootOffset int64
+}
+
+// watchEntry is one watch.
+type watchEntry struct {
+	number  uint32
+	program uint32 // number + 1; 0: none
+	table   *keyTable
+	start   uint64 // of the process, in clock ticks
+	signed  bool   // what is summed up
 }
 
 type definedPoint struct {
@@ -36,37 +52,50 @@ type definedPoint struct {
 	files  int
 }
 
-// watchEvent is WATCH_EVENT of include/watch.h.
-const watchEvent = 1 << 0
+// Constants of include/watch.h.
+const (
+	watchEvent     = 1 << 0
+	watchAggregate = 1 << 1
+	watchCallSite  = 1 << 2
+	watchStack     = 1 << 3
+)
 
 // ErrTooManyWatches is returned when MaxWatches pairs of process and point are
-// watched already.
+// watched already, or MaxPrograms of those that capture.
 var ErrTooManyWatches = errors.New("too many watched processes and points")
 
-func (t *watchTable) open(watched, watches *ebpf.Map, interval *ebpf.Variable) error {
-	size := int(watches.MaxEntries()) * int(unsafe.Sizeof(uprobesWatch{}))
-	memory, err := unix.Mmap(watches.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fmt.Errorf("map watches: %w", err)
-	}
+func (t *watchTable) open(objects *uprobesObjects) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watched, t.memory, t.interval = watched, memory, interval
-	t.watches = unsafe.Slice((*uprobesWatch)(unsafe.Pointer(&memory[0])), watches.MaxEntries())
+	t.watched, t.interval = objects.Watched, objects.Interval
 	t.points = make(map[uint16]*definedPoint)
-	t.index = make(map[uprobesWatchKey]uint32)
-	for i := range watches.MaxEntries() {
-		t.free = append(t.free, i)
+	t.index = make(map[uprobesWatchKey]*watchEntry)
+	t.inBucket = make(map[uint32][]uint32)
+	t.keys.open(objects.KeyTables)
+	if t.watches, err = mapArray[uprobesWatch](objects.Watches); err != nil {
+		return fmt.Errorf("map watches: %w", err)
 	}
-	return nil
+	if t.buckets, err = mapArray[uint64](objects.Buckets); err != nil {
+		return fmt.Errorf("map buckets: %w", err)
+	}
+	if t.programs, err = mapArray[[measure.ProgramSize]byte](objects.Programs); err != nil {
+		return fmt.Errorf("map programs: %w", err)
+	}
+	for i := range t.watches.elements {
+		t.free = append(t.free, uint32(i))
+	}
+	for i := range t.programs.elements {
+		t.freePrograms = append(t.freePrograms, uint32(i))
+	}
+	t.bootOffset, err = ownBootOffset()
+	return err
 }
 
 func (t *watchTable) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	memory := t.memory
-	t.memory, t.watches, t.points, t.index, t.free = nil, nil, nil, nil, nil
-	return unix.Munmap(memory)
+	t.points, t.index, t.free, t.freePrograms = nil, nil, nil, nil
+	return errors.Join(t.watches.unmap(), t.buckets.unmap(), t.programs.unmap(), t.keys.close())
 }
 
 // define notes that the point is attached to one more file.
@@ -78,8 +107,8 @@ func (t *watchTable) define(point uint16, config pointConfig) error {
 		defined = &definedPoint{config: config}
 		t.points[point] = defined
 	}
-	if defined.config != config {
-		return fmt.Errorf("%w: point %d has another delivery or predicate elsewhere", errSpec, point)
+	if !defined.config.equal(config) {
+		return fmt.Errorf("%w: point %d has another delivery, predicate or program elsewhere", errSpec, point)
 	}
 	defined.files++
 	return nil
@@ -97,31 +126,118 @@ func (t *watchTable) undefine(point uint16) {
 	}
 }
 
-// WatchProcess begins to take the hits of an attached point in one process.
-// Watching it already is no error. Children of the process are not watched.
+// Watch is what to watch in one process.
+type Watch struct {
+	// PID of the process, in our pid namespace.
+	PID int
+	// StartTicks is field 22 of its /proc/PID/stat: with the pid it names the
+	// process for good, and one that is given the pid later is not watched.
+	// 0: that of the process that has the pid now.
+	StartTicks uint64
+	// Point that is attached.
+	Point uint16
+	// Globals are the addresses, in this process, of the variables that
+	// Globals() of the point's program lists, in that order.
+	Globals []uint64
+}
+
+// WatchProcess is Watch of a point that captures no variables, in the process
+// that has the pid now.
 func (u *Uprobes) WatchProcess(pid int, point uint16) error {
+	return u.Watch(Watch{PID: pid, Point: point})
+}
+
+// Watch begins to take the hits of an attached point in one process. Watching
+// it already is no error. Children of the process are not watched. If the
+// process has ended, the error is procid.ErrGone.
+func (u *Uprobes) Watch(w Watch) error {
+	if w.StartTicks == 0 {
+		identity, err := procid.Of(w.PID)
+		if err != nil {
+			return fmt.Errorf("watch process %d: %w", w.PID, err)
+		}
+		w.StartTicks = identity.StartTicks
+	}
 	t := &u.watches
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}
-	defined := t.points[point]
+	key := uprobesWatchKey{Process: uint32(w.PID), Point: uint32(w.Point)}
+	defined := t.points[w.Point]
 	if defined == nil {
-		return fmt.Errorf("watch process %d: point %d is not attached", pid, point)
+		return fmt.Errorf("watch process %d: point %d is not attached", w.PID, w.Point)
 	}
-	if _, ok := t.index[key]; ok {
+	if known := t.index[key]; known != nil && known.start == w.StartTicks {
 		return nil
 	}
-	if len(t.free) == 0 {
-		return fmt.Errorf("watch process %d: %w", pid, ErrTooManyWatches)
+	// One of an earlier process with this pid, of whose end nobody has told.
+	if err := t.remove(key); err != nil {
+		return err
 	}
-	slot := t.free[0]
-	t.watches[slot] = newWatch(defined.config)
-	if err := t.watched.Put(&key, &slot); err != nil {
-		return fmt.Errorf("watch process %d at point %d: %w", pid, point, err)
+	if err := t.add(key, w, defined.config); err != nil {
+		return fmt.Errorf("watch process %d at point %d: %w", w.PID, w.Point, err)
+	}
+	return nil
+}
+
+func (t *watchTable) add(key uprobesWatchKey, w Watch, config pointConfig) error {
+	if len(t.free) == 0 {
+		return ErrTooManyWatches
+	}
+	entry := &watchEntry{number: t.free[0], start: w.StartTicks, signed: config.program.Signed()}
+	if err := t.addProgram(entry, config.program, w.Globals); err != nil {
+		return err
+	}
+	watch := newWatch(config)
+	watch.Process, watch.Point, watch.Program = key.Process, key.Point, entry.program
+	watch.StartFrom = uint64(int64(w.StartTicks)*int64(clockTick) - t.bootOffset)
+	watch.StartTo = watch.StartFrom + uint64(clockTick)
+	if entry.table != nil {
+		watch.Places = uint32(len(entry.table.shared.elements))
+	}
+	t.watches.elements[entry.number] = watch
+	if err := t.watched.Put(&key, &entry.number); err != nil {
+		t.dropProgram(entry)
+		return err
 	}
 	t.free = t.free[1:]
-	t.index[key] = slot
+	t.index[key] = entry
+	t.list(key, entry.number)
 	return nil
+}
+
+// addProgram gives the watch its program, if the point has one.
+func (t *watchTable) addProgram(entry *watchEntry, program measure.Program, globals []uint64) error {
+	if program.Empty() {
+		return nil
+	}
+	if len(t.freePrograms) == 0 {
+		return ErrTooManyWatches
+	}
+	var table uint32
+	if program.Key != measure.None {
+		var err error
+		if entry.table, err = t.keys.add(program.MaxKeys); err != nil {
+			return err
+		}
+		table = entry.table.number
+	}
+	encoded, err := program.Encode(globals, table)
+	if err != nil {
+		t.keys.remove(entry.table)
+		return err
+	}
+	number := t.freePrograms[0]
+	t.freePrograms = t.freePrograms[1:]
+	t.programs.elements[number] = encoded
+	entry.program = number + 1
+	return nil
+}
+
+func (t *watchTable) dropProgram(entry *watchEntry) {
+	t.keys.remove(entry.table)
+	if entry.program != 0 {
+		t.freePrograms = append(t.freePrograms, entry.program-1)
+	}
 }
 
 func newWatch(config pointConfig) uprobesWatch {
@@ -129,11 +245,21 @@ func newWatch(config pointConfig) uprobesWatch {
 		SampleMask: config.sampleMask,
 		MinValue:   config.minValue,
 		MaxValue:   config.maxValue,
+		Flags:      watchAggregate,
+		Reserve:    recordBytes(config.program),
 	}
 	if config.events {
 		watch.Flags = watchEvent
 	}
-	watch.Extremes[0].Min, watch.Extremes[1].Min = math.MaxUint64, math.MaxUint64
+	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceCallSite }) {
+		watch.Flags |= watchCallSite
+	}
+	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceStack }) {
+		watch.Flags |= watchStack
+	}
+	for i := range watch.Sums.Extremes {
+		watch.Sums.Extremes[i].Min = math.MaxUint64
+	}
 	return watch
 }
 
@@ -146,8 +272,8 @@ func (u *Uprobes) UnwatchProcess(pid int, point uint16) error {
 	return t.remove(uprobesWatchKey{Process: uint32(pid), Point: uint32(point)})
 }
 
-// ForgetProcess stops taking hits of a process at all points. It must be
-// called when a process has ended, before its id can be given to another.
+// ForgetProcess stops taking hits of a process at all points: what was counted
+// is gone, and the room is free for others.
 func (u *Uprobes) ForgetProcess(pid int) error {
 	t := &u.watches
 	t.mu.Lock()
@@ -162,73 +288,16 @@ func (u *Uprobes) ForgetProcess(pid int) error {
 }
 
 func (t *watchTable) remove(key uprobesWatchKey) error {
-	slot, ok := t.index[key]
-	if !ok {
+	entry := t.index[key]
+	if entry == nil {
 		return nil
 	}
 	if err := t.watched.Delete(&key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("unwatch process %d at point %d: %w", key.Process, key.Point, err)
 	}
 	delete(t.index, key)
-	t.free = append(t.free, slot)
-	return nil
-}
-
-// HistogramBuckets is the number of buckets of Aggregate.Histogram.
-const HistogramBuckets = len(uprobesWatch{}.Histogram)
-
-// Aggregate is what was seen at one point in one process.
-type Aggregate struct {
-	// Count, Sum and Histogram have grown since WatchProcess. Sum wraps
-	// around; bucket b counts values of bit width b, the last one all above.
-	Count, Sum uint64
-	Histogram  [HistogramBuckets]uint64
-	// Min and Max belong to the interval that NextInterval closed last. If
-	// it had no hit, Min > Max.
-	Min, Max uint64
-	// Lost is the number of records that found the ring full.
-	Lost uint64
-}
-
-// ReadAggregate fills in what was seen so far; it makes no system call. It
-// returns false if the process is not watched at the point.
-func (u *Uprobes) ReadAggregate(pid int, point uint16, into *Aggregate) bool {
-	t := &u.watches
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	slot, ok := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
-	if !ok {
-		return false
-	}
-	watch := &t.watches[slot]
-	into.Count = atomic.LoadUint64(&watch.Count)
-	into.Sum = atomic.LoadUint64(&watch.Sum)
-	into.Lost = atomic.LoadUint64(&watch.Lost)
-	closed := &watch.Extremes[(t.current-1)&1]
-	into.Min, into.Max = atomic.LoadUint64(&closed.Min), atomic.LoadUint64(&closed.Max)
-	for i := range into.Histogram {
-		into.Histogram[i] = atomic.LoadUint64(&watch.Histogram[i])
-	}
-	return true
-}
-
-// NextInterval closes the running interval of all aggregates and opens the
-// next: afterwards ReadAggregate gives the closed one's Min and Max.
-func (u *Uprobes) NextInterval() error {
-	t := &u.watches
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.memory == nil {
-		return nil
-	}
-	for _, slot := range t.index {
-		next := &t.watches[slot].Extremes[(t.current+1)&1]
-		atomic.StoreUint64(&next.Min, math.MaxUint64)
-		atomic.StoreUint64(&next.Max, 0)
-	}
-	if err := t.interval.Set(t.current + 1); err != nil {
-		return fmt.Errorf("open interval: %w", err)
-	}
-	t.current++
+	t.unlist(key, entry.number)
+	t.dropProgram(entry)
+	t.free = append(t.free, entry.number)
 	return nil
 }

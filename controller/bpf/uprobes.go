@@ -5,12 +5,9 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/features"
-	"github.com/cilium/ebpf/ringbuf"
 )
 
 const uprobes = "uprobes"
@@ -22,11 +19,13 @@ type Uprobes struct {
 	// done is closed by Close, recording once some point delivers records.
 	done      chan struct{}
 	recording chan struct{}
+	plans     planTable
 	watches   watchTable
-	detaching sync.WaitGroup
+	ring      recordRing
+	detacher  detacher
 
 	// mu is held while the kernel attaches (8 ms), never while it detaches.
-	// It comes before the mutex of watches.
+	// It comes before the mutexes of plans, watches and ring.
 	mu       sync.Mutex
 	programs *uprobePrograms
 	attached map[attachKey]*attached
@@ -36,11 +35,14 @@ type Uprobes struct {
 // UprobesOptions tunes Uprobes; the zero value is good.
 type UprobesOptions struct {
 	// RingBytes is the size of the record buffer, a power of two and a
-	// multiple of the page size; 0: 1 MiB, which holds 21,845 records.
+	// multiple of the page size; 0: 1 MiB, which holds 26,214 records.
 	RingBytes uint32
 	// MaxWatches bounds the pairs of process and point that are watched at
-	// one time; 0: 1,024. Each takes 600 bytes.
+	// one time; 0: 1,024. Each takes 650 bytes.
 	MaxWatches uint32
+	// MaxPrograms bounds those among them that capture; 0: 256. Each takes 512
+	// bytes.
+	MaxPrograms uint32
 	// MaxCalls bounds the calls under way at points with entry and exit; 0:
 	// 8,192. Beyond it the oldest are forgotten.
 	MaxCalls uint32
@@ -51,15 +53,6 @@ type UprobesOptions struct {
 	// singly attaches with one perf event per function, as kernels before
 	// 6.6 need it, so that a test can try that way on newer ones.
 	singly bool
-}
-
-// uprobePrograms is what is loaded at the first Attach.
-type uprobePrograms struct {
-	objects uprobesObjects
-	reader  *ringbuf.Reader
-	multi   bool
-	whyNot  string // multi, if it is not
-	kernel  uint32
 }
 
 // ErrClosed is returned by whatever is called after Close.
@@ -89,110 +82,47 @@ func NewUprobes(opts UprobesOptions) (*Uprobes, error) {
 	}, nil
 }
 
-// load puts the programs into the kernel. The caller holds mu.
-func (u *Uprobes) load() error {
-	if u.programs != nil {
-		return nil
-	}
-	whyNot, err := u.whyNotMulti()
-	if err != nil {
-		return err
-	}
-	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot}
-	spec, err := u.spec(p.multi)
-	if err != nil {
-		return fmt.Errorf("%s: %w", uprobes, err)
-	}
-	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
-		return explain(uprobes, err)
-	}
-	if err := p.start(&u.watches); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), p.objects.Close())
-	}
-	u.programs = p
-	return nil
-}
-
-// whyNotMulti says why each function needs a probe of its own; "" if not.
-func (u *Uprobes) whyNotMulti() (string, error) {
-	if u.options.singly {
-		return "not wanted", nil
-	}
-	err := features.HaveBPFLinkUprobeMulti()
-	switch {
-	case err == nil:
-		return "", nil
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return "not in this kernel (6.6 or newer)", nil
-	}
-	return "", explain(uprobes, err)
-}
-
-func (u *Uprobes) spec(multi bool) (*ebpf.CollectionSpec, error) {
-	spec, err := loadUprobes()
-	if err != nil {
-		return nil, err
-	}
-	for _, program := range spec.Programs {
-		if !multi {
-			program.AttachType = ebpf.AttachNone
-		}
-	}
-	size := func(name string, entries uint32) {
-		if entries != 0 {
-			spec.Maps[name].MaxEntries = entries
-		}
-	}
-	size(uprobesMapRecordRing, u.options.RingBytes)
-	size(uprobesMapWatched, u.options.MaxWatches)
-	size(uprobesMapWatches, u.options.MaxWatches)
-	size(uprobesMapCalls, u.options.MaxCalls)
-	namespace, err := ownPIDNamespace()
-	if err != nil {
-		return nil, err
-	}
-	return spec, errors.Join(
-		spec.Variables[uprobesVarPidNamespaceDevice].Set(namespace.device),
-		spec.Variables[uprobesVarPidNamespaceInode].Set(namespace.inode),
-	)
-}
-
-func (p *uprobePrograms) start(watches *watchTable) error {
-	var err error
-	if p.kernel, err = features.LinuxVersionCode(); err != nil {
-		return err
-	}
-	if p.reader, err = ringbuf.NewReader(p.objects.RecordRing); err != nil {
-		return err
-	}
-	if err := watches.open(p.objects.Watched, p.objects.Watches, p.objects.Interval); err != nil {
-		return errors.Join(err, p.reader.Close())
-	}
-	return nil
-}
-
 // Lost returns how many records found the ring full, of all processes.
-func (u *Uprobes) Lost() uint64 {
-	return u.counter(func(p *uprobePrograms) *ebpf.Variable { return p.objects.LostRecords })
-}
+func (u *Uprobes) Lost() uint64 { return u.ring.lost() }
 
 // Unpaired returns how many returns from functions with probes at both ends
 // could not be paired with a call: it was under way already when the probe
 // came, or MaxCalls was exceeded. They are not counted as hits.
 func (u *Uprobes) Unpaired() uint64 {
-	return u.counter(func(p *uprobePrograms) *ebpf.Variable { return p.objects.UnpairedReturns })
-}
-
-func (u *Uprobes) counter(choose func(*uprobePrograms) *ebpf.Variable) uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var n uint64
 	if u.programs != nil {
 		// Reading a mapped variable fails only if its size is not n's.
-		_ = choose(u.programs).Get(&n)
+		_ = u.programs.objects.UnpairedReturns.Get(&n)
 	}
 	return n
 }
+
+// Frames returns the calls that a captured stack id stands for, innermost
+// first: addresses of the process that hit. They are found by frame pointers;
+// code without them ends the list early, or leaves callers out. Ids are
+// given until there are 1,024 different ones, or two of them meet in one place
+// of the kernel's table: later stacks cannot be read.
+func (u *Uprobes) Frames(id uint64) ([]uint64, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.programs == nil || u.closed {
+		return nil, ErrClosed
+	}
+	var frames [stackFrames]uint64
+	if err := u.programs.objects.Stacks.Lookup(uint32(id), &frames); err != nil {
+		return nil, fmt.Errorf("stack %d: %w", id, err)
+	}
+	used := slices.Index(frames[:], 0)
+	if used < 0 {
+		used = len(frames)
+	}
+	return slices.Clone(frames[:used]), nil
+}
+
+// stackFrames is STACK_FRAMES of the C.
+const stackFrames = 32
 
 // Close detaches everything, ends Run and waits for the kernel as long as
 // CloseTimeout says. It is idempotent.
@@ -211,25 +141,12 @@ func (u *Uprobes) Close() error {
 	programs := u.programs
 	u.mu.Unlock()
 
-	errs := []error{u.awaitDetached()}
+	var errs []error
+	if !u.detacher.wait(u.options.CloseTimeout) {
+		errs = append(errs, ErrDetaching)
+	}
 	if programs != nil {
-		errs = append(errs, u.watches.close(), programs.reader.Close(), programs.objects.Close())
+		errs = append(errs, u.ring.close(), u.plans.close(), u.watches.close(), programs.close())
 	}
 	return errors.Join(errs...)
-}
-
-func (u *Uprobes) awaitDetached() error {
-	detached := make(chan struct{})
-	go func() { // ends with the kernel's work, which nothing can hurry
-		u.detaching.Wait()
-		close(detached)
-	}()
-	timeout := time.NewTimer(u.options.CloseTimeout)
-	defer timeout.Stop()
-	select {
-	case <-detached:
-		return nil
-	case <-timeout.C:
-		return ErrDetaching
-	}
 }

@@ -13,46 +13,134 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type uprobesAggregate struct {
+	_        structs.HostLayout
+	Count    uint64
+	Sum      uint64
+	Extremes [2]struct {
+		_   structs.HostLayout
+		Min uint64
+		Max uint64
+	}
+	Histogram [64]uint64
+}
+
+type uprobesAttuneProgram struct {
+	_          structs.HostLayout
+	Captures   uint8
+	Predicates uint8
+	Value      uint8
+	Key        uint8
+	Table      uint32
+	MaxKeys    uint32
+	Reserved   uint32
+	Capture    [8]struct {
+		_      structs.HostLayout
+		Source uint8
+		Type   uint8
+		Index  uint8
+		Steps  uint8
+		Limit  uint32
+		Value  uint64
+		Offset [4]int32
+	}
+	Predicate [8]struct {
+		_          structs.HostLayout
+		Capture    uint8
+		Comparison uint8
+		Pad        [6]uint8
+		Mask       uint64
+		Operand    uint64
+	}
+	Pad [48]uint8
+}
+
 type uprobesCall struct {
-	_       structs.HostLayout
-	Entered uint64
-	Value   uint64
+	_          structs.HostLayout
+	Entered    uint64
+	Value      uint64
+	Parameters [6]uint64
 }
 
 type uprobesCallKey struct {
 	_      structs.HostLayout
 	Thread uint64
 	Frame  uint64
-	Point  uint64
+	Plan   uint64
 }
 
-type uprobesUprobeRecord struct {
+type uprobesCapturedRecord struct {
+	_      structs.HostLayout
+	Record struct {
+		_      structs.HostLayout
+		Word   uint64
+		Time   uint64
+		Point  uint16
+		Flags  uint16
+		Thread uint32
+		Value  uint64
+		Extra  uint64
+	}
+	Captures uint32
+	Kinds    uint32
+	Value    [8]uint64
+	Strings  [0]uint8
+}
+
+type uprobesKeyed struct {
+	_    structs.HostLayout
+	Key  uint64
+	Used uint64
+	Sums uprobesAggregate
+}
+
+type uprobesOperand struct {
 	_        structs.HostLayout
-	Time     uint64
-	Point    uint16
-	Flags    uint16
-	Thread   uint32
-	Value    uint64
-	Extra    uint64
-	Process  uint32
-	Reserved uint32
+	Kind     uint8
+	Base     uint8
+	Index    uint8
+	Shift    uint8
+	Size     uint8
+	IsSigned uint8
+	Reserved [2]uint8
+	Value    int64
+}
+
+type uprobesPlan struct {
+	_       structs.HostLayout
+	Point   uint32
+	Flags   uint32
+	Value   uprobesOperand
+	Operand [12]uprobesOperand
+}
+
+type uprobesRing struct {
+	_    structs.HostLayout
+	Head uint64
+	Pad0 [7]uint64
+	Tail uint64
+	Pad1 [7]uint64
+	Lost uint64
+	Pad2 [7]uint64
 }
 
 type uprobesWatch struct {
 	_          structs.HostLayout
 	Flags      uint32
 	SampleMask uint32
+	Process    uint32
+	Point      uint32
+	StartFrom  uint64
+	StartTo    uint64
 	MinValue   uint64
 	MaxValue   uint64
-	Count      uint64
-	Sum        uint64
+	Program    uint32
+	Reserve    uint32
+	Places     uint32
+	Keys       uint32
 	Lost       uint64
-	Extremes   [2]struct {
-		_   structs.HostLayout
-		Min uint64
-		Max uint64
-	}
-	Histogram [64]uint64
+	Unreadable uint64
+	Sums       uprobesAggregate
 }
 
 type uprobesWatchKey struct {
@@ -65,8 +153,14 @@ type uprobesWatchKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	uprobesMapBuckets            = "buckets"
 	uprobesMapCalls              = "calls"
+	uprobesMapKeyTables          = "key_tables"
+	uprobesMapPlans              = "plans"
+	uprobesMapPrograms           = "programs"
 	uprobesMapRecordRing         = "record_ring"
+	uprobesMapRingMemory         = "ring_memory"
+	uprobesMapStacks             = "stacks"
 	uprobesMapWatched            = "watched"
 	uprobesMapWatches            = "watches"
 	uprobesProgAtEntry           = "at_entry"
@@ -74,11 +168,16 @@ const (
 	uprobesProgPairEntry         = "pair_entry"
 	uprobesProgPairExit          = "pair_exit"
 	uprobesVarInterval           = "interval"
-	uprobesVarLostRecords        = "lost_records"
 	uprobesVarPidNamespaceDevice = "pid_namespace_device"
 	uprobesVarPidNamespaceInode  = "pid_namespace_inode"
+	uprobesVarRingSize           = "ring_size"
 	uprobesVarUnpairedReturns    = "unpaired_returns"
+	uprobesVarUnusedAggregate    = "unused_aggregate"
+	uprobesVarUnusedKeyed        = "unused_keyed"
+	uprobesVarUnusedOperand      = "unused_operand"
+	uprobesVarUnusedPlan         = "unused_plan"
 	uprobesVarUnusedRecord       = "unused_record"
+	uprobesVarUnusedRing         = "unused_ring"
 	uprobesVarUnusedWatch        = "unused_watch"
 )
 
@@ -134,8 +233,14 @@ type uprobesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type uprobesMapSpecs struct {
+	Buckets    *ebpf.MapSpec `ebpf:"buckets"`
 	Calls      *ebpf.MapSpec `ebpf:"calls"`
+	KeyTables  *ebpf.MapSpec `ebpf:"key_tables"`
+	Plans      *ebpf.MapSpec `ebpf:"plans"`
+	Programs   *ebpf.MapSpec `ebpf:"programs"`
 	RecordRing *ebpf.MapSpec `ebpf:"record_ring"`
+	RingMemory *ebpf.MapSpec `ebpf:"ring_memory"`
+	Stacks     *ebpf.MapSpec `ebpf:"stacks"`
 	Watched    *ebpf.MapSpec `ebpf:"watched"`
 	Watches    *ebpf.MapSpec `ebpf:"watches"`
 }
@@ -145,11 +250,16 @@ type uprobesMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type uprobesVariableSpecs struct {
 	Interval           *ebpf.VariableSpec `ebpf:"interval"`
-	LostRecords        *ebpf.VariableSpec `ebpf:"lost_records"`
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
+	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
 	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
+	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
+	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
+	UnusedOperand      *ebpf.VariableSpec `ebpf:"unused_operand"`
+	UnusedPlan         *ebpf.VariableSpec `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.VariableSpec `ebpf:"unused_record"`
+	UnusedRing         *ebpf.VariableSpec `ebpf:"unused_ring"`
 	UnusedWatch        *ebpf.VariableSpec `ebpf:"unused_watch"`
 }
 
@@ -173,16 +283,28 @@ func (o *uprobesObjects) Close() error {
 //
 // It can be passed to loadUprobesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type uprobesMaps struct {
+	Buckets    *ebpf.Map `ebpf:"buckets"`
 	Calls      *ebpf.Map `ebpf:"calls"`
+	KeyTables  *ebpf.Map `ebpf:"key_tables"`
+	Plans      *ebpf.Map `ebpf:"plans"`
+	Programs   *ebpf.Map `ebpf:"programs"`
 	RecordRing *ebpf.Map `ebpf:"record_ring"`
+	RingMemory *ebpf.Map `ebpf:"ring_memory"`
+	Stacks     *ebpf.Map `ebpf:"stacks"`
 	Watched    *ebpf.Map `ebpf:"watched"`
 	Watches    *ebpf.Map `ebpf:"watches"`
 }
 
 func (m *uprobesMaps) Close() error {
 	return _UprobesClose(
+		m.Buckets,
 		m.Calls,
+		m.KeyTables,
+		m.Plans,
+		m.Programs,
 		m.RecordRing,
+		m.RingMemory,
+		m.Stacks,
 		m.Watched,
 		m.Watches,
 	)
@@ -193,11 +315,16 @@ func (m *uprobesMaps) Close() error {
 // It can be passed to loadUprobesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type uprobesVariables struct {
 	Interval           *ebpf.Variable `ebpf:"interval"`
-	LostRecords        *ebpf.Variable `ebpf:"lost_records"`
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
+	RingSize           *ebpf.Variable `ebpf:"ring_size"`
 	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
+	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
+	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`
+	UnusedOperand      *ebpf.Variable `ebpf:"unused_operand"`
+	UnusedPlan         *ebpf.Variable `ebpf:"unused_plan"`
 	UnusedRecord       *ebpf.Variable `ebpf:"unused_record"`
+	UnusedRing         *ebpf.Variable `ebpf:"unused_ring"`
 	UnusedWatch        *ebpf.Variable `ebpf:"unused_watch"`
 }
 

@@ -264,10 +264,10 @@ func TestKernelRefusesWhatItMust(t *testing.T) {
 	}
 	defer open.file.Close()
 	blind := &attached{target: open, spec: UprobeSpec{Place: atEntry}, symbols: []SymbolStatus{{Symbol: symbols[0]}, {Symbol: symbols[1]}}}
-	if err := u.link(blind, 2); err != nil {
+	if err := u.link(blind); err != nil {
 		t.Fatal(err)
 	}
-	u.detachLinks(blind.links)
+	u.detachProbes(blind)
 	if blind.symbols[0].Refused != "" || blind.symbols[1].Refused != "the kernel refuses to probe this instruction" {
 		t.Errorf("symbols %+v", blind.symbols)
 	}
@@ -308,16 +308,21 @@ func TestConflictsAndLimits(t *testing.T) {
 	if err := u.WatchProcess(1, 77); err == nil {
 		t.Error("watched at a point that is not attached")
 	}
-	mustWatch(t, u, 1001, 1)
-	mustWatch(t, u, 1001, 1)
-	mustWatch(t, u, 1002, 1)
-	if err := u.WatchProcess(1003, 1); !errors.Is(err, ErrTooManyWatches) {
+	watch := func(pid int) error { return u.Watch(Watch{PID: pid, StartTicks: 7, Point: 1}) }
+	for _, pid := range []int{1001, 1001, 1002} {
+		if err := watch(pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := watch(1003); !errors.Is(err, ErrTooManyWatches) {
 		t.Errorf("third of two watches: %v", err)
 	}
 	if err := u.ForgetProcess(1001); err != nil {
 		t.Fatal(err)
 	}
-	mustWatch(t, u, 1003, 1)
+	if err := watch(1003); err != nil {
+		t.Error(err)
+	}
 }
 
 // goFunction is probed in this very process, which is a Go program.

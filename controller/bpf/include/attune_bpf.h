@@ -19,11 +19,27 @@ typedef _Bool bool;
 
 enum { false = 0, true = 1 };
 
+#ifdef __bpf__
+/* The names of <stdint.h>, for attune/program.h. */
+typedef u8 uint8_t;
+typedef u16 uint16_t;
+typedef s32 int32_t;
+typedef u32 uint32_t;
+typedef s64 int64_t;
+typedef u64 uint64_t;
+#define INT64_MAX 0x7fffffffffffffffll
+#define INT64_MIN (-INT64_MAX - 1)
+#define ATTUNE_PROGRAM_NO_STDINT
+#endif
+
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
+#define NOINLINE __attribute__((noinline))
+
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
+#define __array(name, val) typeof(val) *name[]
 
 /* Kernel structures name only the members in use; the loader finds their
  * true offsets in the running kernel's type information. */
@@ -32,7 +48,9 @@ enum { false = 0, true = 1 };
 enum {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_ARRAY = 2,
+    BPF_MAP_TYPE_STACK_TRACE = 7,
     BPF_MAP_TYPE_LRU_HASH = 9,
+    BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
     BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -40,8 +58,11 @@ enum {
     BPF_ANY = 0,
     BPF_F_NO_PREALLOC = 1 << 0,
     BPF_F_MMAPABLE = 1 << 10,
-    BPF_RB_NO_WAKEUP = 1 << 0,
+    BPF_F_INNER_MAP = 1 << 12,
+    BPF_F_USER_STACK = 1 << 8,
 };
+
+struct task_struct;
 
 struct bpf_pidns_info {
     u32 pid;
@@ -53,12 +74,16 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
                                    u64 flags) = (void *)2;
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info,
                                            u32 size) = (void *)120;
 static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
 #endif

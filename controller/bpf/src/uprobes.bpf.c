@@ -4,12 +4,27 @@
  * fires in every process that maps it; the first thing a program does is look
  * whether this process is watched at this point, and leave if not.
  *
- * The attach cookie says which point fired (bits 0-15) and which register
- * holds the value (bits 16-23), so that one program serves all points.
+ * The price of a hit is that of the trap and, here, of each call of a helper:
+ * about 20 ns with the mitigations of today's processors. Whatever can be had
+ * without one is: array maps are inlined by the verifier, the task is walked
+ * by typed pointers, and the ring of records is our own.
  */
 #include "attune_bpf.h"
-#include "registers.h"
+
+#include "attune/program.h"
+#include "kernel_types.h"
+#include "keyed.h"
+#include "plan.h"
+#include "ring.h"
 #include "watch.h"
+
+#ifndef CAPTURES
+#define CAPTURES 0
+#endif
+
+#if CAPTURES
+#include "capture.h"
+#endif
 
 const char program_license[] SEC("license") = "GPL";
 
@@ -18,45 +33,62 @@ struct watch_key {
     u32 point;
 };
 
-/* A record as it travels: struct attune_record of DMLib, then the process. */
+/* A record as it travels: the word of the ring, then struct attune_record. */
 struct uprobe_record {
+    u64 word;
     u64 time; /* CLOCK_MONOTONIC, ns */
     u16 point;
     u16 flags; /* RECORD_* */
     u32 thread;
     u64 value;
     u64 extra; /* RECORD_DURATION: ns spent in the call */
-    u32 process;
-    u32 reserved;
 };
 
 #define RECORD_DURATION (1u << 0)
 #define RECORD_SAMPLED (1u << 1)
 
+/* A record with what was captured. User space makes continuations of the rest.
+ * The value of a string is its length, and ATTUNE_STRING_CUT; the bytes of all
+ * strings follow one another, each in as many words as it needs. */
+struct captured_record {
+    struct uprobe_record record;
+    u32 captures;
+    u32 kinds;
+    u64 value[ATTUNE_CAPTURES];
+    u8 strings[];
+};
+
+#define ALL_STRINGS (RING_RECORD_MAX - sizeof(struct captured_record) - ATTUNE_STRING - 16)
+
 /* bpf2go emits the types that some global refers to. */
 const struct watch *unused_watch __attribute__((unused));
-const struct uprobe_record *unused_record __attribute__((unused));
+const struct plan *unused_plan __attribute__((unused));
+const struct operand *unused_operand __attribute__((unused));
+const struct aggregate *unused_aggregate __attribute__((unused));
+const struct keyed *unused_keyed __attribute__((unused));
+const struct ring *unused_ring __attribute__((unused));
+const struct captured_record *unused_record __attribute__((unused));
 
 /* The controller's pid namespace, 0 and 0 for the initial one. Process and
  * thread ids are as seen from there. */
 const volatile u64 pid_namespace_device = 0;
 const volatile u64 pid_namespace_inode = 0;
+/* Bytes of the ring, a power of two. */
+const volatile u32 ring_size = 1024 * 1024;
 
 /* (user) number of the interval; its parity chooses the extremes in use. */
 u32 interval;
-/* Records that found the ring full. */
-u64 lost_records;
 /* Returns whose call was not seen, or was forgotten for newer ones. */
 u64 unpaired_returns;
 
-/* Which process is watched at which point, and where: index of watches. */
+/* What the probes find where they stand, by attach cookie. */
 struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(map_flags, BPF_F_NO_PREALLOC); /* only user space inserts */
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1024);
-    __type(key, struct watch_key);
-    __type(value, u32);
-} watched SEC(".maps");
+    __type(key, u32);
+    __type(value, struct plan);
+} plans SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,20 +98,86 @@ struct {
     __type(value, struct watch);
 } watches SEC(".maps");
 
+/* Some watch of each bucket, as its number + 1; 0: no watch falls into it. */
 struct {
-    __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 1024 * 1024);
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, WATCH_BUCKETS);
+    __type(key, u32);
+    __type(value, u64);
+} buckets SEC(".maps");
+
+/* Which process is watched at which point: number of the watch. Asked where a
+ * bucket holds several. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC); /* only user space inserts */
+    __uint(max_entries, 1024);
+    __type(key, struct watch_key);
+    __type(value, u32);
+} watched SEC(".maps");
+
+/* Programs of captures of watches that have one. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __type(value, struct attune_program);
+} programs SEC(".maps");
+
+struct key_table {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 2);
+    __type(key, u32);
+    __type(value, struct keyed);
+};
+
+/* Tables of keys, each made when a watch needs it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __array(values, struct key_table);
+} key_tables SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct ring);
 } record_ring SEC(".maps");
+
+/* ring_size bytes and room for the longest record; user space gives the size. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, 1024 * 1024 + RING_RECORD_MAX);
+} ring_memory SEC(".maps");
+
+#define STACK_FRAMES 32
+
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 1024);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, STACK_FRAMES * sizeof(u64));
+} stacks SEC(".maps");
 
 struct call_key {
     u64 thread;
     u64 frame;
-    u64 point;
+    u64 plan;
 };
 
 struct call {
     u64 entered;
     u64 value;
+    u64 parameters[PARAMETERS];
 };
 
 /* Calls under way at points with both entry and exit. Least recently used
@@ -91,112 +189,195 @@ struct {
     __type(value, struct call);
 } calls SEC(".maps");
 
+/* One hit of a watched process. The call stays in its map until the hit has
+ * been taken: it was looked at just now, so that none is recycled later. */
 struct hit {
     struct watch *watch;
-    u64 cookie;
+    struct plan *plan;
+    struct call *call; /* its entry, at the return of a pair */
+    u64 now;           /* 0: not asked yet */
+    u64 own;           /* the point's own value, which min and max are for */
+    u64 value;         /* what stands in the record */
+    u64 duration;
+    u32 number; /* of the plan */
     u32 process;
     u32 thread;
+    u16 flags;
+    bool at_return; /* by a return probe */
 };
 
-#define HIT_POINT(hit) ((u16)(hit)->cookie)
-#define HIT_REGISTER(hit) ((u32)((hit)->cookie >> 16) & 0xff)
-
-INLINE void current_ids(struct hit *hit) {
+INLINE void current_ids(struct hit *hit, struct task_struct *task) {
     struct bpf_pidns_info ids = {};
-    u64 both;
 
-    if (pid_namespace_inode) {
-        /* Leaves zeros, which nobody watches, if it has no number there. */
-        bpf_get_ns_current_pid_tgid(pid_namespace_device, pid_namespace_inode, &ids, sizeof(ids));
-        hit->process = ids.tgid;
-        hit->thread = ids.pid;
+    if (!pid_namespace_inode) {
+        hit->process = task->tgid;
+        hit->thread = task->pid;
         return;
     }
-    both = bpf_get_current_pid_tgid();
-    hit->process = both >> 32;
-    hit->thread = (u32)both;
+    /* Leaves zeros, which nobody watches, if it has no number there. */
+    bpf_get_ns_current_pid_tgid(pid_namespace_device, pid_namespace_inode, &ids, sizeof(ids));
+    hit->process = ids.tgid;
+    hit->thread = ids.pid;
+}
+
+INLINE bool is_watch(const struct watch *watch, u32 process, u32 point) {
+    return watch && watch->process == process && watch->point == point;
+}
+
+INLINE struct watch *find_watch(u32 process, u32 point) {
+    struct watch_key key = {process, point};
+    u32 bucket = watch_bucket(process, point) & (WATCH_BUCKETS - 1), number, *found;
+    u64 *guess = bpf_map_lookup_elem(&buckets, &bucket);
+    struct watch *watch;
+
+    if (!guess || !*guess)
+        return 0;
+    number = *guess - 1;
+    watch = bpf_map_lookup_elem(&watches, &number);
+    if (is_watch(watch, process, point))
+        return watch;
+    found = bpf_map_lookup_elem(&watched, &key);
+    if (!found)
+        return 0;
+    number = *found;
+    watch = bpf_map_lookup_elem(&watches, &number);
+    return is_watch(watch, process, point) ? watch : 0;
 }
 
 /* Fills hit and returns true if this process is watched at this point. */
-INLINE bool find_watch(struct registers *ctx, struct hit *hit) {
-    struct watch_key key;
-    u32 *index;
+INLINE bool begin(struct registers *ctx, struct hit *hit) {
+    struct task_struct *task = bpf_get_current_task_btf();
+    u64 start;
 
-    current_ids(hit);
-    hit->cookie = bpf_get_attach_cookie(ctx);
-    key.process = hit->process;
-    key.point = HIT_POINT(hit);
-    index = bpf_map_lookup_elem(&watched, &key);
-    if (!index)
+    hit->number = bpf_get_attach_cookie(ctx);
+    hit->plan = bpf_map_lookup_elem(&plans, &hit->number);
+    if (!hit->plan || !hit->plan->point)
         return false;
-    hit->watch = bpf_map_lookup_elem(&watches, index);
-    return hit->watch != 0;
+    current_ids(hit, task);
+    hit->watch = find_watch(hit->process, hit->plan->point);
+    if (!hit->watch)
+        return false;
+    start = task->group_leader->start_boottime;
+    return start >= hit->watch->start_from && start < hit->watch->start_to;
 }
 
-INLINE void deliver(struct hit *hit, u64 now, u64 value, u64 extra, u16 flags) {
-    struct uprobe_record *record;
+INLINE u64 time_of(struct hit *hit) { return hit->now ? hit->now : bpf_ktime_get_ns(); }
 
-    record = bpf_ringbuf_reserve(&record_ring, sizeof(*record), 0);
-    if (!record) {
+/* Reserves room for a record and fills in all but its first word. */
+INLINE struct uprobe_record *reserve(struct hit *hit, u32 length) {
+    u32 zero = 0;
+    struct ring *ring = bpf_map_lookup_elem(&record_ring, &zero);
+    u8 *memory = bpf_map_lookup_elem(&ring_memory, &zero);
+    struct uprobe_record *record;
+    u64 position;
+
+    if (!ring || !memory)
+        return 0;
+    if (!ring_reserve(ring, ring_size, length, &position)) {
         __sync_fetch_and_add(&hit->watch->lost, 1);
-        __sync_fetch_and_add(&lost_records, 1);
+        return 0;
+    }
+    record = (struct uprobe_record *)(memory + (position & (ring_size - 1)));
+    record->time = time_of(hit);
+    record->point = hit->plan->point;
+    record->flags = hit->flags | (hit->watch->sample_mask ? RECORD_SAMPLED : 0);
+    record->thread = hit->thread;
+    record->value = hit->value;
+    record->extra = hit->duration;
+    return record;
+}
+
+#if CAPTURES
+#include "take_captured.h"
+#endif
+
+/* Takes a hit of a point that captures nothing. */
+INLINE void take_plain(struct hit *hit) {
+    struct watch *watch = hit->watch;
+    struct uprobe_record *record;
+    u64 before = watch_count(watch);
+
+    if (watch->flags & WATCH_AGGREGATE)
+        aggregate_add(&watch->sums, hit->own, false, interval);
+    if (!watch_delivers(watch, before))
+        return;
+    record = reserve(hit, sizeof(*record));
+    if (record)
+        ring_commit(&record->word, RING_WORD(sizeof(*record), hit->process));
+}
+
+/* Takes a hit whose own value is known. */
+INLINE void take(struct registers *ctx __attribute__((unused)), struct hit *hit) {
+    if (!watch_wants(hit->watch, hit->own))
+        return;
+#if CAPTURES
+    if (hit->watch->program) {
+        take_captured(ctx, hit);
         return;
     }
-    record->time = now;
-    record->point = HIT_POINT(hit);
-    record->flags = flags | (hit->watch->sample_mask ? RECORD_SAMPLED : 0);
-    record->thread = hit->thread;
-    record->value = value;
-    record->extra = extra;
-    record->process = hit->process;
-    record->reserved = 0;
-    /* Waking the reader would cost the probed thread 5 us: it polls. */
-    bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+#endif
+    take_plain(hit);
 }
 
-/* Takes a hit whose measured value this is. */
-INLINE void take(struct hit *hit, u64 measured) {
-    if (!watch_wants(hit->watch, measured))
-        return;
-    if (watch_delivers(hit->watch, watch_take(hit->watch, measured, interval)))
-        deliver(hit, bpf_ktime_get_ns(), measured, 0, 0);
+/* An argument of a static probe, which may be anywhere; 0 if it cannot be read. */
+static NOINLINE u64 operand_value(struct registers *ctx, const struct operand *operand) {
+    u64 registers[REGISTERS], value = 0;
+
+    save_registers(ctx, registers);
+    read_operand(registers, operand, &value);
+    return value;
+}
+
+/* The point's own value at an entry. */
+INLINE u64 own_value(struct registers *ctx, const struct plan *plan) {
+    if (plan->value.kind == OPERAND_REGISTER && plan->value.size == 8)
+        return register_value(ctx, plan->value.base);
+    return operand_value(ctx, &plan->value);
 }
 
 SEC("uprobe.multi")
 int at_entry(struct registers *ctx) {
     struct hit hit = {};
 
-    if (find_watch(ctx, &hit))
-        take(&hit, register_value(ctx, HIT_REGISTER(&hit)));
+    if (begin(ctx, &hit)) {
+        hit.own = hit.value = own_value(ctx, hit.plan);
+        take(ctx, &hit);
+    }
     return 0;
 }
 
+/* Return instructions of Go code are probed by this one as well. */
 SEC("uretprobe.multi")
 int at_exit(struct registers *ctx) {
     struct hit hit = {};
 
-    if (find_watch(ctx, &hit))
-        take(&hit, return_value(ctx));
+    if (begin(ctx, &hit)) {
+        hit.at_return = !(hit.plan->flags & PLAN_INSTRUCTION);
+        hit.own = hit.value = return_value(ctx);
+        take(ctx, &hit);
+    }
     return 0;
 }
 
 /* Threads are told apart by their global ids: they cost less to find. */
 INLINE void call_of(struct call_key *key, struct hit *hit, u64 frame) {
-    key->thread = bpf_get_current_pid_tgid();
+    key->thread = bpf_get_current_task_btf()->pid;
     key->frame = frame;
-    key->point = HIT_POINT(hit);
+    key->plan = hit->number;
 }
 
 SEC("uprobe.multi")
 int pair_entry(struct registers *ctx) {
     struct hit hit = {};
     struct call_key key;
-    struct call call;
+    struct call call = {};
 
-    if (!find_watch(ctx, &hit))
+    if (!begin(ctx, &hit))
         return 0;
     call_of(&key, &hit, frame_at_entry(ctx));
-    call.value = register_value(ctx, HIT_REGISTER(&hit));
+    call.value = own_value(ctx, hit.plan);
+    if (CAPTURES && hit.watch->program)
+        save_parameters(ctx, call.parameters);
     call.entered = bpf_ktime_get_ns();
     bpf_map_update_elem(&calls, &key, &call, BPF_ANY);
     return 0;
@@ -204,25 +385,26 @@ int pair_entry(struct registers *ctx) {
 
 SEC("uretprobe.multi")
 int pair_exit(struct registers *ctx) {
-    u64 now = bpf_ktime_get_ns(), duration;
-    struct hit hit = {};
+    struct hit hit = {.now = bpf_ktime_get_ns(), .at_return = true};
     struct call_key key;
-    struct call *found, call;
 
-    if (!find_watch(ctx, &hit))
+    if (!begin(ctx, &hit))
         return 0;
     call_of(&key, &hit, frame_at_return(ctx));
-    found = bpf_map_lookup_elem(&calls, &key);
-    if (!found) {
+    hit.call = bpf_map_lookup_elem(&calls, &key);
+    if (!hit.call) {
         __sync_fetch_and_add(&unpaired_returns, 1);
         return 0;
     }
-    call = *found;
+    if (hit.plan->flags & PLAN_DURATION) {
+        hit.duration = hit.now - hit.call->entered;
+        hit.own = hit.duration;
+        hit.value = hit.call->value;
+        hit.flags = RECORD_DURATION;
+    } else {
+        hit.own = hit.value = return_value(ctx);
+    }
+    take(ctx, &hit);
     bpf_map_delete_elem(&calls, &key);
-    duration = now - call.entered;
-    if (!watch_wants(hit.watch, duration))
-        return 0;
-    if (watch_delivers(hit.watch, watch_take(hit.watch, duration, interval)))
-        deliver(&hit, now, call.value, duration, RECORD_DURATION);
     return 0;
 }

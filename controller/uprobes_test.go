@@ -11,7 +11,7 @@ import (
 
 func TestDifference(t *testing.T) {
 	reading := func(count, least, most uint64) bpf.Aggregate {
-		a := bpf.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most}
+		a := bpf.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most, Known: least <= most}
 		a.Histogram[4] = count
 		return a
 	}
@@ -27,7 +27,7 @@ func TestDifference(t *testing.T) {
 		{"placed anew", reading(100, 5, 9), reading(2, 8, 8), 2, 8, 8},
 	}
 	for _, test := range tests {
-		got := difference(uprobeKey{1, 2}, test.before, test.now)
+		got := difference(uprobeKey{handle: 1, point: 2}, test.before, test.now)
 		var counted uint64
 		for _, n := range got.GetHistogram() {
 			counted += n

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * The part of uprobes.bpf.c that is for points that capture. It uses that
+ * file's maps.
+ */
+#ifndef ATTUNE_TAKE_CAPTURED_H
+#define ATTUNE_TAKE_CAPTURED_H
+
+INLINE u64 call_site(struct registers *ctx, struct hit *hit) {
+    /* A return probe's program counter is where the call returns to. */
+    if (hit->at_return || hit->plan->flags & PLAN_STATIC)
+        return program_counter(ctx);
+    return return_address(ctx);
+}
+
+/* Notes all that captures may ask for and that only the context can give. */
+INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *from) {
+    save_registers(ctx, from->registers);
+    from->returned = return_value(ctx);
+    from->thread = hit->thread;
+    from->cpu = bpf_get_smp_processor_id();
+    if (hit->watch->flags & WATCH_CALL_SITE)
+        from->call_site = call_site(ctx, hit);
+    if (hit->watch->flags & WATCH_STACK)
+        from->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
+    if (!hit->call)
+        return;
+    for (u32 i = 0; i < PARAMETERS; i++)
+        from->registers[i] = hit->call->parameters[i];
+}
+
+/* Reads a string to its place; false if it cannot be read. at moves on. */
+INLINE bool take_string(struct captured_record *record, u32 *at, u32 limit, u64 *value) {
+    u32 length;
+    long got;
+
+    if (limit > ATTUNE_STRING || *at > ALL_STRINGS)
+        return false;
+    /* One byte more than the longest, and the zero: what fills it was cut. */
+    got = bpf_probe_read_user_str(record->strings + *at, limit + 2, (const void *)*value);
+    if (got < 1)
+        return false;
+    length = got - 1;
+    *value = length > limit ? limit | ATTUNE_STRING_CUT : length;
+    *at += ((length > limit ? limit : length) + 7) & ~7u;
+    return true;
+}
+
+INLINE void deliver_captured(struct hit *hit, const struct attune_program *program,
+                             struct taken *taken) {
+    u32 length = hit->watch->reserve & ~7u, at = 0, kinds = taken->kinds;
+    struct captured_record *record;
+
+    if (length < sizeof(*record) || length > RING_RECORD_MAX)
+        return;
+    record = (struct captured_record *)reserve(hit, length);
+    if (!record)
+        return;
+    for (u32 i = 0; i < ATTUNE_CAPTURES && i < program->captures; i++) {
+        u64 value = taken->value[i];
+
+        if (kind_of(kinds, i) == ATTUNE_KIND_STRING &&
+            !take_string(record, &at, program->capture[i].limit, &value)) {
+            value = 0;
+            kinds = (kinds & ~(15u << (4 * i))) | ATTUNE_KIND_UNREADABLE << (4 * i);
+        }
+        record->value[i] = value;
+    }
+    record->captures = program->captures;
+    record->kinds = kinds;
+    ring_commit(&record->record.word, RING_WORD(length, hit->process));
+}
+
+/* Claims a free place for a key: false if another came first, or if there are
+ * as many keys as there may be. */
+INLINE bool claim(struct watch *watch, u64 *free, u64 key, u32 max_keys) {
+    if (__sync_fetch_and_add(&watch->keys, 1) < max_keys &&
+        __sync_val_compare_and_swap(free, 0, key) == 0)
+        return true;
+    __sync_fetch_and_add(&watch->keys, -1);
+    return false;
+}
+
+/* The place of a key in its table, claimed if need be; -1 if there is no room
+ * for it. A function of its own to the verifier. */
+NOINLINE int place_of(struct watch *watch, const struct attune_program *program, u64 key) {
+    u32 number, mask;
+    void *table;
+
+    if (!watch || !program)
+        return -1;
+    number = program->table - 1;
+    mask = watch->places - 1;
+    table = bpf_map_lookup_elem(&key_tables, &number);
+    if (!table)
+        return -1;
+    for (u32 step = 0; step < KEYED_STEPS; step++) {
+        u32 at = keyed_place(key, step, mask);
+        struct keyed *place = bpf_map_lookup_elem(table, &at);
+        u64 *word, named = key ? key : 1;
+
+        if (!place)
+            return -1;
+        word = key ? &place->key : &place->used;
+        if (*(volatile u64 *)word == 0 && claim(watch, word, named, program->max_keys))
+            return at;
+        /* Also if another CPU has just claimed it for the same key. */
+        if (*(volatile u64 *)word == named)
+            return at;
+        if (*(volatile u64 *)word == 0)
+            return -1; /* there are enough keys */
+    }
+    return -1;
+}
+
+INLINE struct aggregate *of_key(struct watch *watch, const struct attune_program *program,
+                                u64 key) {
+    int place = place_of(watch, program, key);
+    u32 number = program->table - 1, at = place;
+    void *table = bpf_map_lookup_elem(&key_tables, &number);
+    struct keyed *keyed;
+
+    if (!table || place < 0)
+        return 0;
+    keyed = bpf_map_lookup_elem(table, &at);
+    return keyed ? &keyed->sums : 0;
+}
+
+/* Sums up a hit: with a key in the key's aggregate, if it has one. */
+INLINE void sum_up(struct hit *hit, const struct attune_program *program, struct taken *taken) {
+    u32 value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
+    u32 key = (program->key - 1) & (ATTUNE_CAPTURES - 1);
+    u64 measured = hit->own;
+    struct aggregate *sums = 0;
+    bool is_signed = false;
+
+    if ((program->value && !is_readable(taken, value)) ||
+        (program->key && !is_readable(taken, key))) {
+        __sync_fetch_and_add(&hit->watch->unreadable, 1);
+        return;
+    }
+    if (program->value) {
+        u32 type = program->capture[value].type;
+
+        measured = summand(type, taken->value[value]);
+        is_signed = attune_summand_signed(type);
+    }
+    if (program->key)
+        sums = of_key(hit->watch, program, taken->value[key]);
+    if (!sums)
+        sums = &hit->watch->sums;
+    __sync_fetch_and_add(&sums->count, 1);
+    aggregate_any(sums, measured, is_signed, interval);
+}
+
+/* Takes a hit of a point that captures. A function of its own, so that others
+ * do not pay for its registers. */
+static NOINLINE int take_captured(struct registers *ctx, struct hit *hit) {
+    u32 number = hit->watch->program - 1;
+    const struct attune_program *program = bpf_map_lookup_elem(&programs, &number);
+    struct origin from = {};
+    struct taken taken = {};
+    u32 value;
+
+    if (!program)
+        return 0;
+    note_origin(ctx, hit, &from);
+    for (u32 i = 0; i < ATTUNE_CAPTURES && i < program->captures; i++)
+        take_one(&from, hit->plan, program, &taken, i);
+    if (!all_hold(program, &taken))
+        return 0;
+    if (!(hit->watch->flags & WATCH_EVENT)) {
+        sum_up(hit, program, &taken);
+        return 0;
+    }
+    if (!watch_delivers(hit->watch, watch_count(hit->watch)))
+        return 0;
+    value = (program->value - 1) & (ATTUNE_CAPTURES - 1);
+    if (program->value)
+        hit->value = taken.value[value];
+    deliver_captured(hit, program, &taken);
+    return 0;
+}
+
+#endif

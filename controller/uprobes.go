@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// uprobeRecords passes on what the kernel recorded of one process.
+func (c *Controller) uprobeRecords(batch bpf.Batch) {
+	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
+		if uint32(t.pid) != batch.Process {
+			continue
+		}
+		offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
+		c.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+			Records: &attunev1.RecordBatch{ // the message owns its bytes
+				Process: t.handle, Records: slices.Clone(batch.Records), MonotonicToUnixNano: offset,
+			},
+		}}, batch.Hits)
+		return
+	}
+	c.collector.lostLate.Add(batch.Hits) // the process is not there any more
+}
+
+// uprobeKey names what the kernel sums up apart.
+type uprobeKey struct {
+	handle uint64
+	point  uint16
+	keyed  bool // by key
+	key    uint64
+}
+
+// aggregateUprobes takes what the kernel counted. The caller holds k.mu.
+func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
+	uprobes := k.controller.loadedUprobes()
+	if uprobes == nil {
+		return nil
+	}
+	if err := uprobes.NextInterval(); err != nil {
+		k.controller.log.Warn("uprobe interval", "error", err)
+	}
+	var out []*attunev1.Aggregate
+	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
+	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
+		if k.controller.targets.get(handle) == nil { // finish delivers the rest, or has done so
+			k.keep(read, handle, point)
+			return
+		}
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, func(key uprobeKey, now bpf.Aggregate) {
+			out = appendDifference(out, key, k.uprobed[key], now)
+			read[key] = now
+		})
+	})
+	k.uprobed = read // a point placed anew under an index counts from 0
+	return out
+}
+
+// keep copies the last readings of a point in a process.
+func (k *collector) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point uint16) {
+	for key, before := range k.uprobed {
+		if key.handle == handle && key.point == point {
+			read[key] = before
+		}
+	}
+}
+
+// lastOfUprobes takes what the kernel counted since the last interval of a
+// process at the points that of accepts, which nobody will ask for again. The
+// extremes of the running interval are not known. The caller holds k.mu.
+func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
+	var out []*attunev1.Aggregate
+	uprobes := k.controller.loadedUprobes()
+	if uprobes == nil {
+		return nil
+	}
+	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
+		if handle != process || !of(point) {
+			return
+		}
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, func(key uprobeKey, now bpf.Aggregate) {
+			now.Known = false
+			out = appendDifference(out, key, k.uprobed[key], now)
+			delete(k.uprobed, key)
+		})
+	})
+	return out
+}
+
+// eachAggregate hands over what a point of a process has without a key, and
+// then with each key.
+func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, visit func(uprobeKey, bpf.Aggregate)) {
+	var now bpf.Aggregate
+	if !uprobes.ReadAggregate(pid, key.point, &now) {
+		return
+	}
+	visit(key, now)
+	key.keyed = true
+	uprobes.ReadKeys(pid, key.point, func(value uint64, now *bpf.Aggregate) {
+		key.key = value
+		visit(key, *now)
+	})
+}
+
+// appendDifference adds what is new in a reading. A key that was not hit is
+// left out.
+func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now bpf.Aggregate) []*attunev1.Aggregate {
+	a := difference(key, before, now)
+	if key.keyed {
+		if a.GetCount() == 0 {
+			return out
+		}
+		a.Key = &key.key
+	}
+	return append(out, a)
+}
+
+// difference is what was counted between two readings. Of a point that was
+// placed anew meanwhile the second one is all there is.
+func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
+	if now.Count < before.Count {
+		before = bpf.Aggregate{}
+	}
+	if !now.Known {
+		now.Min, now.Max = 0, 0
+	}
+	a := &attunev1.Aggregate{
+		Point: uint32(key.point), Process: key.handle, Unreadable: now.Unreadable - before.Unreadable,
+	}
+	histogram := make([]uint64, len(now.Histogram))
+	for i := range histogram {
+		histogram[i] = now.Histogram[i] - before.Histogram[i]
+	}
+	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram)
+	return a
+}
