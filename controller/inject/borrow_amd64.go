@@ -25,7 +25,6 @@ type conversation struct {
 	tracee
 	saved  state
 	region *region
-	base   uint64
 	held   []unix.Signal // came meanwhile and could not be blocked
 }
 
@@ -80,13 +79,19 @@ func (c *conversation) attempt() error {
 		return fmt.Errorf("write memory of the process: %w", err)
 	}
 	if !c.apart() {
-		c.idle = func() { c.sweep(); c.look(c.tid) }
+		c.idle = func() { c.sweep(); _ = c.look(c.tid) }
 	}
 	if err := c.execute(); err != nil {
 		return err
 	}
-	if c.listen(); c.answer.started() || c.apart() {
+	if !c.listen() {
+		return ErrInterrupted
+	}
+	switch {
+	case c.apart():
 		return nil
+	case c.answer.started():
+		return c.collect()
 	}
 	return fmt.Errorf("%w: its memory could not be made writable", ErrCall)
 }

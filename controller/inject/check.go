@@ -20,7 +20,8 @@ import (
 // status is what /proc/PID/status says that matters here.
 type status struct {
 	state   byte
-	tracer  int
+	process int // that it is a thread of
+	tracer  int // a thread
 	uid     int // of files that it makes
 	parent  int
 	seccomp int
@@ -40,6 +41,8 @@ func parseStatus(content []byte) (s status) {
 		switch name {
 		case "State":
 			s.state = fields[0][0]
+		case "Tgid":
+			s.process, _ = strconv.Atoi(fields[0])
 		case "TracerPid":
 			s.tracer, _ = strconv.Atoi(fields[0])
 		case "Uid":
@@ -101,7 +104,7 @@ func (s status) refusal() string {
 	case s.state == 'Z' || s.state == 'X':
 		return "it has ended"
 	case s.tracer != 0:
-		return fmt.Sprintf("process %d traces it: end that debugger or tracer first", s.tracer)
+		return traced(s.tracer)
 	case s.state == 'T' || s.state == 't':
 		return "it is stopped: continue it first (kill -CONT), it would have to run"
 	case s.shadow:
@@ -112,6 +115,14 @@ func (s status) refusal() string {
 	return ""
 }
 
+// traced tells of a tracer, of which the kernel names a thread.
+func traced(tracer int) string {
+	if s, err := statusOf(tracer, tracer); err == nil {
+		tracer = s.process
+	}
+	return fmt.Sprintf("process %d traces it: end that debugger or tracer first", tracer)
+}
+
 // sharesMemory says whether two processes have one address space; false where
 // the kernel does not tell.
 func sharesMemory(pid, parent int) bool {
@@ -120,10 +131,15 @@ func sharesMemory(pid, parent int) bool {
 	return parent > 0 && errno == 0 && order == 0
 }
 
-// deniedError explains a ptrace that was refused.
+// deniedError explains a ptrace or an access to memory that was refused.
+// ErrInterrupted if that was because the thread is ending.
 func deniedError(tid int, err error) error {
-	if s, e := statusOf(tid, tid); e == nil && s.tracer != 0 {
-		return fmt.Errorf("%w: process %d traces it: end that debugger or tracer first", ErrDenied, s.tracer)
+	s, e := statusOf(tid, tid)
+	switch {
+	case e != nil || s.state == 'Z' || s.state == 'X':
+		return ErrInterrupted
+	case s.tracer != 0:
+		return fmt.Errorf("%w: %s", ErrDenied, traced(s.tracer))
 	}
 	remedy := "needs the same user and a dumpable process, or CAP_SYS_PTRACE"
 	if scope, e := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); e == nil && len(scope) > 0 && scope[0] != '0' {

@@ -145,6 +145,9 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 
 func injectOnce(ctx context.Context, process *procid.Process, s status, o Options) (Result, error) {
 	plan, err := newPlan(process.PID(), s, o)
+	if err != nil && (!process.Alive() || errors.Is(err, unix.ESRCH)) { // its memory goes first
+		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -165,5 +168,8 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 		result, err = p.run(ctx, process)
 	}()
 	<-done
+	if err != nil && !process.Alive() && !errors.Is(err, procid.ErrGone) {
+		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
 	return result, err
 }

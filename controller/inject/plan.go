@@ -58,38 +58,44 @@ const maxXstate = 16 << 10
 // modeInternal is what libc's internal dlopen wants to be told.
 const modeInternal = 0x80000000
 
-func newPlan(pid int, s status, o Options) (p *plan, err error) {
-	images, err := o.Cache.Images(pid)
+// newPlan makes the plan of loading DMLib. The caller closes it.
+func newPlan(pid int, s status, o Options) (*plan, error) {
+	p, err := emptyPlan(pid, s, o)
 	if err != nil {
 		return nil, err
 	}
-	if p, err = emptyPlan(pid, s, o); err != nil {
-		return nil, err
+	if err := p.find(); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.close())
-		}
-	}()
+	return p, nil
+}
+
+// find looks for everything in the process.
+func (p *plan) find() error {
+	pid := p.pid
+	images, err := p.options.Cache.Images(pid)
+	if err != nil {
+		return err
+	}
 	if p.owner, err = ring.ThisProcess(); err != nil {
-		return nil, err
+		return err
 	}
 	if p.orphan, err = orphaned(pid); err != nil {
-		return nil, err
+		return err
 	}
 	if p.calls, err = findCalls(pid, images); err != nil {
-		return nil, err
+		return err
 	}
 	if p.ground, err = newGround(pid, images); err != nil {
-		return nil, err
+		return err
 	}
-	if p.library, err = findLibrary(pid, images, s, o.Library); err != nil {
-		return nil, err
+	if p.library, err = findLibrary(pid, images, p.status, p.options.Library); err != nil {
+		return err
 	}
 	p.reals = findReals(pid, images, p.library.hooks)
 	p.slots = findSlots(images, p.library.hooks, p.reals)
 	p.encoded = p.request()
-	return p, nil
+	return nil
 }
 
 // emptyPlan has what every call needs. The caller closes it.

@@ -62,9 +62,9 @@ func (p *plan) request() []byte {
 	return b
 }
 
-// answer returns the slots that were written, from the request as it came back.
+// slotsOf returns the slots that were written, from the request as it came back.
 // base is where DMLib is loaded.
-func (p *plan) answer(b []byte, base uint64) []Slot {
+func (p *plan) slotsOf(b []byte, base uint64) []Slot {
 	var led []Slot
 	for i, slot := range p.slots {
 		at := b[requestBytes+slotBytes*i:]

@@ -25,31 +25,38 @@ const helperPause = 100 * time.Microsecond
 // words of its own into the mapping, and looks at those of the other.
 type talk struct {
 	*plan
+	base      uint64 // of the mapping
 	at        uint64 // of struct attune_entry
 	requestAt uint64 // of struct attune_attach, from there
 	answer    entryAnswer
-	helper    int  // the thread that opened the files, as we number it
-	filled    bool // the files have been filled, or it was tried
+	reply     []byte // the attach request as it came back
+	helper    int    // the thread that opened the files, as we number it
+	filled    bool   // the files have been filled, or it was tried
 	shared    *ring.Memory
 	failed    error
 }
 
 func (a entryAnswer) started() bool { return a.state != 0 }
 
-// listen reads what there is to read. A process that is gone says nothing more.
-func (k *talk) listen() {
+// listen reads what there is to read. False: the mapping is not there any more,
+// as the process has ended or executed another program.
+func (k *talk) listen() bool {
 	block := make([]byte, entryBytes)
-	if procmem.Read(k.pid, k.at, block) == nil {
-		k.answer = decodeEntry(block)
+	if procmem.Read(k.pid, k.at, block) != nil || binary.LittleEndian.Uint64(block[entryBase:]) != k.base {
+		return false
 	}
+	k.answer = decodeEntry(block)
+	return true
 }
 
 // look listens, and fills the files when it is time. tid is the thread that does
 // the work, 0 if that is not known.
-func (k *talk) look(tid int) {
-	k.listen()
+func (k *talk) look(tid int) (there bool) {
+	if !k.listen() {
+		return false
+	}
 	if k.answer.state != stateFilesMade || k.filled {
-		return
+		return true
 	}
 	k.filled = true
 	if tid == 0 {
@@ -59,6 +66,7 @@ func (k *talk) look(tid int) {
 	k.failed = k.fill(tid)
 	// Where that did not work the process finds an empty file, and gives up.
 	k.say(goFilled)
+	return true
 }
 
 // say lets the process go on. It may be gone.
@@ -107,11 +115,11 @@ func (k *talk) fillLibrary(tid int) error {
 func (k *talk) attend(ctx context.Context, process *procid.Process) error {
 	until := time.Now().Add(k.options.Timeout)
 	for {
-		k.look(0)
+		there := k.look(0)
 		switch {
 		case k.answer.state == stateDone:
-			return nil
-		case !process.Alive():
+			return k.collect()
+		case !there || !process.Alive():
 			return errors.Join(ErrInterrupted, k.drop())
 		case ctx.Err() != nil && !k.filled:
 			return errors.Join(ctx.Err(), k.drop())
@@ -120,6 +128,13 @@ func (k *talk) attend(ctx context.Context, process *procid.Process) error {
 		}
 		time.Sleep(helperPause)
 	}
+}
+
+// collect reads what the process has written into the request, while it is
+// there.
+func (k *talk) collect() error {
+	k.reply = make([]byte, len(k.encoded))
+	return procmem.Read(k.pid, k.at+k.requestAt, k.reply)
 }
 
 // drop lets go of memory that nobody came to share.
@@ -151,12 +166,8 @@ func (k *talk) outcome(result *Result) error {
 	if err := k.problem(); err != nil {
 		return errors.Join(err, k.drop())
 	}
-	answer := make([]byte, len(k.encoded))
-	if err := procmem.Read(k.pid, k.at+k.requestAt, answer); err != nil {
-		return errors.Join(err, k.drop())
-	}
 	result.Loaded = k.library.attach == 0
-	result.Slots = k.plan.answer(answer, k.shared.App().Base)
+	result.Slots = k.slotsOf(k.reply, k.shared.App().Base)
 	result.Memory = k.shared
 	return nil
 }
