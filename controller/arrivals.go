@@ -79,13 +79,15 @@ func (q *queue[T]) next() time.Time {
 	return q.items[0].due
 }
 
-// change changes the queues and wakes the loop if it was waiting for nothing.
+// change changes the queues and wakes the loop if it waits for something later,
+// or for nothing.
 func (a *arrivals) change(change func()) {
 	a.mu.Lock()
-	idle := a.earliest().IsZero()
+	before := a.earliest()
 	change()
+	after := a.earliest()
 	a.mu.Unlock()
-	if !idle {
+	if !before.IsZero() && !after.Before(before) {
 		return
 	}
 	select {

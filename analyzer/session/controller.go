@@ -24,6 +24,8 @@ type controller struct {
 	hello   *attunev1.ControllerHello // nil before the management channel is there
 	channel Controller                // nil without a management channel
 	local   map[uint64]uint64         // its handles to the session's
+	newest  uint64                    // of its handles
+	early   []*attunev1.PointStatus   // of processes that it will tell of: see pointStatus
 	pace    time.Duration             // at which it was told to sample; 0: not told
 	status  *attunev1.ControllerStatus
 	ended   counts // losses as its events told them

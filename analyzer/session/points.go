@@ -173,7 +173,12 @@ func (s *Session) releasePoint(t *tunlet, id string) {
 	}
 }
 
-// pointStatus tells the tunlets what became of a point in one process.
+// maxEarly bounds the statuses that wait for the start of their process.
+const maxEarly = 4096
+
+// pointStatus tells the tunlets what became of a point in one process. It comes
+// by the management channel, and may be faster than the start of its process,
+// which comes by the event channel: then it waits for that.
 func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	p := s.points.byIndex[st.GetPoint()]
 	if p == nil {
@@ -182,6 +187,9 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	if st.GetProcess() != 0 {
 		id, ok := c.local[st.GetProcess()]
 		if !ok {
+			if st.GetProcess() > c.newest && len(c.early) < maxEarly {
+				c.early = append(c.early, st)
+			}
 			return
 		}
 		st.Process = id
@@ -196,6 +204,19 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	}
 	for _, sub := range p.subscribers {
 		sub.tunlet.pointChanged(sub.id, st)
+	}
+}
+
+// earlyStatus tells what was heard of a process before its start.
+func (s *Session) earlyStatus(c *controller, handle uint64) {
+	early := c.early
+	c.early = nil
+	for _, st := range early {
+		if st.GetProcess() == handle {
+			s.pointStatus(c, st)
+		} else {
+			c.early = append(c.early, st)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -105,5 +107,35 @@ func TestTimesOfOtherClocks(t *testing.T) {
 				t.Errorf("%v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// The word on a point may overtake the start of its process, which comes by
+// another channel.
+func TestStatusBeforeItsProcess(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1")
+	a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("mine", "malloc")}})
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.session.Manage("ac1", &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
+		Point: 1, Process: 9, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "hook",
+	}}})
+	r.settle("a")
+	for _, handle := range []uint64{8, 9} {
+		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{
+			ProcessStarted: &attunev1.Process{Handle: handle},
+		}})
+	}
+	r.settle("a")
+	placed := get(a, func() []uint64 {
+		var out []uint64
+		for _, p := range a.points {
+			out = append(out, p.GetStatus().GetProcess())
+		}
+		return out
+	})
+	if diff := cmp.Diff([]uint64{2}, placed); diff != "" {
+		t.Errorf("told of the point in processes: %s", diff)
 	}
 }

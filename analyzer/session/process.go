@@ -47,7 +47,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		if at := s.sinceUnix(info.GetSeenUnixNano()); at > 0 && at < p.started {
 			p.started = at
 		}
-		c.local[p.handle] = p.id
+		c.local[p.handle], c.newest = p.id, max(c.newest, p.handle)
 		s.processes[p.id] = p
 		s.order = append(s.order, p)
 		s.newcomers = append(s.newcomers, p)
@@ -61,6 +61,9 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
 	if p.introduced {
 		s.tellProcess(p, true)
+	}
+	if !update {
+		s.earlyStatus(c, p.handle)
 	}
 }
 
