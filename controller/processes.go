@@ -290,7 +290,8 @@ func (c *Controller) whyNoDMLib(t *target) string {
 	if why := c.whyNoPreload(t); why != "" {
 		return why
 	}
-	return "it did not come to the start gate: LD_PRELOAD or ATTUNE_SOCKET was taken out of its environment, or it was forked by a process without DMLib"
+	return "it did not come to the start gate: LD_PRELOAD or ATTUNE_SOCKET was taken out of its environment, " +
+		"it was forked by a process without DMLib, or started by one that was attached to while it ran"
 }
 
 func (c *Controller) openWays(t *target) {

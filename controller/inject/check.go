@@ -71,7 +71,34 @@ func check(pid int) (status, error) {
 	if why := objfile.Inspect(fmt.Sprintf("/proc/%d/exe", pid)).PreloadRefusal(); why != "" {
 		return s, fmt.Errorf("%w: %s", ErrUnsuited, why)
 	}
-	return s, nil
+	return s, checkFilters(pid)
+}
+
+// checkFilters refuses a process of whose threads some are under more seccomp
+// filters than others: what one of them may do another, which comes to a hook
+// later, may not. Those with as many are taken to have the same, since filters
+// are inherited.
+func checkFilters(pid int) error {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return fmt.Errorf("threads of %d: %w", pid, procid.GoneError(err))
+	}
+	least, most := 0, 0
+	for i, entry := range entries {
+		tid, _ := strconv.Atoi(entry.Name())
+		s, err := statusOf(pid, tid)
+		switch {
+		case err != nil:
+			continue // it has ended
+		case i == 0:
+			least = s.filters
+		}
+		least, most = min(least, s.filters), max(most, s.filters)
+	}
+	if least != most {
+		return fmt.Errorf("%w: its threads are under different seccomp filters", ErrUnsuited)
+	}
+	return nil
 }
 
 // checkState refuses a process whose threads must not or cannot be stopped.

@@ -346,19 +346,19 @@ func TestAtTheSameTime(t *testing.T) {
 			visits <- visit{result, err}
 		}()
 	}
-	in := 0
+	var in []Result
 	for range visitors {
 		switch v := <-visits; {
 		case v.err == nil:
-			in++
-			defer free(t, v.result)
+			in = append(in, v.result)
 		case !errors.Is(v.err, ErrHeld):
 			t.Error(v.err)
 		}
 	}
-	if in != 1 {
-		t.Errorf("%d controllers have the process, want 1", in)
+	if len(in) != 1 {
+		t.Fatalf("%d controllers have the process, want 1", len(in))
 	}
+	free(t, in[0])
 	h.isRight(t)
 	h.ends(t)
 }

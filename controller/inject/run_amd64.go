@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,11 +60,16 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
 		}
-		if time.Now().After(until) {
+		if len(p.filters) > 0 && p.allRefused(tids) || time.Now().After(until) {
 			return nil, p.noPlace(result.Attempts)
 		}
 		time.Sleep(pause)
 	}
+}
+
+// allRefused says whether the filters of all threads stand against us.
+func (p *plan) allRefused(tids []int) bool {
+	return !slices.ContainsFunc(tids, func(tid int) bool { return p.filters[tid] == nil })
 }
 
 // noPlace says why no thread would do.

@@ -275,6 +275,8 @@ static void set_up(void) {
     else if (is("slow-vfork"))
         begin(slow_vfork, 0);
     else if (is("forbid"))
+        forbid((unsigned)atoi(arguments[2])), begin(computing, 0);
+    else if (is("forbid-one"))
         begin(computing, 0), forbid((unsigned)atoi(arguments[2]));
     else if (is("watch"))
         watch(), begin(computing, 0);

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged && amd64
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// TestOtherUser: the library and the gate lie where that user cannot look.
+func TestOtherUser(t *testing.T) {
+	const nobody = 65534
+	b := newBench(t)
+	if err := os.Chmod(filepath.Dir(b.options.Library), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(forOthers(t, buildHard(t)), "plain")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	b.fromMemory(t, startHard(t, cmd))
+}
+
+// forOthers copies a program to where every user can run it.
+func forOthers(t *testing.T, program string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "attune-test-") //nolint:usetesting // its parents are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	content, err := os.ReadFile(program)
+	copied := filepath.Join(dir, filepath.Base(program))
+	if err := errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(copied, content, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// fromMemory enters a program that cannot open the library, twice.
+func (b *bench) fromMemory(t *testing.T, h *hard) {
+	t.Helper()
+	for _, loaded := range []bool{true, false} {
+		result := b.inject(t, h.pid)
+		if result.Loaded != loaded || len(result.Slots) == 0 {
+			t.Errorf("entered with %+v, want loaded %v", result, loaded)
+		}
+		free(t, result)
+		h.isRight(t)
+	}
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", h.pid))
+	if err != nil || !strings.Contains(string(maps), "/memfd:/libattune-dm.so") {
+		t.Errorf("the library did not come from memory (%v):\n%s", err, maps)
+	}
+	h.ends(t)
+}
+
+// TestNamespaces: the program has other pids, and mounts that hide the library.
+func TestNamespaces(t *testing.T) {
+	b := newBench(t)
+	hidden := filepath.Dir(b.options.Library)
+	script := fmt.Sprintf("mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs none %s && exec %s churn",
+		hidden, buildHard(t))
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	h := startHard(t, cmd)
+	b.fromMemory(t, h)
+}
+
+// TestNoProc: there is no way for the library.
+func TestNoProc(t *testing.T) {
+	b := newBench(t)
+	hidden := filepath.Dir(b.options.Library)
+	script := fmt.Sprintf("mount --make-rprivate / && mount -t tmpfs none %s && mount -t tmpfs none /proc && exec %s plain",
+		hidden, buildHard(t))
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	h := startHard(t, cmd)
+	if _, err := Inject(t.Context(), mustOpen(t, h.pid), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "/proc") {
+		t.Errorf("error %v, want a refusal for /proc", err)
+	}
+	h.isRight(t)
+	h.ends(t)
+}
+
+// TestSeccomp: a filter that kills for what we need is found out before, one
+// that does not is no obstacle.
+func TestSeccomp(t *testing.T) {
+	program := buildHard(t)
+	for _, row := range []struct {
+		number  int
+		refused string
+	}{
+		{unix.SYS_REBOOT, ""},
+		{unix.SYS_MEMFD_CREATE, "memfd_create"},
+		{unix.SYS_TGKILL, "tgkill"},
+		{unix.SYS_PROCESS_VM_READV, "process_vm_readv"},
+	} {
+		t.Run(strconv.Itoa(row.number), func(t *testing.T) {
+			b := newBench(t)
+			h := startHard(t, exec.Command(program, "forbid", strconv.Itoa(row.number)))
+			result, err := Inject(t.Context(), mustOpen(t, h.pid), b.options)
+			switch {
+			case row.refused == "" && err != nil:
+				t.Error(err)
+			case row.refused == "":
+				free(t, result)
+			case !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), row.refused):
+				t.Errorf("error %v, want a refusal that names %s", err, row.refused)
+			}
+			h.isRight(t)
+			h.ends(t)
+		})
+	}
+}
+
+// TestSeccompOfSomeThreads: what one may do another may not.
+func TestSeccompOfSomeThreads(t *testing.T) {
+	b := newBench(t)
+	h := startHard(t, exec.Command(buildHard(t), "forbid-one", strconv.Itoa(unix.SYS_PROCESS_VM_READV)))
+	if _, err := Inject(t.Context(), mustOpen(t, h.pid), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "different") {
+		t.Errorf("error %v, want a refusal for different filters", err)
+	}
+	h.isRight(t)
+	h.ends(t)
+}
+
+// TestUpgradedLibrary: a library has another file by now, and the slots of the
+// one that is mapped are found all the same.
+func TestUpgradedLibrary(t *testing.T) {
+	b := newBench(t)
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "part.c"), filepath.Join(dir, "libpart.so")
+	text := "#include <stdlib.h>\nvoid *part(void) { return malloc(10); }\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	program := targets.Build(t, "testdata/hard.c", "-Wl,--no-as-needed", library, "-Wl,-rpath,"+dir)
+	h := startHard(t, exec.Command(program, "plain"))
+	image := imageOf(t, h.pid, "libpart.so")
+	if err := os.WriteFile(library+".new", []byte("another"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(library+".new", library); err != nil {
+		t.Fatal(err)
+	}
+	result := b.inject(t, h.pid)
+	defer free(t, result)
+	hooked := 0
+	for _, s := range result.Slots {
+		if s.Address >= image.Start && s.Address < image.End {
+			hooked++
+		}
+	}
+	if hooked != 1 {
+		t.Errorf("%d slots of the library lead to hooks, want its malloc", hooked)
+	}
+	h.isRight(t)
+	h.ends(t)
+}
+
+func imageOf(t *testing.T, pid int, name string) objfile.Image {
+	t.Helper()
+	images, err := objfile.Images(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range images {
+		if image.Matches(name) {
+			return image
+		}
+	}
+	t.Fatalf("%s is not mapped", name)
+	return objfile.Image{}
+}
