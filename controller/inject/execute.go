@@ -22,6 +22,12 @@ type ExecuteOptions struct {
 	// Anywhere says that the code takes no lock and calls no function: then it
 	// need not wait for a place where dlopen(3) could be called.
 	Anywhere bool
+	// At is an address, of a function's entry, where a thread does it when it
+	// comes there by itself: a safe point that the caller names. No thread is
+	// stopped before. 0: at a place where dlopen(3) could be called.
+	At uint64
+	// AtExit does it where the function that begins at At returns to.
+	AtExit bool
 	// Patience bounds the search for a place. 0: 2 seconds.
 	Patience time.Duration
 	// Timeout bounds the code. 0: 5 seconds.
@@ -57,7 +63,8 @@ func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, er
 	if p, err = emptyPlan(pid, s, options.withDefaults()); err != nil {
 		return nil, err
 	}
-	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere
+	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere || o.At != 0
+	p.at, p.exit = o.At, o.AtExit
 	if err = p.findPlace(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}

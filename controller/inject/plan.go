@@ -41,6 +41,10 @@ type plan struct {
 	// takes no lock and calls nothing, so that it may interrupt anything.
 	thread   int
 	anywhere bool
+	// at is where a thread does it, or at the exit of the function there; 0:
+	// wherever it suits.
+	at   uint64
+	exit bool
 }
 
 // calls are the addresses of functions in the process. create is 0 where no

@@ -28,7 +28,11 @@ const (
 func (p *plan) run(ctx context.Context, process *procid.Process) (Result, error) {
 	hurry()
 	var result Result
-	c, err := p.search(ctx, process, &result)
+	find := p.search
+	if p.at != 0 {
+		find = p.await
+	}
+	c, err := find(ctx, process, &result)
 	if c == nil || err != nil {
 		return result, err
 	}

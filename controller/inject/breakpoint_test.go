@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+const allWell = "wrong 0, all go on"
+
+func startVisits(t *testing.T, threads int) *targets.Target {
+	t.Helper()
+	return startBuilt(t, targets.Build(t, "testdata/visits.c"), "", threads)
+}
+
+func addressOf(t *testing.T, pid int, name string, kind objfile.SymbolKind) uint64 {
+	t.Helper()
+	found, err := objfile.Resolve(pid, "visits", name, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Address
+}
+
+// load returns code that returns a word of memory.
+func load(address uint64) []byte {
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8}, address)
+	return append(code, 0x48, 0x8b, 0x00, 0xc3) // mov (%rax),%rax; ret
+}
+
+// The thread that comes to a function first does it at the entry, the program
+// notices nothing, and no breakpoint is left.
+func TestExecuteAtEntry(t *testing.T) {
+	for _, threads := range []int{1, 4, 40} {
+		target := startVisits(t, threads)
+		process := mustOpen(t, target.PID)
+		at := addressOf(t, target.PID, "visited", objfile.Function)
+		for i := range uint64(20) {
+			value, result, err := Execute(t.Context(), process, constant(i), ExecuteOptions{At: at})
+			if err != nil || value != i || result.Thread == 0 {
+				t.Fatalf("%d threads, round %d: %d, %v (%+v)", threads, i, value, err, result)
+			}
+		}
+		if got := target.Ask(t, "check"); got != allWell {
+			t.Errorf("%d threads: %s", threads, got)
+		}
+	}
+}
+
+// At the entry of once() the number of steps is even, where it returns to odd;
+// a recursive call's return is none.
+func TestExecuteAtExit(t *testing.T) {
+	target := startVisits(t, 1)
+	process := mustOpen(t, target.PID)
+	at, steps := addressOf(t, target.PID, "once", objfile.Function), addressOf(t, target.PID, "steps", objfile.Variable)
+	for i := range 30 {
+		if value, _, err := Execute(t.Context(), process, load(steps), ExecuteOptions{At: at, AtExit: true}); err != nil || value%2 != 1 {
+			t.Errorf("round %d, exit: %d steps, %v", i, value, err)
+		}
+	}
+	if got := target.Ask(t, "check"); got != allWell {
+		t.Error(got)
+	}
+}
+
+func TestExecuteAtEntryInOneThread(t *testing.T) {
+	target := startVisits(t, 3)
+	tids, err := candidates(target.PID)
+	if err != nil || len(tids) != 4 {
+		t.Fatalf("threads %v, %v", tids, err)
+	}
+	at := addressOf(t, target.PID, "visited", objfile.Function)
+	for _, tid := range tids {
+		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(),
+			ExecuteOptions{At: at, Thread: tid, Patience: 300 * time.Millisecond})
+		if tid == target.PID { // it only waits for us
+			if !errors.Is(err, ErrNoSafePoint) {
+				t.Errorf("a thread that never comes there: %d, %v", value, err)
+			}
+			continue
+		}
+		if err != nil || value != uint64(tid) || result.Thread != tid {
+			t.Errorf("thread %d: %d, %v", tid, value, err)
+		}
+	}
+	if got := target.Ask(t, "check"); got != allWell {
+		t.Error(got)
+	}
+}
+
+// What stands against a breakpoint is said, and nothing is left behind.
+func TestExecuteAtRefuses(t *testing.T) {
+	tests := []struct {
+		name, before, function string
+		err                    error
+	}{
+		{"never called", "", "never", ErrNoSafePoint},
+		{"ignores the signal", "ignore", "visited", ErrUnsuited},
+		{"uses all debug registers", "use 4", "visited", ErrUnsuited},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			target := startVisits(t, 1)
+			if tt.before != "" {
+				target.Ask(t, tt.before)
+			}
+			at := addressOf(t, target.PID, tt.function, objfile.Function)
+			_, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at, Patience: 200 * time.Millisecond})
+			if !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			if got := target.Ask(t, "check"); got != allWell {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// A program that has debug registers of its own keeps them.
+func TestExecuteBesideOwnBreakpoints(t *testing.T) {
+	target := startVisits(t, 1)
+	target.Ask(t, "use 3")
+	at := addressOf(t, target.PID, "visited", objfile.Function)
+	for i := range uint64(5) {
+		if value, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(i), ExecuteOptions{At: at}); err != nil || value != i {
+			t.Errorf("round %d: %d, %v", i, value, err)
+		}
+	}
+	if got := target.Ask(t, "check"); got != allWell {
+		t.Error(got)
+	}
+}
+
+const ambushVariable = "ATTUNE_TEST_AMBUSH"
+
+// TestAmbushHelper waits at a function that is never called, until it is
+// killed.
+func TestAmbushHelper(t *testing.T) {
+	pid, err := strconv.Atoi(os.Getenv(ambushVariable))
+	if err != nil {
+		t.Skip("part of TestKilledInAmbush")
+	}
+	at := addressOf(t, pid, "visited", objfile.Function)
+	if os.Getenv("ATTUNE_TEST_NEVER") != "" {
+		at = addressOf(t, pid, "never", objfile.Function)
+	}
+	fmt.Println("waiting")
+	for {
+		_, _, err := Execute(t.Context(), mustOpen(t, pid), constant(1), ExecuteOptions{At: at, Patience: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A controller that is killed while it waits leaves no breakpoint.
+func TestKilledInAmbush(t *testing.T) {
+	target := startVisits(t, 4)
+	for i := range 10 {
+		helper := exec.Command(os.Args[0], "-test.run=^TestAmbushHelper$")
+		helper.Env = append(os.Environ(), ambushVariable+"="+strconv.Itoa(target.PID), "ATTUNE_TEST_NEVER=1")
+		out, err := helper.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := helper.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 7)); err != nil {
+			t.Fatal(err)
+		}
+		waitTraced(t, target.PID)
+		time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+		if err := helper.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = helper.Wait() // killed
+		if got := target.Ask(t, "check"); got != allWell {
+			t.Error(got)
+		}
+	}
+	at := addressOf(t, target.PID, "visited", objfile.Function)
+	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// waitTraced waits until a process has a tracer.
+func waitTraced(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if tracer, err := signalSet(pid, pid, "TracerPid"); err == nil && tracer != 0 {
+			return
+		}
+	}
+	t.Fatal("nobody traces it")
+}
