@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/entry"
@@ -23,7 +24,7 @@ func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry.Funct
 		if !watched(image, target.GetObject()) {
 			continue
 		}
-		in, err := entriesIn(image, target.GetSymbols())
+		in, err := t.entriesIn(image, target.GetSymbols())
 		if err != nil {
 			return nil, err
 		}
@@ -38,15 +39,35 @@ func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry.Funct
 	return found, nil
 }
 
-func entriesIn(image objfile.Image, patterns []string) (found []entry.Function, err error) {
+func (t *tenant) entriesIn(image objfile.Image, patterns []string) (found []entry.Function, err error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
 	symbols, err := functionsIn(file, patterns)
+	if errors.Is(err, objfile.ErrIndirect) {
+		return t.chosenIn(image, file, patterns, err)
+	}
 	for _, s := range symbols {
 		found = append(found, entry.Function{Image: image, Symbol: s})
 	}
 	return found, err
+}
+
+// chosenIn finds what an indirect function stands for in the process. why says
+// that it is one.
+func (t *tenant) chosenIn(image objfile.Image, file *objfile.File, patterns []string, why error) ([]entry.Function, error) {
+	if len(patterns) != 1 {
+		return nil, why
+	}
+	resolver, err := file.SymbolOf(patterns[0], objfile.Function)
+	if err != nil || !resolver.IFunc() {
+		return nil, why
+	}
+	chosen, err := t.process.Sites().Chosen(image, resolver)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", why, err)
+	}
+	return []entry.Function{chosen}, nil
 }

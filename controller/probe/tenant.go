@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -140,7 +141,8 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 	case *attunev1.MeasurePoint_Function:
 		// Without images every mechanism says so itself.
 		if images, err := t.process.Images(); err == nil {
-			if err := checkNames(images, target.Function); err != nil {
+			// What an indirect function stands for is known in the process.
+			if err := checkNames(images, target.Function); err != nil && !errors.Is(err, objfile.ErrIndirect) {
 				return nil, err
 			}
 		}

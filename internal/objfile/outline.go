@@ -3,13 +3,14 @@
 package objfile
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
 
 // Outline is what a file's symbol tables say about where functions begin.
 type Outline struct {
-	begins map[uint64]bool
+	begins map[uint64]uint64   // sizes of functions by address
 	cold   map[string][]Symbol // seldom executed parts by the name of the function
 	stubs  []table             // sections of the PLT, by address
 }
@@ -36,7 +37,7 @@ func (f *File) readOutline() (*Outline, error) {
 	if tables[len(tables)-1].dynamic {
 		tables = append(tables, f.debugSymbols(f.debugDirs)...)
 	}
-	o := &Outline{begins: make(map[uint64]bool), cold: make(map[string][]Symbol)}
+	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
 	for _, t := range tables {
 		t.each(f, func([]byte) bool { return true }, func(s Symbol) bool {
 			if s.Is(Function) && s.Executable {
@@ -61,19 +62,26 @@ func (o *Outline) add(s Symbol) {
 		o.cold[function] = append(o.cold[function], s)
 		return
 	}
-	o.begins[s.Value] = true
+	o.begins[s.Value] = max(s.Size, o.begins[s.Value])
 }
 
 // Begins says whether a function, or a stub of the PLT, begins at a virtual
 // address.
 func (o *Outline) Begins(address uint64) bool {
-	for _, stub := range o.stubs {
-		if address >= stub.offset && address-stub.offset < stub.size {
-			return true
-		}
-	}
-	return o.begins[address]
+	_, begins := o.begins[address]
+	return begins || o.Stub(address)
 }
+
+// Stub says whether an address is in the PLT.
+func (o *Outline) Stub(address uint64) bool {
+	return slices.ContainsFunc(o.stubs, func(stub table) bool {
+		return address >= stub.offset && address-stub.offset < stub.size
+	})
+}
+
+// Size is the size of the function that begins at an address; 0 if no symbol
+// tells.
+func (o *Outline) Size(address uint64) uint64 { return o.begins[address] }
 
 // Cold returns the parts of a function that lie elsewhere because they are
 // seldom executed, as far as symbols tell.

@@ -91,7 +91,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	for _, function := range []string{"own_function", "labs", "kernel_function"} {
 		d.add(function, plain[function], counted[function], last)
 	}
-	return nil
+	return d.measureEnds(ctx, repeats, program, scratch)
 }
 
 // note takes down the lines "FUNCTION NANOSECONDS" of a run.
