@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -39,6 +40,9 @@ type Config struct {
 	Hidden *hidden.Prober
 	// Lease is how long a change outlives a silent Analyzer. 0: 10 seconds.
 	Lease time.Duration
+	// Policy says which tuning actions are allowed; nil: a user's own processes
+	// may be changed, and by root all.
+	Policy *policy.Policy
 	// Digests remembers checksums of programs; nil: one of its own.
 	Digests *objfile.Digests
 	// Version of Attune, for the Analyzer.

@@ -100,29 +100,26 @@ func (c *Controller) pointStatus(status *attunev1.PointStatus) {
 	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: status}})
 }
 
-// apply makes changes, all or nothing: if one is refused or fails, those made
-// before it are undone. A process that has ended is no failure.
+// apply makes changes, all or nothing.
 func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
 	if slices.ContainsFunc(changes, actuate.IsAgreed) {
 		c.answerAll(requestID, c.applyAgreed(changes))
 		return
 	}
-	results := make([]*attunev1.ActionResult, 0, len(changes))
+	items := make([]actuate.Item, 0, len(changes))
 	for _, change := range changes {
-		result := c.applyOne(change)
-		results = append(results, result)
-		if failed(result) {
-			c.rollBack(results[:len(results)-1], change.GetId())
-			break
+		item := actuate.Item{Change: change}
+		if t := c.targets.get(change.GetProcess()); t != nil {
+			item.Process = t
 		}
+		items = append(items, item)
 	}
-	for _, untried := range changes[len(results):] {
-		results = append(results, &attunev1.ActionResult{
-			ChangeId: untried.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED,
-			Reason: fmt.Sprintf("not tried: change %s could not be applied", changes[len(results)-1].GetId()),
-		})
-	}
-	c.answerAll(requestID, results)
+	c.answerAll(requestID, c.actuator.ApplySet(c.ctx, items, actuate.SetHooks{
+		Applied: func(change *attunev1.Change) {
+			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), time.Now())
+		},
+		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
+	}))
 }
 
 // applyAgreed makes the changes at the same call in all processes.
@@ -151,39 +148,6 @@ func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.A
 		})
 	}
 	return results
-}
-
-func failed(result *attunev1.ActionResult) bool {
-	return result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED && result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE
-}
-
-func (c *Controller) applyOne(change *attunev1.Change) *attunev1.ActionResult {
-	t := c.targets.get(change.GetProcess())
-	if t == nil {
-		return &attunev1.ActionResult{
-			ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_GONE, Reason: "process has ended",
-		}
-	}
-	result := c.actuator.Apply(c.ctx, t, change)
-	if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
-		c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), time.Now())
-	}
-	return result
-}
-
-// rollBack undoes what was applied, latest first, and rewrites the answers.
-func (c *Controller) rollBack(results []*attunev1.ActionResult, because string) {
-	for _, result := range slices.Backward(results) {
-		if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
-			continue
-		}
-		undone := c.undoOne(result.GetChangeId())
-		result.Outcome, result.NewValue = undone.GetOutcome(), undone.GetNewValue()
-		result.Reason = fmt.Sprintf("taken back: change %s could not be applied", because)
-		if undone.GetReason() != "" {
-			result.Reason += "; " + undone.GetReason()
-		}
-	}
 }
 
 func (c *Controller) undo(requestID string, changeIDs []string) {

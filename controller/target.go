@@ -128,6 +128,15 @@ func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, e
 	return result.Value, describe(result), nil
 }
 
+// Map maps memory at the next hook, or while the process waits in the gate.
+func (m mailbox) Map(ctx context.Context, start, size uint64) error {
+	_, err := m.memory.Run(ctx, ring.Command{
+		Op: ring.OpMap, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate,
+		Args: [8]uint64{start, size},
+	})
+	return err
+}
+
 // describe says where a command ran.
 func describe(result ring.Result) string {
 	for _, hook := range ring.Hooks() {

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/config"
@@ -178,7 +179,18 @@ func (s *session) newController() (*controller.Controller, error) {
 		AnalyzerAddress: "unix:" + s.dir.Socket("analyzer"), GatePath: s.dir.Socket("gate"),
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
+		Policy: s.policy(),
 	})
+}
+
+// policy is that of the site. One that cannot be read denies every change; the
+// program is watched all the same.
+func (s *session) policy() *policy.Policy {
+	p, err := sitePolicy()
+	if err != nil {
+		s.log.Warn("nothing is changed", "error", err)
+	}
+	return p
 }
 
 // jobID is unique on this node for as long as it is up, and readable.

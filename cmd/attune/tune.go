@@ -13,12 +13,14 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const tuneLong = `Tune changes what the operating system keeps for running processes: options of
 their sockets, the size of their pipes, where and how their threads run, their
 limits, their cgroup. The processes are not stopped and need not have been
-started by attune.
+started by attune. The commands below it change what is inside: variables,
+functions and their calls, libraries.
 
 Each NAME=VALUE is checked, written down with the old value, made, and read
 back; if one cannot be made in one process, all are taken back. A change
@@ -28,7 +30,8 @@ attune changes lists what is in force, attune tune --list what can be changed.
 
 What you could not take back yourself is refused without --no-undo, and so is
 the cgroup of processes that are not named, nor descend from those that are,
-without --shared. Only your own processes can be changed, by root all.`
+without --shared. Only your own processes can be changed, by root all, and what
+the site's policy allows (docs/reference/policy.md).`
 
 const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
   attune tune 4711 socket.tcp_nodelay=1 socket.so_rcvbuf@7=auto
@@ -44,7 +47,7 @@ func newTune(p *process) *cobra.Command {
 	var flags tuneFlags
 	cmd := &cobra.Command{
 		Use:               "tune [flags] PID... NAME[@NUMBER]=VALUE...",
-		Short:             "Change what the operating system keeps for running processes",
+		Short:             "Change running processes, and what the operating system keeps for them",
 		Long:              tuneLong,
 		Example:           tuneExample,
 		ValidArgsFunction: completeTune,
@@ -56,15 +59,35 @@ func newTune(p *process) *cobra.Command {
 			if err != nil {
 				return exitcode.UsageError(err, "see `attune tune --help` and `attune tune --list`")
 			}
-			return tune(cmd.Context(), p, flags, pids, settings)
+			return tune(cmd.Context(), p, flags, pids, knobRequests(settings))
 		},
 	}
-	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be changed, and whether it can be undone; change nothing")
-	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON")
+	cmd.PersistentFlags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
+	cmd.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "change also what you could not take back yourself")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "list what can be changed")
+	for _, action := range tuneActions() {
+		cmd.AddCommand(newTuneAction(p, &flags, action))
+	}
 	return cmd
+}
+
+// knobRequests asks for settings of the operating system.
+func knobRequests(settings []setting) (requests []request) {
+	for _, s := range settings {
+		set := &attunev1.SystemSetting{Name: s.name, Value: textValue(s.value)}
+		if s.on != system.Everywhere {
+			on := int32(s.on)
+			set.On = &on
+		}
+		requests = append(requests, request{name: s.name, action: &attunev1.Action{Kind: &attunev1.Action_System{System: set}}})
+	}
+	return requests
+}
+
+func textValue(text string) *attunev1.Value {
+	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: text}}
 }
 
 // setting is one NAME[@NUMBER]=VALUE.

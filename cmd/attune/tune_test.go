@@ -148,7 +148,7 @@ func TestTuneAndUndo(t *testing.T) {
 // One that cannot be made takes the others back.
 func TestTuneAllOrNothing(t *testing.T) {
 	k := newTuneTest(t)
-	k.want(t, "tune $P pipe.size@$R=128K socket.tcp_nodelay@99=1", 1, "fd 99", "was taken back")
+	k.want(t, "tune $P pipe.size@$R=128K socket.tcp_nodelay@99=1", 1, "fd 99", "nothing was changed")
 	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
 		t.Errorf("the program has %s", got)
 	}

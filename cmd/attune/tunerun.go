@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,45 +37,27 @@ func (t *tunee) Alive() bool                      { return t.held.Alive() }
 func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
 func (t *tunee) Mailbox() actuate.Mailbox         { return nil }
 
-// tuned is one line of the answer, and the JSON document's element.
-type tuned struct {
-	// ID to undo it by; empty where there is nothing to undo.
-	ID      string `json:"id,omitempty"`
-	PID     int    `json:"pid"`
-	Program string `json:"program"`
-	Knob    string `json:"knob"`
-	On      *int32 `json:"on,omitempty"`
-	Old     string `json:"old"`
-	New     string `json:"new"`
-	// State: changed, unchanged or, in a dry run, would-change.
-	State string `json:"state"`
-	// Undo says why it cannot be taken back; empty: it can.
-	Undo string `json:"cannot_undo,omitempty"`
-}
-
-// States of a tuned line.
-const (
-	stateChanged   = "changed"
-	stateUnchanged = "unchanged"
-	stateWould     = "would-change"
-)
-
 // tuning is one `attune tune` at work.
 type tuning struct {
 	actuator *actuate.Actuator
 	kept     *actuate.Kept // nil in a dry run
-	applied  []string
 	lines    []tuned
+	items    []actuate.Item
+	lineOf   []int // of each item
 }
 
-func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, settings []setting) (err error) {
+func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request) (err error) {
+	rules, err := sitePolicy()
+	if err != nil {
+		return err
+	}
 	processes, err := openProcesses(pids)
 	defer closeProcesses(processes)
 	if err != nil {
 		return err
 	}
 	t := &tuning{}
-	options := actuate.Options{WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared)}
+	options := actuate.Options{WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules}
 	if !flags.dryRun {
 		if t.kept, err = openKept(ctx); err != nil {
 			return err
@@ -86,13 +67,24 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, settings
 	}
 	t.actuator = actuate.New(options)
 	for _, process := range processes {
-		for _, s := range settings {
-			if err := t.one(ctx, process, s); err != nil {
-				return t.giveUp(ctx, fmt.Errorf("process %d: %w", process.PID(), err))
+		for _, r := range requests {
+			if err := t.look(ctx, process, r); err != nil {
+				return advise(fmt.Errorf("process %d: %w; nothing was changed", process.PID(), err))
 			}
 		}
 	}
+	if err := t.apply(ctx); err != nil {
+		return errors.Join(err, t.writeFailure(p, flags.json))
+	}
 	return t.write(p, flags.json)
+}
+
+// advise adds what a person can do about a refusal.
+func advise(because error) error {
+	if errors.Is(because, system.ErrNoUndo) {
+		return fmt.Errorf("%w; with --no-undo it is changed all the same", because)
+	}
+	return because
 }
 
 func openKept(ctx context.Context) (*actuate.Kept, error) {
@@ -109,67 +101,55 @@ func openKept(ctx context.Context) (*actuate.Kept, error) {
 	return actuate.OpenKept(ctx, dir, host)
 }
 
-// one makes one change, or says what it would do.
-func (t *tuning) one(ctx context.Context, process *tunee, s setting) error {
-	set := &attunev1.SystemSetting{
-		Name: s.name, Value: &attunev1.Value{Kind: &attunev1.Value_Text{Text: s.value}},
-	}
-	if s.on != system.Everywhere {
-		on := int32(s.on)
-		set.On = &on
-	}
-	preview, err := t.actuator.PreviewSystem(process.Identity(), set)
+// look says what one change would do, and remembers it if it is to be made.
+func (t *tuning) look(ctx context.Context, process *tunee, r request) error {
+	change := &attunev1.Change{Knob: r.name, Action: r.action, SafePoint: r.at}
+	preview, err := t.actuator.Preview(ctx, process, change)
 	if err != nil {
 		return err
 	}
-	line := tuned{
-		PID: process.PID(), Program: programName(process.PID()), Knob: s.name, On: set.On,
-		Old: preview.Old, New: preview.New, State: stateWould,
-	}
-	if preview.Undo != nil {
-		line.Undo = preview.Undo.Error()
-	}
-	switch {
-	case preview.Unchanged:
-		line.State = stateUnchanged
-	case t.kept != nil:
-		if err := t.apply(ctx, process, set, &line); err != nil {
-			return err
-		}
+	line := newTuned(process, r, preview)
+	if !preview.Unchanged && t.kept != nil {
+		change.Id = t.kept.NextID()
+		line.ID = change.Id
+		t.items = append(t.items, actuate.Item{Process: process, Change: change})
+		t.lineOf = append(t.lineOf, len(t.lines))
 	}
 	t.lines = append(t.lines, line)
 	return nil
 }
 
-func (t *tuning) apply(ctx context.Context, process *tunee, set *attunev1.SystemSetting, line *tuned) error {
-	id := t.kept.NextID()
-	result := t.actuator.Apply(ctx, process, &attunev1.Change{
-		Id: id, Knob: set.GetName(), Action: &attunev1.Action{Kind: &attunev1.Action_System{System: set}},
-	})
-	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
-		return errors.New(result.GetReason())
+// apply makes the changes, all or none.
+func (t *tuning) apply(ctx context.Context) (because error) {
+	if len(t.items) == 0 {
+		return nil
 	}
-	t.applied = append(t.applied, id)
-	line.ID, line.State = id, stateChanged
-	line.Old, line.New = result.GetOldValue().GetText(), result.GetNewValue().GetText()
-	return nil
-}
-
-// giveUp takes back what this command has changed, the latest first, and says
-// why in one line.
-func (t *tuning) giveUp(ctx context.Context, because error) error {
-	if errors.Is(because, system.ErrNoUndo) {
-		because = fmt.Errorf("%w; with --no-undo it is changed all the same", because)
-	}
-	for _, id := range slices.Backward(t.applied) {
-		result := t.actuator.Undo(ctx, id)
-		if result.GetOutcome() == attunev1.Outcome_OUTCOME_FAILED {
-			because = fmt.Errorf("%w; change %s stays: %s", because, id, result.GetReason())
-			continue
+	for i, result := range t.actuator.ApplySet(ctx, t.items, actuate.SetHooks{}) {
+		line := &t.lines[t.lineOf[i]]
+		line.take(result)
+		if line.State != stateChanged && line.State != stateUntried && line.State != stateBack && because == nil {
+			because = fmt.Errorf("process %d: %s: %s", line.PID, line.Knob, line.Reason)
 		}
-		because = fmt.Errorf("%w; change %s was taken back", because, id)
+		if line.once && line.State == stateChanged {
+			line.ID = ""
+			because = errors.Join(because, t.kept.Settle(result.GetChangeId()))
+		}
 	}
 	return because
+}
+
+// writeFailure says what became of each change, where one could not be made;
+// one line is all that the error itself has.
+func (t *tuning) writeFailure(p *process, asJSON bool) error {
+	if asJSON {
+		return t.write(p, asJSON)
+	}
+	for _, line := range t.lines {
+		if line.State == stateBack || line.Reason != "" && line.State == stateChanged {
+			fmt.Fprintln(p.stdout, line.text())
+		}
+	}
+	return nil
 }
 
 func (t *tuning) write(p *process, asJSON bool) error {
@@ -184,27 +164,4 @@ func (t *tuning) write(p *process, asJSON bool) error {
 		}
 	}
 	return nil
-}
-
-// text is the line for people.
-func (l tuned) text() string {
-	name := l.Knob
-	if l.On != nil {
-		name += fmt.Sprintf("@%d", *l.On)
-	}
-	what := fmt.Sprintf("%s of process %d (%s): %s → %s", name, l.PID, l.Program, l.Old, l.New)
-	undo := "; attune undo " + l.ID
-	if l.State == stateWould {
-		undo = "; it can be undone"
-	}
-	if l.Undo != "" {
-		undo = "; no way back: " + l.Undo
-	}
-	switch l.State {
-	case stateUnchanged:
-		return fmt.Sprintf("unchanged: %s of process %d (%s) is %s already", name, l.PID, l.Program, l.Old)
-	case stateWould:
-		return "would change: " + what + undo
-	}
-	return "change " + l.ID + ": " + what + undo
 }

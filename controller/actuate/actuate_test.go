@@ -235,9 +235,9 @@ func TestRefusals(t *testing.T) {
 			Setting: &attunev1.NamedSetting{Name: "glibc.malloc.top_pad", Value: unsigned(1 << 63)},
 		}}, "whole number"},
 		{"no way in", setting("glibc.malloc.top_pad", 1<<20), "no DMLib"},
-		{"call without DMLib", &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: &attunev1.CallFunction{
-			Object: "libc.so*", Symbol: "getpid",
-		}}}, "needs DMLib"},
+		{"call of nothing known", &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: &attunev1.CallFunction{
+			Object: "libc.so*", Symbol: "no_such_function",
+		}}}, "no such symbol"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

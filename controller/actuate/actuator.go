@@ -10,11 +10,12 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
-	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -39,13 +40,16 @@ type Process interface {
 	Mailbox() Mailbox
 }
 
-// Mailbox executes calls inside a process.
+// Mailbox has DMLib do things inside a process.
 type Mailbox interface {
 	// Call makes a call at the next safe point that suits it. It returns the
 	// result and says where it happened, e.g. "malloc hook, thread 4711". An
 	// error that wraps [ring.ErrNoSafePoint] means that the call was withdrawn
 	// and will not be made.
 	Call(ctx context.Context, call Call) (result uint64, where string, err error)
+	// Map maps memory that is readable and executable; unix.EEXIST where
+	// something is mapped.
+	Map(ctx context.Context, start, size uint64) error
 }
 
 // Call is one call of a function inside a process.
@@ -79,6 +83,10 @@ type Options struct {
 	InJob func(pid int) bool
 	// WithoutUndo allows system settings that this user could not take back.
 	WithoutUndo bool
+	// Policy says what is allowed; nil: a user's own processes.
+	Policy *policy.Policy
+	// User who asks. 0: the controller's own, whoever that is.
+	User int
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -103,27 +111,6 @@ type appliedChange struct {
 	number  uint64 // in the order of execution
 }
 
-// plan is an action that has been checked and can be executed.
-type plan struct {
-	// words that will be changed, for the journal and for undoing.
-	words []Word
-	// settings that will be changed, for the journal.
-	settings []system.State
-	// outlives: what is changed may outlive the process.
-	outlives bool
-	// undoError says why it cannot be taken back; nil: it can.
-	undoError error
-	// run executes the action and says where it happened.
-	run func(ctx context.Context) (where string, err error)
-	// release lets go of what the plan holds until it was run; may be nil.
-	release func()
-	// undo takes it back where words alone cannot; nil: words can.
-	undo func(ctx context.Context) error
-	// old and new are the values for the answer; read gives the new one back.
-	old  *attunev1.Value
-	read func() (*attunev1.Value, error)
-}
-
 // New returns an Actuator that writes to the given journal.
 func New(options Options) *Actuator {
 	if options.Log == nil {
@@ -143,19 +130,7 @@ func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.
 	defer process.Unlock()
 	result := &attunev1.ActionResult{ChangeId: change.GetId()}
 	err := a.apply(ctx, process, change, result)
-	switch {
-	case err == nil:
-		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
-	case !process.Alive():
-		result.Outcome = attunev1.Outcome_OUTCOME_GONE
-		result.Reason = "process has ended"
-	case errors.Is(err, ErrRefused):
-		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
-		result.Reason = err.Error()
-	default:
-		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
-		result.Reason = err.Error()
-	}
+	answer(result, process, err)
 	a.log.Info("change", "change", change.GetId(), "knob", change.GetKnob(), "pid", process.PID(),
 		"outcome", result.GetOutcome(), "reason", result.GetReason(), "safe_point", result.GetSafePoint())
 	return result
@@ -173,24 +148,44 @@ func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.
 		defer p.release()
 	}
 	result.OldValue = p.old
+	if p.prepare != nil {
+		if err := p.prepare(ctx); err != nil {
+			return err
+		}
+	}
 	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p); err != nil {
 		return err // rule: nothing is changed that is not in the journal
 	}
-	where, err := p.run(ctx)
+	how, err := p.run(ctx)
+	if p.library != nil && err == nil {
+		err = a.options.Journal.loaded(change.GetId(), p.library)
+	}
 	if err == nil {
 		result.NewValue, err = p.read()
 	}
 	if err != nil {
-		return errors.Join(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
+		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
 	if !a.enter(change, process, p) {
-		return errors.Join(fmt.Errorf("%w: the controller stops", ErrRefused),
+		return also(fmt.Errorf("%w: the controller stops", ErrRefused),
 			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
-	result.SafePoint = where
 	result.AppliedUnixNano = time.Now().UnixNano()
+	result.SafePoint, result.StoppedNanos = how.where, how.stopped.Nanoseconds()
+	result.Way = string(cmp.Or(how.way, p.way))
+	result.Partial = strings.Join(slices.DeleteFunc([]string{p.partial, how.partial}, isEmpty), "; ")
 	return nil
 }
+
+// also adds what went wrong afterwards, in the same line.
+func also(err, afterwards error) error {
+	if afterwards == nil {
+		return err
+	}
+	return fmt.Errorf("%w; then: %w", err, afterwards)
+}
+
+func isEmpty(text string) bool { return text == "" }
 
 // enter puts a change in force; false if it came too late.
 func (a *Actuator) enter(change *attunev1.Change, process Process, p *plan) bool {
@@ -302,19 +297,4 @@ func (a *Actuator) Applied() []string {
 	return slices.SortedFunc(maps.Keys(a.applied), func(x, y string) int {
 		return cmp.Compare(a.applied[y].number, a.applied[x].number)
 	})
-}
-
-func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {
-	switch action := change.GetAction().GetKind().(type) {
-	case *attunev1.Action_SetVariable:
-		return planVariable(process, change.GetSafePoint(), action.SetVariable)
-	case *attunev1.Action_CallFunction:
-		return planCall(process, change.GetSafePoint(), action.CallFunction)
-	case *attunev1.Action_Setting:
-		return a.planSetting(ctx, process, change.GetSafePoint(), action.Setting)
-	case *attunev1.Action_System:
-		return a.planSystem(process, change, action.System)
-	default:
-		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -19,60 +19,104 @@ var ErrCallNotUndoable = errors.New("a function call cannot be taken back")
 // maxArguments is what fits into registers on x86-64.
 const maxArguments = 6
 
-// planCall prepares one call of an exported function by DMLib.
-func planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction) (*plan, error) {
-	arguments, err := callArguments(call)
-	if err != nil {
+// planCall prepares one call of a function, by DMLib or by a stopped thread.
+func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction) (*plan, error) {
+	if err := checkCall(call); err != nil {
 		return nil, err
-	}
-	if _, ok := whole(call.GetExpect()); call.GetExpect() != nil && !ok {
-		return nil, fmt.Errorf("%w: %s: what it is expected to return is no whole number", ErrRefused, call.GetSymbol())
-	}
-	mailbox := process.Mailbox()
-	if mailbox == nil {
-		return nil, fmt.Errorf("%w: calling %s needs DMLib in the process", ErrRefused, call.GetSymbol())
 	}
 	if at.GetKind() == attunev1.SafePoint_KIND_NOW {
 		return nil, fmt.Errorf("%w: a call at an arbitrary place can deadlock; use safe point \"next hook\"", ErrRefused)
 	}
-	found, err := resolve(process, call.GetObject(), call.GetSymbol(), objfile.Function)
+	found, err := lookup(process, call.GetObject(), call.GetSymbol(), objfile.Function)
 	if err != nil {
 		return nil, err
 	}
-	var result uint64
-	undoError := ErrCallNotUndoable
-	return &plan{
-		run: func(ctx context.Context) (where string, err error) {
-			ctx, cancel := safePointContext(ctx, at)
-			defer cancel()
-			result, where, err = mailbox.Call(ctx, Call{Function: found.Address, Arguments: arguments, Families: at.GetFamilies(), Thread: int(at.GetThread())})
-			if errors.Is(err, ring.ErrNoSafePoint) {
-				undoError = nil // it was never called
-			}
-			if err == nil && call.GetExpect() != nil && result != word(call.GetExpect()) {
-				err = fmt.Errorf("%s returned %d, expected %d", call.GetSymbol(), result, word(call.GetExpect()))
-			}
-			return where, err
-		},
-		undo: func(context.Context) error { return undoError },
-		read: func() (*attunev1.Value, error) { return unsigned(result), nil },
-	}, nil
+	if err := a.allowed(process, "call", call.GetArguments(), namesOf(found, call.GetObject(), call.GetSymbol())...); err != nil {
+		return nil, err
+	}
+	i := invocation{
+		name: call.GetSymbol(), function: found.Address, arguments: call.GetArguments(), result: call.GetResult(),
+		families: at.GetFamilies(), thread: int(at.GetThread()),
+	}
+	ways := waysOfCall(process, at)
+	if len(ways) == 0 {
+		return nil, fmt.Errorf("%w: %s: the safe point is a hook of DMLib, which is not in the process", ErrRefused, call.GetSymbol())
+	}
+	return callPlan(process, at, call, i, ways), nil
 }
 
-func callArguments(call *attunev1.CallFunction) ([]uint64, error) {
-	if len(call.GetArguments()) > maxArguments {
-		return nil, fmt.Errorf("%w: %s: at most %d arguments", ErrRefused, call.GetSymbol(), maxArguments)
+// waysOfCall leaves the stop out where a safe point was chosen, and DMLib where
+// it is not.
+func waysOfCall(process Process, at *attunev1.SafePoint) (ways []Way) {
+	for _, way := range callWays {
+		chosen := at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0
+		if way == WayMailbox && process.Mailbox() == nil || way == WayStopped && chosen {
+			continue
+		}
+		ways = append(ways, way)
 	}
-	words := make([]uint64, 0, len(call.GetArguments()))
+	return ways
+}
+
+func callPlan(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction, i invocation, ways []Way) *plan {
+	var result *attunev1.Value
+	revertError := ErrCallNotUndoable
+	return &plan{
+		way: ways[0], undoError: ErrCallNotUndoable,
+		told: told{Where: call.GetObject() + ":" + call.GetSymbol(), New: describeCall(call)},
+		run: func(ctx context.Context) (done, error) {
+			ctx, cancel := safePointContext(ctx, at)
+			defer cancel()
+			value, how, called, err := invoke(ctx, process, ways, i)
+			if !called {
+				revertError = nil
+			}
+			if err == nil && call.GetExpect() != nil && !sameResult(value, call.GetExpect()) {
+				err = fmt.Errorf("%s returned %s, expected %s", call.GetSymbol(), describeValue(value), describeValue(call.GetExpect()))
+			}
+			result = value
+			return how, err
+		},
+		undo: func(context.Context) error { return revertError },
+		read: func() (*attunev1.Value, error) { return result, nil },
+	}
+}
+
+func checkCall(call *attunev1.CallFunction) error {
+	if len(call.GetArguments()) > maxArguments {
+		return fmt.Errorf("%w: %s: at most %d arguments", ErrRefused, call.GetSymbol(), maxArguments)
+	}
 	for _, argument := range call.GetArguments() {
-		switch argument.GetKind().(type) {
-		case *attunev1.Value_Integer, *attunev1.Value_Unsigned, *attunev1.Value_Truth:
-			words = append(words, word(argument))
-		default:
-			return nil, fmt.Errorf("%w: %s: arguments are integers or addresses", ErrRefused, call.GetSymbol())
+		if argument.GetKind() == nil {
+			return fmt.Errorf("%w: %s: arguments are integers, addresses, real numbers or texts", ErrRefused, call.GetSymbol())
 		}
 	}
-	return words, nil
+	_, whole := whole(call.GetExpect())
+	_, real := call.GetExpect().GetKind().(*attunev1.Value_Real)
+	wantsReal := call.GetResult() == attunev1.ResultType_RESULT_TYPE_REAL
+	switch {
+	case call.GetExpect() == nil:
+	case call.GetResult() == attunev1.ResultType_RESULT_TYPE_NONE:
+		return fmt.Errorf("%w: %s: it returns nothing that could be expected", ErrRefused, call.GetSymbol())
+	case wantsReal && !real:
+		return fmt.Errorf("%w: %s: what it is expected to return is no real number", ErrRefused, call.GetSymbol())
+	case !wantsReal && !whole:
+		return fmt.Errorf("%w: %s: what it is expected to return is no whole number", ErrRefused, call.GetSymbol())
+	}
+	return nil
+}
+
+// sameResult compares results. An int leaves the upper half of its register
+// undefined.
+func sameResult(got, want *attunev1.Value) bool {
+	if real, ok := want.GetKind().(*attunev1.Value_Real); ok {
+		return got.GetReal() == real.Real
+	}
+	a, b := word(got), word(want)
+	if wide := int64(b); wide >= math.MinInt32 && wide <= math.MaxUint32 {
+		return uint32(a) == uint32(b)
+	}
+	return a == b
 }
 
 // word is an integer value as a register holds it.

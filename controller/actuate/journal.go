@@ -32,6 +32,10 @@ type Word struct {
 	// Old and New contents; the same length.
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
+	// ReadOnly says that the process itself may not write there.
+	ReadOnly bool `json:"read_only,omitempty"`
+	// Thread whose copy of a thread-local variable it is; nil: no such copy.
+	Thread *Thread `json:"thread,omitempty"`
 }
 
 // record is one line of the journal.
@@ -45,6 +49,8 @@ type record struct {
 	Process  *procid.Identity `json:"process,omitempty"`
 	Words    []Word           `json:"words,omitempty"`
 	Settings []system.State   `json:"settings,omitempty"`
+	Library  *Library         `json:"library,omitempty"`
+	Told     told             `json:"told,omitzero"`
 	Outcome  string           `json:"outcome,omitempty"`
 }
 
@@ -133,12 +139,18 @@ func createLocked(path string) (*os.File, error) {
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
 	return j.append(record{
 		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
+		Library: p.library, Told: p.told,
 	})
 }
 
 // more writes down what else is about to be changed.
 func (j *Journal) more(change string, settings []system.State) error {
 	return j.append(record{Op: "more", Change: change, Settings: settings})
+}
+
+// loaded writes down the handle of a library.
+func (j *Journal) loaded(change string, library *Library) error {
+	return j.append(record{Op: "more", Change: change, Library: library})
 }
 
 // end writes down that nothing of a change is left in the process.

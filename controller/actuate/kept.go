@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -179,13 +178,11 @@ func lastID(path string) (int, error) {
 // over says whether nothing of a change can be left: its process is gone, and
 // it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {
-	now, err := procid.Of(r.Process.PID)
-	gone := errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
 	outlives := slices.ContainsFunc(r.Settings, func(s system.State) bool {
 		return s.Place.Scope == system.OnCgroup && system.Exists(*r.Process, s.Place)
 	})
 	advised := slices.ContainsFunc(r.Settings, func(s system.State) bool { return s.Place.Scope == system.OnMemory })
-	return gone && !outlives || advised
+	return ended(r) && !outlives || advised
 }
 
 // NextID returns an id that no change has had.
@@ -245,6 +242,10 @@ func undoable(open []record, ids []string) error {
 	return nil
 }
 
+// Settle drops a change of which nothing is left to be undone: a call that was
+// made.
+func (k *Kept) Settle(id string) error { return k.end(id, "done") }
+
 // Close unlocks the journal.
 func (k *Kept) Close() error { return k.file.Close() }
 
@@ -281,22 +282,35 @@ func Changes(dir string) ([]InForce, error) {
 }
 
 func inForce(r record, by string) InForce {
-	f := InForce{ID: r.Change, Knob: r.Knob, PID: r.Process.PID, Since: r.Time, By: by}
-	if len(r.Settings) > 0 {
-		f.Old = system.Summary(r.Settings, func(s system.State) string { return s.Old })
-		f.New = system.Summary(r.Settings, func(s system.State) string { return s.New })
-		f.Where = system.Where(r.Settings)
-		return f
+	t := r.summary()
+	return InForce{
+		ID: r.Change, Knob: r.Knob, PID: r.Process.PID, Since: r.Time, By: by,
+		Old: t.Old, New: t.New, Where: t.Where,
 	}
+}
+
+// summary is the change in words.
+func (r record) summary() told {
+	switch {
+	case r.Told != (told{}):
+		return r.Told
+	case len(r.Settings) > 0:
+		return told{
+			Old:   system.Summary(r.Settings, func(s system.State) string { return s.Old }),
+			New:   system.Summary(r.Settings, func(s system.State) string { return s.New }),
+			Where: system.Where(r.Settings),
+		}
+	}
+	var t told
 	var where []string
 	for _, w := range r.Words {
 		where = append(where, w.What)
-		if f.Old == "" { // the first is the one that was meant
-			f.Old, f.New = number(w.Old), number(w.New)
+		if t.Old == "" { // the first is the one that was meant
+			t.Old, t.New = number(w.Old), number(w.New)
 		}
 	}
-	f.Where = strings.Join(where, ", ")
-	return f
+	t.Where = strings.Join(where, ", ")
+	return t
 }
 
 // number writes little-endian bytes as an unsigned number.

@@ -39,7 +39,11 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 	mailbox := r.process.Mailbox()
 	switch {
 	case mailbox != nil:
-		p.run = func(ctx context.Context) (string, error) { return m.call(ctx, r, mailbox, function.Address, r.value) }
+		p.way = WayMailbox
+		p.run = func(ctx context.Context) (done, error) {
+			where, err := m.call(ctx, r, mailbox, function.Address, r.value)
+			return done{where: where}, err
+		}
 		if notFound != nil {
 			r.actuator.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
 			p.undo = func(ctx context.Context) error {
@@ -48,7 +52,8 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 			}
 		}
 	case notFound == nil:
-		p.run = func(context.Context) (string, error) { return "now", writeWords(r.process, words) }
+		p.way = WayMemory
+		p.run = func(context.Context) (done, error) { return now(writeWords(r.process, words)) }
 	default:
 		return nil, fmt.Errorf("%w: no DMLib in the process, and its malloc parameters are not found: %w", ErrRefused, notFound)
 	}

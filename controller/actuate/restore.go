@@ -5,6 +5,7 @@ package actuate
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,6 +109,7 @@ func openChanges(path string) ([]record, error) {
 			for i := range open {
 				if open[i].Change == r.Change {
 					open[i].Settings = append(open[i].Settings, r.Settings...)
+					open[i].Library = cmp.Or(r.Library, open[i].Library)
 				}
 			}
 		case r.Op == "end":
@@ -118,7 +120,10 @@ func openChanges(path string) ([]record, error) {
 }
 
 func restoreRecord(r record) error {
-	if len(r.Settings)+len(r.Words) == 0 {
+	switch {
+	case r.Library != nil:
+		return restoreLibrary(r)
+	case len(r.Settings)+len(r.Words) == 0:
 		return restoreCall(r)
 	}
 	var errs []error
@@ -134,11 +139,17 @@ func restoreRecord(r record) error {
 // restoreCall answers for a change that is in no memory known: it cannot be
 // taken back from outside.
 func restoreCall(r record) error {
-	now, err := procid.Of(r.Process.PID)
-	if errors.Is(err, procid.ErrGone) || (err == nil && !now.SameProcess(*r.Process)) {
+	if ended(r) {
 		return nil
 	}
 	return ErrCallNotUndoable
+}
+
+// ended says whether the process of a record is gone; its pid may be somebody
+// else's.
+func ended(r record) bool {
+	now, err := procid.Of(r.Process.PID)
+	return errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
 }
 
 func restoreWords(r record) error {
@@ -173,6 +184,9 @@ func restoreWord(pid int, images []objfile.Image, w Word) error {
 // putBack restores a word if it still holds what the change wrote: what
 // somebody else has changed since is theirs.
 func putBack(pid int, w Word) error {
+	if w.Thread != nil && !w.Thread.lives() {
+		return nil
+	}
 	now := make([]byte, len(w.New))
 	if err := procmem.Read(pid, w.Address, now); err != nil {
 		return err
@@ -183,7 +197,7 @@ func putBack(pid int, w Word) error {
 	case !bytes.Equal(now, w.New):
 		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
 	}
-	return procmem.Write(pid, w.Address, w.Old)
+	return put(pid, w, w.Old)
 }
 
 // ErrChangedByOthers means that a value is no longer what Attune made it, so

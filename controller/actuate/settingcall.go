@@ -12,8 +12,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// errNoDMLib says that a setting needs calls inside the process.
-var errNoDMLib = fmt.Errorf("%w: it is changed by a call, which needs DMLib in the process", ErrRefused)
+// errNeedsCall says that a setting needs calls inside the process.
+var errNeedsCall = fmt.Errorf("%w: it is changed by a call, which needs DMLib in the process", ErrRefused)
 
 // library makes calls of a library's functions inside a process, at safe
 // points where its thread could call the allocator.
@@ -36,7 +36,7 @@ func (r *settingRequest) open(thread int) (library, error) {
 	}
 	mailbox := r.process.Mailbox()
 	if mailbox == nil {
-		return library{}, errNoDMLib
+		return library{}, errNeedsCall
 	}
 	return library{mailbox: mailbox, at: r.at, thread: thread}, nil
 }
@@ -64,17 +64,17 @@ type value struct {
 // back what each was, but leaves what somebody else has changed since.
 func planValues(r *settingRequest, do withPage, values []value) *plan {
 	return &plan{
-		old: integer(values[0].old),
-		run: func(ctx context.Context) (where string, err error) {
+		old: integer(values[0].old), way: WayMailbox,
+		run: func(ctx context.Context) (how done, err error) {
 			err = do(ctx, func(page scratch) error {
 				for _, v := range values {
-					if where, err = v.set(ctx, page, r.value); err != nil {
+					if how.where, err = v.set(ctx, page, r.value); err != nil {
 						return fmt.Errorf("%s: %w", v.name, err)
 					}
 				}
 				return nil
 			})
-			return where, err
+			return how, err
 		},
 		read: func() (*attunev1.Value, error) {
 			ctx := context.Background()

@@ -93,6 +93,9 @@ func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())
 	}
+	if err := a.allowed(process, "setting", []*attunev1.Value{request.GetValue()}, setting.Name); err != nil {
+		return nil, err
+	}
 	value, ok := whole(request.GetValue())
 	if !ok {
 		return nil, fmt.Errorf("%w: %s takes a whole number", ErrRefused, setting.Name)

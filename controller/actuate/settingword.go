@@ -44,10 +44,10 @@ func (m inPlace) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 		return nil, fmt.Errorf("%s holds %d, which it cannot: it is not what it was found to be", w.What, old)
 	}
 	return &plan{
-		words: []Word{w},
-		old:   decode(w.Old, like),
-		run:   func(context.Context) (string, error) { return "now", writeWord(r.process, w) },
-		read:  func() (*attunev1.Value, error) { return readBack(r.process, w, like) },
+		words: []Word{w}, way: WayMemory, unchanged: allThere([]Word{w}),
+		old:  decode(w.Old, like),
+		run:  func(context.Context) (done, error) { return now(writeWord(r.process, w)) },
+		read: func() (*attunev1.Value, error) { return readBack(r.process, w, like) },
 	}, nil
 }
 

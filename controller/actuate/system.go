@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -25,6 +24,9 @@ func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *att
 	if err != nil {
 		return nil, err
 	}
+	if err := a.allowed(process, "system", []*attunev1.Value{set.GetValue()}, set.GetName()); err != nil {
+		return nil, err
+	}
 	target, err := system.Open(process.Identity())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -36,17 +38,19 @@ func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *att
 	p := &plan{
 		settings: prepared.States(), outlives: prepared.Knob().On == system.OnCgroup,
 		old: textValue(prepared.Old(), set.GetValue()), undoError: prepared.UndoError(),
+		way: WaySystem, unchanged: prepared.Unchanged(),
+		told:    told{Where: system.Where(prepared.States()), Old: prepared.Old(), New: prepared.New()},
 		read:    func() (*attunev1.Value, error) { return textValue(prepared.New(), set.GetValue()), nil },
 		release: func() { _ = target.Close() }, // a pidfd
 	}
 	advised := false
-	p.run = func(context.Context) (string, error) {
+	p.run = func(context.Context) (done, error) {
 		err := prepared.Run(func(more []system.State) error {
 			p.settings = append(p.settings, more...)
 			return a.options.Journal.more(change.GetId(), more)
 		})
 		advised = err == nil && prepared.Knob().On == system.OnMemory
-		return "now", err
+		return now(err)
 	}
 	p.undo = func(context.Context) error {
 		if prepared.Knob().On == system.OnMemory && !advised {
@@ -102,38 +106,6 @@ func textValue(text string, like *attunev1.Value) *attunev1.Value {
 		return &attunev1.Value{Kind: &attunev1.Value_Truth{Truth: n == 1}}
 	}
 	return integer(n)
-}
-
-// Preview is what a system setting would do.
-type Preview struct {
-	// Old and New value in text form; where places differ, each has its own.
-	Old, New string
-	// Unchanged: the value asked for is there already.
-	Unchanged bool
-	// Undo says why it could not be taken back; nil: it can.
-	Undo error
-}
-
-// PreviewSystem checks a system setting and reads the old value; nothing is
-// touched or written down. Errors as those that Apply answers with.
-func (a *Actuator) PreviewSystem(identity procid.Identity, set *attunev1.SystemSetting) (Preview, error) {
-	request, err := a.systemRequest(set)
-	if err != nil {
-		return Preview{}, err
-	}
-	target, err := system.Open(identity)
-	if err != nil {
-		return Preview{}, err
-	}
-	defer target.Close()
-	prepared, err := system.Prepare(target, request)
-	if err != nil {
-		return Preview{}, err
-	}
-	return Preview{
-		Old: prepared.Old(), New: prepared.New(),
-		Unchanged: prepared.Unchanged(), Undo: prepared.UndoError(),
-	}, nil
 }
 
 // overlaps says whether two changes are of the same thing.

@@ -57,5 +57,6 @@ func final(err error) bool {
 	if parts, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(parts.Unwrap(), func(part error) bool { return !final(part) })
 	}
-	return errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable) || errors.Is(err, system.ErrNoUndo)
+	return errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable) ||
+		errors.Is(err, ErrLibraryStays) || errors.Is(err, system.ErrNoUndo)
 }

@@ -5,9 +5,13 @@ package actuate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -16,36 +20,130 @@ import (
 // stop. The variable must have exactly the size that the request says, and an
 // address that is a multiple of it, so that no other thread reads half of it
 // from two cache lines.
-func planVariable(process Process, at *attunev1.SafePoint, set *attunev1.SetVariable) (*plan, error) {
+func (a *Actuator) planVariable(process Process, at *attunev1.SafePoint, set *attunev1.SetVariable) (*plan, error) {
 	if kind := at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
 		return nil, fmt.Errorf("%w: a variable is written at safe point \"now\" only", ErrRefused)
 	}
-	found, err := resolve(process, set.GetObject(), set.GetSymbol(), objfile.Variable)
+	v, err := a.findVariable(process, set)
 	if err != nil {
 		return nil, err
 	}
-	switch size := set.GetSize(); {
-	case size != 1 && size != 2 && size != 4 && size != 8:
-		return nil, fmt.Errorf("%w: size %d of %s: must be 1, 2, 4 or 8", ErrRefused, size, set.GetSymbol())
-	case uint64(size) != found.Symbol.Size:
-		return nil, fmt.Errorf("%w: %s has %d bytes in %s, the request says %d",
-			ErrRefused, set.GetSymbol(), found.Symbol.Size, found.Image.Path, size)
-	case found.Address%uint64(size) != 0:
-		return nil, fmt.Errorf("%w: %s is not aligned", ErrRefused, set.GetSymbol())
+	if set, err = v.typed(set); err != nil {
+		return nil, err
 	}
-	word, err := wordAt(process, found.Image, found.Address, set.GetSymbol(), set.GetSize(), set.GetValue())
+	words, partial, err := v.words(process, set)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRequired(word, set); err != nil {
-		return nil, err
+	for _, word := range words {
+		if err := checkRequired(word, set); err != nil {
+			return nil, err
+		}
 	}
 	return &plan{
-		words: []Word{word},
-		old:   decode(word.Old, set.GetValue()),
-		run:   func(context.Context) (string, error) { return "now", writeWord(process, word) },
-		read:  func() (*attunev1.Value, error) { return readBack(process, word, set.GetValue()) },
+		words: words, way: WayMemory, partial: partial,
+		old: decode(words[0].Old, set.GetValue()), unchanged: allThere(words),
+		run: func(context.Context) (done, error) {
+			missed, err := writeCopies(process, words)
+			if missed > 0 {
+				return done{where: "now", partial: fmt.Sprintf("%d threads ended meanwhile", missed)}, err
+			}
+			return now(err)
+		},
+		read: func() (*attunev1.Value, error) { return readBack(process, words[0], set.GetValue()) },
 	}, nil
+}
+
+// variable is one that has been found, and checked.
+type variable struct {
+	objfile.Resolved
+	size uint32
+}
+
+func (a *Actuator) findVariable(process Process, set *attunev1.SetVariable) (v variable, err error) {
+	v.Resolved, err = lookup(process, set.GetObject(), set.GetSymbol(), objfile.Variable)
+	if errors.Is(err, objfile.ErrNoSymbol) {
+		local, localErr := lookup(process, set.GetObject(), set.GetSymbol(), objfile.ThreadLocal)
+		if localErr == nil {
+			v.Resolved, err = local, nil
+		}
+	}
+	if err != nil {
+		return v, err
+	}
+	if err := a.allowed(process, "set", []*attunev1.Value{set.GetValue()}, namesOf(v.Resolved, set.GetObject(), set.GetSymbol())...); err != nil {
+		return v, err
+	}
+	v.size = set.GetSize()
+	if v.size == 0 {
+		v.size = uint32(min(v.Symbol.Size, 1<<31))
+	}
+	return v, v.check(set)
+}
+
+// check compares what is asked for with what the file says.
+func (v variable) check(set *attunev1.SetVariable) error {
+	switch size := v.size; {
+	case size != 1 && size != 2 && size != 4 && size != 8:
+		return fmt.Errorf("%w: size %d of %s: must be 1, 2, 4 or 8", ErrRefused, size, set.GetSymbol())
+	case uint64(size) != v.Symbol.Size:
+		return fmt.Errorf("%w: %s has %d bytes in %s, the request says %d",
+			ErrRefused, set.GetSymbol(), v.Symbol.Size, v.Image.Path, size)
+	case v.Address%uint64(size) != 0:
+		return fmt.Errorf("%w: %s is not aligned", ErrRefused, set.GetSymbol())
+	case !v.threadLocal() && set.GetThread() != 0:
+		return fmt.Errorf("%w: %s is shared by all threads: leave the thread out", ErrRefused, set.GetSymbol())
+	case !v.threadLocal() && !v.Symbol.Writable:
+		return fmt.Errorf("%w: %s is constant: the compiler may have put its value into the code", ErrRefused, set.GetSymbol())
+	}
+	return nil
+}
+
+func (v variable) threadLocal() bool { return v.Symbol.Is(objfile.ThreadLocal) }
+
+// typed makes the values what the variable's type wants, where debug
+// information tells: the same bytes mean something else to a double.
+func (v variable) typed(set *attunev1.SetVariable) (*attunev1.SetVariable, error) {
+	t, known := v.typeOf()
+	if !known {
+		return set, nil
+	}
+	set = proto.CloneOf(set)
+	for _, value := range []**attunev1.Value{&set.Value, &set.RequiredOld} {
+		_, real := (*value).GetKind().(*attunev1.Value_Real)
+		switch n, ok := whole(*value); {
+		case t.Kind == dwarfinfo.Float && ok:
+			*value = &attunev1.Value{Kind: &attunev1.Value_Real{Real: float64(n)}}
+		case t.Kind != dwarfinfo.Float && real:
+			return nil, fmt.Errorf("%w: %s is a %s: it takes no real number", ErrRefused, v.Symbol.Name, t.Name)
+		}
+	}
+	return set, nil
+}
+
+// typeOf is the variable's type; false where nothing tells.
+func (v variable) typeOf() (dwarfinfo.Type, bool) {
+	file, err := v.Image.Open()
+	if err != nil {
+		return dwarfinfo.Type{}, false
+	}
+	defer file.Close()
+	info, err := dwarfinfo.Open(file, file.DebugDirs())
+	if err != nil {
+		return dwarfinfo.Type{}, false
+	}
+	t, err := info.TypeOf(objfile.Found{Symbol: v.Symbol})
+	return t, err == nil && t.Kind != dwarfinfo.Other
+}
+
+// words are the places to write: one, or a copy in each thread.
+func (v variable) words(process Process, set *attunev1.SetVariable) (words []Word, partial string, err error) {
+	if v.threadLocal() {
+		return v.copies(process, set)
+	}
+	word, err := wordAt(process, v.Image, v.Address, set.GetSymbol(), v.size, set.GetValue())
+	word.ReadOnly = v.Symbol.RELRO
+	return []Word{word}, "", err
 }
 
 // wordAt reads the present content of an address and encodes the new one.
@@ -69,7 +167,7 @@ func checkRequired(word Word, set *attunev1.SetVariable) error {
 	if set.GetRequiredOld() == nil {
 		return nil
 	}
-	required, err := encode(set.GetRequiredOld(), set.GetSize())
+	required, err := encode(set.GetRequiredOld(), uint32(len(word.Old)))
 	if err != nil {
 		return err
 	}
@@ -79,8 +177,24 @@ func checkRequired(word Word, set *attunev1.SetVariable) error {
 	return nil
 }
 
-func writeWord(process Process, word Word) error {
-	return procmem.Write(process.PID(), word.Address, word.New)
+// allThere says whether every word holds its new value already.
+func allThere(words []Word) bool {
+	for _, w := range words {
+		if !bytes.Equal(w.Old, w.New) {
+			return false
+		}
+	}
+	return true
+}
+
+func writeWord(process Process, word Word) error { return put(process.PID(), word, word.New) }
+
+// put writes the content of a word.
+func put(pid int, word Word, content []byte) error {
+	if word.ReadOnly {
+		return procmem.WriteReadOnly(pid, word.Address, content)
+	}
+	return procmem.Write(pid, word.Address, content)
 }
 
 // readBack checks that a word holds what was written.

@@ -37,7 +37,8 @@ func (s *Sites) need(ctx context.Context, w writer, fn *function, entry, exits b
 	if err != nil {
 		return err
 	}
-	if fn.entry, err = s.spot(ctx, w, fn.Function, site, w.memory.App().PatchEntry); err != nil {
+	hook, _ := w.hooks()
+	if fn.entry, err = s.spot(ctx, w, fn.Function, site, hook); err != nil {
 		return err
 	}
 	s.inherited(fn, fn.entry)

@@ -21,8 +21,8 @@ func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 	if fn.exits != nil {
 		return nil
 	}
-	hook := w.memory.App().PatchExit
-	if hook == 0 {
+	_, hook := w.hooks()
+	if hook == 0 && w.memory != nil {
 		return fmt.Errorf("%w: DMLib there serves no exits", patch.ErrUnpatchable)
 	}
 	sites, tails, err := exitsOf(fn.Function)

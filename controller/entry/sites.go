@@ -23,6 +23,14 @@ type Process interface {
 	Images() ([]objfile.Image, error)
 }
 
+// Mapper is what a [Process] may be as well: it has memory mapped, readable and
+// executable, where DMLib is not in the process. Then actions are served there
+// too; measuring needs DMLib.
+type Mapper interface {
+	// Map maps size bytes at start; unix.EEXIST where something is mapped.
+	Map(ctx context.Context, start, size uint64) error
+}
+
 // Function is a function in a process, as objfile.ResolveIn finds it.
 type Function struct {
 	Image  objfile.Image
@@ -221,6 +229,9 @@ func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exit
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, err := s.writer()
+	if err == nil && w.memory == nil {
+		err = ErrNoDMLib
+	}
 	if err != nil {
 		return err
 	}
@@ -257,6 +268,9 @@ func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
 func (s *Sites) writer() (writer, error) {
 	memory := s.process.Memory()
 	if memory == nil {
+		if mapper, ok := s.process.(Mapper); ok {
+			return writer{mapper: mapper, pid: s.process.PID()}, nil
+		}
 		return writer{}, ErrNoDMLib
 	}
 	app := memory.App()

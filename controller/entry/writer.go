@@ -21,17 +21,30 @@ import (
 // process runs: programs and landings are written before anything leads to
 // them, and what a thread may be executing or following changes in one byte.
 type writer struct {
-	memory *ring.Memory
+	memory *ring.Memory // nil: no DMLib
+	mapper Mapper       // instead
 	pid    int
+}
+
+// hooks are what programs call to measure entries and exits; 0 without DMLib.
+func (w writer) hooks() (entry, exit uint64) {
+	if w.memory == nil {
+		return 0, 0
+	}
+	app := w.memory.App()
+	return app.PatchEntry, app.PatchExit
 }
 
 const anyPoint = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate
 
-// mapAt has DMLib map memory, at its next hook or in the start gate.
-func (w writer) mapAt(ctx context.Context, start, end uint64) error {
-	_, err := w.memory.Run(ctx, ring.Command{
-		Op: ring.OpMap, At: anyPoint, Args: [8]uint64{start, end - start},
-	})
+// mapAt has memory mapped: by DMLib, at its next hook or in the start gate, or
+// by the mapper.
+func (w writer) mapAt(ctx context.Context, start, end uint64) (err error) {
+	if w.memory == nil {
+		err = w.mapper.Map(ctx, start, end-start)
+	} else {
+		_, err = w.memory.Run(ctx, ring.Command{Op: ring.OpMap, At: anyPoint, Args: [8]uint64{start, end - start}})
+	}
 	if errors.Is(err, unix.EEXIST) {
 		err = fmt.Errorf("%w: %w", patch.ErrUnpatchable, err)
 	}

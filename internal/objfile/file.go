@@ -129,6 +129,10 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
+// DebugDirs are where the Cache that the file was opened through looks for
+// separate debug files.
+func (f *File) DebugDirs() DebugDirs { return f.debugDirs }
+
 // Machine is the processor architecture of the file.
 func (f *File) Machine() elf.Machine { return elf.Machine(f.headers.file.Machine) }
 

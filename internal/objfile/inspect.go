@@ -134,13 +134,14 @@ func (i *Inspection) foreign(r reader) Kind {
 		i.Detail = "neither 32-bit nor 64-bit"
 		return KindCorrupt
 	}
-	if i.Machine != hostMachine() {
+	if i.Machine != HostMachine() {
 		return KindOtherMachine
 	}
 	return KindUnknown
 }
 
-func hostMachine() elf.Machine {
+// HostMachine is the processor architecture that this program runs on.
+func HostMachine() elf.Machine {
 	switch runtime.GOARCH {
 	case "arm64":
 		return elf.EM_AARCH64

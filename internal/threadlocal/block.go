@@ -125,7 +125,7 @@ func (b *Block) describe(images []objfile.Image, name string) (description [3]ui
 			continue
 		}
 		content := make([]byte, 12)
-		if err = procmem.Read(b.pid, found.Address, content); err != nil {
+		if err := procmem.Read(b.pid, found.Address, content); err != nil {
 			return description, err
 		}
 		for i := range description {

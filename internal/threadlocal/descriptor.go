@@ -4,11 +4,7 @@ package threadlocal
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +28,7 @@ func (b *Block) descriptor(tid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	inner, err := innerID(b.pid, tid)
+	inner, err := procid.InnerID(b.pid, tid)
 	if err != nil {
 		return 0, err
 	}
@@ -78,19 +74,4 @@ func robustList(tid int) (uint64, error) {
 		return 0, fmt.Errorf("%w: thread %d is none of glibc's", ErrUnsupported, tid)
 	}
 	return head, nil
-}
-
-// innerID is a thread's id as the process itself sees it.
-func innerID(pid, tid int) (int, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	if err != nil {
-		return 0, fmt.Errorf("thread %d: %w", tid, procid.GoneError(err))
-	}
-	for line := range strings.Lines(string(content)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			fields := strings.Fields(ids)
-			return strconv.Atoi(fields[len(fields)-1])
-		}
-	}
-	return 0, errors.New("status without NSpid")
 }

@@ -85,6 +85,13 @@ func (f Function) Path(path string) (a Access, err error) {
 	return a, err
 }
 
+// TypeOf is the type of a variable that Lookup has found. [ErrNotFound], or
+// [ErrUnsupported].
+func (i *Info) TypeOf(found objfile.Found) (t Type, err error) {
+	defer guard(&err)
+	return i.variableType(found)
+}
+
 // variableType finds the entry of a variable by its names and its address.
 func (i *Info) variableType(found objfile.Found) (t Type, err error) {
 	plain := found.Display()

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestParseValue(t *testing.T) {
+	integer := func(n int64) *attunev1.Value {
+		return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: n}}
+	}
+	tests := map[string]*attunev1.Value{
+		"64": integer(64), "-1": integer(-1), "0x40": integer(64), "64K": integer(65536), "1g": integer(1 << 30), "0x1K": nil,
+		"9223372036854775807K": nil, "": nil, "K": nil, "seven": nil, "1.5K": nil,
+		"18446744073709551615": {Kind: &attunev1.Value_Unsigned{Unsigned: 1<<64 - 1}},
+		"2.5":                  {Kind: &attunev1.Value_Real{Real: 2.5}},
+		"1e3":                  {Kind: &attunev1.Value_Real{Real: 1000}},
+		"true":                 {Kind: &attunev1.Value_Truth{Truth: true}},
+	}
+	for text, want := range tests {
+		got, err := parseValue(text)
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || (err != nil) != (want == nil) {
+			t.Errorf("%q: %v %s", text, err, diff)
+		}
+	}
+}
+
+func TestParseArgument(t *testing.T) {
+	for text, want := range map[string]string{
+		"word": "word", `"4"`: "4", `two words`: "two words", `"`: `"`, "": "", `'4'`: `'4'`,
+	} {
+		if got := parseArgument(text).GetText(); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := parseArgument("4").GetInteger(); got != 4 {
+		t.Errorf("a number: %d", got)
+	}
+}
+
+func TestParseSymbol(t *testing.T) {
+	directory, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]symbolName{
+		"libc.so.6:malloc":  {"libc.so.6", "malloc"},
+		"malloc":            {"", "malloc"},
+		"ns::f":             {"", "ns::f"},
+		"prog:ns::f(int)":   {"prog", "ns::f(int)"},
+		"prog:counter@a.c":  {"prog", "counter@a.c"},
+		"./tune.go:symbol":  {directory + "/tune.go", "symbol"},
+		"/nowhere/at/all:x": {"/nowhere/at/all", "x"},
+	} {
+		if got, err := parseSymbol(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "libc.so.6:"} {
+		if got, err := parseSymbol(text); err == nil {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// tunee is a program of functions and variables to change.
+type insideTest struct {
+	*tuneTest
+	library string
+}
+
+func newInsideTest(t *testing.T) *insideTest {
+	t.Helper()
+	const source = "../../controller/actuate/testdata/"
+	program := targets.Build(t, source+"tuned.c", source+"tuned_other.c")
+	library := filepath.Join(filepath.Dir(program), "library.so")
+	if text, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source+"library.c").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return &insideTest{&tuneTest{Target: targets.Start(t, program)}, library}
+}
+
+// attune runs the command; $L is the library.
+func (i *insideTest) want(t *testing.T, args string, code int, words ...string) outcome {
+	t.Helper()
+	return i.tuneTest.want(t, strings.ReplaceAll(args, "$L", i.library), code, words...)
+}
+
+func TestTuneSet(t *testing.T) {
+	i := newInsideTest(t)
+	i.want(t, "tune set --dry-run $P tuned:counter@tuned.c=5", 0, "would change", "1 → 5", "memory write", "can be undone")
+	i.want(t, "tune set $P tuned:counter@tuned.c=5 tuned:own=7", 0, "1 → 5", "by memory write", "own of process", "threads that start later", "attune undo ")
+	if got := i.Ask(t, "counter"); got != "5 2" {
+		t.Errorf("the program has %s", got)
+	}
+	i.want(t, "tune set $P tuned:counter@tuned.c=6 --if-old 4", 1, "not 04000000 as the change requires", "nothing was changed")
+	i.want(t, "tune set $P tuned:counter=6", 1, "ambiguous", "counter@tuned_other.c")
+	// The command is long gone: the journal alone undoes it.
+	i.want(t, "changes", 0, "tuned:counter@tuned.c", "tuned:own")
+	for _, c := range i.changes(t) {
+		i.want(t, "undo "+c.ID, 0, "undone")
+	}
+	if got := i.Ask(t, "counter") + " " + i.Ask(t, "own"); got != "1 2 10 10" {
+		t.Errorf("the program has %s afterwards", got)
+	}
+}
+
+func TestTuneCall(t *testing.T) {
+	i := newInsideTest(t)
+	i.want(t, "tune call --returns real $P tuned:mixed 1 2.5 text 4.0 -- -9", 0, "returned 11;", "ptrace at a safe place", "stopped")
+	if got := i.Ask(t, "last"); got != "1 2.5 text 4 -9" {
+		t.Errorf("the program saw %s", got)
+	}
+	i.want(t, "tune call --dry-run $P tuned:mixed", 0, "would change", "cannot be taken back")
+	i.want(t, "tune call --expect 1 $P libc.so.6:getpid", 1, "expected 1")
+	if left := i.changes(t); len(left) != 0 {
+		t.Errorf("calls are listed: %+v", left)
+	}
+}
+
+func TestTuneLoad(t *testing.T) {
+	i := newInsideTest(t)
+	i.want(t, "tune load $P $L --symbol from_library --close-on-undo", 0, "not loaded", "attune undo ")
+	i.want(t, "tune call $P library.so:from_library", 0, "returned 4711")
+	i.want(t, "undo "+i.changes(t)[0].ID, 0, "undone")
+	i.want(t, "tune call $P library.so:from_library", 1, "no such object")
+}
+
+// One process of several in which it cannot be done takes it back in all.
+func TestTuneSeveralProcesses(t *testing.T) {
+	first, second := newInsideTest(t), newInsideTest(t)
+	both := fmt.Sprintf("%d %d", first.PID, second.PID)
+	first.want(t, "tune set "+both+" tuned:ratio=2.5", 0)
+	if a, b := first.Ask(t, "ratio"), second.Ask(t, "ratio"); a != "2.5" || b != "2.5" {
+		t.Errorf("the programs have %s and %s", a, b)
+	}
+	first.want(t, "undo "+second.changes(t)[0].ID, 0)
+	got := first.want(t, "tune set --json "+both+" tuned:ratio=3.5 --if-old 2.5", 1, "nothing was changed", strconv.Itoa(second.PID))
+	if a := first.Ask(t, "ratio"); a != "2.5" || got.stdout != "" {
+		t.Errorf("the first program has %s: %s", a, got.stdout)
+	}
+	first.want(t, "undo "+first.changes(t)[0].ID, 0)
+	// getpid is not the same in both: the second fails, the first is told.
+	got = first.want(t, fmt.Sprintf("tune call --json --expect %d %s libc.so.6:getpid", first.PID, both), 1)
+	var lines []tuned
+	if err := json.Unmarshal([]byte(got.stdout), &lines); err != nil || len(lines) != 2 {
+		t.Fatalf("%v in %s", err, got.stdout)
+	}
+	if lines[0].State != stateFailed || !strings.Contains(lines[0].Reason, "cannot be taken back") || lines[1].State != stateFailed {
+		t.Errorf("%+v", lines)
+	}
+}
+
+func TestTunePolicy(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may choose the policy file")
+	}
+	i := newInsideTest(t)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte("rules:\n  - deny: [call]\n    names: ['libc*:*']\n    reason: ask the operators\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(policyVariable, file)
+	i.want(t, "tune call $P libc.so.6:getpid", 1, "rule 1 of "+file+": ask the operators")
+	i.want(t, "tune call $P tuned:thread_id", 0, "returned")
+	if err := os.WriteFile(file, []byte("rules: 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i.want(t, "tune $P limit.core=0", 1, "policy "+file)
+}
+
+func TestTuneActionUsage(t *testing.T) {
+	i := newInsideTest(t)
+	for _, row := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"tune set tuned:counter=5", 2, "no process id given"},
+		{"tune set $P", 2, "OBJECT:VARIABLE=VALUE"},
+		{"tune set $P tuned:counter", 2, "OBJECT:VARIABLE=VALUE"},
+		{"tune set $P tuned:counter=many", 2, "is no number"},
+		{"tune set $P $P tuned:ratio=2.5", 2, "given twice"},
+		{"tune call $P", 2, "no function given"},
+		{"tune call --returns text $P tuned:spoil", 2, "neither integer"},
+		{"tune load $P", 2, "one file"},
+		{"__complete tune ''", 0, "set\t"},
+		{"__complete tune set $P tuned:coun", 0, "tuned:counter="},
+		{"__complete tune call $P tun", 0, "tuned:\n"},
+		{"__complete tune call $P tuned:mix", 0, "tuned:mixed\n"},
+		{"__complete tune call ''", 0, strconv.Itoa(i.PID) + "\ttuned"},
+	} {
+		t.Run(row.args, func(t *testing.T) { i.want(t, row.args, row.code, row.want) })
+	}
+}

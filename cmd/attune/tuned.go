@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// tuned is one line of the answer, and the JSON document's element.
+type tuned struct {
+	// ID to undo it by; empty where there is nothing to undo.
+	ID      string `json:"id,omitempty"`
+	PID     int    `json:"pid"`
+	Program string `json:"program"`
+	Knob    string `json:"knob"`
+	On      *int32 `json:"on,omitempty"`
+	Old     string `json:"old"`
+	New     string `json:"new"`
+	// State is one of the constants below.
+	State string `json:"state"`
+	// Way that served it, or would be tried first.
+	Way string `json:"way,omitempty"`
+	// StoppedSeconds is how long a thread of the process was stopped.
+	StoppedSeconds float64 `json:"stopped_seconds,omitempty"`
+	// Partial is what the change does not cover; empty: nothing.
+	Partial string `json:"partial,omitempty"`
+	// Undo says why it cannot be taken back; empty: it can.
+	Undo string `json:"cannot_undo,omitempty"`
+	// Reason of a change that was refused, failed or taken back.
+	Reason string `json:"reason,omitempty"`
+
+	once bool // a call: nothing of it stays
+}
+
+// States of a tuned line.
+const (
+	stateChanged   = "changed"
+	stateUnchanged = "unchanged"
+	stateWould     = "would-change"
+	stateRefused   = "refused"
+	stateFailed    = "failed"
+	stateUntried   = "not-tried"
+	stateBack      = "taken-back"
+	stateGone      = "gone"
+)
+
+// newTuned is what a change would do.
+func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
+	line := tuned{
+		PID: process.PID(), Program: programName(process.PID()), Knob: r.name, On: nil,
+		Old: preview.Old, New: preview.New, State: stateWould, Way: string(preview.Way), Partial: preview.Partial,
+	}
+	if set := r.action.GetSystem(); set != nil {
+		line.On = set.On
+	}
+	line.once = r.action.GetCallFunction() != nil
+	if preview.Undo != nil {
+		line.Undo = preview.Undo.Error()
+	}
+	if preview.Unchanged {
+		line.State = stateUnchanged
+	}
+	return line
+}
+
+// states of a change that was tried.
+var states = map[attunev1.Outcome]string{
+	attunev1.Outcome_OUTCOME_APPLIED: stateChanged,
+	attunev1.Outcome_OUTCOME_REFUSED: stateRefused,
+	attunev1.Outcome_OUTCOME_FAILED:  stateFailed,
+	attunev1.Outcome_OUTCOME_UNDONE:  stateBack,
+	attunev1.Outcome_OUTCOME_GONE:    stateGone,
+}
+
+// take takes in the answer to a change.
+func (l *tuned) take(result *attunev1.ActionResult) {
+	l.State, l.Reason = states[result.GetOutcome()], result.GetReason()
+	if result.GetUntried() {
+		l.State = stateUntried
+	}
+	if l.State != stateChanged {
+		if l.State != stateFailed {
+			l.ID = "" // it is in no journal any more
+		}
+		return
+	}
+	l.Way, l.Partial = result.GetWay(), result.GetPartial()
+	l.StoppedSeconds = time.Duration(result.GetStoppedNanos()).Seconds()
+	if old := result.GetOldValue(); old != nil {
+		l.Old = valueText(old)
+	}
+	if now := result.GetNewValue(); now != nil {
+		l.New = valueText(now)
+	}
+}
+
+// valueText is a value for people.
+func valueText(v *attunev1.Value) string {
+	switch k := v.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return strconv.FormatInt(k.Integer, 10)
+	case *attunev1.Value_Unsigned:
+		return strconv.FormatUint(k.Unsigned, 10)
+	case *attunev1.Value_Real:
+		return strconv.FormatFloat(k.Real, 'g', -1, 64)
+	case *attunev1.Value_Truth:
+		return strconv.FormatBool(k.Truth)
+	}
+	return v.GetText()
+}
+
+// text is the line for people.
+func (l tuned) text() string {
+	name := l.Knob
+	if l.On != nil {
+		name += fmt.Sprintf("@%d", *l.On)
+	}
+	where := fmt.Sprintf("%s of process %d (%s)", name, l.PID, l.Program)
+	what := fmt.Sprintf("%s: %s → %s", where, l.Old, l.New)
+	if l.once {
+		where = fmt.Sprintf("%s in process %d (%s)", name, l.PID, l.Program)
+		what = where
+	}
+	switch l.State {
+	case stateUnchanged:
+		return fmt.Sprintf("unchanged: %s is %s already", where, l.Old)
+	case stateWould:
+		return "would change: " + what + l.how() + l.wayBack("it can be undone")
+	case stateBack:
+		return "taken back: " + where
+	case stateChanged:
+		if l.once {
+			return fmt.Sprintf("done: %s returned %s%s", where, l.New, l.how())
+		}
+		return "change " + l.ID + ": " + what + l.how() + l.wayBack("attune undo "+l.ID)
+	}
+	return fmt.Sprintf("%s: %s: %s", l.State, where, l.Reason)
+}
+
+// how says by which way, and what is not covered.
+func (l tuned) how() string {
+	text := ""
+	if l.Way != "" && l.Way != string(actuate.WaySystem) {
+		text = "; by " + l.Way
+	}
+	if l.StoppedSeconds > 0 {
+		text += fmt.Sprintf(", stopped %.2g ms", 1000*l.StoppedSeconds)
+	}
+	if l.Partial != "" {
+		text += "; partial: " + l.Partial
+	}
+	return text
+}
+
+func (l tuned) wayBack(there string) string {
+	if l.Undo != "" {
+		return "; no way back: " + l.Undo
+	}
+	return "; " + there
+}

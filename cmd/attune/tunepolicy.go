@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// policyVariable names another policy file, for root only: a user must not
+// choose the rules that they are held to.
+const policyVariable = "ATTUNE_POLICY"
+
+// sitePolicy reads the policy of this node. With the error comes one that
+// denies everything.
+func sitePolicy() (*policy.Policy, error) {
+	path := policy.Path
+	if other := os.Getenv(policyVariable); other != "" {
+		if os.Geteuid() != 0 {
+			err := errors.New(policyVariable + " is for root only")
+			return policy.Denying(err), exitcode.UsageError(err, "take it out of the environment")
+		}
+		path = other
+	}
+	return policy.Load(path)
+}

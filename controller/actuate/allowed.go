@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxStatus is more than a status file of /proc has.
+const maxStatus = 64 << 10
+
+// allowed asks the policy. Every plan does so before it looks at the process'
+// memory. names are all that the thing is known by.
+func (a *Actuator) allowed(process Process, action string, values []*attunev1.Value, names ...string) error {
+	owner, err := ownerOf(process.PID())
+	if err != nil {
+		return err
+	}
+	err = a.options.Policy.Check(policy.Request{
+		Action: action, Names: names, Values: values, User: cmp.Or(a.options.User, os.Geteuid()), Owner: owner,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+// namesOf are the names of a symbol for the policy: as the object has it, and
+// as it was asked for.
+func namesOf(found objfile.Resolved, object, symbol string) []string {
+	return []string{found.Image.Name() + ":" + found.Symbol.Name, object + ":" + symbol}
+}
+
+// ownerOf is the effective user of a process. The owner of its files in /proc
+// is root where the process cannot be dumped.
+func ownerOf(pid int) (int, error) {
+	status, err := procid.ReadFile(pid, "status", maxStatus)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
+			if fields := bytes.Fields(ids); len(fields) > 1 {
+				return strconv.Atoi(string(fields[1]))
+			}
+		}
+	}
+	return 0, fmt.Errorf("status of process %d without Uid", pid)
+}

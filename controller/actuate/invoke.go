@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxThunk is the longest code that makes a call, its texts included.
+const maxThunk = inject.MaxCode
+
+// invocation is one call of a function of the process.
+type invocation struct {
+	name      string // for people
+	function  uint64
+	arguments []*attunev1.Value
+	result    attunev1.ResultType
+	families  []string
+	thread    int // as the process sees its id; 0: any
+}
+
+// errNoDMLib is why the mailbox does not serve.
+var errNoDMLib = errors.New("DMLib is not in the process")
+
+// invoke makes a call by the first of the ways that serves. called is false if
+// it was certainly not made. The caller holds the process' lock.
+func invoke(ctx context.Context, process Process, ways []Way, i invocation) (value *attunev1.Value, how done, called bool, err error) {
+	var why []error
+	for _, way := range ways {
+		var word uint64
+		how = done{way: way}
+		if way == WayMailbox {
+			word, how.where, err = i.byMailbox(ctx, process)
+		} else {
+			word, how, err = i.byStop(ctx, process)
+		}
+		if err == nil {
+			return i.value(word), how, true, nil
+		}
+		if !next(err) {
+			return nil, how, true, fmt.Errorf("%s: %w", i.name, err)
+		}
+		why = append(why, fmt.Errorf("%s: %w", way, err))
+	}
+	return nil, done{}, false, fmt.Errorf("%w: %s was not called: %w", ErrRefused, i.name, errors.Join(why...))
+}
+
+// next says whether a way did not even begin, so that another one may.
+func next(err error) bool {
+	for _, reason := range []error{
+		errNoDMLib, ring.ErrNoSafePoint, ring.ErrMailboxFull, ErrRefused,
+		inject.ErrUnsuited, inject.ErrDenied, inject.ErrNoSafePoint,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// value is the result as the function's type has it; nil for none.
+func (i invocation) value(word uint64) *attunev1.Value {
+	switch i.result {
+	case attunev1.ResultType_RESULT_TYPE_REAL:
+		return &attunev1.Value{Kind: &attunev1.Value_Real{Real: math.Float64frombits(word)}}
+	case attunev1.ResultType_RESULT_TYPE_NONE:
+		return nil
+	}
+	return unsigned(word)
+}
+
+// texts are the strings behind one another, each with its zero byte, and where
+// each argument's begins; -1: it is none.
+func (i invocation) texts() (all []byte, places []int) {
+	for _, argument := range i.arguments {
+		text, ok := argument.GetKind().(*attunev1.Value_Text)
+		if !ok {
+			places = append(places, -1)
+			continue
+		}
+		places = append(places, len(all))
+		all = append(append(all, text.Text...), 0)
+	}
+	return all, places
+}
+
+// words are the arguments of a call that needs no thunk.
+func (i invocation) words() (words []uint64, plain bool) {
+	for _, argument := range i.arguments {
+		switch argument.GetKind().(type) {
+		case *attunev1.Value_Real, *attunev1.Value_Text:
+			return nil, false
+		}
+		words = append(words, word(argument))
+	}
+	return words, i.result != attunev1.ResultType_RESULT_TYPE_REAL
+}
+
+// byStop has a stopped thread make the call.
+func (i invocation) byStop(ctx context.Context, process Process) (uint64, done, error) {
+	code, err := i.thunk()
+	if err != nil {
+		return 0, done{}, err
+	}
+	thread := i.thread
+	if thread != 0 {
+		if thread, err = outerThread(process.PID(), thread); err != nil {
+			return 0, done{}, err
+		}
+	}
+	return execute(ctx, process, code, inject.ExecuteOptions{Thread: thread})
+}
+
+// execute has a stopped thread of the process execute code.
+func execute(ctx context.Context, process Process, code []byte, o inject.ExecuteOptions) (uint64, done, error) {
+	held, err := procid.Open(process.PID())
+	if err != nil {
+		return 0, done{}, err
+	}
+	defer held.Close()
+	if !held.Identity().SameProcess(process.Identity()) {
+		return 0, done{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
+	}
+	value, result, err := inject.Execute(ctx, held, code, o)
+	how := done{
+		way: WayStopped, where: fmt.Sprintf("stopped thread %d", result.Thread),
+		stopped: result.Stopped, thread: result.Thread,
+	}
+	return value, how, err
+}
+
+// byMailbox has DMLib make the call.
+func (i invocation) byMailbox(ctx context.Context, process Process) (uint64, string, error) {
+	mailbox := process.Mailbox()
+	if mailbox == nil {
+		return 0, "", errNoDMLib
+	}
+	if words, plain := i.words(); plain {
+		return mailbox.Call(ctx, i.call(i.function, words...))
+	}
+	code, err := i.thunk()
+	if err != nil {
+		return 0, "", err
+	}
+	page, free, err := i.codePage(ctx, process, mailbox, code)
+	if err != nil {
+		return 0, "", err
+	}
+	value, where, err := mailbox.Call(ctx, i.call(page))
+	if err == nil || errors.Is(err, ring.ErrNoSafePoint) {
+		// Else a thread may still be in it.
+		err = errors.Join(err, free())
+	}
+	return value, where, err
+}
+
+// call is one at the invocation's place.
+func (i invocation) call(function uint64, arguments ...uint64) Call {
+	return Call{Function: function, Arguments: arguments, Families: i.families, Thread: i.thread}
+}
+
+// codePage has DMLib map memory for code; free unmaps it.
+func (i invocation) codePage(ctx context.Context, process Process, mailbox Mailbox, code []byte) (page uint64, free func() error, err error) {
+	unmap, err := lookup(process, "libc.so*", "munmap", objfile.Function)
+	if err != nil {
+		return 0, nil, err
+	}
+	page, err = freePage(process.PID())
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := mailbox.Map(ctx, page, pageBytes); err != nil {
+		return 0, nil, err
+	}
+	free = func() error {
+		_, _, err := mailbox.Call(ctx, i.call(unmap.Address, page, pageBytes))
+		return err
+	}
+	if err := procmem.WriteReadOnly(process.PID(), page, code); err != nil {
+		return 0, nil, errors.Join(err, free())
+	}
+	return page, free, nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// plan is an action that has been checked and can be executed.
+type plan struct {
+	// prepare makes room in the process for what run will do, and completes
+	// words; nothing that the program does is changed yet. May be nil.
+	prepare func(ctx context.Context) error
+	// words that will be changed, for the journal and for undoing.
+	words []Word
+	// settings that will be changed, for the journal.
+	settings []system.State
+	// library that will be loaded, for the journal; may be nil.
+	library *Library
+	// told is what people are told of a change that is neither words nor
+	// settings.
+	told told
+	// outlives: what is changed may outlive the process.
+	outlives bool
+	// undoError says why it cannot be taken back; nil: it can.
+	undoError error
+	// run executes the action and says how.
+	run func(ctx context.Context) (done, error)
+	// release lets go of what the plan holds until it was run; may be nil.
+	release func()
+	// undo takes it back where words alone cannot; nil: words can.
+	undo func(ctx context.Context) error
+	// old and new are the values for the answer; read gives the new one back.
+	old  *attunev1.Value
+	read func() (*attunev1.Value, error)
+	// way that is tried first.
+	way Way
+	// partial is what the change will not cover; empty: nothing.
+	partial string
+	// unchanged: what is asked for is there already.
+	unchanged bool
+}
+
+// done tells how an action was executed.
+type done struct {
+	// where in words, e.g. "now", "malloc hook, thread 4711".
+	where string
+	// way that served it; empty: that of the plan.
+	way Way
+	// stopped is how long a thread of the process was.
+	stopped time.Duration
+	// thread that was stopped; 0: none.
+	thread int
+	// partial is what was not covered, beyond what the plan says.
+	partial string
+}
+
+// told is a change in words.
+type told struct {
+	Where string `json:"where"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
+
+// now is the answer of what is done from outside at once.
+func now(err error) (done, error) { return done{where: "now"}, err }
+
+// plan checks an action and reads the old value. Nothing is touched.
+func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {
+	switch action := change.GetAction().GetKind().(type) {
+	case *attunev1.Action_SetVariable:
+		return a.planVariable(process, change.GetSafePoint(), action.SetVariable)
+	case *attunev1.Action_CallFunction:
+		return a.planCall(process, change.GetSafePoint(), action.CallFunction)
+	case *attunev1.Action_Setting:
+		return a.planSetting(ctx, process, change.GetSafePoint(), action.Setting)
+	case *attunev1.Action_System:
+		return a.planSystem(process, change, action.System)
+	case *attunev1.Action_Load:
+		return a.planLoad(process, change.GetSafePoint(), action.Load)
+	default:
+		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
+	}
+}
+
+// Preview is what a change would do.
+type Preview struct {
+	// Old and New value in text form; where places differ, each has its own.
+	Old, New string
+	// Where it would be changed, in words.
+	Where string
+	// Way that would be tried first.
+	Way Way
+	// Partial is what the change would not cover; empty: nothing.
+	Partial string
+	// Unchanged: the value asked for is there already.
+	Unchanged bool
+	// Undo says why it could not be taken back; nil: it can.
+	Undo error
+}
+
+// Preview checks a change and reads the old value; nothing is touched or
+// written down. Errors as those that Apply answers with.
+func (a *Actuator) Preview(ctx context.Context, process Process, change *attunev1.Change) (Preview, error) {
+	p, err := a.plan(ctx, process, change)
+	if err != nil {
+		return Preview{}, err
+	}
+	if p.release != nil {
+		defer p.release()
+	}
+	shown := record{Words: p.words, Settings: p.settings, Told: p.told}.summary()
+	preview := Preview{
+		Old: shown.Old, New: shown.New, Where: shown.Where, Way: p.way, Partial: p.partial,
+		Unchanged: p.unchanged, Undo: p.undoError,
+	}
+	if preview.Old == "" && p.old != nil {
+		preview.Old = describeValue(p.old)
+	}
+	return preview, nil
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/controller/policy"
+)
+
+const actionsPage = "../../docs/reference/actions.md"
+
+const actionsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Tuning actions and their ways in
+
+What can be changed in a running process, and by which way. The ways of an action
+are tried in this order, the next one where one does not serve; the answer to a
+change names the one that did. Made from the table that the code goes by with
+` + "`go test ./controller/actuate -run Page -update`" + `.
+
+| Action | Command | Ways in, in this order | When the next one, and limits | Undoing |
+|---|---|---|---|---|
+`
+
+const actionsFoot = `
+The ways:
+
+`
+
+// The reference page is made from the table that the code goes by.
+func TestActionsPage(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(actionsHead)
+	for _, r := range Routes() {
+		var ways []string
+		for _, way := range r.Ways {
+			ways = append(ways, string(way))
+		}
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Command, strings.Join(ways, ", then "), r.Remark, r.Undo)
+	}
+	page.WriteString(actionsFoot)
+	for _, w := range Ways() {
+		fmt.Fprintf(&page, "- *%s*: %s\n", w.Way, w.Description)
+	}
+	if *update {
+		if err := os.WriteFile(actionsPage, []byte(page.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(actionsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), page.String()); diff != "" {
+		t.Errorf("docs/reference/actions.md is not up to date, run the test with -update:\n%s", diff)
+	}
+}
+
+// Policies and the page speak of the same actions, and of every way.
+func TestRoutesAreComplete(t *testing.T) {
+	var actions []string
+	used := make(map[Way]bool)
+	for _, r := range Routes() {
+		actions = append(actions, r.Action)
+		for _, way := range r.Ways {
+			used[way] = true
+		}
+	}
+	later := []string{"replace", "remove", "param", "insert"}
+	for _, action := range policy.Actions {
+		if slices.Contains(later, action) {
+			continue
+		}
+		if !slices.Contains(actions, action) {
+			t.Errorf("%s has no route", action)
+		}
+	}
+	for _, w := range Ways() {
+		if !used[w.Way] {
+			t.Errorf("nothing goes by %s", w.Way)
+		}
+		delete(used, w.Way)
+	}
+	if len(used) != 0 {
+		t.Errorf("not described: %v", used)
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program to change from outside: two threads with a variable each, two
+ * static variables of one name (the other in tuned_other.c), functions to call.
+ * Answers a line with what it asks for. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int other_counter(void);
+
+static volatile int counter = 1;
+static __thread volatile int own = 10;
+volatile double ratio = 1.5;
+extern const int fixed;
+const int fixed = 3;
+char last[64] = "nothing";
+static int second, second_own;
+
+__attribute__((noinline)) double mixed(int a, double b, const char *text, double c, long d) {
+    snprintf(last, sizeof(last), "%d %g %s %g %ld", a, b, text, c, d);
+    return a + b * c;
+}
+
+__attribute__((noinline)) int spoil(char *text) {
+    text[0] = '!'; /* its own copy */
+    snprintf(last, sizeof(last), "%s", text);
+    return (int)strlen(text);
+}
+
+__attribute__((noinline)) int thread_id(void) { return (int)syscall(SYS_gettid); }
+
+static void *other_thread(void *unused) {
+    __atomic_store_n(&second, thread_id(), __ATOMIC_RELEASE);
+    for (;;) {
+        __atomic_store_n(&second_own, own, __ATOMIC_RELAXED);
+        usleep(1000);
+    }
+    return unused;
+}
+
+static void answer(const char *line) {
+    if (strcmp(line, "counter") == 0)
+        printf("%d %d\n", counter, other_counter());
+    else if (strcmp(line, "own") == 0) {
+        usleep(20000);
+        printf("%d %d\n", own, __atomic_load_n(&second_own, __ATOMIC_RELAXED));
+    } else if (strcmp(line, "second") == 0)
+        printf("%d\n", second);
+    else if (strcmp(line, "ratio") == 0)
+        printf("%g\n", ratio);
+    else
+        printf("%s\n", last);
+    fflush(stdout);
+}
+
+int main(void) {
+    char line[64], text[] = "nothing";
+    pthread_t thread;
+    own = 10;
+    pthread_create(&thread, NULL, other_thread, NULL);
+    while (__atomic_load_n(&second, __ATOMIC_ACQUIRE) == 0)
+        usleep(1000);
+    if (mixed(fixed, ratio, "start", 1, 2) == 0 || spoil(text) == 0)
+        return 1;
+    printf("ready\n");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        answer(line);
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !amd64
+
+package actuate
+
+import (
+	"fmt"
+	"runtime"
+)
+
+func (i invocation) thunk() ([]byte, error) {
+	return nil, fmt.Errorf("%w: texts and real numbers are not passed on %s yet", ErrRefused, runtime.GOARCH)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+// Way is a way into a process.
+type Way string
+
+// Ways in; docs/reference/actions.md says which actions try which, in which
+// order.
+const (
+	WayMemory  Way = "memory write"
+	WayMailbox Way = "DMLib at a safe point"
+	WayStopped Way = "ptrace at a safe place"
+	WaySystem  Way = "system call"
+)
+
+// Description is a way in words.
+type Description struct {
+	Way         Way
+	Description string
+}
+
+// Ways describes every way.
+func Ways() []Description {
+	return []Description{
+		{WayMemory, "the memory of the process is written from outside (process_vm_writev(2), /proc/PID/mem). Nothing stops."},
+		{WayMailbox, "a thread of the process does it at one of DMLib's hooks. Nothing stops; the process must have been started by `attune run` or be attached to."},
+		{WayStopped, "one thread is stopped by ptrace(2) where it could itself have called the C library, does it, and goes on as if nothing had been; the others run. Code that takes no lock may interrupt anything. Nothing of Attune stays in the process."},
+		{WaySystem, "a system call on the process, its threads or duplicates of its descriptors, from outside."},
+	}
+}
+
+// Route is the ways that an action tries.
+type Route struct {
+	// Action as policies name it.
+	Action string
+	// What is changed, and the Command that does so.
+	What, Command string
+	// Ways in the order in which they are tried.
+	Ways []Way
+	// Remark says when the next one is tried, and what is not covered.
+	Remark string
+	// Undo says what undoing does.
+	Undo string
+}
+
+// Routes returns the ways of every action; docs/reference/actions.md is made
+// from it.
+func Routes() []Route {
+	return []Route{
+		{
+			"set", "variable", "attune tune set", []Way{WayMemory},
+			"Exported, static and thread-local variables of 1, 2, 4 or 8 bytes. The size is checked against the symbol table, the type against debug information where there is some. Constants are refused. Thread-local ones need glibc; threads that start later begin with the initial value.",
+			"the old value, in the threads that still live, unless somebody else has changed it since",
+		},
+		{
+			"call", "call once", "attune tune call", callWays,
+			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a safe point was asked for. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
+			"impossible",
+		},
+		{
+			"load", "load library", "attune tune load", loadWays,
+			"The second, at calls of read and write only, where the kernel allows no ptrace(2), or no thread stood at a safe place in time: the loader itself calls malloc.",
+			"nothing, or dlclose(3) where that was asked for: what constructors did stays",
+		},
+		{
+			"setting", "named setting", "tunlets", []Way{WayMailbox, WayMemory},
+			"See docs/reference/settings.md.", "the old value",
+		},
+		{
+			"system", "what the operating system keeps", "attune tune NAME=VALUE", []Way{WaySystem},
+			"See docs/reference/knobs.md.", "the old value, as described there",
+		},
+	}
+}
+
+// callWays: a hook of DMLib costs no stop.
+var callWays = []Way{WayMailbox, WayStopped}
+
+// loadWays: the loader calls malloc, and so the allocator's hooks, in the
+// middle of loading something else; whether a thread is in there can be seen
+// when it is stopped.
+var loadWays = []Way{WayStopped, WayMailbox}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/user"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+)
+
+// Path is where a site keeps its policy.
+const Path = "/etc/attune/policy.yaml"
+
+// maxBytes bounds the file.
+const maxBytes = 1 << 20
+
+// document is the file.
+type document struct {
+	Default string      `yaml:"default"`
+	Rules   []ruleEntry `yaml:"rules"`
+}
+
+type ruleEntry struct {
+	Allow  []string `yaml:"allow"`
+	Deny   []string `yaml:"deny"`
+	Names  []string `yaml:"names"`
+	Users  []string `yaml:"users"`
+	Min    *float64 `yaml:"min"`
+	Max    *float64 `yaml:"max"`
+	Reason string   `yaml:"reason"`
+}
+
+// Load reads a policy; nil if there is no such file. A file that cannot be
+// used is told by the error, and by a Policy that denies everything.
+func Load(path string) (*Policy, error) {
+	data, err := read(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nil is the policy without a file
+	}
+	var p *Policy
+	if err == nil {
+		p, err = Parse(path, data)
+	}
+	if err != nil {
+		err = fmt.Errorf("policy %s: %w", path, err)
+		return Denying(err), err
+	}
+	return p, nil
+}
+
+// read takes a file that nobody but root can have written.
+func read(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return nil, err
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, errors.New("is no regular file")
+	case st.Uid != 0:
+		return nil, fmt.Errorf("belongs to user %d, not to root: chown root %s", st.Uid, path)
+	case st.Mode&0o022 != 0:
+		return nil, fmt.Errorf("may be written by others than root: chmod go-w %s", path)
+	case st.Size > maxBytes:
+		return nil, fmt.Errorf("has %d bytes, at most %d", st.Size, maxBytes)
+	}
+	return io.ReadAll(io.LimitReader(file, maxBytes))
+}
+
+// Parse reads the content of a policy file. path is for messages.
+func Parse(path string, data []byte) (*Policy, error) {
+	var d document
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&d); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // in one line
+	}
+	p := &Policy{path: path}
+	switch d.Default {
+	case "", "allow":
+	case "deny":
+		p.deny = true
+	default:
+		return nil, fmt.Errorf("default: %q is neither allow nor deny", d.Default)
+	}
+	for i, entry := range d.Rules {
+		r, err := entry.compile(i + 1)
+		if err != nil {
+			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		p.rules = append(p.rules, r)
+	}
+	return p, nil
+}
+
+// compile checks one rule.
+func (e ruleEntry) compile(number int) (rule, error) {
+	r := rule{number: number, deny: len(e.Deny) > 0, min: e.Min, max: e.Max, reason: e.Reason}
+	switch {
+	case (len(e.Allow) > 0) == r.deny:
+		return r, errors.New("needs either allow or deny, with a list of actions")
+	case r.deny && (e.Min != nil || e.Max != nil):
+		return r, errors.New("min and max belong to allow: other values are denied by it")
+	case e.Min != nil && e.Max != nil && *e.Min > *e.Max, e.Min != nil && math.IsNaN(*e.Min), e.Max != nil && math.IsNaN(*e.Max):
+		return r, errors.New("min and max enclose nothing")
+	}
+	var err error
+	if r.actions, err = actions(append(e.Allow, e.Deny...)); err != nil {
+		return r, err
+	}
+	for _, name := range e.Names {
+		r.names = append(r.names, glob(name))
+	}
+	for _, name := range e.Users {
+		ids, err := users(name)
+		if err != nil {
+			return r, err
+		}
+		r.users = append(r.users, ids...)
+	}
+	if e.Users != nil && r.users == nil {
+		r.users = []int{} // an empty group: nobody
+	}
+	return r, nil
+}
+
+func actions(names []string) ([]string, error) {
+	if slices.Contains(names, "all") {
+		return nil, nil
+	}
+	for _, name := range names {
+		if !slices.Contains(Actions, name) {
+			return nil, fmt.Errorf("%q is no action: there are %s, all", name, strings.Join(Actions, ", "))
+		}
+	}
+	return names, nil
+}
+
+// glob makes a pattern in which * is any text and ? any character.
+func glob(pattern string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta(pattern)
+	quoted = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(quoted)
+	return regexp.MustCompile(`(?s)^` + quoted + `$`)
+}
+
+// users are those that a name, a number or an @group stands for.
+func users(name string) ([]int, error) {
+	group, isGroup := strings.CutPrefix(name, "@")
+	if isGroup {
+		return members(group)
+	}
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return []int{int(id)}, nil
+	}
+	found, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	id, err := strconv.Atoi(found.Uid)
+	return []int{id}, err
+}
+
+// textNumber is the number that a text begins as knobs take it, 64K included.
+func textNumber(text string) (float64, bool) {
+	scale := 1.0
+	if n := len(text); n > 1 {
+		if i := strings.IndexByte("KMGT", text[n-1]&^0x20); i >= 0 {
+			scale, text = math.Pow(1024, float64(i+1)), text[:n-1]
+		}
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	return value * scale, err == nil && !math.IsNaN(value)
+}

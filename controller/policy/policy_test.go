@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const rules = `
+rules:
+  - deny: [call, insert]
+    names: ["libc.so*:system", "libc.so*:exec*"]
+    reason: no programs from within programs
+  - allow: [set]
+    names: ["*:attune_*"]
+    users: [1000, root]
+    min: 0
+    max: 64
+  - deny: [all]
+    names: ["*:attune_*"]
+  - allow: [system]
+    names: [pipe.size]
+    max: 1048576
+`
+
+func integer(n int64) *attunev1.Value {
+	return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: n}}
+}
+
+func text(s string) *attunev1.Value { return &attunev1.Value{Kind: &attunev1.Value_Text{Text: s}} }
+
+func TestCheck(t *testing.T) {
+	p, err := Parse("the file", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := Parse("the file", []byte("default: deny\nrules:\n  - allow: [load]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		policy *Policy
+		Request
+		why string // empty: allowed
+	}{
+		{"no file", nil, Request{Action: "call", Names: []string{"libc.so.6:system"}, User: 1000, Owner: 1000}, ""},
+		{"no file, another's process", nil, Request{Action: "set", User: 1000, Owner: 1001}, "belongs to user 1001"},
+		{"root, another's process", nil, Request{Action: "set", Owner: 1001}, ""},
+		{"denied name", p, Request{Action: "call", Names: []string{"libc.so.6:execve"}}, "rule 1 of the file: no programs"},
+		{"any of the names", p, Request{Action: "call", Names: []string{"a:b", "libc.so.6:system"}}, "rule 1"},
+		{"other action", p, Request{Action: "replace", Names: []string{"libc.so.6:system"}}, ""},
+		{"other name", p, Request{Action: "call", Names: []string{"libc.so.6:malloc_trim"}}, ""},
+		{"within the bounds", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(64)}}, ""},
+		{"beyond", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(65)}}, "rule 2 of the file allows values from 0 to 64 only"},
+		{"below", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(-1)}}, "rule 2"},
+		{"no number", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{text("x")}}, "rule 2"},
+		{"other user", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(1)}, User: 7, Owner: 7}, "denied by rule 3"},
+		{"text with a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1M")}}, ""},
+		{"text with too large a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1g")}}, "rule 4 of the file allows values up to"},
+		{"default deny", strict, Request{Action: "set", Names: []string{"x:y"}}, "set of x:y is not allowed by any rule"},
+		{"allowed by a rule", strict, Request{Action: "load", Names: []string{"/lib/x.so"}}, ""},
+		{"spoilt file", Denying(errors.New("line 3")), Request{Action: "load"}, "line 3"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.policy.Check(tt.Request)
+			switch {
+			case tt.why == "" && err != nil:
+				t.Error(err)
+			case tt.why != "" && (!errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), tt.why)):
+				t.Errorf("%v, want %q", err, tt.why)
+			}
+		})
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct{ name, content, why string }{
+		{"no YAML", "rules: [", "yaml"},
+		{"unknown field", "rule: []", "not found"},
+		{"unknown field of a rule", "rules:\n  - allow: [set]\n    symbol: x", "not found"},
+		{"unknown action", "rules:\n  - allow: [destroy]", `"destroy" is no action`},
+		{"no verdict", "rules:\n  - names: [x]", "either allow or deny"},
+		{"both", "rules:\n  - allow: [set]\n    deny: [set]", "either allow or deny"},
+		{"bounds of a denial", "rules:\n  - deny: [set]\n    max: 1", "min and max belong to allow"},
+		{"empty bounds", "rules:\n  - allow: [set]\n    min: 2\n    max: 1", "enclose nothing"},
+		{"unknown user", "rules:\n  - allow: [set]\n    users: [nobody-of-this-name]", "nobody-of-this-name"},
+		{"unknown group", "rules:\n  - allow: [set]\n    users: ['@no-such-group']", "no-such-group"},
+		{"default", "default: maybe", "neither allow nor deny"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Parse("f", []byte(tt.content)); err == nil || !strings.Contains(err.Error(), tt.why) {
+				t.Errorf("%v, want %q", err, tt.why)
+			}
+		})
+	}
+}
+
+func TestGroup(t *testing.T) {
+	p, err := Parse("f", []byte("default: deny\nrules:\n  - allow: [all]\n    users: ['@root']\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(Request{Action: "set"}); err != nil {
+		t.Errorf("root is in group root: %v", err)
+	}
+	if err := p.Check(Request{Action: "set", User: 4711, Owner: 4711}); !errors.Is(err, ErrDenied) {
+		t.Errorf("user 4711 is not: %v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	if p, err := Load(filepath.Join(dir, "none")); p != nil || err != nil {
+		t.Errorf("no file: %v, %v", p, err)
+	}
+	spoilt := filepath.Join(dir, "spoilt")
+	if err := os.WriteFile(spoilt, []byte("rules: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Load(spoilt)
+	if err == nil || !errors.Is(p.Check(Request{Action: "set", User: 5, Owner: 5}), ErrDenied) {
+		t.Errorf("a spoilt file: %v, must deny", err)
+	}
+	open := filepath.Join(dir, "open")
+	if err := os.WriteFile(open, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o622); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(open); err == nil {
+		t.Error("a file that others may write is taken")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(rules))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse("f", data)
+		if (p == nil) != (err != nil) {
+			t.Errorf("%v, %v", p, err)
+		}
+	})
+}
