@@ -72,15 +72,30 @@ func (c *Child) Wait() Exit {
 // Wait sends signals, no signal can hit a recycled process id.
 func (c *Child) watch(look <-chan struct{}, changed chan<- struct{}) {
 	for range look {
-		for {
-			err := unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-			if err != unix.EINTR {
-				break
-			}
+		for !c.changed() {
 		}
 		changed <- struct{}{}
 	}
 }
+
+// tracedPause is how long a tracer's stop is left alone.
+const tracedPause = 200 * time.Microsecond
+
+// changed waits for a change of state. False for one that is not the program's
+// own: a thread of this process may trace it, and the kernel shows the stops of
+// a traced child to whatever thread of its parent waits.
+func (c *Child) changed() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, c.pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+	if err == nil && info.Code == cldTrapped {
+		time.Sleep(tracedPause)
+		return false
+	}
+	return err != unix.EINTR
+}
+
+// cldTrapped is CLD_TRAPPED of <bits/siginfo-consts.h>.
+const cldTrapped = 4
 
 // collect takes the program's status and stops with it if it has stopped.
 func (c *Child) collect() (Exit, bool) {
@@ -92,6 +107,8 @@ func (c *Child) collect() (Exit, bool) {
 	switch {
 	case err == unix.EINTR || err == nil && pid == 0:
 		return Exit{}, false // continued or interrupted meanwhile
+	case err == nil && status.Stopped() && traced(status):
+		return Exit{}, false // begun since watch looked
 	case err != nil:
 		// Only possible if somebody else reaps our children.
 		c.log.Error("the program's exit status was lost", "error", err)
@@ -106,6 +123,12 @@ func (c *Child) collect() (Exit, bool) {
 	}
 	exit.Wall = time.Since(c.Started)
 	return exit, true
+}
+
+// traced says whether a stop is a tracer's: PTRACE_SEIZE marks all of them by
+// an event, but for system calls and steps, which stop by SIGTRAP.
+func traced(status unix.WaitStatus) bool {
+	return status>>16 != 0 || status.StopSignal()&^0x80 == unix.SIGTRAP
 }
 
 // relay passes a signal on unless the program has got it already.
