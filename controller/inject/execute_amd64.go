@@ -2,7 +2,18 @@
 
 package inject
 
-import "golang.org/x/sys/unix"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// Calling returns code for [Execute] that calls the function at an address,
+// which takes no parameters, and returns what it returns.
+func Calling(function uint64) []byte {
+	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8}, function) // movabs $function,%rax
+	return append(code, 0xff, 0xe0)                                        // jmp *%rax
+}
 
 // suits says whether a stopped thread stands where it may do the job.
 func (p *plan) suits(t tracee, regs *unix.PtraceRegs) bool {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -161,13 +160,7 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 	if !process.Alive() {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer close(done)
-		result, err = p.run(ctx, process)
-	}()
-	<-done
+	onOwnThread(func() { result, err = p.run(ctx, process) })
 	if err != nil && !process.Alive() && !errors.Is(err, procid.ErrGone) {
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}

@@ -5,6 +5,7 @@ package inject
 import (
 	"errors"
 	"fmt"
+	"os"
 	"time"
 	"unsafe"
 
@@ -110,14 +111,13 @@ func (t *tracee) wait(deadline time.Time) (stop, error) {
 	pause := firstPause
 	for {
 		now := time.Now()
-		var status unix.WaitStatus
-		got, err := unix.Wait4(t.tid, &status, unix.WALL|unix.WNOHANG, nil)
+		s, ended, err := t.poll()
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil || got == t.tid && !status.Stopped():
+		case err != nil || ended:
 			return stop{}, ErrInterrupted
-		case got == t.tid:
-			return stop{signal: status.StopSignal(), event: int(status) >> 16}, nil
+		case s != stop{}:
+			return s, nil
 		case now.After(deadline):
 			return stop{}, errLate
 		default:
@@ -128,6 +128,43 @@ func (t *tracee) wait(deadline time.Time) (stop, error) {
 			pause = rest(pause)
 		}
 	}
+}
+
+// cldTrapped is the least code of a child that lives (<bits/siginfo-consts.h>).
+const cldTrapped = 4
+
+// childInfo is what waitid(2) fills in, in the place of a siginfo_t.
+type childInfo struct {
+	signal, _, code, _ int32
+	pid, uid, status   int32
+	_                  [100]byte
+}
+
+// poll takes a stop of the thread, if there is one, and says whether it has
+// ended. The end of a child of this very process is left for whoever started
+// it.
+func (t *tracee) poll() (s stop, ended bool, err error) {
+	const most = unix.WALL | unix.WNOHANG
+	var info childInfo
+	siginfo := (*unix.Siginfo)(unsafe.Pointer(&info))
+	err = unix.Waitid(unix.P_PID, t.tid, siginfo, most|unix.WSTOPPED, nil)
+	if err != nil || info.signal != 0 {
+		return stop{signal: unix.Signal(info.status & 0xff), event: int(info.status >> 8)}, false, err
+	}
+	err = unix.Waitid(unix.P_PID, t.tid, siginfo, most|unix.WEXITED|unix.WNOWAIT, nil)
+	// A stop that has come since shows here as well.
+	ended = err == nil && info.signal != 0 && info.code < cldTrapped
+	if ended && !ownChild(t.tid) {
+		err = unix.Waitid(unix.P_PID, t.tid, nil, most|unix.WEXITED, nil)
+	}
+	return stop{}, ended, err
+}
+
+// ownChild says whether a thread is the first one of a child of this process.
+func ownChild(tid int) bool {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	s := parseStatus(content)
+	return err == nil && s.process == tid && s.parent == os.Getpid()
 }
 
 // interrupt stops the thread; signals that are under way reach it before.
