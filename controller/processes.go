@@ -219,6 +219,7 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 	if t == nil {
 		return nil, errors.New("ended at the gate")
 	}
+	a.Memory.SetAttendant(c.attendant(t))
 	if !t.memory.CompareAndSwap(nil, a.Memory) {
 		return nil, errors.New("registered twice")
 	}

@@ -25,6 +25,9 @@ type App struct {
 	PatchEntry uint64
 	// PatchExit is what they call where a function ends; 0: not supported.
 	PatchExit uint64
+	// AttendEntry is the function that a stopped thread calls to execute
+	// commands for AtStopped.
+	AttendEntry uint64
 	// LostNoSlot counts events of threads that found no slot, ever.
 	LostNoSlot uint64
 	// Forks counts children that left this memory behind, ever.
@@ -53,6 +56,7 @@ func (m *Memory) App() App {
 		PatchEntry:  load64(b, headerPatchEntry),
 		PatchExit:   load64(b, headerPatchExit),
 		StubUnbound: load64(b, headerStubUnbound),
+		AttendEntry: load64(b, headerAttendEntry),
 		LostNoSlot:  load64(b, headerLostNoSlot),
 		Forks:       load64(b, headerForkCount),
 		Rings:       min(int(load32(b, headerRingNext)), m.geometry.Rings),

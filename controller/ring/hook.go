@@ -26,14 +26,17 @@ const (
 	// AtGate is the start gate, as long as the process waits in it: OpNop and
 	// OpMap only.
 	AtGate
+	// AtStopped is wherever a thread was when the attendant stopped it; nothing
+	// is called there. Run adds it where that will do.
+	AtStopped
 
-	familyCount = 6
+	familyCount = 7
 	atAny       = 1<<familyCount - 1
 )
 
 // String lists the functions' kinds, for messages.
 func (f Family) String() string {
-	names := [familyCount]string{"allocation", "lock", "read or write", "bound function", "patched function", "start gate"}
+	names := [familyCount]string{"allocation", "lock", "read or write", "bound function", "patched function", "start gate", "stopped thread"}
 	var in []string
 	for rest := f & atAny; rest != 0; rest &= rest - 1 {
 		in = append(in, names[bits.TrailingZeros32(uint32(rest))])

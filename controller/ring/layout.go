@@ -104,6 +104,7 @@ const (
 	headerForkCount   = 200
 	headerRingNext    = 208
 	headerSlotsUsed   = 212
+	headerAttendEntry = 216
 	headerSize        = 256
 )
 

@@ -71,12 +71,13 @@ func mirror() map[string]uint64 {
 		"ATTUNE_OP_GOT":   uint64(OpGOT),
 		"ATTUNE_OP_MAP":   uint64(OpMap),
 
-		"ATTUNE_AT_ALLOC": uint64(AtAlloc),
-		"ATTUNE_AT_LOCK":  uint64(AtLock),
-		"ATTUNE_AT_IO":    uint64(AtIO),
-		"ATTUNE_AT_STUB":  uint64(AtStub),
-		"ATTUNE_AT_PATCH": uint64(AtPatch),
-		"ATTUNE_AT_GATE":  uint64(AtGate),
+		"ATTUNE_AT_ALLOC":   uint64(AtAlloc),
+		"ATTUNE_AT_LOCK":    uint64(AtLock),
+		"ATTUNE_AT_IO":      uint64(AtIO),
+		"ATTUNE_AT_STUB":    uint64(AtStub),
+		"ATTUNE_AT_PATCH":   uint64(AtPatch),
+		"ATTUNE_AT_GATE":    uint64(AtGate),
+		"ATTUNE_AT_STOPPED": uint64(AtStopped),
 
 		"attune_header":                headerSize,
 		"attune_header.magic":          headerMagic,
@@ -107,6 +108,7 @@ func mirror() map[string]uint64 {
 		"attune_header.stub_target":  headerStubTarget,
 		"attune_header.patch_entry":  headerPatchEntry,
 		"attune_header.stub_unbound": headerStubUnbound,
+		"attune_header.attend_entry": headerAttendEntry,
 		"attune_header.patch_exit":   headerPatchExit,
 
 		"attune_open_call":       openCallSize,

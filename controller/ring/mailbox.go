@@ -5,6 +5,7 @@ package ring
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,8 +91,12 @@ type Result struct {
 	Thread int
 	// Ticks is the counter's reading when it was done; Scale.Time converts.
 	Ticks uint64
-	// Local is the local index of the point at which it ran.
+	// Local is the local index of the point at which it ran; PointCount if it
+	// ran at none.
 	Local int
+	// Stopped is how long a thread was stopped for it, by the controller's own
+	// account; 0 if it came by.
+	Stopped time.Duration
 }
 
 // Ticket names a pending command. Tickets are never used twice.

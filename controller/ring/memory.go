@@ -35,6 +35,8 @@ type Memory struct {
 	mailbox  [MailboxSize]pendingCommand
 	waiting  [PointCount]int // pending commands that may run at each local point
 	reserved uint64          // last ticket number handed out
+
+	attendance attendance
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can

@@ -4,6 +4,7 @@ package ring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -23,14 +24,19 @@ const (
 // Safe to call at any time, several at once.
 func (m *Memory) Run(ctx context.Context, c Command) (Result, error) {
 	start := time.Now()
-	ticket, err := m.Post(c)
+	attended := m.attendance.attendant != nil && c.attendable()
+	posted := c
+	if attended {
+		posted.At |= AtStopped
+	}
+	ticket, err := m.Post(posted)
 	if err != nil {
 		return Result{}, err
 	}
-	result, done := m.wait(ctx, ticket)
+	result, done, unattended := m.waitFor(ctx, ticket, attended)
 	if !done && m.Cancel(ticket) {
-		return Result{}, fmt.Errorf("command %d: %w: no thread%s entered a watched function (%s) within %s: %w",
-			c.ID, ErrNoSafePoint, ofThread(c.Thread), c.At, time.Since(start).Round(time.Millisecond), context.Cause(ctx))
+		return Result{}, errors.Join(fmt.Errorf("command %d: %w: no thread%s entered a watched function (%s) within %s: %w",
+			c.ID, ErrNoSafePoint, ofThread(c.Thread), c.At, time.Since(start).Round(time.Millisecond), context.Cause(ctx)), unattended)
 	}
 	if !done {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimedGrace)
@@ -45,6 +51,15 @@ func (m *Memory) Run(ctx context.Context, c Command) (Result, error) {
 		return result, fmt.Errorf("command %d in the application: %w", c.ID, result.Errno)
 	}
 	return result, nil
+}
+
+// waitFor waits for a result, attended or not.
+func (m *Memory) waitFor(ctx context.Context, t Ticket, attended bool) (Result, bool, error) {
+	if attended {
+		return m.waitAttended(ctx, t)
+	}
+	r, done := m.wait(ctx, t)
+	return r, done, nil
 }
 
 // wait polls until there is a result, ctx ends or the memory is closed.

@@ -165,6 +165,9 @@ struct dm_safe_point {
 DM_HIDDEN uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word);
 /* Runs the commands that may run here. */
 DM_HIDDEN void dm_mailbox_run(const struct dm_safe_point *here);
+/* Runs those for a stopped thread, which calls it; 0 if it stands where it
+ * cannot. */
+DM_HIDDEN uint64_t dm_attend_stopped(void);
 /* Runs those for the start gate; mapping need not be the process's yet. */
 DM_HIDDEN void dm_mailbox_run_in_gate(const struct dm_mapping *mapping);
 

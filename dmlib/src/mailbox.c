@@ -46,6 +46,8 @@ static int execute(struct attune_command *command) {
 static bool permitted(const struct attune_command *command, uint32_t family) {
     if (family == ATTUNE_AT_GATE)
         return command->op == ATTUNE_OP_NOP || command->op == ATTUNE_OP_MAP;
+    if (family == ATTUNE_AT_STOPPED)
+        return command->op != ATTUNE_OP_CALL;
     return family != ATTUNE_AT_PATCH || command->op != ATTUNE_OP_CALL || command->point != 0;
 }
 
@@ -86,25 +88,38 @@ void dm_mailbox_run_in_gate(const struct dm_mapping *mapping) {
     run(mapping->mailbox, &gate);
 }
 
+static void run_entered(struct dm_thread *thread, const struct dm_safe_point *here) {
+    uint64_t generation = thread->generation;
+    dm_enter(thread);
+    thread->in_command = 1;
+    dm_compiler_barrier();
+    run(dm_live.mapping.mailbox, here);
+    dm_compiler_barrier();
+    thread->in_command = 0;
+    dm_leave(thread, generation);
+}
+
 void dm_mailbox_run(const struct dm_safe_point *here) {
     struct dm_thread *thread = &dm_thread;
-    struct attune_command *mailbox = dm_live.mapping.mailbox;
-    if (mailbox == NULL)
+    if (dm_live.mapping.mailbox == NULL)
         return;
     if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0) {
         dm_go_inert();
         return;
     }
-    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
-        return;
-    uint64_t generation = thread->generation;
-    dm_enter(thread);
-    thread->in_command = 1;
-    dm_compiler_barrier();
-    run(mailbox, here);
-    dm_compiler_barrier();
-    thread->in_command = 0;
-    dm_leave(thread, generation);
+    if (thread->generation != DM_BUSY || dm_thread_recover(thread))
+        run_entered(thread, here);
+}
+
+/* Runs wherever the thread was stopped, perhaps in one of our own functions;
+ * this is no event of the program, so nothing is counted and nothing recovered. */
+uint64_t dm_attend_stopped(void) {
+    struct dm_safe_point here = {.point = ATTUNE_POINT_COUNT, .family = ATTUNE_AT_STOPPED};
+    if (dm_live.mapping.mailbox == NULL || dm_thread.generation == DM_BUSY ||
+        __atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
+        return 0;
+    run_entered(&dm_thread, &here);
+    return 1;
 }
 
 DM_COLD uint32_t dm_attend_at(const struct dm_safe_point *here, uint32_t word) {

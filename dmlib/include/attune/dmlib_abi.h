@@ -182,6 +182,9 @@ struct attune_record {
                                    * hold any lock, so nothing is called here  */
 #define ATTUNE_AT_GATE (1u << 5)  /* the process waits in the start gate: OP_MAP
                                    * and OP_NOP only                           */
+#define ATTUNE_AT_STOPPED (1u << 6) /* a thread that the controller has stopped
+                                     * anywhere and made call attend_entry:
+                                     * nothing is called there either        */
 
 /* ---- entry patches --------------------------------------------------- */
 
@@ -253,7 +256,11 @@ struct attune_header {
     uint32_t slots_used;     /* (app) no slot from this one on was ever claimed;
                               * raised before a claim, so that the controller
                               * need not touch the pages of unused slots */
-    uint8_t pad2[40];
+    uint64_t attend_entry;   /* (app) written with line 2: function without
+                              * parameters that executes commands for
+                              * ATTUNE_AT_STOPPED; returns 0 if the thread stands
+                              * where it cannot                                */
+    uint8_t pad2[32];
 };
 
 /* ---- start gate ------------------------------------------------------- */

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+const (
+	// attendPatience bounds the search for a thread that can be stopped: those
+	// that stand in a system call which could not be restarted are let be.
+	attendPatience = 300 * time.Millisecond
+	// attendTimeout bounds what it executes, a few system calls.
+	attendTimeout = time.Second
+)
+
+// attendant returns who stops a thread of a process that comes by no hook, for
+// the commands that wait in its mailbox.
+func (c *Controller) attendant(t *target) ring.Attendant {
+	return func(ctx context.Context, entry uint64) (uint64, time.Duration, error) {
+		process, err := procid.Open(t.pid)
+		if err != nil {
+			return 0, 0, err
+		}
+		defer process.Close()
+		if process.Identity() != t.identity || !t.Alive() {
+			return 0, 0, fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH))
+		}
+		value, result, err := inject.Execute(ctx, process, inject.Calling(entry), inject.ExecuteOptions{
+			Anywhere: true, Patience: attendPatience, Timeout: attendTimeout, Cache: c.cache,
+		})
+		stopped := result.Stopped + result.Disturbed
+		if err != nil {
+			return 0, stopped, fmt.Errorf("stop a thread for it: %w", err)
+		}
+		c.log.Debug("a thread was stopped for what waited in the mailbox", "pid", t.pid, "thread", result.Thread, "stopped", stopped)
+		return value, stopped, nil
+	}
+}
