@@ -22,8 +22,8 @@ func execEventsLikely(_ context.Context, n *node) finding {
 	if f := kernelTypes(n); f.state != Available {
 		return f
 	}
-	if text, err := n.read(lockdownFile); err == nil && lockdownState(text) == confidentiality {
-		return unavailable("the kernel is locked down: no program may read its memory", "boot with lockdown=integrity or none")
+	if n.isConfidential() {
+		return unavailable(confidential, remedyConfidential)
 	}
 	return available("not tried")
 }

@@ -88,7 +88,7 @@ func listOrNone(words []string) string {
 
 const (
 	lockdownFile = "/sys/kernel/security/lockdown"
-	// confidentiality is lockdown in which even root may not read the kernel.
+	// confidentiality is lockdown in which even root may read nothing.
 	confidentiality = "confidentiality"
 )
 
@@ -100,6 +100,18 @@ func lockdownState(text string) string {
 		return ""
 	}
 	return state
+}
+
+const (
+	confidential       = "the kernel is locked down: no program may read its memory"
+	remedyConfidential = "boot with lockdown=integrity or none"
+)
+
+// isConfidential says whether the helpers that read memory are kept from
+// programs; where that cannot be read, it is not known.
+func (n *node) isConfidential() bool {
+	text, err := n.read(lockdownFile)
+	return err == nil && lockdownState(text) == confidentiality
 }
 
 // lockdown reads what the kernel keeps even from root.

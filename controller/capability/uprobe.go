@@ -21,6 +21,9 @@ func uprobeLikely(_ context.Context, n *node) finding {
 	if !n.held.mayBPF() {
 		return unavailable(notPermitted, remedyBPF)
 	}
+	if n.isConfidential() {
+		return unavailable(confidential, remedyConfidential)
+	}
 	if !n.held.has(unix.CAP_SYS_ADMIN) && errors.Is(features.HaveBPFLinkUprobeMulti(), bpf.ErrUnsupported) {
 		return unavailable(notPermitted, "run as root, or with CAP_SYS_ADMIN: before Linux 6.6 the narrower capabilities are not enough")
 	}

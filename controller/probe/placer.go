@@ -29,6 +29,8 @@ type Process interface {
 	Handle() uint64
 	// PID in the controller's pid namespace.
 	PID() int
+	// Alive says whether it still runs the same image, as far as is known.
+	Alive() bool
 	// Memory is what DMLib shares with the controller; nil without DMLib.
 	Memory() *ring.Memory
 	// Images returns the objects mapped at present.

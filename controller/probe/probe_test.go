@@ -29,6 +29,7 @@ type process struct {
 func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
 func (p *process) Memory() *ring.Memory             { return p.memory }
+func (p *process) Alive() bool                      { return true }
 func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
 func (p *process) Sites() *entry.Sites              { return entry.NewSites(p, new(entry.Functions)) }
 

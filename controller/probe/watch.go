@@ -25,6 +25,9 @@ func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := keyOf(t, point)
+	if !t.process.Alive() {
+		return errReplaced // or ended: nobody would take the counts
+	}
 	if earlier := p.watching[key]; earlier != nil && earlier != t {
 		if earlier.process.Handle() > t.process.Handle() {
 			return errReplaced

@@ -23,6 +23,7 @@ type image struct {
 
 func (i image) Handle() uint64 { return i.handle }
 func (i image) PID() int       { return i.pid }
+func (i image) Alive() bool    { return i.handle != 0 }
 
 // After an exec the kernel counts for the new image, from 0, whatever the old
 // one still does: the news of its end may come late.
@@ -65,6 +66,10 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	watch(t, after)
 	if err := p.watch(uprobes, before, point); !errors.Is(err, errReplaced) {
 		t.Errorf("the old image watches: %v", err)
+	}
+	ended := &tenant{placer: p, process: image{pid: target.PID}}
+	if err := p.watch(uprobes, ended, point); !errors.Is(err, errReplaced) {
+		t.Errorf("an image that has ended watches: %v", err)
 	}
 	if err := p.unwatch(uprobes, before, point); err != nil {
 		t.Error(err)
