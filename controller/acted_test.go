@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -291,5 +292,86 @@ func TestActionsComeAndGo(t *testing.T) {
 				t.Errorf("target ended with %v", err)
 			}
 		})
+	}
+}
+
+// A forked child is born with the actions of its parent. It goes on with them
+// when it is measured as well, can be rid of them, and the parent keeps its own.
+func TestActionsOfForkedChild(t *testing.T) {
+	onX86(t)
+	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
+	a.sampleEvery(t, 20*time.Millisecond)
+	before := a.text(t)
+	a.add(t, "remove", "a_target", patch.Remove{Result: patch.Value{Bits: 42}})
+	with, _, _ := strings.Cut(plainAnswer, "logged")
+	with = strings.Replace(with, "target 21", "target 42", 1)
+	pid, err := strconv.Atoi(a.Ask(t, "fork"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a.controller.targets.ofPID(pid) == nil || a.controller.targets.ofPID(pid).memory.Load() == nil {
+		a.Ask(t, "idle")
+	}
+	parent := a.PID
+	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.targets.ofPID(pid).Sites()}
+	child.PID = pid
+	var names []string
+	if err := child.atHooks(t, func(ctx context.Context) (err error) {
+		names, err = child.sites.Inherited(ctx, child.function(t, "a_target"))
+		return err
+	}); err != nil || len(names) != 1 || names[0] != "remove" {
+		t.Fatalf("inherited %q, %v", names, err)
+	}
+	a.addPoint(t, 1, call("a_target", false))
+	for range 2 { // in both processes
+		if s := a.anyPlacedWhile(t, func() { a.Ask(t, "idle") }); s.GetMechanism() != "patch" {
+			t.Errorf("point: %v", s)
+		}
+	}
+	if got := child.Ask(t, "call"); !strings.HasPrefix(got, with) {
+		t.Errorf("child, measured and inherited: %s", got)
+	}
+	child.drop(t, "remove")
+	if got := child.Ask(t, "call"); got != plainAnswer {
+		t.Errorf("child, without the action: %s", got)
+	}
+	a.controller.placer.Remove(1)
+	a.anyPlaced(t)
+	a.anyPlaced(t)
+	if !bytes.Equal(child.text(t), before) {
+		t.Error("the child's code is not what it was")
+	}
+	child.Ask(t, "leave")
+	a.PID = parent
+	if got := a.Ask(t, "call"); !strings.HasPrefix(got, with) {
+		t.Errorf("parent: %s", got)
+	}
+	if err := a.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// A tuner that tries value after value needs code for each, for good: when a
+// window is full the patch goes on in another one.
+func TestActionsWithoutEnd(t *testing.T) {
+	onX86(t)
+	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
+	before := a.text(t)
+	const values = 700 // of two slots each: six windows
+	for i := range uint64(values) {
+		a.add(t, "parameter", "a_target", patch.Parameter{Value: patch.Value{Bits: i}})
+		if want := fmt.Sprintf("target %d ", 2*i+1); i%50 == 0 && !strings.HasPrefix(a.Ask(t, "call"), want) {
+			t.Fatalf("value %d: no %q", i, want)
+		}
+		a.drop(t, "parameter")
+	}
+	if got := a.Ask(t, "call"); got != plainAnswer {
+		t.Errorf("after: %s", got)
+	}
+	if !bytes.Equal(a.text(t), before) {
+		t.Error("the code is not what it was")
+	}
+	if err := a.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
 	}
 }

@@ -33,6 +33,7 @@ func catalogue() []probe {
 	probes := []probe{
 		{preload, preloadLikely, preloadTried},
 		quick(got, rebindGOT),
+		quick("entry_patch", entryPatch),
 		{uprobe, uprobeLikely, uprobeTried},
 		{"uprobe_multi", nil, uprobeMulti},
 		{"uprobe_session", nil, uprobeSession},

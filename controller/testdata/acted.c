@@ -2,12 +2,15 @@
 /* Functions on which tuning actions are tried, called directly. "call" answers
  * what each returns; "hammer" calls a_target from all threads until "halt",
  * which answers how often and how many results were neither of a_target, nor of
- * a_other, nor 42. */
+ * a_other, nor 42. After "fork" a child answers until "leave". */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define THREADS 3
 #define FUNCTION __attribute__((noinline, noclone, noipa))
@@ -30,7 +33,9 @@ FUNCTION long a_integers(long a, long b, long c, long d, long e, long f) {
     return a + 10 * b + 100 * c + 1000 * d + 10000 * e + 100000 * f;
 }
 
-FUNCTION long a_narrow(int a, short b, unsigned char c, short d) { return a + 10 * b + 100 * c + d; }
+FUNCTION long a_narrow(int a, short b, unsigned char c, short d) {
+    return a + 10 * b + 100 * c + d;
+}
 
 FUNCTION double a_reals(double a, double b, double c, double d, double e, double f, double g,
                         double h) {
@@ -64,8 +69,8 @@ static void call(void) {
     errno = ENOENT;
     long target = a_target(10, 1);
     int after = errno;
-    printf("target %ld real %g one %ld two %ld integers %ld narrow %ld reals %g many %g ",
-           target, a_real(1.5, 2), a_caller_one(), a_caller_two(), a_integers(1, 2, 3, 4, 5, 6),
+    printf("target %ld real %g one %ld two %ld integers %ld narrow %ld reals %g many %g ", target,
+           a_real(1.5, 2), a_caller_one(), a_caller_two(), a_integers(1, 2, 3, 4, 5, 6),
            a_narrow(-1, -2, 3, 4), a_reals(1, 2, 3, 4, 5, 6, 7, 8),
            a_many(1, 2, 3, 4, 5, 6, 1.5, 2, 3, 4, 5, 6, 7, 8));
     printf("logged %ld %s errno %d\n", logged, logged_text, after == ENOENT);
@@ -98,6 +103,15 @@ static void ask(pthread_t *threads, long counts[][2], const char *line) {
         printf("%ld %ld\n", calls, wrong);
     } else if (strcmp(line, "call\n") == 0) {
         call();
+    } else if (strcmp(line, "fork\n") == 0) {
+        pid_t child = fork();
+        if (child == 0)
+            printf("%d\n", (int)getpid());
+        else
+            waitpid(child, NULL, 0);
+    } else if (strcmp(line, "leave\n") == 0) {
+        puts("left");
+        _exit(0);
     } else { /* comes by hooks of DMLib */
         allocated = malloc(1);
         free(allocated);
@@ -110,6 +124,7 @@ int main(void) {
     pthread_t threads[THREADS];
     static long counts[THREADS][2];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    setvbuf(stdin, NULL, _IONBF, 0); /* shared with the child */
     puts("ready");
     while (fgets(line, sizeof(line), stdin) != NULL)
         ask(threads, counts, line);
