@@ -169,7 +169,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"not admitted", Options{Admit: func(Peer) error { return errNo }}, encodeHello(Hello{}), errNo},
 		{"no smaller file", Options{}, encodeHello(Hello{Attempt: math.MaxUint32}), ErrNoMap},
-		{"other version", Options{}, append(encodeHello(Hello{})[:helloVersion], append([]byte{2, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
+		{"other version", Options{}, append(encodeHello(Hello{})[:helloVersion], append([]byte{abiVersion + 1, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // The messages of dmlib_abi.h.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 1
+	abiVersion = 2
 
 	gateMilliseconds = 250
 

@@ -22,6 +22,8 @@ const (
 	programCapture    = 16
 	programPredicate  = programCapture + MaxCaptures*captureSize
 
+	staysMapped = 1 // in place of a constant's index
+
 	captureSource = 0
 	captureType   = 1
 	captureIndex  = 2
@@ -74,10 +76,13 @@ func (p Program) Encode(globals []uint64, table uint32) ([ProgramSize]byte, erro
 
 func (c Capture) encode(out []byte) {
 	out[captureSource], out[captureType] = byte(c.Source), byte(c.Type)
+	out[captureIndex], out[captureSteps] = byte(c.Index), byte(len(c.Dereference))
 	if c.Source == SourceGlobal {
 		out[captureSource] = byte(SourceConstant) // its address is one
+		if c.StaysMapped {
+			out[captureIndex] = staysMapped
+		}
 	}
-	out[captureIndex], out[captureSteps] = byte(c.Index), byte(len(c.Dereference))
 	binary.LittleEndian.PutUint32(out[captureLimit:], uint32(c.Limit))
 	binary.LittleEndian.PutUint64(out[captureValue:], c.Value)
 	for i, offset := range c.Dereference {

@@ -108,6 +108,10 @@ type Capture struct {
 	Limit int
 	// Dereference holds the offsets of the steps through memory.
 	Dereference []int32
+	// StaysMapped says of a variable that its memory stays for as long as the
+	// program lives, so that DMLib may read it without asking the kernel. Who
+	// finds the address knows.
+	StaysMapped bool
 }
 
 // AtReturn says that the capture exists only when the function returns.

@@ -15,11 +15,20 @@ type Aggregate struct {
 	Local int
 	// Duration tells the unit of the values.
 	Duration bool
+	// Key is the captured key of these hits, if HasKey. A point with keys has
+	// one entry per key that was hit, with local point -1, and one without:
+	// what came with keys that found no place.
+	Key    uint64
+	HasKey bool
+	// Unreadable is the number of hits that are in no figure, because the value
+	// or the key could not be read. With keys it stands where HasKey is not.
+	Unreadable uint64
 	// Count is the number of hits that passed the predicate.
 	Count uint64
 	// Sum is the sum of their values, modulo 2^64.
 	Sum uint64
-	// Min and Max are the least and greatest value; both 0 if none is known.
+	// Min and Max are the least and greatest value, in two's complement if the
+	// program's value is; both 0 if none is known.
 	// Hits on the border of two intervals may be missing here. If the point
 	// was enabled during the interval, not for the first time, values from
 	// before may show.
@@ -65,17 +74,23 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
+	before := len(dst)
 	for i := range m.points {
 		p := &m.points[i]
-		if !p.control.Aggregate {
+		if !p.control.Aggregate || p.use.table() != noTable {
 			continue
 		}
 		now := m.sumSlots(i)
-		dst = append(dst, Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration})
-		now.since(&p.last, &dst[len(dst)-1])
+		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration}
+		now.since(&p.last, &a, p.control.Program.signed())
 		p.last = now.totals
-		if p.control.Duration {
-			dst[len(dst)-1].toNanoseconds(s)
+		a.Unreadable = m.takeUnreadable(p.use)
+		dst = append(dst, a)
+	}
+	dst = m.keyedAggregates(dst)
+	for i := range dst[before:] {
+		if a := &dst[before+i]; a.Duration {
+			a.toNanoseconds(s)
 		}
 	}
 	m.nextEpoch()
@@ -84,8 +99,9 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 
 // nextEpoch starts the next interval; 0 belongs to untouched aggregates.
 func (m *Memory) nextEpoch() {
-	next := load32(m.data, headerEpoch) + 1
-	store32(m.data, headerEpoch, max(next, 1))
+	next := max(load32(m.data, headerEpoch)+1, 1)
+	m.clearExtremes(next)
+	store32(m.data, headerEpoch, next)
 }
 
 // sumSlots adds up one local point over all slots that were ever in use: a
@@ -98,7 +114,7 @@ func (m *Memory) sumSlots(index int) pointSum {
 		if load64(m.data, at+aggregateCount) == 0 {
 			continue // never hit by any thread of this slot
 		}
-		sum.add(m.readTotals(at))
+		sum.add(m.readTotals(at, aggregateHistogram))
 		if load32(m.data, at+aggregateEpoch) == epoch {
 			sum.min = min(sum.min, load64(m.data, at+aggregateMin))
 			sum.max = max(sum.max, load64(m.data, at+aggregateMax))
@@ -112,15 +128,16 @@ func (m *Memory) sumSlots(index int) pointSum {
 // middle of the first has its second undisturbed.
 const readAttempts = 4
 
-// readTotals reads the aggregate at the offset at. Its thread counts with its
-// last store, so an unchanged count means that no hit ended meanwhile.
-func (m *Memory) readTotals(at int) totals {
+// readTotals reads the aggregate at the offset at, whose histogram lies so far
+// behind it. Its thread counts with its last store, so an unchanged count means
+// that no hit ended meanwhile.
+func (m *Memory) readTotals(at, histogram int) totals {
 	var t totals
 	t.count = load64(m.data, at+aggregateCount)
 	for range readAttempts {
 		t.sum = load64(m.data, at+aggregateSum)
 		for b := range t.histogram {
-			t.histogram[b] = load32(m.data, at+aggregateHistogram+4*b)
+			t.histogram[b] = load32(m.data, at+histogram+4*b)
 		}
 		count := load64(m.data, at+aggregateCount)
 		if count == t.count {
@@ -139,14 +156,21 @@ func (t *totals) add(other totals) {
 	}
 }
 
-// since writes the difference to an earlier reading.
-func (now *pointSum) since(last *totals, a *Aggregate) {
+// signBit is what tells the order of signed numbers from that of their bits.
+const signBit = 1 << 63
+
+// since writes the difference to an earlier reading. Extremes of signed values
+// are kept with their sign bit flipped.
+func (now *pointSum) since(last *totals, a *Aggregate, signed bool) {
 	a.Count, a.Sum = now.count-last.count, now.sum-last.sum
 	for b := range now.histogram {
 		a.Histogram[b] = uint64(now.histogram[b] - last.histogram[b])
 	}
 	if a.Count > 0 && now.min <= now.max {
 		a.Min, a.Max = now.min, now.max
+		if signed {
+			a.Min, a.Max = a.Min^signBit, a.Max^signBit
+		}
 	}
 }
 

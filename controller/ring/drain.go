@@ -4,7 +4,8 @@ package ring
 
 import "math"
 
-// BatchRecords is the most records that Drain hands out at once.
+// BatchRecords is the most records, their continuations included, that Drain
+// hands out at once.
 const BatchRecords = 4096
 
 const recordWords = RecordSize / 8
@@ -13,6 +14,8 @@ const recordWords = RecordSize / 8
 type Drained struct {
 	// Received is the number of records handed out.
 	Received uint64
+	// Continuations is the number of units behind them that are none.
+	Continuations uint64
 	// Lost is the number of records that DMLib dropped, because a ring was
 	// full or a thread had none.
 	Lost uint64
@@ -33,6 +36,7 @@ type Drainer struct {
 	clock   *Clock
 	buffer  []uint64 // BatchRecords records
 	fill    int      // words in use
+	first   int      // word where the records of the slot begin that is being read
 	scale   Scale
 	mapping [PointCount]uint16
 	emit    func(batch []byte)
@@ -58,7 +62,8 @@ type slotReader struct {
 // Drain moves all records that are in the rings now to emit, in batches of at
 // most BatchRecords. In a batch, time is CLOCK_MONOTONIC nanoseconds, point the
 // session's index, thread the thread's id as the process sees it, and the extra
-// value of a DURATION record nanoseconds. A batch is valid until emit returns.
+// value of a DURATION record nanoseconds. Continuations follow their record in
+// the same batch. A batch is valid until emit returns.
 // Records of one thread come in order; threads follow one another.
 //
 // Slots of ended threads are freed when they are empty. After Close it does
@@ -79,6 +84,7 @@ func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
 		}
 	}
 	d.flush()
+	d.counts.Received -= d.counts.Continuations
 	d.counts.FewSlotsFree = free < (m.geometry.Slots+3)/4
 	d.emit = nil
 	return d.counts
@@ -150,12 +156,13 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
 	if head == r.tail {
 		return
 	}
+	d.first = d.fill
 	tid := load32(m.data, at+slotTID)
 	records := uint64(m.geometry.RingRecords)
 	base := m.ringAt(int(r.ring - 1))
 	for r.tail != head {
 		if d.fill == len(d.buffer) {
-			d.flush()
+			d.flushWhole()
 		}
 		first := r.tail & (records - 1)
 		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
@@ -169,10 +176,24 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
 // flush hands out what is in the buffer.
 func (d *Drainer) flush() {
 	if d.fill > 0 {
-		d.counts.Received += uint64(d.fill / recordWords)
 		d.emit(bytesOf(d.buffer[:d.fill]))
-		d.fill = 0
+		d.counts.Received += uint64(d.fill / recordWords)
+		d.fill, d.first = 0, 0
 	}
+}
+
+// flushWhole hands out what is in the full buffer but a last record whose
+// continuations are still to come: batches go their own ways.
+func (d *Drainer) flushWhole() {
+	end := d.fill
+	if d.open(end) > 0 {
+		for end -= recordWords; d.buffer[end+recordPoint/8]&(RecordContinuation<<flagsShift) != 0; end -= recordWords {
+		}
+	}
+	rest := d.buffer[end:d.fill]
+	d.fill = end
+	d.flush()
+	d.fill = copy(d.buffer, rest)
 }
 
 func saturatingAdd(a, b uint64) uint64 {

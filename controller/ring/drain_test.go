@@ -43,8 +43,8 @@ func drainAll(t testing.TB, m *Memory, d *Drainer) ([]event, Drained) {
 	t.Helper()
 	var events []event
 	got := m.Drain(d, func(batch []byte) { events = append(events, decode(t, batch)...) })
-	if got.Received != uint64(len(events)) {
-		t.Fatalf("received %d, handed out %d", got.Received, len(events))
+	if got.Received+got.Continuations != uint64(len(events)) {
+		t.Fatalf("received %d with %d continuations, handed out %d", got.Received, got.Continuations, len(events))
 	}
 	return events, got
 }

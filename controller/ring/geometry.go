@@ -13,10 +13,14 @@ const (
 	defaultSlots       = 256
 	defaultRings       = 64
 	defaultRingRecords = 65536
+	defaultPrograms    = 64
+	defaultTables      = 12
 
 	minSlots, maxSlots             = 1, 4096
 	minRings, maxRings             = 1, 4096
 	minRingRecords, maxRingRecords = 64, 1 << 22
+	maxPrograms                    = 4096
+	maxTables                      = 1024
 	maxTotalBytes                  = 1 << 34
 
 	smallestSlots       = 8
@@ -38,6 +42,12 @@ type Geometry struct {
 	// RingRecords is the length of one ring in records of 32 bytes, a power
 	// of two. 0: 65536, that is 2 MiB.
 	RingRecords int
+	// Programs is the number of points that can capture something at one time.
+	// 0: 64; -1: none.
+	Programs int
+	// Tables is the number of those that can have a key. 0: 12, each 660 KiB;
+	// -1: none.
+	Tables int
 }
 
 // withDefaults replaces zeros by the documented values.
@@ -50,6 +60,12 @@ func (g Geometry) withDefaults() Geometry {
 	}
 	if g.RingRecords == 0 {
 		g.RingRecords = defaultRingRecords
+	}
+	if g.Programs == 0 {
+		g.Programs = defaultPrograms
+	}
+	if g.Tables == 0 {
+		g.Tables = defaultTables
 	}
 	return g
 }
@@ -69,6 +85,12 @@ func (g Geometry) Validate() error {
 	if bits.OnesCount(uint(g.RingRecords)) != 1 {
 		return fmt.Errorf("ring records %d: want a power of two", g.RingRecords)
 	}
+	if g.Programs < -1 || g.Programs > maxPrograms {
+		return fmt.Errorf("programs %d: want 1 to %d, or -1 for none", g.Programs, maxPrograms)
+	}
+	if g.Tables < -1 || g.Tables > maxTables {
+		return fmt.Errorf("tables %d: want 1 to %d, or -1 for none", g.Tables, maxTables)
+	}
 	if total := g.place().total; total > maxTotalBytes {
 		return fmt.Errorf("memory file of %d bytes: want at most %d", total, maxTotalBytes)
 	}
@@ -84,6 +106,8 @@ func (g Geometry) Smaller() (Geometry, bool) {
 		Slots:       shrink(g.Slots, smallestSlots),
 		Rings:       shrink(g.Rings, smallestRings),
 		RingRecords: shrink(g.RingRecords, smallestRingRecords),
+		Programs:    shrinkAway(g.Programs),
+		Tables:      shrinkAway(g.Tables),
 	}
 	return s, s != g
 }
@@ -93,12 +117,20 @@ func shrink(n, floor int) int {
 	return min(n, max(n/shrinkFactor, floor))
 }
 
+// shrinkAway divides and ends with none, which is -1.
+func shrinkAway(n int) int {
+	if n /= shrinkFactor; n > 0 {
+		return n
+	}
+	return -1
+}
+
 // Bytes is the address space that the memory file takes in the application.
 func (g Geometry) Bytes() int64 { return int64(g.withDefaults().place().total) }
 
 // placement holds the byte offsets of the parts of a memory file.
 type placement struct {
-	control, mailbox, slots, rings, total int
+	control, mailbox, slots, rings, programs, tables, total int
 }
 
 // place lays the parts out. Slots and rings begin on a page, so that a page
@@ -110,7 +142,9 @@ func (g Geometry) place() placement {
 	p.mailbox = p.control + PointCount*controlSize
 	p.slots = alignUp(p.mailbox+MailboxSize*commandSize, page)
 	p.rings = alignUp(p.slots+g.Slots*slotSize, page)
-	p.total = alignUp(p.rings+g.Rings*g.RingRecords*RecordSize, page)
+	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*RecordSize, page)
+	p.tables = alignUp(p.programs+max(g.Programs, 0)*programSlotSize, page)
+	p.total = alignUp(p.tables+max(g.Tables, 0)*tableSize, page)
 	return p
 }
 

@@ -2,11 +2,13 @@
 
 package ring
 
+import "github.com/attune-hpc/attune/controller/measure"
+
 // What both sides must agree on; see dmlib_abi.h for the meaning. The order
 // here is the order there.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 1
+	abiVersion = 2
 	cacheLine  = 64
 
 	// HookCount is the number of local point indices reserved for DMLib's own
@@ -32,6 +34,19 @@ const (
 	// the thread's next record.
 	RecordUntimed = 1 << 2
 
+	// RecordContinuation marks what follows a record instead of one; the upper
+	// bits of a record's flags, from recordFollow on, say how many.
+	RecordContinuation = 1 << 3
+	recordFollow       = 8
+	// continuationPoint is the point of a continuation in the rings.
+	continuationPoint = 0xffff
+
+	// maxContinuations of one record can be announced.
+	maxContinuations = 1<<8 - 1
+
+	// tableBuckets is the number of buckets of a table.
+	tableBuckets = 2 * measure.MaxKeys
+
 	// IslandCall is the length of the call at the beginning of an island,
 	// IslandNumber where its number stands.
 	IslandCall   = 6
@@ -51,7 +66,9 @@ const (
 	ctlUntimed   = 1 << 5
 	ctlNumbered  = 1 << 6
 
-	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration | ctlUntimed
+	ctlProgram = 1 << 7
+
+	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration | ctlUntimed | ctlProgram
 )
 
 // Thread slot states.
@@ -89,6 +106,10 @@ const (
 	headerControllerStart     = 80
 	headerControllerNamespace = 88
 	headerControllerPID       = 96
+	headerProgramOffset       = 104
+	headerTableOffset         = 112
+	headerProgramCount        = 120
+	headerTableCount          = 124
 
 	headerPID         = 128
 	headerState       = 132
@@ -114,7 +135,8 @@ const (
 	controlSampleMask = 4
 	controlMinValue   = 8
 	controlMaxValue   = 16
-	controlParameter  = 24
+	controlParameter  = 24 // written together with the program
+	controlProgram    = 26
 	controlCalls      = 28
 	controlSize       = 32
 )
@@ -157,6 +179,34 @@ const (
 	openCalls = 64
 )
 
+// struct attune_program_slot.
+const (
+	programSlotProgram    = 0
+	programSlotUnreadable = measure.ProgramSize
+	programSlotSize       = programSlotUnreadable + cacheLine
+)
+
+// struct attune_keyed.
+const (
+	keyedCount     = 0
+	keyedSum       = 8
+	keyedLeast     = 16
+	keyedGreatest  = 32
+	keyedHistogram = 64
+	keyedSize      = 320
+)
+
+// struct attune_table.
+const (
+	tableKeys   = 0
+	tableZero   = 4
+	tableKey    = 64
+	tableRest   = tableKey + 8*tableBuckets
+	tableOfZero = tableRest + keyedSize
+	tableBucket = tableOfZero + keyedSize
+	tableSize   = tableBucket + tableBuckets*keyedSize
+)
+
 // struct attune_record.
 const (
 	recordTime   = 0
@@ -165,6 +215,14 @@ const (
 	recordThread = 12
 	recordValue  = 16
 	recordExtra  = 24
+)
+
+// struct attune_continuation, where it is not as a record's.
+const (
+	continuationFirst  = recordTime
+	continuationKinds  = recordThread
+	continuationSecond = recordValue
+	continuationThird  = recordExtra
 )
 
 // struct attune_command.

@@ -14,13 +14,16 @@ import (
 	"github.com/attune-hpc/attune/controller/ring/internal/hookdef"
 )
 
+// programNames are those that package measure mirrors and compares.
+var programNames = regexp.MustCompile(`^ATTUNE_(CAPTURES|PREDICATES|STEPS|STRING|STRINGS|KEYS|STAYS_MAPPED|SIGN|STRING_CUT)$|^ATTUNE_(FROM|TYPE|KIND|IS|CONTINUATION|WORDS|CONTINUATIONS)_|^attune_(program|capture|predicate)(\.|$)`)
+
 // gateNames are those that packages attach and inject mirror and compare.
 var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH|ENTRY)_|attune_(hello|welcome|ready|go|attach|entry)`)
 
 func TestLayoutEqualsHeader(t *testing.T) {
 	want := abitest.Layout(t)
 	for name := range want {
-		if gateNames.MatchString(name) {
+		if gateNames.MatchString(name) || programNames.MatchString(name) {
 			delete(want, name)
 		}
 	}
@@ -50,6 +53,11 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CTL_REGISTER":  ctlRegister,
 		"ATTUNE_CTL_UNTIMED":   ctlUntimed,
 		"ATTUNE_CTL_NUMBERED":  ctlNumbered,
+		"ATTUNE_CTL_PROGRAM":   ctlProgram,
+
+		"ATTUNE_RECORD_CONTINUATION": RecordContinuation,
+		"ATTUNE_RECORD_FOLLOW_SHIFT": recordFollow,
+		"ATTUNE_TABLE_BUCKETS":       tableBuckets,
 
 		"ATTUNE_SLOT_FREE":   slotFree,
 		"ATTUNE_SLOT_USED":   slotUsed,
@@ -94,6 +102,10 @@ func mirror() map[string]uint64 {
 		"attune_header.ring_records":   headerRingRecords,
 		"attune_header.epoch":          headerEpoch,
 		"attune_header.detached":       headerDetached,
+		"attune_header.program_offset": headerProgramOffset,
+		"attune_header.table_offset":   headerTableOffset,
+		"attune_header.program_count":  headerProgramCount,
+		"attune_header.table_count":    headerTableCount,
 		"attune_header.pid":            headerPID,
 
 		"attune_header.controller_start":     headerControllerStart,
@@ -132,7 +144,35 @@ func mirror() map[string]uint64 {
 		"attune_point_control.min_value":   controlMinValue,
 		"attune_point_control.max_value":   controlMaxValue,
 		"attune_point_control.parameter":   controlParameter,
+		"attune_point_control.program":     controlProgram,
 		"attune_point_control.calls":       controlCalls,
+
+		"attune_program_slot":            programSlotSize,
+		"attune_program_slot.program":    programSlotProgram,
+		"attune_program_slot.unreadable": programSlotUnreadable,
+
+		"attune_keyed":           keyedSize,
+		"attune_keyed.count":     keyedCount,
+		"attune_keyed.sum":       keyedSum,
+		"attune_keyed.least":     keyedLeast,
+		"attune_keyed.greatest":  keyedGreatest,
+		"attune_keyed.histogram": keyedHistogram,
+
+		"attune_table":         tableSize,
+		"attune_table.keys":    tableKeys,
+		"attune_table.zero":    tableZero,
+		"attune_table.key":     tableKey,
+		"attune_table.rest":    tableRest,
+		"attune_table.of_zero": tableOfZero,
+		"attune_table.bucket":  tableBucket,
+
+		"attune_continuation":        RecordSize,
+		"attune_continuation.first":  continuationFirst,
+		"attune_continuation.point":  recordPoint,
+		"attune_continuation.flags":  recordFlags,
+		"attune_continuation.kinds":  continuationKinds,
+		"attune_continuation.second": continuationSecond,
+		"attune_continuation.third":  continuationThird,
 
 		"attune_aggregate":           aggregateSize,
 		"attune_aggregate.count":     aggregateCount,

@@ -13,7 +13,9 @@ import (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // small is a geometry that is quick to make and easy to fill.
-func small() Geometry { return Geometry{Slots: 8, Rings: 4, RingRecords: 64} }
+func small() Geometry {
+	return Geometry{Slots: 8, Rings: 4, RingRecords: 64, Programs: 3, Tables: 2}
+}
 
 func mustNew(t testing.TB, g Geometry) *Memory {
 	t.Helper()

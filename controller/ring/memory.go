@@ -35,6 +35,10 @@ type Memory struct {
 	mailbox  [MailboxSize]pendingCommand
 	waiting  [PointCount]int // pending commands that may run at each local point
 	reserved uint64          // last ticket number handed out
+	programs []*programUse   // in use
+	// Free ones, used as queues: a thread that still executes a program when
+	// its point is taken away must not find another one's in its place.
+	freePrograms, freeTables []int
 
 	attendance attendance
 }
@@ -67,6 +71,7 @@ func newIn(file *os.File, g Geometry) (*Memory, error) {
 	}
 	g = g.withDefaults()
 	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
+	m.freePrograms, m.freeTables = upTo(g.Programs), upTo(g.Tables)
 	if err := seal(file, int64(m.at.total)); err != nil {
 		return nil, err
 	}
@@ -116,6 +121,10 @@ func (m *Memory) writeHeader() {
 	store32(b, headerSlotCount, uint32(m.geometry.Slots))
 	store32(b, headerRingCount, uint32(m.geometry.Rings))
 	store32(b, headerRingRecords, uint32(m.geometry.RingRecords))
+	store64(b, headerProgramOffset, uint64(m.at.programs))
+	store64(b, headerTableOffset, uint64(m.at.tables))
+	store32(b, headerProgramCount, uint32(max(m.geometry.Programs, 0)))
+	store32(b, headerTableCount, uint32(max(m.geometry.Tables, 0)))
 	store32(b, headerEpoch, 1) // 0 is what an untouched aggregate holds
 	store64(b, headerMagic, abiMagic)
 }
@@ -178,6 +187,8 @@ func (m *Memory) detach() {
 func (m *Memory) controlAt(index int) int { return m.at.control + index*controlSize }
 func (m *Memory) slotAt(index int) int    { return m.at.slots + index*slotSize }
 func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*commandSize }
+func (m *Memory) programAt(index int) int { return m.at.programs + index*programSlotSize }
+func (m *Memory) tableAt(index int) int   { return m.at.tables + index*tableSize }
 func (m *Memory) ringAt(index int) int {
 	return m.at.rings + index*m.geometry.RingRecords*RecordSize
 }

@@ -45,6 +45,8 @@ type PointControl struct {
 	// too, so that a [Command] can name one. Counting begins with the first
 	// control that asks for it, and ends with one that does not.
 	Numbered bool
+	// Program is what is captured at each hit. Nil: nothing.
+	Program *Program
 	// Only restricts records and aggregates to hits with these values, not
 	// durations. Nil: all.
 	Only *Range
@@ -68,6 +70,9 @@ func (c PointControl) word() uint32 {
 	if c.Numbered {
 		w |= ctlNumbered
 	}
+	if c.Program != nil {
+		w |= ctlProgram
+	}
 	return w
 }
 
@@ -83,6 +88,10 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
 	case c.Numbered && index < HookCount:
 		return fmt.Errorf("point %d numbers the calls of a hook: only those of stubs and patches can be", c.Point)
+	case c.Untimed && c.Program != nil:
+		return fmt.Errorf("point %d asks for untimed records of captured values", c.Point)
+	case c.Program.keyed() && c.Event:
+		return fmt.Errorf("point %d asks for records by key", c.Point)
 	case c.Parameter < 0 || c.Parameter >= Parameters:
 		return fmt.Errorf("point %d takes parameter %d: the first %d integer parameters can be had", c.Point, c.Parameter, Parameters)
 	case n&(n-1) != 0:
@@ -96,6 +105,7 @@ func (c PointControl) validate(index int) error {
 // point is the controller's own memory of one local point.
 type point struct {
 	control PointControl // Point 0: not enabled
+	use     *programUse  // of control.Program
 	last    totals       // at the last Aggregates, or when it was enabled
 }
 
@@ -121,25 +131,32 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	if p.control.equal(c) {
 		return nil // switched off for a moment, it would miss hits
 	}
-	if !p.control.Aggregate || p.control.Duration != c.Duration {
+	use, err := m.useProgram(c)
+	if err != nil {
+		return err
+	}
+	if !p.control.Aggregate || p.control.Duration != c.Duration || !p.control.Program.equal(c.Program) {
 		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
 	}
-	p.control = c
+	before := p.use
+	p.control, p.use = c, use
 	m.mapping[index].Store(uint32(c.Point))
-	m.writeControl(index, c)
+	m.writeControl(index, c, use)
+	m.leaveProgram(before)
 	return nil
 }
 
 func (c PointControl) equal(d PointControl) bool {
 	same := c.Only == d.Only || c.Only != nil && d.Only != nil && *c.Only == *d.Only
-	c.Only, d.Only = nil, nil
+	same = same && c.Program.equal(d.Program)
+	c.Only, d.Only, c.Program, d.Program = nil, nil, nil, nil
 	return same && c == d
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,
 // so that no hit is judged by a mixture. The mailbox bit is left alone, and
 // numbering misses no call.
-func (m *Memory) writeControl(index int, c PointControl) {
+func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	at := m.controlAt(index)
 	only := Range{Max: math.MaxUint64}
 	if c.Only != nil {
@@ -147,7 +164,7 @@ func (m *Memory) writeControl(index int, c PointControl) {
 	}
 	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
 	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
-	store32(m.data, at+controlParameter, uint32(c.Parameter))
+	store32(m.data, at+controlParameter, uint32(c.Parameter)|use.word()<<16)
 	store64(m.data, at+controlMinValue, only.Min)
 	store64(m.data, at+controlMaxValue, only.Max)
 	or32(m.data, at+controlWord, c.word())
@@ -188,6 +205,7 @@ func (m *Memory) ClearPoint(index int) {
 	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring|ctlNumbered))
 	m.mapping[index].Store(0)
 	if m.points != nil {
+		m.leaveProgram(m.points[index].use)
 		m.points[index] = point{}
 	}
 }

@@ -25,7 +25,7 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 		src = src[recordWords:]
 		local := id & pointMask
 		if local >= PointCount {
-			d.counts.Corrupt++
+			dst = d.follow(dst, [recordWords]uint64{time, id, value, extra})
 			continue
 		}
 		point := d.mapping[local]
@@ -52,4 +52,35 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 		dst = dst[recordWords:]
 	}
 	d.fill = len(d.buffer) - len(dst)
+}
+
+// follow appends what is no record: a continuation, if the record before it
+// went the same way and announced it, else it is dropped. dst is the rest of
+// the buffer.
+func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
+	id := unit[recordPoint/8]
+	if id&(pointMask|flagsMask) != continuationPoint|RecordContinuation<<flagsShift {
+		d.counts.Corrupt++
+		return dst
+	}
+	if d.open(len(d.buffer)-len(dst)) == 0 {
+		return dst
+	}
+	d.counts.Continuations++
+	unit[recordPoint/8] = id &^ pointMask // 0: no record's
+	copy(dst, unit[:])
+	return dst[recordWords:]
+}
+
+// open says how many continuations the last record in the buffer up to end
+// still expects, as far as it is of the slot that is being read.
+func (d *Drainer) open(end int) int {
+	for at := end - recordWords; at >= d.first && end-at <= (maxContinuations+1)*recordWords; at -= recordWords {
+		id := d.buffer[at+recordPoint/8]
+		if id&(RecordContinuation<<flagsShift) == 0 {
+			announced := int(id & flagsMask >> flagsShift >> recordFollow)
+			return max(announced-(end-at)/recordWords+1, 0)
+		}
+	}
+	return 0
 }

@@ -4,6 +4,7 @@
 #define DM_ARCH_GENERIC_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -29,6 +30,11 @@ static inline long dm_syscall6(long number, long a, long b, long c, long d, long
         result = -errno;
     errno = saved;
     return result;
+}
+
+static inline bool dm_cpu(uint64_t *cpu) {
+    (void)cpu;
+    return false;
 }
 
 #define DM_STUB_ENTRY ((uintptr_t)0)

@@ -2,6 +2,7 @@
 #ifndef DM_ARCH_X86_64_H
 #define DM_ARCH_X86_64_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -18,6 +19,28 @@ static inline uint64_t dm_ticks(void) { return __builtin_ia32_rdtsc(); }
  * stores are not reordered here. */
 static inline __attribute__((always_inline)) void dm_count_own(uint64_t *count) {
     __asm__ volatile("addq $1, %0" : "+m"(*count) : : "cc", "memory");
+}
+
+/* The number of the CPU. The kernel keeps it in the limit of a segment, where
+ * its own getcpu in the vDSO finds it; a wrong selector is an answer, no fault. */
+static inline bool dm_cpu(uint64_t *cpu) {
+    uint32_t segment = 15 * 8 + 3, limit = 0;
+    bool known;
+    __asm__("lsl %2, %1" : "=@ccz"(known), "+r"(limit) : "r"(segment) :);
+    *cpu = limit & 0xfff;
+    return known;
+}
+
+/* The floating point parameters of the function that is being called. Nothing
+ * here uses these registers, see the Makefile. */
+static inline void dm_real_parameters(uint64_t reals[8]) {
+    __asm__ volatile("movq %%xmm0, 0(%0)\n\tmovq %%xmm1, 8(%0)\n\t"
+                     "movq %%xmm2, 16(%0)\n\tmovq %%xmm3, 24(%0)\n\t"
+                     "movq %%xmm4, 32(%0)\n\tmovq %%xmm5, 40(%0)\n\t"
+                     "movq %%xmm6, 48(%0)\n\tmovq %%xmm7, 56(%0)"
+                     :
+                     : "r"(reals)
+                     : "memory");
 }
 
 /* Not syscall(3): that writes errno, and a hook must leave errno alone. */

@@ -50,10 +50,14 @@ struct dm_mapping {
     struct attune_command *mailbox;
     struct attune_slot *slots;
     struct attune_record *rings;
+    struct attune_program_slot *programs;
+    struct attune_table *tables;
     uint64_t size;
     uint32_t slot_count;
     uint32_t ring_count;
     uint32_t ring_records;
+    uint32_t program_count;
+    uint32_t table_count;
 };
 
 /* Fills mapping from the size bytes at memory; false if the header is not
@@ -77,6 +81,7 @@ struct dm_live {
     intptr_t delta;
     uint64_t generation; /* of the mapping; 0: none */
     struct dm_mapping mapping;
+    int32_t pid; /* as the process sees itself */
     /* a forked child before it registers */
     uint64_t child_since; /* ticks at its first hook */
     uint32_t child_calls;
@@ -148,6 +153,9 @@ DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);
 /* Finds room in the ring, or a ring; sets next and limit. False: there is none,
  * and the record is lost. */
 DM_HIDDEN bool dm_ring_room(struct dm_thread *thread);
+/* True: the ring has room for so many records, from head on, going round. False:
+ * they are lost, and counted as one. */
+DM_HIDDEN bool dm_ring_holds(struct dm_thread *thread, uint64_t records);
 
 /* ---- safe points (mailbox.c) ------------------------------------------ */
 
@@ -183,6 +191,10 @@ DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, b
                               uint64_t expected, uint64_t *old);
 DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                                   bool relro, uint64_t *old);
+
+/* Copies bytes from anywhere; returns how many could be read from the first on.
+ * Asks the kernel, about 2 us. */
+DM_HIDDEN uint32_t dm_memory_copy(void *to, uint64_t address, uint32_t size);
 
 DM_HIDDEN int dm_memory_map(uint64_t address, uint64_t size);
 

@@ -34,9 +34,9 @@
 
 DM_INLINE bool dm_idle(uint64_t asked) { return dm_likely((uint32_t)asked == 0); }
 
-/* Is there something to do before the real call? */
+/* Is there something that only full_NAME does? */
 DM_INLINE bool dm_asks_before(uint64_t asked) {
-    return dm_unlikely((asked & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION)) != 0);
+    return dm_unlikely((asked & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM)) != 0);
 }
 
 /* First in full_NAME: safe points come before the real call. */
@@ -49,16 +49,38 @@ DM_INLINE uint32_t dm_begin(unsigned point, uint32_t family, uint64_t *start) {
     return word;
 }
 
-DM_INLINE void dm_end(unsigned point, uint32_t word, uint64_t start, uint64_t value,
-                      uint64_t extra) {
+DM_INLINE void dm_end(unsigned point, uint32_t word, uint64_t start, uint64_t value, uint64_t extra,
+                      const struct dm_call *call) {
     if ((word & DM_CTL_MEASURE) == 0)
         return;
-    struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = extra};
+    struct dm_hit hit = {
+        .point = point, .word = word, .value = value, .extra = extra, .call = call};
     if (word & ATTUNE_CTL_DURATION) {
         hit.time = dm_ticks();
         hit.duration = hit.time - start;
     }
     dm_measure(&hit, dm_thread_acquire);
 }
+
+#define DM_ARGUMENTS(a, b, c, d, ...)                                                              \
+    { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d) }
+
+/* Last in full_NAME, after the real call or, where has_result is false, before
+ * it. The arguments are looked at only for a program. */
+#define DM_END(point, word, start, value, extra, has_result, result, ...)                          \
+    do {                                                                                           \
+        if (dm_likely(((word)&ATTUNE_CTL_PROGRAM) == 0)) {                                         \
+            dm_end(point, word, start, value, extra, NULL);                                        \
+            break;                                                                                 \
+        }                                                                                          \
+        struct dm_call call_ = {                                                                   \
+            .has_integers = true,                                                                  \
+            .integers = DM_ARGUMENTS(__VA_ARGS__, 0, 0, 0, 0),                                     \
+            .call_site = (uint64_t)(uintptr_t)__builtin_return_address(0),                         \
+            .has_returned = (has_result),                                                          \
+            .returned = (uint64_t)(result),                                                        \
+        };                                                                                         \
+        dm_end(point, word, start, value, extra, &call_);                                          \
+    } while (0)
 
 #endif

@@ -6,12 +6,13 @@ static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)po
 #define BEGIN(point)                                                                               \
     uint64_t start = 0;                                                                            \
     uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_ALLOC, &start)
-#define END(point, value, extra) dm_end(DM_POINT_##point, word, start, value, extra)
+#define END(point, value, extra, ...)                                                              \
+    DM_END(DM_POINT_##point, word, start, value, extra, true, __VA_ARGS__)
 
 static DM_NOINLINE void *full_malloc(size_t size) {
     BEGIN(malloc);
     void *result = dm_real_malloc(size);
-    END(malloc, size, address_of(result));
+    END(malloc, size, address_of(result), result, size);
     return result;
 }
 
@@ -39,9 +40,9 @@ static DM_NOINLINE void full_free(void *address) {
      * and recorded, the same address. */
     if (word & ATTUNE_CTL_DURATION) {
         dm_real_free(address);
-        END(free, address_of(address), 0);
+        END(free, address_of(address), 0, 0, address_of(address));
     } else {
-        END(free, address_of(address), 0);
+        DM_END(DM_POINT_free, word, start, address_of(address), 0, false, 0, address);
         dm_real_free(address);
     }
 }
@@ -67,28 +68,29 @@ DM_HOOK(void *, calloc, calloc, (size_t count, size_t size), (count, size)) {
     uint64_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         bytes = UINT64_MAX;
-    END(calloc, bytes, address_of(result));
+    END(calloc, bytes, address_of(result), result, count, size);
     return result;
 }
 
 DM_HOOK(void *, realloc, realloc, (void *address, size_t size), (address, size)) {
     BEGIN(realloc);
+    uint64_t was = address_of(address); /* not to be used as a pointer any more */
     void *result = dm_real_realloc(address, size);
-    END(realloc, size, address_of(result));
+    END(realloc, size, address_of(result), result, was, size);
     return result;
 }
 
 DM_HOOK(void *, memalign, memalign, (size_t alignment, size_t size), (alignment, size)) {
     BEGIN(memalign);
     void *result = dm_real_memalign(alignment, size);
-    END(memalign, size, address_of(result));
+    END(memalign, size, address_of(result), result, alignment, size);
     return result;
 }
 
 DM_HOOK(void *, aligned_alloc, aligned_alloc, (size_t alignment, size_t size), (alignment, size)) {
     BEGIN(aligned_alloc);
     void *result = dm_real_aligned_alloc(alignment, size);
-    END(aligned_alloc, size, address_of(result));
+    END(aligned_alloc, size, address_of(result), result, alignment, size);
     return result;
 }
 
@@ -96,6 +98,6 @@ DM_HOOK(int, posix_memalign, posix_memalign, (void **place, size_t alignment, si
         (place, alignment, size)) {
     BEGIN(posix_memalign);
     int result = dm_real_posix_memalign(place, alignment, size);
-    END(posix_memalign, size, result == 0 ? address_of(*place) : 0);
+    END(posix_memalign, size, result == 0 ? address_of(*place) : 0, result, place, alignment, size);
     return result;
 }

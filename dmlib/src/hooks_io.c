@@ -5,12 +5,15 @@
 
 static uint64_t moved(ssize_t result) { return result > 0 ? (uint64_t)result : 0; }
 
+#define DM_STRIP(...) __VA_ARGS__
+
 #define DEFINE(name, point, parameters, arguments)                                                 \
     DM_HOOK(ssize_t, name, point, parameters, arguments) {                                         \
         uint64_t start = 0;                                                                        \
         uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_IO, &start);                          \
         ssize_t result = dm_real_##name arguments;                                                 \
-        dm_end(DM_POINT_##point, word, start, moved(result), (uint64_t)fd);                        \
+        DM_END(DM_POINT_##point, word, start, moved(result), (uint64_t)fd, true, result,           \
+               DM_STRIP arguments);                                                                \
         return result;                                                                             \
     }
 

@@ -8,12 +8,13 @@ static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)po
 #define BEGIN(point)                                                                               \
     uint64_t start = 0;                                                                            \
     uint32_t word = dm_begin(DM_POINT_##point, ATTUNE_AT_LOCK, &start)
-#define END(point, value, extra) dm_end(DM_POINT_##point, word, start, value, extra)
+#define END(point, value, extra, ...)                                                              \
+    DM_END(DM_POINT_##point, word, start, value, extra, true, __VA_ARGS__)
 
 static DM_NOINLINE int full_lock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_lock);
     int result = dm_real_pthread_mutex_lock(mutex);
-    END(pthread_mutex_lock, address_of(mutex), 0);
+    END(pthread_mutex_lock, address_of(mutex), 0, result, mutex);
     return result;
 }
 
@@ -38,7 +39,7 @@ DM_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
 DM_HOOK(int, pthread_mutex_trylock, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex)) {
     BEGIN(pthread_mutex_trylock);
     int result = dm_real_pthread_mutex_trylock(mutex);
-    END(pthread_mutex_trylock, address_of(mutex), (uint64_t)result);
+    END(pthread_mutex_trylock, address_of(mutex), (uint64_t)result, result, mutex);
     return result;
 }
 
@@ -46,7 +47,7 @@ DM_HOOK(int, pthread_mutex_timedlock, pthread_mutex_timedlock,
         (pthread_mutex_t * mutex, const struct timespec *until), (mutex, until)) {
     BEGIN(pthread_mutex_timedlock);
     int result = dm_real_pthread_mutex_timedlock(mutex, until);
-    END(pthread_mutex_timedlock, address_of(mutex), (uint64_t)result);
+    END(pthread_mutex_timedlock, address_of(mutex), (uint64_t)result, result, mutex, until);
     return result;
 }
 
@@ -56,10 +57,10 @@ static DM_NOINLINE int full_unlock(pthread_mutex_t *mutex) {
      * address is just a number by then. */
     if (word & ATTUNE_CTL_DURATION) {
         int result = dm_real_pthread_mutex_unlock(mutex);
-        END(pthread_mutex_unlock, address_of(mutex), 0);
+        END(pthread_mutex_unlock, address_of(mutex), 0, result, mutex);
         return result;
     }
-    END(pthread_mutex_unlock, address_of(mutex), 0);
+    DM_END(DM_POINT_pthread_mutex_unlock, word, start, address_of(mutex), 0, false, 0, mutex);
     return dm_real_pthread_mutex_unlock(mutex);
 }
 

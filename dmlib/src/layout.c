@@ -16,6 +16,14 @@ _Static_assert(sizeof(struct attune_command) == 128, "command");
 _Static_assert(sizeof(struct attune_header) == 256, "header");
 _Static_assert(offsetof(struct attune_header, pid) == 128, "application's line");
 _Static_assert(offsetof(struct attune_header, lost_no_slot) == 192, "counters' line");
+_Static_assert(sizeof(struct attune_program) == 512, "program");
+_Static_assert(sizeof(struct attune_program_slot) == 576, "program slot");
+_Static_assert(sizeof(struct attune_continuation) == sizeof(struct attune_record), "continuation");
+_Static_assert(offsetof(struct attune_continuation, flags) == offsetof(struct attune_record, flags),
+               "continuation");
+_Static_assert(ATTUNE_CONTINUATIONS_MAX < 256, "fits into a record's flags");
+_Static_assert(sizeof(struct attune_keyed) == 320, "keyed aggregate");
+_Static_assert(sizeof(struct attune_table) % ATTUNE_CACHE_LINE == 0, "table");
 _Static_assert(DM_STUB_COUNT == ATTUNE_STUB_COUNT || DM_STUB_COUNT == 0, "stubs");
 
 _Static_assert(ATTUNE_ISLAND_CALL == 6 && ATTUNE_ISLAND_NUMBER == 32, "as in stubs_x86_64.S");
@@ -30,6 +38,8 @@ struct part {
 
 static bool inside(const struct part *part, uint64_t total) {
     uint64_t bytes, end;
+    if (part->count == 0 && part->offset == 0)
+        return true; /* there is none */
     if (part->offset % ATTUNE_CACHE_LINE != 0 || part->offset < sizeof(struct attune_header))
         return false;
     if (__builtin_mul_overflow(part->count, part->size, &bytes) ||
@@ -74,6 +84,8 @@ bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping) {
         {header.mailbox_offset, ATTUNE_MAILBOX_COUNT, sizeof(struct attune_command)},
         {header.slot_offset, header.slot_count, sizeof(struct attune_slot)},
         {header.ring_offset, header.ring_count, records * sizeof(struct attune_record)},
+        {header.program_offset, header.program_count, sizeof(struct attune_program_slot)},
+        {header.table_offset, header.table_count, sizeof(struct attune_table)},
     };
     if (!parts_fit(parts, sizeof(parts) / sizeof(parts[0]), size))
         return false;
@@ -85,10 +97,14 @@ bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping) {
         .mailbox = (void *)(base + header.mailbox_offset),
         .slots = (void *)(base + header.slot_offset),
         .rings = (void *)(base + header.ring_offset),
+        .programs = (void *)(base + header.program_offset),
+        .tables = (void *)(base + header.table_offset),
         .size = size,
         .slot_count = header.slot_count,
         .ring_count = header.ring_count,
         .ring_records = records,
+        .program_count = header.program_count,
+        .table_count = header.table_count,
     };
     return true;
 }

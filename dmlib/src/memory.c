@@ -23,6 +23,20 @@ static bool readable(uint64_t address, uint64_t size) {
     return dm_syscall(SYS_process_vm_readv, pid, &local, 1, &remote, 1) == (long)size;
 }
 
+/* The kernel copies as far as pages can be read; two parts, for it does not
+ * promise to split one. size is less than a page. */
+uint32_t dm_memory_copy(void *to, uint64_t address, uint32_t size) {
+    uint32_t in_page = DM_PAGE_SIZE - (uint32_t)(address & (DM_PAGE_SIZE - 1));
+    uint32_t first = size < in_page ? size : in_page;
+    struct iovec local = {.iov_base = to, .iov_len = size};
+    struct iovec remote[] = {
+        {.iov_base = (void *)(uintptr_t)address, .iov_len = first},
+        {.iov_base = (void *)(uintptr_t)(address + first), .iov_len = size - first},
+    };
+    long copied = dm_syscall(SYS_process_vm_readv, dm_live.pid, &local, 1, remote, 2);
+    return copied > 0 ? (uint32_t)copied : 0;
+}
+
 /* FUTEX_WAKE_OP adds 0 to the word at the address, atomically, and reports a
  * page that cannot be written. It wakes waiters there only if the old value
  * is below -2048; they must expect that of any futex. */

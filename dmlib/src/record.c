@@ -2,24 +2,8 @@
 /* Aggregates, samples, durations, and what the hot path could not decide. */
 #include "record.h"
 
-static unsigned bit_width(uint64_t value) {
-    unsigned width = value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
-    return width < ATTUNE_HIST_BUCKETS ? width : ATTUNE_HIST_BUCKETS - 1;
-}
-
 DM_INLINE void aggregate(struct attune_aggregate *aggregate, uint64_t value) {
-    uint32_t epoch = __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
-    bool fresh = aggregate->count == 0 || aggregate->epoch != epoch;
-    if (fresh || value < aggregate->min)
-        __atomic_store_n(&aggregate->min, value, __ATOMIC_RELAXED);
-    if (fresh || value > aggregate->max)
-        __atomic_store_n(&aggregate->max, value, __ATOMIC_RELAXED);
-    if (fresh)
-        __atomic_store_n(&aggregate->epoch, epoch, __ATOMIC_RELEASE);
-    uint32_t *bucket = &aggregate->histogram[bit_width(value)];
-    __atomic_store_n(bucket, *bucket + 1, __ATOMIC_RELAXED);
-    __atomic_store_n(&aggregate->sum, aggregate->sum + value, __ATOMIC_RELAXED);
-    __atomic_store_n(&aggregate->count, aggregate->count + 1, __ATOMIC_RELEASE);
+    dm_aggregate(aggregate, value, value, dm_bucket(value));
 }
 
 /* ---- the full way ------------------------------------------------------ */
@@ -34,16 +18,40 @@ static void publish(struct dm_thread *thread, const struct dm_hit *hit, unsigned
         dm_write(thread, hit->point, flags, dm_ticks(), hit->value, hit->extra);
 }
 
-/* Is it this event's turn? Counts the events of this thread and point. */
-static bool sampled(struct attune_aggregate *sums, uint32_t mask) {
-    return (sums->calls++ & mask) == 0;
+/* Nobody reads any of it before head moves. */
+void dm_write_followed(struct dm_thread *thread, const struct attune_record *record, uint32_t kinds,
+                       const uint64_t *words, unsigned count) {
+    unsigned units = (count + ATTUNE_CONTINUATION_WORDS - 1) / ATTUNE_CONTINUATION_WORDS;
+    uint64_t mask = dm_live.mapping.ring_records - 1, head = thread->slot->head;
+    if (!dm_ring_holds(thread, 1 + units))
+        return;
+    thread->limit = thread->next; /* what fits there has changed */
+    struct attune_record *first = &thread->ring[head & mask];
+    *first = *record;
+    first->flags |= (uint16_t)(units << ATTUNE_RECORD_FOLLOW_SHIFT);
+    for (unsigned i = 0; i < units; i++, kinds = 0) {
+        uint64_t word[ATTUNE_CONTINUATION_WORDS] = {0, 0, 0};
+        for (unsigned j = 0;
+             j < ATTUNE_CONTINUATION_WORDS && i * ATTUNE_CONTINUATION_WORDS + j < count; j++)
+            word[j] = words[i * ATTUNE_CONTINUATION_WORDS + j];
+        struct attune_continuation unit = {
+            .first = word[0],
+            .point = ATTUNE_CONTINUATION_POINT,
+            .flags = ATTUNE_RECORD_CONTINUATION,
+            .kinds = kinds,
+            .second = word[1],
+            .third = word[2],
+        };
+        __builtin_memcpy(&thread->ring[(head + 1 + i) & mask], &unit, sizeof(unit));
+    }
+    __atomic_store_n(&thread->slot->head, head + 1 + units, __ATOMIC_RELEASE);
 }
 
 static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t mask) {
     struct attune_aggregate *sums = &thread->slot->aggregates[hit->point];
     if (hit->word & ATTUNE_CTL_AGGREGATE)
         aggregate(sums, hit->word & ATTUNE_CTL_DURATION ? hit->duration : hit->value);
-    if ((hit->word & ATTUNE_CTL_EVENT) == 0 || (mask != 0 && !sampled(sums, mask)))
+    if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(sums, mask))
         return;
     publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }
@@ -57,7 +65,10 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
         return;
     uint64_t generation = thread->generation;
     dm_enter(thread);
-    take(thread, hit, control->sample_mask);
+    if (hit->word & ATTUNE_CTL_PROGRAM)
+        dm_program_take(thread, hit, control);
+    else
+        take(thread, hit, control->sample_mask);
     dm_leave(thread, generation);
 }
 
@@ -65,7 +76,7 @@ uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result
     struct dm_hit hit = {.point = point, .word = dm_word(point), .value = value, .extra = extra};
     /* What came up during the call begins with the next. */
     hit.word &= ~(DM_CTL_ATTEND | ATTUNE_CTL_DURATION);
-    if (hit.word & DM_CTL_MEASURE)
+    if ((hit.word & DM_CTL_MEASURE) != 0 && (hit.word & ATTUNE_CTL_PROGRAM) == 0)
         dm_measure(&hit, dm_thread_acquire);
     return result;
 }

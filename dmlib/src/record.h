@@ -17,15 +17,32 @@
 
 _Static_assert(offsetof(struct attune_point_control, sample_mask) == 4, "see dm_asked");
 
+/* What a program can take of a call. Parameters are those that it began with. */
+struct dm_call {
+    uint64_t integers[6];  /* integer and address parameters, if ... */
+    bool has_integers;     /* ... they are known */
+    const uint64_t *reals; /* eight floating point ones; NULL: they are not known */
+    uint64_t call_site;
+    bool has_returned;
+    bool has_real;     /* ... and real_returned is known */
+    uint64_t returned; /* integer or address that it returned                 */
+    uint64_t real_returned;
+};
+
 /* One hit of a point. */
 struct dm_hit {
     unsigned point;
     uint32_t word;
     uint64_t value;
     uint64_t extra;
-    uint64_t duration; /* ticks, if the word asks for it */
-    uint64_t time;     /* ticks at its end, if the word asks for the duration */
+    uint64_t duration;          /* ticks, if the word asks for it */
+    uint64_t time;              /* ticks at its end, if the word asks for the duration */
+    const struct dm_call *call; /* if the word asks for a program */
 };
+
+/* Writes a record and its continuations, all or none. Busy threads only. */
+DM_HIDDEN void dm_write_followed(struct dm_thread *thread, const struct attune_record *record,
+                                 uint32_t kinds, const uint64_t *words, unsigned count);
 
 /* Takes whatever the control asks for. acquire is dm_thread_acquire or a
  * function around it. */
@@ -38,6 +55,14 @@ DM_HIDDEN uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint6
 /* Like dm_event, for an aggregate and nothing else. */
 DM_HIDDEN bool dm_aggregated(unsigned point, const struct attune_point_control *control,
                              uint64_t value);
+
+/* program.c: takes a hit as the control's program says. The thread is busy. */
+DM_HIDDEN void dm_program_take(struct dm_thread *thread, const struct dm_hit *hit,
+                               const struct attune_point_control *control);
+/* table.c: adds to the aggregate of a key; order is the value as least and
+ * greatest compare it. */
+DM_HIDDEN void dm_table_add(const struct attune_program *program, uint64_t key, uint64_t value,
+                            uint64_t order, unsigned bucket);
 
 DM_INLINE bool dm_admitted(const struct attune_point_control *control, uint64_t value) {
     return value >= control->min_value && value <= control->max_value;
@@ -66,6 +91,34 @@ DM_INLINE bool dm_ready(struct dm_thread *thread, bool (*acquire)(struct dm_thre
     if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
         return false;
     return thread->generation == dm_generation() || acquire(thread);
+}
+
+/* Histogram bucket of an unsigned value. */
+DM_INLINE unsigned dm_bucket(uint64_t value) {
+    unsigned width = value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
+    return width < ATTUNE_HIST_BUCKETS ? width : ATTUNE_HIST_BUCKETS - 1;
+}
+
+/* Adds to this thread's own aggregate; order and bucket as for dm_table_add. */
+DM_INLINE void dm_aggregate(struct attune_aggregate *aggregate, uint64_t value, uint64_t order,
+                            unsigned bucket) {
+    uint32_t epoch = __atomic_load_n(&dm_live.mapping.header->epoch, __ATOMIC_RELAXED);
+    bool fresh = aggregate->count == 0 || aggregate->epoch != epoch;
+    if (fresh || order < aggregate->min)
+        __atomic_store_n(&aggregate->min, order, __ATOMIC_RELAXED);
+    if (fresh || order > aggregate->max)
+        __atomic_store_n(&aggregate->max, order, __ATOMIC_RELAXED);
+    if (fresh)
+        __atomic_store_n(&aggregate->epoch, epoch, __ATOMIC_RELEASE);
+    uint32_t *counter = &aggregate->histogram[bucket];
+    __atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&aggregate->sum, aggregate->sum + value, __ATOMIC_RELAXED);
+    __atomic_store_n(&aggregate->count, aggregate->count + 1, __ATOMIC_RELEASE);
+}
+
+/* Is it this event's turn? Counts the events of this thread and point. */
+DM_INLINE bool dm_sampled(struct attune_aggregate *sums, uint32_t mask) {
+    return mask == 0 || (sums->calls++ & mask) == 0;
 }
 
 /* Only where the thread has room for a record. */

@@ -102,12 +102,27 @@ DM_INLINE uint64_t stack_of(const struct stub_registers *registers) {
     return (uint64_t)(uintptr_t)(registers + 1) + 8;
 }
 
+/* What a program may ask for is collected only for one. */
+static DM_NOINLINE void program_hit(unsigned point, uint32_t word, uint64_t value,
+                                    const struct stub_registers *registers) {
+    uint64_t reals[8];
+    dm_real_parameters(reals);
+    struct dm_call call = {.has_integers = true,
+                           .reals = reals,
+                           .call_site = *(const uint64_t *)(uintptr_t)stack_of(registers)};
+    for (uint32_t i = 0; i < sizeof(call.integers) / sizeof(call.integers[0]); i++)
+        call.integers[i] = parameter(registers, i);
+    struct dm_hit hit = {
+        .point = point, .word = word, .value = value, .extra = registers->rsi, .call = &call};
+    dm_measure(&hit, acquire);
+}
+
 /* A stub does not see the return: a duration cannot be had. */
 DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & (DM_CTL_ATTEND | ATTUNE_CTL_NUMBERED)))
         word = before_call(point, family, word);
-    word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION;
+    word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM;
     const struct attune_point_control *control = dm_control(point);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
@@ -116,10 +131,15 @@ DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_regis
     if (dm_hot(point, control, asked, value, registers->rsi) ||
         dm_warm(point, control, asked, value))
         return;
+    if (word & ATTUNE_CTL_DURATION && family == ATTUNE_AT_PATCH) {
+        struct dm_hit begun = {
+            .point = point, .word = word, .value = value, .extra = registers->rsi};
+        return dm_call_begins(&begun, stack_of(registers), acquire);
+    }
+    word &= ~ATTUNE_CTL_DURATION;
+    if (word & ATTUNE_CTL_PROGRAM)
+        return program_hit(point, word, value, registers);
     struct dm_hit hit = {.point = point, .word = word, .value = value, .extra = registers->rsi};
-    if (word & ATTUNE_CTL_DURATION && family == ATTUNE_AT_PATCH)
-        return dm_call_begins(&hit, stack_of(registers), acquire);
-    hit.word &= ~ATTUNE_CTL_DURATION;
     dm_measure(&hit, acquire);
 }
 
@@ -133,25 +153,40 @@ void dm_patch_hit(uint64_t index, const struct stub_registers *registers) {
         stub_hit(ATTUNE_HOOK_COUNT + (unsigned)index, ATTUNE_AT_PATCH, registers);
 }
 
+/* At a return the parameters are gone. */
+static DM_NOINLINE void measure_returned(struct dm_hit *hit,
+                                         const struct stub_registers *registers) {
+    uint64_t reals[8];
+    struct dm_call call = {.call_site = *(const uint64_t *)(uintptr_t)stack_of(registers),
+                           .has_returned = true,
+                           .returned = registers->rax,
+                           .has_real = true};
+    dm_real_parameters(reals);
+    call.real_returned = reals[0]; /* the same register */
+    hit->call = &call;
+    dm_measure(hit, acquire);
+}
+
 /* A call ends. It is no safe point: whatever holds the process up comes while it
  * is still in the function. */
 void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
     unsigned point = ATTUNE_HOOK_COUNT + (unsigned)index;
     if (dm_unlikely(index >= ATTUNE_STUB_COUNT))
         return;
-    uint32_t word = dm_word(point) & (DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION);
+    uint32_t word = dm_word(point) & (DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION |
+                                      ATTUNE_CTL_PROGRAM);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     struct dm_hit hit = {.point = point, .word = word, .value = registers->rax};
     if (word & ATTUNE_CTL_DURATION) {
         if (dm_call_ends(&hit, stack_of(registers)))
-            dm_measure(&hit, acquire);
+            measure_returned(&hit, registers);
         return;
     }
     const struct attune_point_control *control = dm_control(point);
     uint64_t asked = dm_asked(control) & ~(uint64_t)(ATTUNE_CTL_NUMBERED | DM_CTL_ATTEND);
     if (!dm_hot(point, control, asked, hit.value, 0) && !dm_warm(point, control, asked, hit.value))
-        dm_measure(&hit, acquire);
+        measure_returned(&hit, registers);
 }
 
 #endif

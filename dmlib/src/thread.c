@@ -161,15 +161,27 @@ static bool first_ring(struct dm_thread *thread) {
     return true;
 }
 
+/* Room for records in the whole ring. A tail that cannot be leaves none. */
+static uint64_t room_in_ring(const struct dm_thread *thread) {
+    uint64_t records = dm_live.mapping.ring_records;
+    uint64_t unread = thread->slot->head - __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
+    return unread < records ? records - unread : 0;
+}
+
 /* The room up to the end of the ring or to the oldest record not read. */
 static void find_room(struct dm_thread *thread) {
     uint64_t records = dm_live.mapping.ring_records;
-    uint64_t head = thread->slot->head;
-    uint64_t index = head & (records - 1);
-    uint64_t unread = head - __atomic_load_n(&thread->slot->tail, __ATOMIC_ACQUIRE);
-    uint64_t room = unread < records ? records - unread : 0;
+    uint64_t index = thread->slot->head & (records - 1);
+    uint64_t room = room_in_ring(thread);
     thread->next = &thread->ring[index];
     thread->limit = thread->next + (room < records - index ? room : records - index);
+}
+
+static bool lose_record(struct dm_thread *thread) {
+    if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
+        dm_go_inert();
+    dm_count_own(&thread->slot->lost);
+    return false;
 }
 
 bool dm_ring_room(struct dm_thread *thread) {
@@ -178,8 +190,11 @@ bool dm_ring_room(struct dm_thread *thread) {
         if (thread->next != thread->limit)
             return true;
     }
-    if (__atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) != 0)
-        dm_go_inert();
-    dm_count_own(&thread->slot->lost);
-    return false;
+    return lose_record(thread);
+}
+
+bool dm_ring_holds(struct dm_thread *thread, uint64_t records) {
+    if ((thread->ring != NULL || first_ring(thread)) && room_in_ring(thread) >= records)
+        return true;
+    return lose_record(thread);
 }

@@ -21,7 +21,12 @@ struct attune_header *make_memory(uint32_t slots, uint32_t rings, uint32_t recor
     h.slot_offset =
         line_up(h.mailbox_offset + ATTUNE_MAILBOX_COUNT * sizeof(struct attune_command));
     h.ring_offset = line_up(h.slot_offset + slots * sizeof(struct attune_slot));
-    h.total_size = h.ring_offset + (uint64_t)rings * records * sizeof(struct attune_record);
+    h.program_offset =
+        line_up(h.ring_offset + (uint64_t)rings * records * sizeof(struct attune_record));
+    h.program_count = 2;
+    h.table_offset = h.program_offset + h.program_count * sizeof(struct attune_program_slot);
+    h.table_count = 1;
+    h.total_size = h.table_offset + h.table_count * sizeof(struct attune_table);
     struct attune_header *memory = aligned_alloc(64, line_up(h.total_size));
     memset(memory, 0, line_up(h.total_size));
     *memory = h;
@@ -49,10 +54,11 @@ int main(void) {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"layout", test_layout},   {"environment", test_environment},
-        {"records", test_records}, {"aggregates", test_aggregates},
-        {"threads", test_threads}, {"mailbox", test_mailbox},
-        {"memory", test_memory},   {"stubs", test_stubs},
+        {"layout", test_layout},     {"environment", test_environment},
+        {"records", test_records},   {"aggregates", test_aggregates},
+        {"threads", test_threads},   {"mailbox", test_mailbox},
+        {"memory", test_memory},     {"stubs", test_stubs},
+        {"programs", test_programs}, {"tables", test_tables},
     };
     EXPECT(dm_live_prepare());
     dm_stub_prepare();

@@ -43,5 +43,7 @@ void test_threads(void);
 void test_mailbox(void);
 void test_memory(void);
 void test_stubs(void);
+void test_programs(void);
+void test_tables(void);
 
 #endif

@@ -27,7 +27,7 @@ static void check_one_change(size_t offset, size_t size, uint64_t value, bool wa
 
 static void check_changes(void) {
     CHANGE(magic, 1, false);
-    CHANGE(version, 2, false);
+    CHANGE(version, 1, false);
     CHANGE(header_size, 128, false);
     CHANGE(total_size, 4096, false);
     CHANGE(point_count, 64, false);
@@ -46,10 +46,18 @@ static void check_changes(void) {
     CHANGE(ring_records, 8, true);
     CHANGE(ring_records, 1u << 31, false);
     CHANGE(ring_count, 1u << 31, false);
+    CHANGE(program_offset, 256, false); /* on the controls */
+    CHANGE(program_count, 0, true);
+    CHANGE(program_count, 3, false); /* into the tables */
+    CHANGE(table_count, 2, false);
+    CHANGE(table_count, UINT32_MAX, false);
+    CHANGE(table_offset, 0, false); /* there is one: not in the header */
 }
 
 static void expect_inside(const void *part, uint64_t size, const struct dm_mapping *m) {
     const char *start = part, *base = (const char *)m->header;
+    if (size == 0)
+        return;
     EXPECT(start >= base + sizeof(*m->header));
     EXPECT(start + size <= base + m->size);
 }
@@ -64,7 +72,7 @@ static void check_random_headers(void) {
         uint32_t *words = (uint32_t *)memory;
         *memory = good;
         for (int change = rand() % 3 + 1; change > 0; change--)
-            words[6 + rand() % 12] = (uint32_t)rand() >> rand() % 32 << rand() % 8;
+            words[6 + rand() % 20] = (uint32_t)rand() >> rand() % 32 << rand() % 8;
         if (!dm_layout_check(memory, good.total_size, &m))
             continue;
         accepted++;
@@ -72,6 +80,8 @@ static void check_random_headers(void) {
         expect_inside(m.mailbox, ATTUNE_MAILBOX_COUNT * sizeof(*m.mailbox), &m);
         expect_inside(m.slots, m.slot_count * sizeof(*m.slots), &m);
         expect_inside(m.rings, (uint64_t)m.ring_count * m.ring_records * sizeof(*m.rings), &m);
+        expect_inside(m.programs, (uint64_t)m.program_count * sizeof(*m.programs), &m);
+        expect_inside(m.tables, (uint64_t)m.table_count * sizeof(*m.tables), &m);
     }
     EXPECT(accepted > 100);
     free(memory);

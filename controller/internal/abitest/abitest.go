@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package abitest asks the C compiler for the layout that dmlib_abi.h
-// declares, so that tests can compare the Go mirrors with it. It has no state.
+// Package abitest asks the C compiler for the layout that dmlib_abi.h, with
+// program.h, declares, so that tests can compare the Go mirrors with it. It has no state.
 package abitest
 
 import (
@@ -23,6 +23,7 @@ var (
 	defineLine = regexp.MustCompile(`(?m)^#define (ATTUNE_\w+) `)
 	structBody = regexp.MustCompile(`(?ms)^struct (attune_\w+) \{\n(.*?)\n\};`)
 	fieldLine  = regexp.MustCompile(`(?m)^    (?:struct )?\w+ (\w+)(?:\[\w+\])?;`)
+	notNumber  = regexp.MustCompile(`^ATTUNE_INLINE$`)
 	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
 )
 
@@ -63,13 +64,18 @@ func Layout(t testing.TB) map[string]uint64 {
 }
 
 func compile() (map[string]uint64, error) {
-	path, err := header("dmlib_abi.h")
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	var path string
+	var text []byte
+	for _, name := range []string{"program.h", "dmlib_abi.h"} {
+		var err error
+		if path, err = header(name); err != nil {
+			return nil, err
+		}
+		part, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, part...)
 	}
 	dir, err := os.MkdirTemp("", "attune-layout")
 	if err != nil {
@@ -103,7 +109,7 @@ func printer(header []byte) []byte {
 	b.WriteString("#define P(name, value) printf(\",\\n\\\"%s\\\": %llu\", name, (unsigned long long)(value))\n")
 	b.WriteString("int main(void) {\n    printf(\"{\\\"\\\": 0\");\n")
 	for _, d := range defineLine.FindAllSubmatch(header, -1) {
-		if string(d[1]) == "ATTUNE_DMLIB_ABI_H" {
+		if notNumber.Match(d[1]) {
 			continue
 		}
 		fmt.Fprintf(&b, "    P(\"%s\", %s);\n", d[1], d[1])

@@ -150,6 +150,29 @@ func (t *Thread) Record(time uint64, point, flags uint16, value, extra uint64) b
 	return true
 }
 
+// Followed writes an event with continuations that carry the words, three each.
+// False if there is no room for all of it: it is lost, and counted as one.
+func (t *Thread) Followed(point uint16, value uint64, kinds uint32, words ...uint64) bool {
+	units := uint64(len(words)+2) / 3
+	if t.ring == 0 && !t.firstRing() {
+		return t.lose()
+	}
+	head, tail := *t.app.SlotLong(t.slot, "head"), atomic.LoadUint64(t.app.SlotLong(t.slot, "tail"))
+	if head-tail+1+units > uint64(*t.app.U32("ring_records")) {
+		return t.lose()
+	}
+	follow := uint16(units) << t.app.Layout["ATTUNE_RECORD_FOLLOW_SHIFT"]
+	t.Record(0, point, follow, value, 0)
+	words = append(words, 0, 0)
+	for i := range units {
+		first, flags := words[3*i], uint16(t.app.Layout["ATTUNE_RECORD_CONTINUATION"])
+		t.Record(first, uint16(t.app.Layout["ATTUNE_CONTINUATION_POINT"]), flags, words[3*i+1], words[3*i+2])
+		at := t.ring + (head+1+i)%uint64(*t.app.U32("ring_records"))*t.app.Layout["attune_record"]
+		*t.app.u32(at + t.app.Layout["attune_continuation.kinds"]), kinds = kinds, 0
+	}
+	return true
+}
+
 func (t *Thread) firstRing() bool {
 	next := atomic.AddUint32(t.app.U32("ring_next"), 1) - 1
 	if next >= *t.app.U32("ring_count") {
@@ -177,11 +200,14 @@ func (t *Thread) Count(point int, value uint64) {
 	}
 	atomic.StoreUint64(long("min"), min(*long("min"), value))
 	atomic.StoreUint64(long("max"), max(*long("max"), value))
-	bucket := min(uint64(bits.Len64(value)), t.app.Layout["ATTUNE_HIST_BUCKETS"]-1)
+	bucket := bitLen(value, t.app.Layout["ATTUNE_HIST_BUCKETS"])
 	atomic.AddUint32(t.app.u32(at+t.app.Layout["attune_aggregate.histogram"]+4*bucket), 1)
 	atomic.AddUint64(long("sum"), value)
 	atomic.AddUint64(long("count"), 1)
 }
+
+// bitLen is the histogram bucket of a value.
+func bitLen(value, buckets uint64) uint64 { return min(uint64(bits.Len64(value)), buckets-1) }
 
 // SetBucket sets a histogram bucket of the thread, as after many hits.
 func (t *Thread) SetBucket(point, bucket int, n uint32) {

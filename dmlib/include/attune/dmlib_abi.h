@@ -6,7 +6,7 @@
  *
  * One anonymous memory file per process holds, in this order,
  *
- *   header | point controls | mailbox | thread slots | rings
+ *   header | point controls | mailbox | thread slots | rings | programs | tables
  *
  * The controller creates, sizes and seals it (the application cannot shrink it
  * under the controller's feet), hands it over during the start gate, and keeps
@@ -22,11 +22,13 @@
 
 #include <stdint.h>
 
+#include "program.h"
+
 /* Columns of comments, also behind macros. */
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 1u
+#define ATTUNE_ABI_VERSION 2u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -57,13 +59,16 @@
 #define ATTUNE_CTL_NUMBERED (1u << 6)  /* stubs and patches: calls are counted,
                                         * so that a command can name one      */
 
+#define ATTUNE_CTL_PROGRAM (1u << 7)   /* captures values: `program` says which */
+
 struct attune_point_control {
     uint32_t word;          /* (AC) ATTUNE_CTL_* */
     uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
     uint64_t min_value;     /* (AC) predicate: value >= min_value ...          */
     uint64_t max_value;     /* (AC) ... and value <= max_value                 */
-    uint32_t parameter;     /* (AC) stubs and patches: which integer parameter is
+    uint16_t parameter;     /* (AC) stubs and patches: which integer parameter is
                              * the value, 0 to 5                               */
+    uint16_t program;       /* (AC) PROGRAM: number of the program             */
     uint32_t calls;         /* (app) NUMBERED: calls begun by all threads; wraps */
 };
 
@@ -146,6 +151,46 @@ struct attune_record {
 #define ATTUNE_RECORD_SAMPLED (1u << 1)
 #define ATTUNE_RECORD_UNTIMED (1u << 2) /* happened between this time and the
                                          * thread's next record's           */
+
+/* ---- programs and tables ---------------------------------------------- */
+
+/* What some points capture. Points of one session point share a program. */
+struct attune_program_slot {
+    struct attune_program program; /* (AC) */
+    uint64_t unreadable; /* (app) any thread, atomic: hits without an aggregate,
+                          * because its value or key could not be read         */
+    uint8_t pad[56];
+};
+
+/* Aggregate of one key, all threads together: any thread, atomic. Cumulative
+ * like struct attune_aggregate, and zero until the first hit. Of the two
+ * extremes the one of the epoch's parity belongs to the interval; the controller
+ * clears the other before it begins the next, so that no clearing races with a
+ * hit. Least is kept as its complement: both only ever rise. */
+struct attune_keyed {
+    uint64_t count;
+    uint64_t sum;
+    uint64_t least[2]; /* complement */
+    uint64_t greatest[2];
+    uint64_t pad[2];
+    uint32_t histogram[ATTUNE_HIST_BUCKETS];
+};
+
+#define ATTUNE_TABLE_BUCKETS (2 * ATTUNE_KEYS)
+
+/* Open addressing over the first N buckets, N the power of two from 2 max_keys
+ * on: a key's bucket is the first that holds it from its hash on, going round.
+ * Keys are never taken out. Key 0 has an aggregate of its own, for 0 is an empty
+ * bucket; hits with keys that came when max_keys were there go to rest. */
+struct attune_table {
+    uint32_t keys;  /* (app) found a place, key 0 included; max_keys at most */
+    uint32_t zero;  /* (app) key 0 is among them */
+    uint8_t pad[56];
+    uint64_t key[ATTUNE_TABLE_BUCKETS]; /* (app) written once                 */
+    struct attune_keyed rest;
+    struct attune_keyed of_zero;
+    struct attune_keyed bucket[ATTUNE_TABLE_BUCKETS];
+};
 
 /* ---- mailbox --------------------------------------------------------- */
 
@@ -235,7 +280,11 @@ struct attune_header {
                                     * /proc/PID/stat                           */
     uint64_t controller_namespace; /* (AC) inode of its pid namespace          */
     int32_t controller_pid;        /* (AC) as it numbers itself                */
-    uint8_t pad0[28];
+    uint32_t reserved;
+    uint64_t program_offset; /* (AC) struct attune_program_slot[program_count] */
+    uint64_t table_offset;   /* (AC) struct attune_table[table_count] */
+    uint32_t program_count;  /* (AC) may be 0 */
+    uint32_t table_count;    /* (AC) may be 0 */
     /* line 2: written once by DMLib before it reports ready */
     int32_t pid;             /* (app) as the process sees itself */
     uint32_t state;          /* (app) 0 not yet, 1 ready */

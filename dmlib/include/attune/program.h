@@ -33,6 +33,9 @@
 #define ATTUNE_FROM_CALL_SITE 9u
 #define ATTUNE_FROM_STACK 10u          /* the kernel's mechanisms only           */
 
+/* What the first step reads is part of the program for as long as it lives. */
+#define ATTUNE_STAYS_MAPPED 1u
+
 /* Types: what the last step reads, or the source gives. */
 #define ATTUNE_TYPE_I8 1u
 #define ATTUNE_TYPE_I16 2u
@@ -66,7 +69,8 @@
 struct attune_capture {
     uint8_t source;  /* ATTUNE_FROM_*                                          */
     uint8_t type;    /* ATTUNE_TYPE_*                                          */
-    uint8_t index;   /* of a parameter within its class                        */
+    uint8_t index;   /* of a parameter within its class; of a constant:
+                      * ATTUNE_STAYS_MAPPED                                    */
     uint8_t steps;   /* reads of memory, each at the address so far + offset:
                       * all but the last one read an address, the last one the
                       * type. 0: the source itself                             */
