@@ -69,7 +69,7 @@ func (k *collector) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point 
 }
 
 // lastOfUprobes takes what the kernel counted since the last interval of a
-// process at the points that of accepts, which nobody will ask for again. The
+// process at the points that of accepts, which are about to be taken out. The
 // extremes of the running interval are not known. The caller holds k.mu.
 func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
@@ -84,7 +84,7 @@ func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []
 		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, func(key uprobeKey, now bpf.Aggregate) {
 			now.Known = false
 			out = appendDifference(out, key, k.uprobed[key], now)
-			delete(k.uprobed, key)
+			k.uprobed[key] = now // it may be asked for once more, at the process' end
 		})
 	})
 	return out

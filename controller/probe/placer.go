@@ -266,8 +266,8 @@ func (p *Placer) Close() {
 	p.work.Wait()
 }
 
-// Uprobed calls f for every point that a uprobe serves in a process. It does
-// not wait for placing under way.
+// Uprobed calls f for every point whose hits a uprobe sums up in a process. It
+// does not wait for placing under way.
 func (p *Placer) Uprobed(f func(handle uint64, pid int, point uint16)) {
 	p.mu.Lock()
 	tenants := make([]*tenant, 0, len(p.processes))

@@ -39,7 +39,7 @@ type tenant struct {
 // view is what is placed, as of the last change. It is never modified.
 type view struct {
 	costs   map[uint16]float64
-	uprobed []uint16
+	uprobed []uint16 // those whose hits a uprobe sums up
 }
 
 // show publishes the view. The caller holds t.mu.
@@ -47,7 +47,7 @@ func (t *tenant) show() {
 	v := &view{costs: make(map[uint16]float64, len(t.placed))}
 	for index, p := range t.placed {
 		v.costs[index] = p.cost
-		if len(p.attachments) > 0 {
+		if len(p.attachments) > 0 && control(index, p.spec).Aggregate {
 			v.uprobed = append(v.uprobed, index)
 		}
 	}
