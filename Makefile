@@ -116,6 +116,11 @@ test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanit
 test-e2e: build ## Tests of the built commands on real programs
 	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
 
+.PHONY: test-vm
+test-vm: build ## Tests that meet the kernel on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one
+	@scripts/deps vm test
+	scripts/test-vm $(KERNELS)
+
 .PHONY: test-vm-free
 test-vm-free: test-unit test-dmlib ## What can be tested without privileges and without BPF
 

@@ -181,13 +181,19 @@ type job struct {
 // not disturb it.
 func jobID(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
 
-// mustStart starts a shell that belongs to the test's job and waits.
+// mustStart starts a shell that belongs to the test's job and waits. It returns
+// when the shell says that it does: Start does so earlier, while the kernel may
+// not have told of the exec yet, which would then replace the followed image.
 func mustStart(t *testing.T, script string, env ...string) *job {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", "read line; "+script)
+	cmd := exec.Command("/bin/sh", "-c", "echo; read line; "+script)
 	cmd.Env = append(os.Environ(), "ATTUNE_JOB="+jobID(t))
 	cmd.Env = append(cmd.Env, env...)
 	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +206,9 @@ func mustStart(t *testing.T, script string, env ...string) *job {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
+	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	return j
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 // testSource is the suite that a tracker with any source must pass; open
@@ -231,7 +232,7 @@ func testStorms(t *testing.T, open func(*testing.T) track.Source) {
 // storm returns how many events were lost. Without losses every process must
 // have been told of; with them those that were told of must still end.
 func storm(t *testing.T, source track.Source) (lost uint64) {
-	const wanted = 2000
+	wanted := targets.Fewer(2000)
 	r := newRecorder(t)
 	tracker := mustTrack(t, track.Options{JobID: jobID(t), Handler: r, Source: source})
 	j := mustStart(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true $i; i=$((i+1)); done; exit 0", wanted))

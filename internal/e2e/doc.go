@@ -4,4 +4,7 @@
 // programs with and without a problem. Its tests carry the build tag e2e and
 // need `make build`; `make test-e2e` does both. They need no privileges; as
 // root they also go through the kernel's side.
+//
+// Those with the tag vm change what belongs to a whole machine, and run in a
+// virtual one: make test-vm.
 package e2e

@@ -43,6 +43,15 @@ func Build(tb testing.TB, source string, flags ...string) string {
 	return out
 }
 
+// Fewer is n, or a twentieth of it in a virtual machine of scripts/vm, whose
+// processor is emulated: for the number of things that a test does.
+func Fewer(n int) int {
+	if os.Getenv("ATTUNE_VM") != "" {
+		return max(1, n/20)
+	}
+	return n
+}
+
 func compile(tb testing.TB, out string, args []string) {
 	tb.Helper()
 	args = append([]string{"-o", out}, args...)
