@@ -352,13 +352,14 @@ func TestTunletEnvironment(t *testing.T) {
 // TestShortRun ends a session while its tunlets are still starting.
 func TestShortRun(t *testing.T) {
 	a, _ := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", "hangstart")}, Tunlets: []string{"good", "hangstart", "nosuch"}})
-	began := time.Now()
 	r := finish(t, a)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("finishing took %v", took)
-	}
 	if len(r.Tunlets) != 3 || r.Tunlets[2].State != "missing" {
 		t.Errorf("tunlets %+v", r.Tunlets)
+	}
+	for _, tunlet := range r.Tunlets { // it was not waited for
+		if strings.Contains(tunlet.Reason, "no answer within") {
+			t.Errorf("tunlet %+v", tunlet)
+		}
 	}
 }
 

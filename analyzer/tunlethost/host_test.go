@@ -104,11 +104,7 @@ func TestRunAndStop(t *testing.T) {
 	if err := alone(tn.proc.pid); err != nil {
 		t.Error(err)
 	}
-	began := time.Now()
 	h.Stop()
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("stopping took %v", took)
-	}
 	if g := receive(t, o.gone); !g.final || g.name != "good" {
 		t.Errorf("gone %+v", g)
 	}
@@ -135,17 +131,16 @@ func alone(pid int) error {
 	return nil
 }
 
-// TestStopWhileStarting stops a host whose tunlet does not answer.
+// TestStopWhileStarting stops a host whose tunlet does not answer. A stop that
+// waited for the start would outlast the test.
 func TestStopWhileStarting(t *testing.T) {
-	h := New(fast(testTunlet.Dir(t, "hangstart")), newObserver())
+	options := fast(testTunlet.Dir(t, "hangstart"))
+	options.StartTimeout = 24 * time.Hour
+	h := New(options, newObserver())
 	if err := h.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	h.Stop()
-	if took := time.Since(began); took > patience/2 {
-		t.Errorf("stopping took %v", took)
-	}
 	if st := h.Status()[0]; st.State != StateStopped {
 		t.Errorf("status %+v", st)
 	}
