@@ -77,7 +77,7 @@ lint: dmlib ## Run every linter: Go, protobuf, C, shell syntax
 	$(TOOL) buf lint
 	$(TOOL) buf format --diff --exit-code
 	@scripts/check-c-format
-	@for f in scripts/* .ci/run; do bash -n $$f || exit 1; done
+	@for f in $$(git grep -lI '^#!.*\bbash' -- scripts .ci bench); do bash -n $$f || exit 1; done
 	@scripts/check-headers
 
 .PHONY: fmt
