@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +33,13 @@ func TestPatchedExits(t *testing.T) {
 				}
 				target := targets.Start(t, program, b.controller.Environment()...)
 				placed, patches := map[string]*attunev1.PointStatus{}, 0
-				for range points {
+				for len(placed) < len(points) {
 					s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
 					name := points[s.GetPoint()]
+					known := placed[name] != nil
 					placed[name] = s
 					switch {
+					case known:
 					case s.GetMechanism() == "patch":
 						patches++
 					case strings.Contains(s.GetReason(), "code cannot be patched"):
@@ -67,5 +70,72 @@ func TestPatchedExits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Each kind of exit, with what it returns where that is known there.
+func TestKindsOfExits(t *testing.T) {
+	onX86(t)
+	const rounds, threads = 400, 2
+	tests := map[string]struct {
+		exits uint64 // of two calls
+		tail  bool   // refused where the result is asked for
+	}{
+		"e_plain": {2, false}, "e_repeated": {2, false}, "e_popping": {2, false}, "e_parts": {2, false},
+		"e_tail": {2, true}, "e_conditional": {2, true}, "e_pointer": {2, true}, "e_left": {1, false},
+	}
+	program := targets.Build(t, "testdata/exits.c", "-O2", "-fno-reorder-blocks-and-partition")
+	for _, place := range []attunev1.Place{attunev1.Place_PLACE_EXIT, attunev1.Place_PLACE_BOTH} {
+		t.Run(place.String(), func(t *testing.T) {
+			b := start(t)
+			b.sampleEvery(t, 20*time.Millisecond)
+			index, points := uint32(0), map[uint32]string{}
+			for name := range tests {
+				index++
+				points[index] = name
+				spec := call(name, false)
+				spec.Place = place
+				b.addPoint(t, index, spec)
+			}
+			target := targets.Start(t, program, b.controller.Environment()...)
+			patches, patched := uint64(0), map[string]bool{}
+			for len(patched) < len(points) {
+				s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
+				name := points[s.GetPoint()]
+				if _, known := patched[name]; known {
+					continue
+				}
+				patched[name] = s.GetMechanism() == "patch"
+				refused := tests[name].tail && place == attunev1.Place_PLACE_EXIT
+				switch {
+				case patched[name] && refused:
+					t.Errorf("%s: its result is not known at its end", name)
+				case patched[name]:
+					patches++
+				case refused && strings.Contains(s.GetReason(), "jump to another function"):
+				case strings.Contains(s.GetReason(), "where the process has memory"): // the kernel's choice
+					t.Logf("%s: %s", name, s.GetReason())
+				default:
+					t.Errorf("%s: %v", name, s)
+				}
+			}
+			if got := target.Ask(t, strconv.Itoa(rounds)); got != "0 wrong" {
+				t.Errorf("results under patches: %s", got)
+			}
+			counted := b.countsOf(t, patches)
+			for index, name := range points {
+				want := tests[name].exits * rounds * threads / 2
+				if got := counted[index]; patched[name] && got != want {
+					t.Errorf("%s: counted %d ends of %d", name, got, want)
+				}
+			}
+			b.stop(t)
+			if got := target.Ask(t, "10"); got != "0 wrong" {
+				t.Errorf("results without patches: %s", got)
+			}
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
 	}
 }

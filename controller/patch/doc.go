@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package patch prepares entry patches: it decides whether the entry of a
-// function can be made to lead somewhere else, and makes the code that is
-// needed for it. It reads and writes no process; controller/probe does.
+// Package patch prepares patches of functions: it decides whether their entry
+// and their exits can be made to lead somewhere else, and makes the code that is
+// needed for it. It reads and writes no process; controller/entry does.
 //
 // A patch changes one byte: the first of the function's first instruction
 // becomes the opcode of a jump (e9), whose four displacement bytes are those
@@ -15,9 +15,14 @@
 // trick is "instruction punning": Chamith, Svensson, Dalessandro and Newton,
 // PLDI 2017; see docs/design.)
 //
-// The landing jumps to an island, which calls DMLib, executes the first
-// instruction that the patch displaced, and jumps back behind it.
+// An instruction that is a jump already gets another byte in its distance
+// instead.
 //
-// Only x86-64 code is understood. Values are immutable, except an [Arena],
-// which its owner locks.
+// The landing leads, through a pointer, to a [Program], which calls DMLib for
+// each point that is measured, does what [Action] says, executes the instruction
+// that the patch displaced, and jumps back behind it. It changes by one byte of
+// the pointer.
+//
+// Only x86-64 code is understood. Values are immutable, except an [Arena] and a
+// [Window], which their owner locks.
 package patch
