@@ -6,8 +6,10 @@ package bpf
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,6 +61,59 @@ func BenchmarkHit(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkAttach gives the time until the events of a hundred points, each on a
+// function of its own of a library that runs, flow.
+func BenchmarkAttach(b *testing.B) {
+	const points = 100
+	target := mustStartTarget(b, mustCompile(b, "target.c"))
+	path := mustFindMapped(b, target.pid, "libc.so")
+	functions := mustFunctions(b, path, points)
+	for b.Loop() {
+		b.StopTimer()
+		u := mustUprobes(b, UprobesOptions{})
+		b.StartTimer()
+		for i, function := range functions {
+			point := uint16(i + 1)
+			mustAttach(b, u, UprobeSpec{Path: path, Symbols: []Symbol{function}, Point: point, Delivery: attunev1.Delivery_DELIVERY_EVENT})
+			mustWatch(b, u, target.pid, point)
+		}
+		b.StopTimer()
+		if err := u.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// mustFunctions finds functions of a library, each address once.
+func mustFunctions(b *testing.B, path string, most int) (functions []Symbol) {
+	b.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	all, err := file.DynamicSymbols()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, symbol := range all {
+		if len(functions) == most {
+			return functions
+		}
+		if elf.ST_TYPE(symbol.Info) != elf.STT_FUNC || symbol.Section == elf.SHN_UNDEF {
+			continue
+		}
+		candidate := Symbol{Name: symbol.Name, Offset: mustOffset(b, file, symbol.Value)}
+		known := slices.ContainsFunc(functions, func(s Symbol) bool { return s.Offset == candidate.Offset })
+		if !known {
+			functions = append(functions, candidate)
+		}
+	}
+	b.Fatalf("%s has %d functions", path, len(functions))
+	return nil
 }
 
 // runTime is the CPU time of a process in nanoseconds: it does not grow while

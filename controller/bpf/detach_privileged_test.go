@@ -87,7 +87,7 @@ func TestCloseIsBounded(t *testing.T) {
 	if err := u.Close(); !errors.Is(err, ErrDetaching) {
 		t.Errorf("closed with %v", err)
 	}
-	u.detacher.work.Wait()
+	<-u.detacher.settled()
 	if u.Lost() != 0 || u.NextInterval() != nil {
 		t.Error("a closed one is not quiet")
 	}

@@ -16,46 +16,74 @@ const maxDetaching = 32
 
 // detacher closes links in the background. The zero value is ready.
 type detacher struct {
-	once  sync.Once
-	slots chan struct{}
-	work  sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	pending int        // links that are not closed yet, and calls of done
+	idle    chan struct{}
+	slots   chan struct{}
 }
 
 // detach closes links, and calls done (which may be nil) when the last of them
 // is: from then on no program runs on their behalf. It returns at once.
 func (d *detacher) detach(links []io.Closer, done func()) {
-	d.once.Do(func() { d.slots = make(chan struct{}, maxDetaching) })
+	d.begin(len(links) + 1)
 	var left sync.WaitGroup
+	left.Add(len(links))
 	for _, link := range links {
-		left.Add(1)
-		d.work.Go(func() {
+		go func() { // settled waits for it
+			defer d.end()
+			defer left.Done()
 			d.slots <- struct{}{}
 			defer func() { <-d.slots }()
 			// Closing a valid descriptor does not fail.
 			_ = link.Close()
-			left.Done()
-		})
+		}()
 	}
-	if done != nil {
-		d.work.Go(func() {
-			left.Wait()
+	go func() { // settled waits for it
+		defer d.end()
+		left.Wait()
+		if done != nil {
 			done()
-		})
+		}
+	}()
+}
+
+func (d *detacher) begin(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.slots == nil {
+		d.slots = make(chan struct{}, maxDetaching)
+	}
+	if d.pending == 0 {
+		d.idle = make(chan struct{})
+	}
+	d.pending += n
+}
+
+func (d *detacher) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending--; d.pending == 0 {
+		close(d.idle)
 	}
 }
 
-// wait waits for all that was given to detach, at most so long, and says
-// whether all is done.
+// settled is closed when nothing is left to detach.
+func (d *detacher) settled() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.idle == nil {
+		d.idle = make(chan struct{})
+		close(d.idle)
+	}
+	return d.idle
+}
+
+// wait waits until nothing is left, at most so long, and says whether so.
 func (d *detacher) wait(most time.Duration) bool {
-	detached := make(chan struct{})
-	go func() { // ends with the kernel's work, which nothing can hurry
-		d.work.Wait()
-		close(detached)
-	}()
 	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	select {
-	case <-detached:
+	case <-d.settled():
 		return true
 	case <-timeout.C:
 		return false

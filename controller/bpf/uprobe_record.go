@@ -26,8 +26,7 @@ const (
 	// maxBatch bounds how many records are taken before they are handed over.
 	maxBatch = 1024
 	// The ring is polled this often: a wake-up per record would cost the
-	// application 5 us. At the slower pace, when nothing comes, a ring of
-	// 1 MiB holds 3.2 million records a second.
+	// application 5 us.
 	pollBusy = time.Millisecond
 	pollIdle = 8 * time.Millisecond
 )

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
+	"github.com/attune-hpc/attune/controller/bpf"
 )
 
 // figure is one function.
@@ -34,6 +36,7 @@ type figure struct {
 type document struct {
 	Machine present.Machine `json:"machine"`
 	Figures []figure        `json:"figures"`
+	Floors  []floor         `json:"floors"`
 	Goals   []present.Goal  `json:"goals"`
 }
 
@@ -91,7 +94,21 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	for _, function := range []string{"own_function", "labs", "kernel_function"} {
 		d.add(function, plain[function], counted[function], last)
 	}
-	return d.measureEnds(ctx, repeats, program, scratch)
+	if err := d.measureEnds(ctx, repeats, program, scratch); err != nil {
+		return err
+	}
+	return d.addFloors(ctx, programs, repeats)
+}
+
+// addFloors measures uprobes by themselves where this user may.
+func (d *document) addFloors(ctx context.Context, programs workload.Catalogue, repeats int) error {
+	floors, err := measureFloor(ctx, programs, repeats)
+	if errors.Is(err, bpf.ErrUnsupported) {
+		fmt.Fprintln(os.Stderr, "probe: uprobes are not measured:", err)
+		return nil
+	}
+	d.Floors, d.Goals = floors, append(d.Goals, floorGoals(floors)...)
+	return err
 }
 
 // note takes down the lines "FUNCTION NANOSECONDS" of a run.
@@ -133,6 +150,8 @@ func (d *document) print() {
 		table.Row(f.Function, f.Mechanism, present.Number(float64(f.Plain)), present.Number(float64(f.Counted)), present.Number(float64(f.Added)))
 	}
 	table.Print(os.Stdout)
+	fmt.Println()
+	printFloors(os.Stdout, d.Floors)
 	fmt.Println()
 	present.PrintGoals(os.Stdout, d.Goals)
 }

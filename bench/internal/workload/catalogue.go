@@ -114,6 +114,15 @@ func (c Catalogue) ProbedCalls(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// UprobeFloor returns a program that calls functions under uprobes on demand.
+func (c Catalogue) UprobeFloor(ctx context.Context) (string, error) {
+	program, missing := c.compile(ctx, "gcc", "uprobe_floor")
+	if missing != "" {
+		return "", fmt.Errorf("compile the program: %s", missing)
+	}
+	return program, nil
+}
+
 // EventSource returns a program that calls a library function at a given rate.
 func (c Catalogue) EventSource(ctx context.Context) (string, error) {
 	program, missing := c.compile(ctx, "gcc", "event_source", "-fno-builtin", "-pthread")

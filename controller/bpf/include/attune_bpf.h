@@ -37,6 +37,11 @@ typedef u64 uint64_t;
 
 #define NOINLINE __attribute__((noinline))
 
+/* Before a number, 64 bits of it, is compared with its bound: the compiler would
+ * compare a copy, or nothing if it knows the bound by itself, and the verifier
+ * not take the number for bounded. */
+#define TELL_VERIFIER(number) __asm__ volatile("" : "+r"(number))
+
 #define __uint(name, val) int(*name)[val]
 #define __type(name, val) typeof(val) *name
 #define __array(name, val) typeof(val) *name[]

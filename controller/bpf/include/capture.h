@@ -41,11 +41,13 @@ INLINE bool is_readable(const struct taken *taken, u32 capture) {
 /* The value that a capture begins with. */
 INLINE bool source(const struct origin *from, const struct plan *plan,
                    const struct attune_capture *capture, u64 *value) {
+    u64 index = capture->index;
+
     switch (capture->source) {
     case ATTUNE_FROM_PARAMETER:
     case ATTUNE_FROM_FLOAT_PARAMETER: /* of a static probe, in memory */
-        return capture->index < PLAN_OPERANDS &&
-               read_operand(from->registers, &plan->operand[capture->index], value);
+        TELL_VERIFIER(index);
+        return index < PLAN_OPERANDS && read_operand(from->registers, &plan->operand[index], value);
     case ATTUNE_FROM_RETURNED:
         *value = from->returned;
         return true;
@@ -67,8 +69,6 @@ INLINE bool source(const struct origin *from, const struct plan *plan,
     }
     return false;
 }
-
-NOINLINE u64 widen(u32 type, u64 bits) { return attune_widen(type, bits); }
 
 NOINLINE u64 summand(u32 type, u64 value) { return attune_summand(type, value); }
 
@@ -95,17 +95,20 @@ INLINE bool follow(const struct attune_capture *capture, u64 *value) {
         if (!read_number(last ? attune_type_size(type) : 8, address, &bits))
             return false;
     }
-    *value = widen(type, bits);
+    /* A constant has all its bits. */
+    if (steps || capture->source != ATTUNE_FROM_CONSTANT)
+        *value = attune_widen(type, bits);
     return true;
 }
 
 /* Takes one capture of a program. */
 NOINLINE int take_one(const struct origin *from, const struct plan *plan,
-                      const struct attune_program *program, struct taken *taken, u32 number) {
+                      const struct attune_program *program, struct taken *taken, u64 number) {
     const struct attune_capture *capture;
     u32 kind = ATTUNE_KIND_UNREADABLE;
     u64 value = 0;
 
+    TELL_VERIFIER(number);
     if (!from || !plan || !program || !taken || number >= ATTUNE_CAPTURES)
         return 0;
     capture = &program->capture[number];

@@ -44,20 +44,13 @@ struct plan {
     struct operand operand[PLAN_OPERANDS];
 };
 
-INLINE bool read_number(u32 size, u64 address, u64 *bits) {
-    const void *from = (const void *)address;
-
+/* Reads a number of 1, 2, 4 or 8 bytes: little endian, so the rest is 0. */
+INLINE bool read_number(u64 size, u64 address, u64 *bits) {
     *bits = 0;
-    switch (size) {
-    case 1:
-        return bpf_probe_read_user(bits, 1, from) == 0;
-    case 2:
-        return bpf_probe_read_user(bits, 2, from) == 0;
-    case 4:
-        return bpf_probe_read_user(bits, 4, from) == 0;
-    default:
-        return bpf_probe_read_user(bits, 8, from) == 0;
-    }
+    TELL_VERIFIER(size);
+    if (size > sizeof(*bits))
+        return false;
+    return bpf_probe_read_user(bits, size, (const void *)address) == 0;
 }
 
 INLINE u64 widen_operand(const struct operand *operand, u64 bits) {

@@ -31,18 +31,21 @@ INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *f
 
 /* Reads a string to its place; false if it cannot be read. at moves on. */
 INLINE bool take_string(struct captured_record *record, u32 *at, u32 limit, u64 *value) {
+    /* One byte more than the longest, and the zero: what fills it was cut. */
+    u64 room = (u64)limit + 2, to = *at;
     u32 length;
     long got;
 
-    if (limit > ATTUNE_STRING || *at > ALL_STRINGS)
+    TELL_VERIFIER(room);
+    TELL_VERIFIER(to);
+    if (room > ATTUNE_STRING + 2 || to > ALL_STRINGS)
         return false;
-    /* One byte more than the longest, and the zero: what fills it was cut. */
-    got = bpf_probe_read_user_str(record->strings + *at, limit + 2, (const void *)*value);
+    got = bpf_probe_read_user_str(record->strings + to, room, (const void *)*value);
     if (got < 1)
         return false;
     length = got - 1;
     *value = length > limit ? limit | ATTUNE_STRING_CUT : length;
-    *at += ((length > limit ? limit : length) + 7) & ~7u;
+    *at = to + (((length > limit ? limit : length) + 7) & ~7u);
     return true;
 }
 

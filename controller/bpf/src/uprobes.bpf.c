@@ -74,7 +74,7 @@ const struct captured_record *unused_record __attribute__((unused));
 const volatile u64 pid_namespace_device = 0;
 const volatile u64 pid_namespace_inode = 0;
 /* Bytes of the ring, a power of two. */
-const volatile u32 ring_size = 1024 * 1024;
+const volatile u32 ring_size = 2 * 1024 * 1024;
 
 /* (user) number of the interval; its parity chooses the extremes in use. */
 u32 interval;
@@ -156,7 +156,7 @@ struct {
     __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1);
     __uint(key_size, sizeof(u32));
-    __uint(value_size, 1024 * 1024 + RING_RECORD_MAX);
+    __uint(value_size, 2 * 1024 * 1024 + RING_RECORD_MAX);
 } ring_memory SEC(".maps");
 
 #define STACK_FRAMES 32
@@ -198,8 +198,7 @@ struct hit {
     u64 now;           /* 0: not asked yet */
     u64 own;           /* the point's own value, which min and max are for */
     u64 value;         /* what stands in the record */
-    u64 duration;
-    u32 number; /* of the plan */
+    u32 number;        /* of the plan */
     u32 process;
     u32 thread;
     u16 flags;
@@ -283,7 +282,7 @@ INLINE struct uprobe_record *reserve(struct hit *hit, u32 length) {
     record->flags = hit->flags | (hit->watch->sample_mask ? RECORD_SAMPLED : 0);
     record->thread = hit->thread;
     record->value = hit->value;
-    record->extra = hit->duration;
+    record->extra = hit->flags & RECORD_DURATION ? hit->own : 0;
     return record;
 }
 
@@ -397,8 +396,7 @@ int pair_exit(struct registers *ctx) {
         return 0;
     }
     if (hit.plan->flags & PLAN_DURATION) {
-        hit.duration = hit.now - hit.call->entered;
-        hit.own = hit.duration;
+        hit.own = hit.now - hit.call->entered;
         hit.value = hit.call->value;
         hit.flags = RECORD_DURATION;
     } else {

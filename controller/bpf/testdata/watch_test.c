@@ -137,8 +137,7 @@ static void test_threads(void) {
     /* 7919 and HITS have no common divisor: each thread takes every value. */
     CHECK(shared.sums.count == (u64)THREADS * HITS && in_buckets == shared.sums.count);
     CHECK(shared.sums.sum == THREADS * (1000ull * HITS + (u64)HITS * (HITS - 1) / 2));
-    CHECK(shared.sums.extremes[0].min == 1000 &&
-          shared.sums.extremes[0].max == 1000 + HITS - 1);
+    CHECK(shared.sums.extremes[0].min == 1000 && shared.sums.extremes[0].max == 1000 + HITS - 1);
 }
 
 enum { RING = 4096, RECORDS = 100000 };
