@@ -30,16 +30,17 @@ func uprobeOfThisKernel(t *testing.T) (mechanism, reason string) {
 	return "uprobe_multi", ""
 }
 
-// What an entry patch does not see, and a program that DMLib cannot enter, are
-// watched by the kernel.
+// A program that DMLib cannot enter is watched by the kernel, where its functions
+// begin and where they end.
 func TestUprobes(t *testing.T) {
-	for name, flags := range map[string][]string{"dynamic": nil, "static": {"-static"}} {
+	program := targets.Build(t, "testdata/calls.c", "-static")
+	places := map[string]attunev1.Place{"entry": attunev1.Place_PLACE_ENTRY, "exit": attunev1.Place_PLACE_EXIT}
+	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
-			program := targets.Build(t, "testdata/calls.c", flags...)
 			b := start(t, func(c *Config) { c.UseBPF = true })
 			b.sampleEvery(t, 20*time.Millisecond)
 			spec := call("own_work", false)
-			spec.Place = attunev1.Place_PLACE_EXIT
+			spec.Place = place
 			b.addPoint(t, 3, spec)
 			target := targets.Start(t, program, b.controller.Environment()...)
 			if err := b.controller.Follow(target.PID); err != nil {
