@@ -112,7 +112,7 @@ func (k *collector) lose(handle, records uint64) {
 // is lost too. The caller holds k.mu.
 func (k *collector) send(handle uint64, records []byte) {
 	u := k.untold[handle]
-	n := uint64(len(records) / ring.RecordSize)
+	n := ring.Records(records)
 	sent := k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 		Records: &attunev1.RecordBatch{
 			Process: handle, Records: records, LostRing: u.ring, LostQueue: u.queue,
@@ -147,7 +147,14 @@ func (k *collector) deliver(batch *attunev1.AggregateBatch) {
 	}
 }
 
-// aggregateTarget sums, by point, what the hooks and stubs of one process
+// sumKey names what is summed up apart in one process.
+type sumKey struct {
+	point uint16
+	keyed bool
+	key   uint64
+}
+
+// aggregateTarget sums, by point and key, what the hooks and stubs of one process
 // counted. The caller holds k.mu.
 func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 	memory := t.memory.Load()
@@ -156,17 +163,22 @@ func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 	}
 	k.scratch = memory.Aggregates(k.scratch[:0], k.clock.Scale())
 	costs := k.controller.placer.Costs(t.handle)
-	byPoint := make(map[uint16]*attunev1.Aggregate)
+	sums := make(map[sumKey]*attunev1.Aggregate)
 	var out []*attunev1.Aggregate
 	for i := range k.scratch {
 		local := &k.scratch[i]
-		sum := byPoint[local.Point]
+		key := sumKey{local.Point, local.HasKey, local.Key}
+		sum := sums[key]
 		if sum == nil {
 			sum = &attunev1.Aggregate{Point: uint32(local.Point), Process: t.handle}
-			byPoint[local.Point] = sum
+			if local.HasKey {
+				sum.Key = &local.Key
+			}
+			sums[key] = sum
 			out = append(out, sum)
 		}
-		add(sum, local.Count, local.Sum, local.Min, local.Max, local.Histogram[:])
+		add(sum, local.Count, local.Sum, local.Min, local.Max, local.Histogram[:], local.Signed)
+		sum.Unreadable += local.Unreadable
 		k.total.probeNanos += float64(local.Count) * costs[local.Point]
 	}
 	return out
@@ -189,15 +201,22 @@ func (k *collector) leave(handle uint64, point uint16) {
 	k.deliver(batch)
 }
 
-// add joins an aggregate into another; trailing zeros of histograms are cut.
-func add(into *attunev1.Aggregate, count, sum, least, most uint64, histogram []uint64) {
+// add joins an aggregate, of values in two's complement or not, into another;
+// trailing zeros of histograms are cut.
+func add(into *attunev1.Aggregate, count, sum, least, most uint64, histogram []uint64, signed bool) {
 	if count == 0 {
 		return
 	}
-	if into.GetCount() == 0 || least < into.GetMin() {
+	var order uint64 // makes the bits of signed numbers compare like the numbers
+	if signed {
+		order = 1 << 63
+	}
+	if into.GetCount() == 0 || least^order < into.GetMin()^order {
 		into.Min = least
 	}
-	into.Max = max(into.GetMax(), most)
+	if into.GetCount() == 0 || most^order > into.GetMax()^order {
+		into.Max = most
+	}
 	into.Count += count
 	into.Sum += sum
 	for b, n := range histogram {

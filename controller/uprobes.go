@@ -134,6 +134,6 @@ func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
 	for i := range histogram {
 		histogram[i] = now.Histogram[i] - before.Histogram[i]
 	}
-	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram)
+	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram, now.Signed)
 	return a
 }

@@ -13,8 +13,12 @@ import (
 const (
 	// recordSize is the size of a packed record, struct attune_record.
 	recordSize = 32
-	// recordPoint is where in it the point's index lies.
+	// recordPoint is where in it the point's index lies, recordFlags its flags.
 	recordPoint = 8
+	recordFlags = 10
+	// recordContinuation is the flag of what is no record, but belongs to the
+	// one before it.
+	recordContinuation = 1 << 3
 )
 
 // counts counts what came and what was lost.
@@ -29,7 +33,7 @@ type counts struct {
 func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
 	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_Records:
-		records = uint64(len(k.Records.GetRecords()) / recordSize)
+		records = recordsIn(k.Records.GetRecords())
 		s.postData(records, len(k.Records.GetRecords()), func() { s.routeRecords(s.controller(id), k.Records) })
 	case *attunev1.PublishRequest_Aggregates:
 		n := uint64(len(k.Aggregates.GetAggregates()))
@@ -94,7 +98,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 		return
 	}
 	data := b.GetRecords()
-	s.counts.records += uint64(len(data) / recordSize)
+	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(data)
 	lost := b.GetLostRing() + b.GetLostQueue()
@@ -106,10 +110,24 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 		}
 	}
 	for t, part := range parts {
-		t.handleRecords(uint64(len(part)/recordSize), &attunev1.NamedRecords{
+		t.handleRecords(recordsIn(part), &attunev1.NamedRecords{
 			Process: id, Records: part, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
 		})
 	}
+}
+
+// continues says whether packed data begins with what belongs to the record
+// before it.
+func continues(data []byte) bool { return data[recordFlags]&recordContinuation != 0 }
+
+// recordsIn counts packed records, without their continuations.
+func recordsIn(data []byte) (n uint64) {
+	for ; len(data) >= recordSize; data = data[recordSize:] {
+		if !continues(data) {
+			n++
+		}
+	}
+	return n
 }
 
 // split sorts packed records by the tunlets that asked for their points. A part
@@ -119,11 +137,11 @@ func (ps *points) split(data []byte) map[*tunlet][]byte {
 	for off := 0; off+recordSize <= len(data); {
 		index := uint32(binary.LittleEndian.Uint16(data[off+recordPoint:]))
 		end := off + recordSize
-		for end+recordSize <= len(data) && uint32(binary.LittleEndian.Uint16(data[end+recordPoint:])) == index {
+		for end+recordSize <= len(data) && (continues(data[end:]) || uint32(binary.LittleEndian.Uint16(data[end+recordPoint:])) == index) {
 			end += recordSize
 		}
 		if p := ps.byIndex[index]; p != nil {
-			p.hits += uint64((end - off) / recordSize)
+			p.hits += recordsIn(data[off:end])
 			for _, sub := range p.subscribers {
 				if part := parts[sub.tunlet]; part == nil {
 					parts[sub.tunlet] = data[off:end:end]

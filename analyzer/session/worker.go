@@ -192,7 +192,7 @@ func (w *worker) drop(c call) {
 		if w.untold == nil {
 			w.untold = make(map[uint64]uint64)
 		}
-		w.untold[part.GetProcess()] += part.GetLost() + uint64(len(part.GetRecords())/recordSize)
+		w.untold[part.GetProcess()] += part.GetLost() + recordsIn(part.GetRecords())
 	}
 }
 

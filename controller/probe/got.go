@@ -48,11 +48,15 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub}
+	delivery, captures, err := t.control(index, spec, MechanismGOT)
+	if err != nil {
+		return nil, err
+	}
+	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub + captures.cost()}
 	writer := slotWriter{memory: memory, app: app, pid: t.process.PID(), held: held}
 	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
 	defer cancel()
-	if err := t.redirectAll(ctx, index, spec, writer, wanted, p); err != nil {
+	if err := t.redirectAll(ctx, delivery, writer, wanted, p); err != nil {
 		t.takeBack(context.WithoutCancel(ctx), index, writer, p)
 		return nil, err
 	}
@@ -86,7 +90,7 @@ func (t *tenant) turnOff(ctx context.Context, writer slotWriter, locals []int) {
 
 // redirectAll binds a stub per function, turns it on, and leads the slots to
 // it, in this order: a call never finds a stub that is not bound.
-func (t *tenant) redirectAll(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, writer slotWriter, wanted []wantedSlot, p *placement) error {
+func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, writer slotWriter, wanted []wantedSlot, p *placement) error {
 	t.redirect = slices.DeleteFunc(t.redirect, writer.lost)
 	var redirect []redirection
 	for _, slot := range wanted {
@@ -95,14 +99,14 @@ func (t *tenant) redirectAll(ctx context.Context, index uint16, spec *attunev1.M
 			return fmt.Errorf("%s: %w", slot.symbol, err)
 		}
 		local := ring.HookCount + stub
-		if owner := t.owner[local]; owner != 0 && owner != index {
+		if owner := t.owner[local]; owner != 0 && owner != delivery.Point {
 			p.reason = fmt.Sprintf("%s: %v", slot.symbol, errBusy)
 			continue
 		}
-		if err := writer.memory.SetPoint(local, control(index, spec)); err != nil {
+		if err := writer.memory.SetPoint(local, delivery); err != nil {
 			return err
 		}
-		t.owner[local] = index
+		t.owner[local] = delivery.Point
 		if !slices.Contains(p.locals, local) {
 			p.locals = append(p.locals, local)
 		}

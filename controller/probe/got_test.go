@@ -14,7 +14,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // slots stand for the GOT of a program, which is this test itself. Global
@@ -157,8 +156,7 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 		{symbol: "g", address: unmapped, function: 8},
 	}
 	failed := &placement{}
-	spec := &attunev1.MeasurePoint{Id: "f"}
-	if err := tenant.redirectAll(t.Context(), 3, spec, w, wanted, failed); err == nil {
+	if err := tenant.redirectAll(t.Context(), ring.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
 		t.Fatal("placed at an address that is not mapped")
 	}
 	tenant.takeBack(t.Context(), 3, w, failed)

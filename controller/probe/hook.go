@@ -23,9 +23,8 @@ const (
 
 // Errors of placing.
 var (
-	errNoDMLib  = errors.New("DMLib is not in the process")
-	errCaptures = errors.New("no mechanism captures values yet")
-	errBusy     = errors.New("another measure point with other settings has it already")
+	errNoDMLib = errors.New("DMLib is not in the process")
+	errBusy    = errors.New("another measure point with other settings has it already")
 )
 
 // placeHook turns one of DMLib's hooks on.
@@ -41,17 +40,21 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 	if owner := t.owner[hook.Index]; owner != 0 && owner != index {
 		return nil, fmt.Errorf("hook %s: %w", name, errBusy)
 	}
-	if err := memory.SetPoint(hook.Index, control(index, spec)); err != nil {
+	delivery, captures, err := t.control(index, spec, MechanismHook)
+	if err == nil {
+		err = memory.SetPoint(hook.Index, delivery)
+	}
+	if err != nil {
 		return nil, err
 	}
 	t.owner[hook.Index] = index
 	return &placement{
 		mechanism: MechanismHook, symbols: []string{name},
-		locals: []int{hook.Index}, cost: cost(spec),
+		locals: []int{hook.Index}, cost: cost(spec) + captures.cost(),
 	}, nil
 }
 
-// control is what DMLib is told to deliver.
+// control is what DMLib is told to deliver, but for captures.
 func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {
 	c := ring.PointControl{Point: index, Parameter: int(min(spec.GetParameter(), ring.Parameters-1)), Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
 	switch spec.GetDelivery() {

@@ -75,7 +75,11 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if owner != 0 && owner != index {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, errBusy)
 	}
-	delivery := control(index, spec)
+	delivery, captures, err := t.control(index, spec, MechanismPatch)
+	if err != nil {
+		return err
+	}
+	p.cost = cost(spec) + costPatch + captures.cost()
 	// Calls that began before are in no number.
 	delivery.Numbered = spec.GetNumbered() && (held || memory.Numbered(local))
 	if err := memory.SetPoint(local, delivery); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -128,13 +127,6 @@ func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, e
 
 // serve chooses the mechanism. The caller holds t.mu.
 func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
-	program, err := measure.Compile(spec)
-	if err != nil {
-		return nil, err
-	}
-	if !program.Empty() {
-		return nil, errCaptures
-	}
 	switch target := spec.GetTarget().(type) {
 	case *attunev1.MeasurePoint_Hook:
 		return t.placeHook(index, spec, target.Hook)
@@ -156,6 +148,16 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 // placeFunction takes the first of GOT, entry patches and uprobes that serves
 // all that is asked for, and entry patches for some of it where none does.
 func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held, dynamic bool) (*placement, error) {
+	captures, err := t.capturesOf(spec)
+	if err != nil {
+		return nil, err // whatever the mechanism
+	}
+	if captures.reads() > 0 {
+		p, err := t.placeUprobe(index, spec, "the kernel reads memory for less than DMLib, which would ask it at each hit")
+		if err == nil {
+			return p, nil
+		}
+	}
 	why := errors.New("calls inside the object are wanted as well")
 	if dynamic && !spec.GetNumbered() {
 		p, err := t.placeGOT(ctx, index, spec, held)

@@ -24,6 +24,10 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if err != nil {
 		return nil, err
 	}
+	captures, err := t.capturesOf(spec)
+	if err != nil {
+		return nil, err
+	}
 	p := &placement{reason: why}
 	object, what := targetOf(spec)
 	var errs []error
@@ -31,7 +35,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		if !watched(image, object) {
 			continue
 		}
-		if err := t.attachImage(uprobes, index, spec, image, p); err != nil {
+		if err := t.attachImage(uprobes, index, spec, captures, image, p); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -44,14 +48,14 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
 		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
 	}
-	if err := t.placer.watch(uprobes, t, index); err != nil {
+	if err := t.placer.watch(uprobes, t, index, captures.globals); err != nil {
 		t.unwatch(index, p)
 		return nil, err
 	}
 	return p, nil
 }
 
-func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, image objfile.Image, p *placement) error {
+func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, captures captures, image objfile.Image, p *placement) error {
 	symbols, err := spotsOf(image, spec)
 	if err != nil || len(symbols) == 0 {
 		return err
@@ -72,6 +76,7 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
 		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1,
 		MinValue:   spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
+		Program: captures.program,
 	})
 	if err != nil {
 		return err

@@ -21,7 +21,8 @@ func keyOf(t *tenant, point uint16) watchKey { return watchKey{t.process.PID(), 
 var errReplaced = errors.New("another program runs in the process by now")
 
 // watch has the kernel count for t, from 0 if it counted for an earlier image.
-func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16) error {
+// globals are the addresses of the variables that the point captures.
+func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16, globals []uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := keyOf(t, point)
@@ -36,7 +37,7 @@ func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16) error {
 			return err
 		}
 	}
-	if err := uprobes.WatchProcess(key.pid, point); err != nil {
+	if err := uprobes.Watch(bpf.Watch{PID: key.pid, Point: point, Globals: globals}); err != nil {
 		return err
 	}
 	p.watching[key] = t

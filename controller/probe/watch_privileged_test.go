@@ -57,18 +57,18 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	after := &tenant{placer: p, process: image{handle: 2, pid: target.PID}}
 	watch := func(t *testing.T, image *tenant) {
 		t.Helper()
-		if err := p.watch(uprobes, image, point); err != nil {
+		if err := p.watch(uprobes, image, point, nil); err != nil {
 			t.Fatal(err)
 		}
 		target.Ask(t, "100")
 	}
 	watch(t, before)
 	watch(t, after)
-	if err := p.watch(uprobes, before, point); !errors.Is(err, errReplaced) {
+	if err := p.watch(uprobes, before, point, nil); !errors.Is(err, errReplaced) {
 		t.Errorf("the old image watches: %v", err)
 	}
 	ended := &tenant{placer: p, process: image{pid: target.PID}}
-	if err := p.watch(uprobes, ended, point); !errors.Is(err, errReplaced) {
+	if err := p.watch(uprobes, ended, point, nil); !errors.Is(err, errReplaced) {
 		t.Errorf("an image that has ended watches: %v", err)
 	}
 	if err := p.unwatch(uprobes, before, point); err != nil {

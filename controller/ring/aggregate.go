@@ -15,6 +15,8 @@ type Aggregate struct {
 	Local int
 	// Duration tells the unit of the values.
 	Duration bool
+	// Signed says that values are in two's complement.
+	Signed bool
 	// Key is the captured key of these hits, if HasKey. A point with keys has
 	// one entry per key that was hit, with local point -1, and one without:
 	// what came with keys that found no place.
@@ -27,8 +29,7 @@ type Aggregate struct {
 	Count uint64
 	// Sum is the sum of their values, modulo 2^64.
 	Sum uint64
-	// Min and Max are the least and greatest value, in two's complement if the
-	// program's value is; both 0 if none is known.
+	// Min and Max are the least and greatest value; both 0 if none is known.
 	// Hits on the border of two intervals may be missing here. If the point
 	// was enabled during the interval, not for the first time, values from
 	// before may show.
@@ -81,8 +82,8 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 			continue
 		}
 		now := m.sumSlots(i)
-		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration}
-		now.since(&p.last, &a, p.control.Program.signed())
+		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration, Signed: p.control.Program.signed()}
+		now.since(&p.last, &a)
 		p.last = now.totals
 		a.Unreadable = m.takeUnreadable(p.use)
 		dst = append(dst, a)
@@ -161,14 +162,14 @@ const signBit = 1 << 63
 
 // since writes the difference to an earlier reading. Extremes of signed values
 // are kept with their sign bit flipped.
-func (now *pointSum) since(last *totals, a *Aggregate, signed bool) {
+func (now *pointSum) since(last *totals, a *Aggregate) {
 	a.Count, a.Sum = now.count-last.count, now.sum-last.sum
 	for b := range now.histogram {
 		a.Histogram[b] = uint64(now.histogram[b] - last.histogram[b])
 	}
 	if a.Count > 0 && now.min <= now.max {
 		a.Min, a.Max = now.min, now.max
-		if signed {
+		if a.Signed {
 			a.Min, a.Max = a.Min^signBit, a.Max^signBit
 		}
 	}

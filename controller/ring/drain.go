@@ -173,6 +173,16 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
 	}
 }
 
+// Records counts the records of a batch, without their continuations.
+func Records(batch []byte) (n uint64) {
+	for at := recordFlags; at < len(batch); at += RecordSize {
+		if batch[at]&RecordContinuation == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // flush hands out what is in the buffer.
 func (d *Drainer) flush() {
 	if d.fill > 0 {

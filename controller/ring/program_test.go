@@ -188,6 +188,13 @@ func TestDrainKeepsContinuations(t *testing.T) {
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
 	}
+	mustSet(t, m, 3, PointControl{Point: 300, Event: true})
+	thread.Followed(3, 7, 1, 10)
+	m.Drain(NewDrainer(steadyClock()), func(batch []byte) {
+		if n := Records(batch); n != 1 {
+			t.Errorf("%d records counted in one with a continuation", n)
+		}
+	})
 	if diff := cmp.Diff(Drained{Received: 2, Continuations: 2, Unmapped: 1, Corrupt: 1}, got); diff != "" {
 		t.Error(diff)
 	}

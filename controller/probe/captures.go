@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// What capturing adds to a hit, nanoseconds; measured by bench/dmlib.
+const (
+	costProgram = 30
+	// costRead is one step through memory: DMLib asks the kernel for it.
+	costRead = 2000
+)
+
+// Reasons why DMLib cannot capture something.
+var (
+	errStack     = errors.New("DMLib does not walk the stack: the kernel's probes do")
+	errHookReal  = errors.New("the functions that DMLib hooks have no floating point parameters and results")
+	errExitWants = errors.New("a patched exit does not know any more what the call began with")
+	errFiltered  = errors.New("a seccomp filter of the process might kill it for the system call with which DMLib reads memory")
+)
+
+// captures is what a point captures in one process.
+type captures struct {
+	program measure.Program
+	globals []uint64 // addresses of its variables
+}
+
+// capturesOf finds what a point captures. An object that is not there yet may
+// bring a variable later.
+func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
+	program, err := measure.Compile(spec)
+	c := captures{program: program}
+	if err != nil || len(program.Globals()) == 0 {
+		return c, err
+	}
+	images, err := t.process.Images()
+	if err != nil {
+		return c, err
+	}
+	for i := range c.program.Captures {
+		capture := &c.program.Captures[i]
+		if capture.Source != measure.SourceGlobal {
+			continue
+		}
+		found, err := objfile.LookupIn(images, capture.Global.Object, capture.Global.Symbol, objfile.Variable)
+		if err == nil && found.Address == 0 {
+			err = objfile.ErrThreadLocal
+		}
+		if err != nil {
+			return c, fmt.Errorf("capture %q: %w", capture.Name, err)
+		}
+		c.globals = append(c.globals, found.Address)
+		// The program itself is never unloaded. What is read has to be inside.
+		first := int64(capture.Dereference[0])
+		capture.StaysMapped = t.isProgram(found.Image) && first >= 0 && uint64(first)+8 <= found.Symbol.Size
+	}
+	return c, nil
+}
+
+// isProgram says whether an image is the executable of the process.
+func (t *tenant) isProgram(image objfile.Image) bool {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", t.process.PID()))
+	return err == nil && path == image.Path
+}
+
+// reads counts the steps that DMLib would ask the kernel for.
+func (c captures) reads() (n int) {
+	for _, capture := range c.program.Captures {
+		n += len(capture.Dereference)
+		if capture.StaysMapped {
+			n--
+		}
+	}
+	return n
+}
+
+// cost is what capturing adds to a hit by DMLib, nanoseconds.
+func (c captures) cost() float64 {
+	if c.program.Empty() {
+		return 0
+	}
+	return costProgram + costRead*float64(c.reads())
+}
+
+// control is what DMLib is told to deliver. mechanism is by which it sees the
+// function; what that cannot capture is refused.
+func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (ring.PointControl, captures, error) {
+	out := control(index, spec)
+	c, err := t.capturesOf(spec)
+	if err != nil || c.program.Empty() {
+		return out, c, err
+	}
+	atExit := spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH
+	for _, capture := range c.program.Captures {
+		switch s := capture.Source; {
+		case s == measure.SourceStack:
+			err = errStack
+		case mechanism == MechanismHook && (s == measure.SourceFloatParameter || s == measure.SourceFloatReturned):
+			err = errHookReal
+		case mechanism == MechanismPatch && atExit && (s == measure.SourceParameter || s == measure.SourceFloatParameter):
+			err = errExitWants
+		}
+		if err != nil {
+			return out, c, fmt.Errorf("capture %q: %w", capture.Name, err)
+		}
+	}
+	if c.reads() > 0 && filtered(t.process.PID()) {
+		return out, c, errFiltered
+	}
+	out.Program, err = ring.NewProgram(c.program, c.globals)
+	return out, c, err
+}
+
+// filtered says whether some thread of a process has a seccomp filter, or
+// whether that cannot be known.
+func filtered(pid int) bool {
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	if err != nil || len(files) == 0 {
+		return true
+	}
+	for _, file := range files {
+		status, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n")) && bytes.Contains(status, []byte("\nSeccomp:")) {
+			return true
+		}
+	}
+	return false
+}
