@@ -24,7 +24,7 @@ import (
 
 // ErrPermission means that the kernel does not let this user touch that
 // process.
-var ErrPermission = errors.New("process memory not accessible: needs the same user, or CAP_SYS_PTRACE")
+var ErrPermission = errors.New("process memory not accessible: needs the same user and, where kernel.yama.ptrace_scope is not 0, CAP_SYS_PTRACE")
 
 // Read fills buf from address on. A partial read is an error.
 func Read(pid int, address uint64, buf []byte) error {
