@@ -41,7 +41,7 @@ const (
 
 	hookedCalls, probedCalls = 200, 300
 	// patience is far more than an emulated processor takes.
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 // programs holds the two in a folder that every user may enter: "moving" is
