@@ -150,6 +150,10 @@ bench-drain: build ## How many events reach a tunlet, and at what cost
 bench-inject: dmlib ## How long a running program is stopped when DMLib comes in
 	@bench/inject $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: build ## What watching a function costs, with Attune and with other tools
+	@bench/peers $(ARGS)
+
 .PHONY: bench-probe
 bench-probe: build ## What counting a function's calls costs, by mechanism
 	@bench/probe $(ARGS)

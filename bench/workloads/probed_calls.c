@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what a call costs, in nanoseconds, of a function of each of three
- * kinds: one whose entry can be patched, one called through the GOT, and one
- * whose first bytes leave it to the kernel, at the best price that a uprobe
- * has (its first instruction is a push). */
+/* probed_calls [CALLS]: prints what a call costs, in nanoseconds, of a function
+ * of each of three kinds: one whose entry can be patched, one called through
+ * the GOT, and one whose first bytes leave it to the kernel, at the best price
+ * that a uprobe has (its first instruction is a push). The best of seven rounds
+ * of so many calls, with a pause after each in which a tool can take away what
+ * it recorded; with TRACEPOINT the first has one of LTTng-UST in it. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#ifdef TRACEPOINT
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#include "lttng_calls.h"
+#define TRACE(n) lttng_ust_tracepoint(attune_bench, call, n)
+#else
+#define TRACE(n) ((void)0)
+#endif
+
 static volatile long sink;
 
-__attribute__((noinline)) void own_function(long n) { sink += n; }
+__attribute__((noinline)) void own_function(long n) {
+    TRACE(n);
+    sink += n;
+}
 
 /* The bytes behind the push would be a jump into this very function. */
 __asm__(".text\n.globl kernel_function\n.type kernel_function, @function\n"
@@ -24,10 +39,30 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+static void pause_for(long milliseconds) {
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    for (; milliseconds > 0; milliseconds--)
+        nanosleep(&pause, NULL);
+}
+
+/* Half a second in which a tool may attach from outside; the program does what
+ * lets it be reached. */
+static void prepare(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    for (int i = 0; i < 400; i++) {
+        pthread_mutex_lock(&lock);
+        pthread_mutex_unlock(&lock);
+        pause_for(1);
+    }
+}
+
 #define TIME(name, calls, statement)                                                               \
     do {                                                                                           \
         double best = 1e18;                                                                        \
-        for (int round = 0; round < 5; round++) {                                                  \
+        for (int round = 0; round < 7; round++) {                                                  \
+            pause_for(20);                                                                         \
             double begin = now();                                                                  \
             for (long i = 0; i < (calls); i++)                                                     \
                 statement;                                                                         \
@@ -35,11 +70,15 @@ static double now(void) {
             best = each < best ? each : best;                                                      \
         }                                                                                          \
         printf("%s %.3f\n", name, best);                                                           \
+        fflush(stdout);                                                                            \
     } while (0)
 
-int main(void) {
-    TIME("own_function", 500000L, own_function(i));
-    TIME("labs", 500000L, sink += labs(i));
-    TIME("kernel_function", 100000L, kernel_function());
+int main(int argc, char **argv) {
+    long calls = argc > 1 ? atol(argv[1]) : 50000;
+
+    prepare();
+    TIME("own_function", calls, own_function(i));
+    TIME("labs", calls, sink += labs(i));
+    TIME("kernel_function", calls, kernel_function());
     return 0;
 }

@@ -70,7 +70,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	}
 	defer os.RemoveAll(scratch)
 	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
-	program, err := programs.ProbedCalls(ctx)
+	program, err := programs.ProbedCalls(ctx, "")
 	if err != nil {
 		return err
 	}

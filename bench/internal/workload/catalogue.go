@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 )
@@ -105,9 +106,18 @@ func (c Catalogue) StartupProbe(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// ProbedCalls returns a program that prints what calls of its functions cost.
-func (c Catalogue) ProbedCalls(ctx context.Context) (string, error) {
-	program, missing := c.compile(ctx, "gcc", "probed_calls", "-fno-builtin", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")
+// ProbedCalls returns a program that prints what calls of its functions cost,
+// compiled with one more option if it is not empty.
+func (c Catalogue) ProbedCalls(ctx context.Context, option string) (string, error) {
+	flags := []string{"-fno-builtin", "-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer", "-pthread"}
+	if option != "" {
+		c.Cache = filepath.Join(c.Cache, strings.TrimLeft(option, "-"))
+		flags = append(flags, option, "-I", c.Sources)
+	}
+	if option == "-DTRACEPOINT" {
+		flags = append(flags, "-llttng-ust", "-ldl")
+	}
+	program, missing := c.compile(ctx, "gcc", "probed_calls", flags...)
 	if missing != "" {
 		return "", fmt.Errorf("compile the program: %s", missing)
 	}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command peers prints what watching a function costs per call, with Attune and
+// with the tools that do the same.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/attune-hpc/attune/bench/internal/counter"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// figure is what one tool adds to a call of one function.
+type figure struct {
+	Does       string `json:"does"`
+	Tool       string `json:"tool"`
+	Mechanism  string `json:"mechanism,omitempty"`
+	Function   string `json:"function"`
+	Unmodified bool   `json:"unmodified_program"`
+	// Added is the median, Missing why there is none.
+	Added   present.Figure `json:"added_ns"`
+	Missing string         `json:"missing,omitempty"`
+
+	attune bool
+}
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	Figures []figure        `json:"figures"`
+	Goals   []present.Goal  `json:"goals"`
+}
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	repeats := flag.Int("n", 5, "runs of each tool; medians are shown")
+	file := flag.String("json", "", "also write the figures to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := document{Machine: present.ThisMachine("libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace")}
+	d.Machine.Print(os.Stdout)
+	err := d.measure(ctx, *repeats)
+	if err == nil {
+		d.judge()
+		d.print()
+		err = present.WriteJSON(*file, d)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		return 1
+	}
+	return 0
+}
+
+// measure runs Attune and every tool, each in turns with the plain program.
+func (d *document) measure(ctx context.Context, repeats int) error {
+	scratch, err := os.MkdirTemp("", "attune-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	b := bench{
+		programs: workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"},
+		scratch:  scratch, repeats: repeats,
+	}
+	for _, o := range attunes {
+		f, err := b.attune(ctx, o)
+		if err != nil {
+			return fmt.Errorf("attune, %s: %w", o.point, err)
+		}
+		d.Figures = append(d.Figures, f)
+	}
+	for _, t := range peers {
+		d.Figures = append(d.Figures, b.peer(ctx, t))
+	}
+	return ctx.Err()
+}
+
+// bench is what all measurements share.
+type bench struct {
+	programs workload.Catalogue
+	scratch  string
+	repeats  int
+}
+
+// attune measures one measure point.
+func (b bench) attune(ctx context.Context, o ours) (figure, error) {
+	f := figure{Does: o.does, Tool: "Attune", Function: o.at, Unmodified: true, attune: true}
+	program, err := b.programs.ProbedCalls(ctx, "")
+	if err != nil {
+		return f, err
+	}
+	attune, err := counter.Attune(ctx, b.scratch, strings.Replace(o.point, "*", filepath.Base(program), 1))
+	if err != nil {
+		return f, err
+	}
+	var added []float64
+	for range b.repeats {
+		without, err := measure.Run(ctx, []string{program})
+		if err != nil {
+			return f, err
+		}
+		r, err := attune.Run(ctx, []string{program})
+		if err != nil {
+			return f, err
+		}
+		if f.Mechanism, err = mechanism(r, o.at); err != nil {
+			f.Missing = err.Error()
+			continue
+		}
+		added = append(added, nanos(r.Result, o.at)-nanos(without, o.at))
+	}
+	f.Added = present.Figure(measure.Median(added))
+	if len(added) > 0 {
+		f.Missing = ""
+	}
+	return f, nil
+}
+
+// mechanism returns by what a point was served, if it was.
+func mechanism(r tuned.Run, function string) (string, error) {
+	for _, p := range r.Report.Points {
+		if p.State == "placed" && p.Hits > 0 {
+			return p.Mechanism, nil
+		}
+		return "", fmt.Errorf("%s %s: %s", p.State, function, cmp.Or(p.Reason, "no hits"))
+	}
+	return "", fmt.Errorf("%s: nothing was asked for", function)
+}
+
+// peer measures a tool of others. What is not installed, or fails, is said.
+func (b bench) peer(ctx context.Context, t tool) figure {
+	f := figure{Does: t.does, Tool: t.name, Function: t.at, Unmodified: t.unmodified}
+	added, err := b.runPeer(ctx, t)
+	f.Added = present.Figure(measure.Median(added))
+	if err != nil {
+		f.Missing = err.Error()
+	}
+	return f
+}
+
+func (b bench) runPeer(ctx context.Context, t tool) (added []float64, err error) {
+	if _, err := exec.LookPath(t.command); err != nil {
+		return nil, fmt.Errorf("%s is not installed (apt-get install %s)", t.command, t.pkg)
+	}
+	program, err := b.programs.ProbedCalls(ctx, t.variant)
+	if err != nil {
+		return nil, err
+	}
+	base, err := b.programs.ProbedCalls(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for range b.repeats {
+		calls := strconv.Itoa(t.calls)
+		without, err := measure.Run(ctx, []string{base, calls})
+		if err != nil {
+			return nil, err
+		}
+		with, err := b.under(ctx, t, program, calls)
+		if err != nil {
+			return nil, err
+		}
+		added = append(added, nanos(with, t.at)-nanos(without, t.at))
+	}
+	return added, nil
+}
+
+// under runs a program under a tool, in a folder that is gone afterwards.
+func (b bench) under(ctx context.Context, t tool, program, calls string) (measure.Result, error) {
+	dir, err := os.MkdirTemp(b.scratch, "peer-")
+	if err != nil {
+		return measure.Result{}, err
+	}
+	defer os.RemoveAll(dir)
+	program, err = filepath.Abs(program)
+	if err != nil {
+		return measure.Result{}, err
+	}
+	return measure.Run(ctx, []string{"sh", "-c", "cd " + dir + "; " + t.script, "sh", program, calls})
+}
+
+// nanos returns what a call of a function took, as the program says.
+func nanos(r measure.Result, function string) float64 {
+	for _, line := range r.Lines {
+		var name string
+		var value float64
+		if n, _ := fmt.Sscan(line.Text, &name, &value); n == 2 && name == function {
+			return value
+		}
+	}
+	return measure.Median(nil) // not told
+}
+
+// judge sets Attune's figure beside that of each tool that offers the same: the
+// cheapest that Attune has for a function of this kind, against the tool's.
+func (d *document) judge() {
+	for _, peer := range d.Figures {
+		if peer.attune || peer.Missing != "" {
+			continue
+		}
+		at := slices.IndexFunc(d.Figures, func(f figure) bool {
+			return f.attune && f.Does == peer.Does && f.Function == peer.Function
+		})
+		if at < 0 {
+			continue
+		}
+		d.Goals = append(d.Goals, present.Goal{
+			Name:  fmt.Sprintf("%s: Attune (%s) to %s", peer.Does, d.Figures[at].Mechanism, peer.Tool),
+			Value: d.Figures[at].Added / peer.Added, Limit: 1,
+		})
+	}
+}
+
+func (d *document) print() {
+	fmt.Println()
+	var table present.Table
+	table.Row("at each call", "tool", "function", "program", "ns added")
+	slices.SortStableFunc(d.Figures, func(a, b figure) int { return cmp.Compare(a.Does, b.Does) })
+	for _, f := range d.Figures {
+		name, program, added := f.Tool, "as it is", present.Number(float64(f.Added))
+		if f.Mechanism != "" {
+			name += ", " + f.Mechanism
+		}
+		if !f.Unmodified {
+			program = "compiled for it"
+		}
+		if f.Missing != "" {
+			added = "-"
+		}
+		table.Row(f.Does, name, f.Function, program, added)
+	}
+	table.Print(os.Stdout)
+	for _, f := range d.Figures {
+		if f.Missing != "" {
+			fmt.Printf("%s, %s: %s\n", f.Tool, f.Does, f.Missing)
+		}
+	}
+	fmt.Println()
+	present.PrintGoals(os.Stdout, d.Goals)
+}
