@@ -57,6 +57,8 @@ type Config struct {
 	TempDir string
 	// Digests remembers checksums of tunlets; nil: one of its own.
 	Digests *objfile.Digests
+	// Keep leaves changes that were judged good in force at the end.
+	Keep bool
 	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	Tick time.Duration
 	// Timeline takes JSON lines as things happen; nil: nobody.
@@ -105,7 +107,7 @@ func New(cfg Config) (*Analyzer, error) {
 	}
 	a.session = session.New(session.Config{
 		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.Tick,
-		Core: core.Config{Mode: mode}, Entry: a.entry, Log: a.log,
+		Core: core.Config{Mode: mode, Keep: cfg.Keep}, Entry: a.entry, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,

@@ -242,6 +242,13 @@ func (c *Controller) restore() {
 	}
 }
 
+// Keep makes the changes in force the user's own, who undoes them by hand. Stop
+// undoes what is left. It returns the ids to undo them by.
+func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) {
+	c.actuator.Stop()
+	return c.actuator.HandOver(kept)
+}
+
 // Stop undoes what is still in force, takes all points out, delivers what is
 // queued, and ends everything. It returns when ctx ends at the latest; what it
 // could not undo stays in the journal. Processes that have ended, of which the

@@ -48,6 +48,9 @@ func (m Mode) String() string {
 type Config struct {
 	// Mode says how far the core may go; the zero value is ModeObserve.
 	Mode Mode
+	// Keep leaves what was judged good in force when the session ends; what was
+	// not judged yet is undone all the same.
+	Keep bool
 	// MinGain is the least gain worth keeping, as a ratio (0.05 = 5 %), for
 	// tunlets that give none of their own; 0: 0.05.
 	MinGain float64

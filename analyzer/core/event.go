@@ -102,7 +102,7 @@ type Verdict struct {
 type Tick struct{}
 
 // Finish ends the session: what was changed in processes that still run is
-// undone.
+// undone, but for what Config.Keep leaves.
 type Finish struct{}
 
 func (TunletReady) event()    {}

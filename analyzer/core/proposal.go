@@ -81,7 +81,7 @@ type proposal struct {
 	state   State
 	reason  string
 	changes []*change
-	closed  bool // kept, and all its processes have ended
+	closed  bool // kept, and all its processes or the session have ended
 
 	proposedAt time.Duration
 	readyAt    time.Duration // its turn came; 0: not yet

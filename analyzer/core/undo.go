@@ -31,6 +31,11 @@ func (c *Core) takeBack(p *proposal, reason string) {
 		}
 		c.undo(p, StateUndone, reason)
 	case StateKept:
+		if c.finishing && c.cfg.Keep {
+			c.close(p)
+			c.record("left", p, "the session ended")
+			return
+		}
 		if c.finishing {
 			c.undo(p, StateKept, "the session ended")
 			return
@@ -110,7 +115,7 @@ func (c *Core) checkUndo(p *proposal) {
 	}
 }
 
-// close ends a kept proposal with its processes.
+// close ends a kept proposal with its processes, or with the session.
 func (c *Core) close(p *proposal) {
 	p.closed = true
 	c.settle(p)

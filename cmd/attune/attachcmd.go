@@ -29,13 +29,15 @@ moment at a place where it is safe, to load the library that measures.
 
 It ends when all the processes have ended, or at SIGINT, SIGTERM or SIGHUP.
 Then every change is undone, measuring is taken out, and a report goes to
-standard error; the library stays mapped and does nothing.
+standard error; the library stays mapped and does nothing. With --keep, changes
+that were proven good stay in force; attune changes lists them, and attune undo
+takes them back.
 
 A process that cannot be entered is watched from outside, and the report says
-why: one that is stopped, traced by a debugger, statically linked, under
-seccomp, in another mount namespace, or another user's. Programs that the
-processes start by exec, and libraries that they load later, are seen from
-outside only: use run where you can.
+why: one that is stopped, traced by a debugger, statically linked, controlled by
+another attune, or under a seccomp filter that stands in the way. Processes of
+other users and under seccomp filters need root. Programs that the processes
+start by exec are seen from outside only: use run where you can.
 
 Settings are those of run.`
 
@@ -44,6 +46,7 @@ const attachExample = `  attune attach 4711
   attune attach --timeline t.jsonl $(pgrep solver)`
 
 func newAttach(p *process) *cobra.Command {
+	var keep bool
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID...",
 		Short:             "Tune processes that are running already",
@@ -59,10 +62,11 @@ func newAttach(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return attachProcesses(cmd.Context(), p, cfg, pids)
+			return attachProcesses(cmd.Context(), p, cfg, pids, keep)
 		},
 	}
 	runFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force at the end")
 	mustComplete(cmd, keyMode, config.Modes)
 	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	completeProbeFlag(cmd)
@@ -94,8 +98,8 @@ func parsePIDs(args []string) (pids []int, err error) {
 
 // attachProcesses takes control of processes until they end or a signal comes.
 // An error means that there was none to be controlled.
-func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int) error {
-	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment()}
+func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int, keep bool) error {
+	s := &session{cfg: cfg, keep: keep, args: commandLine(pids[0]), env: environment()}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
 	if err := s.open(p); err != nil {
@@ -120,7 +124,10 @@ func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int
 	stop() // a second signal ends at once
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	r := s.account(ctx, report.Exit{}, func(ctx context.Context) { s.leaveAll(ctx, attached) })
+	r := s.account(ctx, report.Exit{}, func(ctx context.Context) {
+		s.keepChanges(ctx)
+		s.leaveAll(ctx, attached)
+	})
 	s.out.write(r, s.notes.Lines())
 	return nil
 }
@@ -153,6 +160,26 @@ func awaitAll(ctx context.Context, attached []*controller.Attached) {
 		all.Go(func() { _ = a.Wait(ctx) }) // it can only be the end of ctx
 	}
 	all.Wait()
+}
+
+// keepChanges leaves what the Analyzer has not undone in force, for attune undo.
+// What cannot be kept is undone as it is without --keep.
+func (s *session) keepChanges(ctx context.Context) {
+	if !s.keep {
+		return
+	}
+	kept, err := openKept(ctx)
+	if err != nil {
+		s.log.Warn("changes are undone, for they cannot be written down", "reason", err)
+		return
+	}
+	ids, err := s.controller.Keep(kept)
+	if err := errors.Join(err, kept.Close()); err != nil {
+		s.log.Warn("not every change is kept", "reason", err)
+	}
+	if len(ids) > 0 {
+		s.log.Warn("changes stay in force: attune undo takes them back", "ids", strings.Join(ids, " "))
+	}
 }
 
 // leaveTimeout bounds how long processes have to come to a hook at the end.

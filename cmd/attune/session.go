@@ -34,6 +34,7 @@ import (
 // part may be missing; the program runs with what is there.
 type session struct {
 	cfg  config.Run
+	keep bool // changes stay in force at the end
 	args []string
 	out  outputs
 
@@ -158,7 +159,7 @@ func (s *session) connect() (err error) {
 
 func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 	return analyzer.New(analyzer.Config{
-		Mode: s.cfg.Mode, Command: s.args, JobID: s.jobID(),
+		Mode: s.cfg.Mode, Keep: s.keep, Command: s.args, JobID: s.jobID(),
 		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
 		Probes: s.cfg.Probes, Digests: s.digests,
 		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestHandOver: what was kept outlives the controller, is not restored by the
+// next one, and is undone by hand.
+func TestHandOver(t *testing.T) {
+	dir := t.TempDir()
+	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
+	before := target.Ask(t, "flag")
+	journal := mustJournal(t, dir)
+	a := New(Options{Journal: journal})
+	if r := a.Apply(t.Context(), mustProcess(t, target.PID), set("flag", 1, truth(true), nil)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatalf("apply: %v", r)
+	}
+	changed := target.Ask(t, "flag")
+	if changed == before {
+		t.Fatalf("nothing has changed: %s", changed)
+	}
+	kept, err := OpenKept(t.Context(), dir, "node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Stop()
+	ids, err := a.HandOver(kept)
+	if err != nil || len(ids) != 1 || len(a.Applied()) != 0 {
+		t.Fatalf("handed over %v, %v; %v in force", ids, err, a.Applied())
+	}
+	if err := journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+		t.Errorf("the next controller restored %v, %v", restored, err)
+	}
+	if now := target.Ask(t, "flag"); now != changed {
+		t.Errorf("the program says %s, want %s", now, changed)
+	}
+	done, err := kept.Undo(ids)
+	if err != nil || len(done) != 1 || done[0].Err != nil {
+		t.Errorf("undo: %v, %v", done, err)
+	}
+	if now := target.Ask(t, "flag"); now != before {
+		t.Errorf("the program says %s, want %s", now, before)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
