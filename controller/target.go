@@ -63,7 +63,7 @@ func (t *target) Images() ([]objfile.Image, error) { return t.cache.Images(t.pid
 // Mailbox is DMLib's, nil without DMLib.
 func (t *target) Mailbox() actuate.Mailbox {
 	if memory := t.memory.Load(); memory != nil {
-		return mailbox{memory}
+		return mailbox{memory: memory, target: t}
 	}
 	return nil
 }
@@ -99,7 +99,10 @@ func (t *target) setMechanism(name string, available bool, reason string) {
 }
 
 // mailbox runs calls through DMLib.
-type mailbox struct{ memory *ring.Memory }
+type mailbox struct {
+	memory *ring.Memory
+	target *target
+}
 
 var families = map[string]ring.Family{
 	"alloc": ring.AtAlloc, "lock": ring.AtLock, "io": ring.AtIO, "stub": ring.AtStub,
@@ -107,6 +110,9 @@ var families = map[string]ring.Family{
 
 // Call calls a function at the next hook of the families.
 func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, error) {
+	if call.Entry != nil {
+		return m.target.callAtEntry(ctx, m.memory, call)
+	}
 	command := ring.Command{Op: ring.OpCall, Thread: call.Thread}
 	for _, name := range call.Families {
 		family, ok := families[name]

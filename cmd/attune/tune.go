@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -18,8 +19,8 @@ import (
 
 const tuneLong = `Tune changes what the operating system keeps for running processes: options of
 their sockets, the size of their pipes, where and how their threads run, their
-limits, their cgroup. The processes are not stopped and need not have been
-started by attune. The commands below it change what is inside: variables,
+limits, their cgroup; and settings of their libraries: malloc, OpenMP, Python.
+The processes are not stopped and need not have been started by attune. The commands below it change what is inside: variables,
 functions and their calls, libraries.
 
 Each NAME=VALUE is checked, written down with the old value, made, and read
@@ -36,7 +37,8 @@ the site's policy allows (docs/reference/policy.md).`
 const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
   attune tune 4711 socket.tcp_nodelay=1 socket.so_rcvbuf@7=auto
   attune tune --dry-run 4711 4712 limit.nofile=65536
-  attune tune 4711 pipe.size=1M`
+  attune tune 4711 pipe.size=1M
+  attune tune 4711 python.gc.threshold0=200000 gomp.spin_count=0`
 
 // tuneFlags are the flags of `attune tune`.
 type tuneFlags struct {
@@ -73,9 +75,13 @@ func newTune(p *process) *cobra.Command {
 	return cmd
 }
 
-// knobRequests asks for settings of the operating system.
+// knobRequests asks for settings of the operating system and of libraries.
 func knobRequests(settings []setting) (requests []request) {
 	for _, s := range settings {
+		if s.library {
+			requests = append(requests, libraryRequest(s))
+			continue
+		}
 		set := &attunev1.SystemSetting{Name: s.name, Value: textValue(s.value)}
 		if s.on != system.Everywhere {
 			on := int32(s.on)
@@ -86,6 +92,14 @@ func knobRequests(settings []setting) (requests []request) {
 	return requests
 }
 
+// libraryRequest asks for a named setting, which has been checked.
+func libraryRequest(s setting) request {
+	value, _ := strconv.ParseInt(s.value, 10, 64)
+	return request{name: s.name, action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
+		Name: s.name, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: value}},
+	}}}}
+}
+
 func textValue(text string) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: text}}
 }
@@ -94,6 +108,7 @@ func textValue(text string) *attunev1.Value {
 type setting struct {
 	name, value string
 	on          int
+	library     bool // a named setting, not a knob of the operating system
 }
 
 // tuneArguments tells process ids from settings, and checks both as far as
@@ -125,6 +140,10 @@ func tuneArguments(args []string) (pids []int, settings []setting, err error) {
 }
 
 func parseSetting(name, value string) (setting, error) {
+	if named, ok := actuate.LookupSetting(strings.ToLower(name)); ok {
+		_, err := named.Parse(value)
+		return setting{name: named.Name, value: value, on: system.Everywhere, library: true}, err
+	}
 	s := setting{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {
 		n, err := strconv.ParseInt(number, 10, 32)
@@ -161,6 +180,9 @@ func listKnobs(p *process) error {
 	for _, k := range system.Knobs() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)
 	}
+	for _, s := range actuate.Settings() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Has, s.Values())
+	}
 	return w.Flush()
 }
 
@@ -176,6 +198,9 @@ func completeTune(_ *cobra.Command, args []string, word string) ([]string, cobra
 	var names []string
 	for _, k := range system.Knobs() {
 		names = append(names, fmt.Sprintf("%s=\t%s", k.Name, k.Values))
+	}
+	for _, s := range actuate.Settings() {
+		names = append(names, fmt.Sprintf("%s=\t%s", s.Name, s.Values()))
 	}
 	return names, none | cobra.ShellCompDirectiveNoSpace
 }

@@ -25,9 +25,12 @@ func TestTuneArguments(t *testing.T) {
 	}{
 		{
 			"several", []string{"7", "THREAD.nice=5", "8", "pipe.size@3=1M"}, []int{7, 8},
-			[]setting{{"thread.nice", "5", system.Everywhere}, {"pipe.size", "1M", 3}}, "",
+			[]setting{{"thread.nice", "5", system.Everywhere, false}, {"pipe.size", "1M", 3, false}}, "",
 		},
-		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []setting{{"socket.tcp_congestion", "a=b", system.Everywhere}}, ""},
+		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []setting{{"socket.tcp_congestion", "a=b", system.Everywhere, false}}, ""},
+		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []setting{{"gomp.spin_count", "0", system.Everywhere, true}}, ""},
+		{"out of bounds", []string{"7", "omp.num_threads=0"}, nil, nil, "outside 1..65536"},
+		{"no number", []string{"7", "omp.num_threads=many"}, nil, nil, "whole number"},
 		{"nothing", nil, nil, nil, "no process id"},
 		{"no process", []string{"thread.nice=5"}, nil, nil, "no process id"},
 		{"no setting", []string{"7"}, nil, nil, "nothing to change"},

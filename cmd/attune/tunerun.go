@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
@@ -57,7 +59,12 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 		return err
 	}
 	t := &tuning{}
-	options := actuate.Options{WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules}
+	probe, err := dmlib.LoadProbe()
+	if err != nil && !errors.Is(err, dmlib.ErrNotBuilt) {
+		return err
+	}
+	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
+	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules}
 	if !flags.dryRun {
 		if t.kept, err = openKept(ctx); err != nil {
 			return err

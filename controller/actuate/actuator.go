@@ -63,6 +63,10 @@ type Call struct {
 	Families []string
 	// Thread that makes the call, as the process sees its id; 0: any.
 	Thread int
+	// Entry is a function at whose next entry the call is made, instead of at a
+	// hook of the families; nil: none. One whose entry cannot be patched is
+	// refused.
+	Entry *objfile.Resolved
 }
 
 // Errors that decide between refused and failed.

@@ -36,8 +36,8 @@ type jemalloc struct {
 
 func (m mallctl) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 	control, err := single(r.process, "mallctl")
-	if errors.Is(err, errAbsent) {
-		control, err = single(r.process, "je_mallctl")
+	if prefixed, e := single(r.process, "je_mallctl"); errors.Is(err, errAbsent) && e == nil {
+		control, err = prefixed, nil
 	}
 	if err != nil {
 		return nil, err

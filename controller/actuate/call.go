@@ -24,8 +24,9 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 	if err := checkCall(call); err != nil {
 		return nil, err
 	}
-	if at.GetKind() == attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: a call at an arbitrary place can deadlock; use safe point \"next hook\"", ErrRefused)
+	place, err := placeOf(process, at)
+	if err != nil {
+		return nil, err
 	}
 	found, err := lookup(process, call.GetObject(), call.GetSymbol(), objfile.Function)
 	if err != nil {
@@ -36,7 +37,7 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 	}
 	i := invocation{
 		name: call.GetSymbol(), function: found.Address, arguments: call.GetArguments(), result: call.GetResult(),
-		families: at.GetFamilies(), thread: int(at.GetThread()),
+		place: place,
 	}
 	ways := waysOfCall(process, at)
 	if len(ways) == 0 {
@@ -49,7 +50,7 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 // it is not.
 func waysOfCall(process Process, at *attunev1.SafePoint) (ways []Way) {
 	for _, way := range callWays {
-		chosen := at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0
+		chosen := at.GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK || len(at.GetFamilies()) > 0
 		if way == WayMailbox && process.Mailbox() == nil || way == WayStopped && chosen {
 			continue
 		}

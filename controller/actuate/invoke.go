@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -25,8 +26,7 @@ type invocation struct {
 	function  uint64
 	arguments []*attunev1.Value
 	result    attunev1.ResultType
-	families  []string
-	thread    int // as the process sees its id; 0: any
+	place     callPlace
 }
 
 // errNoDMLib is why the mailbox does not serve.
@@ -37,6 +37,9 @@ var errNoDMLib = errors.New("DMLib is not in the process")
 func invoke(ctx context.Context, process Process, ways []Way, i invocation) (value *attunev1.Value, how done, called bool, err error) {
 	var why []error
 	for _, way := range ways {
+		if len(why) > 0 && ctx.Err() != nil {
+			break
+		}
 		var word uint64
 		how = done{way: way}
 		if way == WayMailbox {
@@ -112,13 +115,23 @@ func (i invocation) byStop(ctx context.Context, process Process) (uint64, done, 
 	if err != nil {
 		return 0, done{}, err
 	}
-	thread := i.thread
-	if thread != 0 {
-		if thread, err = outerThread(process.PID(), thread); err != nil {
+	var o inject.ExecuteOptions
+	if i.place.thread != 0 {
+		if o.Thread, err = outerThread(process.PID(), i.place.thread); err != nil {
 			return 0, done{}, err
 		}
 	}
-	return execute(ctx, process, code, inject.ExecuteOptions{Thread: thread})
+	if i.place.function != nil {
+		o.At, o.AtExit = i.place.function.Address, i.place.exit
+		if deadline, ok := ctx.Deadline(); ok {
+			o.Patience = time.Until(deadline)
+		}
+	}
+	word, how, err := execute(ctx, process, code, o)
+	if i.place.function != nil {
+		how.where = fmt.Sprintf("%s, thread %d", i.place.words(), how.thread)
+	}
+	return word, how, err
 }
 
 // execute has a stopped thread of the process execute code.
@@ -145,6 +158,9 @@ func (i invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 	if mailbox == nil {
 		return 0, "", errNoDMLib
 	}
+	if i.place.exit {
+		return 0, "", fmt.Errorf("%w: DMLib's safe points are at entries", ErrRefused)
+	}
 	if words, plain := i.words(); plain {
 		return mailbox.Call(ctx, i.call(i.function, words...))
 	}
@@ -166,7 +182,9 @@ func (i invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 
 // call is one at the invocation's place.
 func (i invocation) call(function uint64, arguments ...uint64) Call {
-	return Call{Function: function, Arguments: arguments, Families: i.families, Thread: i.thread}
+	return Call{
+		Function: function, Arguments: arguments, Families: i.place.families, Thread: i.place.thread, Entry: i.place.function,
+	}
 }
 
 // codePage has DMLib map memory for code; free unmaps it.

@@ -188,7 +188,7 @@ func callLoader(ctx context.Context, process Process, name string, arguments ...
 	if err != nil {
 		return 0, done{}, err
 	}
-	i := invocation{name: name, function: function, arguments: arguments, families: []string{"io"}}
+	i := invocation{name: name, function: function, arguments: arguments, place: callPlace{families: []string{"io"}}}
 	value, how, _, err := invoke(ctx, process, loadWays, i)
 	return value.GetUnsigned(), how, err
 }

@@ -33,3 +33,40 @@ func safePointContext(ctx context.Context, at *attunev1.SafePoint) (context.Cont
 	}
 	return context.WithTimeout(ctx, timeout)
 }
+
+// callPlace is where a call is to be made.
+type callPlace struct {
+	families []string
+	thread   int               // as the process sees its id; 0: any
+	function *objfile.Resolved // at whose entry, or exit; nil: at a hook
+	exit     bool
+}
+
+// placeOf is the place of a safe point.
+func placeOf(process Process, at *attunev1.SafePoint) (p callPlace, err error) {
+	p = callPlace{families: at.GetFamilies(), thread: int(at.GetThread())}
+	switch at.GetKind() {
+	case attunev1.SafePoint_KIND_FUNCTION_ENTRY, attunev1.SafePoint_KIND_FUNCTION_EXIT:
+		found, err := lookup(process, at.GetFunction().GetObject(), at.GetFunction().GetSymbol(), objfile.Function)
+		if err != nil {
+			return p, fmt.Errorf("safe point: %w", err)
+		}
+		if found.Symbol.IFunc() {
+			return p, fmt.Errorf("%w: safe point: %s is an indirect function", ErrRefused, found.Symbol.Name)
+		}
+		p.function, p.exit = &found, at.GetKind() == attunev1.SafePoint_KIND_FUNCTION_EXIT
+	case attunev1.SafePoint_KIND_AGREED_CALL:
+		return p, fmt.Errorf("%w: only MPI control variables are changed at an agreed call", ErrRefused)
+	case attunev1.SafePoint_KIND_NOW:
+		return p, fmt.Errorf("%w: a call at an arbitrary place can deadlock; use safe point \"next hook\"", ErrRefused)
+	}
+	return p, nil
+}
+
+// words names the place for people.
+func (p callPlace) words() string {
+	if p.exit {
+		return "exit of " + p.function.Symbol.Name
+	}
+	return "entry of " + p.function.Symbol.Name
+}

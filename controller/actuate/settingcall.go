@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -65,6 +66,7 @@ type value struct {
 func planValues(r *settingRequest, do withPage, values []value) *plan {
 	return &plan{
 		old: integer(values[0].old), way: WayMailbox,
+		unchanged: !slices.ContainsFunc(values, func(v value) bool { return v.old != r.value }),
 		run: func(ctx context.Context) (how done, err error) {
 			err = do(ctx, func(page scratch) error {
 				for _, v := range values {

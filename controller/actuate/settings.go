@@ -117,25 +117,3 @@ func settingNames() string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// PreviewSetting checks a named setting and reads the old value; nothing is
-// changed or written down. Where a library tells the value by a function, that
-// is called in the process. Errors as those that Apply answers with.
-func (a *Actuator) PreviewSetting(ctx context.Context, process Process, request *attunev1.NamedSetting) (Preview, error) {
-	process.Lock()
-	defer process.Unlock()
-	p, err := a.planSetting(ctx, process, nil, request)
-	if err != nil {
-		return Preview{}, err
-	}
-	if p.release != nil {
-		p.release()
-	}
-	value, _ := whole(request.GetValue())
-	preview := Preview{Old: "unknown", New: strconv.FormatInt(value, 10), Undo: p.undoError}
-	if p.old != nil {
-		preview.Old = strconv.FormatInt(p.old.GetInteger(), 10)
-	}
-	preview.Unchanged = preview.Old == preview.New
-	return preview, nil
-}

@@ -95,14 +95,17 @@ func word64(data []byte) (value uint64) {
 // firstOf tries methods until one can serve, and says why none can.
 type firstOf []method
 
-func (m firstOf) plan(ctx context.Context, r *settingRequest) (*plan, error) {
-	var errs []error
+func (m firstOf) plan(ctx context.Context, r *settingRequest) (p *plan, err error) {
 	for _, way := range m {
-		p, err := way.plan(ctx, r)
-		if err == nil {
+		p, e := way.plan(ctx, r)
+		if e == nil {
 			return p, nil
 		}
-		errs = append(errs, err)
+		if err == nil {
+			err = e
+		} else {
+			err = fmt.Errorf("%w; %w", err, e)
+		}
 	}
-	return nil, errors.Join(errs...)
+	return nil, err
 }

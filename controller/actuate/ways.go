@@ -55,7 +55,7 @@ func Routes() []Route {
 		},
 		{
 			"call", "call once", "attune tune call", callWays,
-			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a safe point was asked for. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
+			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function, and at an entry that cannot be patched, by a breakpoint in the debug registers of each thread. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
 			"impossible",
 		},
 		{
@@ -64,7 +64,7 @@ func Routes() []Route {
 			"nothing, or dlclose(3) where that was asked for: what constructors did stays",
 		},
 		{
-			"setting", "named setting", "tunlets", []Way{WayMailbox, WayMemory},
+			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory},
 			"See docs/reference/settings.md.", "the old value",
 		},
 		{

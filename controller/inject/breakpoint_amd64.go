@@ -80,8 +80,8 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 				return c, err
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: none of %d threads came to the function: %w", ErrNoSafePoint, len(a.threads), context.Cause(ctx))
 		}
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))

@@ -57,6 +57,19 @@ static long answer(char *line) {
     return get();
 }
 
+/* Where the program is: 1 when it calls tick(), 2 when that returns, else 0. */
+static volatile long phase;
+
+long phase_now(void) { return phase; }
+
+__attribute__((noinline)) void tick(void) {
+    void *volatile block = malloc(100);
+    free(block);
+    phase = 2;
+}
+
+__attribute__((noinline)) void never(void) { phase = 3; }
+
 int main(void) {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     char line[200];
@@ -65,8 +78,9 @@ int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     puts("ready");
     for (;;) {
-        void *volatile block = malloc(100);
-        free(block);
+        phase = 1;
+        tick();
+        phase = 0;
         if (poll(&in, 1, 1) == 0)
             continue;
         if (fgets(line, sizeof(line), stdin) == NULL)
