@@ -271,7 +271,7 @@ func TestArgumentsOfStaticProbe(t *testing.T) {
 			Program: mustProgram(t, &attunev1.MeasurePoint{Captures: captures}),
 		}
 	}
-	for i, name := range map[uint32]string{4: "floating point", 5: "5 arguments"} {
+	for i, name := range map[uint32]string{4: "floating point", 5: "there is no argument 5"} {
 		var refused *RefusedError
 		if _, err := u.Attach(spec(parameter("x", i, typeF64))); !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("argument %d: %v", i, err)

@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -120,18 +121,18 @@ func planOf(spec UprobeSpec, symbol Symbol, isGo bool) (uprobesPlan, error) {
 
 func planStaticProbe(plan *uprobesPlan, spec UprobeSpec, symbol Symbol) error {
 	wanted := wantedArguments(spec.Program)
+	if spec.wantsValue() {
+		wanted = append(wanted, int(min(spec.Parameter, math.MaxInt32)))
+	}
 	if len(wanted) > 0 && symbol.ArgumentError != nil {
 		return symbol.ArgumentError
 	}
 	for _, i := range wanted {
-		if i >= len(symbol.Arguments) {
-			return fmt.Errorf("it has %d arguments: argument %d cannot be captured", len(symbol.Arguments), i)
+		if i >= min(len(symbol.Arguments), len(plan.Operand)) {
+			return fmt.Errorf("it has %d arguments: there is no argument %d", len(symbol.Arguments), i)
 		}
 	}
-	for i, argument := range symbol.Arguments {
-		if i == len(plan.Operand) {
-			break
-		}
+	for i, argument := range symbol.Arguments[:min(len(symbol.Arguments), len(plan.Operand))] {
 		operand, err := operandOf(argument)
 		if err != nil && slices.Contains(wanted, i) {
 			return fmt.Errorf("argument %d: %w", i, err)
@@ -139,10 +140,16 @@ func planStaticProbe(plan *uprobesPlan, spec UprobeSpec, symbol Symbol) error {
 		plan.Operand[i] = operand
 	}
 	// Counting needs no value: one that is not there is 0.
-	if int(spec.Parameter) < len(plan.Operand) {
+	if int64(spec.Parameter) < int64(len(plan.Operand)) {
 		plan.Value = plan.Operand[spec.Parameter]
 	}
 	return nil
+}
+
+// wantsValue says that the point's own value was asked for: another than the
+// first, or one within bounds.
+func (s UprobeSpec) wantsValue() bool {
+	return s.Parameter != 0 || s.MinValue != 0 || s.MaxValue != math.MaxUint64
 }
 
 // wantedArguments lists the arguments that a program captures.

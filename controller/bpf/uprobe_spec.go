@@ -102,6 +102,11 @@ func (s UprobeSpec) normalised() (UprobeSpec, error) {
 	if s.MaxValue == 0 {
 		s.MaxValue = math.MaxUint64
 	}
+	// Of no use here, and not the same in all processes of a point.
+	s.Program.Captures = slices.Clone(s.Program.Captures)
+	for i := range s.Program.Captures {
+		s.Program.Captures[i].StaysMapped = false
+	}
 	switch {
 	case s.Point == 0:
 		return s, fmt.Errorf("%w: point 0", errSpec)

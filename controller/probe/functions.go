@@ -137,11 +137,11 @@ func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []bpf.Symbol
 }
 
 // errStaticProbe: what is asked of a place that is no function.
-var errStaticProbe = errors.New("a static probe is counted when it is hit: it has no exit, and its arguments are not taken")
+var errStaticProbe = errors.New("a static probe is counted when it is hit: it has no exit")
 
 func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]bpf.Symbol, error) {
 	atEntry := spec.GetPlace() == attunev1.Place_PLACE_ENTRY || spec.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED
-	if !atEntry || spec.GetParameter() != 0 || spec.GetMinValue() != 0 || spec.GetMaxValue() != 0 {
+	if !atEntry {
 		return nil, errStaticProbe
 	}
 	probes, err := usdt.Find(file, spec.GetUsdt().GetProvider(), spec.GetUsdt().GetName())
@@ -150,7 +150,10 @@ func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]bpf.Symbol
 	}
 	var out []bpf.Symbol
 	for _, p := range probes {
-		out = append(out, bpf.Symbol{Name: p.Provider + ":" + p.Name, Offset: p.FileOffset, Counter: p.SemaphoreOffset})
+		out = append(out, bpf.Symbol{
+			Name: p.Provider + ":" + p.Name, Offset: p.FileOffset, Counter: p.SemaphoreOffset,
+			Static: true, Arguments: p.Arguments, ArgumentError: p.ArgumentError,
+		})
 	}
 	return out, err
 }

@@ -87,7 +87,7 @@ func TestSpots(t *testing.T) {
 	if _, err := spotsOf(image, &attunev1.MeasurePoint{Target: static}); !errors.Is(err, usdt.ErrNone) {
 		t.Error(err)
 	}
-	if _, err := spotsOf(image, &attunev1.MeasurePoint{Target: static, Parameter: 1}); !errors.Is(err, errStaticProbe) {
+	if _, err := spotsOf(image, &attunev1.MeasurePoint{Target: static, Place: attunev1.Place_PLACE_EXIT}); !errors.Is(err, errStaticProbe) {
 		t.Error(err)
 	}
 }

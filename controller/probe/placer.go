@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,6 +30,8 @@ type Process interface {
 	Handle() uint64
 	// PID in the controller's pid namespace.
 	PID() int
+	// Identity tells the process from others that are given its pid later.
+	Identity() procid.Identity
 	// Alive says whether it still runs the same image, as far as is known.
 	Alive() bool
 	// Memory is what DMLib shares with the controller; nil without DMLib.

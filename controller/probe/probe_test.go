@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,6 +29,7 @@ type process struct {
 
 func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
+func (p *process) Identity() procid.Identity        { return procid.Identity{PID: p.PID()} }
 func (p *process) Memory() *ring.Memory             { return p.memory }
 func (p *process) Alive() bool                      { return true }
 func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }

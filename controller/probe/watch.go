@@ -37,7 +37,8 @@ func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16, globals []
 			return err
 		}
 	}
-	if err := uprobes.Watch(bpf.Watch{PID: key.pid, Point: point, Globals: globals}); err != nil {
+	start := t.process.Identity().StartTicks
+	if err := uprobes.Watch(bpf.Watch{PID: key.pid, StartTicks: start, Point: point, Globals: globals}); err != nil {
 		return err
 	}
 	p.watching[key] = t

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -23,7 +24,10 @@ type image struct {
 
 func (i image) Handle() uint64 { return i.handle }
 func (i image) PID() int       { return i.pid }
-func (i image) Alive() bool    { return i.handle != 0 }
+
+// Identity without a start: that of the process that has the pid.
+func (i image) Identity() procid.Identity { return procid.Identity{PID: i.pid} }
+func (i image) Alive() bool               { return i.handle != 0 }
 
 // After an exec the kernel counts for the new image, from 0, whatever the old
 // one still does: the news of its end may come late.
