@@ -177,8 +177,11 @@ func decided(timeline, program, point string) bool {
 	return false
 }
 
+// ofTheDead says whether a reason is that of an image which is no more: the
+// programs have what is looked for.
 func ofTheDead(text string) bool {
-	return strings.Contains(text, "process is gone") || strings.Contains(text, "another program runs")
+	return slices.ContainsFunc([]string{"process is gone", "another program runs", "no such object is mapped"},
+		func(words string) bool { return strings.Contains(text, words) })
 }
 
 // wantOutput checks that the programs ran as they would have without Attune.
