@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package controller
+
+import "testing"
+
+// TestCapturedByTheKernel runs the table of TestCaptured in the BPF programs.
+func TestCapturedByTheKernel(t *testing.T) {
+	program := buildCaptured(t)
+	for _, row := range capturedRows() {
+		if row.hook || row.real {
+			continue // the kernel has neither
+		}
+		t.Run(row.name, func(t *testing.T) {
+			testCaptured(t, program, row, false, "uprobe_multi", "uprobe")
+		})
+	}
+}
