@@ -32,11 +32,18 @@ type Aggregate struct {
 	Point string
 	// Process in which it was hit.
 	Process Handle
+	// Key of these hits, if Keyed. A point with a key has an aggregate for each
+	// that was hit, and one that is not Keyed for all keys without a place.
+	Key   uint64
+	Keyed bool
+	// Unreadable counts hits that are in none of these figures, because the
+	// value or the key could not be read. With a key it is where Keyed is not.
+	Unreadable uint64
 	// Count of hits that passed the predicate.
 	Count uint64
-	// Sum of the values.
+	// Sum of the values; of signed and floating point captures two's complement.
 	Sum uint64
-	// Min and Max of the values; meaningless if Count is 0.
+	// Min and Max of the values; likewise. Meaningless if Count is 0.
 	Min, Max uint64
 	// Histogram: bucket b counts values of bit width b, that is from 2^(b-1)
 	// to 2^b-1; bucket 0 counts zeros. Trailing zeros are cut off.
@@ -97,6 +104,7 @@ func aggregatesFrom(r *attunev1.HandleEventsRequest) Aggregates {
 			Point: n.GetPointId(), Process: Handle(a.GetProcess()),
 			Count: a.GetCount(), Sum: a.GetSum(), Min: a.GetMin(), Max: a.GetMax(),
 			Histogram: clipHistogram(a.GetHistogram()),
+			Key:       a.GetKey(), Keyed: a.Key != nil, Unreadable: a.GetUnreadable(),
 		})
 	}
 	return out

@@ -53,6 +53,18 @@ type Point struct {
 	Parameter uint32
 	// MinValue and MaxValue are the predicate; MaxValue 0: no upper bound.
 	MinValue, MaxValue uint64
+	// Captures are further values to take at each hit, at most eight; records
+	// carry them, see [Record.Captured].
+	Captures []Capture
+	// Where must all hold for a hit to count, besides MinValue and MaxValue.
+	Where []Condition
+	// Value names the capture that is summed up, and that stands in records, in
+	// place of the point's own value; empty: none.
+	Value string
+	// Key names the capture by which aggregates are kept apart; empty: none.
+	Key string
+	// MaxKeys is how many keys are kept apart, at most 1024; 0: 256.
+	MaxKeys uint32
 	// Delivery of the hits; zero: DeliverAggregate.
 	Delivery Delivery
 	// SampleEvery is for DeliverSampled; rounded up to a power of two.
@@ -96,6 +108,7 @@ func (p Point) proto() *attunev1.MeasurePoint {
 			Object: p.Object, Symbols: p.Symbols, DynamicCallsOnly: p.DynamicCallsOnly,
 		}}
 	}
+	p.addCaptures(out)
 	for _, h := range p.Processes {
 		out.Processes = append(out.Processes, uint64(h))
 	}

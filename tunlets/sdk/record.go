@@ -37,6 +37,8 @@ type Record struct {
 	// Value and Extra are what the point takes; see MeasurePoint and
 	// dmlib_hooks.def.
 	Value, Extra uint64
+
+	units []byte // what was captured
 }
 
 // Records are a run of records of one process, valid during the call.
@@ -47,16 +49,34 @@ type Records struct {
 	Lost uint64
 
 	packed []byte
+	index  []int32 // of the records in packed; nil: one after another
 	toUnix int64
 	names  map[uint32]string
 }
 
 // Len is the number of records.
-func (r Records) Len() int { return len(r.packed) / RecordSize }
+func (r Records) Len() int {
+	if r.index != nil {
+		return len(r.index)
+	}
+	return len(r.packed) / RecordSize
+}
+
+// span is where record i begins and, with what it captured, ends.
+func (r Records) span(i int) (from, to int) {
+	switch {
+	case r.index == nil:
+		return i * RecordSize, (i + 1) * RecordSize
+	case i+1 < len(r.index):
+		return int(r.index[i]), int(r.index[i+1])
+	}
+	return int(r.index[i]), len(r.packed)
+}
 
 // At returns record i without allocating; it panics when i is out of range.
 func (r Records) At(i int) Record {
-	b := r.packed[i*RecordSize : (i+1)*RecordSize]
+	from, to := r.span(i)
+	b := r.packed[from:to]
 	return Record{
 		Monotonic: int64(binary.LittleEndian.Uint64(b)),
 		Point:     r.names[uint32(binary.LittleEndian.Uint16(b[8:]))],
@@ -64,6 +84,7 @@ func (r Records) At(i int) Record {
 		Thread:    int32(binary.LittleEndian.Uint32(b[12:])),
 		Value:     binary.LittleEndian.Uint64(b[16:]),
 		Extra:     binary.LittleEndian.Uint64(b[24:]),
+		units:     b[RecordSize:],
 	}
 }
 
@@ -90,6 +111,7 @@ func recordsFrom(n *attunev1.NamedRecords, names map[uint32]string) (Records, er
 	}
 	return Records{
 		Process: Handle(n.GetProcess()), Lost: n.GetLost(), packed: n.GetRecords(),
+		index:  indexOf(n.GetRecords()),
 		toUnix: n.GetMonotonicToUnixNano(), names: names,
 	}, nil
 }
