@@ -219,13 +219,21 @@ func (s *Sites) named(name string) *function {
 	return nil
 }
 
+// Where says at which places of a function a point measures.
+type Where struct {
+	// Entry of the function.
+	Entry bool
+	// Exits of the function; with Entry, durations are measured. One ends where
+	// the function jumps to another one in tail position.
+	Exits bool
+	// Result says that what the function returns is wanted at each exit.
+	Result bool
+}
+
 // Measure counts or records the calls of a function under a number of
-// [Functions.Number], at its entry, at its exits, where the value is what it
-// returns, or at both, which measures durations; and no longer where both are
-// false. A duration ends where the function jumps to another one in tail
-// position. The local point must be set before, and cleared after. If the error
-// is not nil nothing has changed.
-func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exits bool) error {
+// [Functions.Number], and no longer where that is nowhere. The local point must
+// be set before, and cleared after. If the error is not nil nothing has changed.
+func (s *Sites) Measure(ctx context.Context, f Function, number int, at Where) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, err := s.writer()
@@ -235,17 +243,17 @@ func (s *Sites) Measure(ctx context.Context, f Function, number int, entry, exit
 	if err != nil {
 		return err
 	}
-	if (entry || exits) && s.functions.kernel(KeyOf(f)) {
+	if (at.Entry || at.Exits) && s.functions.kernel(KeyOf(f)) {
 		return errKernels
 	}
 	fn := s.function(f)
-	if err := s.need(ctx, w, fn, entry, exits); err != nil {
+	if err := s.need(ctx, w, fn, at.Entry, at.Exits); err != nil {
 		return err
 	}
-	if fn.tails && exits && !entry {
+	if fn.tails && at.Exits && at.Result {
 		return errTail
 	}
-	return s.change(ctx, w, fn, fn.do.measured(uint32(number), entry, exits))
+	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
 }
 
 // Original returns an address at which a function can be called although it is

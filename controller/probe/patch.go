@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -86,8 +87,12 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 		return err
 	}
 	place := spec.GetPlace()
-	exits := place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH
-	if err := t.process.Sites().Measure(ctx, f, number, place != attunev1.Place_PLACE_EXIT, exits); err != nil {
+	where := entry.Where{
+		Entry:  place != attunev1.Place_PLACE_EXIT,
+		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
+		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
+	}
+	if err := t.process.Sites().Measure(ctx, f, number, where); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -112,7 +117,7 @@ func (t *tenant) dropPatches(memory *ring.Memory, locals []int, kept *placement)
 		memory.ClearPoint(local)
 		t.owner[local] = 0
 		for _, f := range t.measured[local] {
-			if err := t.process.Sites().Measure(context.Background(), f, local-ring.HookCount, false, false); err != nil {
+			if err := t.process.Sites().Measure(context.Background(), f, local-ring.HookCount, entry.Where{}); err != nil {
 				t.placer.log.Debug("entry patch is not taken out", "pid", t.process.PID(), "reason", err)
 			}
 		}

@@ -13,6 +13,9 @@
 #define BEGIN(name) ".balign 64\n.globl " name "\n.type " name ", @function\n" name ":\n"
 #define END(name) ".size " name ", . - " name "\n"
 
+/* One function after the other. */
+/* clang-format off */
+
 /* e_other lies 128 KiB before the rest: a conditional jump there is long. */
 __asm__(".text\n"
         BEGIN("e_other") "lea 1000(%rdi), %rax\n ret\n" END("e_other") BELOW
@@ -30,6 +33,8 @@ __asm__(".text\n"
         BEGIN("e_parts.cold") "lea 60(%rdi), %rax\n nop\n ret\n" END("e_parts.cold") BELOW
         BEGIN("e_pointer") "nop\n nop\n add $7, %rdi\n jmp *e_table(%rip)\n" END("e_pointer")
         ".data\n .balign 8\n e_table: .quad e_other\n .text\n");
+
+/* clang-format on */
 
 long e_plain(long), e_repeated(long), e_popping(long), e_tail(long), e_conditional(long),
     e_parts(long), e_pointer(long);
