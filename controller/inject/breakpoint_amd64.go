@@ -189,16 +189,27 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	}
 	a.closeAll()
 	if a.exit && a.depth == 0 {
-		return nil, a.followToExit(w, &regs)
+		if err := a.followToExit(w, &regs); err != nil {
+			return nil, errors.Join(err, a.letGoAt(w))
+		}
+		return nil, nil
 	}
 	if !a.permitted(w.tracee) {
-		return nil, a.filters[w.tid]
+		return nil, errors.Join(a.noPlace(result.Attempts), a.letGoAt(w))
 	}
 	delete(a.threads, w.tid)
 	result.Thread = w.tid
 	c, err := a.call(w.tracee)
 	result.Stopped = time.Since(stopped)
 	return c, err
+}
+
+// letGoAt detaches from a thread that has been stopped by its breakpoint, and
+// takes the signal off: left traced, it would get it when the tracer ends.
+func (a *ambush) letGoAt(w *watched) error {
+	delete(a.threads, w.tid)
+	w.closeEvent()
+	return w.letGo()
 }
 
 // followToExit lets the thread run until the function returns.
@@ -238,6 +249,7 @@ func (a *ambush) look() (*watched, error) {
 	w := a.threads[tid]
 	switch {
 	case w == nil:
+		a.stray(tid, status)
 		return nil, nil
 	case !status.Stopped():
 		w.closeEvent()
@@ -247,6 +259,16 @@ func (a *ambush) look() (*watched, error) {
 		return w, nil
 	}
 	return nil, w.pass(status)
+}
+
+// stray lets a thread go that was told to stop and did so too late.
+func (a *ambush) stray(tid int, status unix.WaitStatus) {
+	delete(a.late, tid)
+	var signal unix.Signal
+	if int(status)>>16 == 0 && status.Stopped() {
+		signal = status.StopSignal()
+	}
+	_ = tracee{tid: tid}.ptrace(unix.PTRACE_DETACH, 0, uintptr(signal)) // it may have ended
 }
 
 // pass lets a thread do what it would without us.
