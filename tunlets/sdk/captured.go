@@ -58,14 +58,14 @@ func (c Captured) Real() float64 {
 // Text is a string, and whether it was cut at its limit.
 func (c Captured) Text() (text string, cut bool) { return c.text, c.cut }
 
-// Captured returns what the record captured, in the order of the point's
-// Captures; nil if that was nothing. It allocates.
-func (r Record) Captured() (out []Captured) {
-	if len(r.units) < RecordSize {
+// Captured returns what a record of this run captured, in the order of the
+// point's Captures; nil if that was nothing. It allocates.
+func (r Records) Captured(rec Record) (out []Captured) {
+	if rec.units == 0 || rec.units+RecordSize > len(r.packed) {
 		return nil
 	}
-	w := words{units: r.units}
-	for kinds := binary.LittleEndian.Uint32(r.units[12:]); kinds != 0; kinds >>= 4 {
+	w := words{units: r.packed[rec.units:]}
+	for kinds := binary.LittleEndian.Uint32(w.units[12:]); kinds != 0; kinds >>= 4 {
 		c := Captured{kind: kinds & 15, bits: w.next()}
 		if c.kind == kindString {
 			c.text, c.cut = w.text(c.bits)
@@ -76,8 +76,8 @@ func (r Record) Captured() (out []Captured) {
 	return out
 }
 
-// words reads the words of continuations, three each; behind the last one they
-// are 0.
+// words reads the words of continuations, three each, up to the next record;
+// behind the last one they are 0.
 type words struct {
 	units []byte
 	at    int // in the unit
@@ -85,7 +85,7 @@ type words struct {
 
 func (w *words) next() uint64 {
 	offsets := [...]int{0, 16, 24}
-	if len(w.units) < RecordSize {
+	if len(w.units) < RecordSize || w.units[10]&RecordContinuation == 0 {
 		return 0
 	}
 	word := binary.LittleEndian.Uint64(w.units[offsets[w.at]:])

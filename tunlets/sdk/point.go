@@ -54,7 +54,7 @@ type Point struct {
 	// MinValue and MaxValue are the predicate; MaxValue 0: no upper bound.
 	MinValue, MaxValue uint64
 	// Captures are further values to take at each hit, at most eight; records
-	// carry them, see [Record.Captured].
+	// carry them, see [Records.Captured].
 	Captures []Capture
 	// Where must all hold for a hit to count, besides MinValue and MaxValue.
 	Where []Condition

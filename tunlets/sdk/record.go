@@ -38,7 +38,7 @@ type Record struct {
 	// dmlib_hooks.def.
 	Value, Extra uint64
 
-	units []byte // what was captured
+	units int // where in the run what was captured begins; 0: nothing was
 }
 
 // Records are a run of records of one process, valid during the call.
@@ -77,6 +77,10 @@ func (r Records) span(i int) (from, to int) {
 func (r Records) At(i int) Record {
 	from, to := r.span(i)
 	b := r.packed[from:to]
+	units := 0
+	if len(b) > RecordSize {
+		units = from + RecordSize
+	}
 	return Record{
 		Monotonic: int64(binary.LittleEndian.Uint64(b)),
 		Point:     r.names[uint32(binary.LittleEndian.Uint16(b[8:]))],
@@ -84,7 +88,7 @@ func (r Records) At(i int) Record {
 		Thread:    int32(binary.LittleEndian.Uint32(b[12:])),
 		Value:     binary.LittleEndian.Uint64(b[16:]),
 		Extra:     binary.LittleEndian.Uint64(b[24:]),
-		units:     b[RecordSize:],
+		units:     units,
 	}
 }
 
