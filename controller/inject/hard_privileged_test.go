@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -142,15 +141,8 @@ func TestSeccompOfSomeThreads(t *testing.T) {
 // one that is mapped are found all the same.
 func TestUpgradedLibrary(t *testing.T) {
 	b := newBench(t)
-	dir := t.TempDir()
-	source, library := filepath.Join(dir, "part.c"), filepath.Join(dir, "libpart.so")
-	text := "#include <stdlib.h>\nvoid *part(void) { return malloc(10); }\n"
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	library := buildPart(t)
+	dir := filepath.Dir(library)
 	program := targets.Build(t, "testdata/hard.c", "-Wl,--no-as-needed", library, "-Wl,-rpath,"+dir)
 	h := startHard(t, exec.Command(program, "plain"))
 	image := imageOf(t, h.pid, "libpart.so")
@@ -173,19 +165,4 @@ func TestUpgradedLibrary(t *testing.T) {
 	}
 	h.isRight(t)
 	h.ends(t)
-}
-
-func imageOf(t *testing.T, pid int, name string) objfile.Image {
-	t.Helper()
-	images, err := objfile.Images(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, image := range images {
-		if image.Matches(name) {
-			return image
-		}
-	}
-	t.Fatalf("%s is not mapped", name)
-	return objfile.Image{}
 }

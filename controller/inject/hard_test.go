@@ -6,6 +6,7 @@ package inject
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -302,6 +305,76 @@ func TestDeletedProgram(t *testing.T) {
 	b.enterAndLeave(t, h.pid)
 	h.isRight(t)
 	h.ends(t)
+}
+
+// buildPart makes a library that calls malloc.
+func buildPart(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "part.c"), filepath.Join(dir, "libpart.so")
+	text := "#include <stdlib.h>\nvoid *part(void) { return malloc(10); }\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return library
+}
+
+func imageOf(t *testing.T, pid int, name string) objfile.Image {
+	t.Helper()
+	images, err := objfile.Images(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range images {
+		if image.Matches(name) {
+			return image
+		}
+	}
+	t.Fatalf("%s is not mapped", name)
+	return objfile.Image{}
+}
+
+// TestObjectsLoadedLater: their calls go through the hooks too, and are given
+// back.
+func TestObjectsLoadedLater(t *testing.T) {
+	b := newBench(t)
+	h := startHard(t, exec.Command(buildHard(t), "churn")) // comes to hooks
+	result := b.inject(t, h.pid)
+	defer free(t, result)
+	h.say(t, "load "+buildPart(t))
+	h.hears(t, "right")
+	images, err := objfile.Images(h.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	led, err := Extend(t.Context(), result.Memory, images, result.Slots)
+	if err != nil || len(led) != 1 {
+		t.Fatalf("led %v to hooks, %v; want the library's malloc", led, err)
+	}
+	part := imageOf(t, h.pid, "libpart.so")
+	if s := led[0]; s.Address < part.Start || s.Address >= part.End || slotOf(t, h.pid, s) != s.Hook {
+		t.Errorf("slot %+v holds %#x", s, slotOf(t, h.pid, s))
+	}
+	if again, err := Extend(t.Context(), result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
+		t.Errorf("led %v to hooks again, %v", again, err)
+	}
+	if stayed := GiveBack(t.Context(), result.Memory, led); len(stayed) != 0 || slotOf(t, h.pid, led[0]) != led[0].Old {
+		t.Errorf("given back, the slot holds %#x, want %#x (%v)", slotOf(t, h.pid, led[0]), led[0].Old, stayed)
+	}
+	h.isRight(t)
+	h.ends(t)
+}
+
+func slotOf(t *testing.T, pid int, s Slot) uint64 {
+	t.Helper()
+	var word [8]byte
+	if err := procmem.Read(pid, s.Address, word[:]); err != nil {
+		t.Fatal(err)
+	}
+	return binary.LittleEndian.Uint64(word[:])
 }
 
 // TestTwoControllers: one has the process, the other is told so; and when it
