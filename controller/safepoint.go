@@ -21,14 +21,14 @@ func (t *target) callAtEntry(ctx context.Context, memory *ring.Memory, call actu
 	if err != nil {
 		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
 	}
-	if err := t.sites.Measure(ctx, f, number, true, false); err != nil {
+	if err := t.sites.Measure(ctx, f, number, entry.Where{Entry: true}); err != nil {
 		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
 	}
 	command := ring.Command{Op: ring.OpCall, At: ring.AtPatch, Point: ring.HookCount + number + 1, Thread: call.Thread}
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
 	result, err := memory.Run(ctx, command)
-	gone := t.sites.Measure(context.WithoutCancel(ctx), f, number, false, false)
+	gone := t.sites.Measure(context.WithoutCancel(ctx), f, number, entry.Where{})
 	if err := errors.Join(err, gone); err != nil {
 		return 0, "", err
 	}
