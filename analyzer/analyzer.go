@@ -81,6 +81,7 @@ type Analyzer struct {
 	session  *session.Session
 	host     *tunlethost.Host
 	server   *grpc.Server
+	probes   *probeService
 	wg       sync.WaitGroup // the session's loop and the channels' receivers
 	cancel   context.CancelFunc
 	stopOnce sync.Once
@@ -116,6 +117,8 @@ func New(cfg Config) (*Analyzer, error) {
 	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage),
 		grpc.ConnectionTimeout(helloPatience), grpc.WaitForHandlers(true))
 	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})
+	a.probes = newProbeService(a.session)
+	attunev1.RegisterProbeServiceServer(a.server, a.probes)
 	attunev1.RegisterManagementServiceServer(a.server, &managementService{session: a.session, wg: &a.wg})
 	return a, nil
 }
@@ -164,6 +167,10 @@ func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
 	}
 	return fmt.Errorf("serve the channels: %w", err)
 }
+
+// LastingProbes returns how many measure points people have added from other
+// commands and not removed.
+func (a *Analyzer) LastingProbes() int { return a.probes.Lasting() }
 
 // Finish ends the session: changes in processes that still run are undone, the
 // tunlets are told and ended, everything is stopped. It returns the final

@@ -34,8 +34,9 @@ type point struct {
 	status      map[uint64]*attunev1.PointStatus // by running process
 	past        map[statusKey]int                // of processes that have ended
 	hits        uint64
-	hitsThen    uint64  // hits when the rate was taken last
-	rate        float64 // hits per second
+	hitsIn      map[uint64]uint64 // by running process
+	hitsThen    uint64            // hits when the rate was taken last
+	rate        float64           // hits per second
 	askedBy     []subscriber
 }
 
@@ -111,6 +112,12 @@ func (p *point) subscribe(sub subscriber) {
 	}
 }
 
+// hit counts hits in a process.
+func (p *point) hit(process, hits uint64) {
+	p.hits += hits
+	p.hitsIn[process] += hits
+}
+
 // newPoint gives a point its index and asks all controllers for it. It returns
 // nil if no index is left.
 func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
@@ -121,7 +128,7 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	s.points.asked++
 	p := &point{
 		index: index, order: s.points.asked, key: key, spec: spec,
-		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{},
+		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{}, hitsIn: map[uint64]uint64{},
 	}
 	s.points.list = append(s.points.list, p)
 	s.points.byIndex[p.index], s.points.byKey[key] = p, p
@@ -249,6 +256,8 @@ func stateName(st attunev1.PointState) string {
 		return "refused"
 	case attunev1.PointState_POINT_STATE_REMOVED:
 		return "removed"
+	case attunev1.PointState_POINT_STATE_OFF:
+		return "off"
 	}
 	return "unanswered"
 }

@@ -82,6 +82,7 @@ func (ps *points) retire(p *point, now time.Duration) {
 // processEnded folds the statuses of a process into numbers.
 func (ps *points) processEnded(id uint64) {
 	for _, p := range ps.list {
+		delete(p.hitsIn, id)
 		if st := p.status[id]; st != nil {
 			p.past[keyOfStatus(st)]++
 			delete(p.status, id)

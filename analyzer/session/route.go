@@ -78,7 +78,7 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 			continue // removed while it was under way
 		}
 		a.Process = id
-		p.hits += a.GetCount()
+		p.hit(id, a.GetCount())
 		for _, sub := range p.subscribers {
 			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
 		}
@@ -100,7 +100,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 	data := b.GetRecords()
 	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
-	parts := s.points.split(data)
+	parts := s.points.split(id, data)
 	lost := b.GetLostRing() + b.GetLostQueue()
 	if lost > 0 {
 		for _, t := range s.tunlets {
@@ -132,7 +132,7 @@ func recordsIn(data []byte) (n uint64) {
 
 // split sorts packed records by the tunlets that asked for their points. A part
 // shares the memory of data where that serves one tunlet only.
-func (ps *points) split(data []byte) map[*tunlet][]byte {
+func (ps *points) split(process uint64, data []byte) map[*tunlet][]byte {
 	parts := map[*tunlet][]byte{}
 	for off := 0; off+recordSize <= len(data); {
 		index := uint32(binary.LittleEndian.Uint16(data[off+recordPoint:]))
@@ -141,7 +141,7 @@ func (ps *points) split(data []byte) map[*tunlet][]byte {
 			end += recordSize
 		}
 		if p := ps.byIndex[index]; p != nil {
-			p.hits += recordsIn(data[off:end])
+			p.hit(process, recordsIn(data[off:end]))
 			for _, sub := range p.subscribers {
 				if part := parts[sub.tunlet]; part == nil {
 					parts[sub.tunlet] = data[off:end:end]
