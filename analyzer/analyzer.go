@@ -47,6 +47,8 @@ type Config struct {
 	TunletDirs []string
 	// Tunlets are the names of the tunlets to start; empty: all.
 	Tunlets []string
+	// NoTunlets starts none.
+	NoTunlets bool
 	// TunletOptions is the configuration of each tunlet by its name.
 	TunletOptions map[string]map[string]string
 	// Probes are measure points, as pointtext reads them, whose hits are shown
@@ -143,6 +145,9 @@ func (a *Analyzer) Start(ctx context.Context) error {
 	a.wg.Go(func() { a.session.Run(ctx) })
 	if len(a.cfg.Probes) > 0 {
 		a.session.TunletReady(newProbes(a.cfg.Probes))
+	}
+	if a.cfg.NoTunlets {
+		return nil
 	}
 	if err := a.host.Start(ctx); err != nil {
 		return fmt.Errorf("start tunlets: %w", err)

@@ -37,6 +37,10 @@ type session struct {
 	keep bool // changes stay in force at the end
 	args []string
 	out  outputs
+	// probing: nothing is tuned, no tunlet is started.
+	probing bool
+	// outside: nothing is loaded into processes.
+	outside bool
 
 	notes    logging.Collector
 	log      *slog.Logger
@@ -138,7 +142,7 @@ func (s *session) connect() (err error) {
 	if s.cfg.Watch {
 		s.live = live.New(live.Options{Output: os.Stderr, Snapshot: s.analyzer.Snapshot})
 	}
-	if s.listener, err = net.Listen("unix", s.dir.Socket("analyzer")); err != nil {
+	if s.listener, err = net.Listen("unix", s.dir.Socket(analyzerSocket)); err != nil {
 		return err
 	}
 	c, err := s.newController()
@@ -161,14 +165,17 @@ func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 	return analyzer.New(analyzer.Config{
 		Mode: s.cfg.Mode, Keep: s.keep, Command: s.args, JobID: s.jobID(),
 		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
-		Probes: s.cfg.Probes, Digests: s.digests,
+		Probes: s.cfg.Probes, NoTunlets: s.probing, Digests: s.digests,
 		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,
 	})
 }
 
 func (s *session) newController() (*controller.Controller, error) {
 	user := rundir.Current()
-	library, err := dmlib.Install(user.LibraryDir(s.dir))
+	library, err := "", error(nil)
+	if !s.outside {
+		library, err = dmlib.Install(user.LibraryDir(s.dir))
+	}
 	if err != nil {
 		s.log.Warn("the program is only watched from outside", "error", err)
 	}
@@ -177,7 +184,7 @@ func (s *session) newController() (*controller.Controller, error) {
 		s.log.Debug("variables without symbol are not found", "error", err)
 	}
 	return controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + s.dir.Socket("analyzer"), GatePath: s.dir.Socket("gate"),
+		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: s.dir.Socket("gate"),
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
 		Policy: s.policy(),

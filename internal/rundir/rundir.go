@@ -64,7 +64,7 @@ func createBelow(u User, base string) (*Dir, error) {
 }
 
 // Socket returns the path of a socket in the directory.
-func (d *Dir) Socket(name string) string { return filepath.Join(d.Path, name+".sock") }
+func (d *Dir) Socket(name string) string { return SocketIn(d.Path, name) }
 
 // Tag is a short text that no other run directory beside it has.
 func (d *Dir) Tag() string { return strings.TrimPrefix(filepath.Base(d.Path), prefix) }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// probeTest has a program to measure in; $P is its pid.
+type probeTest struct{ *targets.Target }
+
+func newProbeTest(t *testing.T) *probeTest {
+	t.Helper()
+	return &probeTest{targets.Start(t, targets.Build(t, "testdata/steps.c", "-g"))}
+}
+
+func (k *probeTest) attune(t *testing.T, args string) outcome {
+	t.Helper()
+	return shell(t, "P="+strconv.Itoa(k.PID)+"; $ATTUNE_BINARY probe "+args, "")
+}
+
+func (k *probeTest) want(t *testing.T, args string, code int, words ...string) outcome {
+	t.Helper()
+	got := k.attune(t, args)
+	if got.code != code {
+		t.Fatalf("%s: code %d, want %d: %+v", args, got.code, code, got)
+	}
+	for _, word := range words {
+		if !strings.Contains(got.stdout+got.stderr, word) {
+			t.Errorf("%s: %+v lacks %q", args, got, word)
+		}
+	}
+	return got
+}
+
+// listed is an element of `attune probe list --json`.
+type listed struct {
+	ID        int
+	PID       int
+	Point     string
+	State     string
+	Mechanism string
+	Hits      uint64
+	Reason    string
+}
+
+func (k *probeTest) list(t *testing.T) (all []listed) {
+	t.Helper()
+	got := k.want(t, "list --json $P", 0)
+	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil {
+		t.Fatalf("%v in %s", err, got.stdout)
+	}
+	return all
+}
+
+// event is a line of `attune probe watch --json`.
+type event struct {
+	Kind      string
+	Point     string
+	State     string
+	Hits      uint64
+	Min, Max  int64
+	Value     string
+	Values    map[string]any
+	Mechanism string
+}
+
+func (k *probeTest) watch(t *testing.T, args string) (events []event) {
+	t.Helper()
+	got := k.want(t, "watch --json "+args, 0)
+	for line := range strings.Lines(got.stdout) {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// sum adds up what a point counted in all intervals.
+func sum(events []event, point string) (all event) {
+	for _, e := range events {
+		if e.Kind != "interval" || e.Point != point || e.Hits == 0 {
+			continue
+		}
+		if all.Hits == 0 || e.Min < all.Min {
+			all.Min = e.Min
+		}
+		all.Max, all.Value = max(all.Max, e.Max), e.Value
+		all.Hits += e.Hits
+	}
+	return all
+}
+
+func TestProbeWatch(t *testing.T) {
+	k := newProbeTest(t)
+	events := k.watch(t, "--for 1s --interval 200ms $P 'steps:step sum n=arg0 if n > 3' 'libc.so.6:getppid' 'steps:step take arg0 every 4' steps:nothing")
+	if got := sum(events, "steps:step sum n=arg0 if n > 3"); got.Hits == 0 || got.Min != 4 || got.Max != 10 || got.Value != "n" {
+		t.Errorf("steps: %+v", got)
+	}
+	if got := sum(events, "libc.so.6:getppid"); got.Hits == 0 || got.Value != "" {
+		t.Errorf("library calls: %+v", got)
+	}
+	single, refused := 0, false
+	for _, e := range events {
+		refused = refused || e.Kind == "point" && e.Point == "steps:nothing" && e.State == "refused"
+		if e.Kind == "hit" {
+			single++
+			if n, ok := e.Values["arg0"].(float64); !ok || n < 1 || n > 10 {
+				t.Errorf("hit with %v", e.Values)
+			}
+		}
+	}
+	if single == 0 || !refused {
+		t.Errorf("%d single hits; a function that is not there refused: %v", single, refused)
+	}
+	if err := k.End(t); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("the program ended with %v, want its own 3", err)
+	}
+}
+
+// Points stay until they are removed, and what one command removes or stops
+// watching stays with the others.
+func TestProbeAddAndRemove(t *testing.T) {
+	k := newProbeTest(t)
+	k.want(t, "add $P steps:step libc.so.6:getppid steps:nothing", 0, "%1", "placed", "refused", "no such symbol: nothing")
+	k.want(t, "add $P steps:step", 0, "%1")
+	before := k.list(t)
+	if len(before) != 2 || before[0].Point != "steps:step" || before[0].State != "placed" || before[0].Mechanism == "" {
+		t.Fatalf("%+v", before)
+	}
+	if got := sum(k.watch(t, "--for 700ms --interval 100ms $P"), "steps:step"); got.Hits == 0 {
+		t.Errorf("nothing was seen of what was added: %+v", got)
+	}
+	k.watch(t, "--for 300ms $P steps:step")
+	k.want(t, "remove $P %2", 0, "removed: "+strconv.Itoa(k.PID)+" libc.so.6:getppid")
+	after := k.list(t)
+	if len(after) != 1 || after[0].ID != 1 || after[0].Hits <= before[0].Hits {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	k.want(t, "remove $P %2", 1, "attune probe list")
+	k.want(t, "remove $P", 0, "steps:step")
+	if err := k.End(t); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("the program ended with %v, want its own 3", err)
+	}
+}
+
+func TestProbeUsage(t *testing.T) {
+	k := newProbeTest(t)
+	tests := []struct {
+		name, args string
+		code       int
+		want       string
+	}{
+		{"nothing", "watch", 2, "PID... POINT..."},
+		{"no process", "add libc.so.6:malloc", 2, "PID... POINT..."},
+		{"no point", "add $P", 2, "PID... POINT..."},
+		{"nothing to watch", "watch $P", 2, "PID... POINT..."},
+		{"not in quotes", "watch $P libc.so.6:write sum arg2", 2, "quotes"},
+		{"twice", "add $P libc.so.6:write libc.so.6:write", 2, "given twice"},
+		{"no number", "watch x libc.so.6:write", 2, "PID... POINT..."},
+		{"process 0", "watch 0 libc.so.6:write", 2, "no process id"},
+		{"nobody", "watch 2000000000 libc.so.6:write", 1, "attune ps"},
+		{"kernel thread or none", "add 2 libc.so.6:write", 1, "process 2: "},
+		{"no such process to list", "list 2000000000", 1, "attune ps"},
+		{"interval", "watch --interval 1ms $P libc.so.6:write", 2, "50ms"},
+		{"negative time", "watch --for -1s $P libc.so.6:write", 2, "10s"},
+		{"nothing to remove", "remove $P", 1, "attune probe list"},
+		{"nothing that can be placed", "watch $P steps:nothing", 1, "none of the 1"},
+		{"unknown command", "remov $P", 2, "did you mean `attune probe remove`"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { k.want(t, tt.args, tt.code, tt.want) })
+	}
+}
+
+func TestProbeCompletion(t *testing.T) {
+	k := newProbeTest(t)
+	for words, want := range map[string]string{
+		"''": strconv.Itoa(k.PID) + "\tsteps", "$P libc.so.6:mallo": "libc.so.6:malloc\n",
+	} {
+		got := shell(t, "P="+strconv.Itoa(k.PID)+"; $ATTUNE_BINARY __complete probe watch "+words, "")
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %+v lacks %q", words, got, want)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// sessionPatience is how long another attune may take to answer. One that does
+// not is left out.
+const sessionPatience = 2 * time.Second
+
+// analyzerSocket is the name of a session's socket in its run directory.
+const analyzerSocket = "analyzer"
+
+// holder is a session, in this process or another one, with those processes of
+// its that are meant. The kernel vouches for who is at the other end: only the
+// user may write to the directory.
+type holder struct {
+	attunev1.ProbeServiceClient
+
+	conn   *grpc.ClientConn
+	pids   []int32
+	probes []*attunev1.Probe
+}
+
+// dialSession connects to a session by its socket.
+func dialSession(socket string) (*holder, error) {
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	return &holder{ProbeServiceClient: attunev1.NewProbeServiceClient(conn), conn: conn}, nil
+}
+
+func (h *holder) close() { _ = h.conn.Close() } // nothing is under way
+
+// holders asks the user's sessions which of the processes they hold, all if
+// none is given, and returns those that hold some. The caller closes them.
+func holders(ctx context.Context, pids []int) []*holder {
+	var found []*holder
+	for _, dir := range rundir.Running(rundir.Current()) {
+		h, err := dialSession(rundir.SocketIn(dir, analyzerSocket))
+		if err != nil {
+			continue
+		}
+		if err := h.look(ctx, pids); err != nil || len(h.pids) == 0 {
+			h.close() // it is starting or ending, is older, or has none of them
+			continue
+		}
+		found = append(found, h)
+	}
+	return found
+}
+
+// look fills in what the session holds of the processes.
+func (h *holder) look(ctx context.Context, pids []int) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
+	defer cancel()
+	list, err := h.ListProbes(ctx, &attunev1.ListProbesRequest{Pids: ids(pids)})
+	if err != nil {
+		return err
+	}
+	h.pids = list.GetPids()
+	if len(pids) > 0 {
+		h.pids = slices.DeleteFunc(h.pids, func(pid int32) bool { return !slices.Contains(pids, int(pid)) })
+	}
+	h.probes = list.GetProbes()
+	return nil
+}
+
+func closeHolders(all []*holder) {
+	for _, h := range all {
+		h.close()
+	}
+}
+
+// free returns the processes that no session holds. Each of the others is left
+// with one session only, though several may follow it.
+func free(pids []int, held []*holder) (rest []int) {
+	for _, pid := range pids {
+		taken := false
+		for _, h := range held {
+			if !slices.Contains(h.pids, int32(pid)) {
+				continue
+			}
+			if taken {
+				h.pids = slices.DeleteFunc(h.pids, func(p int32) bool { return p == int32(pid) })
+			}
+			taken = true
+		}
+		if !taken {
+			rest = append(rest, pid)
+		}
+	}
+	return rest
+}
+
+func ids(pids []int) []int32 {
+	out := make([]int32, 0, len(pids))
+	for _, pid := range pids {
+		out = append(out, int32(pid))
+	}
+	return out
+}
+
+// existing refuses processes that cannot be measured in because they are not
+// there.
+func existing(pids []int) error {
+	processes, err := openProcesses(pids)
+	closeProcesses(processes)
+	if err != nil {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
+	}
+	return nil
+}
+
+// said is what the other end of a call says, without gRPC's words around it.
+func said(err error) error {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return errors.New(s.Message())
+	}
+	return err
+}
+
+// failedProbes is the error of points of which none could be placed.
+func failedProbes(refused, all int) error {
+	if refused == 0 || refused < all {
+		return nil
+	}
+	return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("none of the %d measure points could be placed", all)}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/pointtext"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const probeLong = `Probe measures in processes that run already, without tuning anything. A POINT
+names a function and says what to take there, in one argument:
+
+  libc.so.6:malloc                        how often it is called
+  'libc.so.6:write sum arg2 by arg0'      bytes by file descriptor
+  'libc.so.6:open take arg0:str'          each call with its path
+  'solver:step%time'                      how long it takes
+  'solver:send take msg.count if msg.count > 4K every 100'
+
+docs/reference/probes.md has the whole grammar. A point is served by the cheapest
+mechanism that can, and the answer says which, and why no cheaper one. Where a
+point would take more than its share of the process' CPU time, less of it is
+delivered, and it is told.
+
+A process that another attune of yours holds already (attune run, attach or
+probe) is measured through that one: nobody's points disturb another's.`
+
+func newProbe(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "probe",
+		Short: "Measure at any function of running processes",
+		Long:  probeLong,
+		Example: `  attune probe watch 4711 libc.so.6:malloc
+  attune probe add 4711 'libc.so.6:write sum arg2'
+  attune probe list
+  attune probe remove 4711`,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newProbeWatch(p), newProbeAdd(p), newProbeList(p), newProbeRemove(p), newProbeHold(p))
+	return cmd
+}
+
+// probeArguments tells process ids, which come first, from points.
+func probeArguments(args []string) (pids []int, points []*attunev1.MeasurePoint, err error) {
+	pids, rest, err := leadingPIDs(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, text := range rest {
+		point, err := pointtext.Parse(text)
+		if err != nil {
+			return nil, nil, exitcode.UsageError(fmt.Errorf("%q: %w", text, err),
+				"a point is one argument: put it into quotes; docs/reference/probes.md shows the forms")
+		}
+		if slices.ContainsFunc(points, func(o *attunev1.MeasurePoint) bool { return o.GetId() == text }) {
+			return nil, nil, exitcode.UsageError(fmt.Errorf("%q is given twice", text), "leave one of them out")
+		}
+		points = append(points, point.Spec)
+	}
+	return pids, points, nil
+}
+
+// leadingPIDs reads the process ids that arguments begin with.
+func leadingPIDs(args []string) (pids []int, rest []string, err error) {
+	n := 0
+	for n < len(args) {
+		if _, err := strconv.Atoi(args[n]); err != nil {
+			break
+		}
+		n++
+	}
+	if n == 0 {
+		return nil, nil, exitcode.UsageError(errors.New("no process is given"), "write: PID... POINT...; `attune ps` shows processes")
+	}
+	pids, err = parsePIDs(args[:n])
+	return pids, args[n:], err
+}
+
+// completeProbe completes process ids, then points.
+func completeProbe(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeProbes(cmd, args, word)
+}
+
+// watchFlags are the flags of `attune probe watch`.
+type watchFlags struct {
+	json, histogram, outside bool
+	interval, duration       time.Duration
+}
+
+func newProbeWatch(p *process) *cobra.Command {
+	var flags watchFlags
+	cmd := &cobra.Command{
+		Use:   "watch [flags] PID... [POINT...]",
+		Short: "Measure and show what is seen, until interrupted",
+		Long: `Watch puts points into processes and shows what they see: counts, sums and
+distributions once per interval, single hits as they come. It ends with the
+processes, at SIGINT, or after --for, and takes the points out again. Without a
+POINT it shows what attune probe add has put there.
+
+What becomes of each point goes to standard error, what is seen to standard
+output; with --json, both are JSON documents, one per line.`,
+		Example: `  attune probe watch 4711 libc.so.6:malloc
+  attune probe watch --interval 10s --histogram 4711 'libc.so.6:read%time'
+  attune probe watch --json --for 5s $(pgrep solver) 'solver:step take n' > hits.jsonl`,
+		ValidArgsFunction: completeProbe,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, points, err := probeArguments(args)
+			if err != nil {
+				return err
+			}
+			if flags.interval < 50*time.Millisecond {
+				return exitcode.UsageError(fmt.Errorf("an interval of %v is too short", flags.interval), "give 50ms or more")
+			}
+			if flags.duration < 0 {
+				return exitcode.UsageError(errors.New("--for is negative"), "give a duration such as 10s")
+			}
+			return watchProbes(cmd.Context(), p, flags, pids, points)
+		},
+	}
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON documents, one per line")
+	cmd.Flags().BoolVar(&flags.histogram, "histogram", false, "show how values are distributed")
+	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
+	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
+	outsideFlag(cmd, &flags.outside)
+	return cmd
+}
+
+func outsideFlag(cmd *cobra.Command, outside *bool) {
+	cmd.Flags().BoolVar(outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
+}
+
+func newProbeAdd(p *process) *cobra.Command {
+	var asJSON, outside bool
+	cmd := &cobra.Command{
+		Use:   "add [flags] PID... POINT...",
+		Short: "Measure in the background until the points are removed",
+		Long: `Add puts points into processes and leaves them there. A process that no attune
+of yours holds gets one in the background, which ends with the process or with
+its last point. What the points count is shown by list and watch.`,
+		Example:           `  attune probe add 4711 libc.so.6:malloc 'libc.so.6:write sum arg2 by arg0'`,
+		ValidArgsFunction: completeProbe,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, points, err := probeArguments(args)
+			if err != nil {
+				return err
+			}
+			if len(points) == 0 {
+				return exitcode.UsageError(errors.New("no measure point is given"), "write: attune probe add PID... POINT...")
+			}
+			return addProbes(cmd.Context(), p, pids, points, asJSON, outside)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	outsideFlag(cmd, &outside)
+	return cmd
+}
+
+func newProbeList(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [PID...]",
+		Short: "List the measure points in running processes",
+		Long: `List shows the points in processes that an attune of yours holds: those that
+were added, those of --probe, and those of tunlets, with the mechanism that
+serves each, its cost per hit, and what it has counted so far.`,
+		Example: "  attune probe list\n  attune probe list --json 4711 | jq '.[].hits'",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var pids []int
+			if len(args) > 0 {
+				var err error
+				if pids, err = parsePIDs(args); err != nil {
+					return err
+				}
+			}
+			return listProbes(cmd.Context(), p, pids, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newProbeRemove(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "remove [flags] PID... [POINT|ID...]",
+		Short: "Take measure points out that were added",
+		Long: `Remove takes out what attune probe add has put into processes: the points that
+are named, as they were written or by their ids in attune probe list (with a
+sign before it: %3), or all of them.`,
+		Example:           "  attune probe remove 4711\n  attune probe remove 4711 libc.so.6:malloc\n  attune probe remove 4711 %3",
+		ValidArgsFunction: completeAdded,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, names, err := leadingPIDs(args)
+			if err != nil {
+				return err
+			}
+			return removeProbes(cmd.Context(), p, pids, names, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

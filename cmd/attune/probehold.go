@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+const (
+	// holdPatience is how long a controller in the background may take to be
+	// ready.
+	holdPatience = 20 * time.Second
+	// firstPointPatience is how long it waits for its first point, and
+	// lastPointPause how often it looks whether the last one is gone.
+	firstPointPatience = 10 * time.Second
+	lastPointPause     = 200 * time.Millisecond
+	// readyDescriptor is where it says that it is ready, or why it is not.
+	readyDescriptor = 3
+)
+
+// newProbeSession takes hold of processes in this process, to measure only.
+func newProbeSession(ctx context.Context, p *process, pids []int, outside bool) (*session, error) {
+	cfg := config.Default()
+	cfg.Mode, cfg.Quiet = config.Observe, true
+	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment(), probing: true, outside: outside}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.open(p); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	err := s.connect()
+	if err == nil {
+		s.startAnalyzer()
+		return s, nil
+	}
+	s.close()
+	s.cancel()
+	return nil, err
+}
+
+// hold takes hold of processes, and returns when the session knows of them.
+func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached, error) {
+	attached, err := s.attachAll(ctx, pids)
+	if len(attached) < len(pids) {
+		return attached, err
+	}
+	h, err := dialSession(s.dir.Socket(analyzerSocket))
+	if err != nil {
+		return attached, err
+	}
+	defer h.close()
+	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
+	defer cancel()
+	for {
+		if err := h.look(ctx, pids); err != nil || len(h.pids) == len(pids) {
+			return attached, said(err)
+		}
+		select {
+		case <-ctx.Done():
+			return attached, errors.New("the processes have ended, or do not answer")
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// letGo ends a session that measured, and leaves its processes as they were.
+func (s *session) letGo(ctx context.Context, attached []*controller.Attached) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := s.analyzer.Settle(ctx); err != nil {
+		s.log.Debug("settle", "error", err) // nothing was changed
+	}
+	s.leaveAll(ctx, attached)
+	s.stopController(ctx)
+	s.analyzer.Stop(ctx)
+	s.cancel()
+	s.work.Wait()
+	s.close()
+}
+
+// newProbeHold is what `attune probe add` leaves in the background.
+func newProbeHold(p *process) *cobra.Command {
+	var outside bool
+	cmd := &cobra.Command{
+		Use: "hold PID...", Short: "Hold processes for attune probe add", Hidden: true,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pids, err := parsePIDs(args)
+			if err != nil {
+				return err
+			}
+			return holdProcesses(cmd.Context(), p, pids, outside)
+		},
+	}
+	outsideFlag(cmd, &outside)
+	return cmd
+}
+
+// holdProcesses measures in processes until they have ended or the last point
+// is removed.
+func holdProcesses(ctx context.Context, p *process, pids []int, outside bool) error {
+	ready := os.NewFile(readyDescriptor, "ready")
+	if ready == nil {
+		return exitcode.UsageError(errors.New("hold is for attune probe add"), "use attune probe add")
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	s, err := newProbeSession(ctx, p, pids, outside)
+	if err != nil {
+		fmt.Fprintf(ready, "%v\n", err)
+		return err
+	}
+	attached, err := s.hold(ctx, pids)
+	defer s.letGo(ctx, attached)
+	if err != nil {
+		fmt.Fprintf(ready, "%v\n", err)
+		return err
+	}
+	fmt.Fprintf(ready, "ready %s\n", s.dir.Socket(analyzerSocket))
+	_ = ready.Close() // who waited has read it
+	s.awaitNoProbes(ctx, attached)
+	return nil
+}
+
+// awaitNoProbes returns when there is nothing left to measure.
+func (s *session) awaitNoProbes(ctx context.Context, attached []*controller.Attached) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() { // ends with ctx at the latest
+		defer close(ended)
+		awaitAll(ctx, attached)
+	}()
+	look := time.NewTicker(lastPointPause)
+	defer look.Stop()
+	until := time.Now().Add(firstPointPatience)
+	for {
+		select {
+		case <-ended:
+			return
+		case now := <-look.C:
+			switch points := s.analyzer.LastingProbes(); {
+			case points > 0:
+				until = now
+			case now.After(until):
+				cancel()
+				<-ended
+				return
+			}
+		}
+	}
+}
+
+// startHolder starts a controller in the background and returns its session.
+func startHolder(ctx context.Context, pids []int, outside bool) (*holder, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	args := []string{"probe", "hold", "--outside=" + strconv.FormatBool(outside)}
+	for _, pid := range pids {
+		args = append(args, strconv.Itoa(pid))
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env, cmd.Dir, cmd.ExtraFiles = os.Environ(), "/", []*os.File{write}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	_ = write.Close() // the end of the other one's shows
+	if err := cmd.Process.Release(); err != nil {
+		return nil, err
+	}
+	return awaitHolder(ctx, read, pids)
+}
+
+// awaitHolder reads what a controller in the background says when it is ready.
+func awaitHolder(ctx context.Context, ready *os.File, pids []int) (*holder, error) {
+	if err := ready.SetReadDeadline(time.Now().Add(holdPatience)); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(io.LimitReader(ready, 1<<16)).ReadString('\n')
+	socket, isReady := strings.CutPrefix(strings.TrimSpace(line), "ready ")
+	switch {
+	case isReady:
+	case line != "":
+		return nil, errors.New(strings.TrimSpace(line))
+	default:
+		return nil, fmt.Errorf("the controller in the background did not start: %w", err)
+	}
+	h, err := dialSession(socket)
+	if err != nil {
+		return nil, err
+	}
+	return h, said(h.look(ctx, pids))
+}

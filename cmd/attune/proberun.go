@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/cmd/attune/probeview"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// addProbes puts points into processes and leaves them there.
+func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.MeasurePoint, asJSON, outside bool) error {
+	if err := existing(pids); err != nil {
+		return err
+	}
+	held := holders(ctx, pids)
+	defer func() { closeHolders(held) }()
+	if rest := free(pids, held); len(rest) > 0 {
+		h, err := startHolder(ctx, rest, outside)
+		if err != nil {
+			return err
+		}
+		held = append(held, h)
+	}
+	var probes []*attunev1.Probe
+	for _, h := range held {
+		if len(h.pids) == 0 {
+			continue
+		}
+		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: h.pids, Points: points})
+		if err != nil {
+			return said(err)
+		}
+		probes = append(probes, answer.GetProbes()...)
+	}
+	inOrder(probes, pids, points)
+	refused := 0
+	for _, probe := range probes {
+		if probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_REFUSED {
+			refused++
+		}
+	}
+	if err := writeProbes(p, probes, asJSON); err != nil {
+		return err
+	}
+	return errors.Join(dropRefused(ctx, held, probes), failedProbes(refused, len(probes)))
+}
+
+// dropRefused forgets what was refused: nobody wants to see it in lists.
+func dropRefused(ctx context.Context, held []*holder, probes []*attunev1.Probe) error {
+	for _, probe := range probes {
+		if probe.GetStatus().GetState() != attunev1.PointState_POINT_STATE_REFUSED {
+			continue
+		}
+		for _, h := range held {
+			if !slices.Contains(h.pids, probe.GetPid()) {
+				continue
+			}
+			request := &attunev1.RemoveProbesRequest{Pids: []int32{probe.GetPid()}, Probes: []string{probe.GetText()}}
+			if _, err := h.RemoveProbes(ctx, request); err != nil {
+				return said(err)
+			}
+		}
+	}
+	return nil
+}
+
+// inOrder sorts answers as the points were asked for.
+func inOrder(probes []*attunev1.Probe, pids []int, points []*attunev1.MeasurePoint) {
+	slices.SortStableFunc(probes, func(a, b *attunev1.Probe) int {
+		place := func(probe *attunev1.Probe) int {
+			return slices.IndexFunc(points, func(point *attunev1.MeasurePoint) bool { return point.GetId() == probe.GetText() })
+		}
+		return cmp.Or(cmp.Compare(place(a), place(b)),
+			cmp.Compare(slices.Index(pids, int(a.GetPid())), slices.Index(pids, int(b.GetPid()))))
+	})
+}
+
+// listProbes shows the points in processes, all if none is given.
+func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error {
+	held := holders(ctx, pids)
+	defer closeHolders(held)
+	if rest := free(pids, held); len(rest) > 0 {
+		if err := existing(rest); err != nil {
+			return err
+		}
+	}
+	var probes []*attunev1.Probe
+	for _, h := range held {
+		probes = append(probes, h.probes...)
+	}
+	slices.SortStableFunc(probes, func(a, b *attunev1.Probe) int {
+		return cmp.Or(cmp.Compare(a.GetPid(), b.GetPid()), cmp.Compare(a.GetNumber(), b.GetNumber()))
+	})
+	return writeProbes(p, probes, asJSON)
+}
+
+// removeProbes takes added points out; no names means all.
+func removeProbes(ctx context.Context, p *process, pids []int, names []string, asJSON bool) error {
+	held := holders(ctx, pids)
+	defer closeHolders(held)
+	numbers := make([]string, 0, len(names))
+	for _, name := range names {
+		numbers = append(numbers, strings.TrimPrefix(name, "%"))
+	}
+	var gone []*attunev1.Probe
+	for _, h := range held {
+		answer, err := h.RemoveProbes(ctx, &attunev1.RemoveProbesRequest{Pids: h.pids, Probes: numbers})
+		if err != nil {
+			return said(err)
+		}
+		gone = append(gone, answer.GetProbes()...)
+	}
+	if len(gone) == 0 {
+		return &exitcode.Error{
+			Code: exitcode.Failure, Err: errors.New("no such measure point was added to these processes"),
+			Remedy: "`attune probe list` shows what was",
+		}
+	}
+	if asJSON {
+		return writeProbes(p, gone, true)
+	}
+	for _, probe := range gone {
+		fmt.Fprintf(p.stdout, "removed: %d %s\n", probe.GetPid(), probe.GetText())
+	}
+	return nil
+}
+
+func writeProbes(p *process, probes []*attunev1.Probe, asJSON bool) error {
+	if asJSON {
+		documents := make([]map[string]any, 0, len(probes))
+		for _, probe := range probes {
+			documents = append(documents, probeview.JSON(probe))
+		}
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(documents)
+	}
+	if len(probes) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY")
+	for _, probe := range probes {
+		writeProbe(w, probe)
+	}
+	return w.Flush()
+}
+
+func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
+	st := probe.GetStatus()
+	id, by, cost := "-", st.GetMechanism(), "-"
+	if probe.GetNumber() != 0 {
+		id = fmt.Sprintf("%%%d", probe.GetNumber())
+	}
+	if by == "" {
+		by = "-"
+	} else {
+		cost = probeview.Cost(st)
+	}
+	why := cmp.Or(st.GetDegradedReason(), st.GetReason())
+	if probe.GetNumber() == 0 && probe.GetOwner() != "" {
+		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
+	}
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), programName(int(probe.GetPid())),
+		probe.GetText(), by, probeview.State(st), probe.GetHits(), cost, oneLine(why))
+}
+
+// oneLine joins the lines of a reason.
+func oneLine(text string) string { return strings.Join(strings.Split(text, "\n"), "; ") }
+
+// completeAdded completes what can be removed.
+func completeAdded(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	held := holders(cmd.Context(), nil)
+	defer closeHolders(held)
+	var words []string
+	for _, h := range held {
+		for _, probe := range h.probes {
+			switch pid := fmt.Sprint(probe.GetPid()); {
+			case probe.GetNumber() == 0:
+			case len(args) == 0 && !slices.Contains(words, pid):
+				words = append(words, pid)
+			case slices.Contains(args, pid):
+				words = append(words, fmt.Sprintf("%%%d\t%s", probe.GetNumber(), probe.GetText()))
+			}
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

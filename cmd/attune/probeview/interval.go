@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probeview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// key of an aggregate; without has, of hits with no key of their own.
+type key struct {
+	value uint64
+	has   bool
+}
+
+// sum is what was counted in the running interval.
+type sum struct {
+	count, sum uint64
+	min, max   uint64
+	bounded    bool // min and max are known
+	histogram  []uint64
+	unreadable uint64
+}
+
+// add adds an aggregate to the running interval.
+func (p *Printer) add(a *attunev1.Aggregate) {
+	at := p.points[a.GetPoint()]
+	if at == nil || a.GetCount()+a.GetUnreadable() == 0 {
+		return
+	}
+	k := key{a.GetKey(), a.Key != nil}
+	s := at.sums[k]
+	if s == nil {
+		s = &sum{}
+		at.sums[k] = s
+	}
+	signed := at.signed()
+	if a.GetCount() > 0 && (a.GetMin() != 0 || a.GetMax() != 0 || a.GetSum() == 0) {
+		if !s.bounded || less(a.GetMin(), s.min, signed) {
+			s.min = a.GetMin()
+		}
+		if !s.bounded || less(s.max, a.GetMax(), signed) {
+			s.max = a.GetMax()
+		}
+		s.bounded = true
+	}
+	s.count += a.GetCount()
+	s.sum += a.GetSum()
+	s.unreadable += a.GetUnreadable()
+	for b, n := range a.GetHistogram() {
+		for len(s.histogram) <= b {
+			s.histogram = append(s.histogram, 0)
+		}
+		s.histogram[b] += n
+	}
+}
+
+func less(a, b uint64, signed bool) bool {
+	if signed {
+		return int64(a) < int64(b)
+	}
+	return a < b
+}
+
+// signed says whether the point's value may be negative.
+func (at *point) signed() bool { return signedCapture(at.read.Spec, at.read.Spec.GetValueCapture()) }
+
+// signedCapture says so of a capture. What comes from the debug information is
+// shown as signed: no size or number reaches 2^63.
+func signedCapture(spec *attunev1.MeasurePoint, name string) bool {
+	for _, c := range spec.GetCaptures() {
+		if c.GetName() != name {
+			continue
+		}
+		switch c.GetType() {
+		case attunev1.CaptureType_CAPTURE_TYPE_I8, attunev1.CaptureType_CAPTURE_TYPE_I16, attunev1.CaptureType_CAPTURE_TYPE_I32,
+			attunev1.CaptureType_CAPTURE_TYPE_I64, attunev1.CaptureType_CAPTURE_TYPE_F32, attunev1.CaptureType_CAPTURE_TYPE_F64:
+			return true
+		}
+		return c.GetPath() != ""
+	}
+	return false
+}
+
+// Flush shows what was counted since the last Flush, and begins anew. The last
+// time nothing is shown of an interval that has just begun.
+func (p *Printer) Flush(last bool) {
+	now := p.options.Now()
+	from := p.since
+	p.since = now
+	rows := p.rows(from, now)
+	if p.options.JSON {
+		for _, r := range rows {
+			p.line(r.json(from, now))
+		}
+		return
+	}
+	if len(rows) == 0 || last && !slices.ContainsFunc(rows, row.hit) {
+		return
+	}
+	w := tabwriter.NewWriter(p.options.Output, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\thits\t/s\tleast\tmean\tgreatest\tsum\t  process and function\n", now.Format("15:04:05"))
+	for _, r := range rows {
+		r.text(w)
+	}
+	_ = w.Flush() // to a terminal: there is nobody to tell
+	if p.options.Histogram {
+		for _, r := range rows {
+			fmt.Fprint(p.options.Output, r.bars())
+		}
+	}
+}
+
+// row is one point, or one key of it.
+type row struct {
+	at      *point
+	key     key
+	sum     *sum
+	seconds float64
+}
+
+// rows lists what there is to show: every point that counts, its keys with the
+// most hits first.
+func (p *Printer) rows(from, to time.Time) (out []row) {
+	for _, at := range p.sorted() {
+		spec := at.read.Spec
+		counts := spec.GetDelivery() == attunev1.Delivery_DELIVERY_AGGREGATE ||
+			at.probe.GetStatus().GetDegradedTo() == attunev1.Delivery_DELIVERY_AGGREGATE
+		placed := at.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED
+		if len(at.sums) == 0 && placed && counts && spec.GetKeyCapture() == "" {
+			at.sums[key{}] = &sum{}
+		}
+		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b key) int {
+			return cmp.Or(cmp.Compare(at.sums[b].count, at.sums[a].count), cmp.Compare(a.value, b.value))
+		})
+		for _, k := range keys {
+			if counts { // else its hits are shown one by one
+				out = append(out, row{at, k, at.sums[k], max(to.Sub(from).Seconds(), 1e-9)})
+			}
+		}
+		at.sums = make(map[key]*sum)
+	}
+	return out
+}
+
+func (r row) hit() bool { return r.sum.count+r.sum.unreadable > 0 }
+
+// text writes a row of the table.
+func (r row) text(w *tabwriter.Writer) {
+	least, mean, most, total := "", "", "", ""
+	if r.at.read.Value != "" && r.sum.count > 0 {
+		mean, total = r.number(r.mean()), r.value(r.sum.sum)
+		if r.sum.bounded {
+			least, most = r.value(r.sum.min), r.value(r.sum.max)
+		}
+	}
+	fmt.Fprintf(w, "\t%d\t%.4g\t%s\t%s\t%s\t%s\t  %s\n",
+		r.sum.count, float64(r.sum.count)/r.seconds, least, mean, most, total, r.name())
+}
+
+// name of the row: process, function and key.
+func (r row) name() string {
+	text := fmt.Sprintf("%d %s", r.at.probe.GetPid(), target(r.at.probe.GetText()))
+	spec := r.at.read.Spec
+	switch {
+	case r.key.has:
+		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.keyText())
+	case spec.GetKeyCapture() != "":
+		text += " (other " + spec.GetKeyCapture() + ")"
+	}
+	if r.sum.unreadable > 0 {
+		text += fmt.Sprintf(" (%d unreadable)", r.sum.unreadable)
+	}
+	return text
+}
+
+func (r row) keyText() string {
+	if signedCapture(r.at.read.Spec, r.at.read.Spec.GetKeyCapture()) {
+		return strconv.FormatInt(int64(r.key.value), 10)
+	}
+	if r.key.value > math.MaxUint32 { // an address
+		return "0x" + strconv.FormatUint(r.key.value, 16)
+	}
+	return strconv.FormatUint(r.key.value, 10)
+}
+
+func (r row) mean() float64 {
+	if r.at.signed() {
+		return float64(int64(r.sum.sum)) / float64(r.sum.count)
+	}
+	return float64(r.sum.sum) / float64(r.sum.count)
+}
+
+// value shows a sum or bound in the unit of the point.
+func (r row) value(bits uint64) string {
+	switch {
+	case r.at.read.Value == "time" && r.at.read.Spec.GetPlace() == attunev1.Place_PLACE_BOTH:
+		return time.Duration(bits).String()
+	case r.at.signed():
+		return strconv.FormatInt(int64(bits), 10)
+	}
+	return strconv.FormatUint(bits, 10)
+}
+
+func (r row) number(v float64) string {
+	if r.at.read.Value == "time" && r.at.read.Spec.GetPlace() == attunev1.Place_PLACE_BOTH {
+		return time.Duration(v).String()
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}
+
+// bars draws the histogram: one line per power of two.
+func (r row) bars() string {
+	const width = 40
+	if r.at.read.Value == "" || len(r.sum.histogram) == 0 {
+		return ""
+	}
+	most := slices.Max(r.sum.histogram)
+	first := slices.IndexFunc(r.sum.histogram, func(n uint64) bool { return n > 0 })
+	if first < 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %s of %s\n", r.at.read.Value, r.name())
+	for bucket := first; bucket < len(r.sum.histogram); bucket++ {
+		n := r.sum.histogram[bucket]
+		high, cells := bits.Mul64(n, width)
+		length, _ := bits.Div64(high, cells, most)
+		fmt.Fprintf(&b, "  %20s %-*s %d\n", r.bucket(bucket), width, strings.Repeat("#", int(length)), n)
+	}
+	return b.String()
+}
+
+// bucket names the values of a bit width.
+func (r row) bucket(b int) string {
+	if b == 0 {
+		return "0"
+	}
+	return "≥ " + r.value(1<<(b-1))
+}
+
+func (r row) json(from, to time.Time) map[string]any {
+	document := map[string]any{
+		"kind": "interval", "from": from, "to": to, "pid": r.at.probe.GetPid(), "point": r.at.probe.GetText(), "hits": r.sum.count,
+	}
+	if r.key.has {
+		document["key"] = r.keyText()
+	}
+	if r.sum.unreadable > 0 {
+		document["unreadable"] = r.sum.unreadable
+	}
+	if r.at.read.Value == "" || r.sum.count == 0 {
+		return document
+	}
+	shown := func(v uint64) any {
+		if r.at.signed() {
+			return int64(v)
+		}
+		return v
+	}
+	document["value"], document["sum"], document["mean"], document["histogram"] = r.at.read.Value, shown(r.sum.sum), r.mean(), r.sum.histogram
+	if r.sum.bounded {
+		document["min"], document["max"] = shown(r.sum.min), shown(r.sum.max)
+	}
+	return document
+}

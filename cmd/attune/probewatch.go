@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/attune-hpc/attune/cmd/attune/probeview"
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// watchProbes measures in processes and shows what is seen, until they have
+// ended, it is interrupted, or its time is up.
+func watchProbes(ctx context.Context, p *process, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
+	if err := existing(pids); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	held := holders(ctx, pids)
+	defer func() { closeHolders(held) }()
+	if rest := free(pids, held); len(rest) > 0 {
+		if len(points) == 0 {
+			return usageNothingToWatch(rest)
+		}
+		s, err := newProbeSession(ctx, p, rest, flags.outside)
+		if err != nil {
+			return err
+		}
+		attached, err := s.hold(ctx, rest)
+		defer func() { s.release(ctx, attached, stop) }()
+		if err != nil {
+			return err
+		}
+		h, err := dialSession(rundir.SocketIn(s.dir.Path, analyzerSocket))
+		if err != nil {
+			return err
+		}
+		h.pids = ids(rest)
+		held = append(held, h)
+	}
+	if flags.duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, flags.duration)
+		defer cancel()
+	}
+	return show(ctx, p, flags, held, points)
+}
+
+// usageNothingToWatch: no point is given, and none was added.
+func usageNothingToWatch(pids []int) error {
+	return exitcode.UsageError(fmt.Errorf("no measure point is given, and none was added to process %d", pids[0]),
+		"write: attune probe watch PID... POINT...")
+}
+
+// release ends this process' own session; a second signal then ends at once.
+func (s *session) release(ctx context.Context, attached []*controller.Attached, stop func()) {
+	stop()
+	s.letGo(ctx, attached)
+}
+
+// show prints what all sessions stream until ctx ends or they do. It fails if
+// no point at all could be placed.
+func show(ctx context.Context, p *process, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events := make(chan *attunev1.WatchProbesResponse, 64)
+	errs := make(chan error, len(held))
+	var streams sync.WaitGroup
+	for _, h := range held {
+		if len(h.pids) > 0 {
+			streams.Go(func() { errs <- stream(ctx, h, points, events) })
+		}
+	}
+	go func() { // ends with the streams, which end with ctx
+		streams.Wait()
+		close(events)
+	}()
+	printer := probeview.New(probeview.Options{
+		Output: p.stdout, Notes: p.stderr, JSON: flags.json, Histogram: flags.histogram,
+	})
+	asked := 0
+	for _, h := range held {
+		asked += len(h.pids) * len(points)
+	}
+	refused := printAll(printer, events, flags.interval, asked, cancel)
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			return said(err)
+		}
+	}
+	return failedProbes(refused, asked)
+}
+
+// printAll shows events until there are no more, and intervals. It gives up
+// when all points that were asked for are refused, and returns how many were.
+func printAll(printer *probeview.Printer, events <-chan *attunev1.WatchProbesResponse, interval time.Duration, asked int, giveUp func()) (refused int) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	defer printer.Flush(true)
+	for {
+		select {
+		case <-tick.C:
+			printer.Flush(false)
+			continue
+		case e, ok := <-events:
+			if !ok {
+				return refused
+			}
+			printer.Event(e)
+			if e.GetProbe().GetStatus().GetState() != attunev1.PointState_POINT_STATE_REFUSED {
+				continue
+			}
+			if refused++; refused == asked {
+				giveUp()
+			}
+		}
+	}
+}
+
+// stream passes on what one session sees.
+func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to chan<- *attunev1.WatchProbesResponse) error {
+	call, err := h.WatchProbes(ctx, &attunev1.WatchProbesRequest{Pids: h.pids, Points: points})
+	if err != nil {
+		return err
+	}
+	for {
+		event, err := call.Recv()
+		switch {
+		case errors.Is(err, io.EOF), ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		to <- event // it is read until all streams have ended
+	}
+}
