@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -138,7 +141,7 @@ func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to 
 	for {
 		event, err := call.Recv()
 		switch {
-		case errors.Is(err, io.EOF), ctx.Err() != nil:
+		case errors.Is(err, io.EOF), ctx.Err() != nil, status.Code(err) == codes.Canceled:
 			return nil
 		case err != nil:
 			return err
