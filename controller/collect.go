@@ -35,10 +35,11 @@ type collector struct {
 	mu       sync.Mutex // guards what follows
 	drainer  *ring.Drainer
 	scratch  []ring.Aggregate
-	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
-	lost     map[uint64]uint64           // ring losses by process handle
-	untold   map[uint64]losses           // those that no batch has told of yet
-	reclaims map[uint64]time.Time        // when slots of a process were last reclaimed
+	uprobed  map[uprobeKey]bpf.Aggregate  // last reading, for differences
+	lost     map[uint64]uint64            // ring losses by process handle
+	untold   map[uint64]losses            // those that no batch has told of yet
+	reclaims map[uint64]time.Time         // when slots of a process were last reclaimed
+	hits     map[uint64]map[uint16]uint64 // of processes and points, since the budget looked last
 	total    totals
 	interval time.Time // start of the running interval of aggregates
 }
@@ -48,7 +49,7 @@ func newCollector(c *Controller) *collector {
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
 		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64), untold: make(map[uint64]losses),
-		reclaims: make(map[uint64]time.Time), interval: time.Now(),
+		reclaims: make(map[uint64]time.Time), hits: make(map[uint64]map[uint16]uint64), interval: time.Now(),
 	}
 }
 
@@ -80,6 +81,7 @@ func (k *collector) drainTarget(t *target) uint64 {
 	k.total.records += got.Received
 	k.lose(t.handle, got.Lost+got.Corrupt)
 	for _, batch := range batches {
+		k.countRecords(t.handle, batch)
 		k.send(t.handle, batch)
 	}
 	if k.untold[t.handle] != (losses{}) {
@@ -142,6 +144,7 @@ func (k *collector) aggregate() {
 }
 
 func (k *collector) deliver(batch *attunev1.AggregateBatch) {
+	k.countAggregates(batch.GetAggregates())
 	if len(batch.GetAggregates()) > 0 {
 		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
 	}
@@ -240,6 +243,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	delete(k.lost, t.handle)
 	delete(k.untold, t.handle)
 	delete(k.reclaims, t.handle)
+	delete(k.hits, t.handle)
 	rest := &attunev1.AggregateBatch{
 		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
 		Aggregates: k.lastOfUprobes(t.handle, func(uint16) bool { return true }),

@@ -43,6 +43,9 @@ type Config struct {
 	// Policy says which tuning actions are allowed; nil: a user's own processes
 	// may be changed, and by root all.
 	Policy *policy.Policy
+	// Budget is the share of a process' CPU time that its measure points may
+	// take, up to 1; 0: [DefaultBudget]. Beyond it less of them is delivered.
+	Budget float64
 	// Digests remembers checksums of programs; nil: one of its own.
 	Digests *objfile.Digests
 	// Version of Attune, for the Analyzer.
@@ -67,6 +70,8 @@ func (c Config) Validate() error {
 		return errors.New("controller: no state directory")
 	case c.JobID == "":
 		return errors.New("controller: no job id")
+	case c.Budget < 0 || c.Budget > 1:
+		return errors.New("controller: the budget of measure points is a share of the CPU time, 0 to 1")
 	case c.Lease < 0:
 		return errors.New("controller: negative lease")
 	}
@@ -76,6 +81,9 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.Lease == 0 {
 		c.Lease = 10 * time.Second
+	}
+	if c.Budget == 0 {
+		c.Budget = DefaultBudget
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

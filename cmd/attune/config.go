@@ -26,6 +26,7 @@ const (
 	keyTunlet    = "tunlet"
 	keyTunletDir = "tunlet-dir"
 	keyProbe     = "probe"
+	keyBudget    = "budget"
 	keyReport    = "report"
 	keyTimeline  = "timeline"
 	keyQuiet     = "quiet"
@@ -44,6 +45,7 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.StringArray(keyTunlet, nil, "use only the tunlet `NAME`; may be repeated")
 	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
 	flags.StringArray(keyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
+	flags.Float64(keyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
 	flags.String(keyTimeline, "", "write what happens to `FILE` as it happens, as JSON lines")
 	flags.Bool(keyQuiet, false, "leave out the text at the end")
@@ -133,7 +135,7 @@ func merge(v *viper.Viper, file string) error {
 // fileKeys lists what may stand in a file.
 func fileKeys() []string {
 	return []string{
-		keyMode, keyTunlet, keyTunletDir, keyProbe, keyReport, keyTimeline, keyQuiet,
+		keyMode, keyTunlet, keyTunletDir, keyProbe, keyBudget, keyReport, keyTimeline, keyQuiet,
 		keyWatch, keyNoBPF, keyLogFile, keyLogLevel, keyTunlets,
 	}
 }
@@ -145,6 +147,7 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		Tunlets:    from.list(keyTunlet),
 		TunletDirs: from.list(keyTunletDir),
 		Probes:     from.list(keyProbe),
+		Budget:     from.number(keyBudget),
 		Report:     from.text(keyReport),
 		Timeline:   from.text(keyTimeline),
 		Quiet:      from.truth(keyQuiet),
@@ -186,6 +189,16 @@ func (r *settingsReader) truth(key string) bool {
 		r.refuse(key, value, "write true or false")
 	}
 	return truth
+}
+
+// number reads a number.
+func (r *settingsReader) number(key string) float64 {
+	value := r.v.Get(key)
+	number, err := strconv.ParseFloat(fmt.Sprint(value), 64)
+	if err != nil {
+		r.refuse(key, value, "write a number")
+	}
+	return number
 }
 
 // list reads a list; in the environment, its elements stand between commas.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -28,10 +29,11 @@ names a function and says what to take there, in one argument:
 docs/reference/probes.md has the whole grammar. A point is served by the cheapest
 mechanism that can, and the answer says which, and why no cheaper one. Where a
 point would take more than its share of the process' CPU time, less of it is
-delivered, and it is told.
+delivered, and it is told (--budget).
 
 A process that another attune of yours holds already (attune run, attach or
-probe) is measured through that one: nobody's points disturb another's.`
+probe) is measured through that one, with its budget: nobody's points disturb
+another's.`
 
 func newProbe(p *process) *cobra.Command {
 	cmd := &cobra.Command{
@@ -95,8 +97,10 @@ func completeProbe(cmd *cobra.Command, args []string, word string) ([]string, co
 
 // watchFlags are the flags of `attune probe watch`.
 type watchFlags struct {
-	json, histogram, outside bool
-	interval, duration       time.Duration
+	holdFlags
+
+	json, histogram    bool
+	interval, duration time.Duration
 }
 
 func newProbeWatch(p *process) *cobra.Command {
@@ -133,16 +137,31 @@ output; with --json, both are JSON documents, one per line.`,
 	cmd.Flags().BoolVar(&flags.histogram, "histogram", false, "show how values are distributed")
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
 	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
-	outsideFlag(cmd, &flags.outside)
+	flags.declare(cmd)
 	return cmd
 }
 
-func outsideFlag(cmd *cobra.Command, outside *bool) {
-	cmd.Flags().BoolVar(outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
+// holdFlags say how processes are held that no attune holds yet.
+type holdFlags struct {
+	outside bool
+	budget  float64 // percent
+}
+
+func (h *holdFlags) declare(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&h.outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
+	cmd.Flags().Float64Var(&h.budget, keyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured")
+}
+
+// config is that of a session which only measures.
+func (h *holdFlags) config() (config.Run, error) {
+	cfg := config.Default()
+	cfg.Mode, cfg.Quiet, cfg.Budget = config.Observe, true, h.budget
+	return cfg, cfg.Validate()
 }
 
 func newProbeAdd(p *process) *cobra.Command {
-	var asJSON, outside bool
+	var asJSON bool
+	var hold holdFlags
 	cmd := &cobra.Command{
 		Use:   "add [flags] PID... POINT...",
 		Short: "Measure in the background until the points are removed",
@@ -159,11 +178,11 @@ its last point. What the points count is shown by list and watch.`,
 			if len(points) == 0 {
 				return exitcode.UsageError(errors.New("no measure point is given"), "write: attune probe add PID... POINT...")
 			}
-			return addProbes(cmd.Context(), p, pids, points, asJSON, outside)
+			return addProbes(cmd.Context(), p, pids, points, asJSON, hold)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	outsideFlag(cmd, &outside)
+	hold.declare(cmd)
 	return cmd
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -36,17 +35,18 @@ const (
 )
 
 // newProbeSession takes hold of processes in this process, to measure only.
-func newProbeSession(ctx context.Context, p *process, pids []int, outside bool) (*session, error) {
-	cfg := config.Default()
-	cfg.Mode, cfg.Quiet = config.Observe, true
-	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment(), probing: true, outside: outside}
+func newProbeSession(ctx context.Context, p *process, pids []int, flags holdFlags) (*session, error) {
+	cfg, err := flags.config()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment(), probing: true, outside: flags.outside}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.open(p); err != nil {
 		s.cancel()
 		return nil, err
 	}
-	err := s.connect()
-	if err == nil {
+	if err = s.connect(); err == nil {
 		s.startAnalyzer()
 		return s, nil
 	}
@@ -97,7 +97,7 @@ func (s *session) letGo(ctx context.Context, attached []*controller.Attached) {
 
 // newProbeHold is what `attune probe add` leaves in the background.
 func newProbeHold(p *process) *cobra.Command {
-	var outside bool
+	var flags holdFlags
 	cmd := &cobra.Command{
 		Use: "hold PID...", Short: "Hold processes for attune probe add", Hidden: true,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -106,23 +106,23 @@ func newProbeHold(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return holdProcesses(cmd.Context(), p, pids, outside)
+			return holdProcesses(cmd.Context(), p, pids, flags)
 		},
 	}
-	outsideFlag(cmd, &outside)
+	flags.declare(cmd)
 	return cmd
 }
 
 // holdProcesses measures in processes until they have ended or the last point
 // is removed.
-func holdProcesses(ctx context.Context, p *process, pids []int, outside bool) error {
+func holdProcesses(ctx context.Context, p *process, pids []int, flags holdFlags) error {
 	ready := os.NewFile(readyDescriptor, "ready")
 	if ready == nil {
 		return exitcode.UsageError(errors.New("hold is for attune probe add"), "use attune probe add")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	s, err := newProbeSession(ctx, p, pids, outside)
+	s, err := newProbeSession(ctx, p, pids, flags)
 	if err != nil {
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
@@ -169,7 +169,7 @@ func (s *session) awaitNoProbes(ctx context.Context, attached []*controller.Atta
 }
 
 // startHolder starts a controller in the background and returns its session.
-func startHolder(ctx context.Context, pids []int, outside bool) (*holder, error) {
+func startHolder(ctx context.Context, pids []int, flags holdFlags) (*holder, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func startHolder(ctx context.Context, pids []int, outside bool) (*holder, error)
 		return nil, err
 	}
 	defer read.Close()
-	args := []string{"probe", "hold", "--outside=" + strconv.FormatBool(outside)}
+	args := []string{"probe", "hold", fmt.Sprintf("--outside=%t", flags.outside), fmt.Sprintf("--%s=%g", keyBudget, flags.budget)}
 	for _, pid := range pids {
 		args = append(args, strconv.Itoa(pid))
 	}

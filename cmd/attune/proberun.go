@@ -20,14 +20,17 @@ import (
 )
 
 // addProbes puts points into processes and leaves them there.
-func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.MeasurePoint, asJSON, outside bool) error {
+func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.MeasurePoint, asJSON bool, hold holdFlags) error {
+	if _, err := hold.config(); err != nil {
+		return err
+	}
 	if err := existing(pids); err != nil {
 		return err
 	}
 	held := holders(ctx, pids)
 	defer func() { closeHolders(held) }()
 	if rest := free(pids, held); len(rest) > 0 {
-		h, err := startHolder(ctx, rest, outside)
+		h, err := startHolder(ctx, rest, hold)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func watchProbes(ctx context.Context, p *process, flags watchFlags, pids []int, 
 		if len(points) == 0 {
 			return usageNothingToWatch(rest)
 		}
-		s, err := newProbeSession(ctx, p, rest, flags.outside)
+		s, err := newProbeSession(ctx, p, rest, flags.holdFlags)
 		if err != nil {
 			return err
 		}
@@ -53,8 +53,10 @@ func watchProbes(ctx context.Context, p *process, flags watchFlags, pids []int, 
 		held = append(held, h)
 	}
 	if flags.duration > 0 {
+		// No deadline: the session would hear of it and end the stream itself.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, flags.duration)
+		ctx, cancel = context.WithCancel(ctx)
+		defer time.AfterFunc(flags.duration, cancel).Stop()
 		defer cancel()
 	}
 	return show(ctx, p, flags, held, points)

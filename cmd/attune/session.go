@@ -186,6 +186,7 @@ func (s *session) newController() (*controller.Controller, error) {
 	return controller.New(controller.Config{
 		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: s.dir.Socket("gate"),
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
+		Budget: s.cfg.Budget / 100,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
 		Policy: s.policy(),
 	})

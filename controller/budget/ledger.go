@@ -48,16 +48,21 @@ type Load struct {
 	Asked, Now Level
 	// Hits in the round; unknown, and 0, where Now is Off.
 	Hits uint64
-	// Costs per hit in nanoseconds, by level.
-	Costs [levels]float64
+	// Every is how many hits one that was counted stands for; 0: one.
+	Every uint64
+	// Costs of one hit.
+	Costs Costs
 }
+
+// Costs of one hit in nanoseconds, by level.
+type Costs [levels]float64
 
 // taken is the time that the point takes in a round at a level.
 func (l Load) taken(at Level) time.Duration {
 	if at == Off {
 		return 0
 	}
-	return time.Duration(float64(l.Hits) * l.Costs[at])
+	return time.Duration(float64(l.Hits*max(l.Every, 1)) * l.Costs[at])
 }
 
 // Step is a change of one point's level.
@@ -170,14 +175,21 @@ func (l *Ledger) more(process uint64, loads []Load, total, budget, elapsed time.
 	return steps
 }
 
-// dearer is the next level up that costs more, or the one asked for.
+// dearer is the next level up that costs more, or the one asked for. A point
+// that is off is tried at the level that costs least.
 func (l Load) dearer() Level {
-	at := l.Now - 1
-	for at > l.Asked && l.Now != Off && l.Costs[at] <= l.Costs[l.Now] {
-		at--
+	if l.Now == Off {
+		best := l.Asked
+		for at := l.Asked + 1; at < Off; at++ {
+			if l.Costs[at] < l.Costs[best] {
+				best = at
+			}
+		}
+		return best
 	}
-	if l.Now == Off { // the cheapest way to learn what it would take
-		return max(l.Asked, Aggregated)
+	at := l.Now - 1
+	for at > l.Asked && l.Costs[at] <= l.Costs[l.Now] {
+		at--
 	}
 	return max(at, l.Asked)
 }

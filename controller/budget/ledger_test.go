@@ -10,8 +10,8 @@ import (
 
 // Costs of a mechanism whose levels differ, and of one whose do not.
 var (
-	stub   = [levels]float64{Each: 10, Sampled: 5, Aggregated: 4}
-	uprobe = [levels]float64{Each: 500, Sampled: 500, Aggregated: 500}
+	stub   = Costs{Each: 10, Sampled: 5, Aggregated: 4}
+	uprobe = Costs{Each: 500, Sampled: 500, Aggregated: 500}
 )
 
 // process is a process that calls its functions so many times a second.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -31,6 +32,7 @@ type tenant struct {
 	nextStub int                      // no stub from this one on is bound
 	redirect []redirection            // GOT slots that lead to stubs
 	measured map[int][]entry.Function // what is patched for a local index
+	degraded map[uint16]degradation   // what the overhead budget has touched
 
 	view atomic.Pointer[view] // for readers that must not wait for mu
 }
@@ -39,6 +41,7 @@ type tenant struct {
 type view struct {
 	costs   map[uint16]float64
 	uprobed []uint16 // those whose hits a uprobe sums up
+	loads   []budget.Load
 }
 
 // show publishes the view. The caller holds t.mu.
@@ -48,6 +51,14 @@ func (t *tenant) show() {
 		v.costs[index] = p.cost
 		if len(p.attachments) > 0 && control(index, p.spec).Aggregate {
 			v.uprobed = append(v.uprobed, index)
+		}
+		if !p.spec.GetNumbered() { // those are no measurement: an action counts on them
+			v.loads = append(v.loads, t.load(index, p.spec, p))
+		}
+	}
+	for index, d := range t.degraded {
+		if d.before != nil && t.placed[index] == nil {
+			v.loads = append(v.loads, t.load(index, d.spec, d.before))
 		}
 	}
 	t.view.Store(v)
@@ -85,15 +96,19 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	if earlier := t.placed[index]; earlier != nil && earlier.spec != spec {
 		t.takeOut(ctx, index) // its removal is on its way as well, and finds it gone
 	}
+	if d := t.degraded[index]; d.spec == spec && d.level == budget.Off {
+		return true
+	}
 	before, again := t.placed[index]
+	now := t.effective(index, spec)
 	p, err := before, error(nil)
 	switch {
 	case !again:
-		p, err = t.serve(ctx, index, spec, held)
+		p, err = t.serve(ctx, index, now, held)
 	case before.mechanism == MechanismGOT:
-		p, err = t.placeGOT(ctx, index, spec, held)
+		p, err = t.placeGOT(ctx, index, now, held)
 	case before.mechanism == MechanismPatch:
-		p, err = t.placePatch(ctx, index, spec, before.reason, true, held)
+		p, err = t.placePatch(ctx, index, now, before.reason, true, held)
 	}
 	switch {
 	case err != nil && held && ctx.Err() != nil:
@@ -113,12 +128,11 @@ func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, e
 		status.Reason = err.Error()
 		t.placer.log.Info("measure point refused", "point", spec.GetId(), "pid", t.process.PID(), "reason", err)
 	} else {
-		p.spec = spec
-		t.placed[index] = p
-		t.show()
+		t.keep(index, spec, p)
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 		status.Mechanism, status.Reason = p.mechanism, p.reason
 		status.Symbols, status.CostNanos = p.symbols, p.cost
+		t.describe(index, status)
 		t.placer.log.Info("measure point placed", "point", spec.GetId(), "pid", t.process.PID(),
 			"mechanism", p.mechanism, "symbols", p.symbols)
 	}
@@ -189,8 +203,14 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 func (t *tenant) remove(ctx context.Context, index uint16, spec *attunev1.MeasurePoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p := t.placed[index]; p != nil && p.spec == spec {
+	d, touched := t.degraded[index]
+	off := touched && d.spec == spec && d.before != nil
+	if touched && d.spec == spec {
+		delete(t.degraded, index)
+	}
+	if p := t.placed[index]; p != nil && p.spec == spec || off {
 		t.takeOut(ctx, index)
+		t.show()
 		t.placer.options.Status(&attunev1.PointStatus{
 			Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
 		})
@@ -233,5 +253,6 @@ func (t *tenant) forget() {
 		t.unwatch(index, p)
 	}
 	clear(t.placed)
+	clear(t.degraded)
 	t.show()
 }

@@ -37,6 +37,9 @@ type Run struct {
 	TunletOptions map[string]map[string]string
 	// Probes are measure points; see [pointtext.Parse].
 	Probes []string
+	// Budget is the percentage of a process' CPU time that its measure points may
+	// take.
+	Budget float64
 	// Report is the file for the JSON report; empty: none.
 	Report string
 	// Timeline is the file for what happens, as JSON lines; empty: none.
@@ -54,7 +57,7 @@ type Run struct {
 }
 
 // Default is the configuration of a run where nothing was set.
-func Default() Run { return Run{Mode: Tune, LogLevel: "info"} }
+func Default() Run { return Run{Mode: Tune, Budget: 2, LogLevel: "info"} }
 
 // Validate returns an *exitcode.Error with code Usage and a remedy if the run
 // cannot be meant like that.
@@ -74,6 +77,9 @@ func (r Run) Validate() error {
 		if _, err := pointtext.Parse(p); err != nil {
 			return usage("docs/reference/probes.md shows the forms", "%q: %w", p, err)
 		}
+	}
+	if !(r.Budget > 0 && r.Budget <= 100) { // not a number neither
+		return usage("give a percentage up to 100", "a budget of %v %% for measure points", r.Budget)
 	}
 	if r.Watch && r.Quiet {
 		return usage("leave one of them out", "--watch and --quiet exclude each other")

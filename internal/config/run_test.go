@@ -25,6 +25,8 @@ func TestValidate(t *testing.T) {
 		{"probe", func(r *Run) { r.Probes = []string{"libc.so.6:malloc"} }, ""},
 		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:FUNCTION"},
 		{"probe without symbol", func(r *Run) { r.Probes = []string{"malloc"} }, "OBJECT:FUNCTION"},
+		{"budget", func(r *Run) { r.Budget = 0 }, "percentage"},
+		{"budget beyond all", func(r *Run) { r.Budget = 101 }, "percentage"},
 		{"watch and quiet", func(r *Run) { r.Watch, r.Quiet = true, true }, "exclude"},
 	}
 	for _, tt := range tests {

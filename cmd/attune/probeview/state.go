@@ -3,8 +3,8 @@
 package probeview
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -35,23 +35,27 @@ func StateText(st *attunev1.PointStatus) string {
 	if text == "waiting" {
 		return "waiting: the process has not come to a safe point yet"
 	}
-	if st.GetMechanism() != "" {
+	switch {
+	case text == "degraded":
+		text += " to " + delivery(st)
+	case text == "placed" && st.GetMechanism() != "":
 		text += fmt.Sprintf(" by %s, %s a hit", st.GetMechanism(), Cost(st))
 	}
 	if n := len(st.GetSymbols()); n > 1 {
 		text += fmt.Sprintf(", in %d functions", n)
 	}
-	var why []string
-	if st.GetReason() != "" {
-		why = append(why, st.GetReason())
-	}
-	if st.GetDegradedReason() != "" {
-		why = append(why, st.GetDegradedReason())
-	}
-	if len(why) > 0 {
-		text += ": " + strings.Join(why, "; ")
+	if why := cmp.Or(st.GetDegradedReason(), st.GetReason()); why != "" {
+		text += ": " + why
 	}
 	return text
+}
+
+// delivery is what the budget leaves.
+func delivery(st *attunev1.PointStatus) string {
+	if st.GetDegradedTo() == attunev1.Delivery_DELIVERY_SAMPLED {
+		return fmt.Sprintf("one hit in %d", st.GetDegradedEvery())
+	}
+	return "counts"
 }
 
 // Cost of a hit for people.

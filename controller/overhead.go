@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/budget"
+	"github.com/attune-hpc/attune/controller/ring"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// DefaultBudget is the share of a process' CPU time that its measure points may
+// take.
+const DefaultBudget = 0.02
+
+// budgetPeriod is how often the accounts are looked at.
+const budgetPeriod = 500 * time.Millisecond
+
+// overhead is the account of one process at the last look.
+type overhead struct {
+	at  time.Time
+	cpu time.Duration
+}
+
+// budgetLoop has processes with measure points that they cannot afford get less
+// of them.
+func (c *Controller) budgetLoop(ctx context.Context) error {
+	ledger := budget.New(c.config.Budget)
+	accounts := make(map[uint64]overhead)
+	ticker := time.NewTicker(budgetPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if c.placer.Points() > 0 {
+			c.settleAccounts(ledger, accounts)
+		}
+		for handle := range accounts {
+			if c.targets.get(handle) == nil {
+				delete(accounts, handle)
+				ledger.Forget(handle)
+			}
+		}
+	}
+}
+
+// settleAccounts looks at every process that has points.
+func (c *Controller) settleAccounts(ledger *budget.Ledger, accounts map[uint64]overhead) {
+	for _, t := range c.targets.list() {
+		loads := c.placer.Loads(t.handle)
+		cpu, err := cpuTime(t.pid)
+		if err != nil || !t.Alive() || len(loads) == 0 {
+			continue // it has just ended, or has nothing to pay for
+		}
+		before, known := accounts[t.handle]
+		now := overhead{time.Now(), cpu}
+		accounts[t.handle] = now
+		hits := c.collector.takeHits(t.handle)
+		if !known {
+			continue
+		}
+		current := make([]budget.Load, len(loads))
+		for i, load := range loads {
+			load.Hits = hits[load.Point]
+			current[i] = load
+		}
+		for _, step := range ledger.Round(t.handle, now.at.Sub(before.at), now.cpu-before.cpu, current) {
+			c.placer.Degrade(t.handle, step)
+		}
+	}
+}
+
+// cpuTime is the CPU time of all threads of a process, by its CPU clock: the
+// kernel makes its number of the pid (CPUCLOCK_SCHED), for anybody to read.
+func cpuTime(pid int) (time.Duration, error) {
+	const schedule = 2
+	var now unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedule), &now); err != nil {
+		return 0, err
+	}
+	return time.Duration(now.Nano()), nil
+}
+
+// countHits adds to what the budget knows of a point. The caller holds k.mu.
+func (k *collector) countHits(handle uint64, point uint16, hits uint64) {
+	of := k.hits[handle]
+	if of == nil {
+		of = make(map[uint16]uint64)
+		k.hits[handle] = of
+	}
+	of[point] += hits
+}
+
+// countAggregates adds what was summed up. The caller holds k.mu.
+func (k *collector) countAggregates(aggregates []*attunev1.Aggregate) {
+	for _, a := range aggregates {
+		k.countHits(a.GetProcess(), uint16(a.GetPoint()), a.GetCount()+a.GetUnreadable())
+	}
+}
+
+// countRecords adds what DMLib recorded. The caller holds k.mu.
+func (k *collector) countRecords(handle uint64, records []byte) {
+	for ; len(records) >= ring.RecordSize; records = records[ring.RecordSize:] {
+		if point := binary.LittleEndian.Uint16(records[8:]); point != 0 { // else a continuation
+			k.countHits(handle, point, 1)
+		}
+	}
+}
+
+// takeHits returns the hits of a process since the last call, by point.
+func (k *collector) takeHits(handle uint64) map[uint16]uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	hits := k.hits[handle]
+	delete(k.hits, handle)
+	return hits
+}

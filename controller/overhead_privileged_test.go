@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package controller
+
+import "testing"
+
+func TestBudgetOfUprobe(t *testing.T) {
+	testBudget(t, "uprobe_multi", "50000", []string{"-static"}, func(c *Config) { c.UseBPF = true })
+}

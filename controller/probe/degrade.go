@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller/budget"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// degradation is what the overhead budget leaves of a point in one process.
+type degradation struct {
+	spec   *attunev1.MeasurePoint // tells it from an earlier point of the same index
+	level  budget.Level
+	reason string
+	// before is the placement of a point that is off.
+	before *placement
+}
+
+// Loads lists the points of a process as the budget sees them, without hits. It
+// does not wait for placing.
+func (p *Placer) Loads(handle uint64) []budget.Load {
+	p.mu.Lock()
+	t := p.processes[handle]
+	p.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	return t.view.Load().loads
+}
+
+// Degrade has less or more of a point delivered in one process. It returns at
+// once; Status tells when it is done.
+func (p *Placer) Degrade(handle uint64, step budget.Step) {
+	p.mu.Lock()
+	t, spec := p.processes[handle], p.points[step.Point]
+	p.mu.Unlock()
+	if t != nil && spec != nil {
+		p.begin(func() { t.degrade(p.ctx, spec, step) })
+	}
+}
+
+// degrade takes a step, unless the point has gone meanwhile.
+func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step budget.Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	index := step.Point
+	placed, known := t.placed[index], t.degraded[index]
+	gone := placed == nil && (known.before == nil || known.spec != spec) || placed != nil && placed.spec != spec
+	if t.gone || gone || !t.placer.has(index, spec) {
+		return
+	}
+	d := degradation{spec: spec, level: step.To, reason: step.Reason}
+	switch {
+	case step.To == budget.Off:
+		d.before = placed
+		t.takeOut(ctx, index)
+		t.degraded[index] = d
+		t.show()
+	case placed == nil:
+		t.degraded[index] = d
+		p, err := t.serve(ctx, index, t.effective(index, spec), false)
+		if err != nil {
+			d.before = known.before
+			d.level, d.reason = budget.Off, errors.Join(errors.New(step.Reason), err).Error()
+			t.degraded[index] = d
+			return
+		}
+		t.keep(index, spec, p)
+	default:
+		t.degraded[index] = d
+		t.change(index, spec, placed)
+	}
+	t.tellDegraded(index)
+}
+
+// change has what serves a point deliver something else, without missing a hit.
+func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *placement) {
+	memory := t.process.Memory()
+	now := t.effective(index, spec)
+	for _, local := range placed.locals {
+		if memory == nil {
+			break
+		}
+		if err := memory.SetPoint(local, control(index, now)); err != nil {
+			t.placer.log.Warn("measure point keeps its delivery", "point", spec.GetId(), "pid", t.process.PID(), "error", err)
+		}
+	}
+	after := *placed
+	after.cost = costsOf(placed, spec)[t.degraded[index].level]
+	t.keep(index, spec, &after)
+}
+
+// keep notes a placement. The caller holds t.mu.
+func (t *tenant) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
+	p.spec = spec
+	t.placed[index] = p
+	t.show()
+}
+
+// effective is a point as the budget leaves it. The caller holds t.mu.
+func (t *tenant) effective(index uint16, spec *attunev1.MeasurePoint) *attunev1.MeasurePoint {
+	d, ok := t.degraded[index]
+	if !ok || d.spec != spec || d.level == asked(spec) {
+		return spec
+	}
+	return at(spec, d.level)
+}
+
+// at is a point at a level of delivery.
+func at(spec *attunev1.MeasurePoint, level budget.Level) *attunev1.MeasurePoint {
+	out := proto.CloneOf(spec)
+	switch level {
+	case budget.Each:
+		out.Delivery = attunev1.Delivery_DELIVERY_EVENT
+	case budget.Sampled:
+		out.Delivery = attunev1.Delivery_DELIVERY_SAMPLED
+		out.SampleEvery = max(spec.GetSampleEvery(), budget.SampleEvery)
+	default:
+		out.Delivery = attunev1.Delivery_DELIVERY_AGGREGATE
+	}
+	return out
+}
+
+// asked is the level that a point asks for.
+func asked(spec *attunev1.MeasurePoint) budget.Level {
+	switch spec.GetDelivery() {
+	case attunev1.Delivery_DELIVERY_EVENT:
+		return budget.Each
+	case attunev1.Delivery_DELIVERY_SAMPLED:
+		return budget.Sampled
+	}
+	return budget.Aggregated
+}
+
+// costsOf estimates what a placement would cost at each level. What the kernel
+// does costs the same whatever is done with the hit: the trap is what takes time.
+func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
+	for level := asked(spec); level < budget.Off; level++ {
+		if len(p.attachments) > 0 {
+			costs[level] = p.cost
+			continue
+		}
+		costs[level] = cost(at(spec, level)) + added(p.mechanism)
+	}
+	return costs
+}
+
+// added is what a mechanism costs over a hook.
+func added(mechanism string) float64 {
+	switch mechanism {
+	case MechanismGOT:
+		return costStub
+	case MechanismPatch:
+		return costPatch
+	}
+	return 0
+}
+
+// load is a point as the budget sees it. The caller holds t.mu.
+func (t *tenant) load(index uint16, spec *attunev1.MeasurePoint, p *placement) budget.Load {
+	l := budget.Load{Point: index, Asked: asked(spec), Now: asked(spec), Costs: costsOf(p, spec)}
+	if d, ok := t.degraded[index]; ok && d.spec == spec {
+		l.Now = d.level
+	}
+	if l.Now == budget.Sampled {
+		l.Every = uint64(powerOfTwo(t.effective(index, spec).GetSampleEvery()))
+	}
+	return l
+}
+
+// tellDegraded tells what the budget has left of a point. The caller holds t.mu.
+func (t *tenant) tellDegraded(index uint16) {
+	d := t.degraded[index]
+	p := t.placed[index]
+	status := &attunev1.PointStatus{Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_OFF}
+	if p == nil {
+		p = d.before
+	} else {
+		status.State = attunev1.PointState_POINT_STATE_PLACED
+	}
+	status.Mechanism, status.Reason, status.Symbols, status.CostNanos = p.mechanism, p.reason, p.symbols, p.cost
+	t.describe(index, status)
+	t.placer.log.Info("overhead budget", "point", d.spec.GetId(), "pid", t.process.PID(), "state", status.GetState(), "reason", d.reason)
+	t.placer.options.Status(status)
+}
+
+// describe adds to a status what the budget has left. The caller holds t.mu.
+func (t *tenant) describe(index uint16, status *attunev1.PointStatus) {
+	d, ok := t.degraded[index]
+	if !ok {
+		return
+	}
+	status.DegradedReason = d.reason
+	switch {
+	case d.level == asked(d.spec), d.level == budget.Off:
+	default:
+		now := at(d.spec, d.level)
+		status.DegradedTo = now.GetDelivery()
+		if d.level == budget.Sampled {
+			status.DegradedEvery = now.GetSampleEvery()
+		}
+	}
+}

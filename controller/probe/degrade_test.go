@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/budget"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Each step is taken in place, told, and taken back; a point that is off is not
+// placed again by a second look, and can be removed.
+func TestDegrade(t *testing.T) {
+	placer, heard := start(t)
+	p := mustProcess(t, 10)
+	placer.Admit(context.Background(), p, true)
+	spec := hook("malloc")
+	spec.Delivery = attunev1.Delivery_DELIVERY_EVENT
+	placer.Add(1, spec)
+	placer.work.Wait()
+	if loads := placer.Loads(10); len(loads) != 1 || loads[0].Asked != budget.Each || loads[0].Now != budget.Each ||
+		loads[0].Costs[budget.Each] <= loads[0].Costs[budget.Sampled] {
+		t.Fatalf("%+v", loads)
+	}
+	steps := []struct {
+		to     budget.Level
+		state  attunev1.PointState
+		told   attunev1.Delivery
+		counts int // points that DMLib aggregates
+	}{
+		{budget.Sampled, attunev1.PointState_POINT_STATE_PLACED, attunev1.Delivery_DELIVERY_SAMPLED, 0},
+		{budget.Aggregated, attunev1.PointState_POINT_STATE_PLACED, attunev1.Delivery_DELIVERY_AGGREGATE, 1},
+		{budget.Off, attunev1.PointState_POINT_STATE_OFF, 0, 0},
+		{budget.Aggregated, attunev1.PointState_POINT_STATE_PLACED, attunev1.Delivery_DELIVERY_AGGREGATE, 1},
+		{budget.Each, attunev1.PointState_POINT_STATE_PLACED, 0, 0},
+		{budget.Off, attunev1.PointState_POINT_STATE_OFF, 0, 0},
+	}
+	for _, step := range steps {
+		placer.Degrade(10, budget.Step{Point: 1, To: step.to, Reason: "because"})
+		placer.work.Wait()
+		placer.Refresh(10)
+		placer.work.Wait()
+		s := heard.of(1)
+		if s.GetState() != step.state || s.GetDegradedTo() != step.told || s.GetDegradedReason() != "because" || s.GetMechanism() != MechanismHook {
+			t.Errorf("level %d: %v", step.to, s)
+		}
+		if got := len(enabled(p)); got != step.counts {
+			t.Errorf("level %d: DMLib aggregates %d points", step.to, got)
+		}
+		if loads := placer.Loads(10); len(loads) != 1 || loads[0].Now != step.to {
+			t.Errorf("level %d: %+v", step.to, loads)
+		}
+	}
+	placer.Remove(1)
+	placer.work.Wait()
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
+	if loads := placer.Loads(10); len(loads) != 0 {
+		t.Errorf("after the removal: %+v", loads)
+	}
+	placer.Degrade(10, budget.Step{Point: 1, To: budget.Each})
+	placer.work.Wait()
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REMOVED, "")
+}
