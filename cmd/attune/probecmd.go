@@ -53,7 +53,7 @@ func newProbe(p *process) *cobra.Command {
 
 // probeArguments tells process ids, which come first, from points.
 func probeArguments(args []string) (pids []int, points []*attunev1.MeasurePoint, err error) {
-	pids, rest, err := leadingPIDs(args)
+	pids, rest, err := probePIDs(args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,8 +71,8 @@ func probeArguments(args []string) (pids []int, points []*attunev1.MeasurePoint,
 	return pids, points, nil
 }
 
-// leadingPIDs reads the process ids that arguments begin with.
-func leadingPIDs(args []string) (pids []int, rest []string, err error) {
+// probePIDs reads the process ids that arguments begin with.
+func probePIDs(args []string) (pids []int, rest []string, err error) {
 	n := 0
 	for n < len(args) {
 		if _, err := strconv.Atoi(args[n]); err != nil {
@@ -224,7 +224,7 @@ sign before it: %3), or all of them.`,
 		Example:           "  attune probe remove 4711\n  attune probe remove 4711 libc.so.6:malloc\n  attune probe remove 4711 %3",
 		ValidArgsFunction: completeAdded,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pids, names, err := leadingPIDs(args)
+			pids, names, err := probePIDs(args)
 			if err != nil {
 				return err
 			}
