@@ -106,13 +106,20 @@ func (k *collector) countAggregates(aggregates []*attunev1.Aggregate) {
 	}
 }
 
-// countRecords adds what DMLib recorded. The caller holds k.mu.
+// countRecords adds packed records. The caller holds k.mu.
 func (k *collector) countRecords(handle uint64, records []byte) {
 	for ; len(records) >= ring.RecordSize; records = records[ring.RecordSize:] {
 		if point := binary.LittleEndian.Uint16(records[8:]); point != 0 { // else a continuation
 			k.countHits(handle, point, 1)
 		}
 	}
+}
+
+// countUprobed adds what the kernel recorded.
+func (k *collector) countUprobed(handle uint64, records []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.countRecords(handle, records)
 }
 
 // takeHits returns the hits of a process since the last call, by point.

@@ -15,6 +15,7 @@ func (c *Controller) uprobeRecords(batch bpf.Batch) {
 		if uint32(t.pid) != batch.Process {
 			continue
 		}
+		c.collector.countUprobed(t.handle, batch.Records)
 		offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
 		c.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 			Records: &attunev1.RecordBatch{ // the message owns its bytes

@@ -63,7 +63,7 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 		t.show()
 	case placed == nil:
 		t.degraded[index] = d
-		p, err := t.serve(ctx, index, t.effective(index, spec), false)
+		p, err := t.serveNamed(ctx, index, t.effective(index, spec))
 		if err != nil {
 			d.before = known.before
 			d.level, d.reason = budget.Off, errors.Join(errors.New(step.Reason), err).Error()
@@ -73,31 +73,53 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 		t.keep(index, spec, p)
 	default:
 		t.degraded[index] = d
-		t.change(index, spec, placed)
+		if err := t.change(index, spec, placed); err != nil {
+			t.placer.log.Warn("measure point keeps its delivery", "point", spec.GetId(), "pid", t.process.PID(), "error", err)
+			delete(t.degraded, index)
+			if known.spec == spec {
+				t.degraded[index] = known
+			}
+			return
+		}
 	}
 	t.tellDegraded(index)
 }
 
+func (t *tenant) serveNamed(ctx context.Context, index uint16, spec *attunev1.MeasurePoint) (*placement, error) {
+	spec, err := t.named(spec)
+	if err != nil {
+		return nil, err
+	}
+	return t.serve(ctx, index, spec, false)
+}
+
 // change has what serves a point deliver something else, without missing a hit.
-func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *placement) {
-	memory := t.process.Memory()
-	now := t.effective(index, spec)
-	for _, local := range placed.locals {
-		if memory == nil {
-			break
-		}
-		if err := memory.SetPoint(local, control(index, now)); err != nil {
-			t.placer.log.Warn("measure point keeps its delivery", "point", spec.GetId(), "pid", t.process.PID(), "error", err)
-		}
+func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *placement) error {
+	now, err := t.named(t.effective(index, spec))
+	if err != nil {
+		return err
 	}
 	after := *placed
-	after.cost = costsOf(placed, spec)[t.degraded[index].level]
+	if memory := t.process.Memory(); memory != nil && len(placed.locals) > 0 {
+		delivery, _, err := t.control(index, now, placed.mechanism)
+		if err != nil {
+			return err
+		}
+		for _, local := range placed.locals {
+			if err := memory.SetPoint(local, delivery); err != nil {
+				return err
+			}
+		}
+		after.cost = cost(now) + placed.extra
+	}
 	t.keep(index, spec, &after)
+	return nil
 }
 
 // keep notes a placement. The caller holds t.mu.
 func (t *tenant) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
 	p.spec = spec
+	p.extra = p.cost - cost(t.effective(index, spec))
 	t.placed[index] = p
 	t.show()
 }
@@ -145,20 +167,9 @@ func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
 			costs[level] = p.cost
 			continue
 		}
-		costs[level] = cost(at(spec, level)) + added(p.mechanism)
+		costs[level] = cost(at(spec, level)) + p.extra
 	}
 	return costs
-}
-
-// added is what a mechanism costs over a hook.
-func added(mechanism string) float64 {
-	switch mechanism {
-	case MechanismGOT:
-		return costStub
-	case MechanismPatch:
-		return costPatch
-	}
-	return 0
 }
 
 // load is a point as the budget sees it. The caller holds t.mu.

@@ -68,6 +68,7 @@ type Placer struct {
 	options Options
 	log     *slog.Logger
 	slots   slotTables
+	names   names
 
 	ctx    context.Context // of the goroutines that place; ended by Close
 	cancel context.CancelFunc

@@ -71,7 +71,8 @@ type placement struct {
 	reason      string
 	symbols     []string
 	cost        float64
-	locals      []int // hooks and stubs that serve it
+	extra       float64 // of cost, what the mechanism and captures add to a hook's
+	locals      []int   // hooks and stubs that serve it
 	attachments []*bpf.Attachment
 }
 
@@ -100,9 +101,10 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return true
 	}
 	before, again := t.placed[index]
-	now := t.effective(index, spec)
-	p, err := before, error(nil)
+	now, err := t.named(t.effective(index, spec))
+	p := before
 	switch {
+	case err != nil:
 	case !again:
 		p, err = t.serve(ctx, index, now, held)
 	case before.mechanism == MechanismGOT:

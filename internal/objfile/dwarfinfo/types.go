@@ -5,6 +5,7 @@ package dwarfinfo
 import (
 	"debug/dwarf"
 	"fmt"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 )
@@ -192,4 +193,28 @@ func (t Type) element() (Type, int64, bool) {
 		return Type{}, 0, false
 	}
 	return describe(a.Type), a.Count, true
+}
+
+// Text says whether the value is text: characters side by side, or the address
+// of such.
+func (t Type) Text() (text, byAddress bool) {
+	to, byAddress := t, false
+	switch t.Kind {
+	case Pointer:
+		pointee, ok := t.pointee()
+		if !ok {
+			return false, false
+		}
+		to, byAddress = pointee, true
+	case Array:
+		element, _, ok := t.element()
+		if !ok {
+			return false, false
+		}
+		to = element
+	default:
+		return false, false
+	}
+	plain := strings.NewReplacer("const ", "", "volatile ", "").Replace(to.Name)
+	return to.Kind == Integer && to.Size == 1 && plain == "char", byAddress
 }

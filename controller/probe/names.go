@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// errNames: a capture by name that cannot be taken.
+var errNames = errors.New("cannot be taken by name")
+
+// names remembers what names in debug information stand for. To read it takes
+// seconds for a large program, and all ranks of a node run the same.
+type names struct {
+	mu    sync.Mutex // guards known; held while debug information is read
+	known map[nameKey]nameAnswer
+}
+
+// nameKey is a path at a function of a file.
+type nameKey struct {
+	device, inode, offset uint64
+	path                  string
+}
+
+type nameAnswer struct {
+	capture *attunev1.Capture // source, type and dereference; nil with err
+	err     error
+}
+
+// maxNames bounds what is remembered.
+const maxNames = 4096
+
+// named returns the point with every path replaced by what it stands for in the
+// process; the point itself if there is none.
+func (t *tenant) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, error) {
+	if !slices.ContainsFunc(spec.GetCaptures(), byName) {
+		return spec, nil
+	}
+	if spec.GetFunction() == nil {
+		return nil, fmt.Errorf("%w: only functions have debug information that says where", errNames)
+	}
+	images, err := t.process.Images()
+	if err != nil {
+		return nil, err
+	}
+	out := proto.CloneOf(spec)
+	for _, c := range out.GetCaptures() {
+		if !byName(c) {
+			continue
+		}
+		found, err := t.placer.names.lookUp(images, spec.GetFunction(), c.GetPath())
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.GetPath(), err)
+		}
+		c.Source, c.Type, c.Dereference = found.GetSource(), found.GetType(), found.GetDereference()
+	}
+	return out, nil
+}
+
+func byName(c *attunev1.Capture) bool { return c.GetPath() != "" }
+
+// lookUp finds what a path stands for at the functions of a target, which must
+// be the same for all of them.
+func (n *names) lookUp(images []objfile.Image, target *attunev1.FunctionTarget, path string) (found *attunev1.Capture, err error) {
+	for _, image := range images {
+		if !watched(image, target.GetObject()) {
+			continue
+		}
+		at, err := n.inImage(image, target.GetSymbols(), path)
+		switch {
+		case err != nil:
+			return nil, err
+		case at == nil:
+		case found != nil && !proto.Equal(found, at):
+			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
+		default:
+			found = at
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: no object defines %s", objfile.ErrNoSymbol, name(target))
+	}
+	return found, nil
+}
+
+// inImage looks at the functions of one image; nil if it has none.
+func (n *names) inImage(image objfile.Image, patterns []string, path string) (found *attunev1.Capture, err error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	functions, err := functionsIn(file, patterns)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	reader := &nameReader{file: file, image: image}
+	for _, f := range functions {
+		at, err := n.ask(reader, f, path)
+		switch {
+		case err != nil:
+			return nil, err
+		case found != nil && !proto.Equal(found, at):
+			return nil, fmt.Errorf("%w: the functions that match do not agree on what it is", errNames)
+		}
+		found = at
+	}
+	return found, nil
+}
+
+// ask answers from memory, or reads. The caller holds mu.
+func (n *names) ask(reader *nameReader, f objfile.Symbol, path string) (*attunev1.Capture, error) {
+	key := nameKey{reader.image.Device, reader.image.Inode, f.FileOffset, path}
+	if known, ok := n.known[key]; ok {
+		return known.capture, known.err
+	}
+	if n.known == nil || len(n.known) >= maxNames {
+		n.known = make(map[nameKey]nameAnswer)
+	}
+	capture, err := reader.read(f, path)
+	n.known[key] = nameAnswer{capture, err}
+	return capture, err
+}
+
+// nameReader reads one file's debug information, once, when it is needed.
+type nameReader struct {
+	file  *objfile.File
+	image objfile.Image
+	info  *dwarfinfo.Info
+	err   error
+}
+
+// read finds a parameter of a function, or else a variable.
+func (r *nameReader) read(f objfile.Symbol, path string) (*attunev1.Capture, error) {
+	if r.info == nil && r.err == nil {
+		r.info, r.err = dwarfinfo.Open(r.file, objfile.SystemDebugDirs(os.Getenv))
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("%w; without it take parameters by position, arg0", r.err)
+	}
+	function, err := r.info.Function(f)
+	if err != nil {
+		return nil, err
+	}
+	access, err := function.Path(path)
+	if errors.Is(err, dwarfinfo.ErrNotFound) && !hasParameter(function, path) {
+		variable, noVariable := r.info.Variable(path)
+		if noVariable != nil {
+			return nil, fmt.Errorf("%w; nor is there a variable: %w", err, noVariable)
+		}
+		access, err = variable, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.capture(access)
+}
+
+// hasParameter says whether a path begins with a parameter: then it is not meant
+// as a variable of that name.
+func hasParameter(f dwarfinfo.Function, path string) bool {
+	first := path[:len(path)-len(strings.TrimLeftFunc(path, func(c rune) bool { return !strings.ContainsRune(".-[", c) }))]
+	_, err := f.Parameter(first)
+	return err == nil
+}
+
+// capture says what an access is in the protocol's words.
+func (r *nameReader) capture(a dwarfinfo.Access) (*attunev1.Capture, error) {
+	c := &attunev1.Capture{}
+	for _, offset := range a.Offsets {
+		if offset < math.MinInt32 || offset > math.MaxInt32 {
+			return nil, fmt.Errorf("%w: it lies %d bytes away", errNames, offset)
+		}
+		c.Dereference = append(c.Dereference, int32(offset))
+	}
+	var err error
+	switch {
+	case a.Parameter != nil:
+		c.Source, err = parameter(*a.Parameter)
+	case a.ThreadLocal:
+		err = fmt.Errorf("%w: each thread has one of its own", errNames)
+	default:
+		c.Source = &attunev1.Capture_Global{Global: &attunev1.GlobalVariable{Object: r.image.Name(), Symbol: a.Symbol.Name}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if text, byAddress := a.Type.Text(); text {
+		c.Type = attunev1.CaptureType_CAPTURE_TYPE_STRING
+		if byAddress {
+			c.Dereference = append(c.Dereference, 0)
+		}
+		return c, nil
+	}
+	c.Type, err = typeOf(a.Type)
+	return c, err
+}
+
+// Registers of parameters in their order.
+var (
+	integerRegisters = []string{"rdi", "rsi", "rdx", "rcx", "r8", "r9"}
+	vectorRegisters  = []string{"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"}
+)
+
+// parameter says where a parameter is by the calling convention: debug
+// information on its location is about the code after the entry.
+func parameter(p dwarfinfo.Parameter) (*attunev1.Capture_Parameter, error) {
+	switch {
+	case p.Class == dwarfinfo.InMemory:
+		return nil, fmt.Errorf("%w: it is passed on the stack", errNames)
+	case p.Class == dwarfinfo.Unknown:
+		return nil, fmt.Errorf("%w: the debug information does not say how it is passed", errNames)
+	case len(p.Registers) != 1 || p.Type.Kind == dwarfinfo.Aggregate:
+		return nil, fmt.Errorf("%w: it is a structure passed by value, in registers", errNames)
+	}
+	at := slices.Index(integerRegisters, p.Registers[0])
+	if p.Class == dwarfinfo.InSSE {
+		at = slices.Index(vectorRegisters, p.Registers[0])
+	}
+	if at < 0 {
+		return nil, fmt.Errorf("%w: it is in %s", errNames, p.Registers[0])
+	}
+	return &attunev1.Capture_Parameter{Parameter: uint32(at)}, nil
+}
+
+// typeOf is a type of the source as captures know it.
+func typeOf(t dwarfinfo.Type) (attunev1.CaptureType, error) {
+	signed := map[int64]attunev1.CaptureType{
+		1: attunev1.CaptureType_CAPTURE_TYPE_I8, 2: attunev1.CaptureType_CAPTURE_TYPE_I16,
+		4: attunev1.CaptureType_CAPTURE_TYPE_I32, 8: attunev1.CaptureType_CAPTURE_TYPE_I64,
+	}
+	unsigned := map[int64]attunev1.CaptureType{
+		1: attunev1.CaptureType_CAPTURE_TYPE_U8, 2: attunev1.CaptureType_CAPTURE_TYPE_U16,
+		4: attunev1.CaptureType_CAPTURE_TYPE_U32, 8: attunev1.CaptureType_CAPTURE_TYPE_U64,
+	}
+	real := map[int64]attunev1.CaptureType{
+		4: attunev1.CaptureType_CAPTURE_TYPE_F32, 8: attunev1.CaptureType_CAPTURE_TYPE_F64,
+	}
+	var found attunev1.CaptureType
+	switch {
+	case t.Kind == dwarfinfo.Integer && t.Signed:
+		found = signed[t.Size]
+	case t.Kind == dwarfinfo.Integer:
+		found = unsigned[t.Size]
+	case t.Kind == dwarfinfo.Float:
+		found = real[t.Size]
+	case t.Kind == dwarfinfo.Pointer:
+		found = attunev1.CaptureType_CAPTURE_TYPE_POINTER
+	case t.Kind == dwarfinfo.Aggregate:
+		return 0, fmt.Errorf("%w: it is a whole structure (%s): name a member", errNames, t.Name)
+	}
+	if found == 0 {
+		return 0, fmt.Errorf("%w: its type is %s, of %d bytes", errNames, t.Name, t.Size)
+	}
+	return found, nil
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// mapped is a process without DMLib.
+type mapped struct {
+	Process
+
+	pid int
+}
+
+func (m mapped) PID() int                         { return m.pid }
+func (m mapped) Memory() *ring.Memory             { return nil }
+func (m mapped) Images() ([]objfile.Image, error) { return objfile.Images(m.pid) }
+
+func take(function string, paths ...string) *attunev1.MeasurePoint {
+	spec := &attunev1.MeasurePoint{Id: "x", Target: &attunev1.MeasurePoint_Function{
+		Function: &attunev1.FunctionTarget{Object: "named", Symbols: []string{function}},
+	}}
+	for _, path := range paths {
+		spec.Captures = append(spec.Captures, &attunev1.Capture{Name: path, Source: &attunev1.Capture_Path{Path: path}})
+	}
+	return spec
+}
+
+func TestNames(t *testing.T) {
+	target := targets.Start(t, targets.Build(t, "testdata/named.c", "-g", "-O1"))
+	tenant := &tenant{placer: New(Options{}), process: mapped{pid: target.PID}}
+	t.Cleanup(tenant.placer.Close)
+	tests := []struct{ function, path, want string }{
+		{"handle", "n", `parameter: 0 type: CAPTURE_TYPE_I32`},
+		{"handle", "request", `parameter: 1 type: CAPTURE_TYPE_POINTER`},
+		{"handle", "request->size", `parameter: 1 type: CAPTURE_TYPE_I64 dereference: 0`},
+		{"handle", "request.flags", `parameter: 1 type: CAPTURE_TYPE_U16 dereference: 8`},
+		{"handle", "request->weight", `parameter: 1 type: CAPTURE_TYPE_F64 dereference: 16`},
+		{"handle", "request->tag", `parameter: 1 type: CAPTURE_TYPE_STRING dereference: 24`},
+		{"handle", "request->first->id", `parameter: 1 type: CAPTURE_TYPE_I32 dereference: [32, 0]`},
+		{"handle", "request->first->label", `parameter: 1 type: CAPTURE_TYPE_STRING dereference: [32, 8, 0]`},
+		{"handle", "request->parts[2].id", `parameter: 1 type: CAPTURE_TYPE_I32 dereference: 72`},
+		{"handle", "factor", `parameter: 0 type: CAPTURE_TYPE_F64`},
+		{"handle", "path", `parameter: 2 type: CAPTURE_TYPE_STRING dereference: 0`},
+		{"handle", "byte", `parameter: 3 type: CAPTURE_TYPE_U8`},
+		{"handle", "global_request.flags", `global {object: "named" symbol: "global_request"} type: CAPTURE_TYPE_U16 dereference: 8`},
+		{"handle", "calls", `global {object: "named" symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
+		{"handle*", "calls", `global {object: "named" symbol: "calls"} type: CAPTURE_TYPE_I32 dereference: 0`},
+	}
+	for _, test := range tests {
+		t.Run(test.function+" "+test.path, func(t *testing.T) {
+			var want attunev1.Capture
+			if err := prototext.Unmarshal([]byte(test.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			want.Name = test.path
+			got, err := tenant.named(take(test.function, test.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&want, got.GetCaptures()[0], protocmp.Transform()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	refused := map[string]struct{ function, path, want string }{
+		"unknown name":          {"handle", "m", "it has: n, request, factor"},
+		"unknown member":        {"handle", "request->length", "field length"},
+		"structure by value":    {"handle", "two", "structure"},
+		"member of it":          {"handle", "two.a", "by value"},
+		"on the stack":          {"handle", "seven", "on the stack"},
+		"whole structure":       {"handle", "global_request", "name a member"},
+		"one for each thread":   {"handle", "per_thread", "each thread"},
+		"functions that differ": {"handle*", "n", "do not agree"},
+		"no such function":      {"nothing", "n", "no object defines"},
+	}
+	for name, test := range refused {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tenant.named(take(test.function, test.path)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestNamesWithoutDebugInformation(t *testing.T) {
+	target := targets.Start(t, targets.Build(t, "testdata/named.c", "-g0"))
+	tenant := &tenant{placer: New(Options{}), process: mapped{pid: target.PID}}
+	t.Cleanup(tenant.placer.Close)
+	if _, err := tenant.named(take("handle", "n")); err == nil || !strings.Contains(err.Error(), "arg0") {
+		t.Errorf("%v", err)
+	}
+	plain := take("handle")
+	if got, err := tenant.named(plain); err != nil || got != plain {
+		t.Errorf("%v, %v", got, err)
+	}
+}
