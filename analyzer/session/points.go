@@ -114,6 +114,9 @@ func (p *point) subscribe(sub subscriber) {
 
 // hit counts hits in a process.
 func (p *point) hit(process, hits uint64) {
+	if p.hitsIn == nil {
+		p.hitsIn = map[uint64]uint64{}
+	}
 	p.hits += hits
 	p.hitsIn[process] += hits
 }
@@ -128,7 +131,7 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	s.points.asked++
 	p := &point{
 		index: index, order: s.points.asked, key: key, spec: spec,
-		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{}, hitsIn: map[uint64]uint64{},
+		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{},
 	}
 	s.points.list = append(s.points.list, p)
 	s.points.byIndex[p.index], s.points.byKey[key] = p, p

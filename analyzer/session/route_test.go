@@ -27,7 +27,7 @@ func TestSplitKeepsContinuations(t *testing.T) {
 	}}
 	stray := unit(0, 9) // belongs to no record
 	data := bytes.Join([][]byte{stray, unit(1, 1), unit(0, 2), unit(0, 3), unit(2, 4), unit(0, 5), unit(3, 6), unit(0, 7), unit(1, 8)}, nil)
-	parts := ps.split(data)
+	parts := ps.split(1, data)
 	for _, tt := range []struct {
 		tunlet *tunlet
 		want   [][]byte
