@@ -44,14 +44,15 @@ func (p *parser) finish() (Point, error) {
 	return point, nil
 }
 
-// static refuses what a place within a function does not have.
+// static refuses what a place within a function does not have. Its parameters
+// are the arguments that its author gave it.
 func (p *parser) static() error {
 	if p.spec.GetUsdt() == nil {
 		return nil
 	}
 	for _, c := range p.spec.GetCaptures() {
-		if c.GetContext() == 0 && c.GetGlobal() == nil {
-			return fmt.Errorf("%s: a static probe stands within a function, whose parameters are not there any more", c.GetName())
+		if c.GetReturned() || c.GetPath() != "" {
+			return fmt.Errorf("%s: a static probe stands within a function: it has arguments, arg0 and so on, but no results and no names for them", c.GetName())
 		}
 	}
 	return nil

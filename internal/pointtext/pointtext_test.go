@@ -83,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"set that matches nothing":     {"a:b[z-a]", "invalid symbol name"},
 		"static, too little":           {"usdt:a.so:libc", "usdt:OBJECT:PROVIDER:NAME"},
 		"static, too much":             {"usdt:a:b:c:d", "usdt:OBJECT:PROVIDER:NAME"},
-		"parameter of a static probe":  {"usdt:a:b:c take arg0", "static probe"},
+		"name in a static probe":       {"usdt:a:b:c take count", "static probe"},
 		"place":                        {"a:f%exit", "%return"},
 		"result at the entry":          {"a:f take ret", "%return"},
 		"clause":                       {"a:f take arg0 when arg1", "take, if, every"},
