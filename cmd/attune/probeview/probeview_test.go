@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probeview
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// words packs a record or continuation: its four words.
+func words(w ...uint64) (out []byte) {
+	for _, one := range w {
+		out = binary.LittleEndian.AppendUint64(out, one)
+	}
+	return out
+}
+
+// head is the second word of a record.
+func head(point, following, thread uint64) uint64 { return point | following<<24 | thread<<32 }
+
+// continuation is the second word of one; kinds only in the first.
+func continuation(kinds uint64) uint64 { return 8<<16 | kinds<<32 }
+
+func view(options Options, text string) (*Printer, *strings.Builder) {
+	out := &strings.Builder{}
+	at := time.Unix(1, 0)
+	options.Output, options.Notes = out, out
+	options.Now = func() time.Time { at = at.Add(time.Second); return at }
+	p := New(options)
+	p.Probe(&attunev1.Probe{Text: text, Pid: 7, Status: &attunev1.PointStatus{
+		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
+	}})
+	return p, out
+}
+
+func records(data ...[]byte) *attunev1.WatchProbesResponse {
+	all := []byte{}
+	for _, d := range data {
+		all = append(all, d...)
+	}
+	return &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+		Records: []*attunev1.NamedRecords{{Process: 1, Records: all}},
+	}}}
+}
+
+func TestHits(t *testing.T) {
+	p, out := view(Options{JSON: true}, "a:f take n=arg0:i32, path=arg1:str, x=arg0:f64, y=*arg2 each")
+	// -1, "abcdefghi" of which more was there, 1.5, and what could not be read:
+	// seven words in three continuations, after one that has lost its record.
+	p.Event(records(
+		words(0, continuation(0), 0, 0), words(0, head(3, 3, 9), 0, 0),
+		words(math.MaxUint64, continuation(0x6352), 9|1<<32, binary.LittleEndian.Uint64([]byte("abcdefgh"))),
+		words('i', continuation(0), math.Float64bits(1.5), 0), words(0, continuation(0), 0, 0),
+		words(0, head(99, 0, 9), 0, 0), // of a point that is not known
+	))
+	if want := `"values":{"n":-1,"path":"abcdefghi","x":1.5,"y":null}`; strings.Count(out.String(), `"hit"`) != 1 || !strings.Contains(out.String(), want) {
+		t.Errorf("%s lacks %s", out, want)
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	p, out := view(Options{Histogram: true}, "a:f sum n=arg2 by arg0")
+	one, two := uint64(1), uint64(2)
+	p.Event(&attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+		Aggregates: []*attunev1.NamedAggregate{
+			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Sum: 30, Min: 10, Max: 20, Key: &one, Histogram: []uint64{0, 0, 0, 0, 1, 1}}},
+			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 1, Sum: 5, Min: 5, Max: 5, Key: &one, Histogram: []uint64{0, 0, 0, 1}}},
+			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 7, Sum: 7, Min: 1, Max: 1, Key: &two}},
+			{Aggregate: &attunev1.Aggregate{Point: 3, Unreadable: 4}},
+		},
+	}}})
+	p.Flush(false)
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"7 7 1 1.0 1 7 7 a:f arg0=2 3 3 5 11.7 20 35 7 a:f arg0=1 0 0 7 a:f (other arg0) (4 unreadable)", "≥ 4 ####",
+		"placed by got, 6 ns a hit",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q", out, want)
+		}
+	}
+	out.Reset()
+	p.Flush(true)
+	if out.Len() != 0 {
+		t.Errorf("of an interval without hits: %s", out)
+	}
+}
+
+// Whatever a session sends, nothing but text comes of it.
+func FuzzHits(f *testing.F) {
+	f.Add(append(words(0, head(3, 1, 9), 0, 0), words(1<<40, continuation(0x5555), 0, 0)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, h := range hits(&attunev1.NamedRecords{Records: data}) {
+			for _, c := range h.captures {
+				if len(c.text) > len(data) || c.String() == "" {
+					t.Errorf("%+v", c)
+				}
+			}
+		}
+	})
+}
