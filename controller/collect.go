@@ -254,11 +254,8 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 		rest.Aggregates = append(rest.Aggregates, k.aggregateTarget(t)...)
 	}
 	k.deliver(rest)
-	for key := range k.uprobed {
-		if key.handle == t.handle {
-			delete(k.uprobed, key)
-		}
-	}
+	// The readings of uprobes stay until the placer has let go of the process: a
+	// withdrawal may ask once more, and all would be delivered again.
 }
 
 // sums returns the account so far, with the losses of living processes.
