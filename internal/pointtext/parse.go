@@ -22,7 +22,7 @@ type Point struct {
 	Value string
 }
 
-// ErrSyntax: the text is no measure point; the message says what to write.
+// ErrSyntax says that the text is no measure point; the message says what to write.
 var ErrSyntax = errors.New("invalid measure point")
 
 // maxText bounds a point; demangled names are long.
