@@ -43,7 +43,7 @@ func TestSystemSettings(t *testing.T) {
 		t.Fatalf("%v; the program has %s", results, size())
 	}
 	results = b.apply(t, pipeSize("c2", process.GetHandle(), fd, 1<<18), pipeSize("c3", process.GetHandle(), fd, -1))
-	if len(results) != 2 || results[0].GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE ||
+	if len(results) != 2 || !results[0].GetUntried() ||
 		results[1].GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || size() != "131072" {
 		t.Errorf("%v; the program has %s", results, size())
 	}
