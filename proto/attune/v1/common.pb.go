@@ -1174,6 +1174,8 @@ func (x *GlobalVariable) GetSymbol() string {
 // All captures of a hit are taken at one moment: at the entry of the function,
 // or with PLACE_EXIT and PLACE_BOTH at its return. Parameters are those that
 // the call began with in any case; what they point to is read at that moment.
+// A hook of DMLib takes them when the call returns, free and
+// pthread_mutex_unlock when it begins.
 type Capture struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, unique within the point.
