@@ -24,7 +24,8 @@ func compileCapture(c *attunev1.Capture, place attunev1.Place) (Capture, error) 
 		return out, err
 	}
 	out.complete()
-	return out, out.check(place)
+	err := out.check(place)
+	return out, err
 }
 
 // source fills in where the value comes from.

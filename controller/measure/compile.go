@@ -9,7 +9,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// ErrInvalid: the point asks for something that does not exist, whatever the
+// ErrInvalid says that the point asks for something that does not exist, whatever the
 // process and the mechanism.
 var ErrInvalid = errors.New("invalid capture")
 
