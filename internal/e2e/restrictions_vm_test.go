@@ -76,7 +76,7 @@ func restrictions(t *testing.T) []restriction {
 		{name: "Yama 1", file: yama, value: "1", user: nobody(), refusal: wantsBPF, found: map[string]finding{
 			"ptrace": {partly, "Yama scope 1"}, "process_vm_writev": {partly, "Yama scope 1"},
 		}},
-		{name: "Yama 2", file: yama, value: "2", user: nobody(), refusal: wantsBPF, unreachable: "process memory not accessible", found: map[string]finding{
+		{name: "Yama 2", file: yama, value: "2", user: nobody(), refusal: wantsBPF, unreachable: "kernel.yama.ptrace_scope", found: map[string]finding{
 			"ptrace": {not, "Yama scope 2"}, "process_vm_writev": {not, "Yama scope 2"}, "pidfd_getfd": {not, "Yama scope 2"},
 		}},
 		{name: "no performance events", file: paranoid, value: "4", user: nobody(), refusal: wantsBPF, found: map[string]finding{
