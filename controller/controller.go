@@ -125,7 +125,7 @@ func (c *Controller) newActuator() error {
 	}
 	c.journal = journal
 	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Hidden: c.config.Hidden, InJob: c.targets.has, Policy: c.config.Policy, Log: c.config.Log,
+		Journal: journal, Origin: name, Hidden: c.config.Hidden, InJob: c.targets.has, Policy: c.config.Policy, Log: c.config.Log,
 	})
 	return nil
 }

@@ -60,6 +60,11 @@ func (t *target) Sites() *entry.Sites { return t.sites }
 // Images lists what is mapped at present.
 func (t *target) Images() ([]objfile.Image, error) { return t.cache.Images(t.pid) }
 
+// Map maps memory for patches where DMLib is not in the process.
+func (t *target) Map(ctx context.Context, start, size uint64) error {
+	return actuate.MapStopped(ctx, t, start, size)
+}
+
 // Mailbox is DMLib's, nil without DMLib.
 func (t *target) Mailbox() actuate.Mailbox {
 	if memory := t.memory.Load(); memory != nil {
@@ -140,6 +145,19 @@ func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 		Op: ring.OpMap, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate,
 		Args: [8]uint64{start, size},
 	})
+	return err
+}
+
+// Store changes a GOT slot at the next hook.
+func (m mailbox) Store(ctx context.Context, slot, old, value uint64, readOnly bool) error {
+	command := ring.Command{
+		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
+		Args: [8]uint64{0: slot, 1: 8, 2: value, 3: 1, 4: old},
+	}
+	if readOnly {
+		command.Args[5] = 1
+	}
+	_, err := m.memory.Run(ctx, command)
 	return err
 }
 

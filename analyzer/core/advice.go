@@ -69,8 +69,58 @@ func ActionText(a *attunev1.Action) string {
 		}
 		return fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), strings.Join(args, ", "))
 	}
+	return functionText(a)
+}
+
+// functionText is ActionText for what changes functions and loads libraries.
+func functionText(a *attunev1.Action) string {
+	switch k := a.GetKind().(type) {
+	case *attunev1.Action_Replace:
+		return fmt.Sprintf("replace %s by %s", functionName(k.Replace.GetOld()), functionName(k.Replace.GetNew()))
+	case *attunev1.Action_Remove:
+		text := "remove " + functionName(k.Remove.GetFunction())
+		if k.Remove.GetReturns() != nil {
+			text += " returning " + ValueText(k.Remove.GetReturns())
+		}
+		if k.Remove.GetCalledFrom() != nil {
+			text += " called from " + functionName(k.Remove.GetCalledFrom())
+		}
+		return text
+	case *attunev1.Action_Parameter:
+		text := fmt.Sprintf("pass %s as parameter %d of %s",
+			ValueText(k.Parameter.GetValue()), k.Parameter.GetParameter(), functionName(k.Parameter.GetFunction()))
+		if k.Parameter.GetRequiredOld() != nil {
+			text += " instead of " + ValueText(k.Parameter.GetRequiredOld())
+		}
+		return text
+	case *attunev1.Action_Insert:
+		where := "entry"
+		if k.Insert.GetPlace() == attunev1.Place_PLACE_EXIT {
+			where = "exit"
+		}
+		args := make([]string, len(k.Insert.GetArguments()))
+		for i, argument := range k.Insert.GetArguments() {
+			args[i] = argumentText(argument)
+		}
+		return fmt.Sprintf("call %s(%s) at %s of %s",
+			functionName(k.Insert.GetCall()), strings.Join(args, ", "), where, functionName(k.Insert.GetFunction()))
+	case *attunev1.Action_Load:
+		return "load " + k.Load.GetPath()
+	}
 	return ""
 }
+
+func argumentText(a *attunev1.Argument) string {
+	switch k := a.GetKind().(type) {
+	case *attunev1.Argument_Parameter:
+		return fmt.Sprintf("parameter %d", k.Parameter)
+	case *attunev1.Argument_Result:
+		return "result"
+	}
+	return ValueText(a.GetConstant())
+}
+
+func functionName(f *attunev1.Function) string { return f.GetObject() + ":" + f.GetSymbol() }
 
 // ValueText returns a value as people write it, "?" if it is unknown.
 func ValueText(v *attunev1.Value) string {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -30,7 +31,9 @@ func openProcesses(pids []int) ([]*tunee, error) {
 		if err != nil {
 			return processes, fmt.Errorf("process %d: %w", pid, err)
 		}
-		processes = append(processes, &tunee{held: held})
+		t := &tunee{held: held}
+		t.sites = actuate.NewSites(t)
+		processes = append(processes, t)
 	}
 	return processes, nil
 }

@@ -20,6 +20,8 @@ type request struct {
 	name   string
 	action *attunev1.Action
 	at     *attunev1.SafePoint
+	// first: the others can be looked at only when it has been made.
+	first bool
 }
 
 // tuneAction is a subcommand of tune that changes something inside processes.
@@ -47,6 +49,12 @@ func newTuneAction(p *process, flags *tuneFlags, a tuneAction) *cobra.Command {
 			}
 			if err != nil {
 				return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+			}
+			if requests[0].first {
+				if err := tune(cmd.Context(), p, *flags, pids, requests[:1]); err != nil || flags.dryRun {
+					return err
+				}
+				requests = requests[1:]
 			}
 			return tune(cmd.Context(), p, *flags, pids, requests)
 		},
@@ -95,7 +103,9 @@ func repeatedProcess(pids []int) error {
 
 // tuneActions are the subcommands of tune.
 func tuneActions() []tuneAction {
-	return []tuneAction{setAction(), callAction(), loadAction()}
+	return []tuneAction{
+		setAction(), callAction(), replaceAction(), removeAction(), paramAction(), insertAction(), loadAction(),
+	}
 }
 
 func setAction() tuneAction {

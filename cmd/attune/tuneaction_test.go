@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -205,5 +209,82 @@ func TestTuneActionUsage(t *testing.T) {
 		{"__complete tune call ''", 0, strconv.Itoa(i.PID) + "\ttuned"},
 	} {
 		t.Run(row.args, func(t *testing.T) { i.want(t, row.args, row.code, row.want) })
+	}
+}
+
+// newPatchableTest starts the program until its functions can be patched: where
+// the jumps lead is up to the kernel.
+func newPatchableTest(t *testing.T) *insideTest {
+	t.Helper()
+	const tries = 60
+	for range tries {
+		i := newInsideTest(t)
+		if i.patchable(t, "plain") && i.patchable(t, "half") {
+			return i
+		}
+	}
+	t.Fatalf("in none of %d processes the functions can be patched", tries)
+	return nil
+}
+
+func (i *insideTest) patchable(t *testing.T, function string) bool {
+	t.Helper()
+	processes, err := openProcesses([]int{i.PID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeProcesses(processes)
+	found, err := objfile.Resolve(i.PID, "tuned", function, objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := entry.Function{Image: found.Image, Symbol: found.Symbol}
+	_, err = processes[0].Sites().Prepare(t.Context(), f, patch.Remove{})
+	if err != nil && !errors.Is(err, patch.ErrUnpatchable) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestTuneFunctions(t *testing.T) {
+	i := newPatchableTest(t)
+	i.want(t, "tune replace --dry-run $P tuned:plain=tuned:twice", 0, "would change", "entry patch", "can be undone")
+	i.want(t, "tune replace $P tuned:plain=tuned:twice", 0, "by entry patch", "attune undo ")
+	i.want(t, "tune replace --load $P tuned:frozen=$L:from_library", 1, "takes 1 parameters")
+	i.want(t, "tune param $P tuned:half 0=100.0", 0, "as passed → 100")
+	i.want(t, "tune insert $P tuned:plain tuned:notice arg0", 0, "calls tuned:notice")
+	i.want(t, "tune remove $P tuned:plain", 1, "excludes it")
+	if got := i.Ask(t, "functions"); got != "10 1010 50" {
+		t.Errorf("the program computes %s", got)
+	}
+	changes := i.changes(t)
+	if len(changes) != 3 || changes[0].Old != "tuned:plain" || changes[0].New != "tuned:twice" || changes[1].Where != "parameter 0 of tuned:half" {
+		t.Fatalf("%+v", changes)
+	}
+	for _, step := range []struct {
+		at   int
+		want string
+	}{{0, "5 1005 50"}, {2, "5 1005 50"}, {1, "5 1005 2.5"}} {
+		i.want(t, "undo "+changes[step.at].ID, 0, "undone")
+		if got := i.Ask(t, "functions"); got != step.want {
+			t.Errorf("without %s the program computes %s, want %s", changes[step.at].Knob, got, step.want)
+		}
+	}
+}
+
+func TestTuneFunctionUsage(t *testing.T) {
+	i := newInsideTest(t)
+	for args, want := range map[string]string{
+		"tune replace $P tuned:plain":                "OBJECT:OLD=OBJECT:NEW",
+		"tune replace --load $P tuned:plain=x.so:y":  "no path",
+		"tune remove $P":                             "give one OBJECT:FUNCTION",
+		"tune remove --returns no $P tuned:plain":    "--returns",
+		"tune param $P tuned:plain":                  "NUMBER=VALUE",
+		"tune param $P tuned:plain x=1":              "is no NUMBER=VALUE",
+		"tune param --if-old x $P tuned:plain 0=1":   "--if-old",
+		"tune insert $P tuned:plain":                 "OBJECT:CALLED",
+		"tune remove --called-from : $P tuned:plain": "--called-from",
+	} {
+		t.Run(args, func(t *testing.T) { i.want(t, args, 2, want) })
 	}
 }

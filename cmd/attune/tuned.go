@@ -34,7 +34,8 @@ type tuned struct {
 	// Reason of a change that was refused, failed or taken back.
 	Reason string `json:"reason,omitempty"`
 
-	once bool // a call: nothing of it stays
+	once   bool // a call
+	leaves bool // nothing that could be undone
 }
 
 // States of a tuned line.
@@ -59,6 +60,7 @@ func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
 		line.On = set.On
 	}
 	line.once = r.action.GetCallFunction() != nil
+	line.leaves = line.once || r.action.GetLoad() != nil && !r.action.GetLoad().GetCloseOnUndo()
 	if preview.Undo != nil {
 		line.Undo = preview.Undo.Error()
 	}
@@ -136,6 +138,9 @@ func (l tuned) text() string {
 	case stateChanged:
 		if l.once {
 			return fmt.Sprintf("done: %s returned %s%s", where, l.New, l.how())
+		}
+		if l.leaves {
+			return "done: " + what + l.how()
 		}
 		return "change " + l.ID + ": " + what + l.how() + l.wayBack("attune undo "+l.ID)
 	}

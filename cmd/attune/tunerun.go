@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -28,7 +29,8 @@ const journalPatience = 10 * time.Second
 // command knows.
 type tunee struct {
 	sync.Mutex
-	held *procid.Process
+	held  *procid.Process
+	sites *entry.Sites
 }
 
 var _ actuate.Process = (*tunee)(nil)
@@ -38,6 +40,7 @@ func (t *tunee) Identity() procid.Identity        { return t.held.Identity() }
 func (t *tunee) Alive() bool                      { return t.held.Alive() }
 func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
 func (t *tunee) Mailbox() actuate.Mailbox         { return nil }
+func (t *tunee) Sites() *entry.Sites              { return t.sites }
 
 // tuning is one `attune tune` at work.
 type tuning struct {
@@ -64,7 +67,7 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 		return err
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
-	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules}
+	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules, Origin: "hand"}
 	if !flags.dryRun {
 		if t.kept, err = openKept(ctx); err != nil {
 			return err
@@ -137,7 +140,7 @@ func (t *tuning) apply(ctx context.Context) (because error) {
 		if line.State != stateChanged && line.State != stateUntried && line.State != stateBack && because == nil {
 			because = fmt.Errorf("process %d: %s: %s", line.PID, line.Knob, line.Reason)
 		}
-		if line.once && line.State == stateChanged {
+		if line.leaves && line.State == stateChanged {
 			line.ID = ""
 			because = errors.Join(because, t.kept.Settle(result.GetChangeId()))
 		}

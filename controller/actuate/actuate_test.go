@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
@@ -22,6 +23,7 @@ type process struct {
 	pid      int
 	identity procid.Identity
 	ended    bool
+	sites    *entry.Sites
 }
 
 func (p *process) PID() int                         { return p.pid }
@@ -29,6 +31,7 @@ func (p *process) Identity() procid.Identity        { return p.identity }
 func (p *process) Alive() bool                      { return !p.ended }
 func (p *process) Images() ([]objfile.Image, error) { return objfile.Images(p.pid) }
 func (p *process) Mailbox() Mailbox                 { return nil }
+func (p *process) Sites() *entry.Sites              { return p.sites }
 
 func mustProcess(t *testing.T, pid int) *process {
 	t.Helper()
@@ -36,7 +39,9 @@ func mustProcess(t *testing.T, pid int) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &process{pid: pid, identity: identity}
+	p := &process{pid: pid, identity: identity}
+	p.sites = NewSites(p)
+	return p
 }
 
 func mustJournal(t *testing.T, dir string) *Journal {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -38,6 +39,8 @@ type Process interface {
 	Images() ([]objfile.Image, error)
 	// Mailbox is DMLib's in that process; nil without DMLib.
 	Mailbox() Mailbox
+	// Sites owns the patched functions of the process.
+	Sites() *entry.Sites
 }
 
 // Mailbox has DMLib do things inside a process.
@@ -50,6 +53,9 @@ type Mailbox interface {
 	// Map maps memory that is readable and executable; unix.EEXIST where
 	// something is mapped.
 	Map(ctx context.Context, start, size uint64) error
+	// Store makes a GOT slot hold another value in one go; unix.EAGAIN if it
+	// does not hold the old one.
+	Store(ctx context.Context, slot, old, value uint64, readOnly bool) error
 }
 
 // Call is one call of a function inside a process.
@@ -85,6 +91,9 @@ type Options struct {
 	Hidden *hidden.Prober
 	// InJob says which processes may share a cgroup that is changed; nil: none.
 	InJob func(pid int) bool
+	// Origin tells the actions at functions of one journal from those of
+	// another in the same process.
+	Origin string
 	// WithoutUndo allows system settings that this user could not take back.
 	WithoutUndo bool
 	// Policy says what is allowed; nil: a user's own processes.

@@ -32,6 +32,8 @@ type Word struct {
 	// Old and New contents; the same length.
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
+	// Slot says that threads jump through it: it changes in one go only.
+	Slot bool `json:"slot,omitempty"`
 	// ReadOnly says that the process itself may not write there.
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Thread whose copy of a thread-local variable it is; nil: no such copy.
@@ -50,6 +52,7 @@ type record struct {
 	Words    []Word           `json:"words,omitempty"`
 	Settings []system.State   `json:"settings,omitempty"`
 	Library  *Library         `json:"library,omitempty"`
+	Patched  *Patched         `json:"patched,omitempty"`
 	Told     told             `json:"told,omitzero"`
 	Outcome  string           `json:"outcome,omitempty"`
 }
@@ -139,7 +142,7 @@ func createLocked(path string) (*os.File, error) {
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
 	return j.append(record{
 		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
-		Library: p.library, Told: p.told,
+		Library: p.library, Patched: p.patched, Told: p.told,
 	})
 }
 

@@ -5,6 +5,7 @@ package actuate
 import (
 	"sync"
 
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -14,6 +15,7 @@ import (
 type journaled struct {
 	sync.Mutex
 	identity procid.Identity
+	sites    *entry.Sites
 }
 
 var _ Process = (*journaled)(nil)
@@ -23,3 +25,10 @@ func (j *journaled) Identity() procid.Identity        { return j.identity }
 func (j *journaled) Alive() bool                      { return !ended(record{Process: &j.identity}) }
 func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
 func (j *journaled) Mailbox() Mailbox                 { return nil }
+
+func (j *journaled) Sites() *entry.Sites {
+	if j.sites == nil {
+		j.sites = NewSites(j)
+	}
+	return j.sites
+}

@@ -20,6 +20,9 @@ type plan struct {
 	words []Word
 	// settings that will be changed, for the journal.
 	settings []system.State
+	// patched is the function that something will be done at, for the journal;
+	// may be nil.
+	patched *Patched
 	// library that will be loaded, for the journal; may be nil.
 	library *Library
 	// told is what people are told of a change that is neither words nor
@@ -83,6 +86,14 @@ func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.C
 		return a.planSystem(process, change, action.System)
 	case *attunev1.Action_Load:
 		return a.planLoad(process, change.GetSafePoint(), action.Load)
+	case *attunev1.Action_Replace:
+		return a.planReplace(process, change, action.Replace)
+	case *attunev1.Action_Remove:
+		return a.planRemove(process, change, action.Remove)
+	case *attunev1.Action_Parameter:
+		return a.planParameter(process, change, action.Parameter)
+	case *attunev1.Action_Insert:
+		return a.planInsert(process, change, action.Insert)
 	default:
 		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
 	}

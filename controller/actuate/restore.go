@@ -123,6 +123,8 @@ func restoreRecord(r record) error {
 	switch {
 	case r.Library != nil:
 		return restoreLibrary(r)
+	case r.Patched != nil:
+		return restorePatched(r)
 	case len(r.Settings)+len(r.Words) == 0:
 		return restoreCall(r)
 	}
@@ -184,8 +186,11 @@ func restoreWord(pid int, images []objfile.Image, w Word) error {
 // putBack restores a word if it still holds what the change wrote: what
 // somebody else has changed since is theirs.
 func putBack(pid int, w Word) error {
-	if w.Thread != nil && !w.Thread.lives() {
+	switch {
+	case w.Thread != nil && !w.Thread.lives():
 		return nil
+	case w.Slot:
+		return putSlotBack(pid, w)
 	}
 	now := make([]byte, len(w.New))
 	if err := procmem.Read(pid, w.Address, now); err != nil {

@@ -8,8 +8,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Action is one tuning action; made by SetVariable, CallFunction,
-// Setting, SystemSetting or SystemSettingOn.
+// Action is one tuning action; made by SetVariable, CallFunction, Setting,
+// SystemSetting, ReplaceFunction and the other functions of this file.
 type Action struct {
 	pb *attunev1.Action
 }
@@ -40,6 +40,70 @@ func CallFunction(object, symbol string, expect Value, arguments ...Value) Actio
 		call.Arguments = append(call.Arguments, a.pb)
 	}
 	return Action{&attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}}}
+}
+
+// Function names one function: the base name pattern of the binary or library
+// that defines it, and its symbol as measure points take it.
+type Function struct{ Object, Symbol string }
+
+func (f Function) proto() *attunev1.Function {
+	return &attunev1.Function{Object: f.Object, Symbol: f.Symbol}
+}
+
+// ReplaceFunction makes calls of one function go to another of the same
+// parameters and result, which LoadLibrary may have brought.
+func ReplaceFunction(old, other Function) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Replace{
+		Replace: &attunev1.ReplaceFunction{Old: old.proto(), New: other.proto()},
+	}}}
+}
+
+// RemoveCall makes a function return at once; the zero Value stands for
+// nothing.
+func RemoveCall(function Function, returns Value) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Remove{
+		Remove: &attunev1.RemoveCall{Function: function.proto(), Returns: returns.pb},
+	}}}
+}
+
+// RemoveCallFrom is RemoveCall for the calls from one function only.
+func RemoveCallFrom(caller, function Function, returns Value) Action {
+	a := RemoveCall(function, returns)
+	a.pb.GetRemove().CalledFrom = caller.proto()
+	return a
+}
+
+// ChangeParameter gives a function another value for a parameter, numbered from
+// 0 among the integers and addresses, or for a Real among those.
+func ChangeParameter(function Function, parameter uint32, value Value) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Parameter{
+		Parameter: &attunev1.ChangeParameter{Function: function.proto(), Parameter: parameter, Value: value.pb},
+	}}}
+}
+
+// ChangeParameterFrom is ChangeParameter where old is passed.
+func ChangeParameterFrom(function Function, parameter uint32, old, value Value) Action {
+	a := ChangeParameter(function, parameter, value)
+	a.pb.GetParameter().RequiredOld = old.pb
+	return a
+}
+
+// InsertCall has a function call another one, with constants, before it runs.
+// The thread may hold any lock then.
+func InsertCall(function, call Function, constants ...Value) Action {
+	insert := &attunev1.InsertCall{Function: function.proto(), Call: call.proto(), Place: attunev1.Place_PLACE_ENTRY}
+	for _, c := range constants {
+		insert.Arguments = append(insert.Arguments, &attunev1.Argument{Kind: &attunev1.Argument_Constant{Constant: c.pb}})
+	}
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Insert{Insert: insert}}}
+}
+
+// LoadLibrary has the process load a shared object, which must define the
+// symbol unless that is empty. It stays when the change is undone.
+func LoadLibrary(path, symbol string) Action {
+	return Action{&attunev1.Action{Kind: &attunev1.Action_Load{
+		Load: &attunev1.LoadLibrary{Path: path, Symbol: symbol},
+	}}}
 }
 
 // Setting changes a setting that the controller knows by name, with its way

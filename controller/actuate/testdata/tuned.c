@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 int other_counter(void);
@@ -32,6 +33,18 @@ __attribute__((noinline)) int spoil(char *text) {
 
 __attribute__((noinline)) int thread_id(void) { return (int)syscall(SYS_gettid); }
 
+static volatile int seen;
+
+__attribute__((noinline)) int plain(int n) { return n * counter; }
+__attribute__((noinline)) int twice(int n) { return 2 * n; }
+__attribute__((noinline)) double half(double x) { return x / 2; }
+__attribute__((noinline)) int through(int n) { return plain(n) + 1000; }
+__attribute__((noinline)) void notice(int n) { seen += n; }
+__attribute__((noinline)) long frozen(long *unused) {
+    (void)unused;
+    return 4711;
+}
+
 static void *other_thread(void *unused) {
     __atomic_store_n(&second, thread_id(), __ATOMIC_RELEASE);
     for (;;) {
@@ -49,6 +62,12 @@ static void answer(const char *line) {
         printf("%d %d\n", own, __atomic_load_n(&second_own, __ATOMIC_RELAXED));
     } else if (strcmp(line, "second") == 0)
         printf("%d\n", second);
+    else if (strcmp(line, "functions") == 0)
+        printf("%d %d %g\n", plain(5), through(5), half(5));
+    else if (strcmp(line, "seen") == 0)
+        printf("%d\n", seen);
+    else if (strcmp(line, "time") == 0)
+        printf("%ld\n", (long)time(NULL));
     else if (strcmp(line, "ratio") == 0)
         printf("%g\n", ratio);
     else
@@ -63,7 +82,8 @@ int main(void) {
     pthread_create(&thread, NULL, other_thread, NULL);
     while (__atomic_load_n(&second, __ATOMIC_ACQUIRE) == 0)
         usleep(1000);
-    if (mixed(fixed, ratio, "start", 1, 2) == 0 || spoil(text) == 0)
+    notice(0);
+    if (twice(1) + frozen(NULL) == 0 || mixed(fixed, ratio, "start", 1, 2) == 0 || spoil(text) == 0)
         return 1;
     printf("ready\n");
     fflush(stdout);

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// NewSites returns an owner of the entries of a process that has no DMLib, or
+// of whose DMLib this program knows nothing: memory is mapped by a stopped
+// thread. It belongs to one process and one goroutine at a time.
+func NewSites(process Process) *entry.Sites {
+	return entry.NewSites(outside{process}, new(entry.Functions))
+}
+
+// outside is a process as entry wants it.
+type outside struct{ Process }
+
+func (outside) Memory() *ring.Memory { return nil }
+
+// Map implements [entry.Mapper].
+func (o outside) Map(ctx context.Context, start, size uint64) error {
+	return MapStopped(ctx, o.Process, start, size)
+}
+
+// Patched is a function that a change does something at, for the journal.
+type Patched struct {
+	// Name of the action in the process.
+	Name string `json:"name"`
+	// Device, Inode and Bias are those of the object, Symbol the function.
+	Device uint64         `json:"device"`
+	Inode  uint64         `json:"inode"`
+	Bias   uint64         `json:"bias"`
+	Symbol objfile.Symbol `json:"symbol"`
+	// Bytes that are changed.
+	Bytes []entry.Byte `json:"bytes"`
+}
+
+// entryChange is an action at the entry or the exits of a function.
+type entryChange struct {
+	*Actuator
+	process Process
+	name    string
+	found   objfile.Resolved
+	action  patch.Action
+}
+
+func (e entryChange) function() entry.Function {
+	return entry.Function{Image: e.found.Image, Symbol: e.found.Symbol}
+}
+
+// planEntry makes the plan of an action whose function and parts have been
+// found and allowed.
+func (a *Actuator) planEntry(process Process, change *attunev1.Change, found objfile.Resolved, action patch.Action, say told) (*plan, error) {
+	kind := change.GetSafePoint().GetKind()
+	if kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
+		return nil, fmt.Errorf("%w: a function is changed at safe point \"now\" only", ErrRefused)
+	}
+	if err := patch.Check(action); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrRefused, found.Symbol.Name, err)
+	}
+	if process.Mailbox() == nil {
+		if err := unowned(process.PID()); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	e := entryChange{Actuator: a, process: process, name: a.options.Origin + ":" + change.GetId(), found: found, action: action}
+	p := &plan{way: WayEntry, told: say, read: func() (*attunev1.Value, error) { return nil, nil }} //nolint:nilnil // no value is an answer
+	p.prepare = func(ctx context.Context) error { return e.prepare(ctx, p) }
+	p.run = func(ctx context.Context) (done, error) {
+		return now(e.process.Sites().Add(ctx, e.name, e.function(), e.action))
+	}
+	p.undo = e.undo
+	return p, nil
+}
+
+// prepare makes room for the patch. Whatever stands against it is a refusal:
+// the program does what it did.
+func (e entryChange) prepare(ctx context.Context, p *plan) error {
+	ctx, cancel := context.WithTimeout(ctx, DefaultSafePointTimeout)
+	defer cancel()
+	bytes, err := e.process.Sites().Prepare(ctx, e.function(), e.action)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrRefused, e.found.Symbol.Name, err)
+	}
+	p.patched = &Patched{
+		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
+		Symbol: e.found.Symbol, Bytes: bytes,
+	}
+	return nil
+}
+
+func (e entryChange) undo(ctx context.Context) error {
+	err := e.process.Sites().Drop(ctx, e.name)
+	if errors.Is(err, entry.ErrUnknown) {
+		return nil // it was never done
+	}
+	return err
+}
+
+// restorePatched undoes an action at a function from the journal alone: what
+// else is done there stays. Where the patch does not tell what is its own, its
+// bytes go back.
+func restorePatched(r record) error {
+	if ended(r) {
+		return nil
+	}
+	process := &journaled{identity: *r.Process}
+	images, err := process.Images()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(images, func(i objfile.Image) bool {
+		return i.Device == r.Patched.Device && i.Inode == r.Patched.Inode && i.Bias == r.Patched.Bias
+	})
+	if at < 0 {
+		return nil // unloaded
+	}
+	sites, f := process.Sites(), entry.Function{Image: images[at], Symbol: r.Patched.Symbol}
+	ctx := context.Background()
+	names, err := sites.Inherited(ctx, f)
+	if err == nil && slices.Contains(names, r.Patched.Name) {
+		return sites.Drop(ctx, r.Patched.Name)
+	}
+	var errs []error
+	for _, b := range r.Patched.Bytes {
+		if err == nil && len(names) > 0 && b.Address == r.Patched.Bytes[0].Address {
+			continue // others are at work there, and this one is not any more
+		}
+		err := entry.Restore(r.Process.PID, b)
+		if errors.Is(err, entry.ErrTouched) {
+			err = fmt.Errorf("%w: %w", ErrChangedByOthers, err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// unowned refuses a process that a living controller owns, which patches
+// functions as well and would not know.
+func unowned(pid int) error {
+	owner, err := controllerOf(pid)
+	if err != nil || owner == 0 {
+		return err
+	}
+	return fmt.Errorf("process %d is under the control of attune (process %d): change its functions by a tunlet, or end that first", pid, owner)
+}
+
+// identityOf is that of a process which was checked a moment ago.
+func identityOf(pid int) (*journaled, error) {
+	identity, err := procid.Of(pid)
+	return &journaled{identity: identity}, err
+}
