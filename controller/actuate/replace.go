@@ -75,7 +75,9 @@ func unpatchable(err error) bool {
 }
 
 // functionPlace is OBJECT:FUNCTION.
-func functionPlace(found objfile.Resolved) string { return found.Image.Name() + ":" + found.Symbol.Name }
+func functionPlace(found objfile.Resolved) string {
+	return found.Image.Name() + ":" + found.Symbol.Name
+}
 
 func noValue() (*attunev1.Value, error) { return nil, nil } //nolint:nilnil // no value is an answer
 
