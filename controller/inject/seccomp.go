@@ -39,7 +39,7 @@ var attachNeeds = []need{
 	{name: "set_robust_list", number: unix.SYS_SET_ROBUST_LIST, arguments: [6]uint64{1: 24}},
 	{name: "close_range", number: unix.SYS_CLOSE_RANGE, arguments: [6]uint64{1: 1<<32 - 1, 2: unix.CLOSE_RANGE_UNSHARE}},
 	{name: "memfd_create", number: unix.SYS_MEMFD_CREATE, arguments: [6]uint64{1: unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING}},
-	{name: "nanosleep", number: unix.SYS_NANOSLEEP},
+	{name: "ppoll", number: unix.SYS_PPOLL},
 	{name: "openat", number: unix.SYS_OPENAT, arguments: [6]uint64{0: 1<<64 - 100, 2: unix.O_RDONLY | unix.O_CLOEXEC}},
 	{name: "read", number: unix.SYS_READ}, {name: "close", number: unix.SYS_CLOSE},
 	{name: "pread64", number: unix.SYS_PREAD64}, {name: "fstat", number: unix.SYS_FSTAT},

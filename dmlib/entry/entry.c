@@ -72,14 +72,16 @@ static uint64_t now(void) {
 }
 
 /* Until the controller has come so far. It cannot wake a thread of another
- * process, so that this looks; and may be dead, so that this ends. */
+ * process, so that this looks; and may be dead, so that this ends. Not by
+ * nanosleep(2): it would make the kernel forget how a timed system call that the
+ * thread was taken out of goes on. */
 static int await(struct attune_entry *entry, uint32_t go) {
-    const struct timespec pause = {.tv_nsec = WAIT_NANOSECONDS};
     uint64_t until = now() + (uint64_t)entry->milliseconds * MILLISECOND;
     while (__atomic_load_n(&entry->go, __ATOMIC_ACQUIRE) < go) {
         if (now() > until)
             return 0;
-        call(SYS_nanosleep, &pause, 0, 0, 0);
+        struct timespec pause = {.tv_nsec = WAIT_NANOSECONDS};
+        call(SYS_ppoll, 0, 0, &pause, 0);
     }
     return 1;
 }

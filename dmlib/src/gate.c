@@ -59,8 +59,10 @@ static int gate_connect(int64_t deadline) {
             return fd;
         if ((result != -EAGAIN && result != -EINTR) || now_milliseconds() >= deadline)
             break;
+        /* Not by nanosleep(2): the thread may have been taken out of a timed
+         * system call, and the kernel would forget how that goes on. */
         struct timespec pause = {.tv_nsec = 1000000};
-        dm_syscall(SYS_nanosleep, &pause, NULL);
+        dm_syscall(SYS_ppoll, NULL, 0, &pause, NULL, sizeof(uint64_t));
     }
     close_fd(fd);
     return -1;
