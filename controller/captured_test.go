@@ -215,7 +215,9 @@ func testCaptured(t *testing.T, program string, row captured, dynamic bool, want
 	if !slices.Contains(want, s.GetMechanism()) {
 		t.Fatalf("point: %v, want it placed by %v", s, want)
 	}
+	b.sampleEvery(t, time.Hour) // all in one interval: its border takes from the extremes
 	target.Ask(t, "1")
+	b.sampleEvery(t, 20*time.Millisecond)
 	if row.records != nil {
 		if diff := gocmp.Diff(row.records, b.recordsOf(t, len(row.records), row.point.GetValueCapture() != "")); diff != "" {
 			t.Error(diff)

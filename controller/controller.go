@@ -51,10 +51,11 @@ type Controller struct {
 	leases    *leases
 	kernel    kernel
 
-	sampling atomic.Int64  // period in nanoseconds, 0: none
-	interval atomic.Int64  // of aggregates, 0: none
-	events   atomic.Int32  // points that deliver records
-	paced    chan struct{} // signalled when a period changes
+	sampling  atomic.Int64  // period in nanoseconds, 0: none
+	interval  atomic.Int64  // of aggregates, 0: none
+	events    atomic.Int32  // points that deliver records
+	paced     chan struct{} // signalled when the rings are to be looked at more often or less
+	resampled chan struct{} // signalled when the period of samples or aggregates changes
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
@@ -78,7 +79,7 @@ func New(config Config) (c *Controller, err error) {
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(),
 		functions: new(entry.Functions),
-		leases:    newLeases(config.Lease), paced: make(chan struct{}, 1),
+		leases:    newLeases(config.Lease), paced: make(chan struct{}, 1), resampled: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.

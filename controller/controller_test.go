@@ -274,11 +274,8 @@ func TestChangesAreAllOrNothing(t *testing.T) {
 	target := targets.Start(t, program, b.controller.Environment()...)
 	process := b.withDMLib(t, target.PID)
 	results := b.apply(t, knob("c1", process.GetHandle(), "knob"), knob("c2", process.GetHandle(), "nothing"), knob("c3", process.GetHandle(), "knob"))
-	want := []attunev1.Outcome{
-		attunev1.Outcome_OUTCOME_UNDONE, attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_REFUSED,
-	}
 	for i, r := range results {
-		if r.GetOutcome() != want[i] || r.GetReason() == "" {
+		if r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || r.GetReason() == "" || r.GetUntried() != (i != 1) {
 			t.Errorf("change %d: %v", i, r)
 		}
 	}

@@ -75,6 +75,7 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-c.resampled:
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -89,16 +90,23 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 }
 
 // due is something that is to be done periodically.
-type due struct{ next time.Time }
+type due struct {
+	next   time.Time
+	period time.Duration
+}
 
 // is says whether it is time, and if so sets the next one. What is late is not
-// made up for.
+// made up for. A shorter period than before counts from now.
 func (d *due) is(now time.Time, period time.Duration) bool {
-	switch {
-	case period <= 0:
-		d.next = time.Time{}
+	if period <= 0 {
+		*d = due{}
 		return false
-	case now.Before(d.next):
+	}
+	if soon := now.Add(period); period < d.period && soon.Before(d.next) {
+		d.next = soon
+	}
+	d.period = period
+	if now.Before(d.next) {
 		return false
 	}
 	if d.next = d.next.Add(period); d.next.Before(now) {

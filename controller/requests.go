@@ -86,12 +86,16 @@ func (c *Controller) setSampling(set *attunev1.SetSampling) {
 	}
 	c.sampling.Store(period)
 	c.interval.Store(interval)
+	signal(c.resampled)
 }
 
 // pace wakes the drain loop, whose period depends on the points.
-func (c *Controller) pace() {
+func (c *Controller) pace() { signal(c.paced) }
+
+// signal wakes whoever waits for the channel, at once or when it looks next.
+func signal(channel chan<- struct{}) {
 	select {
-	case c.paced <- struct{}{}:
+	case channel <- struct{}{}:
 	default:
 	}
 }
