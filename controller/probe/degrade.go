@@ -44,7 +44,7 @@ func (p *Placer) Degrade(handle uint64, step budget.Step) {
 	}
 }
 
-// degrade takes a step, unless the point has gone meanwhile.
+// degrade takes a step, unless the point has gone or is at its level meanwhile.
 func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step budget.Step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,6 +53,9 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 	gone := placed == nil && (known.before == nil || known.spec != spec) || placed != nil && placed.spec != spec
 	if t.gone || gone || !t.placer.has(index, spec) {
 		return
+	}
+	if t.level(index, spec) == step.To {
+		return // asked for again before the first step was taken
 	}
 	d := degradation{spec: spec, level: step.To, reason: step.Reason}
 	switch {
@@ -172,12 +175,17 @@ func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
 	return costs
 }
 
+// level is what is in force of a point. The caller holds t.mu.
+func (t *tenant) level(index uint16, spec *attunev1.MeasurePoint) budget.Level {
+	if d, ok := t.degraded[index]; ok && d.spec == spec {
+		return d.level
+	}
+	return asked(spec)
+}
+
 // load is a point as the budget sees it. The caller holds t.mu.
 func (t *tenant) load(index uint16, spec *attunev1.MeasurePoint, p *placement) budget.Load {
-	l := budget.Load{Point: index, Asked: asked(spec), Now: asked(spec), Costs: costsOf(p, spec)}
-	if d, ok := t.degraded[index]; ok && d.spec == spec {
-		l.Now = d.level
-	}
+	l := budget.Load{Point: index, Asked: asked(spec), Now: t.level(index, spec), Costs: costsOf(p, spec)}
 	if l.Now == budget.Sampled {
 		l.Every = uint64(powerOfTwo(t.effective(index, spec).GetSampleEvery()))
 	}
