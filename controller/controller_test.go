@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -75,6 +76,9 @@ type bench struct {
 	state      string
 }
 
+// start starts a controller whose measure points may take all the time of a
+// process: what is switched off counts nothing. Its job is its own, also where
+// the same test runs beside it in another process.
 func start(t *testing.T, options ...func(*Config)) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,7 +108,8 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	go func() { served <- server.Serve(listener) }()
 	config := Config{
 		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
-		LibraryPath: library, StateDir: b.state, JobID: "test-" + t.Name(), Hidden: &hidden.Prober{Helper: helper},
+		LibraryPath: library, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
+		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
 	}
 	for _, option := range options {
 		option(&config)

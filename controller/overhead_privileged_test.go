@@ -7,5 +7,5 @@ package controller
 import "testing"
 
 func TestBudgetOfUprobe(t *testing.T) {
-	testBudget(t, "uprobe_multi", "50000", []string{"-static"}, func(c *Config) { c.UseBPF = true })
+	testBudget(t, "uprobe_multi", "-50000", []string{"-static"}, func(c *Config) { c.UseBPF = true })
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For each line with a number, calls a library function and a function of its
- * own so many times, and answers. */
+ * own so many times, and answers. Where the number is negative, it calls its
+ * own alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@ int main(void) {
         long n = strtol(line, NULL, 10);
         void *volatile block = malloc(100); /* a safe point */
         free(block);
+        for (long i = 0; i < -n; i++)
+            own_work(i);
         for (long i = 0; i < n; i++) {
             sink += getppid();
             own_work(i);
