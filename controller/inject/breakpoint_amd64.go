@@ -141,8 +141,10 @@ func (a *ambush) blocked(tid int) bool {
 }
 
 // add watches one thread. It is traced first: who hits a breakpoint without a
-// tracer is killed.
+// tracer is killed. Threads that have ended are let go before: execve(2) would
+// wait for that, and seizing for execve.
 func (a *ambush) add(tid int) error {
+	a.attend()
 	t, err := a.seize(tid, a.process)
 	if err != nil {
 		return err
@@ -236,8 +238,7 @@ func (w *watched) goOn(signal unix.Signal) error {
 
 // look serves one stop of any thread; the thread, if it is at a breakpoint.
 func (a *ambush) look() (*watched, error) {
-	var status unix.WaitStatus
-	tid, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOHANG|unix.WNOTHREAD, nil)
+	tid, status, err := nextStatus(unix.P_ALL, 0)
 	if err != nil || tid == 0 {
 		now := time.Now()
 		for _, w := range a.threads {
@@ -296,8 +297,8 @@ func (w *watched) ours(signal unix.Signal) bool {
 // attend serves the other threads while one makes the call.
 func (a *ambush) attend() {
 	for tid, w := range a.threads {
-		var status unix.WaitStatus
-		if got, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil); err != nil || got != tid {
+		got, status, err := nextStatus(unix.P_PID, tid)
+		if err != nil || got != tid {
 			continue
 		}
 		switch {

@@ -176,7 +176,7 @@ func TestExecWhileEntering(t *testing.T) {
 	b := newBench(t)
 	h := startHard(t, exec.Command(program, "plain"))
 	process := mustOpen(t, h.pid)
-	for i := range 20 {
+	for i := range 6 {
 		become := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Duration(i) * 2 * time.Millisecond)

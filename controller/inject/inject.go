@@ -160,7 +160,11 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 	if !process.Alive() {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
-	onOwnThread(func() { result, err = p.run(ctx, process) })
+	p.until = time.Now().Add(p.options.Patience)
+	for err = errHeld; errors.Is(err, errHeld); {
+		clear(p.late) // the kernel has let them go with the OS thread before
+		onOwnThread(func() { err = p.run(ctx, process, &result) })
+	}
 	if err != nil && !process.Alive() && !errors.Is(err, procid.ErrGone) {
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}

@@ -26,6 +26,9 @@ type library struct {
 
 const attachFunction = "attune_dm_attach"
 
+// pageBytes is the least size of a page on the processors that there are.
+const pageBytes = 4096
+
 // findLibrary says how DMLib comes into a process: it is there already, or the
 // process can open our file, or it gets the bytes.
 func findLibrary(pid int, images []objfile.Image, s status, path string) (l library, err error) {

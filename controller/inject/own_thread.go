@@ -3,6 +3,7 @@
 package inject
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -16,6 +17,9 @@ const (
 	threadEndPatience = 100 * time.Millisecond
 	threadEndPause    = 50 * time.Microsecond
 )
+
+// errHeld says that an OS thread must end before another one goes on.
+var errHeld = errors.New("a thread of the process is still held")
 
 // onOwnThread calls f in an OS thread that ends afterwards, and returns when it
 // has: the kernel then lets go of whatever f still traces.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
@@ -32,7 +33,8 @@ type plan struct {
 	encoded []byte       // the attach request
 	area    []byte       // for vector registers
 	memory  *os.File     // /proc/PID/mem, to write what the process only reads
-	late    map[int]bool // threads that were told to stop and did not yet
+	late    map[int]bool // threads that this OS thread may still hold
+	until   time.Time    // when the search ends
 	filters map[int]error
 	// code is what is called instead of loading DMLib, value what it returned.
 	code  []byte

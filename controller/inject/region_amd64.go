@@ -12,7 +12,6 @@ import (
 // code, the data of region, and at its end the stack. The mapping is readable and executable; the code's first act
 // is to make the rest of it writable, for systems let nothing be both.
 const (
-	pageBytes = 4096
 	alignment = 64
 	// stackBytes is for dlopen, which keeps paths and file headers on its
 	// stack; a thread of its own has one of its own.

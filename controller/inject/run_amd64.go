@@ -25,24 +25,24 @@ const (
 
 // run finds a safe place, makes the call there, and sees the process through
 // the rest. It runs in an OS thread of its own, which ends afterwards.
-func (p *plan) run(ctx context.Context, process *procid.Process) (Result, error) {
+func (p *plan) run(ctx context.Context, process *procid.Process, result *Result) error {
 	hurry()
-	var result Result
 	find := p.search
 	if p.at != 0 {
 		find = p.await
 	}
-	c, err := find(ctx, process, &result)
+	c, err := find(ctx, process, result)
 	if c == nil || err != nil {
-		return result, err
+		return err
 	}
-	err = c.finish(ctx, process, &result)
-	return result, err
+	return c.finish(ctx, process, result)
 }
 
 // search stops one thread after the other until the call could be made in one.
+// It ends with errHeld when this OS thread may still hold one: execve(2) waits
+// for the other threads of the program to be gone, those that are traced for
+// their tracer to see it, and seizing waits for execve.
 func (p *plan) search(ctx context.Context, process *procid.Process, result *Result) (*conversation, error) {
-	until := time.Now().Add(p.options.Patience)
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMost) {
 		p.sweep()
 		tids, err := p.threads()
@@ -54,8 +54,11 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 				continue
 			}
 			c, err := p.try(tid, process, result)
-			if c != nil || err != nil && !errors.Is(err, errLate) && !p.passing(err, process) {
+			switch {
+			case c != nil || err != nil && !errors.Is(err, errLate) && !p.passing(err, process):
 				return c, err
+			case err != nil || len(p.late) > 0:
+				return nil, p.held(ctx, result.Attempts)
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -64,11 +67,23 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
 		}
-		if len(p.filters) > 0 && p.allRefused(tids) || time.Now().After(until) {
+		if len(p.filters) > 0 && p.allRefused(tids) || time.Now().After(p.until) {
 			return nil, p.noPlace(result.Attempts)
 		}
 		time.Sleep(pause)
 	}
+}
+
+// held is why a search ends that goes on in another OS thread, unless its time
+// is over.
+func (p *plan) held(ctx context.Context, looks int) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case time.Now().After(p.until):
+		return p.noPlace(looks)
+	}
+	return errHeld
 }
 
 // allRefused says whether the filters of all threads stand against us.
@@ -93,7 +108,7 @@ func (p *plan) passing(err error, process *procid.Process) bool {
 
 // try looks at one thread and makes the call if it stands at a safe place.
 func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversation, error) {
-	if p.late[tid] || p.filters[tid] != nil {
+	if p.filters[tid] != nil {
 		return nil, nil
 	}
 	t, err := p.seize(tid, process)
@@ -105,9 +120,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		if errors.Is(err, ErrUnsuited) {
 			return nil, errors.Join(err, t.letGo())
 		}
-		if errors.Is(err, errLate) {
-			p.late[tid] = true
-		}
+		p.late[tid] = true // it stops later, or its end is still to be taken
 		return nil, err
 	}
 	stopped := t.running // it did not stop before
@@ -120,6 +133,9 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	result.Thread = tid
 	c, err := p.call(t)
 	result.Stopped = time.Since(stopped)
+	if errors.Is(err, ErrInterrupted) {
+		p.late[tid] = true
+	}
 	return c, err
 }
 
@@ -142,7 +158,8 @@ func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
 	return t, errors.Join(ErrInterrupted, t.letGo())
 }
 
-// sweep lets threads go on that stop later than anybody waited for.
+// sweep lets threads go on that stop later than anybody waited for, and takes
+// the end of those that have ended.
 func (p *plan) sweep() {
 	for tid := range p.late {
 		t := tracee{tid: tid}
@@ -153,7 +170,9 @@ func (p *plan) sweep() {
 			_ = t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)) // it may have ended
 			continue
 		case err == nil:
+			delete(p.late, tid)
 			p.letGoOn(t)
+			continue
 		}
 		delete(p.late, tid)
 	}
@@ -167,7 +186,9 @@ func (p *plan) letGoOn(t tracee) {
 			_ = unix.PtraceSetRegs(t.tid, &fixed)
 		}
 	}
-	_ = t.letGo() // it may have ended
+	if t.letGo() != nil {
+		p.late[t.tid] = true // it has ended
+	}
 }
 
 // resumed are the registers to go on with. The kernel itself restarts calls

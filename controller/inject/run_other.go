@@ -17,6 +17,6 @@ var blocking map[int64]bool
 
 // Calling returns nothing: there is no thread that could execute it.
 func Calling(uint64) []byte { return nil }
-func (p *plan) run(context.Context, *procid.Process) (Result, error) {
-	return Result{}, fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
+func (p *plan) run(context.Context, *procid.Process, *Result) error {
+	return fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
 }

@@ -141,23 +141,39 @@ type childInfo struct {
 }
 
 // poll takes a stop of the thread, if there is one, and says whether it has
-// ended. The end of a child of this very process is left for whoever started
-// it.
+// ended.
 func (t *tracee) poll() (s stop, ended bool, err error) {
-	const most = unix.WALL | unix.WNOHANG
+	tid, status, err := nextStatus(unix.P_PID, t.tid)
+	if err != nil || tid == 0 {
+		return stop{}, false, err
+	}
+	return stop{signal: status.StopSignal(), event: int(status) >> 16}, !status.Stopped(), nil
+}
+
+// nextStatus is wait4(2) without waiting, for one thread (P_PID) or all that
+// this OS thread traces (P_ALL), but that the end of a child of this very
+// process is left for whoever started it: its status says no more than that.
+// Thread 0: there is nothing new.
+func nextStatus(kind, id int) (tid int, status unix.WaitStatus, err error) {
+	options := unix.WALL | unix.WNOHANG
+	if kind == unix.P_ALL {
+		options |= unix.WNOTHREAD
+	}
 	var info childInfo
 	siginfo := (*unix.Siginfo)(unsafe.Pointer(&info))
-	err = unix.Waitid(unix.P_PID, t.tid, siginfo, most|unix.WSTOPPED, nil)
+	err = unix.Waitid(kind, id, siginfo, options|unix.WSTOPPED, nil)
 	if err != nil || info.signal != 0 {
-		return stop{signal: unix.Signal(info.status & 0xff), event: int(info.status >> 8)}, false, err
+		return int(info.pid), unix.WaitStatus(0x7f | uint32(info.status)<<8), err
 	}
-	err = unix.Waitid(unix.P_PID, t.tid, siginfo, most|unix.WEXITED|unix.WNOWAIT, nil)
+	err = unix.Waitid(kind, id, siginfo, options|unix.WEXITED|unix.WNOWAIT, nil)
 	// A stop that has come since shows here as well.
-	ended = err == nil && info.signal != 0 && info.code < cldTrapped
-	if ended && !ownChild(t.tid) {
-		err = unix.Waitid(unix.P_PID, t.tid, nil, most|unix.WEXITED, nil)
+	if err != nil || info.signal == 0 || info.code >= cldTrapped {
+		return 0, 0, err
 	}
-	return stop{}, ended, err
+	if tid = int(info.pid); !ownChild(tid) {
+		err = unix.Waitid(unix.P_PID, tid, nil, unix.WALL|unix.WNOHANG|unix.WEXITED, nil)
+	}
+	return tid, 0, err
 }
 
 // ownChild says whether a thread is the first one of a child of this process.
