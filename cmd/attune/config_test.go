@@ -70,7 +70,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasEveryWayIn(t *testing.T) {
 	want := config.Run{
 		Mode: config.Advise, Tunlets: []string{"a", "b"}, TunletDirs: []string{"/d"},
-		Report: "r.json", Timeline: "t", Quiet: true, NoBPF: true, LogFile: "l", LogLevel: "debug",
+		Probes: []string{"o:f"}, Budget: 0.5, Report: "r.json", Timeline: "t", Quiet: true, NoBPF: true, LogFile: "l", LogLevel: "debug",
 	}
 	tests := []struct {
 		name  string
@@ -80,15 +80,16 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 	}{
 		{
 			"file",
-			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nreport: r.json\ntimeline: t\n" +
-				"quiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nprobe: ['o:f']\nbudget: 0.5\n" +
+				"report: r.json\ntimeline: t\nquiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
 			nil, nil,
 		},
 		{
 			"environment", nil,
 			map[string]string{
 				"ATTUNE_MODE": "advise", "ATTUNE_TUNLET": "a,b", "ATTUNE_TUNLET_DIR": "/d",
-				"ATTUNE_REPORT": "r.json", "ATTUNE_TIMELINE": "t", "ATTUNE_QUIET": "true",
+				"ATTUNE_PROBE": "o:f", "ATTUNE_BUDGET": "0.5", "ATTUNE_REPORT": "r.json",
+				"ATTUNE_TIMELINE": "t", "ATTUNE_QUIET": "true",
 				"ATTUNE_NO_BPF": "1", "ATTUNE_LOG_FILE": "l", "ATTUNE_LOG_LEVEL": "debug",
 			},
 			nil,
@@ -96,14 +97,14 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 		{
 			"flags", nil, nil,
 			[]string{
-				"--mode=advise", "--tunlet=a", "--tunlet=b", "--tunlet-dir=/d", "--report=r.json",
-				"--timeline=t", "--quiet", "--no-bpf", "--log-file=l", "--log-level=debug",
+				"--mode=advise", "--tunlet=a", "--tunlet=b", "--tunlet-dir=/d", "--probe=o:f",
+				"--budget=0.5", "--report=r.json", "--timeline=t", "--quiet", "--no-bpf", "--log-file=l", "--log-level=debug",
 			},
 		},
 		{
 			"what belongs to a running job is no setting",
-			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nreport: r.json\ntimeline: t\n" +
-				"quiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nprobe: ['o:f']\nbudget: 0.5\n" +
+				"report: r.json\ntimeline: t\nquiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
 			map[string]string{"ATTUNE_JOB": "x", "ATTUNE_SOCKET": "/y", "ATTUNE": "on"}, nil,
 		},
 	}

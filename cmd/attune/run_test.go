@@ -154,7 +154,7 @@ func TestTimeline(t *testing.T) {
 func TestUsageErrorsComeBeforeTheProgram(t *testing.T) {
 	tests := []struct{ name, args, want string }{
 		{"no command", "run", "no program to run; write: attune run -- CMD"},
-		{"unknown command", "frob", `unknown command "frob"; see`},
+		{"unknown command", "frobnicate", `unknown command "frobnicate"; see`},
 		{"mistyped command", "runn", "did you mean `attune run`?"},
 		{"unknown flag", "run --frob -- touch started", "see `attune run --help`"},
 		{"mode", "run --mode fast -- touch started", "use one of observe, advise, tune"},
