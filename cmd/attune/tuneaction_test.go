@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,9 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -92,7 +88,7 @@ func newInsideTest(t *testing.T) *insideTest {
 	const source = "../../controller/actuate/testdata/"
 	program := targets.Build(t, source+"tuned.c", source+"tuned_other.c")
 	library := filepath.Join(filepath.Dir(program), "library.so")
-	if text, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, source+"library.c").CombinedOutput(); err != nil {
+	if text, err := exec.Command("gcc", "-g", "-shared", "-fPIC", "-o", library, source+"library.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	return &insideTest{&tuneTest{Target: targets.Start(t, program)}, library}
@@ -212,42 +208,8 @@ func TestTuneActionUsage(t *testing.T) {
 	}
 }
 
-// newPatchableTest starts the program until its functions can be patched: where
-// the jumps lead is up to the kernel.
-func newPatchableTest(t *testing.T) *insideTest {
-	t.Helper()
-	const tries = 60
-	for range tries {
-		i := newInsideTest(t)
-		if i.patchable(t, "plain") && i.patchable(t, "half") {
-			return i
-		}
-	}
-	t.Fatalf("in none of %d processes the functions can be patched", tries)
-	return nil
-}
-
-func (i *insideTest) patchable(t *testing.T, function string) bool {
-	t.Helper()
-	processes, err := openProcesses([]int{i.PID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeProcesses(processes)
-	found, err := objfile.Resolve(i.PID, "tuned", function, objfile.Function)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := entry.Function{Image: found.Image, Symbol: found.Symbol}
-	_, err = processes[0].Sites().Prepare(t.Context(), f, patch.Remove{})
-	if err != nil && !errors.Is(err, patch.ErrUnpatchable) {
-		t.Fatal(err)
-	}
-	return err == nil
-}
-
 func TestTuneFunctions(t *testing.T) {
-	i := newPatchableTest(t)
+	i := newInsideTest(t)
 	i.want(t, "tune replace --dry-run $P tuned:plain=tuned:twice", 0, "would change", "entry patch", "can be undone")
 	i.want(t, "tune replace $P tuned:plain=tuned:twice", 0, "by entry patch", "attune undo ")
 	i.want(t, "tune replace --load $P tuned:frozen=$L:from_library", 1, "takes 1 parameters")

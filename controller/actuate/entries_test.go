@@ -6,14 +6,11 @@ package actuate
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -68,41 +65,10 @@ var functionActions = []struct {
 	},
 }
 
-// startPatchable starts the program until its functions can be patched: where
-// the jumps lead is up to the kernel.
-func startPatchable(t *testing.T) *inside {
-	t.Helper()
-	const tries = 60
-	for range tries {
-		i := startInside(t)
-		var errs []error
-		for _, name := range []string{"plain", "half"} {
-			found, err := lookup(i.process, "tuned", name, objfile.Function)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = i.process.Sites().Prepare(t.Context(), entry.Function{Image: found.Image, Symbol: found.Symbol}, patch.Remove{})
-			errs = append(errs, err)
-		}
-		err := errors.Join(errs...)
-		if err == nil {
-			return i
-		}
-		if !errors.Is(err, patch.ErrUnpatchable) {
-			t.Fatal(err)
-		}
-		if err := i.End(t); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Fatalf("in none of %d processes the functions can be patched", tries)
-	return nil
-}
-
 func TestFunctions(t *testing.T) {
 	for _, row := range functionActions {
 		t.Run(row.name, func(t *testing.T) {
-			i := startPatchable(t)
+			i := startInside(t)
 			code := i.code(t)
 			got := i.apply(t, "c", row.action)
 			if got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || got.GetWay() != string(WayEntry) || got.GetPartial() != "" {
@@ -165,7 +131,7 @@ func (i *inside) code(t *testing.T) []byte {
 // What a controller that was killed has left at functions is undone from its
 // journal, each without the others.
 func TestFunctionsInJournal(t *testing.T) {
-	i := startPatchable(t)
+	i := startInside(t)
 	code := i.code(t)
 	for _, row := range functionActions[:4] {
 		if row.name == "replace" {

@@ -35,9 +35,15 @@ __attribute__((noinline)) int thread_id(void) { return (int)syscall(SYS_gettid);
 
 static volatile int seen;
 
-__attribute__((noinline)) int plain(int n) { return n * counter; }
+/* Begins with five one-byte no-operations, so that the jump of an entry patch
+ * leads 0x6f6f6f6b bytes back: below the program, where nothing is, wherever the
+ * kernel puts it. Each has a page of its own, and so has its landing: what one
+ * command maps is taken for the next. */
+#define PATCHABLE __attribute__((noinline, aligned(4096), patchable_function_entry(5)))
+
+PATCHABLE int plain(int n) { return n * counter; }
 __attribute__((noinline)) int twice(int n) { return 2 * n; }
-__attribute__((noinline)) double half(double x) { return x / 2; }
+PATCHABLE double half(double x) { return x / 2; }
 __attribute__((noinline)) int through(int n) { return plain(n) + 1000; }
 __attribute__((noinline)) void notice(int n) { seen += n; }
 __attribute__((noinline)) long frozen(long *unused) {
