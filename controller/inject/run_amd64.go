@@ -61,6 +61,7 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 				return nil, p.held(ctx, result.Attempts)
 			}
 		}
+		clear(p.slow) // all others have had their turn
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -108,7 +109,7 @@ func (p *plan) passing(err error, process *procid.Process) bool {
 
 // try looks at one thread and makes the call if it stands at a safe place.
 func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversation, error) {
-	if p.filters[tid] != nil {
+	if p.slow[tid] || p.filters[tid] != nil {
 		return nil, nil
 	}
 	t, err := p.seize(tid, process)
@@ -121,6 +122,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 			return nil, errors.Join(err, t.letGo())
 		}
 		p.late[tid] = true // it stops later, or its end is still to be taken
+		p.slow[tid] = true
 		return nil, err
 	}
 	stopped := t.running // it did not stop before

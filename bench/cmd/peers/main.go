@@ -136,13 +136,14 @@ func (b bench) attune(ctx context.Context, o ours) (figure, error) {
 
 // mechanism returns by what a point was served, if it was.
 func mechanism(r tuned.Run, function string) (string, error) {
-	for _, p := range r.Report.Points {
-		if p.State == "placed" && p.Hits > 0 {
-			return p.Mechanism, nil
-		}
-		return "", fmt.Errorf("%s %s: %s", p.State, function, cmp.Or(p.Reason, "no hits"))
+	if len(r.Report.Points) == 0 {
+		return "", fmt.Errorf("%s: nothing was asked for", function)
 	}
-	return "", fmt.Errorf("%s: nothing was asked for", function)
+	p := r.Report.Points[0]
+	if p.State == "placed" && p.Hits > 0 {
+		return p.Mechanism, nil
+	}
+	return "", fmt.Errorf("%s %s: %s", p.State, function, cmp.Or(p.Reason, "no hits"))
 }
 
 // peer measures a tool of others. What is not installed, or fails, is said.
