@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SLICE 100000 /* ns */
+#define SLICE 100000  /* ns */
 #define LATE 10000000 /* ns */
 #define SECOND 1000000000
 #define THREADS 64

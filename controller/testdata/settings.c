@@ -21,7 +21,8 @@ static void member(void *unused) {
 /* How many threads a parallel region has. */
 static long team(void) {
     void (*parallel)(void (*)(void *), void *, unsigned, unsigned) =
-        (void (*)(void (*)(void *), void *, unsigned, unsigned))dlsym(RTLD_DEFAULT, "GOMP_parallel");
+        (void (*)(void (*)(void *), void *, unsigned, unsigned))dlsym(RTLD_DEFAULT,
+                                                                      "GOMP_parallel");
     members = 0;
     parallel(member, NULL, 0, 0);
     return members;

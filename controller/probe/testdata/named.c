@@ -24,8 +24,9 @@ struct request global_request;
 static int calls;
 __thread int per_thread;
 
-__attribute__((noinline)) int handle(int n, struct request *request, double factor, const char *path,
-                                     unsigned char byte, struct two two, long six, long seven) {
+__attribute__((noinline)) int handle(int n, struct request *request, double factor,
+                                     const char *path, unsigned char byte, struct two two, long six,
+                                     long seven) {
     calls += n + (int)request->size + byte + (int)two.a + (int)six + (int)seven + (path != NULL);
     return (int)factor + per_thread;
 }

@@ -29,7 +29,8 @@ int main(void) {
     while (__atomic_load_n(&second, __ATOMIC_ACQUIRE) == 0)
         usleep(1000);
     void *library = dlopen("./library.so", RTLD_NOW);
-    int *(*where)(void) = library != NULL ? (int *(*)(void))(intptr_t)dlsym(library, "where") : NULL;
+    int *(*where)(void) =
+        library != NULL ? (int *(*)(void))(intptr_t)dlsym(library, "where") : NULL;
     printf("ready\n");
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin) != NULL) {
