@@ -3,14 +3,13 @@
 package controller
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -46,53 +45,22 @@ func (m mpi) build(t *testing.T) string {
 		}
 		t.Skip(err)
 	}
-	program := filepath.Join(t.TempDir(), "ranks")
-	if text, err := exec.Command(compiler, "-O1", "-Wall", "-Wextra", "-o", program, "testdata/ranks.c").CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, text)
-	}
-	return program
+	return targets.BuildWith(t, compiler, "ranks", "testdata/ranks.c")
 }
 
-// job is a running MPI program.
-type job struct {
-	cmd   *exec.Cmd
-	lines *bufio.Scanner
-	end   func()
-}
-
-func (m mpi) start(t *testing.T, b *bench, program string) *job {
+// start runs the job; its lines are those of rank 0.
+func (m mpi) start(t *testing.T, b *bench, program string) *targets.Target {
 	t.Helper()
 	cmd := exec.Command(m.launcher, append(m.arguments, program, m.variable)...)
 	cmd.Env = append(os.Environ(), b.controller.Environment()...)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &job{cmd: cmd, lines: bufio.NewScanner(stdout), end: func() {
-		t.Helper()
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the ranks did not agree at some call: %v", err)
-		}
-	}}
+	return targets.Launch(t, cmd)
 }
 
-// says reads the next line of rank 0.
-func (j *job) says(t *testing.T) string {
+func endJob(t *testing.T, job *targets.Target) {
 	t.Helper()
-	if !j.lines.Scan() {
-		t.Fatalf("the job ended: %v", j.lines.Err())
+	if err := job.End(t); err != nil {
+		t.Errorf("the ranks did not agree at some call: %v", err)
 	}
-	return j.lines.Text()
 }
 
 // ranksOf waits for the handles of n processes of a program, with DMLib.
@@ -144,9 +112,9 @@ func TestControlVariables(t *testing.T) {
 			defer b.stop(t)
 			b.countAllreduce(t)
 			job := m.start(t, b, program)
-			defer job.end()
+			defer endJob(t, job)
 			ranks := b.ranksOf(t, program, 3)
-			before := job.says(t)
+			before := job.Line(t)
 
 			for i, r := range b.apply(t, m.changes(ranks[:2], m.value)...) {
 				if r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(r.GetReason(), "the job has 3 ranks") {
@@ -165,7 +133,7 @@ func TestControlVariables(t *testing.T) {
 					}
 					ids = append(ids, r.GetChangeId())
 				}
-				if now := job.says(t); now == before {
+				if now := job.Line(t); now == before {
 					t.Errorf("round %d: %s during the change", round, now)
 				}
 				for _, r := range b.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
@@ -175,7 +143,7 @@ func TestControlVariables(t *testing.T) {
 						t.Fatalf("round %d, undo: %v", round, r)
 					}
 				}
-				if now := job.says(t); now != before {
+				if now := job.Line(t); now != before {
 					t.Errorf("round %d: %s afterwards, want %s", round, now, before)
 				}
 			}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -87,10 +86,7 @@ func newInsideTest(t *testing.T) *insideTest {
 	t.Helper()
 	const source = "../../controller/actuate/testdata/"
 	program := targets.Build(t, source+"tuned.c", source+"tuned_other.c")
-	library := filepath.Join(filepath.Dir(program), "library.so")
-	if text, err := exec.Command("gcc", "-g", "-shared", "-fPIC", "-o", library, source+"library.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	library := targets.BuildWith(t, "gcc", "library.so", source+"library.c", "-shared", "-fPIC")
 	return &insideTest{&tuneTest{Target: targets.Start(t, program)}, library}
 }
 

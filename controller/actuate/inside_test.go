@@ -7,8 +7,6 @@ package actuate
 import (
 	"context"
 	"errors"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -238,11 +236,7 @@ func TestCallRefusals(t *testing.T) {
 
 func buildLibrary(t *testing.T) string {
 	t.Helper()
-	library := filepath.Join(t.TempDir(), "library.so")
-	if text, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/library.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return library
+	return targets.BuildWith(t, "gcc", "library.so", "testdata/library.c", "-shared", "-fPIC")
 }
 
 // environment is a variable of the program's, as its own getenv has it.

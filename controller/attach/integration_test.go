@@ -6,10 +6,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 // mustLibrary installs the real DMLib. Where it was not built the test is
@@ -36,42 +35,25 @@ func mustLibrary(t *testing.T) string {
 // mustBuild compiles a program of testdata.
 func mustBuild(t *testing.T, name string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	build := exec.Command("gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program, "testdata/"+name+".c")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("compile (gcc is needed: apt-get install gcc libc6-dev): %v\n%s", err, out)
-	}
-	return program
+	return targets.Build(t, "testdata/"+name+".c")
 }
 
 // target is a program that runs under the real library.
 type target struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	stdin io.Closer
+	*targets.Target
+	t *testing.T
 }
 
 func mustStart(t *testing.T, g *testGate, args ...string) *target {
 	t.Helper()
 	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + mustLibrary(t), "ATTUNE_SOCKET=" + g.Path()}, args...)...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &target{t, cmd, stdin}
-	t.Cleanup(func() { stdin.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return p
+	return &target{targets.Launch(t, cmd), t}
 }
 
 // finish lets the program end and checks that it ended well.
 func (p *target) finish() {
 	p.t.Helper()
-	p.stdin.Close()
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.End(p.t); err != nil {
 		p.t.Errorf("the program: %v", err)
 	}
 }
@@ -184,7 +166,7 @@ func TestRealLibraryRunsCommands(t *testing.T) {
 	defer cancel()
 	load := ring.Command{Op: ring.OpLoad, At: ring.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
 	got, err := a.Memory.Run(ctx, load)
-	if err != nil || got.Value != 0x464c457f || got.Thread != p.cmd.Process.Pid {
+	if err != nil || got.Value != 0x464c457f || got.Thread != p.PID {
 		t.Errorf("got %+v, %v: want the first bytes of an ELF file, by the main thread", got, err)
 	}
 	load.Args[0] = 8 // nothing is mapped there
@@ -243,12 +225,7 @@ func TestRealLibraryKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Wait(); err == nil {
-		t.Error("the program was not killed")
-	}
+	p.Kill()
 	if n := a.Memory.Reclaim(func(int) bool { return false }); n != 1 {
 		t.Errorf("reclaimed %d slots, want 1", n)
 	}

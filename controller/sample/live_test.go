@@ -3,12 +3,8 @@
 package sample
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,57 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // target is a running testdata/threads.c.
-type target struct {
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout *bufio.Reader
-}
+type target struct{ *targets.Target }
 
 // mustStart starts the program, which makes and ends threads as it is told.
-func mustStart(t testing.TB) *target {
+func mustStart(t testing.TB) target {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "threads")
-	if out, err := exec.Command("gcc", "-O1", "-pthread", "-o", path, "testdata/threads.c").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	cmd := exec.Command(path)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	target := &target{cmd, stdin, bufio.NewReader(stdout)}
-	t.Cleanup(target.end)
-	return target
+	return target{targets.Start(t, targets.Build(t, "testdata/threads.c"))}
 }
 
-func (p *target) pid() int { return p.cmd.Process.Pid }
+func (p target) pid() int { return p.PID }
 
 // tell sends a command ("threads N", "burn", "fault") and waits for its end.
-func (p *target) tell(t testing.TB, command string) {
+func (p target) tell(t testing.TB, command string) {
 	t.Helper()
-	if _, err := io.WriteString(p.stdin, command+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.stdout.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (p *target) end() {
-	p.stdin.Close()
-	p.cmd.Process.Kill()
-	p.cmd.Wait()
+	p.Ask(t, command)
 }
 
 func TestLiveProcess(t *testing.T) {
@@ -147,7 +111,7 @@ func TestProcessThatEnds(t *testing.T) {
 	if len(s.processes) != 1 {
 		t.Error("a living process was forgotten")
 	}
-	p.end()
+	p.Kill()
 	if _, err := s.Sample(p.pid()); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("sample after the end: %v", err)
 	}

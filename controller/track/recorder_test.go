@@ -5,7 +5,6 @@ package track_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -172,10 +172,7 @@ func mustTrack(t *testing.T, options track.Options) *track.Tracker {
 }
 
 // job is a shell that waits for a line before it runs its script.
-type job struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-}
+type job struct{ *targets.Target }
 
 // jobID is an id of a test's own, so that what another one left behind does
 // not disturb it.
@@ -189,35 +186,17 @@ func mustStart(t *testing.T, script string, env ...string) *job {
 	cmd := exec.Command("/bin/sh", "-c", "echo; read line; "+script)
 	cmd.Env = append(os.Environ(), "ATTUNE_JOB="+jobID(t))
 	cmd.Env = append(cmd.Env, env...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	j := &job{cmd, stdin}
-	t.Cleanup(func() {
-		stdin.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	j := &job{targets.Launch(t, cmd)}
+	j.Expect(t, "")
 	return j
 }
 
-func (j *job) pid() int { return j.cmd.Process.Pid }
+func (j *job) pid() int { return j.PID }
 
 // run lets the script begin.
 func (j *job) run(t *testing.T) {
 	t.Helper()
-	if _, err := io.WriteString(j.stdin, "go\n"); err != nil {
+	if err := j.Say("go"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -245,12 +224,7 @@ func mustFollow(t *testing.T, tracker *track.Tracker, pid int) uint64 {
 // mustBuild compiles a program of testdata.
 func mustBuild(t *testing.T, source string, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".c"))
-	args := append([]string{"-O1", "-o", out, filepath.Join("testdata", source)}, flags...)
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc %s: %v\n%s", source, err, text)
-	}
-	return out
+	return targets.Build(t, filepath.Join("testdata", source), flags...)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -58,7 +58,7 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		if next.Identity.Pid != int32(j.pid()) || next.Handle == root {
 			t.Errorf("image %v", next)
 		}
-		j.stdin.Close()
+		j.CloseInput()
 		if e := r.awaitEnd(next.Handle); e.ReplacedByExec {
 			t.Errorf("end of cat: %v", e)
 		}
@@ -72,7 +72,7 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 	})
 	t.Run("death by signal", func(t *testing.T) {
 		_, r, j, root := begin(t, "true")
-		if err := j.cmd.Process.Kill(); err != nil {
+		if err := syscall.Kill(j.pid(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		if e := r.awaitEnd(root); e.WaitStatus == nil || syscall.WaitStatus(*e.WaitStatus).Signal() != syscall.SIGKILL {

@@ -3,16 +3,15 @@
 package objfile_test
 
 import (
-	"bufio"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,18 +29,15 @@ func mustRun(t testing.TB, name string, args ...string) string {
 // mustBuild compiles testdata/program.c.
 func mustBuild(t testing.TB, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "program")
-	mustRun(t, "gcc", append([]string{"-O1", "-o", out, "testdata/program.c"}, flags...)...)
-	return out
+	return targets.Build(t, "testdata/program.c", append([]string{"-g0"}, flags...)...)
 }
 
 // mustBuildLibrary compiles testdata/library.c with its versions.
 func mustBuildLibrary(t testing.TB, flags ...string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "libattunetest.so")
-	args := []string{"-O1", "-fno-builtin", "-shared", "-fPIC", "-Wl,--version-script=testdata/library.map", "-Wl,-soname,libattunetest.so.2"}
-	mustRun(t, "gcc", append(append(args, "-o", out, "testdata/library.c"), flags...)...)
-	return out
+	arguments := []string{"testdata/library.c", "-g0", "-fno-builtin", "-shared", "-fPIC",
+		"-Wl,--version-script=testdata/library.map", "-Wl,-soname,libattunetest.so.2"}
+	return targets.BuildWith(t, "gcc", "libattunetest.so", append(arguments, flags...)...)
 }
 
 // program is a running testdata/program.c.
@@ -55,33 +51,17 @@ func mustStart(t *testing.T, env []string, path string) program {
 	t.Helper()
 	cmd := exec.Command(path)
 	cmd.Env = append(os.Environ(), env...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		io.Copy(io.Discard, stdout)
-		cmd.Wait()
-	})
-	p := program{cmd.Process.Pid, make(map[string]uint64)}
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
+	target := targets.Launch(t, cmd)
+	p := program{target.PID, make(map[string]uint64)}
+	for {
+		name, value, _ := strings.Cut(target.Line(t), " ")
 		if name == "sum" {
 			return p
 		}
-		if p.addresses[name], err = strconv.ParseUint(value, 0, 64); err != nil {
-			t.Fatalf("line %q: %v", lines.Text(), err)
+		address, err := strconv.ParseUint(value, 0, 64)
+		if err != nil {
+			t.Fatalf("%s %q: %v", name, value, err)
 		}
+		p.addresses[name] = address
 	}
-	t.Fatalf("%s ended early: %v", path, lines.Err())
-	return program{}
 }

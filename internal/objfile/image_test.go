@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func TestParseMaps(t *testing.T) {
@@ -228,8 +229,7 @@ func TestReplacedFile(t *testing.T) {
 // addresses has a copy of: the copy is what both use.
 func TestCopiedVariable(t *testing.T) {
 	library := mustBuildLibrary(t)
-	path := filepath.Join(t.TempDir(), "copier")
-	mustRun(t, "gcc", "-O1", "-no-pie", "-fno-pie", "-o", path, "testdata/copier.c", library, "-Wl,-rpath,"+filepath.Dir(library))
+	path := targets.Build(t, "testdata/copier.c", "-no-pie", "-fno-pie", library, "-Wl,-rpath,"+filepath.Dir(library))
 	if err := os.Symlink(library, filepath.Join(filepath.Dir(library), "libattunetest.so.2")); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package procid_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -202,24 +202,8 @@ func openFiles(t *testing.T) int {
 }
 
 func TestCPUsAllowed(t *testing.T) {
-	cmd := exec.Command("taskset", "-c", firstAllowedCPU(t), "sh", "-c", "echo ready; read line")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer stdin.Close()
-	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := procid.CPUsAllowed(cmd.Process.Pid); err != nil || n != 1 {
+	shell := targets.StartCommand(t, exec.Command("taskset", "-c", firstAllowedCPU(t), "sh", "-c", "echo ready; read line"))
+	if n, err := procid.CPUsAllowed(shell.PID); err != nil || n != 1 {
 		t.Errorf("%d CPUs, %v, want 1", n, err)
 	}
 	if _, err := procid.CPUsAllowed(1 << 30); !errors.Is(err, procid.ErrGone) {

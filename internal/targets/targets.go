@@ -4,81 +4,21 @@ package targets
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// Build compiles a C file with gcc and returns the program, a file of the
-// test's own. flags come last.
-//
-// Where compiling is slow, ATTUNE_TARGETS names a folder in which programs are
-// kept for the length of a test run: the same source with the same flags is
-// then compiled once. What a source includes is not looked at.
-func Build(tb testing.TB, source string, flags ...string) string {
-	tb.Helper()
-	out := filepath.Join(tb.TempDir(), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append([]string{"-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", source}, flags...)
-	folder := os.Getenv("ATTUNE_TARGETS")
-	if folder == "" {
-		compile(tb, out, args)
-		return out
-	}
-	text, err := os.ReadFile(source)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	kept := filepath.Join(folder, fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(text, "%q", args))))
-	if _, err := os.Stat(kept); err != nil {
-		compile(tb, out, args)
-		copyProgram(tb, out, kept)
-		return out
-	}
-	copyProgram(tb, kept, out)
-	return out
-}
-
-// Fewer is n, or a twentieth of it in a virtual machine of scripts/vm, whose
-// processor is emulated: for the number of things that a test does.
-func Fewer(n int) int {
-	if os.Getenv("ATTUNE_VM") != "" {
-		return max(1, n/20)
-	}
-	return n
-}
-
-func compile(tb testing.TB, out string, args []string) {
-	tb.Helper()
-	args = append([]string{"-o", out}, args...)
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		tb.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, text)
-	}
-}
-
-// copyProgram makes a program that is not the same file: probes belong to
-// files.
-func copyProgram(tb testing.TB, from, to string) {
-	tb.Helper()
-	program, err := os.ReadFile(from)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(to, program, 0o755); err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// Target is a running program.
+// Target is a running program. Its methods are for one goroutine, but for Say,
+// which may run beside the others.
 type Target struct {
 	PID    int
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	cmd    *exec.Cmd
+	ended  bool
 }
 
 // Start runs a program with an addition to the environment and waits until it
@@ -87,7 +27,23 @@ func Start(tb testing.TB, path string, env ...string) *Target {
 	tb.Helper()
 	cmd := exec.Command(path)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stderr = os.Stderr
+	return StartCommand(tb, cmd)
+}
+
+// StartCommand is Start for any command that becomes a target.
+func StartCommand(tb testing.TB, cmd *exec.Cmd) *Target {
+	tb.Helper()
+	t := Launch(tb, cmd)
+	t.Expect(tb, "ready")
+	return t
+}
+
+// Launch is StartCommand for one that does not say that it is ready.
+func Launch(tb testing.TB, cmd *exec.Cmd) *Target {
+	tb.Helper()
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -100,23 +56,32 @@ func Start(tb testing.TB, path string, env ...string) *Target {
 		tb.Fatal(err)
 	}
 	t := &Target{PID: cmd.Process.Pid, stdin: stdin, stdout: bufio.NewReader(stdout), cmd: cmd}
-	tb.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
-	})
-	if line := t.Line(tb); line != "ready" {
-		tb.Fatalf("target says %q, want ready", line)
-	}
+	tb.Cleanup(t.kill)
 	return t
+}
+
+func (t *Target) kill() {
+	if t.ended {
+		return
+	}
+	_ = t.cmd.Process.Kill() // it may have ended
+	_ = t.cmd.Wait()
+	t.ended = true
 }
 
 // Ask writes a line to the target and returns the line that it answers.
 func (t *Target) Ask(tb testing.TB, line string) string {
 	tb.Helper()
-	if _, err := io.WriteString(t.stdin, line+"\n"); err != nil {
+	if err := t.Say(line); err != nil {
 		tb.Fatal(err)
 	}
 	return t.Line(tb)
+}
+
+// Say writes a line to the target.
+func (t *Target) Say(line string) error {
+	_, err := io.WriteString(t.stdin, line+"\n")
+	return err
 }
 
 // Line reads the next line of the target's output.
@@ -124,9 +89,17 @@ func (t *Target) Line(tb testing.TB) string {
 	tb.Helper()
 	line, err := t.stdout.ReadString('\n')
 	if err != nil {
-		tb.Fatalf("read from target: %v", err)
+		tb.Fatalf("read from target: %q, %v", line, err)
 	}
 	return strings.TrimSuffix(line, "\n")
+}
+
+// Expect ends the test if the next line is another one.
+func (t *Target) Expect(tb testing.TB, want string) {
+	tb.Helper()
+	if got := t.Line(tb); got != want {
+		tb.Fatalf("target says %q, want %q", got, want)
+	}
 }
 
 // End closes the target's input and returns how it ended.
@@ -135,5 +108,17 @@ func (t *Target) End(tb testing.TB) error {
 	if err := t.stdin.Close(); err != nil {
 		tb.Fatal(err)
 	}
+	return t.Wait()
+}
+
+// Wait returns how the target ended, an [exec.ExitError] if not with status 0.
+func (t *Target) Wait() error {
+	t.ended = true
 	return t.cmd.Wait()
 }
+
+// Kill ends the target without asking it.
+func (t *Target) Kill() { t.kill() }
+
+// CloseInput ends the target's standard input; it goes on or not.
+func (t *Target) CloseInput() { _ = t.stdin.Close() } // a second time is fine

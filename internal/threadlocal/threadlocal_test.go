@@ -5,7 +5,6 @@ package threadlocal_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -27,16 +26,10 @@ type started struct {
 func start(t *testing.T, flags ...string) started {
 	t.Helper()
 	program := targets.Build(t, "testdata/threads.c", append([]string{"-ldl"}, flags...)...)
-	library := filepath.Join(filepath.Dir(program), "library.so")
-	if text, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/library.c").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	script := filepath.Join(filepath.Dir(program), "run")
-	text := fmt.Sprintf("#!/bin/sh\ncd %s && exec ./threads\n", filepath.Dir(program))
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	target := targets.Start(t, script)
+	library := targets.BuildWith(t, "gcc", "library.so", "testdata/library.c", "-shared", "-fPIC")
+	cmd := exec.Command(program)
+	cmd.Dir = filepath.Dir(library)
+	target := targets.StartCommand(t, cmd)
 	var s started
 	if _, err := fmt.Sscanf(target.Ask(t, ""), "%d %x %d %x %x", &s.first, &s.own, &s.second, &s.secondOwn, &s.firstLate); err != nil {
 		t.Fatal(err)

@@ -3,9 +3,7 @@
 package hidden
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,16 +36,12 @@ __attribute__((constructor)) static void begin(void) {
 func mustBuild(t *testing.T) (p *Prober, pid int, image objfile.Image) {
 	t.Helper()
 	helper := targets.Build(t, "../../../dmlib/probe/load.c", "-D_GNU_SOURCE")
-	source := filepath.Join(t.TempDir(), "probed.c")
-	if err := os.WriteFile(source, []byte(library), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	path := targets.Build(t, source, "-shared", "-fPIC")
+	path := targets.BuildText(t, "probed", library, "-shared", "-fPIC")
 	content, err := os.ReadFile(helper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid = mustLoad(t, helper, path)
+	pid = targets.StartCommand(t, exec.Command(helper, path)).PID
 	images, err := objfile.Images(pid)
 	if err != nil {
 		t.Fatal(err)
@@ -59,32 +53,6 @@ func mustBuild(t *testing.T) (p *Prober, pid int, image objfile.Image) {
 	}
 	t.Fatalf("%s is not loaded: %v", path, images)
 	return nil, 0, image
-}
-
-func mustLoad(t *testing.T, helper, path string) (pid int) {
-	t.Helper()
-	cmd := exec.Command(helper, path)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil && !errors.Is(err, io.EOF) || line != "ready\n" {
-		t.Fatalf("the helper says %q, %v", line, err)
-	}
-	return cmd.Process.Pid
 }
 
 func quick() Variable {

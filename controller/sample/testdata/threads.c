@@ -95,6 +95,8 @@ static void fault(void) {
 
 int main(void) {
     char line[100];
+    puts("ready");
+    fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         int n;
         if (sscanf(line, "threads %d", &n) == 1 && n >= 1 && n <= MAX_THREADS)

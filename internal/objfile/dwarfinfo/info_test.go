@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func mustRun(t testing.TB, name string, args ...string) string {
@@ -28,9 +29,7 @@ func mustRun(t testing.TB, name string, args ...string) string {
 
 func mustBuild(t testing.TB, flags ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "types")
-	mustRun(t, "gcc", append([]string{"-O1", "-no-pie", "-o", path, "testdata/types.c", "-Wl,--build-id"}, flags...)...)
-	return path
+	return targets.BuildWith(t, "gcc", "types", append([]string{"-g0", "-no-pie", "testdata/types.c", "-Wl,--build-id"}, flags...)...)
 }
 
 func mustInfo(t testing.TB, path string, dirs objfile.DebugDirs) (*objfile.File, *dwarfinfo.Info) {

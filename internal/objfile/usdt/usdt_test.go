@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,16 +15,12 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func mustBuild(t testing.TB, flags ...string) *objfile.File {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "probes")
-	out, err := exec.Command("gcc", append([]string{"-O2", "-o", path, "testdata/probes.c"}, flags...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
-	}
-	return mustOpen(t, path)
+	return mustOpen(t, targets.Build(t, "testdata/probes.c", append([]string{"-g0", "-O2"}, flags...)...))
 }
 
 func mustOpen(t testing.TB, path string) *objfile.File {
