@@ -55,7 +55,7 @@ func describe(pid int, known Event) (*description, error) {
 		d.at = monotonic()
 		after, err := procid.ReadStat(pid)
 		switch {
-		case err == nil && after.Image == d.image, attempt == attempts && err == nil:
+		case err == nil && imageOf(pid, after) == d.image, attempt == attempts && err == nil:
 			return d, nil
 		case (err != nil || dying(after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended
@@ -98,8 +98,22 @@ func describeOnce(pid int, known Event) (*description, error) {
 			Executable: readExecutable(live), CommandLine: readCommandLine(live),
 			Job: env.job(stat.Session), Rank: env.rank(), CpusAllowed: readCPUs(live),
 		},
-		held: held, image: stat.Image, session: stat.Session, job: env[JobVariable],
+		held: held, image: imageOf(pid, stat), session: stat.Session, job: env[JobVariable],
 	}, nil
+}
+
+// imageOf returns the image of a process, which the stat file of a first thread
+// that has ended does not show any more.
+func imageOf(pid int, stat procid.Stat) procid.Image {
+	live := procid.LiveThread(pid, stat)
+	if live == pid {
+		return stat.Image
+	}
+	thread, err := procid.ReadStat(live)
+	if err != nil {
+		return stat.Image // ended too, by now
+	}
+	return thread.Image
 }
 
 // monotonic is the clock of the kernel's events, in nanoseconds.

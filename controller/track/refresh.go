@@ -98,7 +98,7 @@ func refreshDelay(done int) time.Duration {
 // the address space has another size (or always, if forced).
 func (s *state) refresh(m *member, force bool) {
 	stat, err := procid.ReadStat(m.pid)
-	if err != nil || !s.isImage(m, stat) || stat.Leaderless() {
+	if err != nil || stat.Leaderless() || !s.isImage(m, stat) {
 		return // ended or exec'd: that is told by others
 	}
 	s.setSession(m, stat.Session)
@@ -126,9 +126,11 @@ func (s *state) refreshNow(handle uint64) error {
 	return nil
 }
 
-// isImage says whether a stat file is that of the image that was described.
+// isImage says whether a stat file is that of the image that was described. An
+// image that does not show, because the process is just ending, is no other.
 func (s *state) isImage(m *member, stat procid.Stat) bool {
-	return (stat.Image == m.image || stat.Leaderless()) && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
+	image := imageOf(m.pid, stat)
+	return (image == m.image || image == procid.Image{}) && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
 }
 
 // digestRequest asks for the SHA-256 of the executable of an image.

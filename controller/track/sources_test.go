@@ -20,11 +20,12 @@ import (
 // testSource is the suite that a tracker with any source must pass; open
 // returns nil for polling.
 func testSource(t *testing.T, open func(t *testing.T) track.Source) {
+	poll := 5 * time.Millisecond
 	begin := func(t *testing.T, script string, env ...string) (*track.Tracker, *recorder, *job, uint64) {
 		r := newRecorder(t)
 		options := track.Options{JobID: jobID(t), Handler: r, Source: open(t)}
 		if options.Source == nil {
-			options.PollInterval = 5 * time.Millisecond
+			options.PollInterval = poll
 		}
 		tracker := mustTrack(t, options)
 		j := mustStart(t, script, env...)
@@ -134,6 +135,22 @@ func testSource(t *testing.T, open func(t *testing.T) track.Source) {
 		if e := r.awaitEnd(p.Handle); e.WaitStatus == nil || syscall.WaitStatus(*e.WaitStatus).Signal() != syscall.SIGUSR1 {
 			t.Errorf("end %v", e)
 		}
+	})
+	t.Run("exec, then the first thread ends", func(t *testing.T) {
+		poll = 100 * time.Millisecond // both happen between two scans
+		program := mustBuild(t, "leader.c", "-pthread")
+		fifo := mustFIFO(t)
+		_, r, j, _ := begin(t, "(read again < "+fifo+"; exec "+program+" < "+fifo+") & wait")
+		j.run(t)
+		r.await("the subshell", func() bool { return len(r.latest) == 2 })
+		if err := os.WriteFile(fifo, []byte("\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+		p := r.awaitImage(program)
+		if err := syscall.Kill(int(p.Identity.Pid), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		r.awaitEnd(p.Handle)
 	})
 	t.Run("exec by another thread", func(t *testing.T) {
 		program := mustBuild(t, "threadexec.c", "-pthread")
