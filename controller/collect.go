@@ -19,9 +19,9 @@ type totals struct {
 	probeNanos                  float64
 }
 
-// losses are records that were lost in a process' rings and in the queue of
-// the event channel.
-type losses struct{ ring, queue uint64 }
+// losses are records that were lost in a process' rings, in that of the kernel's
+// probes, and in the queue of the event channel.
+type losses struct{ ring, bpf, queue uint64 }
 
 // collector takes records and aggregates out of the processes' memory. Its
 // mutex is held while one process is drained, so that what is left of a
@@ -36,7 +36,7 @@ type collector struct {
 	drainer  *ring.Drainer
 	scratch  []ring.Aggregate
 	uprobed  map[uprobeKey]bpf.Aggregate  // last reading, for differences
-	lost     map[uint64]uint64            // ring losses by process handle
+	lost     map[uint64]losses            // in rings, by process handle
 	untold   map[uint64]losses            // those that no batch has told of yet
 	reclaims map[uint64]time.Time         // when slots of a process were last reclaimed
 	hits     map[uint64]map[uint16]uint64 // of processes and points, since the budget looked last
@@ -48,7 +48,7 @@ func newCollector(c *Controller) *collector {
 	clock := ring.NewClock(ring.ClockOptions{})
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
-		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]uint64), untold: make(map[uint64]losses),
+		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]losses), untold: make(map[uint64]losses),
 		reclaims: make(map[uint64]time.Time), hits: make(map[uint64]map[uint16]uint64), interval: time.Now(),
 	}
 }
@@ -79,7 +79,8 @@ func (k *collector) drainTarget(t *target) uint64 {
 			"pid", t.pid, "threads", got.CorruptSlots)
 	}
 	k.total.records += got.Received
-	k.lose(t.handle, got.Lost+got.Corrupt)
+	k.total.lostRing += got.Lost + got.Corrupt
+	k.lose(t.handle, losses{ring: got.Lost + got.Corrupt})
 	for _, batch := range batches {
 		k.countRecords(t.handle, batch)
 		k.send(t.handle, batch)
@@ -98,16 +99,17 @@ func (k *collector) drainTarget(t *target) uint64 {
 // slot: it reads a file per thread, and a process may keep most slots in use.
 const reclaimPause = time.Second
 
-// lose counts records that were lost in a process' rings. The caller holds k.mu.
-func (k *collector) lose(handle, records uint64) {
-	if records == 0 {
+// lose counts records of a process that were lost in rings. The caller holds k.mu.
+func (k *collector) lose(handle uint64, more losses) {
+	if more == (losses{}) {
 		return
 	}
-	k.total.lostRing += records
-	k.lost[handle] += records
-	u := k.untold[handle]
-	u.ring += records
-	k.untold[handle] = u
+	for _, sums := range []map[uint64]losses{k.lost, k.untold} {
+		sum := sums[handle]
+		sum.ring += more.ring
+		sum.bpf += more.bpf
+		sums[handle] = sum
+	}
 }
 
 // send queues a batch that tells of what was lost before it. What finds no room
@@ -117,8 +119,8 @@ func (k *collector) send(handle uint64, records []byte) {
 	n := ring.Records(records)
 	sent := k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 		Records: &attunev1.RecordBatch{
-			Process: handle, Records: records, LostRing: u.ring, LostQueue: u.queue,
-			MonotonicToUnixNano: k.drainer.Scale().UnixOffset().Nanoseconds(),
+			Process: handle, Records: records, LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf,
+			MonotonicToUnixNano: k.clock.Scale().UnixOffset().Nanoseconds(),
 		},
 	}}, n)
 	if sent {
@@ -191,6 +193,7 @@ func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 // is about to be taken out of. What DMLib counted at the others comes with it:
 // its intervals end for all at once.
 func (k *collector) leave(handle uint64, point uint16) {
+	k.controller.flushUprobes()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	batch := &attunev1.AggregateBatch{
@@ -239,7 +242,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.drainTarget(t)
-	ended.LostRing = k.lost[t.handle]
+	ended.LostRing, ended.LostBpf = k.lost[t.handle].ring, k.lost[t.handle].bpf
 	delete(k.lost, t.handle)
 	delete(k.untold, t.handle)
 	delete(k.reclaims, t.handle)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -33,6 +34,8 @@ type Config struct {
 	// UseBPF allows uprobes and kernel process events where the user may
 	// have them.
 	UseBPF bool
+	// Uprobes tunes the kernel's probes; the zero value is good.
+	Uprobes bpf.UprobesOptions
 	// Geometry of the memory shared with each process; zero: the default.
 	Geometry ring.Geometry
 	// Hidden finds variables without symbol; nil: named settings that need one

@@ -115,13 +115,6 @@ func (k *collector) countRecords(handle uint64, records []byte) {
 	}
 }
 
-// countUprobed adds what the kernel recorded.
-func (k *collector) countUprobed(handle uint64, records []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.countRecords(handle, records)
-}
-
 // takeHits returns the hits of a process since the last call, by point.
 func (k *collector) takeHits(handle uint64) map[uint16]uint64 {
 	k.mu.Lock()

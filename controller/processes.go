@@ -84,6 +84,7 @@ func (f *follower) Changed(process *attunev1.Process) {
 
 // Ended delivers what is left of an image and lets it go.
 func (f *follower) Ended(ended *attunev1.ProcessEnded) {
+	f.flushUprobes() // while the process is known
 	t := f.targets.remove(ended.GetProcess())
 	if t == nil {
 		return

@@ -15,16 +15,31 @@ func (c *Controller) uprobeRecords(batch bpf.Batch) {
 		if uint32(t.pid) != batch.Process {
 			continue
 		}
-		c.collector.countUprobed(t.handle, batch.Records)
-		offset := c.collector.clock.Scale().UnixOffset().Nanoseconds()
-		c.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
-			Records: &attunev1.RecordBatch{ // the message owns its bytes
-				Process: t.handle, Records: slices.Clone(batch.Records), MonotonicToUnixNano: offset,
-			},
-		}}, batch.Hits)
+		c.collector.takeUprobed(t.handle, batch)
 		return
 	}
 	c.collector.lostLate.Add(batch.Hits) // the process is not there any more
+}
+
+// flushUprobes passes on what the kernel has recorded up to now. It must not be
+// called under the collector's mutex.
+func (c *Controller) flushUprobes() {
+	uprobes := c.loadedUprobes()
+	if uprobes == nil {
+		return
+	}
+	if err := uprobes.Flush(); err != nil {
+		c.log.Warn("records of uprobes", "error", err)
+	}
+}
+
+// takeUprobed passes on a batch of a process.
+func (k *collector) takeUprobed(handle uint64, batch bpf.Batch) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.countRecords(handle, batch.Records)
+	k.lose(handle, losses{bpf: batch.Lost})
+	k.send(handle, slices.Clone(batch.Records)) // the message owns its bytes
 }
 
 // uprobeKey names what the kernel sums up apart.

@@ -268,7 +268,7 @@ func (s *Session) eventCounts() report.Events {
 		e.Lost.Ring += max(c.ended.lostRing, c.status.GetRecordsLostRing())
 		e.Lost.Slot += max(c.ended.lostSlot, c.status.GetRecordsLostSlot())
 		e.Lost.Queue += max(c.ended.lostQueue, c.status.GetRecordsLostQueue())
-		e.Lost.BPF += c.status.GetRecordsLostBpf()
+		e.Lost.BPF += max(c.ended.lostBPF, c.status.GetRecordsLostBpf())
 	}
 	for _, n := range s.droppedByTunlet() {
 		e.Lost.Tunlet += n

@@ -24,7 +24,8 @@ const (
 // counts counts what came and what was lost.
 type counts struct {
 	records, aggregates, samples, hits uint64
-	lostRing, lostSlot, lostQueue      uint64
+	lostRing, lostSlot                 uint64
+	lostQueue, lostBPF                 uint64
 }
 
 // Publish takes a message of a controller's event channel, over which the
@@ -57,6 +58,7 @@ func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
 	case *attunev1.PublishRequest_ProcessEnded:
 		c.ended.lostRing += k.ProcessEnded.GetLostRing()
 		c.ended.lostSlot += k.ProcessEnded.GetLostNoSlot()
+		c.ended.lostBPF += k.ProcessEnded.GetLostBpf()
 		if p := s.processes[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
 			s.endProcess(p, k.ProcessEnded)
 		}
@@ -101,7 +103,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(id, data)
-	lost := b.GetLostRing() + b.GetLostQueue()
+	lost := b.GetLostRing() + b.GetLostQueue() + b.GetLostBpf()
 	if lost > 0 {
 		for _, t := range s.tunlets {
 			if _, ok := parts[t]; !ok && t.wantsRecords() {

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // unit is a record of a point, or with point 0 a continuation, that holds n.
@@ -41,5 +44,39 @@ func TestSplitKeepsContinuations(t *testing.T) {
 	}
 	if ps.byIndex[1].hits != 2 || ps.byIndex[2].hits != 1 || recordsIn(data) != 4 {
 		t.Errorf("hits %d and %d, %d records", ps.byIndex[1].hits, ps.byIndex[2].hits, recordsIn(data))
+	}
+}
+
+// What was lost at any stage is told to whom it may concern, with records or
+// without, and stands in the report by stage.
+func TestLossesAreTold(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	wants := newScripted(t, "wants", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("p", "malloc")}})
+	other := newScripted(t, "other", nil)
+	r.session.TunletReady(wants)
+	r.session.TunletReady(other)
+	r.connect("ac1", 1)
+	r.settle("wants", "other")
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+		Records: &attunev1.RecordBatch{Process: 1, LostRing: 1, LostQueue: 2, LostBpf: 4},
+	}})
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{
+		ProcessEnded: &attunev1.ProcessEnded{Process: 1, LostRing: 1, LostBpf: 4},
+	}})
+	r.report()
+	r.settle("wants", "other")
+	for tunlet, want := range map[*scripted]uint64{wants: 7, other: 0} {
+		var lost uint64
+		for _, e := range get(tunlet, func() []*attunev1.HandleEventsRequest { return tunlet.events }) {
+			for _, records := range e.GetRecords() {
+				lost += records.GetLost()
+			}
+		}
+		if lost != want {
+			t.Errorf("tunlet %s was told of %d lost records, want %d", tunlet.name, lost, want)
+		}
+	}
+	if e := r.report().Events.Lost; e.Ring != 1 || e.Queue != 2 || e.BPF != 4 {
+		t.Errorf("report of losses: %+v", e)
 	}
 }

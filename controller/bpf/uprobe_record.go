@@ -4,6 +4,7 @@ package bpf
 
 import (
 	"context"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -20,6 +21,9 @@ type Batch struct {
 	Records []byte
 	// Hits is the number of records, continuations not counted.
 	Hits uint64
+	// Lost is the number of records of the process that found the ring full since
+	// its last batch. A batch may consist of that alone.
+	Lost uint64
 }
 
 const (
@@ -39,6 +43,8 @@ func (u *Uprobes) Run(ctx context.Context, handle func(Batch)) error {
 	if drain == nil {
 		return nil
 	}
+	u.drain.Store(drain)
+	defer drain.end()
 	poll := time.NewTimer(pollBusy)
 	defer poll.Stop()
 	pause := pollBusy
@@ -73,28 +79,55 @@ func (u *Uprobes) awaitRecording(ctx context.Context, handle func(Batch)) *drain
 	}
 	select {
 	case <-u.recording:
-		return &drain{ring: &u.ring, handle: handle, batches: make(map[uint32]*Batch)}
+		return &drain{ring: &u.ring, watches: &u.watches, handle: handle, batches: make(map[uint32]*Batch)}
 	default:
 		return nil
 	}
 }
 
+// Flush hands over what is in the ring now, and returns when handle of Run has
+// been called for all of it: what a process recorded that has just ended. It does
+// nothing when there is no Run. It must not be called from handle.
+func (u *Uprobes) Flush() error {
+	if drain := u.drain.Load(); drain != nil {
+		_, err := drain.once(context.Background())
+		return err
+	}
+	return nil
+}
+
 // drain empties the ring into batches.
 type drain struct {
 	ring    *recordRing
+	watches *watchTable
 	handle  func(Batch)
+
+	mu      sync.Mutex // guards what follows; held while handle is called
+	ended   bool
+	lost    uint64            // of the ring, when watches were looked at last
+	overdue bool              // they have to be looked at once more
 	batches map[uint32]*Batch // by process, reused
 	touched []*Batch
 	last    *Batch // of the record before: as a rule that of the next
 }
 
+// end makes sure that handle is not called any more.
+func (d *drain) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+}
+
 // once hands over what is in the ring, at most one ring's worth, and returns
 // how many records that was.
 func (d *drain) once(ctx context.Context) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	total := 0
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !d.ended {
 		n, most, err := d.ring.read(maxBatch, d.take)
 		total += n
+		d.takeLost()
 		d.deliver()
 		if err != nil || n < maxBatch || total >= most {
 			return total, err
@@ -115,6 +148,25 @@ func (d *drain) take(process uint32, record []byte) {
 	b.Records = appendWire(b.Records, record)
 }
 
+// takeLost notes which processes have lost records. A program counts what is
+// lost in all before it counts what its watch has lost, so that after the first
+// has grown the others are looked at twice.
+func (d *drain) takeLost() {
+	lost := d.ring.lost()
+	changed := lost != d.lost
+	if !changed && !d.overdue {
+		return
+	}
+	d.lost, d.overdue = lost, changed
+	d.watches.takeLost(func(process uint32, lost uint64) {
+		b := d.of(process)
+		if b.Hits == 0 && b.Lost == 0 {
+			d.touched = append(d.touched, b)
+		}
+		b.Lost += lost
+	})
+}
+
 func (d *drain) of(process uint32) *Batch {
 	b := d.batches[process]
 	if b == nil {
@@ -132,7 +184,7 @@ const maxIdleBatches = 64
 func (d *drain) deliver() {
 	for _, b := range d.touched {
 		d.handle(*b)
-		b.Records, b.Hits = b.Records[:0], 0
+		b.Records, b.Hits, b.Lost = b.Records[:0], 0, 0
 	}
 	d.touched = d.touched[:0]
 	if len(d.batches) > maxIdleBatches {

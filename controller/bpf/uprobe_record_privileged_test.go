@@ -183,3 +183,50 @@ func TestTwoPointsOnOneFunction(t *testing.T) {
 		t.Errorf("records %+v", records)
 	}
 }
+
+// Each process is told what it has lost itself, also at points that it has left
+// since, and what it has recorded comes when it is asked for.
+func TestLossIsToldByProcess(t *testing.T) {
+	u := mustUprobes(t, UprobesOptions{RingBytes: 4096})
+	binary := mustCompile(t, "target.c")
+	stays := mustAttachEvents(t, u, binary, "starts_with_push", UprobeSpec{Point: 1})
+	leaves := mustStartTarget(t, binary)
+	mustWatch(t, u, leaves.pid, 1)
+
+	const calls = 3000
+	stays.mustCall(t, "push %d", calls)
+	leaves.mustCall(t, "push %d", 2*calls)
+	if err := u.ForgetProcess(leaves.pid); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[uint32]uint64)
+	var lost uint64
+	handled := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- u.Run(ctx, func(b Batch) {
+			got[b.Process] += b.Hits + b.Lost
+			lost += b.Lost
+			select {
+			case handled <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	<-handled // it runs
+	stays.mustCall(t, "push %d", calls)
+	if err := u.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got[uint32(stays.pid)] != 2*calls || got[uint32(leaves.pid)] != 2*calls || lost != u.Lost() {
+		t.Errorf("told of %v (process %d stayed), %d lost of %d", got, stays.pid, lost, u.Lost())
+	}
+	if err := u.Flush(); err != nil {
+		t.Error(err)
+	}
+}

@@ -30,6 +30,7 @@ type watchTable struct {
 	points   map[uint16]*definedPoint
 	index    map[uprobesWatchKey]*watchEntry
 	inBucket map[uint32][]uint32 // numbers of watches
+	untold   map[uint32]uint64   // records that watches had lost, by process, when they were taken away
 	// The free ones are used as queues: a program that still runs when its
 	// watch is taken away must not find that memory in new hands.
 	free         []uint32
@@ -45,6 +46,7 @@ type watchEntry struct {
 	table   *keyTable
 	start   uint64 // of the process, in clock ticks
 	signed  bool   // what is summed up
+	told    uint64 // lost records that takeLost has told of
 }
 
 type definedPoint struct {
@@ -71,6 +73,7 @@ func (t *watchTable) open(objects *uprobesObjects) (err error) {
 	t.points = make(map[uint16]*definedPoint)
 	t.index = make(map[uprobesWatchKey]*watchEntry)
 	t.inBucket = make(map[uint32][]uint32)
+	t.untold = make(map[uint32]uint64)
 	t.keys.open(objects.KeyTables)
 	if t.watches, err = mapArray[uprobesWatch](objects.Watches); err != nil {
 		return fmt.Errorf("map watches: %w", err)
@@ -297,6 +300,9 @@ func (t *watchTable) remove(key uprobesWatchKey) error {
 	}
 	delete(t.index, key)
 	t.unlist(key, entry.number)
+	if lost := t.newlyLost(entry); lost > 0 {
+		t.untold[key.Process] += lost
+	}
 	t.dropProgram(entry)
 	t.free = append(t.free, entry.number)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type Uprobes struct {
 	// done is closed by Close, recording once some point delivers records.
 	done      chan struct{}
 	recording chan struct{}
+	drain     atomic.Pointer[drain] // of Run, once it drains
 	plans     planTable
 	watches   watchTable
 	ring      recordRing

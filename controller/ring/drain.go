@@ -48,9 +48,6 @@ func NewDrainer(c *Clock) *Drainer {
 	return &Drainer{clock: c, buffer: make([]uint64, BatchRecords*recordWords)}
 }
 
-// Scale is the conversion that the last Drain used.
-func (d *Drainer) Scale() Scale { return d.scale }
-
 // slotReader is the controller's own memory of one thread slot.
 type slotReader struct {
 	tail    uint64

@@ -49,7 +49,7 @@ func FuzzDrain(f *testing.F) {
 			if uint64(len(events)) != got.Received+got.Continuations {
 				t.Fatalf("%d units, %+v", len(events), got)
 			}
-			if got := m.Aggregates(nil, d.Scale()); len(got) < 2 || len(got) > 2+1+buckets(4) {
+			if got := m.Aggregates(nil, d.scale); len(got) < 2 || len(got) > 2+1+buckets(4) {
 				t.Fatalf("%d aggregates of two points, one of which with at most %d keys", len(got), buckets(4))
 			}
 			m.Reclaim(func(tid int) bool { return tid%2 == 0 })

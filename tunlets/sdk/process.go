@@ -91,6 +91,6 @@ func processFrom(p *attunev1.Process, update bool) Process {
 func endFrom(e *attunev1.ProcessEnded) ProcessEnd {
 	return ProcessEnd{
 		Handle: Handle(e.GetProcess()), ReplacedByExec: e.GetReplacedByExec(),
-		At: time.Unix(0, e.GetEndedUnixNano()), Lost: e.GetLostRing() + e.GetLostNoSlot(),
+		At: time.Unix(0, e.GetEndedUnixNano()), Lost: e.GetLostRing() + e.GetLostNoSlot() + e.GetLostBpf(),
 	}
 }

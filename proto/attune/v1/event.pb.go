@@ -319,7 +319,9 @@ type ProcessEnded struct {
 	// Records of this process dropped in its rings, over its whole life.
 	LostRing uint64 `protobuf:"varint,5,opt,name=lost_ring,json=lostRing,proto3" json:"lost_ring,omitempty"`
 	// Events of threads that found no slot.
-	LostNoSlot    uint64 `protobuf:"varint,6,opt,name=lost_no_slot,json=lostNoSlot,proto3" json:"lost_no_slot,omitempty"`
+	LostNoSlot uint64 `protobuf:"varint,6,opt,name=lost_no_slot,json=lostNoSlot,proto3" json:"lost_no_slot,omitempty"`
+	// Records of this process lost in the kernel, over its whole life.
+	LostBpf       uint64 `protobuf:"varint,7,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -396,6 +398,13 @@ func (x *ProcessEnded) GetLostNoSlot() uint64 {
 	return 0
 }
 
+func (x *ProcessEnded) GetLostBpf() uint64 {
+	if x != nil {
+		return x.LostBpf
+	}
+	return 0
+}
+
 // RecordBatch is a run of records of one process.
 type RecordBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -417,14 +426,17 @@ type RecordBatch struct {
 	// after that of a string, which holds its length in bytes and in bit 32
 	// whether it was cut, its bytes in as many words as they need.
 	Records []byte `protobuf:"bytes,2,opt,name=records,proto3" json:"records,omitempty"`
-	// Records lost since the last batch of this process, at the ring.
+	// Records lost since the last batch of this process, at its rings.
 	LostRing uint64 `protobuf:"varint,3,opt,name=lost_ring,json=lostRing,proto3" json:"lost_ring,omitempty"`
 	// Records lost since the last batch in the controller's own queue.
 	LostQueue uint64 `protobuf:"varint,4,opt,name=lost_queue,json=lostQueue,proto3" json:"lost_queue,omitempty"`
 	// Add to a record's time to get Unix time in nanoseconds.
 	MonotonicToUnixNano int64 `protobuf:"varint,5,opt,name=monotonic_to_unix_nano,json=monotonicToUnixNano,proto3" json:"monotonic_to_unix_nano,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Records lost since the last batch of this process, in the kernel: the BPF
+	// ring buffer was full.
+	LostBpf       uint64 `protobuf:"varint,6,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordBatch) Reset() {
@@ -488,6 +500,13 @@ func (x *RecordBatch) GetLostQueue() uint64 {
 func (x *RecordBatch) GetMonotonicToUnixNano() int64 {
 	if x != nil {
 		return x.MonotonicToUnixNano
+	}
+	return 0
+}
+
+func (x *RecordBatch) GetLostBpf() uint64 {
+	if x != nil {
+		return x.LostBpf
 	}
 	return 0
 }
@@ -809,7 +828,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\arecords\x18\x02 \x01(\x04R\arecords\"F\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"\xef\x01\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +
@@ -818,15 +837,17 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x0fended_unix_nano\x18\x04 \x01(\x03R\rendedUnixNano\x12\x1b\n" +
 	"\tlost_ring\x18\x05 \x01(\x04R\blostRing\x12 \n" +
 	"\flost_no_slot\x18\x06 \x01(\x04R\n" +
-	"lostNoSlotB\x0e\n" +
-	"\f_wait_status\"\xb2\x01\n" +
+	"lostNoSlot\x12\x19\n" +
+	"\blost_bpf\x18\a \x01(\x04R\alostBpfB\x0e\n" +
+	"\f_wait_status\"\xcd\x01\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\fR\arecords\x12\x1b\n" +
 	"\tlost_ring\x18\x03 \x01(\x04R\blostRing\x12\x1d\n" +
 	"\n" +
 	"lost_queue\x18\x04 \x01(\x04R\tlostQueue\x123\n" +
-	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\"\xe4\x01\n" +
+	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\x12\x19\n" +
+	"\blost_bpf\x18\x06 \x01(\x04R\alostBpf\"\xe4\x01\n" +
 	"\tAggregate\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12\x14\n" +
