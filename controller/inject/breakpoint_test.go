@@ -22,7 +22,7 @@ const allWell = "wrong 0, all go on"
 
 func startVisits(t *testing.T, threads int) *targets.Target {
 	t.Helper()
-	return startBuilt(t, targets.Build(t, "testdata/visits.c"), "", threads)
+	return targets.StartProgram(t, "visits", strconv.Itoa(threads))
 }
 
 func addressOf(t *testing.T, pid int, name string, kind objfile.SymbolKind) uint64 {

@@ -27,10 +27,10 @@ func TestOtherUser(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(b.options.Library), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(forOthers(t, buildHard(t)), "plain")
+	cmd := exec.Command(forOthers(t, targets.Program(t, "churn")))
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	b.fromMemory(t, startHard(t, cmd))
+	b.fromMemory(t, targets.StartCommand(t, cmd))
 }
 
 // forOthers copies a program to where every user can run it.
@@ -50,32 +50,32 @@ func forOthers(t *testing.T, program string) string {
 }
 
 // fromMemory enters a program that cannot open the library, twice.
-func (b *bench) fromMemory(t *testing.T, h *hard) {
+func (b *bench) fromMemory(t *testing.T, h *targets.Target) {
 	t.Helper()
 	for _, loaded := range []bool{true, false} {
-		result := b.inject(t, h.pid)
+		result := b.inject(t, h.PID)
 		if result.Loaded != loaded || len(result.Slots) == 0 {
 			t.Errorf("entered with %+v, want loaded %v", result, loaded)
 		}
 		free(t, result)
-		h.isRight(t)
+		h.Right(t)
 	}
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", h.pid))
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", h.PID))
 	if err != nil || !strings.Contains(string(maps), "/memfd:/libattune-dm.so") {
 		t.Errorf("the library did not come from memory (%v):\n%s", err, maps)
 	}
-	h.ends(t)
+	h.Finish(t)
 }
 
 // TestNamespaces: the program has other pids, and mounts that hide the library.
 func TestNamespaces(t *testing.T) {
 	b := newBench(t)
 	hidden := filepath.Dir(b.options.Library)
-	script := fmt.Sprintf("mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs none %s && exec %s churn",
-		hidden, buildHard(t))
+	script := fmt.Sprintf("mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs none %s && exec %s",
+		hidden, targets.Program(t, "churn"))
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
-	h := startHard(t, cmd)
+	h := targets.StartCommand(t, cmd)
 	b.fromMemory(t, h)
 }
 
@@ -83,22 +83,22 @@ func TestNamespaces(t *testing.T) {
 func TestNoProc(t *testing.T) {
 	b := newBench(t)
 	hidden := filepath.Dir(b.options.Library)
-	script := fmt.Sprintf("mount --make-rprivate / && mount -t tmpfs none %s && mount -t tmpfs none /proc && exec %s plain",
-		hidden, buildHard(t))
+	script := fmt.Sprintf("mount --make-rprivate / && mount -t tmpfs none %s && mount -t tmpfs none /proc && exec %s",
+		hidden, targets.Program(t, "plain"))
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	h := startHard(t, cmd)
-	if _, err := Inject(t.Context(), mustOpen(t, h.pid), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "/proc") {
+	h := targets.StartCommand(t, cmd)
+	if _, err := Inject(t.Context(), mustOpen(t, h.PID), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "/proc") {
 		t.Errorf("error %v, want a refusal for /proc", err)
 	}
-	h.isRight(t)
-	h.ends(t)
+	h.Right(t)
+	h.Finish(t)
 }
 
 // TestSeccomp: a filter that kills for what we need is found out before, one
 // that does not is no obstacle.
 func TestSeccomp(t *testing.T) {
-	program := buildHard(t)
+	program := targets.Program(t, "forbids")
 	for _, row := range []struct {
 		number  int
 		refused string
@@ -110,8 +110,8 @@ func TestSeccomp(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(row.number), func(t *testing.T) {
 			b := newBench(t)
-			h := startHard(t, exec.Command(program, "forbid", strconv.Itoa(row.number)))
-			result, err := Inject(t.Context(), mustOpen(t, h.pid), b.options)
+			h := targets.StartCommand(t, exec.Command(program, strconv.Itoa(row.number)))
+			result, err := Inject(t.Context(), mustOpen(t, h.PID), b.options)
 			switch {
 			case row.refused == "" && err != nil:
 				t.Error(err)
@@ -120,8 +120,8 @@ func TestSeccomp(t *testing.T) {
 			case !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), row.refused):
 				t.Errorf("error %v, want a refusal that names %s", err, row.refused)
 			}
-			h.isRight(t)
-			h.ends(t)
+			h.Right(t)
+			h.Finish(t)
 		})
 	}
 }
@@ -129,12 +129,12 @@ func TestSeccomp(t *testing.T) {
 // TestSeccompOfSomeThreads: what one may do another may not.
 func TestSeccompOfSomeThreads(t *testing.T) {
 	b := newBench(t)
-	h := startHard(t, exec.Command(buildHard(t), "forbid-one", strconv.Itoa(unix.SYS_PROCESS_VM_READV)))
-	if _, err := Inject(t.Context(), mustOpen(t, h.pid), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "different") {
+	h := targets.StartProgram(t, "forbids", strconv.Itoa(unix.SYS_PROCESS_VM_READV), "one")
+	if _, err := Inject(t.Context(), mustOpen(t, h.PID), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "different") {
 		t.Errorf("error %v, want a refusal for different filters", err)
 	}
-	h.isRight(t)
-	h.ends(t)
+	h.Right(t)
+	h.Finish(t)
 }
 
 // TestUpgradedLibrary: a library has another file by now, and the slots of the
@@ -143,16 +143,16 @@ func TestUpgradedLibrary(t *testing.T) {
 	b := newBench(t)
 	library := buildPart(t)
 	dir := filepath.Dir(library)
-	program := targets.Build(t, "testdata/hard.c", "-Wl,--no-as-needed", library, "-Wl,-rpath,"+dir)
-	h := startHard(t, exec.Command(program, "plain"))
-	image := imageOf(t, h.pid, "libpart.so")
+	program := targets.Program(t, "plain", "-Wl,--no-as-needed", library, "-Wl,-rpath,"+dir)
+	h := targets.StartCommand(t, exec.Command(program))
+	image := imageOf(t, h.PID, "libpart.so")
 	if err := os.WriteFile(library+".new", []byte("another"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(library+".new", library); err != nil {
 		t.Fatal(err)
 	}
-	result := b.inject(t, h.pid)
+	result := b.inject(t, h.PID)
 	defer free(t, result)
 	hooked := 0
 	for _, s := range result.Slots {
@@ -163,6 +163,6 @@ func TestUpgradedLibrary(t *testing.T) {
 	if hooked != 1 {
 		t.Errorf("%d slots of the library lead to hooks, want its malloc", hooked)
 	}
-	h.isRight(t)
-	h.ends(t)
+	h.Right(t)
+	h.Finish(t)
 }

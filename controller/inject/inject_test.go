@@ -8,7 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,20 +67,10 @@ func mustOpen(t *testing.T, pid int) *procid.Process {
 	return process
 }
 
-// start runs the busy program. The shell is what lets Start pass arguments.
+// start runs the busy program.
 func start(t *testing.T, what string, threads int, more ...string) *targets.Target {
 	t.Helper()
-	return startBuilt(t, targets.Build(t, "testdata/busy.c"), what, threads, more...)
-}
-
-func startBuilt(t *testing.T, program, what string, threads int, more ...string) *targets.Target {
-	t.Helper()
-	script := filepath.Join(t.TempDir(), "run")
-	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %d %s\n", program, what, threads, strings.Join(more, " "))
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return targets.Start(t, script)
+	return targets.StartProgram(t, "busy", append([]string{what, strconv.Itoa(threads)}, more...)...)
 }
 
 func TestInjectWhateverThreadsDo(t *testing.T) {
@@ -98,7 +89,7 @@ func TestInjectWhateverThreadsDo(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t)
-			target := start(t, row.what, row.threads, row.stack)
+			target := start(t, row.what, row.threads, strings.Fields(row.stack)...)
 			b.options.among = notMain(target)
 			target.Ask(t, "check") // all threads are past their start
 			before := descriptors(t, target.PID)
@@ -141,7 +132,7 @@ func TestHooksCountAfterwards(t *testing.T) {
 		"at fixed addresses": {"-no-pie", "-fno-pie", "-DTAKE_ADDRESS"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			countsAfterwards(t, targets.Build(t, "testdata/busy.c", flags...))
+			countsAfterwards(t, targets.Program(t, "busy", flags...))
 		})
 	}
 }
@@ -149,7 +140,7 @@ func TestHooksCountAfterwards(t *testing.T) {
 func countsAfterwards(t *testing.T, program string) {
 	t.Helper()
 	b := newBench(t)
-	target := startBuilt(t, program, "alloc", 2)
+	target := targets.StartCommand(t, exec.Command(program, "alloc", "2"))
 	result := b.inject(t, target.PID)
 	defer free(t, result)
 	if len(result.Slots) == 0 {

@@ -14,11 +14,10 @@ import (
 // A timed system call that the only thread is taken out of goes on: nobody sent
 // a signal that the program could see.
 func TestTimedCallsGoOn(t *testing.T) {
-	program := targets.Build(t, "testdata/timed.c")
 	for _, call := range []string{"poll", "nanosleep"} {
 		t.Run(call, func(t *testing.T) {
 			b := newBench(t)
-			target := startBuilt(t, program, call, 1)
+			target := targets.StartProgram(t, "timed", call)
 			time.Sleep(20 * time.Millisecond) // it is in its call
 			defer free(t, b.inject(t, target.PID))
 			for range 5 {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// TestEndWhileEntering: the program ends somewhere in the middle.
+func TestEndWhileEntering(t *testing.T) {
+	program := targets.Program(t, "plain")
+	b := newBench(t)
+	for i := range 20 {
+		h := targets.StartCommand(t, exec.Command(program))
+		process := mustOpen(t, h.PID)
+		go func() {
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+			_ = h.Say("end") // it may have ended
+		}()
+		for {
+			result, err := Inject(t.Context(), process, b.options)
+			if err == nil {
+				free(t, result)
+				continue
+			}
+			if !errors.Is(err, ErrInterrupted) && !errors.Is(err, procid.ErrGone) && !errors.Is(err, ErrUnsuited) {
+				t.Errorf("entering a program that ends: %v", err)
+			}
+			break
+		}
+		h.Finished(t)
+	}
+}
+
+// TestExecWhileEntering: the program becomes another one in the middle.
+func TestExecWhileEntering(t *testing.T) {
+	program := targets.Program(t, "plain")
+	b := newBench(t)
+	h := targets.StartCommand(t, exec.Command(program))
+	process := mustOpen(t, h.PID)
+	for i := range 6 {
+		become := make(chan error, 1)
+		go func() {
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+			become <- h.Say("exec")
+		}()
+		for range 3 {
+			result, err := Inject(t.Context(), process, b.options)
+			if err == nil {
+				free(t, result)
+			} else if errors.Is(err, ErrTimeout) || errors.Is(err, procid.ErrGone) {
+				t.Fatalf("entering a program that executes another: %v", err)
+			}
+		}
+		if err := <-become; err != nil {
+			t.Fatal(err)
+		}
+		h.Expect(t, "ready")
+		h.Right(t)
+	}
+	h.Finish(t)
+}
+
+// TestStopWhileEntering: the program is stopped and continued by others.
+func TestStopWhileEntering(t *testing.T) {
+	b := newBench(t)
+	h := targets.StartProgram(t, "plain")
+	process := mustOpen(t, h.PID)
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			_ = unix.Kill(h.PID, unix.SIGSTOP)
+			time.Sleep(3 * time.Millisecond)
+			_ = unix.Kill(h.PID, unix.SIGCONT)
+			select {
+			case <-over:
+				return
+			case <-time.After(3 * time.Millisecond):
+			}
+		}
+	}()
+	entered := 0
+	for until := time.Now().Add(time.Minute); entered < 5 && time.Now().Before(until); {
+		result, err := Inject(t.Context(), process, b.options)
+		if err == nil {
+			entered++
+			free(t, result)
+		} else if !errors.Is(err, ErrUnsuited) {
+			t.Fatal(err)
+		}
+	}
+	close(over)
+	<-ended
+	if entered == 0 {
+		t.Error("never entered between two stops")
+	}
+	h.Right(t)
+	h.Finish(t)
+}
+
+// TestOtherTracer: a debugger has the program.
+func TestOtherTracer(t *testing.T) {
+	b := newBench(t)
+	h := targets.StartProgram(t, "plain")
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // ends with the goroutine, and tracing with it
+		other := &tracee{tid: h.PID}
+		if err := other.seize(); err != nil {
+			done <- err
+			return
+		}
+		_, err := Inject(t.Context(), mustOpen(t, h.PID), b.options)
+		done <- err
+	}()
+	err := <-done
+	if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())+" traces it") {
+		t.Errorf("error %v, want one that names the tracer", err)
+	}
+	h.Right(t)
+	h.Finish(t)
+}
+
+// TestVforkChild: it must not be entered, its memory is its parent's.
+func TestVforkChild(t *testing.T) {
+	b := newBench(t)
+	h := targets.StartProgram(t, "spawns", "2000")
+	var child int
+	for child == 0 {
+		for _, tid := range tasks(t, h.PID) {
+			content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", h.PID, tid))
+			if err != nil {
+				t.Skip("the kernel does not tell of children:", err)
+			}
+			if fields := strings.Fields(string(content)); len(fields) > 0 {
+				child, _ = strconv.Atoi(fields[0])
+			}
+		}
+	}
+	if _, err := Inject(t.Context(), mustOpen(t, child), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "vfork") {
+		t.Errorf("error %v, want a refusal for vfork", err)
+	}
+	h.Right(t)
+	h.Finish(t)
+}
+
+func tasks(t *testing.T, pid int) (tids []int) {
+	t.Helper()
+	tids, err := candidates(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tids
+}
