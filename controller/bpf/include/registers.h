@@ -30,79 +30,33 @@ struct registers {
     u64 orig_ax, ip, cs, flags, sp, ss;
 };
 
-INLINE u64 register_value(struct registers *regs, u32 index) {
-    switch (index) {
-    case 0:
-        return LOAD(regs, di);
-    case 1:
-        return LOAD(regs, si);
-    case 2:
-        return LOAD(regs, dx);
-    case 3:
-        return LOAD(regs, cx);
-    case 4:
-        return LOAD(regs, r8);
-    case 5:
-        return LOAD(regs, r9);
-    case 6:
-        return LOAD(regs, ax);
-    case 7:
-        return LOAD(regs, bx);
-    case 8:
-        return LOAD(regs, r10);
-    case 9:
-        return LOAD(regs, r11);
-    case 10:
-        return LOAD(regs, r12);
-    case 11:
-        return LOAD(regs, r13);
-    case 12:
-        return LOAD(regs, r14);
-    case 13:
-        return LOAD(regs, r15);
-    case 14:
-        return LOAD(regs, bp);
-    case 15:
-        return LOAD(regs, sp);
-    }
-    return 0;
-}
+/* By their numbers; those of parameters come first. */
+#define EACH_PARAMETER(X)                                                                          \
+    X(0, di)                                                                                       \
+    X(1, si)                                                                                       \
+    X(2, dx)                                                                                       \
+    X(3, cx)                                                                                       \
+    X(4, r8)                                                                                       \
+    X(5, r9)
+
+#define EACH_REGISTER(X)                                                                           \
+    EACH_PARAMETER(X)                                                                              \
+    X(6, ax)                                                                                       \
+    X(7, bx)                                                                                       \
+    X(8, r10)                                                                                      \
+    X(9, r11)                                                                                      \
+    X(10, r12)                                                                                     \
+    X(11, r13)                                                                                     \
+    X(12, r14)                                                                                     \
+    X(13, r15)                                                                                     \
+    X(14, bp)                                                                                      \
+    X(15, sp)
+
+#define REGISTERS 16
 
 INLINE u64 return_value(struct registers *regs) { return LOAD(regs, ax); }
 
 INLINE u64 program_counter(struct registers *regs) { return LOAD(regs, ip); }
-
-/* All of them, as register_value() counts. */
-#define REGISTERS 16
-
-INLINE void save_registers(struct registers *regs, u64 *to) {
-    to[0] = LOAD(regs, di);
-    to[1] = LOAD(regs, si);
-    to[2] = LOAD(regs, dx);
-    to[3] = LOAD(regs, cx);
-    to[4] = LOAD(regs, r8);
-    to[5] = LOAD(regs, r9);
-    to[6] = LOAD(regs, ax);
-    to[7] = LOAD(regs, bx);
-    to[8] = LOAD(regs, r10);
-    to[9] = LOAD(regs, r11);
-    to[10] = LOAD(regs, r12);
-    to[11] = LOAD(regs, r13);
-    to[12] = LOAD(regs, r14);
-    to[13] = LOAD(regs, r15);
-    to[14] = LOAD(regs, bp);
-    to[15] = LOAD(regs, sp);
-}
-
-/* At a function's entry. */
-INLINE void save_parameters(struct registers *regs, u64 *parameters) {
-    parameters[0] = LOAD(regs, di);
-    parameters[1] = LOAD(regs, si);
-    parameters[2] = LOAD(regs, dx);
-    parameters[3] = LOAD(regs, cx);
-    parameters[4] = LOAD(regs, r8);
-    parameters[5] = LOAD(regs, r9);
-}
 
 /* Where a function's return leads, at its entry and at its return instruction:
  * 0 if the stack cannot be read. */
@@ -127,48 +81,24 @@ struct registers {
     u64 sp, pc, pstate;
 };
 
-INLINE u64 register_value(struct registers *regs, u32 index) {
-    switch (index) {
-    case 0:
-        return LOAD(regs, x0);
-    case 1:
-        return LOAD(regs, x1);
-    case 2:
-        return LOAD(regs, x2);
-    case 3:
-        return LOAD(regs, x3);
-    case 4:
-        return LOAD(regs, x4);
-    case 5:
-        return LOAD(regs, x5);
-    case 6:
-        return LOAD(regs, x6);
-    case 7:
-        return LOAD(regs, x7);
-    }
-    return 0;
-}
+#define EACH_PARAMETER(X)                                                                          \
+    X(0, x0)                                                                                       \
+    X(1, x1)                                                                                       \
+    X(2, x2)                                                                                       \
+    X(3, x3)                                                                                       \
+    X(4, x4)                                                                                       \
+    X(5, x5)
+
+#define EACH_REGISTER(X)                                                                           \
+    EACH_PARAMETER(X)                                                                              \
+    X(6, x6)                                                                                       \
+    X(7, x7)
+
+#define REGISTERS 8
 
 INLINE u64 return_value(struct registers *regs) { return LOAD(regs, x0); }
 
 INLINE u64 program_counter(struct registers *regs) { return LOAD(regs, pc); }
-
-INLINE void save_parameters(struct registers *regs, u64 *parameters) {
-    parameters[0] = LOAD(regs, x0);
-    parameters[1] = LOAD(regs, x1);
-    parameters[2] = LOAD(regs, x2);
-    parameters[3] = LOAD(regs, x3);
-    parameters[4] = LOAD(regs, x4);
-    parameters[5] = LOAD(regs, x5);
-}
-
-#define REGISTERS 8
-
-INLINE void save_registers(struct registers *regs, u64 *to) {
-    save_parameters(regs, to);
-    to[6] = LOAD(regs, x6);
-    to[7] = LOAD(regs, x7);
-}
 
 INLINE u64 return_address(struct registers *regs) { return LOAD(regs, x30); }
 
@@ -179,5 +109,24 @@ INLINE u64 frame_at_return(struct registers *regs) { return LOAD(regs, sp); }
 #else
 #error "registers of this architecture are not described"
 #endif
+
+#define RETURN_REGISTER(number, name)                                                              \
+    case number:                                                                                   \
+        return LOAD(regs, name);
+
+INLINE u64 register_value(struct registers *regs, u32 index) {
+    switch (index) { EACH_REGISTER(RETURN_REGISTER) }
+    return 0;
+}
+
+#define SAVE_REGISTER(number, name) to[number] = LOAD(regs, name);
+
+/* All of them, as register_value() counts. */
+INLINE void save_registers(struct registers *regs, u64 *to){EACH_REGISTER(SAVE_REGISTER)}
+
+/* Those of parameters, at a function's entry. */
+INLINE void save_parameters(struct registers *regs, u64 *to) {
+    EACH_PARAMETER(SAVE_REGISTER)
+}
 
 #endif

@@ -13,11 +13,28 @@ INLINE u64 call_site(struct registers *ctx, struct hit *hit) {
     return return_address(ctx);
 }
 
+/* The thread's id as its process sees it. */
+INLINE u32 inner_thread(void) {
+    struct task_struct *task = bpf_get_current_task_btf();
+    u32 level = task->thread_pid->level;
+    struct pid *pid;
+    s32 number = 0;
+
+    if (level) {
+        pid = READ(task, thread_pid);
+        bpf_probe_read_kernel(&number, sizeof(number), (struct upid *)pid->numbers + level);
+    } else {
+        number = task->pid;
+    }
+    TELL_VERIFIER(number); /* the compiler would load it from either at one place */
+    return number;
+}
+
 /* Notes all that captures may ask for and that only the context can give. */
 INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *from) {
     save_registers(ctx, from->registers);
     from->returned = return_value(ctx);
-    from->thread = hit->thread;
+    from->thread = inner_thread();
     from->cpu = bpf_get_smp_processor_id();
     if (hit->watch->flags & WATCH_CALL_SITE)
         from->call_site = call_site(ctx, hit);
