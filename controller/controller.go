@@ -98,7 +98,7 @@ func New(config Config) (c *Controller, err error) {
 	}
 	c.collector = newCollector(c)
 	c.placer = probe.New(probe.Options{
-		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Functions: c.functions, Log: config.Log,
+		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Functions: c.functions, Clock: c.collector.clock, Log: config.Log,
 	})
 	c.sampler = sample.New(sample.Options{})
 	if c.client, err = channel.New(channel.Options{

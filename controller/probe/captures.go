@@ -98,6 +98,7 @@ func (c captures) cost() float64 {
 // function; what that cannot capture is refused.
 func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (ring.PointControl, captures, error) {
 	out := control(index, spec)
+	out.Scale = t.placer.options.Clock.Scale()
 	c, err := t.capturesOf(spec)
 	if err != nil || c.program.Empty() {
 		return out, c, err

@@ -56,6 +56,8 @@ type Options struct {
 	Uprobes func() (*bpf.Uprobes, error)
 	// Functions is what the Sites of all processes share. Nil: a new one.
 	Functions *entry.Functions
+	// Clock is that of DMLib's durations. Nil: one of its own.
+	Clock *ring.Clock
 	// SafePointTimeout bounds how long placing waits for a process to come to
 	// a hook. 0: two seconds.
 	SafePointTimeout time.Duration
@@ -91,6 +93,9 @@ func New(options Options) *Placer {
 	}
 	if options.Functions == nil {
 		options.Functions = new(entry.Functions)
+	}
+	if options.Clock == nil {
+		options.Clock = ring.NewClock(ring.ClockOptions{})
 	}
 	if options.SafePointTimeout == 0 {
 		options.SafePointTimeout = 2 * time.Second

@@ -82,7 +82,7 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 			continue
 		}
 		now := m.sumSlots(i)
-		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration, Signed: p.control.Program.signed()}
+		a := Aggregate{Point: p.control.Point, Local: i, Duration: p.control.Duration && p.control.Program.own(), Signed: p.control.Program.signed()}
 		now.since(&p.last, &a)
 		p.last = now.totals
 		a.Unreadable = m.takeUnreadable(p.use)

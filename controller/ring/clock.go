@@ -4,6 +4,7 @@ package ring
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,22 @@ func (s Scale) Time(ticks uint64) uint64 {
 func (s Scale) Duration(ticks uint64) uint64 {
 	hi, lo := bits.Mul64(ticks, s.mult)
 	return hi<<32 | lo>>32
+}
+
+// Ticks is the least number of ticks that are so many nanoseconds, as Duration
+// converts them; the greatest number there is if that is beyond 64 bits.
+func (s Scale) Ticks(nanos uint64) uint64 {
+	if nanos == 0 {
+		return 0
+	}
+	if nanos>>32 >= s.mult {
+		return math.MaxUint64
+	}
+	quotient, rest := bits.Div64(nanos>>32, nanos<<32, s.mult)
+	if rest > 0 && quotient < math.MaxUint64 {
+		quotient++
+	}
+	return quotient
 }
 
 // UnixOffset is what to add to a CLOCK_MONOTONIC time to get Unix time.

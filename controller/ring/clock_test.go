@@ -153,6 +153,14 @@ func TestScaleIsExact(t *testing.T) {
 			}
 		})
 	}
+	for nanos, want := range map[uint64]uint64{0: 0, 1: 2, 500: 1000, 1 << 62: 1 << 63, 1 << 63: math.MaxUint64} {
+		if got := s.Ticks(nanos); got != want {
+			t.Errorf("%d ns are %d ticks, want %d", nanos, got, want)
+		}
+	}
+	if got := (Scale{mult: 3 << 31}).Ticks(2); got != 2 {
+		t.Errorf("2 ns are %d ticks of 1.5 ns, want the 2 that it takes", got)
+	}
 	if got := s.Duration(math.MaxUint64); got != math.MaxUint64/2 {
 		t.Errorf("got %d", got)
 	}

@@ -47,9 +47,12 @@ type PointControl struct {
 	Numbered bool
 	// Program is what is captured at each hit. Nil: nothing.
 	Program *Program
-	// Only restricts records and aggregates to hits with these values, not
-	// durations. Nil: all.
+	// Only restricts records and aggregates to hits with these values, with
+	// Duration to those that took so many nanoseconds. Nil: all.
 	Only *Range
+	// Scale converts Only, with Duration. It makes no difference to whether two
+	// controls are the same.
+	Scale Scale
 }
 
 // word is the control word for c.
@@ -150,7 +153,23 @@ func (c PointControl) equal(d PointControl) bool {
 	same := c.Only == d.Only || c.Only != nil && d.Only != nil && *c.Only == *d.Only
 	same = same && c.Program.equal(d.Program)
 	c.Only, d.Only, c.Program, d.Program = nil, nil, nil, nil
+	c.Scale, d.Scale = Scale{}, Scale{}
 	return same && c == d
+}
+
+// only is the range of what DMLib measures: of durations in ticks.
+func (c PointControl) only() Range {
+	only := Range{Max: math.MaxUint64}
+	if c.Only != nil {
+		only = *c.Only
+	}
+	if c.Duration {
+		only.Min = c.Scale.Ticks(only.Min)
+	}
+	if c.Duration && only.Max < math.MaxUint64 {
+		only.Max = c.Scale.Ticks(only.Max+1) - 1
+	}
+	return only
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,
@@ -158,10 +177,7 @@ func (c PointControl) equal(d PointControl) bool {
 // numbering misses no call.
 func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	at := m.controlAt(index)
-	only := Range{Max: math.MaxUint64}
-	if c.Only != nil {
-		only = *c.Only
-	}
+	only := c.only()
 	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
 	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
 	store32(m.data, at+controlParameter, uint32(c.Parameter)|use.word()<<16)

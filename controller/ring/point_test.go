@@ -8,6 +8,7 @@ import (
 )
 
 func TestSetPoint(t *testing.T) {
+	halfNanos := Scale{mult: 1 << 31}
 	tests := []struct {
 		name        string
 		index       int
@@ -18,8 +19,10 @@ func TestSetPoint(t *testing.T) {
 		{"events", 0, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
 		{"aggregate", 63, PointControl{Point: 1, Aggregate: true, SampleEvery: 1}, ctlAggregate, 0, 0, math.MaxUint64},
 		{"sampled", 64, PointControl{Point: 1, Event: true, SampleEvery: 64}, ctlEvent, 63, 0, math.MaxUint64},
-		{"all", 62, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}},
-			ctlAggregate | ctlEvent | ctlDuration, 0, 5, 9},
+		{"all", 62, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}, Scale: halfNanos},
+			ctlAggregate | ctlEvent | ctlDuration, 0, 10, 19},
+		{"long", 62, PointControl{Point: 1, Aggregate: true, Duration: true, Only: &Range{Min: 5, Max: math.MaxUint64}, Scale: halfNanos},
+			ctlAggregate | ctlDuration, 0, 10, math.MaxUint64},
 		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, ctlEvent | ctlUntimed, 0, 0, math.MaxUint64},
 		{"last stub", 255, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
 		{"numbered", 200, PointControl{Point: 1, Aggregate: true, Numbered: true}, ctlAggregate | ctlNumbered, 0, 0, math.MaxUint64},

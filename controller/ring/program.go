@@ -33,7 +33,11 @@ func NewProgram(source measure.Program, globals []uint64) (*Program, error) {
 }
 
 // keyed, signed and equal are for nil, too.
-func (p *Program) keyed() bool  { return p != nil && p.source.Key != measure.None }
+func (p *Program) keyed() bool { return p != nil && p.source.Key != measure.None }
+
+// own says that what is summed up is the point's own value.
+func (p *Program) own() bool { return p == nil || p.source.Value == measure.None }
+
 func (p *Program) signed() bool { return p != nil && p.source.Signed() }
 
 func (p *Program) equal(q *Program) bool {

@@ -51,7 +51,7 @@ func (m *Memory) keyedSince(u *programUse, at int) Aggregate {
 	if now.min == math.MaxUint64 && now.max == 0 {
 		now.min, now.max = 1, 0 // none yet
 	}
-	a := Aggregate{Point: u.point, Local: -1, Duration: u.duration, Signed: u.program.signed()}
+	a := Aggregate{Point: u.point, Local: -1, Duration: u.duration && u.program.own(), Signed: u.program.signed()}
 	last := u.last[at]
 	now.since(&last, &a)
 	u.last[at] = now.totals

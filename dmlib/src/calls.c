@@ -70,7 +70,7 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
 
 void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
-    if (!dm_admitted(dm_control(hit->point), hit->value) || !dm_ready(thread, acquire))
+    if (!dm_ready(thread, acquire))
         return;
     uint64_t generation = thread->generation;
     dm_enter(thread);

@@ -165,20 +165,22 @@ struct words {
     uint64_t word[ATTUNE_WORDS_MAX];
 };
 
-/* Appends a string: its length, and its bytes up to the limit. False if not
- * one byte could be read. */
+/* Appends a string: its length, and its bytes up to the limit. False if memory
+ * ends before the string does. As the kernel's bpf_probe_read_user_str, it looks
+ * two bytes beyond the limit: at what would be cut, and at what ends that. */
 static bool append_string(struct words *words, uint64_t address, unsigned limit) {
     unsigned room = ATTUNE_WORDS_MAX - ATTUNE_CAPTURES;
     room = words->count < room ? (room - words->count) * 8 : 0;
     uint64_t *length = &words->word[words->count];
-    char *bytes = (char *)(length + 1);
+    char *bytes = (char *)(length + 1); /* behind the room there is some for every capture */
     limit = bounded(bounded(limit, ATTUNE_STRING), room);
-    unsigned copied = dm_memory_copy(bytes, address, limit), end = 0;
-    if (copied == 0)
-        return false;
+    unsigned wanted = limit + 2, copied = dm_memory_copy(bytes, address, wanted), end = 0;
     while (end < copied && bytes[end] != 0)
         end++;
-    *length = end == limit ? end | ATTUNE_STRING_CUT : end;
+    if (end == copied && copied < wanted)
+        return false;
+    *length = end > limit ? limit | ATTUNE_STRING_CUT : end;
+    end = bounded(end, limit);
     unsigned filled = (end + 7) / 8;
     if (end % 8 != 0)
         length[filled] &= (1ull << end % 8 * 8) - 1;
@@ -219,8 +221,8 @@ static DM_NOINLINE void publish(struct taken *taken, struct dm_thread *thread,
         record.flags |= ATTUNE_RECORD_DURATION;
         record.extra = hit->duration;
     }
-    if (program->value != 0 && has(taken, program->value - 1u))
-        record.value = taken->value[program->value - 1u];
+    if (program->value != 0) /* 0 if it could not be read */
+        record.value = has(taken, program->value - 1u) ? taken->value[program->value - 1u] : 0;
     dm_write_followed(thread, &record, words.kinds, words.word, words.count);
 }
 
@@ -238,7 +240,7 @@ void dm_program_take(struct dm_thread *thread, const struct dm_hit *hit,
     if (!all_hold(&taken))
         return;
     if (hit->word & ATTUNE_CTL_AGGREGATE)
-        sum_up(&taken, own, hit->word & ATTUNE_CTL_DURATION ? hit->duration : hit->value);
+        sum_up(&taken, own, dm_measured(hit));
     if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(own, control->sample_mask))
         return;
     publish(&taken, thread, hit, control->sample_mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);

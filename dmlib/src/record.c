@@ -50,7 +50,7 @@ void dm_write_followed(struct dm_thread *thread, const struct attune_record *rec
 static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t mask) {
     struct attune_aggregate *sums = &thread->slot->aggregates[hit->point];
     if (hit->word & ATTUNE_CTL_AGGREGATE)
-        aggregate(sums, hit->word & ATTUNE_CTL_DURATION ? hit->duration : hit->value);
+        aggregate(sums, dm_measured(hit));
     if ((hit->word & ATTUNE_CTL_EVENT) == 0 || !dm_sampled(sums, mask))
         return;
     publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
@@ -59,7 +59,7 @@ static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t ma
 void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
     const struct attune_point_control *control = dm_control(hit->point);
-    if (!dm_admitted(control, hit->value))
+    if (!dm_admitted(control, dm_measured(hit)))
         return;
     if (!dm_ready(thread, acquire))
         return;

@@ -35,7 +35,7 @@ struct dm_hit {
     uint32_t word;
     uint64_t value;
     uint64_t extra;
-    uint64_t duration;          /* ticks, if the word asks for it */
+    uint64_t duration;          /* ticks, if the word asks for it: then what is measured */
     uint64_t time;              /* ticks at its end, if the word asks for the duration */
     const struct dm_call *call; /* if the word asks for a program */
 };
@@ -66,6 +66,11 @@ DM_HIDDEN void dm_table_add(const struct attune_program *program, uint64_t key, 
 
 DM_INLINE bool dm_admitted(const struct attune_point_control *control, uint64_t value) {
     return value >= control->min_value && value <= control->max_value;
+}
+
+/* What the hit is judged by and summed up with. */
+DM_INLINE uint64_t dm_measured(const struct dm_hit *hit) {
+    return hit->word & ATTUNE_CTL_DURATION ? hit->duration : hit->value;
 }
 
 DM_INLINE uint64_t dm_generation(void) {

@@ -131,6 +131,19 @@ void test_records(void) {
 
 static const uint64_t values[] = {5, 0, 1, 1ull << 62, UINT64_MAX, 4, 7, 8};
 
+/* What the range is about is the duration, where one is asked for. */
+static void check_duration_within(struct attune_point_control *control,
+                                  const struct attune_aggregate *a) {
+    struct dm_hit timed = {
+        .point = POINT, .word = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION, .value = 3};
+    uint64_t count = a->count;
+    control->min_value = 100;
+    for (timed.duration = 99; timed.duration < 102; timed.duration++)
+        dm_measure(&timed, dm_thread_acquire);
+    EXPECT_EQUAL(a->count, count + 2);
+    control->min_value = 0;
+}
+
 static void check_duration(struct attune_aggregate *a) {
     struct dm_hit timed = {.point = POINT,
                            .word = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION,
@@ -169,6 +182,7 @@ void test_aggregates(void) {
     EXPECT_EQUAL(a->max, 6);
     EXPECT_EQUAL(a->count, 9);
     check_duration(a);
+    check_duration_within(&m.controls[POINT], a);
     EXPECT_EQUAL(m.slots[0].head, 0);
     free(memory);
 }

@@ -242,7 +242,7 @@ type CaptureContext int32
 const (
 	// Not given.
 	CaptureContext_CAPTURE_CONTEXT_UNSPECIFIED CaptureContext = 0
-	// Thread id, as the process sees it.
+	// Thread id, as the process sees it: in its own pid namespace.
 	CaptureContext_CAPTURE_CONTEXT_THREAD CaptureContext = 1
 	// CPU that the thread is on.
 	CaptureContext_CAPTURE_CONTEXT_CPU CaptureContext = 2
@@ -1194,7 +1194,8 @@ type Capture struct {
 	// What it is; with dereference, what is read in the end.
 	Type CaptureType `protobuf:"varint,8,opt,name=type,proto3,enum=attune.v1.CaptureType" json:"type,omitempty"`
 	// For CAPTURE_TYPE_STRING: most bytes to take, at most 256; 0: 64. What is
-	// longer is cut, and marked so.
+	// longer is cut, and marked so. A string that memory ends before, up to two
+	// bytes behind the limit, cannot be read.
 	StringLimit uint32 `protobuf:"varint,9,opt,name=string_limit,json=stringLimit,proto3" json:"string_limit,omitempty"`
 	// Steps through memory: each adds its offset to the address so far and reads
 	// there, all but the last one an address. Strings and global variables take
@@ -1465,16 +1466,21 @@ type MeasurePoint struct {
 	Target isMeasurePoint_Target `protobuf_oneof:"target"`
 	// Where in the function.
 	Place Place `protobuf:"varint,4,opt,name=place,proto3,enum=attune.v1.Place" json:"place,omitempty"`
-	// Position of the parameter to take as the value, 0 = first integer or
-	// pointer parameter. Hooks have a value of their own and ignore it.
+	// Position of the parameter that is the point's own value, 0 = first integer
+	// or pointer parameter. With PLACE_EXIT that is what the function returns
+	// instead, with PLACE_BOTH the time in between. Hooks have an own value that
+	// their function gives, and ignore it; with PLACE_BOTH it is the time as well.
 	Parameter uint32 `protobuf:"varint,5,opt,name=parameter,proto3" json:"parameter,omitempty"`
-	// Predicate: only hits with value >= min_value ...
+	// Only hits whose own value is, as an unsigned number, at least min_value ...
 	MinValue uint64 `protobuf:"varint,6,opt,name=min_value,json=minValue,proto3" json:"min_value,omitempty"`
-	// ... and value <= max_value count; 0: no upper bound.
+	// ... and at most max_value count; 0: no upper bound.
 	MaxValue uint64 `protobuf:"varint,7,opt,name=max_value,json=maxValue,proto3" json:"max_value,omitempty"`
 	// How hits are delivered.
 	Delivery Delivery `protobuf:"varint,8,opt,name=delivery,proto3,enum=attune.v1.Delivery" json:"delivery,omitempty"`
-	// For DELIVERY_SAMPLED: one in so many, rounded up to a power of two.
+	// For DELIVERY_SAMPLED: one in so many of the hits that fulfil all conditions,
+	// rounded up to a power of two; the first one is taken. DMLib counts them in
+	// each thread, the kernel in the process: the rate is the same, and a thread
+	// that hits less often than that is seen by DMLib only.
 	SampleEvery uint32 `protobuf:"varint,9,opt,name=sample_every,json=sampleEvery,proto3" json:"sample_every,omitempty"`
 	// Processes by handle; empty: every process of the session, also later ones.
 	Processes []uint64 `protobuf:"varint,10,rep,packed,name=processes,proto3" json:"processes,omitempty"`
@@ -1483,8 +1489,8 @@ type MeasurePoint struct {
 	// Conditions, at most eight, that must all hold for a hit to count, besides
 	// those on the point's own value.
 	Predicates []*Predicate `protobuf:"bytes,13,rep,name=predicates,proto3" json:"predicates,omitempty"`
-	// Name of the capture that is summed up, and that stands in records, in place
-	// of the point's own value; empty: none. A floating point number is summed
+	// Name of the capture that is summed up, and that stands in records (0 if it
+	// could not be read), in place of the point's own value; empty: none. A floating point number is summed
 	// as the integer that truncation gives (the nearest possible if it is too
 	// great; 0 if it is no number). Sum, least and greatest of a signed or
 	// floating point capture are two's complement; the histogram's bucket 0

@@ -413,7 +413,9 @@ type RecordBatch struct {
 	// Records, 32 bytes each (struct attune_record of dmlib_abi.h): time as
 	// CLOCK_MONOTONIC nanoseconds u64, point u16, flags u16, thread u32,
 	// value u64, extra u64, little endian. Point is the index that
-	// PointStatus announced.
+	// PointStatus announced. Thread is its id as the process sees it; uprobes
+	// write that which the controller sees, which differs for a process in a pid
+	// namespace of its own.
 	//
 	// What a point captures follows its record in continuations of 32 bytes
 	// (struct attune_continuation), never in another batch: word u64, point u16,
