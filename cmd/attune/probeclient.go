@@ -137,7 +137,7 @@ func said(err error) error {
 
 // failedProbes is the error of points of which none could be placed.
 func failedProbes(refused, all int) error {
-	if refused == 0 || refused < all {
+	if all == 0 || refused < all {
 		return nil
 	}
 	return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("none of the %d measure points could be placed", all)}

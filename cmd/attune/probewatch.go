@@ -79,12 +79,14 @@ func (s *session) release(ctx context.Context, attached []*controller.Attached, 
 func show(ctx context.Context, p *process, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := make(chan *attunev1.WatchProbesResponse, 64)
+	events := make(chan seen, 64)
 	errs := make(chan error, len(held))
 	var streams sync.WaitGroup
-	for _, h := range held {
+	for i, h := range held {
 		if len(h.pids) > 0 {
-			streams.Go(func() { errs <- stream(ctx, h, points, events) })
+			streams.Go(func() {
+				errs <- stream(ctx, h, points, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
+			})
 		}
 	}
 	go func() { // ends with the streams, which end with ctx
@@ -98,19 +100,25 @@ func show(ctx context.Context, p *process, flags watchFlags, held []*holder, poi
 	for _, h := range held {
 		asked += len(h.pids) * len(points)
 	}
-	refused := printAll(printer, events, flags.interval, asked, cancel)
+	printAll(printer, events, flags.interval, asked, cancel)
 	close(errs)
 	for err := range errs {
 		if err != nil {
 			return said(err)
 		}
 	}
-	return failedProbes(refused, asked)
+	return failedProbes(printer.Refused(), asked)
+}
+
+// seen is what a stream, by its number, has seen.
+type seen struct {
+	stream int
+	event  *attunev1.WatchProbesResponse
 }
 
 // printAll shows events until there are no more, and intervals. It gives up
-// when all points that were asked for are refused, and returns how many were.
-func printAll(printer *probeview.Printer, events <-chan *attunev1.WatchProbesResponse, interval time.Duration, asked int, giveUp func()) (refused int) {
+// when all points that were asked for are refused.
+func printAll(printer *probeview.Printer, events <-chan seen, interval time.Duration, asked int, giveUp func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	defer printer.Flush(true)
@@ -121,13 +129,10 @@ func printAll(printer *probeview.Printer, events <-chan *attunev1.WatchProbesRes
 			continue
 		case e, ok := <-events:
 			if !ok {
-				return refused
+				return
 			}
-			printer.Event(e)
-			if e.GetProbe().GetStatus().GetState() != attunev1.PointState_POINT_STATE_REFUSED {
-				continue
-			}
-			if refused++; refused == asked {
+			printer.Event(e.stream, e.event)
+			if refused := printer.Refused(); refused > 0 && refused == asked {
 				giveUp()
 			}
 		}
@@ -135,7 +140,7 @@ func printAll(printer *probeview.Printer, events <-chan *attunev1.WatchProbesRes
 }
 
 // stream passes on what one session sees.
-func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to chan<- *attunev1.WatchProbesResponse) error {
+func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to func(*attunev1.WatchProbesResponse)) error {
 	call, err := h.WatchProbes(ctx, &attunev1.WatchProbesRequest{Pids: h.pids, Points: points})
 	if err != nil {
 		return err
@@ -148,6 +153,6 @@ func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to 
 		case err != nil:
 			return err
 		}
-		to <- event // it is read until all streams have ended
+		to(event)
 	}
 }

@@ -33,8 +33,8 @@ type sum struct {
 }
 
 // add adds an aggregate to the running interval.
-func (p *Printer) add(a *attunev1.Aggregate) {
-	at := p.points[a.GetPoint()]
+func (p *Printer) add(stream int, a *attunev1.Aggregate) {
+	at := p.points[place{stream, a.GetPoint()}]
 	if at == nil || a.GetCount()+a.GetUnreadable() == 0 {
 		return
 	}

@@ -32,12 +32,24 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Printer shows what one stream of hits says.
+// Printer shows what streams of hits say, each of a session of its own.
 type Printer struct {
 	options Options
-	points  map[uint32]*point
-	since   time.Time // of the running interval
-	placed  int
+	points  map[place]*point
+	since   time.Time        // of the running interval
+	refused map[asked]string // why
+}
+
+// place is the index of a point in the session that a stream comes from.
+type place struct {
+	stream int
+	index  uint32
+}
+
+// asked is a point that was asked for in a process.
+type asked struct {
+	pid  int32
+	text string
 }
 
 // point is one measure point in one process.
@@ -52,23 +64,24 @@ func New(options Options) *Printer {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &Printer{options: options, points: make(map[uint32]*point), since: options.Now()}
+	return &Printer{options: options, points: make(map[place]*point), since: options.Now(), refused: make(map[asked]string)}
 }
 
-// Placed is how many points are in place.
-func (p *Printer) Placed() int { return p.placed }
+// Refused is how many points, counted once in each process, are refused as
+// things stand.
+func (p *Printer) Refused() int { return len(p.refused) }
 
-// Event takes one message of the stream.
-func (p *Printer) Event(m *attunev1.WatchProbesResponse) {
+// Event takes one message of a stream; streams are told apart by any number.
+func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 	switch e := m.GetEvent().(type) {
 	case *attunev1.WatchProbesResponse_Probe:
-		p.Probe(e.Probe)
+		p.probe(stream, e.Probe)
 	case *attunev1.WatchProbesResponse_Hits:
 		for _, named := range e.Hits.GetAggregates() {
-			p.add(named.GetAggregate())
+			p.add(stream, named.GetAggregate())
 		}
 		for _, records := range e.Hits.GetRecords() {
-			p.records(records)
+			p.records(stream, records)
 		}
 	case *attunev1.WatchProbesResponse_Ended:
 		if p.options.JSON {
@@ -89,26 +102,14 @@ func (p *Printer) lost(n uint64, what string) {
 	fmt.Fprintf(p.options.Notes, "attune: %d %s\n", n, what)
 }
 
-// Probe tells what became of a point.
-func (p *Printer) Probe(probe *attunev1.Probe) {
-	index := probe.GetStatus().GetPoint()
-	known := p.points[index]
-	if known == nil {
-		read, err := pointtext.Parse(probe.GetText())
-		if err != nil { // of a tunlet
-			read = pointtext.Point{Spec: &attunev1.MeasurePoint{}}
-		}
-		known = &point{read: read, sums: make(map[key]*sum)}
-		if index != 0 {
-			p.points[index] = known
-		}
+// probe tells what became of a point.
+func (p *Printer) probe(stream int, probe *attunev1.Probe) {
+	st := probe.GetStatus()
+	if st.GetPoint() != 0 { // else the session itself has refused it
+		p.point(place{stream, st.GetPoint()}, probe.GetText()).probe = probe
 	}
-	if known.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED {
-		p.placed--
-	}
-	known.probe = probe
-	if probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED {
-		p.placed++
+	if p.knownRefusal(probe) {
+		return
 	}
 	if p.options.JSON {
 		document := JSON(probe)
@@ -116,7 +117,35 @@ func (p *Printer) Probe(probe *attunev1.Probe) {
 		p.line(document)
 		return
 	}
-	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), StateText(probe.GetStatus()))
+	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), StateText(st))
+}
+
+// point returns a point of a stream, which it may have told of for the first
+// time.
+func (p *Printer) point(at place, text string) *point {
+	known := p.points[at]
+	if known == nil {
+		read, err := pointtext.Parse(text)
+		if err != nil { // of a tunlet
+			read = pointtext.Point{Spec: &attunev1.MeasurePoint{}}
+		}
+		known = &point{read: read, sums: make(map[key]*sum)}
+		p.points[at] = known
+	}
+	return known
+}
+
+// knownRefusal notes whether a point is refused, and says whether it was for
+// the same reason before: it is tried again whenever objects are loaded.
+func (p *Printer) knownRefusal(probe *attunev1.Probe) bool {
+	id, st := asked{probe.GetPid(), probe.GetText()}, probe.GetStatus()
+	before, known := p.refused[id]
+	delete(p.refused, id)
+	if st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
+		return false
+	}
+	p.refused[id] = st.GetReason()
+	return known && before == st.GetReason()
 }
 
 // line writes one JSON document.
@@ -127,12 +156,12 @@ func (p *Printer) line(document map[string]any) {
 }
 
 // records shows single hits.
-func (p *Printer) records(n *attunev1.NamedRecords) {
+func (p *Printer) records(stream int, n *attunev1.NamedRecords) {
 	if n.GetLost() > 0 {
 		p.lost(n.GetLost(), "hits were lost: the process makes more than its buffer holds")
 	}
 	for _, h := range hits(n) {
-		if at := p.points[h.point]; at != nil {
+		if at := p.points[place{stream, h.point}]; at != nil {
 			p.hit(at, h)
 		}
 	}

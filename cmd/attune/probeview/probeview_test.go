@@ -32,7 +32,7 @@ func view(options Options, text string) (*Printer, *strings.Builder) {
 	options.Output, options.Notes = out, out
 	options.Now = func() time.Time { at = at.Add(time.Second); return at }
 	p := New(options)
-	p.Probe(&attunev1.Probe{Text: text, Pid: 7, Status: &attunev1.PointStatus{
+	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
 	}})
 	return p, out
@@ -52,7 +52,7 @@ func TestHits(t *testing.T) {
 	p, out := view(Options{JSON: true}, "a:f take n=arg0:i32, path=arg1:str, x=arg0:f64, y=*arg2 each")
 	// -1, "abcdefghi" of which more was there, 1.5, and what could not be read:
 	// seven words in three continuations, after one that has lost its record.
-	p.Event(records(
+	p.Event(0, records(
 		words(0, continuation(0), 0, 0), words(0, head(3, 3, 9), 0, 0),
 		words(math.MaxUint64, continuation(0x6352), 9|1<<32, binary.LittleEndian.Uint64([]byte("abcdefgh"))),
 		words('i', continuation(0), math.Float64bits(1.5), 0), words(0, continuation(0), 0, 0),
@@ -66,7 +66,7 @@ func TestHits(t *testing.T) {
 func TestIntervals(t *testing.T) {
 	p, out := view(Options{Histogram: true}, "a:f sum n=arg2 by arg0")
 	one, two := uint64(1), uint64(2)
-	p.Event(&attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
 		Aggregates: []*attunev1.NamedAggregate{
 			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Sum: 30, Min: 10, Max: 20, Key: &one, Histogram: []uint64{0, 0, 0, 0, 1, 1}}},
 			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 1, Sum: 5, Min: 5, Max: 5, Key: &one, Histogram: []uint64{0, 0, 0, 1}}},
@@ -103,4 +103,36 @@ func FuzzHits(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A point that is refused twice is one point, one that is placed later none,
+// and two sessions number theirs alike.
+func TestRefused(t *testing.T) {
+	p, out := view(Options{}, "a:f")
+	tell := func(stream int, pid int32, state attunev1.PointState, reason string) {
+		p.Event(stream, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Probe{Probe: &attunev1.Probe{
+			Text: "b:g", Pid: pid, Status: &attunev1.PointStatus{Point: 3, State: state, Reason: reason},
+		}}})
+	}
+	refused, placed := attunev1.PointState_POINT_STATE_REFUSED, attunev1.PointState_POINT_STATE_PLACED
+	out.Reset()
+	tell(1, 8, refused, "no such object")
+	tell(1, 8, refused, "no such object")
+	tell(2, 9, refused, "no such object")
+	if p.Refused() != 2 || strings.Count(out.String(), "no such object") != 2 {
+		t.Errorf("%d refused, told as %s", p.Refused(), out)
+	}
+	tell(1, 8, refused, "no such symbol")
+	tell(2, 9, placed, "")
+	if p.Refused() != 1 || strings.Count(out.String(), "no such symbol") != 1 {
+		t.Errorf("%d refused, told as %s", p.Refused(), out)
+	}
+	p.Event(2, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+		Aggregates: []*attunev1.NamedAggregate{{Aggregate: &attunev1.Aggregate{Point: 3, Count: 5}}},
+	}}})
+	out.Reset()
+	p.Flush(false)
+	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "5 5 9 b:g") || strings.Contains(text, "5 5 7 a:f") {
+		t.Errorf("hits of the second session shown as %s", text)
+	}
 }
