@@ -125,6 +125,12 @@ func TestControlVariables(t *testing.T) {
 			if alone.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(alone.GetReason(), "equal in all ranks") {
 				t.Errorf("one rank, at no agreed call: %v", alone)
 			}
+			unknown := mpi{variable: "attune_no_such_variable"}
+			for _, r := range b.apply(t, unknown.changes(ranks, m.value)...) {
+				if r.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED || !strings.Contains(r.GetReason(), "no control variable "+unknown.variable) {
+					t.Errorf("a variable that there is not: %v", r)
+				}
+			}
 			for round := range 2 {
 				var ids []string
 				for _, r := range b.apply(t, m.changes(ranks, m.value)...) {

@@ -44,8 +44,8 @@ var controlFunctions = []string{
 }
 
 // openControl gets a handle for the variable. The caller closes it.
-func openControl(ctx context.Context, process Process, l library, name string) (c *control, err error) {
-	c = &control{library: l, name: name, functions: make(map[string]uint64)}
+func openControl(ctx context.Context, process Process, l library, name string) (*control, error) {
+	c := &control{library: l, name: name, functions: make(map[string]uint64)}
 	for _, function := range controlFunctions {
 		found, err := single(process, function)
 		if err != nil {
@@ -53,21 +53,25 @@ func openControl(ctx context.Context, process Process, l library, name string) (
 		}
 		c.functions[function] = found.Address
 	}
+	var err error
 	if c.page, err = l.mapScratch(ctx, process); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.page.close(ctx))
-		}
-	}()
-	if err := c.do(ctx, "MPI_T_init_thread", 0, c.page.address+atSize); err != nil {
-		return nil, err
-	}
-	if err := c.open(ctx); err != nil {
-		return nil, errors.Join(err, c.do(context.WithoutCancel(ctx), "MPI_T_finalize"))
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.page.close(ctx))
 	}
 	return c, nil
+}
+
+// start initializes MPI_T and opens the variable, or leaves both as they were.
+func (c *control) start(ctx context.Context) error {
+	if err := c.do(ctx, "MPI_T_init_thread", 0, c.page.address+atSize); err != nil {
+		return err
+	}
+	if err := c.open(ctx); err != nil {
+		return errors.Join(err, c.do(context.WithoutCancel(ctx), "MPI_T_finalize"))
+	}
+	return nil
 }
 
 func (c *control) open(ctx context.Context) error {
