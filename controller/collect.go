@@ -131,6 +131,19 @@ func (k *collector) send(handle uint64, records []byte) {
 	k.untold[handle] = u
 }
 
+// tell tells of what was lost of a process that has no more records, however
+// full the queue is. The caller holds k.mu.
+func (k *collector) tell(handle uint64) {
+	u := k.untold[handle]
+	delete(k.untold, handle)
+	if u == (losses{}) {
+		return
+	}
+	k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
+		Records: &attunev1.RecordBatch{Process: handle, LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf},
+	}})
+}
+
 // aggregate closes the running interval and delivers what was counted in it.
 func (k *collector) aggregate() {
 	k.mu.Lock()
@@ -244,7 +257,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	k.drainTarget(t)
 	ended.LostRing, ended.LostBpf = k.lost[t.handle].ring, k.lost[t.handle].bpf
 	delete(k.lost, t.handle)
-	delete(k.untold, t.handle)
+	k.tell(t.handle)
 	delete(k.reclaims, t.handle)
 	delete(k.hits, t.handle)
 	rest := &attunev1.AggregateBatch{

@@ -34,8 +34,7 @@ type counts struct {
 func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64) {
 	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_Records:
-		records = recordsIn(k.Records.GetRecords())
-		s.postData(records, len(k.Records.GetRecords()), func() { s.routeRecords(s.controller(id), k.Records) })
+		return s.publishRecords(id, k.Records)
 	case *attunev1.PublishRequest_Aggregates:
 		n := uint64(len(k.Aggregates.GetAggregates()))
 		s.postData(n, proto.Size(k.Aggregates), func() { s.routeAggregates(s.controller(id), k.Aggregates) })
@@ -56,6 +55,10 @@ func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
 	case *attunev1.PublishRequest_ProcessChanged:
 		s.startProcess(c, k.ProcessChanged)
 	case *attunev1.PublishRequest_ProcessEnded:
+		process := k.ProcessEnded.GetProcess()
+		if before := s.dropped.take(source{c.id, process}); before > 0 {
+			s.routeRecords(c, &attunev1.RecordBatch{Process: process}, before)
+		}
 		c.ended.lostRing += k.ProcessEnded.GetLostRing()
 		c.ended.lostSlot += k.ProcessEnded.GetLostNoSlot()
 		c.ended.lostBPF += k.ProcessEnded.GetLostBpf()
@@ -93,8 +96,8 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 }
 
 // routeRecords hands the records of one process to the tunlets that asked for
-// their points.
-func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
+// their points. So many were dropped before them in this Analyzer.
+func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before uint64) {
 	id, ok := c.local[b.GetProcess()]
 	if !ok {
 		return
@@ -103,7 +106,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch) {
 	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(id, data)
-	lost := b.GetLostRing() + b.GetLostQueue() + b.GetLostBpf()
+	lost := before + lostBefore(b)
 	if lost > 0 {
 		for _, t := range s.tunlets {
 			if _, ok := parts[t]; !ok && t.wantsRecords() {

@@ -47,6 +47,16 @@ func TestSplitKeepsContinuations(t *testing.T) {
 	}
 }
 
+// lostOf adds up what a tunlet was told that it did not get.
+func lostOf(s *scripted) (lost uint64) {
+	for _, e := range get(s, func() []*attunev1.HandleEventsRequest { return s.events }) {
+		for _, records := range e.GetRecords() {
+			lost += records.GetLost()
+		}
+	}
+	return lost
+}
+
 // What was lost at any stage is told to whom it may concern, with records or
 // without, and stands in the report by stage.
 func TestLossesAreTold(t *testing.T) {
@@ -66,13 +76,7 @@ func TestLossesAreTold(t *testing.T) {
 	r.report()
 	r.settle("wants", "other")
 	for tunlet, want := range map[*scripted]uint64{wants: 7, other: 0} {
-		var lost uint64
-		for _, e := range get(tunlet, func() []*attunev1.HandleEventsRequest { return tunlet.events }) {
-			for _, records := range e.GetRecords() {
-				lost += records.GetLost()
-			}
-		}
-		if lost != want {
+		if lost := lostOf(tunlet); lost != want {
 			t.Errorf("tunlet %s was told of %d lost records, want %d", tunlet.name, lost, want)
 		}
 	}

@@ -92,6 +92,7 @@ type Session struct {
 
 	queued      atomic.Int64  // bytes of measured data in the inbox
 	lostRecords atomic.Uint64 // events dropped at the inbox
+	dropped     dropped       // records among them that nobody was told of yet
 
 	// What follows belongs to the loop, and after done to everybody.
 	core          *core.Core
@@ -190,19 +191,21 @@ func (s *Session) post(f func()) bool {
 	}
 }
 
-// postData hands measured data to the loop, or drops it when the inbox is full:
-// events is how many are lost then, size what they weigh.
-func (s *Session) postData(events uint64, size int, f func()) {
+// postData hands measured data to the loop, or drops it when the inbox is full,
+// and says which: events is how many are lost then, size what they weigh.
+func (s *Session) postData(events uint64, size int, f func()) bool {
 	if len(s.inbox) >= dataShare || s.queued.Load()+int64(size) > inboxBytes {
 		s.lostRecords.Add(events)
-		return
+		return false
 	}
 	s.queued.Add(int64(size))
 	select {
 	case s.inbox <- func() { s.queued.Add(-int64(size)); f() }:
+		return true
 	default:
 		s.queued.Add(-int64(size))
 		s.lostRecords.Add(events)
+		return false
 	}
 }
 

@@ -426,10 +426,15 @@ func TestNewsOverflow(t *testing.T) {
 }
 
 // TestInboxOverflow blocks the loop: data is dropped and counted, the publisher
-// is not held up.
+// is not held up, and who wants records is told before the process' end.
 func TestInboxOverflow(t *testing.T) {
 	r := newRig(t, core.ModeTune)
+	wants := newScripted(t, "wants", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("p", "malloc")}})
+	r.session.TunletReady(wants)
 	r.connect("ac1", 1)
+	r.report() // the process is known before time passes
+	r.tick()
+	r.settle("wants")
 	gate := make(chan struct{})
 	r.session.post(func() { <-gate })
 	for range 2 * inboxSize {
@@ -442,6 +447,12 @@ func TestInboxOverflow(t *testing.T) {
 	total := uint64(2*2*inboxSize + len(big)/recordSize)
 	if e := rep.Events; e.Records+e.Lost.Analyzer != total || e.Records < inboxSize || e.Lost.Analyzer < uint64(len(big)/recordSize) {
 		t.Errorf("events %+v, want %d in all", e, total)
+	}
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 1}}})
+	r.report()
+	r.settle("wants")
+	if lost, e := lostOf(wants), r.report().Events.Lost; lost != e.Analyzer+e.Tunlet {
+		t.Errorf("the tunlet was told of %d lost records, want %d and %d", lost, e.Analyzer, e.Tunlet)
 	}
 }
 

@@ -194,7 +194,15 @@ func (t *tunlet) processStarted(info *attunev1.Process, update bool) {
 	})
 }
 
+// processEnded tells of the end, and before it of what the tunlet did not get.
 func (t *tunlet) processEnded(ended *attunev1.ProcessEnded) {
+	if lost := t.worker.takeUntold(ended.GetProcess()); lost > 0 {
+		c := t.eventsCall(0, &attunev1.HandleEventsRequest{
+			Records: []*attunev1.NamedRecords{{Process: ended.GetProcess(), Lost: lost}},
+		})
+		c.data = false // it must not get lost itself
+		t.worker.push(c)
+	}
 	t.news("ProcessEnded", func(ctx context.Context) (*attunev1.Reaction, error) {
 		resp, err := t.service.ProcessEnded(ctx, &attunev1.ProcessEndedRequest{Ended: ended})
 		return resp.GetReaction(), err

@@ -204,6 +204,16 @@ func (w *worker) tell(records *attunev1.HandleEventsRequest) {
 	}
 }
 
+// takeUntold returns how many records of a process were dropped that no call
+// tells of; who asks must tell.
+func (w *worker) takeUntold(process uint64) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lost := w.untold[process]
+	delete(w.untold, process)
+	return lost
+}
+
 // stop ends the worker; a call under way is given up.
 func (w *worker) stop() {
 	w.mu.Lock()

@@ -65,4 +65,7 @@ func TestWorkerTellsOfDroppedRecords(t *testing.T) {
 	if first, second := c.records.GetRecords()[0].GetLost(), c.records.GetRecords()[1].GetLost(); first != 5 || second != 0 {
 		t.Errorf("the next records tell of %d and %d lost, want 5 and 0", first, second)
 	}
+	if first, second := w.takeUntold(2), w.takeUntold(2); first != 7 || second != 0 {
+		t.Errorf("at the end %d and %d are told, want 7 and 0", first, second)
+	}
 }
