@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/attune-hpc/attune/bench/internal/counter"
@@ -25,13 +27,19 @@ import (
 type load struct {
 	name  string
 	point string
-	rate  float64 // calls per second
-	goal  float64 // how many of them are promised; 0: that losses are counted
+	// program that makes them.
+	program string
+	rate    float64 // calls per second
+	goal    float64 // how many of them are promised; 0: that losses are counted
+	// kernel says that only uprobes can watch the function; how many hits of
+	// an empty one the machine can make is measured as well then.
+	kernel bool
 }
 
 const (
 	summed = "libc.so.6:labs@got"
 	single = "libc.so.6:labs@got@events"
+	uprobe = "*:kernel_function@events"
 )
 
 // The rates are a twentieth above the goals: a program that is kept from
@@ -40,7 +48,12 @@ var loads = []load{
 	{name: "summed in the application", point: summed, rate: 21e6, goal: 20e6},
 	{name: "one by one", point: single, rate: 3.15e6, goal: 3e6},
 	{name: "one by one, too many", point: single, rate: 20e6},
+	{name: "uprobes, one by one", point: uprobe, rate: 1.05e6, goal: 1e6, kernel: true},
+	{name: "uprobes, too many", point: uprobe, rate: floodRate, kernel: true},
 }
+
+// floodRate is more than any processor can make hits of uprobes.
+const floodRate = 8e6
 
 const (
 	seconds = 4 // of calls in a run
@@ -54,11 +67,14 @@ type figure struct {
 	// of them came to the tunlet. Medians.
 	Rate      present.Figure `json:"calls_per_second"`
 	Delivered present.Figure `json:"delivered_per_second"`
+	// Ceiling is how many hits of an empty BPF program the same threads make in
+	// a second, with nothing beside them; 0: not asked. Median.
+	Ceiling present.Figure `json:"empty_program_per_second,omitempty"`
 	// CPU is the CPU time of controller and Analyzer together, their start
 	// included, per second of calls. Median.
 	CPU present.Figure `json:"cpu_share"`
 	// Lost and Unaccounted are sums over all runs: calls that did not come, and
-	// those of them that no counter tells of.
+	// those of them that the tunlet was not told of.
 	Lost        int64 `json:"lost"`
 	Unaccounted int64 `json:"unaccounted"`
 }
@@ -103,29 +119,57 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	if err != nil {
 		return err
 	}
+	static, err := programs.KernelEventSource(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := newCeiling(static)
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	for _, l := range loads {
-		if err := d.add(ctx, l, scratch, program, repeats); err != nil {
+		l.program = program
+		if l.kernel {
+			l.program = static
+		}
+		if l.kernel && c.missing != nil {
+			fmt.Fprintf(os.Stderr, "drain: %s: not measured: %v\n", l.name, c.missing)
+			continue
+		}
+		if err := d.add(ctx, l, c, scratch, repeats); err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
 	}
 	return nil
 }
 
+// command calls the program's function at some rate.
+func command(program string, rate float64) []string {
+	return []string{program, strconv.FormatFloat(rate, 'f', 0, 64), strconv.Itoa(seconds), strconv.Itoa(threads)}
+}
+
 // add runs one load and adds its figure and goals.
-func (d *document) add(ctx context.Context, l load, scratch, program string, repeats int) error {
-	attune, err := counter.Attune(ctx, scratch, l.point)
+func (d *document) add(ctx context.Context, l load, c *ceiling, scratch string, repeats int) error {
+	attune, err := counter.Attune(ctx, scratch, strings.Replace(l.point, "*", filepath.Base(l.program), 1))
 	if err != nil {
 		return err
 	}
-	command := []string{program, strconv.FormatFloat(l.rate, 'f', 0, 64), strconv.Itoa(seconds), strconv.Itoa(threads)}
 	f := figure{Name: l.name}
-	var rates, delivered, shares []float64
+	var rates, delivered, shares, ceilings []float64
 	for range repeats {
-		r, err := attune.Run(ctx, command)
+		if l.kernel {
+			most, err := c.measure(ctx)
+			if err != nil {
+				return err
+			}
+			ceilings = append(ceilings, most)
+		}
+		r, err := attune.Run(ctx, command(l.program, l.rate))
 		if err != nil {
 			return err
 		}
-		made, came, told, err := counts(r)
+		made, came, err := counts(r, l.function())
 		if err != nil {
 			return err
 		}
@@ -133,12 +177,15 @@ func (d *document) add(ctx context.Context, l load, scratch, program string, rep
 		delivered = append(delivered, float64(came.Hits)/seconds)
 		shares = append(shares, r.Report.Overhead.ControllerCPUSeconds/seconds)
 		f.Lost += made.Hits - came.Hits
-		f.Unaccounted += abs(made.Hits - came.Hits - told)
-		if told == 0 && made != came {
+		f.Unaccounted += abs(made.Hits - came.Hits - came.Lost)
+		if came.Lost == 0 && made != came {
 			return fmt.Errorf("the program made %+v, the tunlet got %+v", made, came)
 		}
 	}
 	f.Rate, f.Delivered, f.CPU = median(rates), median(delivered), median(shares)
+	if l.kernel {
+		f.Ceiling = median(ceilings)
+	}
 	d.Figures = append(d.Figures, f)
 	d.addGoals(l, f)
 	return nil
@@ -148,17 +195,33 @@ func median(values []float64) present.Figure { return present.Figure(measure.Med
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// counts returns what the program says it did, what the tunlet says it got, and
-// how many calls the report says were lost.
-func counts(r tuned.Run) (made, came counter.Sums, lost int64, err error) {
+// function whose calls are counted.
+func (l load) function() string {
+	if l.kernel {
+		return kernelFunction
+	}
+	return "labs"
+}
+
+// counts returns what the program says it did, and what the tunlet says it got
+// of a function.
+func counts(r tuned.Run, function string) (made, came counter.Sums, err error) {
+	if made, err = said(r.Result); err != nil {
+		return made, came, err
+	}
+	came, err = counter.Got(r, function)
+	return made, came, err
+}
+
+// said returns what the program says it did.
+func said(r measure.Result) (made counter.Sums, err error) {
 	if len(r.Lines) == 0 {
-		return made, came, 0, errors.New("the program said nothing")
+		return made, errors.New("the program said nothing")
 	}
 	if _, err := fmt.Sscanf(r.Lines[0].Text, "calls %d sum %d", &made.Hits, &made.Sum); err != nil {
-		return made, came, 0, fmt.Errorf("the program said %q: %w", r.Lines[0].Text, err)
+		return made, fmt.Errorf("the program said %q: %w", r.Lines[0].Text, err)
 	}
-	came, err = counter.Got(r, "labs")
-	return made, came, int64(r.Report.Events.Lost.Total()), err
+	return made, nil
 }
 
 func (d *document) addGoals(l load, f figure) {
@@ -177,12 +240,19 @@ func (d *document) addGoals(l load, f figure) {
 func (d *document) print() {
 	fmt.Println()
 	var table present.Table
-	table.Row("events", "calls/s", "delivered/s", "lost", "not counted", "cores, controller and Analyzer")
+	table.Row("events", "calls/s", "delivered/s", "lost", "not counted", "cores, controller and Analyzer", "empty uprobe/s")
 	for _, f := range d.Figures {
 		table.Row(f.Name, fmt.Sprintf("%.2f M", float64(f.Rate)/1e6), fmt.Sprintf("%.2f M", float64(f.Delivered)/1e6),
-			strconv.FormatInt(f.Lost, 10), strconv.FormatInt(f.Unaccounted, 10), present.Number(float64(f.CPU)))
+			strconv.FormatInt(f.Lost, 10), strconv.FormatInt(f.Unaccounted, 10), present.Number(float64(f.CPU)), most(f.Ceiling))
 	}
 	table.Print(os.Stdout)
 	fmt.Println()
 	present.PrintGoals(os.Stdout, d.Goals)
+}
+
+func most(perSecond present.Figure) string {
+	if perSecond == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f M", float64(perSecond)/1e6)
 }

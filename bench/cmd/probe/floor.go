@@ -12,10 +12,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
-
+	"github.com/attune-hpc/attune/bench/internal/emptyprobe"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/workload"
@@ -57,14 +54,14 @@ type floorBench struct {
 	pid     int
 	in      io.Writer
 	out     *bufio.Scanner
-	empty   map[bool]*ebpf.Program // by whether it is for uprobe_multi
+	empty   map[emptyprobe.Kind]*emptyprobe.Probe
 	uprobes *bpf.Uprobes
 }
 
 // measureFloor compares Attune's uprobes with an empty BPF program on the same
 // function, in turns.
 func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int) (floors []floor, err error) {
-	f := &floorBench{empty: make(map[bool]*ebpf.Program)}
+	f := &floorBench{empty: make(map[emptyprobe.Kind]*emptyprobe.Probe)}
 	if f.program, err = programs.UprobeFloor(ctx); err != nil {
 		return nil, err
 	}
@@ -72,10 +69,12 @@ func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	for multi, kind := range map[bool]ebpf.AttachType{false: ebpf.AttachNone, true: ebpf.AttachTraceUprobeMulti} {
-		if f.empty[multi], err = emptyProgram(kind); err != nil {
+	for _, kind := range []emptyprobe.Kind{emptyprobe.PerfEvent, emptyprobe.Multi, emptyprobe.MultiClock} {
+		probe, err := emptyprobe.New(kind)
+		if err != nil {
 			return nil, err
 		}
+		f.empty[kind] = probe
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -99,17 +98,10 @@ func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int)
 	return floors, nil
 }
 
-func emptyProgram(kind ebpf.AttachType) (*ebpf.Program, error) {
-	return ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "empty", Type: ebpf.Kprobe, AttachType: kind, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
-	})
-}
-
 func (f *floorBench) close() error {
 	errs := []error{f.uprobes.Close()}
-	for _, program := range f.empty {
-		errs = append(errs, program.Close())
+	for _, probe := range f.empty {
+		errs = append(errs, probe.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -147,18 +139,14 @@ func (f *floorBench) call(function string, calls int) (cpu, real float64, err er
 
 // measure takes all arrangements in turns.
 func (f *floorBench) measure(function string, repeats int) (floor, error) {
-	file, err := objfile.Open(f.program)
+	symbol, err := emptyprobe.Find(f.program, function+"_function")
 	if err != nil {
 		return floor{}, err
-	}
-	found, err := file.Functions(function + "_function")
-	if err = errors.Join(err, file.Close()); err != nil || len(found) != 1 {
-		return floor{}, fmt.Errorf("%d functions %s: %w", len(found), function, err)
 	}
 	cpu, real := map[string][]float64{}, []float64{}
 	for range repeats {
 		for _, a := range arrangements {
-			c, r, err := f.once(a, function, found[0])
+			c, r, err := f.once(a, function, symbol)
 			if err != nil {
 				return floor{}, fmt.Errorf("%s: %w", a.name, err)
 			}
@@ -193,30 +181,22 @@ func (f *floorBench) once(a arrangement, function string, symbol objfile.Symbol)
 
 var arrangements = []arrangement{
 	{"plain", func(*floorBench, objfile.Symbol) (func() error, error) { return func() error { return nil }, nil }},
-	{"perf event", func(f *floorBench, symbol objfile.Symbol) (func() error, error) {
-		executable, err := link.OpenExecutable(f.program)
-		if err != nil {
-			return nil, err
-		}
-		attached, err := executable.Uprobe("", f.empty[false], &link.UprobeOptions{Address: symbol.FileOffset})
-		if err != nil {
-			return nil, err
-		}
-		return attached.Close, nil
-	}},
-	{"uprobe_multi", func(f *floorBench, symbol objfile.Symbol) (func() error, error) {
-		executable, err := link.OpenExecutable(f.program)
-		if err != nil {
-			return nil, err
-		}
-		attached, err := executable.UprobeMulti(nil, f.empty[true], &link.UprobeMultiOptions{Addresses: []uint64{symbol.FileOffset}})
-		if err != nil {
-			return nil, err
-		}
-		return attached.Close, nil
-	}},
+	{"perf event", empty(emptyprobe.PerfEvent)},
+	{"uprobe_multi", empty(emptyprobe.Multi)},
+	{"clock", empty(emptyprobe.MultiClock)},
 	{"count", attune(attunev1.Delivery_DELIVERY_AGGREGATE)},
 	{"event", attune(attunev1.Delivery_DELIVERY_EVENT)},
+}
+
+// empty puts a program that does next to nothing on the function.
+func empty(kind emptyprobe.Kind) func(*floorBench, objfile.Symbol) (func() error, error) {
+	return func(f *floorBench, symbol objfile.Symbol) (func() error, error) {
+		attached, err := f.empty[kind].Attach(f.program, symbol.Name)
+		if err != nil {
+			return nil, err
+		}
+		return attached.Close, nil
+	}
 }
 
 // attune puts one of Attune's points on the function. Its Close waits for

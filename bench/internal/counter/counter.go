@@ -21,6 +21,9 @@ type Sums struct {
 	Hits int64
 	// Sum is the sum of their values.
 	Sum int64
+	// Lost is how many records the tunlet was told that it did not get, of all
+	// its points.
+	Lost int64
 }
 
 // Attune prepares runs under attune with the given measure points, in the words
@@ -43,7 +46,8 @@ func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune
 	}
 	return tuned.Attune{
 		Binary: "bin/attune", Scratch: scratch, Settings: []string{"XDG_CONFIG_HOME=" + scratch},
-		Flags: []string{"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", "bench"},
+		// What a measure point costs is what is measured: none is to be made less of.
+		Flags: []string{"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", "bench", "--budget", "100"},
 	}, nil
 }
 
@@ -52,7 +56,7 @@ func Got(r tuned.Run, symbol string) (Sums, error) {
 	var s Sums
 	for _, remark := range r.Report.Remarks {
 		rest, found := strings.CutPrefix(remark.Text, symbol+": ")
-		if n, _ := fmt.Sscanf(rest, "%d hits, sum %d", &s.Hits, &s.Sum); found && n == 2 {
+		if n, _ := fmt.Sscanf(rest, "%d hits, sum %d, %d records lost", &s.Hits, &s.Sum, &s.Lost); found && n == 3 {
 			return s, nil
 		}
 	}

@@ -142,6 +142,17 @@ func (c Catalogue) EventSource(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// KernelEventSource returns the same program with a function that only the
+// kernel can watch: DMLib does not come into what is linked statically.
+func (c Catalogue) KernelEventSource(ctx context.Context) (string, error) {
+	c.Cache = filepath.Join(c.Cache, "static")
+	program, missing := c.compile(ctx, "gcc", "event_source", "-DKERNEL", "-static", "-pthread")
+	if missing != "" {
+		return "", fmt.Errorf("compile the program: %s", missing)
+	}
+	return program, nil
+}
+
 // Entered returns a program that checks what its memory holds while somebody
 // enters it.
 func (c Catalogue) Entered(ctx context.Context) (string, error) {
