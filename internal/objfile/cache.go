@@ -77,6 +77,9 @@ func (c *Cache) OpenFile(file *os.File) (*File, error) {
 }
 
 func (c *Cache) lookup(key fileKey) *File {
+	if c == nil {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element, ok := c.files[key]

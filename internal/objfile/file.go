@@ -29,6 +29,7 @@ type File struct {
 	debugDirs DebugDirs
 	answers   answers
 	outlines  outlines
+	tables    keptTables
 	// users counts Opens that share this File through a Cache, and the Cache.
 	users atomic.Int32
 }

@@ -32,6 +32,7 @@ type Image struct {
 	program bool // asks for a loader: the program itself, or a library that can be run
 	mapping Mapping
 	cache   *Cache
+	key     fileKey // in the cache
 }
 
 // Images returns the ELF objects that a process has mapped with an executable
@@ -76,6 +77,7 @@ func (c *Cache) image(pid int, m Mapping) (Image, error) {
 		return Image{}, err
 	}
 	defer file.Close()
+	image.key = file.key
 	var ok bool
 	if image.Bias, ok = file.bias(m); !ok {
 		return Image{}, fmt.Errorf("%w: %s has no segment for the mapping at %x", ErrCorrupt, m.Path, m.Start)
@@ -137,8 +139,12 @@ func match(pattern, name string) bool {
 }
 
 // Open opens the file of the image, which is the one that is mapped and no
-// other. The caller closes it. [ErrReplaced] where it cannot be opened.
+// other. The caller closes it. [ErrReplaced] where it cannot be opened. While
+// the cache has it open this takes no system call.
 func (i Image) Open() (*File, error) {
+	if file := i.cache.lookup(i.key); file != nil {
+		return file, nil
+	}
 	file, err := openMapped(i.pid, i.mapping)
 	if err != nil {
 		return nil, err

@@ -199,16 +199,16 @@ func (f *File) each(want func(name []byte) bool, visit func(Symbol) bool) error 
 	return nil
 }
 
-// symbolTable is a symbol table in memory. It is loaded for one look-up and
-// then dropped: kept tables of hundreds of libraries would be most of the
-// controller's memory.
+// symbolTable is a symbol table in memory. It is never modified, and dropped
+// soon after a look-up: kept tables of hundreds of libraries would be most of
+// the controller's memory.
 type symbolTable struct {
 	raw, names []byte
 	versions   *versions
 	dynamic    bool
 }
 
-func (f *File) dynamicSymbols() (*symbolTable, error) {
+func (f *File) readDynamicSymbols() (*symbolTable, error) {
 	t := &symbolTable{dynamic: true}
 	where := f.dynamic.symbols(f.reader, f.headers)
 	if where.size == 0 {
@@ -225,7 +225,7 @@ func (f *File) dynamicSymbols() (*symbolTable, error) {
 	return t, nil
 }
 
-func (f *File) staticSymbols() (*symbolTable, error) {
+func (f *File) readStaticSymbols() (*symbolTable, error) {
 	t := new(symbolTable)
 	section, ok := f.headers.section(elf.SHT_SYMTAB)
 	if !ok || uint64(section.Link) >= uint64(len(f.headers.sections)) || compressed(section) {

@@ -51,16 +51,40 @@ func Write(pid int, address uint64, buf []byte) error {
 // WriteReadOnly stores buf at address also where the process itself may only
 // read (relocated data, code), through /proc/PID/mem.
 func WriteReadOnly(pid int, address uint64, buf []byte) error {
+	w, err := OpenWriter(pid)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.Write(address, buf), w.Close())
+}
+
+// Writer is WriteReadOnly for more than one write. It belongs to the image that
+// the process runs when it is opened: after an exec its writes fail.
+type Writer struct {
+	pid int
+	mem *os.File
+}
+
+// OpenWriter opens the memory of a process. The caller closes the Writer.
+func OpenWriter(pid int) (*Writer, error) {
 	mem, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_WRONLY, 0)
 	if errors.Is(err, os.ErrPermission) {
 		err = ErrPermission
 	}
 	if err != nil {
-		return fmt.Errorf("open memory of process %d: %w", pid, err)
+		return nil, fmt.Errorf("open memory of process %d: %w", pid, err)
 	}
-	n, err := mem.WriteAt(buf, int64(address))
-	return errors.Join(check("write", pid, address, n, len(buf), err), mem.Close())
+	return &Writer{pid, mem}, nil
 }
+
+// Write stores buf at address.
+func (w *Writer) Write(address uint64, buf []byte) error {
+	n, err := w.mem.WriteAt(buf, int64(address))
+	return check("write", w.pid, address, n, len(buf), err)
+}
+
+// Close gives the memory up.
+func (w *Writer) Close() error { return w.mem.Close() }
 
 func check(what string, pid int, address uint64, n, want int, err error) error {
 	switch {
