@@ -202,16 +202,16 @@ func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 	return out
 }
 
-// leave delivers what one point has recorded and counted in a process that it
-// is about to be taken out of. What DMLib counted at the others comes with it:
+// leave delivers what points have recorded and counted in a process that they
+// are about to be taken out of. What DMLib counted at the others comes with it:
 // its intervals end for all at once.
-func (k *collector) leave(handle uint64, point uint16) {
+func (k *collector) leave(handle uint64, points ...uint16) {
 	k.controller.flushUprobes()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	batch := &attunev1.AggregateBatch{
 		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return p == point }),
+		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return slices.Contains(points, p) }),
 	}
 	if t := k.controller.targets.get(handle); t != nil {
 		k.drainTarget(t)

@@ -230,32 +230,6 @@ type Where struct {
 	Result bool
 }
 
-// Measure counts or records the calls of a function under a number of
-// [Functions.Number], and no longer where that is nowhere. The local point must
-// be set before, and cleared after. If the error is not nil nothing has changed.
-func (s *Sites) Measure(ctx context.Context, f Function, number int, at Where) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, err := s.writer()
-	if err == nil && w.memory == nil {
-		err = ErrNoDMLib
-	}
-	if err != nil {
-		return err
-	}
-	if (at.Entry || at.Exits) && s.functions.kernel(KeyOf(f)) {
-		return errKernels
-	}
-	fn := s.function(f)
-	if err := s.need(ctx, w, fn, at.Entry, at.Exits); err != nil {
-		return err
-	}
-	if fn.tails && at.Exits && at.Result {
-		return errTail
-	}
-	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
-}
-
 // Original returns an address at which a function can be called although it is
 // replaced: the function as it was, for as long as the process lives and the
 // function is mapped. Valid after Prepare.

@@ -61,21 +61,7 @@ func (s *Sites) build(ctx context.Context, w writer, site patch.Site, hook uint6
 // landing chooses the place of a landing, has memory there, and takes a place
 // for its pointer.
 func (s *Sites) landing(ctx context.Context, w writer, site patch.Site) (patch.Site, uint64, error) {
-	used, err := regions(w.pid)
-	if err != nil {
-		return site, 0, err
-	}
-	var arena *patch.Arena
-	site, err = site.Land(func(landing uint64) error {
-		for _, arena = range s.arenas {
-			if arena.Holds(landing) {
-				return arena.Vacant(landing)
-			}
-		}
-		start, end := patch.Stretch(landing)
-		arena = &patch.Arena{Start: start, End: end}
-		return patch.Placeable(start, end, used)
-	})
+	site, arena, err := choose(site, s.arenas, regionsOnce(w.pid))
 	if err != nil {
 		return site, 0, err
 	}
@@ -191,7 +177,7 @@ func (s *Sites) moveOn(ctx context.Context, w writer, p *spot) error {
 	if err := w.write(p.spare, hop); err != nil {
 		return err
 	}
-	if err := w.choose(p.pointer, p.spare); err != nil {
+	if err := w.point(p.pointer, p.spare); err != nil {
 		return err
 	}
 	*p = next
@@ -223,17 +209,17 @@ func (s *Sites) lead(ctx context.Context, w writer, p *spot, do patch.Program) e
 	if err != nil {
 		return err
 	}
-	if err := w.choose(p.pointer, address); err != nil {
+	if err := w.point(p.pointer, address); err != nil {
 		return err
 	}
 	p.now = do
 	return nil
 }
 
-// choose makes a pointer lead to another program of its window: its second
+// point makes a pointer lead to another program of its window: its second
 // byte changes. The kernel promises no whole words for writes from outside, but
 // one byte is old or new.
-func (w writer) choose(pointer, address uint64) error {
+func (w writer) point(pointer, address uint64) error {
 	now, err := w.word(pointer)
 	if err != nil {
 		return err

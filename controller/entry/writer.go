@@ -24,6 +24,7 @@ type writer struct {
 	memory *ring.Memory // nil: no DMLib
 	mapper Mapper       // instead
 	pid    int
+	seen   *seen // of a batch; nil: everything is read when it is needed
 }
 
 // hooks are what programs call to measure entries and exits; 0 without DMLib.
@@ -60,7 +61,7 @@ func (w writer) holds(f Function) (bool, error) {
 
 // holdsAt is holds for any byte of a file.
 func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
-	mappings, err := objfile.Mappings(w.pid)
+	mappings, err := w.mappings()
 	if err != nil {
 		return false, err
 	}
@@ -70,6 +71,18 @@ func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// mappings are those of the process, in a batch as of its beginning. Code that
+// was unloaded since is not what is compared before it is changed.
+func (w writer) mappings() (found []objfile.Mapping, err error) {
+	if w.seen == nil {
+		return objfile.Mappings(w.pid)
+	}
+	if w.seen.mappings == nil {
+		w.seen.mappings, err = objfile.Mappings(w.pid)
+	}
+	return w.seen.mappings, err
 }
 
 // exchange writes the one byte in which from and to differ where from stands,
@@ -102,7 +115,7 @@ func (w writer) read(address uint64, size int) ([]byte, error) {
 }
 
 func (w writer) write(address uint64, code []byte) error {
-	if err := procmem.WriteReadOnly(w.pid, address, code); err != nil {
+	if err := w.store(address, code); err != nil {
 		return err
 	}
 	written, err := w.read(address, len(code))
@@ -110,4 +123,16 @@ func (w writer) write(address uint64, code []byte) error {
 		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.pid)
 	}
 	return err
+}
+
+func (w writer) store(address uint64, code []byte) (err error) {
+	if w.seen == nil {
+		return procmem.WriteReadOnly(w.pid, address, code)
+	}
+	if w.seen.memory == nil {
+		if w.seen.memory, err = procmem.OpenWriter(w.pid); err != nil {
+			return err
+		}
+	}
+	return w.seen.memory.Write(address, code)
 }

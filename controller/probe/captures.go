@@ -45,7 +45,7 @@ func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 	if err != nil || len(program.Globals()) == 0 {
 		return c, err
 	}
-	images, err := t.process.Images()
+	images, err := t.images()
 	if err != nil {
 		return c, err
 	}

@@ -123,6 +123,7 @@ func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *place
 func (t *tenant) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
 	p.spec = spec
 	p.extra = p.cost - cost(t.effective(index, spec))
+	p.load = t.load(index, spec, p)
 	t.placed[index] = p
 	t.show()
 }

@@ -16,7 +16,7 @@ const maxEntries = 128
 
 // entriesOf finds the functions of a point in all images; at least one.
 func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry.Function, err error) {
-	images, err := t.process.Images()
+	images, err := t.images()
 	if err != nil {
 		return nil, err
 	}

@@ -30,19 +30,8 @@ type wantedSlot struct {
 // placeGOT redirects every GOT slot whose symbol matches to a stub of DMLib
 // that counts and goes on to the function.
 func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) (*placement, error) {
-	memory := t.process.Memory()
-	if memory == nil {
-		return nil, errNoDMLib
-	}
-	app := memory.App()
-	if !app.Ready || app.StubEntry == 0 || app.StubTarget == 0 {
-		return nil, errors.New("DMLib has no stubs in this process")
-	}
-	if spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH {
-		return nil, errors.New("a stub sees the entry only")
-	}
-	if spec.GetParameter() >= ring.Parameters {
-		return nil, fmt.Errorf("a stub takes one of the first %d integer parameters", ring.Parameters)
+	if err := t.stubbable(spec); err != nil {
+		return nil, err
 	}
 	wanted, reason, err := t.wantedSlots(spec.GetFunction())
 	if err != nil {
@@ -53,7 +42,7 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 		return nil, err
 	}
 	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub + captures.cost()}
-	writer := slotWriter{memory: memory, app: app, pid: t.process.PID(), held: held}
+	writer := t.slotWriter(held)
 	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
 	defer cancel()
 	if err := t.redirectAll(ctx, delivery, writer, wanted, p); err != nil {
@@ -65,6 +54,30 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	}
 	slices.Sort(p.symbols)
 	return p, nil
+}
+
+// stubbable says why stubs of DMLib cannot serve a point, if so.
+func (t *tenant) stubbable(spec *attunev1.MeasurePoint) error {
+	memory := t.process.Memory()
+	if memory == nil {
+		return errNoDMLib
+	}
+	app := memory.App()
+	switch place := spec.GetPlace(); {
+	case !app.Ready || app.StubEntry == 0 || app.StubTarget == 0:
+		return errors.New("DMLib has no stubs in this process")
+	case place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH:
+		return errors.New("a stub sees the entry only")
+	case spec.GetParameter() >= ring.Parameters:
+		return fmt.Errorf("a stub takes one of the first %d integer parameters", ring.Parameters)
+	}
+	return nil
+}
+
+// slotWriter is for a process with DMLib.
+func (t *tenant) slotWriter(held bool) slotWriter {
+	memory := t.process.Memory()
+	return slotWriter{memory: memory, app: memory.App(), pid: t.process.PID(), held: held}
 }
 
 // takeBack undoes a placement that failed halfway, except for what served the
@@ -91,7 +104,9 @@ func (t *tenant) turnOff(ctx context.Context, writer slotWriter, locals []int) {
 // redirectAll binds a stub per function, turns it on, and leads the slots to
 // it, in this order: a call never finds a stub that is not bound.
 func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, writer slotWriter, wanted []wantedSlot, p *placement) error {
-	t.redirect = slices.DeleteFunc(t.redirect, writer.lost)
+	if t.batch == nil { // else it was looked at
+		t.forgetLost(writer)
+	}
 	var redirect []redirection
 	for _, slot := range wanted {
 		stub, err := t.stubFor(ctx, writer, slot.function)
@@ -113,13 +128,23 @@ func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, wr
 		if !slices.Contains(p.symbols, slot.symbol) {
 			p.symbols = append(p.symbols, slot.symbol)
 		}
-		if !slices.ContainsFunc(t.redirect, func(r redirection) bool { return r.address == slot.address }) {
+		if !t.leads(slot) {
 			redirect = append(redirect, redirection{address: slot.address, relro: slot.relro, stub: stub})
 		}
 	}
 	done, err := writer.lead(ctx, redirect)
 	t.redirect = append(t.redirect, done...)
 	return err
+}
+
+// forgetLost forgets the slots that lead elsewhere by now.
+func (t *tenant) forgetLost(writer slotWriter) {
+	t.redirect = slices.DeleteFunc(t.redirect, writer.lost)
+}
+
+// leads says whether a slot leads to a stub already.
+func (t *tenant) leads(slot wantedSlot) bool {
+	return slices.ContainsFunc(t.redirect, func(r redirection) bool { return r.address == slot.address })
 }
 
 // stubFor returns the stub of a function, binding one if there is none yet. The
@@ -329,7 +354,7 @@ func (w slotWriter) load(address uint64) (uint64, error) {
 // each should lead. Indirect functions and symbols that nothing defines are
 // left out, with the reason.
 func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot, reason string, err error) {
-	images, err := t.process.Images()
+	images, err := t.images()
 	if err != nil {
 		return nil, "", err
 	}

@@ -51,7 +51,7 @@ func (t *tenant) named(spec *attunev1.MeasurePoint) (*attunev1.MeasurePoint, err
 	if spec.GetFunction() == nil {
 		return nil, fmt.Errorf("%w: only functions have debug information that says where", errNames)
 	}
-	images, err := t.process.Images()
+	images, err := t.images()
 	if err != nil {
 		return nil, err
 	}

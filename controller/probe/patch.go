@@ -92,7 +92,7 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
 		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
 	}
-	if err := t.process.Sites().Measure(ctx, f, number, where); err != nil {
+	if err := t.measure(ctx, f, number, where); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -117,7 +117,7 @@ func (t *tenant) dropPatches(memory *ring.Memory, locals []int, kept *placement)
 		memory.ClearPoint(local)
 		t.owner[local] = 0
 		for _, f := range t.measured[local] {
-			if err := t.process.Sites().Measure(context.Background(), f, local-ring.HookCount, entry.Where{}); err != nil {
+			if err := t.measure(context.Background(), f, local-ring.HookCount, entry.Where{}); err != nil {
 				t.placer.log.Debug("entry patch is not taken out", "pid", t.process.PID(), "reason", err)
 			}
 		}

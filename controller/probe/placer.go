@@ -47,10 +47,10 @@ type Options struct {
 	// Status hears what became of each point in each process. It must not
 	// call the Placer and must not block for long.
 	Status func(*attunev1.PointStatus)
-	// Leaving is called before a point is taken out of a process that is not
+	// Leaving is called before points are taken out of a process that is not
 	// known to have ended, for what was counted there is gone afterwards. It
 	// must not call the Placer, but for Uprobed and Costs. May be nil.
-	Leaving func(handle uint64, point uint16)
+	Leaving func(handle uint64, points ...uint16)
 	// Uprobes gives the kernel's mechanism, or the reason why it is not
 	// there. It is called when the first point needs it.
 	Uprobes func() (*bpf.Uprobes, error)
@@ -89,7 +89,7 @@ func New(options Options) *Placer {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
 	if options.Leaving == nil {
-		options.Leaving = func(uint64, uint16) {}
+		options.Leaving = func(uint64, ...uint16) {}
 	}
 	if options.Functions == nil {
 		options.Functions = new(entry.Functions)
@@ -119,7 +119,7 @@ func (p *Placer) Add(index uint16, spec *attunev1.MeasurePoint) {
 	meant := p.meantFor(spec)
 	p.mu.Unlock()
 	for _, t := range meant {
-		p.begin(func() { t.place(p.ctx, index, spec, false) })
+		t.ask(wish{index: index, spec: spec})
 	}
 }
 
@@ -135,7 +135,7 @@ func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 	}
 	p.mu.Unlock()
 	for _, t := range meant {
-		p.begin(func() { t.remove(p.ctx, index, spec) })
+		t.ask(wish{index: index, spec: spec, gone: true})
 	}
 	return spec
 }
@@ -212,20 +212,14 @@ func (p *Placer) Refresh(handle uint64) {
 // placeAll returns false if ctx ended before a held process had all its points.
 func (p *Placer) placeAll(ctx context.Context, t *tenant, held bool) (all bool) {
 	p.mu.Lock()
-	wanted := make(map[uint16]*attunev1.MeasurePoint)
+	var wanted []wish
 	for index, spec := range p.points {
 		if wants(spec, t.process.Handle()) {
-			wanted[index] = spec
+			wanted = append(wanted, wish{index: index, spec: spec})
 		}
 	}
 	p.mu.Unlock()
-	all = true
-	for index, spec := range wanted {
-		if !t.place(ctx, index, spec, held) {
-			all = false
-		}
-	}
-	return all
+	return t.fulfil(ctx, wanted, held)
 }
 
 // Release forgets a process that has ended.

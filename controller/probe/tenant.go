@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,10 @@ type tenant struct {
 	measured map[int][]entry.Function // what is patched for a local index
 	degraded map[uint16]degradation   // what the overhead budget has touched
 
-	view atomic.Pointer[view] // for readers that must not wait for mu
+	batch *batch // under way; nil: none
+
+	wishes wishes               // that wait for mu
+	view   atomic.Pointer[view] // for readers that must not wait for mu
 }
 
 // view is what is placed, as of the last change. It is never modified.
@@ -53,7 +57,7 @@ func (t *tenant) show() {
 			v.uprobed = append(v.uprobed, index)
 		}
 		if !p.spec.GetNumbered() { // those are no measurement: an action counts on them
-			v.loads = append(v.loads, t.load(index, p.spec, p))
+			v.loads = append(v.loads, p.load)
 		}
 	}
 	for index, d := range t.degraded {
@@ -72,7 +76,8 @@ type placement struct {
 	symbols     []string
 	cost        float64
 	extra       float64 // of cost, what the mechanism and captures add to a hook's
-	locals      []int   // hooks and stubs that serve it
+	load        budget.Load
+	locals      []int // hooks and stubs that serve it
 	attachments []*bpf.Attachment
 }
 
@@ -87,10 +92,8 @@ type redirection struct {
 // place puts a point into the process, or more of it if it is there already,
 // and tells the outcome where something changed. False if that failed because
 // ctx ended while the process was held: nothing is told, it is to be tried
-// again.
+// again. The caller holds t.mu.
 func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.gone || !t.placer.has(index, spec) {
 		return true // ended, or removed while this goroutine was on its way
 	}
@@ -148,7 +151,7 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 		return t.placeHook(index, spec, target.Hook)
 	case *attunev1.MeasurePoint_Function:
 		// Without images every mechanism says so itself.
-		if images, err := t.process.Images(); err == nil {
+		if images, err := t.images(); err == nil {
 			// What an indirect function stands for is known in the process.
 			if err := checkNames(images, target.Function); err != nil && !errors.Is(err, objfile.ErrIndirect) {
 				return nil, err
@@ -201,18 +204,23 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	return nil, why
 }
 
-// remove takes a point out, but not a later one with the same index.
-func (t *tenant) remove(ctx context.Context, index uint16, spec *attunev1.MeasurePoint) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	d, touched := t.degraded[index]
-	off := touched && d.spec == spec && d.before != nil
-	if touched && d.spec == spec {
-		delete(t.degraded, index)
+// remove takes points out, but not later ones with the same indexes. The caller
+// holds t.mu.
+func (t *tenant) remove(ctx context.Context, gone []wish) {
+	var indexes []uint16
+	for _, w := range gone {
+		d, touched := t.degraded[w.index]
+		touched = touched && d.spec == w.spec
+		if touched {
+			delete(t.degraded, w.index)
+		}
+		if p := t.placed[w.index]; p != nil && p.spec == w.spec || touched && d.before != nil {
+			indexes = append(indexes, w.index)
+		}
 	}
-	if p := t.placed[index]; p != nil && p.spec == spec || off {
-		t.takeOut(ctx, index)
-		t.show()
+	t.takeOut(ctx, indexes...)
+	t.show()
+	for _, index := range indexes {
 		t.placer.options.Status(&attunev1.PointStatus{
 			Point: uint32(index), Process: t.process.Handle(), State: attunev1.PointState_POINT_STATE_REMOVED,
 		})
@@ -222,28 +230,35 @@ func (t *tenant) remove(ctx context.Context, index uint16, spec *attunev1.Measur
 func (t *tenant) removeAll(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for index := range t.placed {
-		t.takeOut(ctx, index)
-	}
+	defer t.begin()()
+	t.takeOut(ctx, slices.Collect(maps.Keys(t.placed))...)
 }
 
-// takeOut stops what serves a point and gives its GOT slots back. Stubs stay
+// takeOut stops what serves points and gives their GOT slots back. Stubs stay
 // bound: a child forked meanwhile may still call through them. The caller
 // holds t.mu.
-func (t *tenant) takeOut(ctx context.Context, index uint16) {
-	p := t.placed[index]
-	if p == nil {
+func (t *tenant) takeOut(ctx context.Context, indexes ...uint16) {
+	var gone []*placement
+	var locals []int
+	indexes = slices.DeleteFunc(slices.Clone(indexes), func(index uint16) bool { return t.placed[index] == nil })
+	if len(indexes) == 0 {
 		return
 	}
-	t.placer.options.Leaving(t.process.Handle(), index)
-	delete(t.placed, index)
+	t.placer.options.Leaving(t.process.Handle(), indexes...)
+	for _, index := range indexes {
+		p := t.placed[index]
+		gone, locals = append(gone, p), append(locals, p.locals...)
+		delete(t.placed, index)
+	}
 	t.show()
 	if memory := t.process.Memory(); memory != nil {
 		writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
-		t.turnOff(ctx, writer, p.locals)
-		t.dropPatches(memory, p.locals, nil)
+		t.turnOff(ctx, writer, locals)
+		t.dropPatches(memory, locals, nil)
 	}
-	t.unwatch(index, p)
+	for i, p := range gone {
+		t.unwatch(indexes[i], p)
+	}
 }
 
 // forget drops everything of a process that has ended.

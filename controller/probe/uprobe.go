@@ -20,7 +20,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if err != nil {
 		return nil, err
 	}
-	images, err := t.process.Images()
+	images, err := t.images()
 	if err != nil {
 		return nil, err
 	}

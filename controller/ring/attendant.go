@@ -18,7 +18,7 @@ type Attendant func(ctx context.Context, entry uint64) (value uint64, stopped ti
 const (
 	// firstPatience is how long a command waits for a thread to come by before
 	// the attendant is called; laterPatience when none came the last time.
-	firstPatience = 100 * time.Millisecond
+	firstPatience = 10 * time.Millisecond
 	laterPatience = 2 * time.Millisecond
 	// attendPause follows a stop that hit a thread inside DMLib, which is rare:
 	// attendTries of them mean that DMLib is inert.

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package entry
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// Batch measures at many functions of a process one after another: what is read
+// of the process for the first does for all, and [Batch.Reserve] has memory for
+// all mapped at one safe point. It is for one goroutine and for some
+// milliseconds; others may use its Sites meanwhile. The caller closes it.
+type Batch struct {
+	sites *Sites
+	w     writer
+	err   error // why there is no writer
+}
+
+// seen is what a batch keeps of a process from one function to the next.
+type seen struct {
+	memory   *procmem.Writer // nil: not opened yet
+	mappings []objfile.Mapping
+}
+
+// Batch begins one.
+func (s *Sites) Batch() *Batch {
+	b := &Batch{sites: s}
+	if b.w, b.err = s.writer(); b.err == nil && b.w.memory == nil {
+		b.err = ErrNoDMLib
+	}
+	b.w.seen = &seen{}
+	return b
+}
+
+// Close ends the batch.
+func (b *Batch) Close() {
+	if b.w.seen.memory != nil {
+		_ = b.w.seen.memory.Close() // every write was read back
+	}
+}
+
+// Measure is [Sites.Measure].
+func (b *Batch) Measure(ctx context.Context, f Function, number int, at Where) error {
+	b.sites.mu.Lock()
+	defer b.sites.mu.Unlock()
+	if b.err != nil {
+		return b.err
+	}
+	return b.sites.measure(ctx, b.w, f, number, at)
+}
+
+// Reserve has the memory mapped that patches of the entries of functions need.
+// It is a help: what it does not get, Measure asks for, and says what is wrong.
+func (b *Batch) Reserve(ctx context.Context, functions []Function) {
+	if b.err != nil {
+		return
+	}
+	s := b.sites
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := s.wanted(b.w.pid, functions)
+	mapped := make([]bool, len(wanted))
+	var group errgroup.Group
+	group.SetLimit(ring.MailboxSize - 4) // leaves some to tuning actions
+	for i, arena := range wanted {
+		group.Go(func() error {
+			mapped[i] = b.w.mapAt(ctx, arena.Start, arena.End) == nil
+			return nil
+		})
+	}
+	_ = group.Wait() // none returns an error
+	for i, arena := range wanted {
+		if mapped[i] {
+			s.arenas = append(s.arenas, arena)
+		}
+	}
+}
+
+// wanted lists the arenas that functions need and that are not mapped yet. The
+// caller holds s.mu.
+func (s *Sites) wanted(pid int, functions []Function) []*patch.Arena {
+	arenas, used := slices.Clone(s.arenas), regionsOnce(pid)
+	for _, f := range functions {
+		if fn := s.known[placeOf(f)]; fn != nil && fn.entry != nil {
+			continue
+		}
+		site, err := examine(f)
+		if err != nil {
+			continue
+		}
+		if _, arena, err := choose(site, arenas, used); err == nil && !slices.Contains(arenas, arena) {
+			arenas = append(arenas, arena)
+		}
+	}
+	return arenas[len(s.arenas):]
+}
+
+// choose finds a landing for a site: in one of the arenas, or in a new one that
+// could be mapped.
+func choose(site patch.Site, arenas []*patch.Arena, used func() ([]patch.Region, error)) (landed patch.Site, arena *patch.Arena, err error) {
+	landed, err = site.Land(func(landing uint64) error {
+		for _, arena = range arenas {
+			if arena.Holds(landing) {
+				return arena.Vacant(landing)
+			}
+		}
+		start, end := patch.Stretch(landing)
+		arena = &patch.Arena{Start: start, End: end}
+		regions, err := used()
+		if err != nil {
+			return err
+		}
+		return patch.Placeable(start, end, regions)
+	})
+	return landed, arena, err
+}
+
+// regionsOnce reads what of an address space is in use when that is asked for.
+func regionsOnce(pid int) func() ([]patch.Region, error) {
+	return sync.OnceValues(func() ([]patch.Region, error) { return regions(pid) })
+}
+
+// Measure counts or records the calls of a function under a number of
+// [Functions.Number], and no longer where that is nowhere. The local point must
+// be set before, and cleared after. If the error is not nil nothing has changed.
+func (s *Sites) Measure(ctx context.Context, f Function, number int, at Where) error {
+	b := s.Batch()
+	defer b.Close()
+	return b.Measure(ctx, f, number, at)
+}
+
+// measure is Measure. The caller holds s.mu.
+func (s *Sites) measure(ctx context.Context, w writer, f Function, number int, at Where) error {
+	if (at.Entry || at.Exits) && s.functions.kernel(KeyOf(f)) {
+		return errKernels
+	}
+	fn := s.function(f)
+	if err := s.need(ctx, w, fn, at.Entry, at.Exits); err != nil {
+		return err
+	}
+	if fn.tails && at.Exits && at.Result {
+		return errTail
+	}
+	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
+}
