@@ -163,6 +163,29 @@ func (c Catalogue) Entered(ctx context.Context) (string, error) {
 	return program, nil
 }
 
+// ManyFunctions returns a program that calls a hundred functions of its own and
+// a hundred of a library beside it all the time.
+func (c Catalogue) ManyFunctions(ctx context.Context) (string, error) {
+	c.Cache = filepath.Join(c.Cache, "many")
+	library, missing := c.compile(ctx, "gcc", "many_library", "-shared", "-fPIC", "-Wl,-soname,libmany.so")
+	if missing == "" {
+		named := filepath.Join(c.Cache, "libmany.so")
+		if err := os.Rename(library, named); err != nil {
+			return "", err
+		}
+		var program string
+		if program, missing = c.compile(ctx, "gcc", "many_functions", named, "-Wl,-rpath,$ORIGIN"); missing == "" {
+			return program, nil
+		}
+	}
+	return "", fmt.Errorf("compile the program: %s", missing)
+}
+
+// ManyCalls is python using many of its own functions all the time.
+func (c Catalogue) ManyCalls() []string {
+	return []string{DebianPython, c.source("many_calls.py")}
+}
+
 func (c Catalogue) source(name string) string { return filepath.Join(c.Sources, name) }
 
 // mpirun is Open MPI's, also where MPICH is the default.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/dmlib"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// patience bounds whatever is waited for: what takes longer has failed.
+const patience = 20 * time.Second
+
+// node is an Analyzer and a controller in this process, joined as in
+// `attune probe`, and a client such as its second instance would be.
+type node struct {
+	attunev1.ProbeServiceClient
+
+	dir        string
+	analyzer   *analyzer.Analyzer
+	controller *controller.Controller
+	conn       *grpc.ClientConn
+	served     chan error
+}
+
+// newNode starts one. Without the library, processes are watched from outside.
+func newNode(ctx context.Context, inside bool) (n *node, err error) {
+	n = &node{served: make(chan error, 1)}
+	if n.dir, err = os.MkdirTemp("", "attune-bench-"); err != nil {
+		return nil, err
+	}
+	library := ""
+	if inside {
+		if library, err = dmlib.Install(n.dir); err != nil {
+			return nil, err
+		}
+	}
+	n.analyzer, err = analyzer.New(analyzer.Config{Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: n.dir})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", filepath.Join(n.dir, "analyzer"))
+	if err != nil {
+		return nil, err
+	}
+	go func() { n.served <- n.analyzer.Serve(context.WithoutCancel(ctx), listener) }() // ends with close
+	n.controller, err = controller.New(controller.Config{
+		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(n.dir, "gate"), LibraryPath: library,
+		StateDir: filepath.Join(n.dir, "state"), JobID: "bench-" + filepath.Base(n.dir), UseBPF: true, Budget: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n.conn, err = grpc.NewClient("unix:"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+		return nil, err
+	}
+	n.ProbeServiceClient = attunev1.NewProbeServiceClient(n.conn)
+	return n, errors.Join(n.controller.Start(ctx), n.analyzer.Start(ctx))
+}
+
+// close ends the node. What it placed is taken out.
+func (n *node) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := errors.Join(n.conn.Close(), n.controller.Stop(ctx))
+	n.analyzer.Stop(ctx)
+	return errors.Join(err, <-n.served, os.RemoveAll(n.dir))
+}
+
+// knows waits until the Analyzer knows of a process.
+func (n *node) knows(ctx context.Context, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		list, err := n.ListProbes(ctx, &attunev1.ListProbesRequest{})
+		if err != nil {
+			return err
+		}
+		for _, known := range list.GetPids() {
+			if int(known) == pid {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("process %d is not known: %w", pid, ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// program is a program that runs until its standard input ends.
+type program struct {
+	cmd *exec.Cmd
+	end func() error
+}
+
+// start runs a program until it says that it is ready.
+func start(ctx context.Context, command, env []string) (*program, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_, err = stdout.Read(make([]byte, 16)) // "ready"
+	return &program{cmd, func() error { return errors.Join(stdin.Close(), cmd.Wait()) }}, err
+}
