@@ -13,8 +13,7 @@
 #define ALL(DO)                                                                                    \
     TENS(DO, 0)                                                                                    \
     TENS(DO, 1)                                                                                    \
-    TENS(DO, 2) TENS(DO, 3) TENS(DO, 4) TENS(DO, 5) TENS(DO, 6) TENS(DO, 7) TENS(DO, 8)            \
-        TENS(DO, 9)
+    TENS(DO, 2) TENS(DO, 3) TENS(DO, 4) TENS(DO, 5) TENS(DO, 6) TENS(DO, 7) TENS(DO, 8) TENS(DO, 9)
 
 long many_helper(long x);
 

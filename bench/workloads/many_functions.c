@@ -39,14 +39,15 @@ NOINLINE long many_helper(long x) {
     return x * 3;
 }
 
-TENS(LEAF, 0)
-TENS(LEAF, 1)
-TENS(LEAF, 2)
-TENS(LEAF, 3) TENS(CALLER, 4) TENS(CALLER, 5) TENS(CALLER, 6) TENS(FRAME, 7) TENS(FRAME, 8)
-    TENS(FRAME, 9)
+/* clang-format off */
+TENS(LEAF, 0) TENS(LEAF, 1) TENS(LEAF, 2) TENS(LEAF, 3)
+TENS(CALLER, 4) TENS(CALLER, 5) TENS(CALLER, 6)
+TENS(FRAME, 7) TENS(FRAME, 8) TENS(FRAME, 9)
 
 #define DECLARE(n) long library_##n(long x);
-        ALL(DECLARE) DECLARE(last)
+ALL(DECLARE)
+DECLARE(last)
+/* clang-format on */
 
 #define CALL(n) x += own_##n(x) + library_##n(x);
 
