@@ -175,14 +175,15 @@ var results = map[string]attunev1.ResultType{
 
 func callAction() tuneAction {
 	var returns, expect string
-	var thread int32
+	var point safePointFlags
 	return tuneAction{
 		use:   "call [flags] PID... OBJECT:FUNCTION [--] [ARGUMENT...]",
 		short: "Call a function once in running processes",
 		long: `Call has one thread of each process call a function, with up to six arguments,
 and prints what it returned. The thread is stopped for a moment, at a place
-where it could have called the C library itself. What the call does cannot be
-taken back.
+where it could have called the C library itself, or with --at or --after where
+it enters a function, or returns from it, by itself: nothing is stopped before.
+What the call does cannot be taken back.
 
 An argument is a number as for set, or else a text; a text that looks like a
 number stands in double quotes. A number with a point is passed as a double.
@@ -190,11 +191,12 @@ Negative numbers stand behind --.`,
 		example: `  attune tune call 4711 libc.so.6:malloc_trim 0
   attune tune call 4711 libc.so.6:mallopt -- -1 1073741824
   attune tune call --returns real 4711 libm.so.6:sqrt 2.0
-  attune tune call 4711 libc.so.6:setenv OMP_WAIT_POLICY passive 1`,
+  attune tune call 4711 libc.so.6:setenv OMP_WAIT_POLICY passive 1
+  attune tune call --after solver:step --wait 1m 4711 solver:write_checkpoint`,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&returns, "returns", "integer", "what the function returns: integer, real or nothing")
 			cmd.Flags().StringVar(&expect, "expect", "", "fail unless it returns `VALUE`")
-			cmd.Flags().Int32Var(&thread, "thread", 0, "the thread `TID` calls it")
+			point.add(cmd)
 			_ = cmd.RegisterFlagCompletionFunc("returns", cobra.FixedCompletions( // the flag exists
 				[]string{"integer", "real", "nothing"}, cobra.ShellCompDirectiveNoFileComp))
 		},
@@ -203,10 +205,14 @@ Negative numbers stand behind --.`,
 			if err != nil {
 				return nil, err
 			}
+			at, err := point.parse()
+			if err != nil {
+				return nil, err
+			}
 			return []request{{
 				name:   "call " + call.GetObject() + ":" + call.GetSymbol(),
 				action: &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}},
-				at:     &attunev1.SafePoint{Thread: thread},
+				at:     at,
 			}}, nil
 		},
 		complete: completeFunctions,

@@ -128,6 +128,19 @@ func TestTuneCall(t *testing.T) {
 	}
 }
 
+// A call is made where a function is entered or left, by the thread that does.
+func TestTuneCallAtFunction(t *testing.T) {
+	i := newInsideTest(t)
+	i.want(t, "tune call --at tuned:twice --wait 50ms $P tuned:thread_id", 1, "refused", "came to the function")
+	i.want(t, "tune call --at tuned:twice --after tuned:twice $P tuned:thread_id", 2, "either --at or --after")
+	i.want(t, "tune call --at tuned:nowhere $P tuned:thread_id", 1, "safe point", "no such symbol")
+	i.want(t, "__complete tune call $P --at tuned:thread", 0, "tuned:thread_id")
+	for _, row := range []struct{ flag, where string }{{"--at", "entry of usleep"}, {"--after", "exit of usleep"}} {
+		second := i.Ask(t, "second")
+		i.want(t, "tune call --wait 20s "+row.flag+" libc.so.6:usleep $P tuned:thread_id", 0, row.where+", thread "+second, "returned "+second)
+	}
+}
+
 func TestTuneLoad(t *testing.T) {
 	i := newInsideTest(t)
 	i.want(t, "tune load $P $L --symbol from_library --close-on-undo", 0, "not loaded", "attune undo ")

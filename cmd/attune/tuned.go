@@ -25,6 +25,8 @@ type tuned struct {
 	State string `json:"state"`
 	// Way that served it, or would be tried first.
 	Way string `json:"way,omitempty"`
+	// SafePoint is where it was done, e.g. "entry of step, thread 4711".
+	SafePoint string `json:"safe_point,omitempty"`
 	// StoppedSeconds is how long a thread of the process was stopped.
 	StoppedSeconds float64 `json:"stopped_seconds,omitempty"`
 	// Partial is what the change does not cover; empty: nothing.
@@ -49,6 +51,10 @@ const (
 	stateBack      = "taken-back"
 	stateGone      = "gone"
 )
+
+// atOnce is the safe point of what is done from outside, which people need not
+// be told.
+const atOnce = "now"
 
 // newTuned is what a change would do.
 func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
@@ -91,7 +97,7 @@ func (l *tuned) take(result *attunev1.ActionResult) {
 		}
 		return
 	}
-	l.Way, l.Partial = result.GetWay(), result.GetPartial()
+	l.Way, l.SafePoint, l.Partial = result.GetWay(), result.GetSafePoint(), result.GetPartial()
 	l.StoppedSeconds = time.Duration(result.GetStoppedNanos()).Seconds()
 	if old := result.GetOldValue(); old != nil {
 		l.Old = valueText(old)
@@ -152,6 +158,9 @@ func (l tuned) how() string {
 	text := ""
 	if l.Way != "" && l.Way != string(actuate.WaySystem) {
 		text = "; by " + l.Way
+		if l.SafePoint != "" && l.SafePoint != atOnce {
+			text += " (" + l.SafePoint + ")"
+		}
 	}
 	if l.StoppedSeconds > 0 {
 		text += fmt.Sprintf(", stopped %.2g ms", 1000*l.StoppedSeconds)

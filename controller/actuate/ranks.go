@@ -76,6 +76,9 @@ func (a *Actuator) applyAgreed(ctx context.Context, members []Member) (where str
 	if !isMPI || !isWhole {
 		return "", 0, 0, fmt.Errorf("%w: at an agreed call only MPI control variables (%sNAME) are changed, to whole numbers", ErrRefused, mpiPrefix)
 	}
+	if err := a.allowedMembers(members); err != nil {
+		return "", 0, 0, err
+	}
 	if err := a.checkMembers(members); err != nil {
 		return "", 0, 0, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -125,6 +128,17 @@ func (a *Actuator) endAgreed(members []Member, outcome string) error {
 		errs = append(errs, a.options.Journal.end(m.Change.GetId(), outcome))
 	}
 	return errors.Join(errs...)
+}
+
+// allowedMembers asks the policy about every member, before any is looked at.
+func (a *Actuator) allowedMembers(members []Member) error {
+	for _, m := range members {
+		s := m.Change.GetAction().GetSetting()
+		if err := a.allowed(m.Process, "setting", []*attunev1.Value{s.GetValue()}, s.GetName()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkMembers says whether the set is one change of a whole job.

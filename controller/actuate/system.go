@@ -110,7 +110,10 @@ func textValue(text string, like *attunev1.Value) *attunev1.Value {
 
 // overlaps says whether two changes are of the same thing.
 func overlaps(a, b record) bool {
-	return slices.ContainsFunc(a.Settings, func(s system.State) bool {
+	words := a.Process.SameProcess(*b.Process) && slices.ContainsFunc(a.Words, func(w Word) bool {
+		return slices.ContainsFunc(b.Words, func(o Word) bool { return w.Address == o.Address })
+	})
+	return words || slices.ContainsFunc(a.Settings, func(s system.State) bool {
 		return slices.ContainsFunc(b.Settings, func(o system.State) bool {
 			sameProcess := s.Place.Scope == system.OnCgroup || a.Process.SameProcess(*b.Process)
 			return sameProcess && s.Knob == o.Knob && s.Place == o.Place
