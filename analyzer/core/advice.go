@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -51,21 +50,21 @@ func (c *Core) advise(p *proposal) {
 func ActionText(a *attunev1.Action) string {
 	switch k := a.GetKind().(type) {
 	case *attunev1.Action_Setting:
-		return fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueText(k.Setting.GetValue()))
+		return fmt.Sprintf("set %s=%s", k.Setting.GetName(), attunev1.ValueLiteral(k.Setting.GetValue()))
 	case *attunev1.Action_System:
 		where := ""
 		if k.System.On != nil {
 			where = fmt.Sprintf("@%d", k.System.GetOn())
 		}
-		return fmt.Sprintf("set %s%s=%s", k.System.GetName(), where, ValueText(k.System.GetValue()))
+		return fmt.Sprintf("set %s%s=%s", k.System.GetName(), where, attunev1.ValueLiteral(k.System.GetValue()))
 	case *attunev1.Action_SetVariable:
 		v := k.SetVariable
-		return fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueText(v.GetValue()))
+		return fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), attunev1.ValueLiteral(v.GetValue()))
 	case *attunev1.Action_CallFunction:
 		f := k.CallFunction
 		args := make([]string, len(f.GetArguments()))
 		for i, v := range f.GetArguments() {
-			args[i] = ValueText(v)
+			args[i] = attunev1.ValueLiteral(v)
 		}
 		return fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), strings.Join(args, ", "))
 	}
@@ -80,7 +79,7 @@ func functionText(a *attunev1.Action) string {
 	case *attunev1.Action_Remove:
 		text := "remove " + functionName(k.Remove.GetFunction())
 		if k.Remove.GetReturns() != nil {
-			text += " returning " + ValueText(k.Remove.GetReturns())
+			text += " returning " + attunev1.ValueLiteral(k.Remove.GetReturns())
 		}
 		if k.Remove.GetCalledFrom() != nil {
 			text += " called from " + functionName(k.Remove.GetCalledFrom())
@@ -88,9 +87,9 @@ func functionText(a *attunev1.Action) string {
 		return text
 	case *attunev1.Action_Parameter:
 		text := fmt.Sprintf("pass %s as parameter %d of %s",
-			ValueText(k.Parameter.GetValue()), k.Parameter.GetParameter(), functionName(k.Parameter.GetFunction()))
+			attunev1.ValueLiteral(k.Parameter.GetValue()), k.Parameter.GetParameter(), functionName(k.Parameter.GetFunction()))
 		if k.Parameter.GetRequiredOld() != nil {
-			text += " instead of " + ValueText(k.Parameter.GetRequiredOld())
+			text += " instead of " + attunev1.ValueLiteral(k.Parameter.GetRequiredOld())
 		}
 		return text
 	case *attunev1.Action_Insert:
@@ -117,27 +116,10 @@ func argumentText(a *attunev1.Argument) string {
 	case *attunev1.Argument_Result:
 		return "result"
 	}
-	return ValueText(a.GetConstant())
+	return attunev1.ValueLiteral(a.GetConstant())
 }
 
 func functionName(f *attunev1.Function) string { return f.GetObject() + ":" + f.GetSymbol() }
-
-// ValueText returns a value as people write it, "?" if it is unknown.
-func ValueText(v *attunev1.Value) string {
-	switch k := v.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return strconv.FormatInt(k.Integer, 10)
-	case *attunev1.Value_Unsigned:
-		return strconv.FormatUint(k.Unsigned, 10)
-	case *attunev1.Value_Real:
-		return strconv.FormatFloat(k.Real, 'g', -1, 64)
-	case *attunev1.Value_Text:
-		return strconv.Quote(k.Text)
-	case *attunev1.Value_Truth:
-		return strconv.FormatBool(k.Truth)
-	}
-	return "?"
-}
 
 // newValue returns the value that an action sets, nil for a call.
 func newValue(a *attunev1.Action) *attunev1.Value {
@@ -173,10 +155,10 @@ func outOfBounds(k *attunev1.Knob, v *attunev1.Value) string {
 	}
 	n, numeric := number(v)
 	if low, ok := number(k.GetMin()); ok && (!numeric || !(n >= low)) {
-		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), ValueText(v), ValueText(k.GetMin()))
+		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMin()))
 	}
 	if high, ok := number(k.GetMax()); ok && (!numeric || !(n <= high)) {
-		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), ValueText(v), ValueText(k.GetMax()))
+		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMax()))
 	}
 	return ""
 }

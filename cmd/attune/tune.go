@@ -19,14 +19,18 @@ import (
 
 const tuneLong = `Tune changes what the operating system keeps for running processes: options of
 their sockets, the size of their pipes, where and how their threads run, their
-limits, their cgroup; and settings of their libraries: malloc, OpenMP, Python.
-The processes are not stopped and need not have been started by attune. The commands below it change what is inside: variables,
+limits, their cgroup; and settings of their libraries: malloc, stdio, OpenMP,
+Python. They need not have been started by attune. Nothing of what the operating
+system keeps stops them; a setting that takes a call of the library stops one
+thread for a moment. The commands below it change what is inside: variables,
 functions and their calls, libraries.
 
 Each NAME=VALUE is checked, written down with the old value, made, and read
 back; if one cannot be made in one process, all are taken back. A change
 applies to every thread, socket or pipe that there is; NAME@NUMBER=VALUE to one
-thread or descriptor. It stays when the command has ended, until attune undo.
+thread or descriptor. It stays when the command has ended, until attune undo;
+only one that makes a stream hold back more than before keeps the command
+running, which sees to it that nobody sees output late.
 attune changes lists what is in force, attune tune --list what can be changed.
 
 What you could not take back yourself is refused without --no-undo, and so is
@@ -38,7 +42,8 @@ const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
   attune tune 4711 socket.tcp_nodelay=1 socket.so_rcvbuf@7=auto
   attune tune --dry-run 4711 4712 limit.nofile=65536
   attune tune 4711 pipe.size=1M
-  attune tune 4711 python.gc.threshold0=200000 gomp.spin_count=0`
+  attune tune 4711 python.gc.threshold0=200000 gomp.spin_count=0
+  attune tune 4711 glibc.stdio.size@1=1M`
 
 // tuneFlags are the flags of `attune tune`.
 type tuneFlags struct {
@@ -94,9 +99,8 @@ func knobRequests(settings []setting) (requests []request) {
 
 // libraryRequest asks for a named setting, which has been checked.
 func libraryRequest(s setting) request {
-	value, _ := strconv.ParseInt(s.value, 10, 64)
 	return request{name: s.name, action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
-		Name: s.name, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: value}},
+		Name: s.name, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: s.number}},
 	}}}}
 }
 
@@ -108,7 +112,8 @@ func textValue(text string) *attunev1.Value {
 type setting struct {
 	name, value string
 	on          int
-	library     bool // a named setting, not a knob of the operating system
+	library     bool  // a named setting, not a knob of the operating system
+	number      int64 // of the value of a named setting
 }
 
 // tuneArguments tells process ids from settings, and checks both as far as
@@ -141,8 +146,8 @@ func tuneArguments(args []string) (pids []int, settings []setting, err error) {
 
 func parseSetting(name, value string) (setting, error) {
 	if named, ok := actuate.LookupSetting(strings.ToLower(name)); ok {
-		_, err := named.Parse(value)
-		return setting{name: named.Name, value: value, on: system.Everywhere, library: true}, err
+		number, err := named.Parse(value)
+		return setting{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
 	}
 	s := setting{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {
@@ -217,5 +222,11 @@ func knobValues(name string) []string {
 		}
 		return values
 	}
-	return nil
+	var values []string
+	if s, ok := actuate.LookupSetting(strings.ToLower(name)); ok {
+		for _, word := range s.Words() {
+			values = append(values, name+"="+word)
+		}
+	}
+	return values
 }

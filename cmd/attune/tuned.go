@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
@@ -100,26 +99,11 @@ func (l *tuned) take(result *attunev1.ActionResult) {
 	l.Way, l.SafePoint, l.Partial = result.GetWay(), result.GetSafePoint(), result.GetPartial()
 	l.StoppedSeconds = time.Duration(result.GetStoppedNanos()).Seconds()
 	if old := result.GetOldValue(); old != nil {
-		l.Old = valueText(old)
+		l.Old = attunev1.ValueText(old)
 	}
 	if now := result.GetNewValue(); now != nil {
-		l.New = valueText(now)
+		l.New = attunev1.ValueText(now)
 	}
-}
-
-// valueText is a value for people.
-func valueText(v *attunev1.Value) string {
-	switch k := v.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return strconv.FormatInt(k.Integer, 10)
-	case *attunev1.Value_Unsigned:
-		return strconv.FormatUint(k.Unsigned, 10)
-	case *attunev1.Value_Real:
-		return strconv.FormatFloat(k.Real, 'g', -1, 64)
-	case *attunev1.Value_Truth:
-		return strconv.FormatBool(k.Truth)
-	}
-	return v.GetText()
 }
 
 // text is the line for people.

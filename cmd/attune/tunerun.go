@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
@@ -51,7 +54,7 @@ type tuning struct {
 	lineOf   []int // of each item
 }
 
-func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request) (err error) {
+func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request) error {
 	rules, err := sitePolicy()
 	if err != nil {
 		return err
@@ -61,21 +64,32 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 	if err != nil {
 		return err
 	}
-	t := &tuning{}
 	probe, err := dmlib.LoadProbe()
 	if err != nil && !errors.Is(err, dmlib.ErrNotBuilt) {
 		return err
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
+	t := &tuning{}
 	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules, Origin: "hand"}
 	if !flags.dryRun {
 		if t.kept, err = openKept(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, t.kept.Close()) }()
 		options.Journal = t.kept.Journal
 	}
 	t.actuator = actuate.New(options)
+	err = t.change(ctx, p, flags, processes, requests)
+	if t.kept != nil {
+		err = errors.Join(err, t.kept.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return t.attend(ctx, p)
+}
+
+// change looks at all changes, makes them and says so.
+func (t *tuning) change(ctx context.Context, p *process, flags tuneFlags, processes []*tunee, requests []request) error {
 	for _, process := range processes {
 		for _, r := range requests {
 			if err := t.look(ctx, process, r); err != nil {
@@ -87,6 +101,33 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 		return errors.Join(err, t.writeFailure(p, flags.json))
 	}
 	return t.write(p, flags.json)
+}
+
+// attend stays for as long as changes need it, and takes them back when it is
+// told to end.
+func (t *tuning) attend(ctx context.Context, p *process) (err error) {
+	ids := t.actuator.Tended()
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	fmt.Fprintln(p.stderr, "what is held back is written every 0.1 s while this command runs; Ctrl-C takes the change back and ends it")
+	t.actuator.Attend(ctx)
+	kept, err := openKept(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	left, err := kept.IDs()
+	if err != nil {
+		return err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(left, id) })
+	if len(ids) == 0 {
+		return nil // the processes have ended, or somebody has undone it
+	}
+	return undo(p, kept, ids)
 }
 
 // advise adds what a person can do about a refusal.

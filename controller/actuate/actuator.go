@@ -122,6 +122,8 @@ type appliedChange struct {
 	plan    *plan
 	knob    string
 	number  uint64 // in the order of execution
+	// tending is what the change needs for as long as it is in force.
+	tending *tending
 }
 
 // New returns an Actuator that writes to the given journal.
@@ -208,7 +210,9 @@ func (a *Actuator) enter(change *attunev1.Change, process Process, p *plan) bool
 		return false
 	}
 	a.number++
-	a.applied[change.GetId()] = &appliedChange{process: process, plan: p, knob: change.GetKnob(), number: a.number}
+	a.applied[change.GetId()] = &appliedChange{
+		process: process, plan: p, knob: change.GetKnob(), number: a.number, tending: startTending(p.tend),
+	}
 	return true
 }
 
@@ -245,6 +249,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	if !change.process.Alive() {
 		return result // Forget closes its journal record
 	}
+	change.tending.end()
 	err := a.revert(ctx, changeID, change.process, change.plan)
 	switch {
 	case err == nil:
@@ -258,6 +263,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
 		result.Reason = err.Error()
 		a.log.Warn("change could not be undone", "change", changeID, "error", err)
+		change.tending = startTending(change.plan.tend)
 		return result
 	}
 	a.mu.Lock()
@@ -292,6 +298,7 @@ func (a *Actuator) Forget(process Process) {
 			continue
 		}
 		delete(a.applied, id)
+		change.tending.end()
 		var err error
 		if change.plan.outlives {
 			err = change.plan.undo(context.Background())

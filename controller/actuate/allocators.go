@@ -34,29 +34,24 @@ type jemalloc struct {
 	mallctl uint64
 }
 
-func (m mallctl) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+func (m mallctl) find(ctx context.Context, r *settingRequest) (k kept, err error) {
 	control, err := single(r.process, "mallctl")
 	if prefixed, e := single(r.process, "je_mallctl"); errors.Is(err, errAbsent) && e == nil {
 		control, err = prefixed, nil
 	}
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	l, err := r.open(0)
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	j := jemalloc{library: l, process: r.process, mallctl: control.Address}
-	do := l.pages(r.process)
-	var values []value
-	err = do(ctx, func(page scratch) error {
-		values, err = j.values(ctx, page, m)
+	k = kept{do: l.pages(r.process), way: l.way, where: control.Image.Name()}
+	return k, k.do(ctx, func(page scratch) error {
+		k.values, err = j.values(ctx, page, m)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return planValues(r, do, values), nil
 }
 
 // values are what the setting consists of: that of the whole, and that of each
@@ -136,18 +131,18 @@ func (j jemalloc) control(ctx context.Context, page scratch, name string, argume
 // numericProperty is a setting of gperftools' tcmalloc.
 type numericProperty string
 
-func (m numericProperty) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+func (m numericProperty) find(ctx context.Context, r *settingRequest) (k kept, err error) {
 	set, err := single(r.process, "MallocExtension_SetNumericProperty")
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	l, err := r.open(0)
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	get, err := set.Image.Symbol("MallocExtension_GetNumericProperty", objfile.Function)
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	control := func(ctx context.Context, page scratch, function, argument uint64) (string, error) {
 		name, err := page.text(atName, string(m))
@@ -172,13 +167,10 @@ func (m numericProperty) plan(ctx context.Context, r *settingRequest) (*plan, er
 			return control(ctx, page, set.Address, uint64(value))
 		},
 	}
-	do := l.pages(r.process)
-	err = do(ctx, func(page scratch) error {
+	k = kept{do: l.pages(r.process), way: l.way, where: set.Image.Name()}
+	return k, k.do(ctx, func(page scratch) error {
 		v.old, err = v.get(ctx, page)
+		k.values = []value{v}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return planValues(r, do, []value{v}), nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -73,7 +74,7 @@ func callPlan(process Process, at *attunev1.SafePoint, call *attunev1.CallFuncti
 				revertError = nil
 			}
 			if err == nil && call.GetExpect() != nil && !sameResult(value, call.GetExpect()) {
-				err = fmt.Errorf("%s returned %s, expected %s", call.GetSymbol(), describeValue(value), describeValue(call.GetExpect()))
+				err = fmt.Errorf("%s returned %s, expected %s", call.GetSymbol(), attunev1.ValueLiteral(value), attunev1.ValueLiteral(call.GetExpect()))
 			}
 			result = value
 			return how, err
@@ -133,4 +134,13 @@ func word(value *attunev1.Value) uint64 {
 		}
 	}
 	return 0
+}
+
+// describeCall writes a call as in C.
+func describeCall(call *attunev1.CallFunction) string {
+	arguments := make([]string, 0, len(call.GetArguments()))
+	for _, argument := range call.GetArguments() {
+		arguments = append(arguments, attunev1.ValueLiteral(argument))
+	}
+	return fmt.Sprintf("%s(%s)", call.GetSymbol(), strings.Join(arguments, ", "))
 }

@@ -29,7 +29,7 @@ func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attun
 	}
 	say := told{Where: functionPlace(found), Old: "called", New: "not called"}
 	if r.GetReturns() != nil {
-		say.New = "returns " + describeValue(r.GetReturns())
+		say.New = "returns " + attunev1.ValueLiteral(r.GetReturns())
 	}
 	action := patch.Remove{Result: result}
 	if caller := r.GetCalledFrom(); caller != nil {
@@ -91,7 +91,7 @@ func (a *Actuator) planParameter(process Process, change *attunev1.Change, c *at
 	}
 	say := told{
 		Where: fmt.Sprintf("parameter %d of %s", c.GetParameter(), functionPlace(found)),
-		Old:   "as passed", New: describeValue(c.GetValue()),
+		Old:   "as passed", New: attunev1.ValueLiteral(c.GetValue()),
 	}
 	if old := c.GetRequiredOld(); old != nil {
 		required, err := registerValue(old, width)
@@ -99,7 +99,7 @@ func (a *Actuator) planParameter(process Process, change *attunev1.Change, c *at
 			return nil, fmt.Errorf("%w: %s: the old value is of another kind than the new one", ErrRefused, found.Symbol.Name)
 		}
 		action.Old, action.Width = &required.Bits, compared(width, old)
-		say.Old = describeValue(old)
+		say.Old = attunev1.ValueLiteral(old)
 	}
 	return a.planEntry(process, change, found, action, say)
 }

@@ -70,12 +70,7 @@ func (g gotChange) words() (words []Word, err error) {
 }
 
 func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
-	file, err := image.Open()
-	if err != nil {
-		return nil, nil //nolint:nilerr // its calls stay as they are
-	}
-	defer file.Close()
-	slots, err := file.GOTSlots(g.old.Symbol.Name)
+	slots, err := gotSlots(image, g.old.Symbol.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +83,17 @@ func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
 		words = append(words, w)
 	}
 	return words, nil
+}
+
+// gotSlots are the slots of an object that match; none of one that cannot be
+// read.
+func gotSlots(image objfile.Image, symbols ...string) ([]objfile.Slot, error) {
+	file, err := image.Open()
+	if err != nil {
+		return nil, nil //nolint:nilerr // its calls stay as they are
+	}
+	defer file.Close()
+	return file.GOTSlots(symbols...)
 }
 
 // exchangeSlot makes a slot hold something else in one go, while threads jump

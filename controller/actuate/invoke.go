@@ -27,6 +27,7 @@ type invocation struct {
 	arguments []*attunev1.Value
 	result    attunev1.ResultType
 	place     callPlace
+	patience  time.Duration // with the search for a place; 0: until ctx ends
 }
 
 // errNoDMLib is why the mailbox does not serve.
@@ -121,11 +122,12 @@ func (i invocation) byStop(ctx context.Context, process Process) (uint64, done, 
 			return 0, done{}, err
 		}
 	}
+	o.Patience = i.patience
+	if deadline, ok := ctx.Deadline(); ok && i.patience == 0 {
+		o.Patience = max(time.Until(deadline), time.Millisecond) // 0 is the default
+	}
 	if i.place.function != nil {
 		o.At, o.AtExit = i.place.function.Address, i.place.exit
-		if deadline, ok := ctx.Deadline(); ok {
-			o.Patience = time.Until(deadline)
-		}
 	}
 	word, how, err := execute(ctx, process, code, o)
 	if i.place.function != nil {

@@ -53,6 +53,8 @@ type record struct {
 	Settings []system.State   `json:"settings,omitempty"`
 	Library  *Library         `json:"library,omitempty"`
 	Patched  *Patched         `json:"patched,omitempty"`
+	Named    *Named           `json:"named,omitempty"`
+	Stream   *Stream          `json:"stream,omitempty"`
 	Told     told             `json:"told,omitzero"`
 	Outcome  string           `json:"outcome,omitempty"`
 }
@@ -142,7 +144,7 @@ func createLocked(path string) (*os.File, error) {
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
 	return j.append(record{
 		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
-		Library: p.library, Patched: p.patched, Told: p.told,
+		Library: p.library, Patched: p.patched, Named: p.named, Stream: p.stream, Told: p.told,
 	})
 }
 

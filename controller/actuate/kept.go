@@ -214,11 +214,12 @@ func (k *Kept) Undo(ids []string) ([]Restored, error) {
 		return nil, err
 	}
 	var done []Restored
+	var below undoing
 	for _, r := range slices.Backward(open) {
 		if !slices.Contains(ids, r.Change) {
 			continue
 		}
-		err := restoreRecord(r)
+		err := below.restore(r)
 		if err == nil || final(err) {
 			err = errors.Join(err, k.end(r.Change, "undone"))
 		}

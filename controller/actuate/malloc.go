@@ -101,6 +101,19 @@ func writeWords(process Process, words []Word) error {
 // resolveMallopt finds mallopt, and refuses where glibc's malloc is not the
 // one that the program uses.
 func resolveMallopt(process Process) (objfile.Resolved, error) {
+	malloc, err := allocatorOf(process)
+	if err != nil {
+		return objfile.Resolved{}, err
+	}
+	if !malloc.Image.Matches("libc.so*") {
+		return objfile.Resolved{}, fmt.Errorf("%w: the program's allocator is %s, not glibc", ErrRefused, malloc.Image.Path)
+	}
+	return resolve(process, "libc.so*", "mallopt", objfile.Function)
+}
+
+// allocatorOf finds the malloc that a program uses: glibc's only where there is
+// no other.
+func allocatorOf(process Process) (objfile.Resolved, error) {
 	images, err := process.Images()
 	if err != nil {
 		return objfile.Resolved{}, err
@@ -109,9 +122,9 @@ func resolveMallopt(process Process) (objfile.Resolved, error) {
 		if image.Matches("libc.so*") || image.Matches("ld-linux*") || image.Matches("libattune-dm*") {
 			continue
 		}
-		if _, err := image.Symbol("malloc", objfile.Function); err == nil {
-			return objfile.Resolved{}, fmt.Errorf("%w: the program's allocator is %s, not glibc", ErrRefused, image.Path)
+		if malloc, err := image.Symbol("malloc", objfile.Function); err == nil {
+			return objfile.Resolved{Address: image.Address(malloc.Value), Symbol: malloc, Image: image}, nil
 		}
 	}
-	return resolve(process, "libc.so*", "mallopt", objfile.Function)
+	return resolve(process, "libc.so*", "malloc", objfile.Function)
 }

@@ -23,6 +23,13 @@ type plan struct {
 	// patched is the function that something will be done at, for the journal;
 	// may be nil.
 	patched *Patched
+	// named setting that calls will change, for the journal; may be nil.
+	named *Named
+	// stream whose buffer will be another one, for the journal; may be nil.
+	stream *Stream
+	// tend is what must be done for as long as the change is in force, until ctx
+	// ends; may be nil.
+	tend func(ctx context.Context)
 	// library that will be loaded, for the journal; may be nil.
 	library *Library
 	// told is what people are told of a change that is neither words nor
@@ -131,7 +138,7 @@ func (a *Actuator) Preview(ctx context.Context, process Process, change *attunev
 		Unchanged: p.unchanged, Undo: p.undoError,
 	}
 	if preview.Old == "" && p.old != nil {
-		preview.Old = describeValue(p.old)
+		preview.Old = attunev1.ValueText(p.old)
 	}
 	return preview, nil
 }

@@ -73,14 +73,33 @@ func restoreFile(path string) (restored []Restored, err error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	var errs []error
+	var below undoing
 	for _, r := range slices.Backward(open) {
-		err := restoreRecord(r)
+		err := below.restore(r)
 		restored = append(restored, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
 		if err == nil || final(err) {
 			errs = append(errs, journal.end(r.Change, "restored"))
 		}
 	}
 	return restored, errors.Join(append(errs, journal.Close())...)
+}
+
+// undoing restores changes, the latest first. What lies below one that could
+// not be restored waits for it: it would be taken for somebody else's.
+type undoing struct{ stay []record }
+
+func (u *undoing) restore(r record) error {
+	for _, later := range u.stay {
+		if overlaps(r, later) {
+			u.stay = append(u.stay, r)
+			return fmt.Errorf("change %s, which was made on top of it, stays: undo it again later", later.Change)
+		}
+	}
+	err := restoreRecord(r)
+	if err != nil && !final(err) {
+		u.stay = append(u.stay, r)
+	}
+	return err
 }
 
 // maxLine bounds a line of the journal: a setting in each of 100,000 threads.
@@ -125,6 +144,10 @@ func restoreRecord(r record) error {
 		return restoreLibrary(r)
 	case r.Patched != nil:
 		return restorePatched(r)
+	case r.Named != nil:
+		return restoreNamed(r)
+	case r.Stream != nil:
+		return restoreStream(r)
 	case len(r.Settings)+len(r.Words) == 0:
 		return restoreCall(r)
 	}

@@ -7,21 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// errNeedsCall says that a setting needs calls inside the process.
-var errNeedsCall = fmt.Errorf("%w: it is changed by a call, which needs DMLib in the process", ErrRefused)
+// errNeedsCall says that a way to change a setting is for processes with DMLib.
+var errNeedsCall = fmt.Errorf("%w: that needs DMLib in the process", ErrRefused)
 
-// library makes calls of a library's functions inside a process, at safe
-// points where its thread could call the allocator.
+// library makes calls of a library's functions inside a process, where its
+// thread could call the allocator.
 type library struct {
 	mailbox caller
 	at      *attunev1.SafePoint
-	thread  int
+	thread  int // as the process sees its id; 0: any
+	way     Way
 }
 
 // caller is a Mailbox, or a place that its calls are made at.
@@ -29,17 +32,57 @@ type caller interface {
 	Call(ctx context.Context, call Call) (result uint64, where string, err error)
 }
 
-// open says whether calls can be made in the process at all.
+// stopped has a stopped thread of a process make calls. It belongs to one
+// goroutine.
+type stopped struct {
+	process Process
+	// malloc is where a thread is waited for, once it could not be told that one
+	// stood where it may call the C library.
+	malloc *objfile.Resolved
+}
+
+// Call makes a call where the thread could call the C library, or where it
+// begins to allocate memory: then it holds none of the allocator's locks. The
+// first is recognised with certainty only, which for some programs is never.
+func (s *stopped) Call(ctx context.Context, call Call) (uint64, string, error) {
+	i := invocation{function: call.Function, place: callPlace{thread: call.Thread, function: s.malloc}}
+	for _, argument := range call.Arguments {
+		i.arguments = append(i.arguments, unsigned(argument))
+	}
+	if s.malloc == nil {
+		i.patience = searchPatience
+	}
+	result, how, err := i.byStop(ctx, s.process)
+	if s.malloc != nil || !errors.Is(err, inject.ErrNoSafePoint) {
+		return result, how.where, err
+	}
+	malloc, lookErr := allocatorOf(s.process)
+	if lookErr != nil {
+		return 0, "", err
+	}
+	s.malloc = &malloc
+	i.patience, i.place.function = 0, s.malloc
+	result, how, err = i.byStop(ctx, s.process)
+	return result, how.where, err
+}
+
+// open says by which way calls are made in the process, if at all: by DMLib
+// where it is there, else by a thread that is stopped for each.
 func (r *settingRequest) open(thread int) (library, error) {
 	if r.at.GetKind() == attunev1.SafePoint_KIND_NOW {
 		return library{}, fmt.Errorf("%w: %s is changed by a call, which at an arbitrary place can deadlock; use safe point \"next hook\"",
 			ErrRefused, r.setting.Name)
 	}
-	mailbox := r.process.Mailbox()
-	if mailbox == nil {
+	l := library{at: r.at, thread: thread}
+	if mailbox := r.process.Mailbox(); mailbox != nil {
+		l.mailbox, l.way = mailbox, WayMailbox
+		return l, nil
+	}
+	if r.at.GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK {
 		return library{}, errNeedsCall
 	}
-	return library{mailbox: mailbox, at: r.at, thread: thread}, nil
+	l.mailbox, l.way = &stopped{process: r.process}, WayStopped
+	return l, nil
 }
 
 func (l library) call(ctx context.Context, function uint64, arguments ...uint64) (uint64, string, error) {
@@ -60,16 +103,47 @@ type value struct {
 	old  int64
 }
 
-// planValues plans to give all of the values the one that is asked for. They
-// have been read; the first is the one that is answered with. Undoing gives
-// back what each was, but leaves what somebody else has changed since.
-func planValues(r *settingRequest, do withPage, values []value) *plan {
+// kept are the values that a setting consists of in a process, as they were
+// when it was looked at; never none.
+type kept struct {
+	values []value
+	// do does something with a page for what calls take by reference.
+	do  withPage
+	way Way
+	// where is the library, for people.
+	where string
+}
+
+// valued is a setting that calls read and change.
+type valued interface {
+	// find finds and reads the values in a process.
+	find(ctx context.Context, r *settingRequest) (kept, error)
+}
+
+// byCalls changes a setting by calls.
+type byCalls struct{ valued }
+
+func (m byCalls) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+	k, err := m.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return k.plan(r), nil
+}
+
+// plan plans to give all of the values the one that is asked for. The first is
+// the one that is answered with. Undoing gives back what each was, but leaves
+// what somebody else has changed since.
+func (k kept) plan(r *settingRequest) *plan {
+	old := integer(k.values[0].old)
 	return &plan{
-		old: integer(values[0].old), way: WayMailbox,
-		unchanged: !slices.ContainsFunc(values, func(v value) bool { return v.old != r.value }),
+		old: old, way: k.way, named: k.record(r),
+		told:      told{Where: k.where, Old: attunev1.ValueText(old), New: attunev1.ValueText(integer(r.value))},
+		unchanged: !slices.ContainsFunc(k.values, func(v value) bool { return v.old != r.value }),
 		run: func(ctx context.Context) (how done, err error) {
-			err = do(ctx, func(page scratch) error {
-				for _, v := range values {
+			how.way = k.way
+			err = k.do(ctx, func(page scratch) error {
+				for _, v := range k.values {
 					if how.where, err = v.set(ctx, page, r.value); err != nil {
 						return fmt.Errorf("%s: %w", v.name, err)
 					}
@@ -80,18 +154,21 @@ func planValues(r *settingRequest, do withPage, values []value) *plan {
 		},
 		read: func() (*attunev1.Value, error) {
 			ctx := context.Background()
-			return integer(r.value), do(ctx, func(page scratch) error { return checkValues(ctx, page, r.value, values) })
+			return integer(r.value), k.do(ctx, func(page scratch) error { return checkValues(ctx, page, r.value, k.values) })
 		},
-		undo: func(ctx context.Context) error {
-			return do(ctx, func(page scratch) error {
-				var errs []error
-				for _, v := range values {
-					errs = append(errs, v.giveBack(ctx, page, r.value))
-				}
-				return errors.Join(errs...)
-			})
-		},
+		undo: func(ctx context.Context) error { return k.giveBack(ctx, r.value) },
 	}
+}
+
+// giveBack gives back what each value was.
+func (k kept) giveBack(ctx context.Context, changed int64) error {
+	return k.do(ctx, func(page scratch) error {
+		var errs []error
+		for _, v := range k.values {
+			errs = append(errs, v.giveBack(ctx, page, changed))
+		}
+		return errors.Join(errs...)
+	})
 }
 
 func checkValues(ctx context.Context, page scratch, want int64, values []value) error {
@@ -127,22 +204,22 @@ func (v value) giveBack(ctx context.Context, page scratch, changed int64) error 
 // that belong to the thread that calls them: the program's first one.
 type functions struct{ set, get string }
 
-func (m functions) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+func (m functions) find(ctx context.Context, r *settingRequest) (kept, error) {
 	set, err := single(r.process, m.set)
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	get, err := set.Image.Symbol(m.get, objfile.Function)
 	if err != nil {
-		return nil, fmt.Errorf("%s has %s without %s: %w", set.Image.Name(), m.set, m.get, err)
+		return kept{}, fmt.Errorf("%s has %s without %s: %w", set.Image.Name(), m.set, m.get, err)
 	}
 	thread, err := procid.InnerID(r.process.PID(), r.process.PID())
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	l, err := r.open(thread)
 	if err != nil {
-		return nil, err
+		return kept{}, err
 	}
 	v := value{
 		name: m.get,
@@ -151,14 +228,40 @@ func (m functions) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 			return int64(int32(now)), err
 		},
 		set: func(ctx context.Context, _ scratch, value int64) (string, error) {
+			if err := m.outside(ctx, l, set.Image); err != nil {
+				return "", err
+			}
 			_, where, err := l.call(ctx, set.Address, uint64(value))
 			return where, err
 		},
 	}
 	if v.old, err = v.get(ctx, scratch{}); err != nil {
-		return nil, err
+		return kept{}, err
 	}
-	return planValues(r, withoutPage, []value{v}), nil
+	return kept{values: []value{v}, do: withoutPage, way: l.way, where: set.Image.Name()}, nil
+}
+
+// Looks for a moment when the thread is in no parallel region.
+const (
+	regionLooks = 50
+	regionPause = 10 * time.Millisecond
+)
+
+// outside waits until the thread is in no parallel region, whose end would take
+// the change back. DMLib's hooks tell nothing of it.
+func (m functions) outside(ctx context.Context, l library, image objfile.Image) error {
+	level, err := image.Symbol("omp_get_level", objfile.Function)
+	if err != nil || l.way != WayStopped {
+		return nil //nolint:nilerr // nothing tells
+	}
+	for range regionLooks {
+		depth, _, err := l.call(ctx, image.Address(level.Value))
+		if err != nil || int32(depth) == 0 {
+			return err
+		}
+		time.Sleep(regionPause)
+	}
+	return fmt.Errorf("%w: the first thread was in a parallel region at all of %d looks", ErrRefused, regionLooks)
 }
 
 // single finds the function in the only object that has it.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/controller/actuate/system"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,6 +30,11 @@ type Setting struct {
 	WayIn, WayBack string
 
 	method method
+	// words are names of the values from Min on; nil: numbers.
+	words []string
+	// descriptors: NAME@NUMBER is that of one descriptor, on.
+	descriptors bool
+	on          int
 }
 
 // method is how a setting is changed: words written in place, or calls.
@@ -50,23 +56,41 @@ type settingRequest struct {
 // Settings returns every named setting, in the order of names;
 // docs/reference/settings.md is made from it.
 func Settings() []Setting {
-	all := slices.Concat(glibcSettings(), gompSettings(), ompSettings(), jemallocSettings(), tcmallocSettings(), pythonSettings())
+	all := slices.Concat(glibcSettings(), stdioSettings(), gompSettings(), ompSettings(), jemallocSettings(), tcmallocSettings(), pythonSettings())
 	slices.SortFunc(all, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
-// LookupSetting finds a setting by its name.
+// LookupSetting finds a setting by its name, which may be followed by @ and a
+// descriptor where there is one for each.
 func LookupSetting(name string) (Setting, bool) {
 	all := Settings()
-	at := slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })
+	base, number, one := strings.Cut(name, "@")
+	at := slices.IndexFunc(all, func(s Setting) bool { return s.Name == base && (s.descriptors || !one) })
 	if at < 0 {
 		return Setting{}, false
 	}
-	return all[at], true
+	s := all[at]
+	if one {
+		fd, err := strconv.ParseInt(number, 10, 31)
+		if err != nil || fd < 0 {
+			return Setting{}, false
+		}
+		s.on, s.Name = int(fd), name
+	}
+	return s, true
 }
 
 // Values says what the setting takes, in words.
-func (s Setting) Values() string { return fmt.Sprintf("%d to %d", s.Min, s.Max) }
+func (s Setting) Values() string {
+	if s.words != nil {
+		return strings.Join(s.words, ", ")
+	}
+	return fmt.Sprintf("%d to %d", s.Min, s.Max)
+}
+
+// Words are the names of the values, in their order; nil: they are numbers.
+func (s Setting) Words() []string { return slices.Clone(s.words) }
 
 // Check says whether the setting takes a value.
 func (s Setting) Check(value int64) error {
@@ -76,13 +100,32 @@ func (s Setting) Check(value int64) error {
 	return nil
 }
 
-// Parse reads a value as people write it.
+// Parse reads a value as people write it: one of its words, or a number that
+// may end in K, M, G or T, powers of 1024.
 func (s Setting) Parse(text string) (int64, error) {
-	value, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if at := slices.Index(s.words, text); at >= 0 {
+		return s.Min + int64(at), nil
+	}
+	value, err := system.ParseSize(text)
+	switch {
+	case s.words != nil:
+		return 0, fmt.Errorf("%s takes %s, not %q", s.Name, s.Values(), text)
+	case err != nil:
 		return 0, fmt.Errorf("%s takes a whole number, not %q", s.Name, text)
 	}
 	return value, s.Check(value)
+}
+
+// number is a value as the setting takes it: a whole number, or a word.
+func (s Setting) number(value *attunev1.Value) (int64, error) {
+	if text, ok := value.GetKind().(*attunev1.Value_Text); ok {
+		return s.Parse(text.Text)
+	}
+	n, ok := whole(value)
+	if !ok {
+		return 0, fmt.Errorf("%s takes a whole number", s.Name)
+	}
+	return n, s.Check(n)
 }
 
 func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
@@ -93,14 +136,12 @@ func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())
 	}
-	if err := a.allowed(process, "setting", []*attunev1.Value{request.GetValue()}, setting.Name); err != nil {
+	baseName, _, _ := strings.Cut(setting.Name, "@")
+	if err := a.allowed(process, "setting", []*attunev1.Value{request.GetValue()}, setting.Name, baseName); err != nil {
 		return nil, err
 	}
-	value, ok := whole(request.GetValue())
-	if !ok {
-		return nil, fmt.Errorf("%w: %s takes a whole number", ErrRefused, setting.Name)
-	}
-	if err := setting.Check(value); err != nil {
+	value, err := setting.number(request.GetValue())
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	p, err := setting.method.plan(ctx, &settingRequest{actuator: a, process: process, at: at, setting: setting, value: value})

@@ -40,8 +40,25 @@ another name or content here than in the process: in containers, or after an
 upgrade; nor for a library that is linked into the program.
 
 *Calls* are made by DMLib when a thread comes to an allocation hook, within two
-seconds. OpenMP's settings belong to the thread that begins a parallel region,
-which is the program's first one here.
+seconds. Without DMLib, a thread is stopped for each where it could itself have
+called the library (ptrace(2)); so they are undone after a controller that died.
+OpenMP's settings belong to the thread that begins a parallel region, which is
+the program's first one here; without DMLib they are changed while it is in none.
+
+*Streams.* ` + "`glibc.stdio.size@7=1M`" + ` is about the stream that writes to descriptor 7.
+It gets a buffer that Attune maps, when what the old one holds is written; not a
+byte is lost, doubled or moved. A stream that is made to hold back more than
+before is looked at 40 times a second, and made to write what it has held for
+0.1 s, unless its reader is behind: by ` + "`attune run`" + ` and ` + "`attune attach`" + `, or by
+` + "`attune tune`" + `, which therefore stays until it is told to end, and then takes the
+change back. If it is killed, output may be seen late until ` + "`attune undo`" + `.
+At exit(3) the C library writes what is held, as always. A process that is killed,
+crashes, or calls _exit(2) loses what its streams hold: with a larger buffer that
+can be more than before, up to 0.1 s of output. Lines are not held back
+(` + "`mode=full`" + `) in a program that may call fork, exec, _exit or the like, where they
+would be lost or doubled. Refused are streams that are also read, for wide
+characters, to terminals, sockets and descriptors that do not block, and those of
+programs with several threads that write without the stream's lock.
 
 *MPI control variables* are settings too, named ` + "`mpi_t.`" + ` and what the library calls
 them (MPI_T of Open MPI and MPICH), if they are single integers. They have to be

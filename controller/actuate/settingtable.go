@@ -11,8 +11,11 @@ import (
 // Ways back.
 const (
 	backWords = "exact: the words that were replaced, also after a controller that died"
-	backCall  = "exact: the value that was read before, by the same call; not after a controller that died"
+	backCall  = "exact: the value that was read before, by the same call, also after a controller that died"
 )
+
+// byCall is how calls are made.
+const byCall = ", by DMLib at an allocation hook, or without DMLib by a thread that is stopped"
 
 func glibcSettings() []Setting {
 	const (
@@ -40,6 +43,27 @@ func glibcSettings() []Setting {
 	}
 }
 
+func stdioSettings() []Setting {
+	const (
+		has = "glibc; a stream to a file or a pipe, of NAME@DESCRIPTOR, else standard output"
+		way = "setvbuf(3), under the stream's lock, by a thread that is stopped where it does not use the stream"
+		bck = "exact: the buffer that it had, when what the new one holds is written; also after a controller that died"
+	)
+	return []Setting{
+		{
+			Name: "glibc.stdio.size", Min: 512, Max: mostBuffer, Default: "4096", Has: has, WayIn: way, WayBack: bck,
+			Description: "Bytes that a stream holds back before it writes them. What it holds for 0.1 s is written while the command runs.",
+			method:      stdio{size: true}, descriptors: true, on: standardOutput,
+		},
+		{
+			Name: "glibc.stdio.mode", Min: int64(fullBuffer), Max: int64(noBuffer), Default: "line for terminals, none for standard error, else full",
+			Description: "Whether a stream writes when its buffer is full, at each end of a line, or at once.",
+			Has:         has, WayIn: way, WayBack: bck,
+			method: stdio{}, descriptors: true, on: standardOutput, words: bufferModes,
+		},
+	}
+}
+
 func gompSettings() []Setting {
 	return []Setting{{
 		Name: "gomp.spin_count", Min: 0, Max: 30_000_000_000, Default: "300000",
@@ -51,38 +75,40 @@ func gompSettings() []Setting {
 }
 
 func ompSettings() []Setting {
-	const way = "called by DMLib in the program's first thread, at an allocation hook"
+	ompThreads := functions{set: "omp_set_num_threads", get: "omp_get_max_threads"}
+	const way = "in the program's first thread" + byCall
 	return []Setting{
 		{
 			Name: "omp.num_threads", Min: 1, Max: 1 << 16, Default: "CPUs that the process may use",
 			Description: "Threads of the next parallel regions that the first thread begins and that do not say their number.",
 			Has:         "libgomp, LLVM's libomp, Intel's libiomp5",
-			WayIn: "omp_set_num_threads, " + way + "; without DMLib, in libgomp only, written in place, " +
+			WayIn: "omp_set_num_threads, " + way + "; in libgomp without DMLib it is written in place, " +
 				"for threads that never set a number themselves",
 			WayBack: backCall,
 			method: firstOf{
-				functions{set: "omp_set_num_threads", get: "omp_get_max_threads"},
+				withDMLib{byCalls{ompThreads}},
 				inPlace{object: "libgomp.so*", variable: hidden.GOMPThreads(), most: 1 << 20},
+				byCalls{ompThreads},
 			},
 		},
 		{
 			Name: "omp.dynamic", Min: 0, Max: 1, Default: "0",
 			Description: "Lets the run-time give the first thread's parallel regions fewer threads when the machine is busy (1).",
 			Has:         "libgomp, LLVM's libomp, Intel's libiomp5", WayIn: "omp_set_dynamic, " + way, WayBack: backCall,
-			method: functions{set: "omp_set_dynamic", get: "omp_get_dynamic"},
+			method: byCalls{functions{set: "omp_set_dynamic", get: "omp_get_dynamic"}},
 		},
 		{
 			Name: "kmp.blocktime", Min: 0, Max: math.MaxInt32, Default: "200",
 			Description: "Milliseconds that threads wait at the end of a parallel region before they sleep, as KMP_BLOCKTIME; 2147483647: for ever.",
 			Has:         "LLVM's libomp, Intel's libiomp5", WayIn: "kmp_set_blocktime, " + way, WayBack: backCall,
-			method: functions{set: "kmp_set_blocktime", get: "kmp_get_blocktime"},
+			method: byCalls{functions{set: "kmp_set_blocktime", get: "kmp_get_blocktime"}},
 		},
 	}
 }
 
 func jemallocSettings() []Setting {
 	const (
-		way = "mallctl(3), called by DMLib at an allocation hook"
+		way = "mallctl(3)" + byCall
 		has = "jemalloc 5, preloaded or linked, where mallctl has a dynamic symbol"
 	)
 	return []Setting{
@@ -90,18 +116,18 @@ func jemallocSettings() []Setting {
 			Name: "jemalloc.dirty_decay_ms", Min: -1, Max: math.MaxInt32, Default: "10000", Has: has, WayBack: backCall + "; of each arena its own",
 			Description: "Milliseconds after which unused pages are given back to the kernel, in every arena and those to come; -1: never, 0: at once.",
 			WayIn:       way + ", for each arena",
-			method:      mallctl{name: "arenas.dirty_decay_ms", arena: "dirty_decay_ms", size: 8},
+			method:      byCalls{mallctl{name: "arenas.dirty_decay_ms", arena: "dirty_decay_ms", size: 8}},
 		},
 		{
 			Name: "jemalloc.muzzy_decay_ms", Min: -1, Max: math.MaxInt32, Default: "0", Has: has, WayBack: backCall + "; of each arena its own",
 			Description: "Milliseconds after which pages that the kernel may take when it needs them are given back for good; -1: never, 0: at once.",
 			WayIn:       way + ", for each arena",
-			method:      mallctl{name: "arenas.muzzy_decay_ms", arena: "muzzy_decay_ms", size: 8},
+			method:      byCalls{mallctl{name: "arenas.muzzy_decay_ms", arena: "muzzy_decay_ms", size: 8}},
 		},
 		{
 			Name: "jemalloc.background_thread", Min: 0, Max: 1, Default: "0", Has: has, WayIn: way, WayBack: backCall,
 			Description: "Threads of jemalloc's own give pages back, instead of those that allocate (1).",
-			method:      mallctl{name: "background_thread", size: 1},
+			method:      byCalls{mallctl{name: "background_thread", size: 1}},
 		},
 	}
 }
@@ -111,14 +137,14 @@ func tcmallocSettings() []Setting {
 		{
 			Name: "tcmalloc.max_total_thread_cache_bytes", Min: 512 << 10, Max: 1 << 30, Default: "33554432",
 			Description: "Bytes that the caches of all threads may hold together. 1 GiB is the most that tcmalloc takes.",
-			Has:         "tcmalloc of gperftools", WayIn: "MallocExtension_SetNumericProperty, called by DMLib at an allocation hook", WayBack: backCall,
-			method: numericProperty("tcmalloc.max_total_thread_cache_bytes"),
+			Has:         "tcmalloc of gperftools", WayIn: "MallocExtension_SetNumericProperty" + byCall, WayBack: backCall,
+			method: byCalls{numericProperty("tcmalloc.max_total_thread_cache_bytes")},
 		},
 		{
 			Name: "tcmalloc.aggressive_memory_decommit", Min: 0, Max: 1, Default: "0",
 			Description: "Gives free memory back to the kernel at once (1).",
-			Has:         "tcmalloc of gperftools", WayIn: "MallocExtension_SetNumericProperty, called by DMLib at an allocation hook", WayBack: backCall,
-			method: numericProperty("tcmalloc.aggressive_memory_decommit"),
+			Has:         "tcmalloc of gperftools", WayIn: "MallocExtension_SetNumericProperty" + byCall, WayBack: backCall,
+			method: byCalls{numericProperty("tcmalloc.aggressive_memory_decommit")},
 		},
 	}
 }

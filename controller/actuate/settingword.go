@@ -98,14 +98,24 @@ type firstOf []method
 func (m firstOf) plan(ctx context.Context, r *settingRequest) (p *plan, err error) {
 	for _, way := range m {
 		p, e := way.plan(ctx, r)
-		if e == nil {
+		switch {
+		case e == nil:
 			return p, nil
-		}
-		if err == nil {
+		case err == nil || errors.Is(err, errNeedsCall):
 			err = e
-		} else {
+		case e.Error() != err.Error():
 			err = fmt.Errorf("%w; %w", err, e)
 		}
 	}
 	return nil, err
+}
+
+// withDMLib is a method for processes with DMLib only.
+type withDMLib struct{ method }
+
+func (m withDMLib) plan(ctx context.Context, r *settingRequest) (*plan, error) {
+	if r.process.Mailbox() == nil {
+		return nil, errNeedsCall
+	}
+	return m.method.plan(ctx, r)
 }

@@ -110,10 +110,15 @@ func textValue(text string, like *attunev1.Value) *attunev1.Value {
 
 // overlaps says whether two changes are of the same thing.
 func overlaps(a, b record) bool {
-	words := a.Process.SameProcess(*b.Process) && slices.ContainsFunc(a.Words, func(w Word) bool {
+	words := slices.ContainsFunc(a.Words, func(w Word) bool {
 		return slices.ContainsFunc(b.Words, func(o Word) bool { return w.Address == o.Address })
 	})
-	return words || slices.ContainsFunc(a.Settings, func(s system.State) bool {
+	named := a.Named != nil && b.Named != nil && a.Named.Setting == b.Named.Setting
+	stream := a.Stream != nil && b.Stream != nil && a.Stream.Address == b.Stream.Address
+	if a.Process.SameProcess(*b.Process) && (words || named || stream) {
+		return true
+	}
+	return slices.ContainsFunc(a.Settings, func(s system.State) bool {
 		return slices.ContainsFunc(b.Settings, func(o system.State) bool {
 			sameProcess := s.Place.Scope == system.OnCgroup || a.Process.SameProcess(*b.Process)
 			return sameProcess && s.Knob == o.Knob && s.Place == o.Place

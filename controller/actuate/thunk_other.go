@@ -16,3 +16,11 @@ func (i invocation) thunk() ([]byte, error) {
 func mapCode(uint64, uint64) []byte { return nil } // nobody executes it
 
 func exchangeCode(Word, []byte, []byte) []byte { return nil }
+
+func flushCode(streamCall) []byte { return nil }
+
+func switchCode(streamCall, Buffering, Buffering) []byte { return nil }
+
+func bufferCode(uint64) []byte { return nil }
+
+func unmapCode(uint64, uint64) []byte { return nil }

@@ -22,6 +22,9 @@ type ExecuteOptions struct {
 	// Anywhere says that the code takes no lock and calls no function: then it
 	// need not wait for a place where dlopen(3) could be called.
 	Anywhere bool
+	// Suits is asked as well whether a thread will do that stands in a system
+	// call, with its first argument, or in none: call is -1 then. nil: each will.
+	Suits func(call int64, argument uint64) bool
 	// At is an address, of a function's entry, where a thread does it when it
 	// comes there by itself: a safe point that the caller names. No thread is
 	// stopped before. 0: at a place where dlopen(3) could be called.
@@ -64,6 +67,7 @@ func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, er
 		return nil, err
 	}
 	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere || o.At != 0
+	p.also = o.Suits
 	p.at, p.exit = o.At, o.AtExit
 	if err = p.findPlace(); err != nil {
 		return nil, errors.Join(err, p.close())

@@ -17,6 +17,9 @@ func Calling(function uint64) []byte {
 
 // suits says whether a stopped thread stands where it may do the job.
 func (p *plan) suits(t tracee, regs *unix.PtraceRegs) bool {
+	if p.also != nil && !p.also(max(int64(regs.Orig_rax), -1), regs.Rdi) {
+		return false
+	}
 	if !p.anywhere {
 		return p.safe(t, regs)
 	}

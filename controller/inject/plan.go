@@ -44,6 +44,8 @@ type plan struct {
 	// takes no lock and calls nothing, so that it may interrupt anything.
 	thread   int
 	anywhere bool
+	// also is what else is asked of a thread (ExecuteOptions.Suits); may be nil.
+	also func(call int64, argument uint64) bool
 	// at is where a thread does it, or at the exit of the function there; 0:
 	// wherever it suits.
 	at   uint64

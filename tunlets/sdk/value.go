@@ -3,8 +3,6 @@
 package sdk
 
 import (
-	"strconv"
-
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -61,18 +59,4 @@ func (v Value) Uint64() (uint64, bool) {
 }
 
 // String formats the value for people; an unknown value is "?".
-func (v Value) String() string {
-	switch k := v.pb.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return strconv.FormatInt(k.Integer, 10)
-	case *attunev1.Value_Unsigned:
-		return strconv.FormatUint(k.Unsigned, 10)
-	case *attunev1.Value_Real:
-		return strconv.FormatFloat(k.Real, 'g', -1, 64)
-	case *attunev1.Value_Text:
-		return k.Text
-	case *attunev1.Value_Truth:
-		return strconv.FormatBool(k.Truth)
-	}
-	return "?"
-}
+func (v Value) String() string { return attunev1.ValueText(v.pb) }

@@ -159,7 +159,7 @@ func parseMemory(text string) (string, error) {
 	if strings.EqualFold(text, noLimit) {
 		return noLimit, nil
 	}
-	n, err := parseSize(text)
+	n, err := ParseSize(text)
 	if err != nil || n < 0 {
 		return "", badValue("%q is not a number of bytes, or %s", text, noLimit)
 	}

@@ -37,7 +37,7 @@ func pipeKnobs() []knob {
 
 // wholePipe rounds as the kernel does: up to a power of two, at least a page.
 func wholePipe(text string) (string, error) {
-	n, err := parseSize(text)
+	n, err := ParseSize(text)
 	if err != nil || n < 1 || n > math.MaxInt32/2 {
 		return "", badValue("%q is not a number of bytes from 1 to %d", text, math.MaxInt32/2)
 	}

@@ -18,7 +18,7 @@ func badValue(format string, arguments ...any) error {
 // whole parses an integer between bounds.
 func whole(low, high int64) func(string) (string, error) {
 	return func(text string) (string, error) {
-		n, err := parseSize(text)
+		n, err := ParseSize(text)
 		if err != nil || n < low || n > high {
 			return "", badValue("%q is not a whole number from %d to %d", text, low, high)
 		}
@@ -37,8 +37,8 @@ func truth(text string) (string, error) {
 	return "", badValue("%q is not 0 or 1", text)
 }
 
-// parseSize parses an integer that may end in K, M, G or T, powers of 1024.
-func parseSize(text string) (int64, error) {
+// ParseSize parses an integer that may end in K, M, G or T, powers of 1024.
+func ParseSize(text string) (int64, error) {
 	shift := 0
 	if n := len(text); n > 1 {
 		if at := strings.IndexByte("KMGT", text[n-1]&^0x20); at >= 0 {
@@ -113,7 +113,7 @@ func parseBound(text string) (uint64, error) {
 	if strings.EqualFold(text, unlimited) {
 		return math.MaxUint64, nil
 	}
-	n, err := parseSize(text)
+	n, err := ParseSize(text)
 	if err != nil || n < 0 {
 		return 0, badValue("%q is not a number, or %s", text, unlimited)
 	}

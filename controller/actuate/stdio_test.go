@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package actuate
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// writer is testdata/streams.c, and the file that it writes.
+type writer struct {
+	*targets.Target
+	process  *process
+	actuator *Actuator
+	out      string
+}
+
+func startWriter(t *testing.T, mode string, env ...string) *writer {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out")
+	target := targets.Start(t, targets.Build(t, "testdata/streams.c"), append(env, "OUT="+out, "MODE="+mode)...)
+	return &writer{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, t.TempDir())}), out}
+}
+
+// change sets a setting of the stream that the program writes.
+func (w *writer) change(t *testing.T, id, what string, value *attunev1.Value) *attunev1.ActionResult {
+	t.Helper()
+	action := &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
+		Name: "glibc.stdio." + what + "@" + w.Ask(t, "fd"), Value: value,
+	}}}
+	return w.actuator.Apply(t.Context(), w.process, &attunev1.Change{Id: id, Knob: what, Action: action})
+}
+
+// complete ends the program and compares every byte that it has written.
+func (w *writer) complete(t *testing.T) {
+	t.Helper()
+	n, err := strconv.Atoi(w.Ask(t, "lines"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.End(t); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+	got, err := os.ReadFile(w.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	for i := range n {
+		want.WriteString(strconv.Itoa(i))
+		want.WriteByte('\n')
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		at := 0
+		for at < min(len(got), want.Len()) && got[at] == want.Bytes()[at] {
+			at++
+		}
+		t.Errorf("%d bytes were written, want %d; they differ at %d: %q", len(got), want.Len(), at, got[at:min(at+80, len(got))])
+	}
+}
+
+// While a program writes without pause its stream is given buffers of many
+// sizes, and its own one back; no byte is lost, late or written twice.
+func TestStreamSizes(t *testing.T) {
+	for _, row := range []struct{ mode, state, thread string }{
+		{"full", "4096", ""}, {"line", "line 3000", ""}, {"full", "4096", "THREAD=1"}, {"line", "line 3000", "THREAD=1"},
+	} {
+		t.Run(row.mode+row.thread, func(t *testing.T) {
+			w := startWriter(t, row.mode, row.thread)
+			if got := w.Ask(t, "state"); got != row.state {
+				t.Fatalf("the stream is %s at first", got)
+			}
+			w.Ask(t, "go")
+			for _, size := range []int64{1 << 20, 512, 70000} {
+				r := w.change(t, "c", "size", integer(size))
+				if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || r.GetNewValue().GetInteger() != size || r.GetWay() != string(WayStopped) {
+					t.Fatal(r)
+				}
+				if got, want := w.Ask(t, "state"), strings.Replace(strings.Replace(row.state, "4096", strconv.FormatInt(size, 10), 1), "3000", strconv.FormatInt(size, 10), 1); got != want {
+					t.Errorf("the stream is %s, want %s", got, want)
+				}
+				if u := w.actuator.Undo(t.Context(), "c"); u.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+					t.Fatal(u)
+				}
+				if got := w.Ask(t, "state"); got != row.state {
+					t.Errorf("the stream is %s afterwards", got)
+				}
+			}
+			w.Ask(t, "stop")
+			w.complete(t)
+		})
+	}
+}
+
+// Lines that a stream holds back are seen soon, and what a controller that was
+// killed has left is undone from its journal.
+func TestStreamMode(t *testing.T) {
+	w := startWriter(t, "line")
+	r := w.change(t, "mode", "mode", text("full"))
+	if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || r.GetOldValue().GetText() != "line" || r.GetNewValue().GetText() != "full" {
+		t.Fatal(r)
+	}
+	if got := w.actuator.Tended(); len(got) != 1 || got[0] != "mode" {
+		t.Errorf("tended: %v", got)
+	}
+	if got := w.Ask(t, "line"); got != "2 held" {
+		t.Errorf("the line is not held back: %s", got)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for seen := ""; seen != "0\n1\n"; {
+		content, err := os.ReadFile(w.out)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("the line is not written: %q, %v", seen, err)
+		}
+		seen = string(content)
+		time.Sleep(time.Millisecond)
+	}
+	left, err := openChanges(w.actuator.options.Journal.file.Name())
+	if err != nil || len(left) != 1 || left[0].Stream == nil {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	w.Ask(t, "line")
+	if err := restoreRecord(left[0]); err != nil {
+		t.Error(err)
+	}
+	if got := w.Ask(t, "state"); got != "line 3000" {
+		t.Errorf("the stream is %s afterwards", got)
+	}
+	if err := restoreRecord(left[0]); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+	w.actuator.Attend(t.Context()) // ends by itself: the stream is another one
+	w.complete(t)
+}
+
+// An unbuffered stream is given a mode, then a size; the later goes first.
+func TestStreamWithoutBuffer(t *testing.T) {
+	w := startWriter(t, "none")
+	if r := w.change(t, "size", "size", integer(8192)); r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(r.GetReason(), "not buffered") {
+		t.Error(r)
+	}
+	if r := w.change(t, "mode", "mode", text("line")); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatal(r)
+	}
+	if r := w.change(t, "size", "size", integer(8192)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatal(r)
+	}
+	if got := w.Ask(t, "state"); got != "line 8192" {
+		t.Errorf("the stream is %s", got)
+	}
+	if u := w.actuator.Undo(t.Context(), "mode"); u.GetOutcome() != attunev1.Outcome_OUTCOME_FAILED {
+		t.Errorf("undone below a later change: %v", u)
+	}
+	if u := w.actuator.Undo(t.Context(), "size"); u.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		t.Error(u)
+	}
+	w.complete(t)
+}
+
+func TestStreamRefusals(t *testing.T) {
+	w := startWriter(t, "full")
+	for _, row := range []struct {
+		name   string
+		value  *attunev1.Value
+		reason string
+	}{
+		{"glibc.stdio.size@99", integer(8192), "no stdio stream that writes to descriptor 99"},
+		{"glibc.stdio.size@0", integer(8192), "no stdio stream that writes to descriptor 0"},
+		{"glibc.stdio.size@2", integer(8192), "nothing has been written"},
+		{"glibc.stdio.size@x", integer(8192), "unknown setting"},
+		{"glibc.stdio.size", integer(1), "outside"},
+		{"glibc.stdio.mode", text("loud"), "full, line, none"},
+		{"glibc.malloc.top_pad@1", integer(1), "unknown setting"},
+	} {
+		r := w.actuator.Apply(t.Context(), w.process, &attunev1.Change{Id: "c", Action: &attunev1.Action{
+			Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: row.name, Value: row.value}},
+		}})
+		if r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(r.GetReason(), row.reason) {
+			t.Errorf("%s: %v, want %q", row.name, r, row.reason)
+		}
+	}
+	w.complete(t)
+}

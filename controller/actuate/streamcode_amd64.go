@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import "golang.org/x/sys/unix"
+
+// Addressing of a field of a FILE whose address is in rbx.
+func (a *assembler) field(offset uint32, code ...byte) { a.number32(offset, code...) }
+
+// call calls a function by its address.
+func (a *assembler) call(function uint64) {
+	a.number64(function, 0x48, 0xb8) // movabs rax
+	a.emit(0xff, 0xd0)               // call rax
+}
+
+// Jumps that lead forward.
+var (
+	jump         = []byte{0xe9}
+	jumpNotEqual = []byte{0x0f, 0x85}
+)
+
+// forward is a jump whose target comes later: its last four bytes are set by
+// land.
+func (a *assembler) forward(code []byte) (at int) {
+	a.number32(0, code...)
+	return len(*a)
+}
+
+func (a *assembler) land(jumps ...int) {
+	for _, at := range jumps {
+		distance := uint32(len(*a) - at)
+		for i := range 4 {
+			(*a)[at-4+i] = byte(distance >> (8 * i))
+		}
+	}
+}
+
+// streamCode does something with a stream whose lock it holds, unless somebody
+// has it, this thread included, or its buffer is another one than expected. It
+// returns what work left in r13, or one of the codes.
+func streamCode(c streamCall, work func(a *assembler)) []byte {
+	var a assembler
+	a.emit(0xf3, 0x0f, 0x1e, 0xfa, 0x53, 0x41, 0x54, 0x41, 0x55) // endbr64; push rbx, r12, r13
+	a.number64(c.stream, 0x48, 0xbb)                             // rbx
+	a.field(fileFlags2, 0x44, 0x8b, 0xa3)                        // r12d = flags2
+	a.emit(0x48, 0x89, 0xdf)                                     // rdi = rbx
+	a.call(c.tryLock)
+	a.number32(streamBusy, 0x49, 0xc7, 0xc5) // r13
+	a.emit(0x85, 0xc0)                       // test eax,eax
+	locked := a.forward(jumpNotEqual)
+	a.field(fileLock, 0x48, 0x8b, 0x83) // rax = lock
+	a.emit(0x83, 0x78, lockDepth, 0x01) // cmp dword [rax+4],1
+	recursive := a.forward(jumpNotEqual)
+	a.number32(streamOther, 0x49, 0xc7, 0xc5) // r13
+	a.number64(c.expected, 0x48, 0xb8)        // rax
+	a.field(fileBufferBase, 0x48, 0x39, 0x83) // cmp [rbx+base],rax
+	other := a.forward(jumpNotEqual)
+	work(&a)
+	a.land(recursive, other)
+	a.emit(0x48, 0x89, 0xdf) // rdi = rbx
+	a.call(c.unlock)
+	// Locking by hand makes the stream take its lock for good; that it need not
+	// in a program of one thread.
+	a.number32(flagNeedLock, 0x41, 0xf7, 0xc4) // test r12d
+	needed := a.forward(jumpNotEqual)
+	a.field(fileFlags2, 0x81, 0xa3)
+	a.emit(0x7f, 0xff, 0xff, 0xff) // and dword [rbx+flags2],~0x80
+	a.land(locked, needed)
+	a.emit(0x4c, 0x89, 0xe8, 0x41, 0x5d, 0x41, 0x5c, 0x5b, 0xc3) // r13 is returned
+	return a
+}
+
+// setFlags replaces bits of the stream's flags.
+func (a *assembler) setFlags(mask, bits uint32) {
+	a.field(fileFlags, 0x81, 0xa3) // and dword [rbx+flags]
+	a.number32(^mask)
+	a.field(fileFlags, 0x81, 0x8b) // or dword [rbx+flags]
+	a.number32(bits & mask)
+}
+
+// flushCode has a stream write what it holds.
+func flushCode(c streamCall) []byte {
+	return streamCode(c, func(a *assembler) {
+		a.emit(0x48, 0x89, 0xdf)
+		a.call(c.function)
+		a.emit(0x4c, 0x63, 0xe8) // movsxd r13,eax
+	})
+}
+
+// switchCode gives a stream another buffer, which setvbuf(3) does after it has
+// written what the old one holds. The old one is not freed. If writing fails
+// the stream has the flags that it had.
+func switchCode(c streamCall, from, to Buffering) []byte {
+	const shape = flagUserBuffer | flagUnbuffered | flagLineBuffer
+	return streamCode(c, func(a *assembler) {
+		a.setFlags(flagUserBuffer, flagUserBuffer)
+		a.emit(0x48, 0x89, 0xdf)              // rdi = rbx
+		a.number64(to.argument(), 0x48, 0xbe) // rsi
+		a.number32(uint32(to.Mode), 0xba)     // edx
+		a.number64(to.Size, 0x48, 0xb9)       // rcx
+		a.call(c.function)
+		a.emit(0x4c, 0x63, 0xe8, 0x85, 0xc0) // movsxd r13,eax; test eax,eax
+		failed := a.forward(jumpNotEqual)
+		a.setFlags(flagUserBuffer, to.Flags)
+		if c.unmap != 0 {
+			a.number64(c.expected, 0x48, 0xbf) // rdi
+			a.number64(c.unmap, 0x48, 0xbe)    // rsi
+			a.number32(unix.SYS_MUNMAP, 0xb8)
+			a.emit(0x0f, 0x05)
+		}
+		done := a.forward(jump)
+		a.land(failed)
+		a.setFlags(shape, from.Flags)
+		a.land(done)
+	})
+}
+
+// bufferCode maps memory for a buffer, and returns what mmap(2) does.
+func bufferCode(size uint64) []byte {
+	var a assembler
+	a.emit(0x31, 0xff)                                          // edi = 0
+	a.number64(size, 0x48, 0xbe)                                // rsi
+	a.number32(unix.PROT_READ|unix.PROT_WRITE, 0xba)            // edx
+	a.number32(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, 0x41, 0xba) // r10d
+	a.emit(0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff)            // r8 = -1
+	a.emit(0x45, 0x31, 0xc9)                                    // r9 = 0
+	a.number32(unix.SYS_MMAP, 0xb8)                             // eax
+	a.emit(0x0f, 0x05, 0xc3)                                    // syscall; ret
+	return a
+}
+
+// unmapCode unmaps it.
+func unmapCode(address, size uint64) []byte {
+	var a assembler
+	a.number64(address, 0x48, 0xbf)
+	a.number64(size, 0x48, 0xbe)
+	a.number32(unix.SYS_MUNMAP, 0xb8)
+	a.emit(0x0f, 0x05, 0xc3)
+	return a
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes numbered lines to the file that OUT names, buffered as MODE says
+ * (full, line, none), by several functions of stdio, without pause while
+ * "go" has been said. With THREAD it does so in a second thread. Answers what the
+ * stream says about itself. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static FILE *out;
+static volatile int going;
+static long lines;
+static char buffer[3000];
+
+static void write_line(void) {
+    char text[32];
+    snprintf(text, sizeof(text), "%ld\n", lines);
+    switch (lines++ % 4) {
+    case 0:
+        fprintf(out, "%s", text);
+        break;
+    case 1:
+        fputs(text, out);
+        break;
+    case 2:
+        fwrite(text, 1, strlen(text), out);
+        break;
+    case 3:
+        for (const char *c = text; *c; c++)
+            putc(*c, out);
+    }
+}
+
+static void *writer(void *unused) {
+    for (;;) {
+        if (going)
+            write_line();
+        else
+            usleep(1000);
+    }
+    return unused;
+}
+
+static void answer(const char *line) {
+    if (strcmp(line, "go") == 0 || strcmp(line, "stop") == 0) {
+        going = line[0] == 'g';
+        usleep(20000);
+        puts("ok");
+    } else if (strcmp(line, "line") == 0) {
+        write_line();
+        printf("%zu held\n", __fpending(out));
+    } else if (strcmp(line, "state") == 0)
+        printf("%s%zu\n", __flbf(out) ? "line " : "", __fbufsize(out));
+    else if (strcmp(line, "lines") == 0)
+        printf("%ld\n", lines);
+    else
+        printf("%d\n", fileno(out));
+    fflush(stdout);
+}
+
+int main(void) {
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    const char *mode = getenv("MODE");
+    char line[64];
+    int threaded = getenv("THREAD") != NULL;
+    pthread_t thread;
+
+    out = fopen(getenv("OUT"), "w");
+    if (out == NULL)
+        return 2;
+    if (strcmp(mode, "line") == 0)
+        setvbuf(out, buffer, _IOLBF, sizeof(buffer));
+    else if (strcmp(mode, "none") == 0)
+        setvbuf(out, NULL, _IONBF, 0);
+    setvbuf(stdin, NULL, _IONBF, 0);
+    write_line();
+    if (threaded)
+        pthread_create(&thread, NULL, writer, NULL);
+    puts("ready");
+    fflush(stdout);
+    for (;;) {
+        if (going && !threaded) {
+            for (int i = 0; i < 1000; i++)
+                write_line();
+            if (poll(&in, 1, 0) == 0)
+                continue;
+        }
+        if (fgets(line, sizeof(line), stdin) == NULL)
+            break;
+        line[strcspn(line, "\n")] = 0;
+        answer(line);
+    }
+    going = 0;
+    return fclose(out);
+}
