@@ -83,6 +83,7 @@ type Analyzer struct {
 	session  *session.Session
 	host     *tunlethost.Host
 	server   *grpc.Server
+	own      *probes // what Config.Probes asks for
 	probes   *probeService
 	wg       sync.WaitGroup // the session's loop and the channels' receivers
 	cancel   context.CancelFunc
@@ -119,7 +120,7 @@ func New(cfg Config) (*Analyzer, error) {
 	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage),
 		grpc.ConnectionTimeout(helloPatience), grpc.WaitForHandlers(true))
 	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})
-	a.probes = newProbeService(a.session)
+	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session)
 	attunev1.RegisterProbeServiceServer(a.server, a.probes)
 	attunev1.RegisterManagementServiceServer(a.server, &managementService{session: a.session, wg: &a.wg})
 	return a, nil
@@ -144,7 +145,7 @@ func (a *Analyzer) Start(ctx context.Context) error {
 	a.mu.Unlock()
 	a.wg.Go(func() { a.session.Run(ctx) })
 	if len(a.cfg.Probes) > 0 {
-		a.session.TunletReady(newProbes(a.cfg.Probes))
+		a.session.TunletReady(a.own)
 	}
 	if a.cfg.NoTunlets {
 		return nil
@@ -252,6 +253,7 @@ func (a *Analyzer) Report(exit report.Exit) *report.Report {
 	r.Version, r.JobID = a.cfg.Version, a.cfg.JobID
 	r.Exit, r.Finished = exit, exit != report.Exit{}
 	a.addTunlets(ctx, r)
+	a.own.report(r.Points)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, text := range a.writeErr {

@@ -71,19 +71,6 @@ type Tunlet struct {
 	EventsDropped uint64 `json:"events_dropped" jsonschema:"Events it did not get because it was too slow."`
 }
 
-// Point is one measure point, the same in all processes counted here.
-type Point struct {
-	Tunlet    string  `json:"tunlet" jsonschema:"Tunlet that asked for it."`
-	ID        string  `json:"id" jsonschema:"The tunlet's name for it."`
-	Target    string  `json:"target" jsonschema:"What is watched."`
-	State     string  `json:"state" jsonschema:"placed, refused, removed or unanswered."`
-	Mechanism string  `json:"mechanism,omitempty" jsonschema:"Mechanism that served it."`
-	Reason    string  `json:"reason,omitempty" jsonschema:"Why it was refused or not served by a cheaper mechanism."`
-	Processes int     `json:"processes" jsonschema:"Number of processes in this state."`
-	Hits      uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
-	CostNanos float64 `json:"cost_nanos,omitempty" jsonschema:"Estimated cost per hit, nanoseconds."`
-}
-
 // Change is one change in one process.
 type Change struct {
 	ID             string     `json:"id" jsonschema:"Id within the session."`

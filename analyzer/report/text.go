@@ -38,6 +38,7 @@ func (r *Report) WriteText(w io.Writer, opts TextOptions) error {
 	for _, f := range r.Refused {
 		p.line(2, dim, "refused", "%s: %s: %s%s", f.Tunlet, strings.Join(f.Actions, ", "), f.Reason, times(f.Times))
 	}
+	p.points(r.Points)
 	p.tunlets(r.Tunlets)
 	p.blind(r.Processes)
 	for _, m := range r.Remarks {

@@ -25,16 +25,21 @@ func ValueOf(m *attunev1.Value) Value {
 	case *attunev1.Value_Unsigned:
 		return Value{k.Unsigned}
 	case *attunev1.Value_Real:
-		if math.IsNaN(k.Real) || math.IsInf(k.Real, 0) {
-			return Value{fmt.Sprint(k.Real)}
-		}
-		return Value{k.Real}
+		return realValue(k.Real)
 	case *attunev1.Value_Text:
 		return Value{k.Text}
 	case *attunev1.Value_Truth:
 		return Value{k.Truth}
 	}
 	return Value{}
+}
+
+// realValue is a floating point number, as a text where JSON has no word for it.
+func realValue(v float64) Value {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Value{fmt.Sprint(v)}
+	}
+	return Value{v}
 }
 
 // Known reports whether the value is known.

@@ -47,6 +47,7 @@ func TestWriteText(t *testing.T) {
 		{name: "silent", r: silent},
 		{name: "full", r: example()},
 		{name: "build", r: build},
+		{name: "measured", r: measured()},
 		{name: "ranks", r: ranks, opts: TextOptions{Width: 80}},
 		{name: "colour", r: example(), opts: TextOptions{Color: true, Width: 100}},
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -17,6 +18,14 @@ import (
 // maxPoints bounds the points of one tunlet, and those that the report lists
 // after they were given back.
 const maxPoints = 1024
+
+const (
+	// maxKeys bounds the keys that the report keeps apart of one point, over
+	// all processes.
+	maxKeys = 1024
+	// maxSteps bounds the steps of the overhead budget that it tells of one.
+	maxSteps = 256
+)
 
 // subscriber is a tunlet that asked for a point, under a name of its own.
 type subscriber struct {
@@ -34,9 +43,11 @@ type point struct {
 	status      map[uint64]*attunev1.PointStatus // by running process
 	past        map[statusKey]int                // of processes that have ended
 	hits        uint64
-	hitsIn      map[uint64]uint64 // by running process
-	hitsThen    uint64            // hits when the rate was taken last
-	rate        float64           // hits per second
+	sums        map[hits.Key]*hits.Sum // of aggregates, over all processes
+	steps       []report.Step          // that the overhead budget took
+	hitsIn      map[uint64]uint64      // by running process
+	hitsThen    uint64                 // hits when the rate was taken last
+	rate        float64                // hits per second
 	askedBy     []subscriber
 }
 
@@ -113,12 +124,36 @@ func (p *point) subscribe(sub subscriber) {
 }
 
 // hit counts hits in a process.
-func (p *point) hit(process, hits uint64) {
+func (p *point) hit(process, n uint64) {
 	if p.hitsIn == nil {
 		p.hitsIn = map[uint64]uint64{}
 	}
-	p.hits += hits
-	p.hitsIn[process] += hits
+	p.hits += n
+	p.hitsIn[process] += n
+}
+
+// sum adds an aggregate up. Keys beyond the bound go to those without one.
+func (p *point) sum(a *attunev1.Aggregate) {
+	k := hits.KeyOf(a)
+	if _, known := p.sums[k]; !known && len(p.sums) > maxKeys {
+		k = hits.Key{}
+	}
+	s := p.sums[k]
+	if s == nil {
+		s = &hits.Sum{Signed: hits.Signed(p.spec, p.spec.GetValueCapture())}
+		if p.sums == nil {
+			p.sums = map[hits.Key]*hits.Sum{}
+		}
+		p.sums[k] = s
+	}
+	s.Join(a)
+}
+
+// step notes a step of the overhead budget.
+func (p *point) step(s report.Step) {
+	if len(p.steps) < maxSteps {
+		p.steps = append(p.steps, s)
+	}
 }
 
 // newPoint gives a point its index and asks all controllers for it. It returns
@@ -206,10 +241,14 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	}
 	before := p.status[st.GetProcess()]
 	p.status[st.GetProcess()] = st
-	if before.GetState() != st.GetState() || before.GetReason() != st.GetReason() {
+	stepped := before.GetDegradedReason() != st.GetDegradedReason()
+	if stepped {
+		p.step(report.Step{Seconds: s.now().Seconds(), Process: s.pidOf(st.GetProcess()), Text: hits.StateText(st)})
+	}
+	if before.GetState() != st.GetState() || before.GetReason() != st.GetReason() || stepped {
 		s.entry(report.Entry{
 			Kind: "point", Tunlet: p.subscribers[0].tunlet.name, Point: p.subscribers[0].id,
-			Process: s.pidOf(st.GetProcess()), Text: stateText(st),
+			Process: s.pidOf(st.GetProcess()), Text: hits.StateText(st),
 		})
 	}
 	for _, sub := range p.subscribers {
@@ -228,41 +267,6 @@ func (s *Session) earlyStatus(c *controller, handle uint64) {
 			c.early = append(c.early, st)
 		}
 	}
-}
-
-// stateText returns a point's state in a sentence. What a pattern stands for
-// is told; a single function is the one that was asked for.
-func stateText(st *attunev1.PointStatus) string {
-	const most = 5
-	text := stateName(st.GetState())
-	if st.GetMechanism() != "" {
-		text += " by " + st.GetMechanism()
-	}
-	switch names := st.GetSymbols(); {
-	case len(names) > most:
-		text += fmt.Sprintf(" in %s and %d more", demangled(names[:most]), len(names)-most)
-	case len(names) > 1:
-		text += " in " + demangled(names)
-	}
-	if st.GetReason() != "" {
-		text += ": " + st.GetReason()
-	}
-	return text
-}
-
-// stateName returns a point's state in a word.
-func stateName(st attunev1.PointState) string {
-	switch st {
-	case attunev1.PointState_POINT_STATE_PLACED:
-		return "placed"
-	case attunev1.PointState_POINT_STATE_REFUSED:
-		return "refused"
-	case attunev1.PointState_POINT_STATE_REMOVED:
-		return "removed"
-	case attunev1.PointState_POINT_STATE_OFF:
-		return "off"
-	}
-	return "unanswered"
 }
 
 // demangled lists symbols as their source code has them.

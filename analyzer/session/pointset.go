@@ -2,7 +2,11 @@
 
 package session
 
-import "time"
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 const (
 	// maxIndex is the greatest index of a point: it has 16 bits in a record.
@@ -79,12 +83,15 @@ func (ps *points) retire(p *point, now time.Duration) {
 	delete(ps.byKey, p.key)
 }
 
-// processEnded folds the statuses of a process into numbers.
-func (ps *points) processEnded(id uint64) {
+// processEnded folds the statuses of a process into numbers. Where another image
+// took its place, what it refused is not told: most often, that it was replaced.
+func (ps *points) processEnded(id uint64, replaced bool) {
 	for _, p := range ps.list {
 		delete(p.hitsIn, id)
 		if st := p.status[id]; st != nil {
-			p.past[keyOfStatus(st)]++
+			if !replaced || st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
+				p.past[keyOfStatus(st)]++
+			}
 			delete(p.status, id)
 		}
 	}

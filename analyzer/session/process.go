@@ -122,7 +122,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 			t.processEnded(told)
 		}
 	}
-	s.points.processEnded(p.id)
+	s.points.processEnded(p.id, ended.GetReplacedByExec())
 	p.info = slim(p.info)
 	s.omitProcess()
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -244,16 +246,31 @@ func (p *point) report() []report.Point {
 	for _, sub := range p.askedBy {
 		for i, k := range keys {
 			e := report.Point{
-				Tunlet: sub.tunlet.name, ID: sub.id, Target: targetText(p.spec), State: stateName(k.state),
+				Tunlet: sub.tunlet.name, ID: sub.id, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
 				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost,
 			}
-			if i == 0 {
+			if i == 0 { // the others are of the same point
 				e.Hits = p.hits
+				e.Measure(p.spec, valueOf(sub.id, p.spec), p.sums)
+				e.Steps = p.steps
 			}
 			out = append(out, e)
 		}
 	}
 	return out
+}
+
+// valueOf is what people call the value of a point that aggregates sum up;
+// empty: only hits are counted. Those that people have written say so.
+func valueOf(id string, spec *attunev1.MeasurePoint) string {
+	text, _, _ := strings.Cut(id, " in ") // the process, see analyzer.asker
+	if read, err := pointtext.Parse(text); err == nil {
+		return read.Value
+	}
+	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() == "" {
+		return "time"
+	}
+	return cmp.Or(spec.GetValueCapture(), "value")
 }
 
 // eventCounts returns what came and what was lost. What the controllers say

@@ -84,6 +84,7 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 		}
 		a.Process = id
 		p.hit(id, a.GetCount())
+		p.sum(a)
 		for _, sub := range p.subscribers {
 			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
 		}

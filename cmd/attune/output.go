@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -109,7 +108,6 @@ func (o *outputs) write(r *report.Report, notes []string) {
 		opts.Width, _, _ = term.GetSize(2) // 0: unknown, not wrapped
 	}
 	_ = r.WriteText(o.stderr, opts)
-	o.counts(r.Points)
 }
 
 // writeJSON writes the report of --report, if there is one.
@@ -121,19 +119,6 @@ func (o *outputs) writeJSON(r *report.Report) error {
 		return r.WriteJSON(o.report)
 	}
 	return nil
-}
-
-// counts says what came of --probe.
-func (o *outputs) counts(points []report.Point) {
-	for _, p := range points {
-		switch {
-		case p.Tunlet != analyzer.OwnName:
-		case p.Mechanism != "":
-			fmt.Fprintf(o.stderr, "  count     %s: %d calls by %s\n", p.ID, p.Hits, p.Mechanism)
-		default:
-			fmt.Fprintf(o.stderr, "  count     %s: %s: %s\n", p.ID, p.State, p.Reason)
-		}
-	}
 }
 
 // notes says what went wrong where there is no report.

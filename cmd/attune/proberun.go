@@ -16,6 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -170,14 +171,14 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	if by == "" {
 		by = "-"
 	} else {
-		cost = probeview.Cost(st)
+		cost = hits.Cost(st.GetCostNanos())
 	}
 	why := cmp.Or(st.GetDegradedReason(), st.GetReason())
 	if probe.GetNumber() == 0 && probe.GetOwner() != "" {
 		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
 	}
 	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), programName(int(probe.GetPid())),
-		probe.GetText(), by, probeview.State(st), probe.GetHits(), cost, oneLine(why))
+		probe.GetText(), by, hits.State(st), probe.GetHits(), cost, oneLine(why))
 }
 
 // oneLine joins the lines of a reason.

@@ -14,23 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// key of an aggregate; without has, of hits with no key of their own.
-type key struct {
-	value uint64
-	has   bool
-}
-
-// sum is what was counted in the running interval.
-type sum struct {
-	count, sum uint64
-	min, max   uint64
-	bounded    bool // min and max are known
-	histogram  []uint64
-	unreadable uint64
-}
 
 // add adds an aggregate to the running interval.
 func (p *Printer) add(stream int, a *attunev1.Aggregate) {
@@ -38,58 +24,16 @@ func (p *Printer) add(stream int, a *attunev1.Aggregate) {
 	if at == nil || a.GetCount()+a.GetUnreadable() == 0 {
 		return
 	}
-	k := key{a.GetKey(), a.Key != nil}
-	s := at.sums[k]
-	if s == nil {
-		s = &sum{}
-		at.sums[k] = s
+	k := hits.KeyOf(a)
+	if at.sums[k] == nil {
+		at.sums[k] = &hits.Sum{Signed: at.signed()}
 	}
-	signed := at.signed()
-	if a.GetCount() > 0 && (a.GetMin() != 0 || a.GetMax() != 0 || a.GetSum() == 0) {
-		if !s.bounded || less(a.GetMin(), s.min, signed) {
-			s.min = a.GetMin()
-		}
-		if !s.bounded || less(s.max, a.GetMax(), signed) {
-			s.max = a.GetMax()
-		}
-		s.bounded = true
-	}
-	s.count += a.GetCount()
-	s.sum += a.GetSum()
-	s.unreadable += a.GetUnreadable()
-	for b, n := range a.GetHistogram() {
-		for len(s.histogram) <= b {
-			s.histogram = append(s.histogram, 0)
-		}
-		s.histogram[b] += n
-	}
-}
-
-func less(a, b uint64, signed bool) bool {
-	if signed {
-		return int64(a) < int64(b)
-	}
-	return a < b
+	at.sums[k].Join(a)
 }
 
 // signed says whether the point's value may be negative.
-func (at *point) signed() bool { return signedCapture(at.read.Spec, at.read.Spec.GetValueCapture()) }
-
-// signedCapture says so of a capture. What comes from the debug information is
-// shown as signed: no size or number reaches 2^63.
-func signedCapture(spec *attunev1.MeasurePoint, name string) bool {
-	for _, c := range spec.GetCaptures() {
-		if c.GetName() != name {
-			continue
-		}
-		switch c.GetType() {
-		case attunev1.CaptureType_CAPTURE_TYPE_I8, attunev1.CaptureType_CAPTURE_TYPE_I16, attunev1.CaptureType_CAPTURE_TYPE_I32,
-			attunev1.CaptureType_CAPTURE_TYPE_I64, attunev1.CaptureType_CAPTURE_TYPE_F32, attunev1.CaptureType_CAPTURE_TYPE_F64:
-			return true
-		}
-		return c.GetPath() != ""
-	}
-	return false
+func (at *point) signed() bool {
+	return hits.Signed(at.read.Spec, at.read.Spec.GetValueCapture())
 }
 
 // Flush shows what was counted since the last Flush, and begins anew. The last
@@ -124,8 +68,8 @@ func (p *Printer) Flush(last bool) {
 // row is one point, or one key of it.
 type row struct {
 	at      *point
-	key     key
-	sum     *sum
+	key     hits.Key
+	sum     *hits.Sum
 	seconds float64
 }
 
@@ -138,34 +82,34 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 			at.probe.GetStatus().GetDegradedTo() == attunev1.Delivery_DELIVERY_AGGREGATE
 		placed := at.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED
 		if len(at.sums) == 0 && placed && counts && spec.GetKeyCapture() == "" {
-			at.sums[key{}] = &sum{}
+			at.sums[hits.Key{}] = &hits.Sum{}
 		}
-		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b key) int {
-			return cmp.Or(cmp.Compare(at.sums[b].count, at.sums[a].count), cmp.Compare(a.value, b.value))
+		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b hits.Key) int {
+			return cmp.Or(cmp.Compare(at.sums[b].Count, at.sums[a].Count), cmp.Compare(a.Value, b.Value))
 		})
 		for _, k := range keys {
 			if counts { // else its hits are shown one by one
 				out = append(out, row{at, k, at.sums[k], max(to.Sub(from).Seconds(), 1e-9)})
 			}
 		}
-		at.sums = make(map[key]*sum)
+		at.sums = make(map[hits.Key]*hits.Sum)
 	}
 	return out
 }
 
-func (r row) hit() bool { return r.sum.count+r.sum.unreadable > 0 }
+func (r row) hit() bool { return r.sum.Count+r.sum.Unreadable > 0 }
 
 // text writes a row of the table.
 func (r row) text(w *tabwriter.Writer) {
 	least, mean, most, total := "", "", "", ""
-	if r.at.read.Value != "" && r.sum.count > 0 {
-		mean, total = r.number(r.mean()), r.value(r.sum.sum)
-		if r.sum.bounded {
-			least, most = r.value(r.sum.min), r.value(r.sum.max)
+	if r.at.read.Value != "" && r.sum.Count > 0 {
+		mean, total = r.number(r.sum.Mean()), r.value(r.sum.Total)
+		if r.sum.Bounded {
+			least, most = r.value(r.sum.Least), r.value(r.sum.Greatest)
 		}
 	}
 	fmt.Fprintf(w, "\t%d\t%.4g\t%s\t%s\t%s\t%s\t  %s\n",
-		r.sum.count, float64(r.sum.count)/r.seconds, least, mean, most, total, r.name())
+		r.sum.Count, float64(r.sum.Count)/r.seconds, least, mean, most, total, r.name())
 }
 
 // name of the row: process, function and key.
@@ -173,32 +117,25 @@ func (r row) name() string {
 	text := fmt.Sprintf("%d %s", r.at.probe.GetPid(), target(r.at.probe.GetText()))
 	spec := r.at.read.Spec
 	switch {
-	case r.key.has:
+	case r.key.Has:
 		text += fmt.Sprintf(" %s=%s", spec.GetKeyCapture(), r.keyText())
 	case spec.GetKeyCapture() != "":
 		text += " (other " + spec.GetKeyCapture() + ")"
 	}
-	if r.sum.unreadable > 0 {
-		text += fmt.Sprintf(" (%d unreadable)", r.sum.unreadable)
+	if r.sum.Unreadable > 0 {
+		text += fmt.Sprintf(" (%d unreadable)", r.sum.Unreadable)
 	}
 	return text
 }
 
 func (r row) keyText() string {
-	if signedCapture(r.at.read.Spec, r.at.read.Spec.GetKeyCapture()) {
-		return strconv.FormatInt(int64(r.key.value), 10)
+	if hits.Signed(r.at.read.Spec, r.at.read.Spec.GetKeyCapture()) {
+		return strconv.FormatInt(int64(r.key.Value), 10)
 	}
-	if r.key.value > math.MaxUint32 { // an address
-		return "0x" + strconv.FormatUint(r.key.value, 16)
+	if r.key.Value > math.MaxUint32 { // an address
+		return "0x" + strconv.FormatUint(r.key.Value, 16)
 	}
-	return strconv.FormatUint(r.key.value, 10)
-}
-
-func (r row) mean() float64 {
-	if r.at.signed() {
-		return float64(int64(r.sum.sum)) / float64(r.sum.count)
-	}
-	return float64(r.sum.sum) / float64(r.sum.count)
+	return strconv.FormatUint(r.key.Value, 10)
 }
 
 // value shows a sum or bound in the unit of the point.
@@ -222,18 +159,18 @@ func (r row) number(v float64) string {
 // bars draws the histogram: one line per power of two.
 func (r row) bars() string {
 	const width = 40
-	if r.at.read.Value == "" || len(r.sum.histogram) == 0 {
+	if r.at.read.Value == "" || len(r.sum.Histogram) == 0 {
 		return ""
 	}
-	most := slices.Max(r.sum.histogram)
-	first := slices.IndexFunc(r.sum.histogram, func(n uint64) bool { return n > 0 })
+	most := slices.Max(r.sum.Histogram)
+	first := slices.IndexFunc(r.sum.Histogram, func(n uint64) bool { return n > 0 })
 	if first < 0 {
 		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %s of %s\n", r.at.read.Value, r.name())
-	for bucket := first; bucket < len(r.sum.histogram); bucket++ {
-		n := r.sum.histogram[bucket]
+	for bucket := first; bucket < len(r.sum.Histogram); bucket++ {
+		n := r.sum.Histogram[bucket]
 		high, cells := bits.Mul64(n, width)
 		length, _ := bits.Div64(high, cells, most)
 		fmt.Fprintf(&b, "  %20s %-*s %d\n", r.bucket(bucket), width, strings.Repeat("#", int(length)), n)
@@ -251,15 +188,15 @@ func (r row) bucket(b int) string {
 
 func (r row) json(from, to time.Time) map[string]any {
 	document := map[string]any{
-		"kind": "interval", "from": from, "to": to, "pid": r.at.probe.GetPid(), "point": r.at.probe.GetText(), "hits": r.sum.count,
+		"kind": "interval", "from": from, "to": to, "pid": r.at.probe.GetPid(), "point": r.at.probe.GetText(), "hits": r.sum.Count,
 	}
-	if r.key.has {
+	if r.key.Has {
 		document["key"] = r.keyText()
 	}
-	if r.sum.unreadable > 0 {
-		document["unreadable"] = r.sum.unreadable
+	if r.sum.Unreadable > 0 {
+		document["unreadable"] = r.sum.Unreadable
 	}
-	if r.at.read.Value == "" || r.sum.count == 0 {
+	if r.at.read.Value == "" || r.sum.Count == 0 {
 		return document
 	}
 	shown := func(v uint64) any {
@@ -268,9 +205,9 @@ func (r row) json(from, to time.Time) map[string]any {
 		}
 		return v
 	}
-	document["value"], document["sum"], document["mean"], document["histogram"] = r.at.read.Value, shown(r.sum.sum), r.mean(), r.sum.histogram
-	if r.sum.bounded {
-		document["min"], document["max"] = shown(r.sum.min), shown(r.sum.max)
+	document["value"], document["sum"], document["mean"], document["histogram"] = r.at.read.Value, shown(r.sum.Total), r.sum.Mean(), r.sum.Histogram
+	if r.sum.Bounded {
+		document["min"], document["max"] = shown(r.sum.Least), shown(r.sum.Greatest)
 	}
 	return document
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -56,7 +57,7 @@ type asked struct {
 type point struct {
 	probe *attunev1.Probe
 	read  pointtext.Point
-	sums  map[key]*sum // of the running interval
+	sums  map[hits.Key]*hits.Sum // of the running interval
 }
 
 // New returns a Printer whose first interval begins now.
@@ -117,7 +118,7 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 		p.line(document)
 		return
 	}
-	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), StateText(st))
+	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), hits.StateText(st))
 }
 
 // point returns a point of a stream, which it may have told of for the first
@@ -129,7 +130,7 @@ func (p *Printer) point(at place, text string) *point {
 		if err != nil { // of a tunlet
 			read = pointtext.Point{Spec: &attunev1.MeasurePoint{}}
 		}
-		known = &point{read: read, sums: make(map[key]*sum)}
+		known = &point{read: read, sums: make(map[hits.Key]*hits.Sum)}
 		p.points[at] = known
 	}
 	return known
@@ -160,8 +161,8 @@ func (p *Printer) records(stream int, n *attunev1.NamedRecords) {
 	if n.GetLost() > 0 {
 		p.lost(n.GetLost(), "hits were lost: the process makes more than its buffer holds")
 	}
-	for _, h := range hits(n) {
-		if at := p.points[place{stream, h.point}]; at != nil {
+	for _, h := range hits.Decode(n) {
+		if at := p.points[place{stream, h.Point}]; at != nil {
 			p.hit(at, h)
 		}
 	}
@@ -170,49 +171,49 @@ func (p *Printer) records(stream int, n *attunev1.NamedRecords) {
 // named is a value with its name.
 type named struct {
 	name  string
-	value captured
+	value hits.Captured
 }
 
 // values lists what a hit tells, by name.
-func (at *point) values(h hit) (out []named) {
-	if h.duration {
-		out = append(out, named{"time", captured{kind: kindUnsigned, bits: h.extra}})
+func (at *point) values(h hits.Hit) (out []named) {
+	if h.Timed {
+		out = append(out, named{"time", hits.Captured{Kind: hits.KindUnsigned, Bits: h.Duration}})
 	}
 	spec := at.read.Spec
-	for i, c := range h.captures {
-		if i < len(spec.GetCaptures()) && c.kind != kindNone {
+	for i, c := range h.Captures {
+		if i < len(spec.GetCaptures()) && c.Kind != hits.KindNone {
 			out = append(out, named{spec.GetCaptures()[i].GetName(), c})
 		}
 	}
-	if len(spec.GetCaptures()) == 0 && at.read.Value != "" && !h.duration {
-		out = append(out, named{at.read.Value, captured{kind: kindUnsigned, bits: h.value}})
+	if len(spec.GetCaptures()) == 0 && at.read.Value != "" && !h.Timed {
+		out = append(out, named{at.read.Value, hits.Captured{Kind: hits.KindUnsigned, Bits: h.Value}})
 	}
 	return out
 }
 
 const clock = "15:04:05.000000"
 
-func (p *Printer) hit(at *point, h hit) {
+func (p *Printer) hit(at *point, h hits.Hit) {
 	values := at.values(h)
 	if p.options.JSON {
 		byName := make(map[string]any, len(values))
 		for _, v := range values {
-			byName[v.name] = v.value.json()
+			byName[v.name] = v.value.JSON()
 		}
 		p.line(map[string]any{
-			"kind": "hit", "time": h.time, "pid": at.probe.GetPid(), "tid": h.thread, "point": at.probe.GetText(), "values": byName,
+			"kind": "hit", "time": h.Time, "pid": at.probe.GetPid(), "tid": h.Thread, "point": at.probe.GetText(), "values": byName,
 		})
 		return
 	}
 	var text strings.Builder
 	for _, v := range values {
 		shown := v.value.String()
-		if v.name == "time" && h.duration {
-			shown = time.Duration(v.value.bits).String()
+		if v.name == "time" && h.Timed {
+			shown = time.Duration(v.value.Bits).String()
 		}
 		fmt.Fprintf(&text, "  %s=%s", v.name, shown)
 	}
-	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", h.time.Format(clock), at.probe.GetPid(), h.thread, target(at.probe.GetText()), text.String())
+	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", h.Time.Format(clock), at.probe.GetPid(), h.Thread, target(at.probe.GetText()), text.String())
 }
 
 // target is a point's text without what is taken there.
@@ -238,7 +239,7 @@ func JSON(probe *attunev1.Probe) map[string]any {
 	st := probe.GetStatus()
 	document := map[string]any{
 		"pid": probe.GetPid(), "program": filepath.Base(probe.GetExecutable()), "point": probe.GetText(),
-		"owner": probe.GetOwner(), "state": State(st), "hits": probe.GetHits(),
+		"owner": probe.GetOwner(), "state": hits.State(st), "hits": probe.GetHits(),
 	}
 	if probe.GetNumber() != 0 {
 		document["id"] = probe.GetNumber()

@@ -91,20 +91,6 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// Whatever a session sends, nothing but text comes of it.
-func FuzzHits(f *testing.F) {
-	f.Add(append(words(0, head(3, 1, 9), 0, 0), words(1<<40, continuation(0x5555), 0, 0)...))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, h := range hits(&attunev1.NamedRecords{Records: data}) {
-			for _, c := range h.captures {
-				if len(c.text) > len(data) || c.String() == "" {
-					t.Errorf("%+v", c)
-				}
-			}
-		}
-	})
-}
-
 // A point that is refused twice is one point, one that is placed later none,
 // and two sessions number theirs alike.
 func TestRefused(t *testing.T) {

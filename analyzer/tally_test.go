@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package analyzer
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// packed packs a hit of point 3 with two captures: an integer and a real number.
+func packed(kinds, first uint64, second float64) (out []byte) {
+	for _, word := range []uint64{0, 3 | 1<<24 | 9<<32, 0, 0, first, 8<<16 | kinds<<32, math.Float64bits(second), 0} {
+		out = binary.LittleEndian.AppendUint64(out, word)
+	}
+	return out
+}
+
+// What single hits captured comes into the report, with the points of the owner.
+func TestCapturesAreReported(t *testing.T) {
+	const text = "a:f take n=arg0:i32, x=arg1:f64"
+	p := newProbes([]string{text})
+	ctx := t.Context()
+	if _, err := p.PointChanged(ctx, &attunev1.PointChangedRequest{PointId: text, Status: &attunev1.PointStatus{Point: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	var data []byte
+	minus := int64(-2)
+	data = append(data, packed(0x32, uint64(minus), 0.5)...)
+	data = append(data, packed(0x32, 7, math.NaN())...)
+	data = append(data, packed(0x32, 7, 1.5)...)
+	data = append(data, packed(0x36, 0, 1.5)...)
+	for i := range uint64(maxValues) {
+		data = append(data, packed(0x32, 100+i, 1.5)...)
+	}
+	events := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{Process: 1, Records: data}}}
+	if _, err := p.HandleEvents(ctx, events); err != nil {
+		t.Fatal(err)
+	}
+	points := []report.Point{{Tunlet: "other", ID: text}, {Tunlet: OwnName, ID: text}, {Tunlet: OwnName, ID: text, State: "refused"}}
+	p.report(points)
+	if points[0].Captures != nil || points[2].Captures != nil || len(points[1].Captures) != 2 {
+		t.Fatalf("%+v", points)
+	}
+	n, x := points[1].Captures[0], points[1].Captures[1]
+	if n.Hits != 4+maxValues || n.Unreadable != 1 || n.Value.Count != 3+maxValues || n.Value.Least.String() != "-2" || n.Others != 2 || len(n.Most) != maxValues {
+		t.Errorf("%+v", n)
+	}
+	if diff := cmp.Diff("7", n.Most[0].Value.String()); diff != "" || n.Most[0].Hits != 2 {
+		t.Errorf("most often: %+v", n.Most[0])
+	}
+	if x.Value.Count != 3+maxValues || x.Value.Least.String() != "0.5" || x.Value.Greatest.String() != "1.5" || x.Most[0].Hits != 2+maxValues {
+		t.Errorf("%+v", x)
+	}
+}

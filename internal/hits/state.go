@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hits
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/symname"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// StateName is a state in a word; empty if nothing was answered yet.
+func StateName(st attunev1.PointState) string {
+	switch st {
+	case attunev1.PointState_POINT_STATE_PLACED:
+		return "placed"
+	case attunev1.PointState_POINT_STATE_REFUSED:
+		return "refused"
+	case attunev1.PointState_POINT_STATE_REMOVED:
+		return "removed"
+	case attunev1.PointState_POINT_STATE_OFF:
+		return "off"
+	}
+	return ""
+}
+
+// Degraded says whether the overhead budget leaves less of a point than what was
+// asked for.
+func Degraded(st *attunev1.PointStatus) bool {
+	return st.GetState() == attunev1.PointState_POINT_STATE_PLACED && st.GetDegradedTo() != attunev1.Delivery_DELIVERY_UNSPECIFIED
+}
+
+// State is what became of a point, in a word; "degraded" where the overhead
+// budget leaves less than what was asked for.
+func State(st *attunev1.PointStatus) string {
+	if Degraded(st) {
+		return "degraded"
+	}
+	return cmp.Or(StateName(st.GetState()), "waiting")
+}
+
+// StateText is what became of a point, in a sentence.
+func StateText(st *attunev1.PointStatus) string {
+	text := State(st)
+	if text == "waiting" {
+		return "waiting: the process has not come to a safe point yet"
+	}
+	switch {
+	case text == "degraded":
+		text += " to " + delivery(st)
+	case text == "placed" && st.GetMechanism() != "":
+		text += fmt.Sprintf(" by %s, %s a hit", st.GetMechanism(), Cost(st.GetCostNanos()))
+	}
+	if names := st.GetSymbols(); len(names) > 1 {
+		text += ", in " + Functions(names)
+	}
+	if why := cmp.Or(st.GetDegradedReason(), st.GetReason()); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// Functions lists functions as their source code has them, the first ones if
+// there are many.
+func Functions(symbols []string) string {
+	const most = 5
+	names := make([]string, 0, most)
+	for _, s := range symbols[:min(most, len(symbols))] {
+		names = append(names, symname.Demangle(s))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(symbols) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// delivery is what the budget leaves.
+func delivery(st *attunev1.PointStatus) string {
+	if st.GetDegradedTo() == attunev1.Delivery_DELIVERY_SAMPLED {
+		return fmt.Sprintf("one hit in %d", st.GetDegradedEvery())
+	}
+	return "counts"
+}
+
+// Cost of a hit for people.
+func Cost(nanos float64) string {
+	if nanos < 100 {
+		return fmt.Sprintf("%.3g ns", nanos)
+	}
+	return time.Duration(nanos).Round(10 * time.Nanosecond).String()
+}

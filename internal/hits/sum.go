@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hits
+
+import (
+	"math"
+	"math/bits"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Key tells aggregates of one point apart. The zero value is that of hits
+// without a key of their own.
+type Key struct {
+	// Value is the key in 64 bits.
+	Value uint64
+	// Has says that there is one.
+	Has bool
+}
+
+// KeyOf returns the key of an aggregate.
+func KeyOf(a *attunev1.Aggregate) Key { return Key{a.GetKey(), a.Key != nil} }
+
+// buckets of a histogram; the last one counts everything above.
+const buckets = 64
+
+// Sum is what is known of many values. The zero value is that of none; Signed
+// must be set before the first one comes.
+type Sum struct {
+	// Signed says that values are in two's complement.
+	Signed bool
+	// Count is the number of values; Unreadable that of hits without one.
+	Count, Unreadable uint64
+	// Total is their sum, modulo 2^64.
+	Total uint64
+	// Least and Greatest are known if Bounded: where a point is taken out in
+	// the middle of an interval, its last extremes may be missing.
+	Least, Greatest uint64
+	Bounded         bool
+	// Histogram counts values of bit width b in element b, of signed ones all
+	// up to 0 in element 0.
+	Histogram []uint64
+}
+
+// Join adds an aggregate.
+func (s *Sum) Join(a *attunev1.Aggregate) {
+	known := a.GetCount() > 0 && (a.GetMin() != 0 || a.GetMax() != 0 || a.GetSum() == 0)
+	s.Merge(&Sum{
+		Count: a.GetCount(), Unreadable: a.GetUnreadable(), Total: a.GetSum(),
+		Least: a.GetMin(), Greatest: a.GetMax(), Bounded: known, Histogram: a.GetHistogram(),
+	})
+}
+
+// Add adds one value.
+func (s *Sum) Add(value uint64) {
+	s.Count++
+	s.Total += value
+	s.bound(value, value)
+	width := bits.Len64(value)
+	if s.Signed && int64(value) < 0 {
+		width = 0
+	}
+	width = min(width, buckets-1)
+	s.grow(width)
+	s.Histogram[width]++
+}
+
+// Merge adds another sum, of values of the same kind.
+func (s *Sum) Merge(o *Sum) {
+	s.Count += o.Count
+	s.Unreadable += o.Unreadable
+	s.Total += o.Total
+	if o.Bounded {
+		s.bound(o.Least, o.Greatest)
+	}
+	s.grow(len(o.Histogram) - 1)
+	for b, n := range o.Histogram {
+		s.Histogram[b] += n
+	}
+}
+
+// bound widens the bounds.
+func (s *Sum) bound(least, greatest uint64) {
+	if !s.Bounded || s.less(least, s.Least) {
+		s.Least = least
+	}
+	if !s.Bounded || s.less(s.Greatest, greatest) {
+		s.Greatest = greatest
+	}
+	s.Bounded = true
+}
+
+// grow makes room for a bucket.
+func (s *Sum) grow(bucket int) {
+	for len(s.Histogram) <= bucket {
+		s.Histogram = append(s.Histogram, 0)
+	}
+}
+
+func (s *Sum) less(a, b uint64) bool {
+	if s.Signed {
+		return int64(a) < int64(b)
+	}
+	return a < b
+}
+
+// Mean is the arithmetic mean; 0 of no values.
+func (s *Sum) Mean() float64 {
+	switch {
+	case s.Count == 0:
+		return 0
+	case s.Signed:
+		return float64(int64(s.Total)) / float64(s.Count)
+	}
+	return float64(s.Total) / float64(s.Count)
+}
+
+// Bucket returns the least and the greatest value that a bucket counts, as far
+// as the bounds of all values leave them.
+func (s *Sum) Bucket(bucket int) (least, greatest uint64) {
+	if bucket > 0 {
+		least, greatest = 1<<(bucket-1), 1<<bucket-1
+	}
+	switch {
+	case bucket == 0 && s.Signed:
+		least = 1 << 63
+	case bucket == buckets-1 && s.Signed:
+		greatest = math.MaxInt64
+	case bucket == buckets-1:
+		greatest = math.MaxUint64
+	}
+	if s.Bounded && s.less(least, s.Least) {
+		least = s.Least
+	}
+	if s.Bounded && s.less(s.Greatest, greatest) {
+		greatest = s.Greatest
+	}
+	return least, greatest
+}
+
+// Percentile returns between what the value lies that so many percent of all
+// values do not exceed (nearest rank). It is false of no values.
+func (s *Sum) Percentile(percent float64) (least, greatest uint64, ok bool) {
+	var all uint64
+	for _, n := range s.Histogram {
+		all += n
+	}
+	rank, seen := max(uint64(math.Ceil(float64(all)*percent/100)), 1), uint64(0)
+	for bucket, n := range s.Histogram {
+		if seen += n; n > 0 && seen >= rank {
+			least, greatest = s.Bucket(bucket)
+			return least, greatest, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Signed says whether values of a capture may be negative. Of what comes from the
+// debug information it is assumed: no size or number reaches 2^63.
+func Signed(spec *attunev1.MeasurePoint, capture string) bool {
+	for _, c := range spec.GetCaptures() {
+		if c.GetName() != capture {
+			continue
+		}
+		switch c.GetType() {
+		case attunev1.CaptureType_CAPTURE_TYPE_I8, attunev1.CaptureType_CAPTURE_TYPE_I16, attunev1.CaptureType_CAPTURE_TYPE_I32,
+			attunev1.CaptureType_CAPTURE_TYPE_I64, attunev1.CaptureType_CAPTURE_TYPE_F32, attunev1.CaptureType_CAPTURE_TYPE_F64:
+			return true
+		}
+		return c.GetPath() != ""
+	}
+	return false
+}
