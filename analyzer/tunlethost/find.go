@@ -15,18 +15,18 @@ import (
 // Prefix is what the name of a tunlet's binary begins with.
 const Prefix = "attune-tunlet-"
 
-// candidate is a binary that calls itself a tunlet.
-type candidate struct {
-	name string
-	path string
-	err  error // why it is not started
+// Candidate is a binary that calls itself a tunlet.
+type Candidate struct {
+	Name string // without Prefix
+	Path string
+	Err  error // why it is not started; nil if it is
 }
 
-// find lists the tunlets of the directories; the first directory that has a
-// name wins. With names, only these are returned, in that order, and those
+// Find lists the tunlets of the directories by name; the first directory that
+// has a name wins. With names, only these are returned, in that order, and those
 // that are nowhere come with an error.
-func find(dirs, names []string) []candidate {
-	var found []candidate
+func Find(dirs, names []string) []Candidate {
+	var found []Candidate
 	have := map[string]bool{}
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
@@ -40,10 +40,10 @@ func find(dirs, names []string) []candidate {
 			}
 			have[name] = true
 			path := filepath.Join(dir, e.Name())
-			found = append(found, candidate{name: name, path: path, err: trusted(path)})
+			found = append(found, Candidate{Name: name, Path: path, Err: trusted(path)})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
+	slices.SortStableFunc(found, func(a, b Candidate) int { return strings.Compare(a.Name, b.Name) })
 	if len(names) == 0 {
 		return found
 	}
@@ -51,16 +51,16 @@ func find(dirs, names []string) []candidate {
 }
 
 // pick returns the named ones of the found tunlets.
-func pick(found []candidate, names, dirs []string) []candidate {
-	var out []candidate
+func pick(found []Candidate, names, dirs []string) []Candidate {
+	var out []Candidate
 	for _, name := range names {
-		i := slices.IndexFunc(found, func(c candidate) bool { return c.name == name })
+		i := slices.IndexFunc(found, func(c Candidate) bool { return c.Name == name })
 		switch {
-		case slices.ContainsFunc(out, func(c candidate) bool { return c.name == name }):
+		case slices.ContainsFunc(out, func(c Candidate) bool { return c.Name == name }):
 		case i >= 0:
 			out = append(out, found[i])
 		default:
-			out = append(out, candidate{name: name, err: &missingError{name: name, dirs: dirs, found: found}})
+			out = append(out, Candidate{Name: name, Err: &missingError{name: name, dirs: dirs, found: found}})
 		}
 	}
 	return out
@@ -70,7 +70,7 @@ func pick(found []candidate, names, dirs []string) []candidate {
 type missingError struct {
 	name  string
 	dirs  []string
-	found []candidate
+	found []Candidate
 }
 
 func (e *missingError) Error() string {
@@ -78,7 +78,7 @@ func (e *missingError) Error() string {
 	if len(e.found) > 0 {
 		names := make([]string, len(e.found))
 		for i, c := range e.found {
-			names[i] = c.name
+			names[i] = c.Name
 		}
 		there = "there are: " + strings.Join(names, ", ")
 	}

@@ -144,14 +144,14 @@ func (h *Host) Start(ctx context.Context) error {
 	h.identity = identity
 	ctx, h.cancel = context.WithCancel(ctx)
 	var errs []error
-	for _, c := range find(h.opts.Dirs, h.opts.Names) {
-		st := &Status{Name: c.name, Path: c.path, State: StateStarting}
+	for _, c := range Find(h.opts.Dirs, h.opts.Names) {
+		st := &Status{Name: c.Name, Path: c.Path, State: StateStarting}
 		h.mu.Lock()
 		h.status = append(h.status, st)
 		h.mu.Unlock()
-		if c.err != nil {
-			h.refuse(st, c.err)
-			errs = append(errs, fmt.Errorf("tunlet %s: %w", c.name, c.err))
+		if c.Err != nil {
+			h.refuse(st, c.Err)
+			errs = append(errs, fmt.Errorf("tunlet %s: %w", c.Name, c.Err))
 			continue
 		}
 		h.wg.Go(func() { h.supervise(ctx, c, st) })
@@ -192,10 +192,10 @@ func (h *Host) Status() []Status {
 
 // supervise starts a tunlet, again and again, until ctx ends or it has failed
 // too often.
-func (h *Host) supervise(ctx context.Context, c candidate, st *Status) {
-	log := h.opts.Log.With("tunlet", c.name)
+func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
+	log := h.opts.Log.With("tunlet", c.Name)
 	s := &starter{
-		name: c.name, path: c.path, options: h.opts.Config[c.name],
+		name: c.Name, path: c.Path, options: h.opts.Config[c.Name],
 		tempDir: h.opts.TempDir, timeout: h.opts.StartTimeout, log: log,
 		digests: h.opts.Digests, host: h.identity,
 	}

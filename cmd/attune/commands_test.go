@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -86,6 +87,19 @@ func TestDoctor(t *testing.T) {
 	}
 	if !strings.HasSuffix(text.stdout, "\n"+d.Summary+"\n") {
 		t.Errorf("the text does not end with the summary: %s", text.stdout)
+	}
+}
+
+// A tunlet that others could have written is shown, and why it is not used.
+func TestTunletListTellsWhatIsNotUsed(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "attune-tunlet-open")
+	if err := errors.Join(os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755), os.Chmod(path, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	got := shell(t, "$ATTUNE_BINARY tunlet list --tunlet-dir "+dir, "")
+	if got.code != 0 || !strings.Contains(got.stdout, path+"  not used: ") || !strings.Contains(got.stdout, "chmod go-w") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
@@ -70,7 +71,7 @@ func newRun(p *process) *cobra.Command {
 	mustComplete(cmd, keyMode, config.Modes)
 	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	completeProbeFlag(cmd)
-	mustComplete(cmd, keyTunlet, func() []string { return names(findTunlets(tunletDirs(nil))) })
+	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
 	return cmd
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
-// tunlet is a binary that can be used as a tunlet.
-type tunlet struct{ name, path string }
-
 // tunletDirs lists where tunlets are looked for: first, what the user said,
 // then beside this program (a build), then where it was installed to, then the
 // user's own.
@@ -43,31 +40,10 @@ func tunletDirs(first []string) []string {
 	return dirs
 }
 
-// findTunlets lists the tunlets of the directories; the first of a name counts.
-func findTunlets(dirs []string) []tunlet {
-	var found []tunlet
-	have := map[string]bool{}
-	for _, dir := range dirs {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue // a directory that is not there has no tunlets
-		}
-		for _, entry := range entries {
-			name, ok := strings.CutPrefix(entry.Name(), tunlethost.Prefix)
-			if !ok || name == "" || have[name] {
-				continue
-			}
-			have[name] = true
-			found = append(found, tunlet{name, filepath.Join(dir, entry.Name())})
-		}
-	}
-	return found
-}
-
-func names(tunlets []tunlet) []string {
+func names(tunlets []tunlethost.Candidate) []string {
 	list := make([]string, len(tunlets))
 	for i, t := range tunlets {
-		list[i] = t.name
+		list[i] = t.Name
 	}
 	return list
 }
@@ -78,9 +54,9 @@ func checkTunlets(wanted, dirs []string) error {
 		return nil
 	}
 	there := map[string]bool{}
-	found := findTunlets(dirs)
+	found := tunlethost.Find(dirs, nil)
 	for _, t := range found {
-		there[t.name] = true
+		there[t.Name] = true
 	}
 	for _, name := range wanted {
 		if there[name] {
@@ -93,6 +69,15 @@ func checkTunlets(wanted, dirs []string) error {
 		return exitcode.UsageError(fmt.Errorf("no tunlet %q", name), remedy)
 	}
 	return nil
+}
+
+// notUsed is the third column of the list: a tunlet that somebody else could
+// have written is not started.
+func notUsed(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "\tnot used: " + err.Error()
 }
 
 func newTunlet(p *process) *cobra.Command {
@@ -108,15 +93,16 @@ func newTunlet(p *process) *cobra.Command {
 		Use:   "list",
 		Short: "List the tunlets that attune run would use",
 		Long: `List shows name and file of every tunlet that is found: each is a program that
-knows one performance problem. They are looked for beside attune, in
-lib/attune/tunlets of its installation, in /usr/lib/attune/tunlets and in
-~/.local/share/attune/tunlets.`,
+knows one performance problem. One that is not used comes with the reason.
+
+They are looked for beside attune, in lib/attune/tunlets of its installation, in
+/usr/lib/attune/tunlets and in ~/.local/share/attune/tunlets.`,
 		Example: "  attune tunlet list",
 		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-			for _, t := range findTunlets(tunletDirs(dirs)) {
-				fmt.Fprintf(w, "%s\t%s\n", t.name, t.path)
+			for _, t := range tunlethost.Find(tunletDirs(dirs), nil) {
+				fmt.Fprintf(w, "%s\t%s%s\n", t.Name, t.Path, notUsed(t.Err))
 			}
 			return w.Flush()
 		},

@@ -9,8 +9,9 @@ import (
 )
 
 // The mapping: a page of code (dmlib/entry), another where it is to call other
-// code, the data of region, and at its end the stack. The mapping is readable and executable; the code's first act
-// is to make the rest of it writable, for systems let nothing be both.
+// code, the data of region, and at its end the stack. It is readable and
+// executable; the code's first act is to make the rest of it writable, for
+// systems let nothing be both.
 const (
 	alignment = 64
 	// stackBytes is for dlopen, which keeps paths and file headers on its
