@@ -89,22 +89,35 @@ func (p *plan) findPlace() error {
 }
 
 // findAnyGadget is findGadget for a process with any C library, or none.
+// [ErrInterrupted] if it is just becoming another program: what was mapped is
+// not there any more, or the last part of the new one not yet, the kernel's own.
 func (g *ground) findAnyGadget(pid int) error {
 	mappings, err := objfile.Mappings(pid)
 	if err != nil {
 		return err
 	}
+	whole := false
 	for _, m := range mappings {
 		if !m.Exec {
 			continue
 		}
 		g.libc = span{m.Start, m.End}
-		if err = g.findGadget(pid); err == nil {
+		switch err = g.findGadget(pid); {
+		case err == nil:
 			return nil
+		case !errors.Is(err, ErrUnsuited) && m.Path != vsyscall:
+			return ErrInterrupted
 		}
+		whole = whole || m.Path == "[vdso]"
+	}
+	if !whole {
+		return ErrInterrupted
 	}
 	return fmt.Errorf("%w: no system call instruction in it", ErrUnsuited)
 }
+
+// vsyscall is mapped in every process, and cannot be read.
+const vsyscall = "[vsyscall]"
 
 // threads lists those that may do the job, the likeliest first.
 func (p *plan) threads() ([]int, error) {

@@ -110,3 +110,17 @@ func exists(pid, tid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
 	return err == nil
 }
+
+// signalSet is a line of a thread's status.
+func signalSet(pid, tid int, name string) (uint64, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+	if err != nil {
+		return 0, procid.GoneError(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if set, ok := strings.CutPrefix(line, name+":"); ok {
+			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
+		}
+	}
+	return 0, fmt.Errorf("status of thread %d without %s", tid, name)
+}

@@ -140,6 +140,9 @@ type childInfo struct {
 	_                  [100]byte
 }
 
+// siginfo is the same as x/sys/unix wants it.
+func (c *childInfo) siginfo() *unix.Siginfo { return (*unix.Siginfo)(unsafe.Pointer(c)) }
+
 // poll takes a stop of the thread, if there is one, and says whether it has
 // ended.
 func (t *tracee) poll() (s stop, ended bool, err error) {
@@ -160,12 +163,11 @@ func nextStatus(kind, id int) (tid int, status unix.WaitStatus, err error) {
 		options |= unix.WNOTHREAD
 	}
 	var info childInfo
-	siginfo := (*unix.Siginfo)(unsafe.Pointer(&info))
-	err = unix.Waitid(kind, id, siginfo, options|unix.WSTOPPED, nil)
+	err = unix.Waitid(kind, id, info.siginfo(), options|unix.WSTOPPED, nil)
 	if err != nil || info.signal != 0 {
 		return int(info.pid), unix.WaitStatus(0x7f | uint32(info.status)<<8), err
 	}
-	err = unix.Waitid(kind, id, siginfo, options|unix.WEXITED|unix.WNOWAIT, nil)
+	err = unix.Waitid(kind, id, info.siginfo(), options|unix.WEXITED|unix.WNOWAIT, nil)
 	// A stop that has come since shows here as well.
 	if err != nil || info.signal == 0 || info.code >= cldTrapped {
 		return 0, 0, err

@@ -7,7 +7,7 @@
  *   value N       what target_value(N) returns, 3 * N + 1 if nobody changed it
  *   variable      what target_variable holds
  *   load PATH     loads a library and keeps it; answers as check does
- *   exec          becomes the same program again, as "plain" is
+ *   exec          becomes the same program again
  *   end           says "end" and ends with status 7, or 1 if something was wrong
  */
 #ifndef ATTUNE_TARGET_H
@@ -26,6 +26,9 @@
 static volatile unsigned long target_wrong, target_steps;
 static int target_stands_still; /* the threads are not expected to go on */
 
+/* Its arguments when it becomes the same program again; NULL: none. */
+static char **target_again;
+
 /* Beside what it is told, a program may look whether it is right itself. */
 static void (*target_look)(void);
 
@@ -35,6 +38,9 @@ __attribute__((noinline)) long target_value(long n) {
     __asm__ volatile("" ::: "memory");
     return 3 * n + 1;
 }
+
+/* Nobody ever comes here. */
+__attribute__((noinline)) void target_never(void) { __asm__ volatile(""); }
 
 static inline void is_wrong(void) { __atomic_add_fetch(&target_wrong, 1, __ATOMIC_RELAXED); }
 
@@ -57,6 +63,13 @@ static inline void compute(void) {
 static inline void *computing(void *unused) {
     (void)unused;
     return forever(compute);
+}
+
+static inline void nap(void) { usleep(20000); }
+
+static inline void *napping(void *unused) {
+    (void)unused;
+    return forever(nap);
 }
 
 /* Starts a thread with a stack of so many bytes; 0: the usual ones. */
@@ -105,7 +118,8 @@ static inline int target_serve(char **argv) {
     while (fgets(line, sizeof(line), stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "exec") == 0)
-            execl("/proc/self/exe", argv[0], "again", (char *)NULL);
+            execv("/proc/self/exe",
+                  target_again != NULL ? target_again : (char *[]){argv[0], NULL});
         if (strcmp(line, "end") == 0)
             break;
         target_answer(line);

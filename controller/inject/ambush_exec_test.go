@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// TestExecIntoAmbush: threads are being taken hold of while the program executes
+// itself. The kernel lets execve(2) wait until the end of each has been taken,
+// and the tracer, who would have to, wait for execve(2).
+func TestExecIntoAmbush(t *testing.T) {
+	target := targets.StartProgram(t, "becomes")
+	process := mustOpen(t, target.PID)
+	for i := range targets.Fewer(40) {
+		found, err := objfile.Resolve(target.PID, "becomes", "target_never", objfile.Function)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := Execute(t.Context(), process, constant(1), ExecuteOptions{At: found.Address, Patience: 100 * time.Millisecond})
+			done <- err
+		}()
+		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
+		if err := target.Say("exec"); err != nil {
+			t.Fatal(err)
+		}
+		target.Expect(t, "ready")
+		if err := <-done; !errors.Is(err, ErrNoSafePoint) && !errors.Is(err, ErrInterrupted) && !errors.Is(err, procid.ErrGone) {
+			t.Errorf("round %d: %v", i, err)
+		}
+		target.Right(t)
+	}
+	target.Finish(t)
+}
