@@ -250,7 +250,7 @@ func TestEveryParameter(t *testing.T) {
 // sense.
 func TestActionsComeAndGo(t *testing.T) {
 	onX86(t)
-	const rounds = 200
+	rounds := targets.Fewer(200)
 	for _, flags := range [][]string{{"-O2"}, {"-O0", "-fcf-protection=full"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
 			a := startActed(t, targets.Build(t, "testdata/acted.c", flags...), "a_target")

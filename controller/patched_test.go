@@ -183,7 +183,7 @@ func (b *bench) countsOf(t *testing.T, points uint64) map[uint32]uint64 {
 // the time, and leave nothing behind.
 func TestPatchesComeAndGo(t *testing.T) {
 	onX86(t)
-	const rounds = 300
+	rounds := targets.Fewer(300)
 	for _, test := range compilations[:2] {
 		t.Run(test.name, func(t *testing.T) {
 			program := targets.Build(t, "testdata/patched.c", test.flags...)

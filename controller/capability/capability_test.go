@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -57,24 +56,16 @@ func checkConsistent(t *testing.T, found []Capability) {
 
 func TestProbeLeavesNothing(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		opts  Options
-		limit time.Duration
+		name string
+		opts Options
 	}{
-		{"full", Options{}, 2 * time.Second},
-		{"fast", Options{Fast: true}, 500 * time.Millisecond}, // aim: 5 ms; see the benchmark
+		{"full", Options{}},
+		{"fast", Options{Fast: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			Probe(t.Context(), test.opts) // what libraries keep
 			before := len(leaktest.Descriptors())
-			start := time.Now()
-			found := Probe(t.Context(), test.opts)
-			took := time.Since(start)
-			checkConsistent(t, found)
-			t.Logf("took %v", took)
-			if took > test.limit {
-				t.Errorf("took %v, more than %v", took, test.limit)
-			}
+			checkConsistent(t, Probe(t.Context(), test.opts))
 			if after := len(leaktest.Descriptors()); after > before {
 				t.Errorf("descriptors: %d, then %d", before, after)
 			}

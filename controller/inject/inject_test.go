@@ -171,10 +171,7 @@ func countsAfterwards(t *testing.T, program string) {
 // TestManyRounds: nothing is left. `make bench-inject` makes a thousand.
 func TestManyRounds(t *testing.T) {
 	const warmUp = 5 // the C library keeps the stack of a thread that has ended
-	rounds := 60
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := targets.Fewer(60)
 	b := newBench(t)
 	target := start(t, "alloc", 4)
 	b.options.among = notMain(target)

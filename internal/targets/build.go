@@ -119,10 +119,10 @@ func compile(tb testing.TB, compiler string, arguments []string) []byte {
 	return program
 }
 
-// Fewer is n, or a twentieth of it in a virtual machine of scripts/vm, whose
-// processor is emulated: for the number of things that a test does.
+// Fewer is n, or a twentieth of it in a short run, as on the emulated processor
+// of scripts/vm: for the number of things that a test does.
 func Fewer(n int) int {
-	if os.Getenv("ATTUNE_VM") != "" {
+	if testing.Short() {
 		return max(1, n/20)
 	}
 	return n
