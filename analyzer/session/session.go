@@ -42,7 +42,8 @@ type Config struct {
 	Tick time.Duration
 	// Lease is how long a change lives without a renewal; 0: 5 s.
 	Lease time.Duration
-	// CallTimeout bounds each call to a tunlet; 0: 1 s.
+	// CallTimeout bounds each call to a tunlet, which holds up nobody else
+	// meanwhile; 0: 5 s, which a tunlet on a crowded node keeps.
 	CallTimeout time.Duration
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
@@ -66,7 +67,7 @@ func (c Config) withDefaults() Config {
 		c.Lease = 5 * time.Second
 	}
 	if c.CallTimeout == 0 {
-		c.CallTimeout = time.Second
+		c.CallTimeout = 5 * time.Second
 	}
 	if c.Entry == nil {
 		c.Entry = func(report.Entry) {}

@@ -40,11 +40,15 @@ type rig struct {
 	entries []report.Entry
 }
 
-func newRig(t *testing.T, mode core.Mode) *rig {
+func newRig(t *testing.T, mode core.Mode) *rig { return newRigThatWaits(t, mode, time.Hour) }
+
+// newRigThatWaits gives a tunlet so long for an answer. A short time is for tests
+// of what follows: on a crowded machine every tunlet may be late.
+func newRigThatWaits(t *testing.T, mode core.Mode, timeout time.Duration) *rig {
 	r := &rig{t: t, ticks: make(chan time.Time), now: time.Unix(1000, 0)}
 	r.session = New(Config{
 		ID: "s1", Command: []string{"solver"}, Core: core.Config{Mode: mode},
-		Now: r.time, Ticks: r.ticks, CallTimeout: 200 * time.Millisecond,
+		Now: r.time, Ticks: r.ticks, CallTimeout: timeout,
 		Entry: func(e report.Entry) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -382,7 +386,7 @@ func TestNewsInOrder(t *testing.T) {
 // TestSlowTunletLosesData blocks a tunlet: data is dropped and counted, news is
 // not, and the loop goes on.
 func TestSlowTunletLosesData(t *testing.T) {
-	r := newRig(t, core.ModeTune)
+	r := newRigThatWaits(t, core.ModeTune, 200*time.Millisecond)
 	r.connect("ac1", 1)
 	a := newScripted(t, "a", nil)
 	a.block = make(chan struct{})
