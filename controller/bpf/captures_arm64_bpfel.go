@@ -152,6 +152,7 @@ const (
 	capturesVarPidNamespaceDevice = "pid_namespace_device"
 	capturesVarPidNamespaceInode  = "pid_namespace_inode"
 	capturesVarRingSize           = "ring_size"
+	capturesVarRunCtxType         = "run_ctx_type"
 	capturesVarUnpairedReturns    = "unpaired_returns"
 	capturesVarUnusedAggregate    = "unused_aggregate"
 	capturesVarUnusedKeyed        = "unused_keyed"
@@ -234,6 +235,7 @@ type capturesVariableSpecs struct {
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
+	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
 	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
@@ -299,6 +301,7 @@ type capturesVariables struct {
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.Variable `ebpf:"ring_size"`
+	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
 	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`

@@ -16,7 +16,7 @@ const kernelTypesPath = "/sys/kernel/btf/vmlinux"
 
 // kernelStructs are the kernel's structs of include/kernel_types.h. Others of a
 // program's are its own, even where the kernel has one of the same name.
-var kernelStructs = []string{"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred"}
+var kernelStructs = []string{"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred", "bpf_uprobe", "bpf_uprobe_multi_run_ctx"}
 
 // kernelTypes returns what the loader needs to know of the running kernel in
 // order to relocate programs that use its structs in local: the same structs,

@@ -121,6 +121,59 @@ func TestFindOffsets(t *testing.T) {
 	}
 }
 
+func TestFindType(t *testing.T) {
+	tests := []struct {
+		name  string
+		kind  uint32
+		query string
+		want  uint32
+	}{
+		{"the struct", kindStruct, "one", 3},
+		{"of another kind", kindFunction, "one", 0},
+		{"the name of a member", kindStruct, "a", 0},
+		{"no such name", kindStruct, "two", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, err := findType(tinyTypes(), test.kind, test.query); got != test.want || err != nil {
+				t.Errorf("number %d, %v, want %d", got, err, test.want)
+			}
+		})
+	}
+	if _, err := findType(tinyTypes()[:30], kindStruct, "one"); err == nil {
+		t.Error("no error of truncated types")
+	}
+}
+
+// The quick reader finds the numbers that the thorough one finds.
+func TestFindTypeAgreesWithLoader(t *testing.T) {
+	kernel, err := btf.LoadKernelSpec()
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, btf.ErrNotFound) || errors.Is(err, ebpf.ErrNotSupported) {
+		t.Skip("this kernel has no type information")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var function *btf.Func
+	var context *btf.Struct
+	want := castTypes{}
+	if kernel.TypeByName("bpf_rdonly_cast", &function) == nil && kernel.TypeByName("bpf_uprobe_multi_run_ctx", &context) == nil {
+		want = castTypes{function: mustID(t, kernel, function), context: mustID(t, kernel, context)}
+	}
+	if got := findCastTypes(); got != want {
+		t.Errorf("found %+v, want %+v", got, want)
+	}
+}
+
+func mustID(t *testing.T, spec *btf.Spec, typ btf.Type) uint32 {
+	t.Helper()
+	id, err := spec.TypeID(typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(id)
+}
+
 func FuzzFindOffsets(f *testing.F) {
 	f.Add(tinyTypes())
 	f.Fuzz(func(_ *testing.T, raw []byte) {

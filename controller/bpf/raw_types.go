@@ -18,6 +18,7 @@ const (
 	typeHeaderSize  = 12
 	memberSize      = 12
 	kindStruct      = 4
+	kindFunction    = 12
 )
 
 // trailerSize is what follows the 12-byte header of a type: fixed bytes, and
@@ -55,15 +56,35 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 			byName[uint32(at+1)] = s
 		}
 	}
-	return eachStruct(types, func(name uint32, size int, kindFlag bool, members []byte) error {
-		s := byName[name]
-		if s == nil || s.found || len(members) == 0 {
+	return eachType(types, func(t rawType) error {
+		s := byName[t.name]
+		if t.kind != kindStruct || s == nil || s.found || len(t.members) == 0 {
 			return nil
 		}
 		s.found = true
-		s.local.Size = uint32(size)
-		return takeOffsets(s.local, names, members, kindFlag)
+		s.local.Size = t.size
+		return takeOffsets(s.local, names, t.members, t.kindFlag)
 	})
+}
+
+// findType returns the number of the first type of that kind and name in raw, the
+// kernel's type information; 0 if there is none.
+func findType(raw []byte, kind uint32, name string) (number uint32, err error) {
+	types, names, err := splitTypes(raw)
+	if err != nil {
+		return 0, err
+	}
+	at := bytes.Index(names, []byte("\x00"+name+"\x00"))
+	if at < 0 {
+		return 0, nil
+	}
+	err = eachType(types, func(t rawType) error {
+		if number == 0 && t.kind == kind && t.name == uint32(at+1) {
+			number = t.number
+		}
+		return nil
+	})
+	return number, err
 }
 
 func splitTypes(raw []byte) (types, names []byte, err error) {
@@ -80,23 +101,32 @@ func splitTypes(raw []byte) (types, names []byte, err error) {
 	return raw[typesAt:typesEnd], raw[namesAt:namesEnd], nil
 }
 
-// eachStruct calls visit for every struct with its name's offset, its size and
-// its members as they lie in types.
-func eachStruct(types []byte, visit func(name uint32, size int, kindFlag bool, members []byte) error) error {
-	for len(types) >= typeHeaderSize {
-		name := binary.NativeEndian.Uint32(types)
+// rawType is one type of the kernel's.
+type rawType struct {
+	number   uint32 // by which others refer to it
+	kind     uint32
+	name     uint32 // where it lies among the names
+	size     uint32 // of structs, in bytes
+	kindFlag bool
+	members  []byte // of structs, as they lie there
+}
+
+// eachType calls visit for every type, in the order of their numbers.
+func eachType(types []byte, visit func(rawType) error) error {
+	for number := uint32(1); len(types) >= typeHeaderSize; number++ {
 		info := binary.NativeEndian.Uint32(types[4:])
-		size := binary.NativeEndian.Uint32(types[8:])
-		kind, vlen := info>>24&0x1f, int(info&0xffff)
-		fixed, perElement, ok := trailerSize(kind)
-		end := typeHeaderSize + fixed + vlen*perElement
+		t := rawType{
+			number: number, kind: info >> 24 & 0x1f, name: binary.NativeEndian.Uint32(types),
+			size: binary.NativeEndian.Uint32(types[8:]), kindFlag: info>>31 == 1,
+		}
+		fixed, perElement, ok := trailerSize(t.kind)
+		end := typeHeaderSize + fixed + int(info&0xffff)*perElement
 		if !ok || end > len(types) {
 			return errUnknownTypes
 		}
-		if kind == kindStruct {
-			if err := visit(name, int(size), info>>31 == 1, types[typeHeaderSize:end]); err != nil {
-				return err
-			}
+		t.members = types[typeHeaderSize:end]
+		if err := visit(t); err != nil {
+			return err
 		}
 		types = types[end:]
 	}

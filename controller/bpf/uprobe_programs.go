@@ -20,6 +20,7 @@ type uprobePrograms struct {
 	capturing map[string]*ebpf.Program
 	multi     bool
 	whyNot    string // multi, if it is not
+	casts     castTypes
 	kernel    uint32
 }
 
@@ -43,11 +44,14 @@ func (u *Uprobes) load() error {
 	if p.kernel, err = features.LinuxVersionCode(); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
+	if p.multi {
+		p.casts = findCastTypes()
+	}
 	spec, err := loadUprobes()
 	if err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
-	if err := u.configure(spec, p.multi); err != nil {
+	if err := u.configure(spec, p); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
 	if err := spec.LoadAndAssign(&p.objects, collectionOptions(spec, nil)); err != nil {
@@ -84,9 +88,9 @@ func (u *Uprobes) whyNotMulti() (string, error) {
 }
 
 // configure gives what is to be loaded the options' sizes.
-func (u *Uprobes) configure(spec *ebpf.CollectionSpec, multi bool) error {
+func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error {
 	for _, program := range spec.Programs {
-		if !multi {
+		if !p.multi {
 			program.AttachType = ebpf.AttachNone
 		}
 	}
@@ -110,6 +114,7 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, multi bool) error {
 		return err
 	}
 	return errors.Join(
+		p.casts.apply(spec),
 		spec.Variables[uprobesVarRingSize].Set(ring.ValueSize-ringGuard),
 		spec.Variables[uprobesVarPidNamespaceDevice].Set(namespace.device),
 		spec.Variables[uprobesVarPidNamespaceInode].Set(namespace.inode),
@@ -171,7 +176,7 @@ func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := u.configure(spec, u.programs.multi); err != nil {
+	if err := u.configure(spec, u.programs); err != nil {
 		return nil, err
 	}
 	for other := range spec.Programs {

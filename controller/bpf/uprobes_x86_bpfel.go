@@ -171,6 +171,7 @@ const (
 	uprobesVarPidNamespaceDevice = "pid_namespace_device"
 	uprobesVarPidNamespaceInode  = "pid_namespace_inode"
 	uprobesVarRingSize           = "ring_size"
+	uprobesVarRunCtxType         = "run_ctx_type"
 	uprobesVarUnpairedReturns    = "unpaired_returns"
 	uprobesVarUnusedAggregate    = "unused_aggregate"
 	uprobesVarUnusedKeyed        = "unused_keyed"
@@ -253,6 +254,7 @@ type uprobesVariableSpecs struct {
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
+	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
 	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
@@ -318,6 +320,7 @@ type uprobesVariables struct {
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.Variable `ebpf:"ring_size"`
+	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
 	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`

@@ -53,6 +53,17 @@ struct signal_struct {
     u32 flags;
 } KERNEL_STRUCT;
 
+struct bpf_uprobe {
+    u64 cookie;
+} KERNEL_STRUCT;
+
+struct bpf_run_ctx;
+
+/* Begins with a struct bpf_run_ctx. */
+struct bpf_uprobe_multi_run_ctx {
+    struct bpf_uprobe *uprobe;
+} KERNEL_STRUCT;
+
 struct task_struct {
     int exit_code;
     s32 pid;
@@ -63,6 +74,7 @@ struct task_struct {
     struct pid *thread_pid;
     struct cred *cred;
     struct signal_struct *signal;
+    struct bpf_run_ctx *bpf_ctx;
     char comm[16];
 } KERNEL_STRUCT;
 

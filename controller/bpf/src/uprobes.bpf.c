@@ -73,6 +73,9 @@ const struct captured_record *unused_record __attribute__((unused));
  * thread ids are as seen from there. */
 const volatile u64 pid_namespace_device = 0;
 const volatile u64 pid_namespace_inode = 0;
+/* Number of struct bpf_uprobe_multi_run_ctx in the kernel's type information; 0:
+ * the attach cookie can be had by the helper only. */
+const volatile u32 run_ctx_type = 0;
 /* Bytes of the ring, a power of two. */
 const volatile u32 ring_size = 2 * 1024 * 1024;
 
@@ -243,12 +246,22 @@ INLINE struct watch *find_watch(u32 process, u32 point) {
     return is_watch(watch, process, point) ? watch : 0;
 }
 
+/* What bpf_get_attach_cookie() returns, without its call. */
+INLINE u64 attach_cookie(struct registers *ctx, struct task_struct *task) {
+    struct bpf_uprobe_multi_run_ctx *run;
+
+    if (!run_ctx_type)
+        return bpf_get_attach_cookie(ctx);
+    run = bpf_rdonly_cast(task->bpf_ctx, run_ctx_type);
+    return run->uprobe->cookie;
+}
+
 /* Fills hit and returns true if this process is watched at this point. */
 INLINE bool begin(struct registers *ctx, struct hit *hit) {
     struct task_struct *task = bpf_get_current_task_btf();
     u64 start;
 
-    hit->number = bpf_get_attach_cookie(ctx);
+    hit->number = attach_cookie(ctx, task);
     hit->plan = bpf_map_lookup_elem(&plans, &hit->number);
     if (!hit->plan || !hit->plan->point)
         return false;
