@@ -44,7 +44,7 @@ func (c *ceiling) measure(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	result, err := measure.Run(ctx, command(c.program, floodRate))
-	if err = errors.Join(err, attached.Close()); err != nil {
+	if err := errors.Join(err, attached.Close()); err != nil {
 		return 0, err
 	}
 	made, err := said(result)

@@ -40,17 +40,25 @@ type document struct {
 	Goals   []present.Goal  `json:"goals"`
 }
 
+// programs under test.
+var programs = workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+
 func main() { os.Exit(run()) }
 
 func run() int {
 	repeats := flag.Int("n", 7, "runs with and without; medians are shown")
 	file := flag.String("json", "", "also write the figures to this file")
+	alone := flag.Bool("uprobes", false, "measure only what uprobes cost by themselves")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	d := document{Machine: present.ThisMachine("libc6")}
 	d.Machine.Print(os.Stdout)
-	err := d.measure(ctx, *repeats)
+	measureAll := d.measure
+	if *alone {
+		measureAll = d.measureFloors
+	}
+	err := measureAll(ctx, *repeats)
 	if err == nil {
 		d.print()
 		err = present.WriteJSON(*file, d)
@@ -69,7 +77,6 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
 	program, err := programs.ProbedCalls(ctx, "")
 	if err != nil {
 		return err
@@ -97,11 +104,11 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	if err := d.measureEnds(ctx, repeats, program, scratch); err != nil {
 		return err
 	}
-	return d.addFloors(ctx, programs, repeats)
+	return d.measureFloors(ctx, repeats)
 }
 
-// addFloors measures uprobes by themselves where this user may.
-func (d *document) addFloors(ctx context.Context, programs workload.Catalogue, repeats int) error {
+// measureFloors measures uprobes by themselves where this user may.
+func (d *document) measureFloors(ctx context.Context, repeats int) error {
 	floors, err := measureFloor(ctx, programs, repeats)
 	if errors.Is(err, bpf.ErrUnsupported) {
 		fmt.Fprintln(os.Stderr, "probe: uprobes are not measured:", err)
