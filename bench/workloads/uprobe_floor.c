@@ -20,7 +20,8 @@
     FUNCTION(kind##_multi, first);                                                                 \
     FUNCTION(kind##_clock, first);                                                                 \
     FUNCTION(kind##_count, first);                                                                 \
-    FUNCTION(kind##_event, first)
+    FUNCTION(kind##_event, first);                                                                 \
+    FUNCTION(kind##_coarse, first)
 
 FUNCTIONS(push, "push %rbp\n pop %rbp");
 FUNCTIONS(nop5, ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00");
@@ -29,7 +30,7 @@ FUNCTIONS(nop5, ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00");
     { #name, name }
 #define ROWS(kind)                                                                                 \
     ROW(kind##_plain), ROW(kind##_perf), ROW(kind##_multi), ROW(kind##_clock), ROW(kind##_count),  \
-        ROW(kind##_event)
+        ROW(kind##_event), ROW(kind##_coarse)
 
 static const struct {
     const char *name;

@@ -90,6 +90,33 @@ func TestEventsAreExact(t *testing.T) {
 	}
 }
 
+// Coarse times are some record's own, in order, and few.
+func TestCoarseTimes(t *testing.T) {
+	u := mustUprobes(t, UprobesOptions{})
+	target := mustAttachEvents(t, u, mustCompile(t, "target.c"), "starts_with_push", UprobeSpec{Point: 1, CoarseTime: true})
+	const calls = 20_000
+	before := monotonic(t)
+	records := collect(t, u, func(func(int)) { target.mustCall(t, "push %d", calls) })
+	after := monotonic(t)
+	different, since := 0, 0
+	for i, record := range records {
+		if record.Time < before || record.Time > after {
+			t.Fatalf("record %d at %d, after %d and before %d", i, record.Time, before, after)
+		}
+		if since++; i == 0 || record.Time != before {
+			different, since = different+1, 1
+		}
+		if since > 16 {
+			t.Fatalf("record %d is the %dth at %d", i, since, record.Time)
+		}
+		before = record.Time
+	}
+	// One time for 16 records, and one more for each tick meanwhile.
+	if len(records) != calls || different < calls/16 || different > calls/4 {
+		t.Errorf("%d records at %d times", len(records), different)
+	}
+}
+
 func TestSampledEvents(t *testing.T) {
 	u := mustUprobes(t, UprobesOptions{})
 	target := mustAttachEvents(t, u, mustCompile(t, "target.c"), "starts_with_push",

@@ -66,6 +66,9 @@ type UprobeSpec struct {
 	// SampleMask with sampled delivery: a record is made of every
 	// (SampleMask+1)th hit; a power of two less one.
 	SampleMask uint32
+	// CoarseTime allows a record to have the time of one of the 15 before it in
+	// the same tick of the kernel's clock. It saves 50 ns a hit.
+	CoarseTime bool
 	// MinValue and MaxValue are the predicate: other values do not count.
 	// MaxValue 0 means no upper bound.
 	MinValue, MaxValue uint64
@@ -79,6 +82,7 @@ type UprobeSpec struct {
 type pointConfig struct {
 	events     bool
 	sampleMask uint32
+	coarseTime bool
 	minValue   uint64
 	maxValue   uint64
 	program    measure.Program
@@ -131,6 +135,7 @@ func (s UprobeSpec) config() pointConfig {
 	return pointConfig{
 		events:     s.Delivery != attunev1.Delivery_DELIVERY_AGGREGATE,
 		sampleMask: s.SampleMask,
+		coarseTime: s.CoarseTime,
 		minValue:   s.MinValue,
 		maxValue:   s.MaxValue,
 		program:    s.Program,

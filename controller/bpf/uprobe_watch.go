@@ -56,10 +56,11 @@ type definedPoint struct {
 
 // Constants of include/watch.h.
 const (
-	watchEvent     = 1 << 0
-	watchAggregate = 1 << 1
-	watchCallSite  = 1 << 2
-	watchStack     = 1 << 3
+	watchEvent      = 1 << 0
+	watchAggregate  = 1 << 1
+	watchCallSite   = 1 << 2
+	watchStack      = 1 << 3
+	watchCoarseTime = 1 << 4
 )
 
 // ErrTooManyWatches is returned when MaxWatches pairs of process and point are
@@ -253,6 +254,9 @@ func newWatch(config pointConfig) uprobesWatch {
 	}
 	if config.events {
 		watch.Flags = watchEvent
+	}
+	if config.coarseTime {
+		watch.Flags |= watchCoarseTime
 	}
 	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceCallSite }) {
 		watch.Flags |= watchCallSite

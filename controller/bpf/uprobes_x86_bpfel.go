@@ -115,13 +115,16 @@ type uprobesPlan struct {
 }
 
 type uprobesRing struct {
-	_    structs.HostLayout
-	Head uint64
-	Pad0 [7]uint64
-	Tail uint64
-	Pad1 [7]uint64
-	Lost uint64
-	Pad2 [7]uint64
+	_       structs.HostLayout
+	Head    uint64
+	Time    uint64
+	Tick    uint64
+	Records uint64
+	Pad0    [4]uint64
+	Tail    uint64
+	Pad1    [7]uint64
+	Lost    uint64
+	Pad2    [7]uint64
 }
 
 type uprobesWatch struct {

@@ -74,8 +74,8 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	attachment, err := uprobes.Attach(bpf.UprobeSpec{
 		File: file, Path: image.Path, Symbols: symbols, Point: index,
 		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
-		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1,
-		MinValue:   spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
+		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1, CoarseTime: spec.GetCoarseTime(),
+		MinValue: spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
 		Program: captures.program,
 	})
 	if err != nil {

@@ -65,7 +65,8 @@ func (p *parser) clause() error {
 		return p.chosen(&p.spec.ValueCapture)
 	case "by":
 		return p.by()
-	case "each":
+	case "each": // [coarse]
+		p.spec.CoarseTime = p.accept(word, "coarse")
 		return p.deliver(attunev1.Delivery_DELIVERY_EVENT)
 	case "every":
 		return p.every()

@@ -25,6 +25,7 @@ func TestParse(t *testing.T) {
 		{"usdt:a.so:libc:sbrk", `usdt {object: "a.so" provider: "libc" name: "sbrk"} place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE`, ""},
 		{"solver:f%time", `function {object: "solver" symbols: "f"} place: PLACE_BOTH delivery: DELIVERY_AGGREGATE`, "time"},
 		{"libc.so.6:write each", write + `place: PLACE_ENTRY delivery: DELIVERY_EVENT`, ""},
+		{"libc.so.6:write each coarse", write + `place: PLACE_ENTRY delivery: DELIVERY_EVENT coarse_time: true`, ""},
 		// What the point's own value can say needs no captures.
 		{"libc.so.6:write take arg2", write + `place: PLACE_ENTRY delivery: DELIVERY_EVENT parameter: 2`, "arg2"},
 		{"libc.so.6:write sum n=arg2 if n >= 4K", write + `place: PLACE_ENTRY delivery: DELIVERY_AGGREGATE parameter: 2 min_value: 4096`, "n"},

@@ -69,6 +69,10 @@ type Point struct {
 	Delivery Delivery
 	// SampleEvery is for DeliverSampled; rounded up to a power of two.
 	SampleEvery uint32
+	// CoarseTime allows a record to have the time of one of the 15 hits before it
+	// in the same tick of the kernel's clock (1 to 10 ms): the kernel's probes cost
+	// a tenth less then. For records only.
+	CoarseTime bool
 	// Processes to watch; empty: all of the session, also later ones.
 	Processes []Handle
 }
@@ -99,7 +103,7 @@ func (p Point) proto() *attunev1.MeasurePoint {
 		Id: p.ID, Place: attunev1.Place(max(p.Place, Entry)), Parameter: p.Parameter,
 		MinValue: p.MinValue, MaxValue: p.MaxValue,
 		Delivery:    attunev1.Delivery(max(p.Delivery, DeliverAggregate)),
-		SampleEvery: p.SampleEvery,
+		SampleEvery: p.SampleEvery, CoarseTime: p.CoarseTime,
 	}
 	if p.Hook != "" {
 		out.Target = &attunev1.MeasurePoint_Hook{Hook: p.Hook}

@@ -33,7 +33,7 @@ func (*tunlet) Describe() sdk.Description {
 
 // Configure reads the option "points": OBJECT:SYMBOL, separated by blanks, each
 // perhaps with "@got" (calls through dynamic linking are enough), "@events"
-// (a record per hit), "@exit" or "@time" (the time in the call) behind it.
+// (a record per hit), "@coarse" (with coarse times), "@exit" or "@time" (the time in the call) behind it.
 func (t *tunlet) Configure(options map[string]string) error {
 	for _, text := range strings.Fields(options["points"]) {
 		p, err := parse(text)
@@ -59,6 +59,8 @@ func parse(text string) (sdk.Point, error) {
 			p.DynamicCallsOnly = true
 		case "events":
 			p.Delivery = sdk.DeliverEvents
+		case "coarse":
+			p.CoarseTime = true
 		case "exit":
 			p.Place = sdk.Exit
 		case "time":

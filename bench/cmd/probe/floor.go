@@ -41,11 +41,13 @@ type floor struct {
 	Clock    present.Figure `json:"program_that_asks_the_time_ns"`
 	Count    present.Figure `json:"count_ns"`
 	Event    present.Figure `json:"event_ns"`
+	Coarse   present.Figure `json:"event_coarse_time_ns"`
 	// Medians over the turns of what one took over another in the same turn:
-	// count and event over an empty program, event over one that asks the time.
-	CountOverMulti present.Figure `json:"count_over_empty"`
-	EventOverMulti present.Figure `json:"event_over_empty"`
-	EventOverClock present.Figure `json:"event_over_time"`
+	// count and events over an empty program, event over one that asks the time.
+	CountOverMulti  present.Figure `json:"count_over_empty"`
+	EventOverMulti  present.Figure `json:"event_over_empty"`
+	CoarseOverMulti present.Figure `json:"event_coarse_time_over_empty"`
+	EventOverClock  present.Figure `json:"event_over_time"`
 	// Rate is events a second, Lost how many of all events were lost.
 	Rate present.Figure `json:"events_per_second"`
 	Lost uint64         `json:"lost"`
@@ -149,17 +151,10 @@ func (f *floorBench) call(function string, calls int) (cpu, real float64, err er
 
 // measure takes all arrangements in turns, each on a function of its own.
 func (f *floorBench) measure(kind string, repeats int) (one floor, err error) {
-	for _, a := range arrangements {
-		function := kind + "_" + a.name
-		detach, err := a.attach(f, function)
-		if err != nil {
-			return floor{}, fmt.Errorf("%s: %w", a.name, err)
-		}
-		defer func() { err = errors.Join(err, detach()) }()
-		// The kernel sets its trampoline up at the first hits.
-		if _, _, err := f.call(function, turnCalls/10); err != nil {
-			return floor{}, err
-		}
+	detach, err := f.attach(kind)
+	defer func() { err = errors.Join(err, detach()) }()
+	if err != nil {
+		return floor{}, err
 	}
 	cpu := map[string][]float64{}
 	for range repeats * turnsPerRepeat {
@@ -182,6 +177,31 @@ func (f *floorBench) measure(kind string, repeats int) (one floor, err error) {
 	return f.judge(kind, cpu, real), nil
 }
 
+// attach puts every arrangement on its function. What it returns must be called
+// even if it fails.
+func (f *floorBench) attach(kind string) (detach func() error, err error) {
+	var all []func() error
+	detach = func() (err error) {
+		for _, one := range all {
+			err = errors.Join(err, one())
+		}
+		return err
+	}
+	for _, a := range arrangements {
+		function := kind + "_" + a.name
+		one, err := a.attach(f, function)
+		if err != nil {
+			return detach, fmt.Errorf("%s: %w", a.name, err)
+		}
+		all = append(all, one)
+		// The kernel sets its trampoline up at the first hits.
+		if _, _, err := f.call(function, turnCalls/10); err != nil {
+			return detach, err
+		}
+	}
+	return detach, nil
+}
+
 // judge makes the figures of what each call took.
 func (f *floorBench) judge(kind string, cpu map[string][]float64, real []float64) floor {
 	median := func(name string) present.Figure { return present.Figure(measure.Median(cpu[name])) }
@@ -190,8 +210,9 @@ func (f *floorBench) judge(kind string, cpu map[string][]float64, real []float64
 	}
 	return floor{
 		Function: kind, Plain: median("plain"), Perf: median("perf"), Multi: median("multi"), Clock: median("clock"),
-		Count: median("count"), Event: median("event"),
-		CountOverMulti: over("count", "multi"), EventOverMulti: over("event", "multi"), EventOverClock: over("event", "clock"),
+		Count: median("count"), Event: median("event"), Coarse: median("coarse"),
+		CountOverMulti: over("count", "multi"), EventOverMulti: over("event", "multi"),
+		CoarseOverMulti: over("coarse", "multi"), EventOverClock: over("event", "clock"),
 		Rate: present.Figure(1e9 / measure.Median(real)), Lost: f.uprobes.Lost(),
 	}
 }
@@ -201,8 +222,9 @@ var arrangements = []arrangement{
 	{"perf", empty(emptyprobe.PerfEvent)},
 	{"multi", empty(emptyprobe.Multi)},
 	{"clock", empty(emptyprobe.MultiClock)},
-	{"count", attune(attunev1.Delivery_DELIVERY_AGGREGATE)},
-	{"event", attune(attunev1.Delivery_DELIVERY_EVENT)},
+	{"count", attune(bpf.UprobeSpec{Point: 1, Delivery: attunev1.Delivery_DELIVERY_AGGREGATE})},
+	{"event", attune(bpf.UprobeSpec{Point: 2, Delivery: attunev1.Delivery_DELIVERY_EVENT})},
+	{"coarse", attune(bpf.UprobeSpec{Point: 3, Delivery: attunev1.Delivery_DELIVERY_EVENT, CoarseTime: true})},
 }
 
 // empty puts a program that does next to nothing on a function.
@@ -217,38 +239,35 @@ func empty(kind emptyprobe.Kind) func(*floorBench, string) (func() error, error)
 }
 
 // attune puts one of Attune's points on a function.
-func attune(delivery attunev1.Delivery) func(*floorBench, string) (func() error, error) {
+func attune(spec bpf.UprobeSpec) func(*floorBench, string) (func() error, error) {
 	return func(f *floorBench, function string) (func() error, error) {
 		symbol, err := emptyprobe.Find(f.program, function)
 		if err != nil {
 			return nil, err
 		}
-		point := uint16(delivery)
-		attachment, err := f.uprobes.Attach(bpf.UprobeSpec{
-			Path: f.program, Symbols: []bpf.Symbol{{Name: symbol.Name, Offset: symbol.FileOffset}},
-			Point: point, Delivery: delivery,
-		})
+		spec.Path, spec.Symbols = f.program, []bpf.Symbol{{Name: symbol.Name, Offset: symbol.FileOffset}}
+		attachment, err := f.uprobes.Attach(spec)
 		if err != nil {
 			return nil, err
 		}
-		if err := f.uprobes.WatchProcess(f.pid, point); err != nil {
+		if err := f.uprobes.WatchProcess(f.pid, spec.Point); err != nil {
 			attachment.Close()
 			return nil, err
 		}
 		return func() error {
 			attachment.Close()
-			return errors.Join(f.uprobes.UnwatchProcess(f.pid, point), f.uprobes.Settle(context.Background()))
+			return errors.Join(f.uprobes.UnwatchProcess(f.pid, spec.Point), f.uprobes.Settle(context.Background()))
 		}, nil
 	}
 }
 
 func printFloors(to *os.File, floors []floor) {
 	var table present.Table
-	table.Row("uprobe on", "ns", "empty, perf event", "empty, uprobe_multi", "asks the time", "count", "event", "events/s", "lost")
+	table.Row("uprobe on", "ns", "empty, perf event", "empty, uprobe_multi", "asks the time", "count", "event", "coarse time", "events/s", "lost")
 	for _, f := range floors {
 		number := func(v present.Figure) string { return present.Number(float64(v)) }
 		table.Row(f.Function, number(f.Plain), number(f.Perf), number(f.Multi), number(f.Clock), number(f.Count), number(f.Event),
-			number(f.Rate), fmt.Sprint(f.Lost))
+			number(f.Coarse), number(f.Rate), fmt.Sprint(f.Lost))
 	}
 	table.Print(to)
 }
@@ -262,6 +281,7 @@ func floorGoals(floors []floor) (goals []present.Goal) {
 		goals = append(goals,
 			present.Goal{Name: "uprobe count over an empty program, " + f.Function, Value: f.CountOverMulti, Limit: 1.10},
 			present.Goal{Name: "uprobe event over an empty program, " + f.Function, Value: f.EventOverMulti, Limit: 1.10},
+			present.Goal{Name: "uprobe event with coarse time over an empty program, " + f.Function, Value: f.CoarseOverMulti, Limit: 1.10},
 			present.Goal{Name: "uprobe event over one that asks the time, " + f.Function, Value: f.EventOverClock, Limit: 1.10},
 			present.Goal{Name: "events a second, " + f.Function, Value: f.Rate, Limit: 1e6, AtLeast: true},
 			present.Goal{Name: "events lost, " + f.Function, Value: present.Figure(f.Lost), Limit: 0},

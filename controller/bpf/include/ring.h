@@ -22,8 +22,11 @@
 #include "attune_bpf.h"
 
 struct ring {
-    u64 head; /* bytes reserved so far */
-    u64 pad0[7];
+    u64 head;    /* bytes reserved so far                           */
+    u64 time;    /* of a record a while ago, CLOCK_MONOTONIC in ns  */
+    u64 tick;    /* of the kernel's clock at that time              */
+    u64 records; /* with that time                                  */
+    u64 pad0[4];
     u64 tail; /* (user) bytes read so far */
     u64 pad1[7];
     u64 lost; /* records that found no room */
