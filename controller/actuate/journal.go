@@ -69,6 +69,9 @@ type Journal struct {
 	mu   sync.Mutex // guards what follows
 	file *os.File
 	torn bool // the last line may be half a line
+
+	// step is called before and after each line is written, by tests; may be nil.
+	step func()
 }
 
 const journalSuffix = ".journal"
@@ -164,6 +167,10 @@ func (j *Journal) end(change, outcome string) error {
 }
 
 func (j *Journal) append(r record) error {
+	if j.step != nil {
+		j.step()
+		defer j.step()
+	}
 	if r.Time.IsZero() {
 		r.Time = time.Now().UTC()
 	}
