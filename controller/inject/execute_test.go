@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -85,5 +86,28 @@ func TestExecuteFault(t *testing.T) {
 	}
 	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
 		t.Error(got)
+	}
+}
+
+// A program that sleeps goes on sleeping when a thread of it was borrowed, and
+// can be borrowed again: its sleep has become another system call.
+func TestExecuteInASleeper(t *testing.T) {
+	sleeper := exec.Command("sleep", "300")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = sleeper.Process.Kill()
+		_ = sleeper.Wait()
+	})
+	process := mustOpen(t, sleeper.Process.Pid)
+	for i := range uint64(5) {
+		value, _, err := Execute(t.Context(), process, constant(i), ExecuteOptions{})
+		if err != nil || value != i {
+			t.Fatalf("time %d: %d, %v", i, value, err)
+		}
+	}
+	if !process.Alive() {
+		t.Error("it does not sleep any more")
 	}
 }

@@ -21,6 +21,8 @@ var blocking = map[int64]bool{
 	unix.SYS_RECVFROM: true, unix.SYS_RECVMSG: true, unix.SYS_SENDTO: true, unix.SYS_SENDMSG: true,
 	unix.SYS_WAIT4: true, unix.SYS_WAITID: true, unix.SYS_FUTEX: true, unix.SYS_FLOCK: true,
 	unix.SYS_RT_SIGSUSPEND: true, unix.SYS_SCHED_YIELD: true,
+	// One of them that has a timeout, since it was interrupted before.
+	unix.SYS_RESTART_SYSCALL: true,
 }
 
 // polling are calls that return EINTR when they are only looked at.

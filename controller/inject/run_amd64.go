@@ -62,8 +62,8 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 			}
 		}
 		clear(p.slow) // all others have had their turn
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, noTime(ctx)
 		}
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
@@ -80,11 +80,16 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 func (p *plan) held(ctx context.Context, looks int) error {
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return noTime(ctx)
 	case time.Now().After(p.until):
 		return p.noPlace(looks)
 	}
 	return errHeld
+}
+
+// noTime says that nobody waited for a place any longer: nothing was done.
+func noTime(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrNoSafePoint, context.Cause(ctx))
 }
 
 // allRefused says whether the filters of all threads stand against us.
