@@ -149,6 +149,10 @@ func parseSetting(name, value string) (setting, error) {
 		number, err := named.Parse(value)
 		return setting{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
 	}
+	if strings.HasPrefix(strings.ToLower(name), "mpi_t.") {
+		return setting{}, fmt.Errorf("%s must change in all ranks before the same call, which needs the ranks' calls counted from their start: "+
+			"a tunlet of attune run does that, this command cannot", name)
+	}
 	s := setting{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {
 		n, err := strconv.ParseInt(number, 10, 32)

@@ -33,7 +33,7 @@ func (p *process) Images() ([]objfile.Image, error) { return objfile.Images(p.pi
 func (p *process) Mailbox() Mailbox                 { return nil }
 func (p *process) Sites() *entry.Sites              { return p.sites }
 
-func mustProcess(t *testing.T, pid int) *process {
+func mustProcess(t testing.TB, pid int) *process {
 	t.Helper()
 	identity, err := procid.Of(pid)
 	if err != nil {
@@ -44,7 +44,7 @@ func mustProcess(t *testing.T, pid int) *process {
 	return p
 }
 
-func mustJournal(t *testing.T, dir string) *Journal {
+func mustJournal(t testing.TB, dir string) *Journal {
 	t.Helper()
 	j, err := OpenJournal(dir, "test")
 	if err != nil {

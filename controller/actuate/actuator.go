@@ -240,6 +240,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		result.Reason = ErrUnknownChange.Error()
 		return result
 	}
+	change.tending.end()
 	change.process.Lock()
 	defer change.process.Unlock()
 	if a.find(changeID) != change { // undone while this call waited
@@ -249,7 +250,6 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	if !change.process.Alive() {
 		return result // Forget closes its journal record
 	}
-	change.tending.end()
 	err := a.revert(ctx, changeID, change.process, change.plan)
 	switch {
 	case err == nil:
@@ -263,7 +263,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
 		result.Reason = err.Error()
 		a.log.Warn("change could not be undone", "change", changeID, "error", err)
-		change.tending = startTending(change.plan.tend)
+		change.tending.start()
 		return result
 	}
 	a.mu.Lock()
@@ -292,12 +292,15 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 // that outlive it.
 func (a *Actuator) Forget(process Process) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	forgotten := make(map[string]*appliedChange)
 	for id, change := range a.applied {
-		if change.process != process {
-			continue
+		if change.process == process {
+			forgotten[id] = change
+			delete(a.applied, id)
 		}
-		delete(a.applied, id)
+	}
+	a.mu.Unlock()
+	for id, change := range forgotten {
 		change.tending.end()
 		var err error
 		if change.plan.outlives {

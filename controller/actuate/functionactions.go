@@ -20,7 +20,11 @@ func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attun
 		return nil, err
 	}
 	names := namesOf(found, r.GetFunction().GetObject(), r.GetFunction().GetSymbol())
-	if err := a.allowed(process, "remove", nil, names...); err != nil {
+	var values []*attunev1.Value
+	if r.GetReturns() != nil {
+		values = append(values, r.GetReturns())
+	}
+	if err := a.allowed(process, "remove", values, names...); err != nil {
 		return nil, err
 	}
 	result, err := registerValue(r.GetReturns(), 8)

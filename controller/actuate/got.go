@@ -70,9 +70,9 @@ func (g gotChange) words() (words []Word, err error) {
 }
 
 func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
-	slots, err := gotSlots(image, g.old.Symbol.Name)
+	slots, err := image.GOTSlots(g.old.Symbol.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // its calls stay as they are
 	}
 	for _, slot := range slots {
 		w, err := wordAt(g.process, image, image.Address(slot.VirtualAddress), "GOT slot of "+slot.Symbol, 8, unsigned(g.target))
@@ -83,17 +83,6 @@ func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
 		words = append(words, w)
 	}
 	return words, nil
-}
-
-// gotSlots are the slots of an object that match; none of one that cannot be
-// read.
-func gotSlots(image objfile.Image, symbols ...string) ([]objfile.Slot, error) {
-	file, err := image.Open()
-	if err != nil {
-		return nil, nil //nolint:nilerr // its calls stay as they are
-	}
-	defer file.Close()
-	return file.GOTSlots(symbols...)
 }
 
 // exchangeSlot makes a slot hold something else in one go, while threads jump

@@ -101,7 +101,7 @@ func (m firstOf) plan(ctx context.Context, r *settingRequest) (p *plan, err erro
 		switch {
 		case e == nil:
 			return p, nil
-		case err == nil || errors.Is(err, errNeedsCall):
+		case err == nil || errors.Is(err, errNeedsCall) || errors.Is(e, errAbsent):
 			err = e
 		case e.Error() != err.Error():
 			err = fmt.Errorf("%w; %w", err, e)

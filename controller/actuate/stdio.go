@@ -200,7 +200,7 @@ func callsAny(process Process, functions []string) (called []string, err error) 
 		if image.Matches("libc.so*") || image.Matches("ld-linux*") || image.Matches("libattune-dm*") {
 			continue
 		}
-		slots, err := gotSlots(image, functions...)
+		slots, err := image.GOTSlots(functions...)
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +215,8 @@ func callsAny(process Process, functions []string) (called []string, err error) 
 
 // Patience with a stream that is in use.
 const (
-	streamTries = 200
-	streamPause = 2 * time.Millisecond
+	streamPatience = 5 * time.Second
+	streamPause    = 2 * time.Millisecond
 )
 
 // errStreamBusy says that a stream was in use, or full, all the time.
@@ -224,27 +224,25 @@ var errStreamBusy = fmt.Errorf("%w: the stream was in use all the time, or its r
 
 // do calls code on the stream where nobody uses it, and returns what it does.
 func (s stdioStream) do(ctx context.Context, code []byte) (uint64, done, error) {
-	for range streamTries {
-		if !s.hasRoom() {
-			if !pause(ctx) {
-				break
+	ctx, cancel := context.WithTimeout(ctx, streamPatience)
+	defer cancel()
+	for {
+		if s.hasRoom() {
+			result, how, err := s.execute(ctx, code)
+			switch {
+			case inUse(result, err):
+			case err != nil:
+				return 0, how, err
+			case result == streamOther:
+				return 0, how, fmt.Errorf("buffer of descriptor %d: %w", s.state.fd, ErrChangedByOthers)
+			default:
+				return result, how, nil
 			}
-			continue
-		}
-		result, how, err := s.execute(ctx, code)
-		switch {
-		case err != nil:
-			return 0, how, err
-		case result == streamOther:
-			return 0, how, fmt.Errorf("buffer of descriptor %d: %w", s.state.fd, ErrChangedByOthers)
-		case result != streamBusy:
-			return result, how, nil
 		}
 		if !pause(ctx) {
-			break
+			return 0, done{}, errStreamBusy
 		}
 	}
-	return 0, done{}, errStreamBusy
 }
 
 // writing are functions that programs write to streams with.
@@ -256,14 +254,15 @@ var writing = []string{
 // Patience with one way to a place.
 const (
 	searchPatience = 300 * time.Millisecond
-	entryPatience  = 50 * time.Millisecond
+	entryPatience  = 100 * time.Millisecond
 )
 
-// execute calls code where a thread stands well, or in a program that does
-// little but write, where it enters a function of stdio.
+// execute calls code where a thread stands well, or if that finds the stream in
+// use, as in a program that does little but write, where a thread enters a
+// function of stdio.
 func (s stdioStream) execute(ctx context.Context, code []byte) (uint64, done, error) {
 	result, how, err := execute(ctx, s.process, code, inject.ExecuteOptions{Suits: s.suits, Patience: searchPatience})
-	if !errors.Is(err, inject.ErrNoSafePoint) {
+	if !inUse(result, err) {
 		return result, how, err
 	}
 	called, callErr := callsAny(s.process, writing)
@@ -277,12 +276,17 @@ func (s stdioStream) execute(ctx context.Context, code []byte) (uint64, done, er
 		}
 		at := s.libc.Address(symbol.Value)
 		result, how, err = execute(ctx, s.process, code, inject.ExecuteOptions{At: at, Patience: entryPatience})
-		if !errors.Is(err, inject.ErrNoSafePoint) {
+		if !inUse(result, err) {
 			how.where = fmt.Sprintf("entry of %s, thread %d", name, how.thread)
 			return result, how, err
 		}
 	}
-	return 0, how, err
+	return result, how, err
+}
+
+// inUse says whether a stream could not be had.
+func inUse(result uint64, err error) bool {
+	return err == nil && result == streamBusy || errors.Is(err, inject.ErrNoSafePoint)
 }
 
 func pause(ctx context.Context) bool {

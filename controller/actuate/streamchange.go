@@ -201,6 +201,11 @@ func (c *streamChange) flush(ctx context.Context, code []byte) bool {
 	if !c.hasRoom() {
 		return true // its reader has enough to read
 	}
+	c.process.Lock()
+	defer c.process.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
 	result, _, err := execute(ctx, c.process, code, inject.ExecuteOptions{Suits: c.suits, Patience: streamAge})
 	return err == nil && result == 0
 }

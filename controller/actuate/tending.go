@@ -5,27 +5,47 @@ package actuate
 import (
 	"context"
 	"slices"
+	"sync"
 )
 
-// tending is the work that a change needs for as long as it is in force; nil:
-// none.
+// tending is the work that a change needs for as long as it is in force. It
+// takes the lock of the process for what it does there, so it must not be ended
+// by somebody who holds that lock, nor the Actuator's.
 type tending struct {
+	tend func(context.Context)
+
+	mu     sync.Mutex // guards what follows; comes before the other locks
 	cancel context.CancelFunc
-	over   chan struct{}
+	over   chan struct{} // nil: it does not run
 }
 
-// startTending begins it. Whoever takes the change out of force ends it.
+// startTending begins it; nil if there is nothing to do.
 func startTending(tend func(context.Context)) *tending {
 	if tend == nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t := &tending{cancel: cancel, over: make(chan struct{})}
-	go func() {
-		defer close(t.over)
-		tend(ctx)
-	}()
+	t := &tending{tend: tend}
+	t.start()
 	return t
+}
+
+// start begins it again after end.
+func (t *tending) start() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	t.cancel, t.over = cancel, over
+	go func() {
+		defer close(over)
+		t.tend(ctx)
+	}()
 }
 
 // end ends it and waits for that.
@@ -33,8 +53,27 @@ func (t *tending) end() {
 	if t == nil {
 		return
 	}
-	t.cancel()
-	<-t.over
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over != nil {
+		t.cancel()
+		<-t.over
+		t.over = nil
+	}
+}
+
+// await waits until it is over by itself, or ctx ends.
+func (t *tending) await(ctx context.Context) {
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if over == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	}
 }
 
 // Tended returns the ids of the changes in force that the Actuator sees to for
@@ -53,14 +92,9 @@ func (a *Actuator) Tended() (ids []string) {
 // the Actuator sees to none of them.
 func (a *Actuator) Attend(ctx context.Context) {
 	for _, id := range a.Tended() {
-		change := a.find(id)
-		if change == nil {
-			continue
+		if change := a.find(id); change != nil {
+			change.tending.await(ctx)
+			change.tending.end()
 		}
-		select {
-		case <-ctx.Done():
-		case <-change.tending.over:
-		}
-		change.tending.end()
 	}
 }

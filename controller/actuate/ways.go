@@ -59,7 +59,7 @@ func Routes() []Route {
 		},
 		{
 			"call", "call once", "attune tune call", callWays,
-			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function, and at an entry that cannot be patched, by a breakpoint in the debug registers of each thread. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
+			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
 			"impossible",
 		},
 		{
@@ -88,8 +88,9 @@ func Routes() []Route {
 			"the function's first byte, and its exits",
 		},
 		{
-			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory},
-			"See docs/reference/settings.md.", "the old value",
+			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory, WayStopped},
+			"Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams by a stopped thread only. See docs/reference/settings.md.",
+			"the old value, also after a controller that died",
 		},
 		{
 			"system", "what the operating system keeps", "attune tune NAME=VALUE", []Way{WaySystem},

@@ -240,7 +240,7 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 		if image.Matches("libattune-dm*") || isLoader(image) || isLibc(image) {
 			continue
 		}
-		found, err := slotsOf(image, wanted)
+		found, err := image.GOTSlots(wanted...)
 		if err != nil {
 			continue
 		}
@@ -252,15 +252,6 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 		}
 	}
 	return slots
-}
-
-func slotsOf(image objfile.Image, wanted []string) ([]objfile.Slot, error) {
-	file, err := image.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return file.GOTSlots(wanted...)
 }
 
 // isLibc says whether an image is the C library or a part of it. Its own calls

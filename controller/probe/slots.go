@@ -46,14 +46,9 @@ func (s *slotTables) matching(image objfile.Image, patterns []string) ([]objfile
 }
 
 func (s *slotTables) read(key slotKey, image objfile.Image, patterns []string) ([]objfile.Slot, error) {
-	file, err := image.Open()
+	slots, err := image.GOTSlots(patterns...)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = file.Close() }() // read only
-	slots, err := file.GOTSlots(patterns...)
-	if err != nil {
-		return nil, fmt.Errorf("GOT of %s: %w", image.Path, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,6 +33,21 @@ const maxSlots = 65536
 // relaBytes is the size of one relocation: offset, info, addend.
 const relaBytes = 24
 
+// GOTSlots returns the slots of the image's file whose symbol matches; see
+// [File.GOTSlots]. [Image.Address] of a slot is where it lies in the process.
+func (i Image) GOTSlots(patterns ...string) ([]Slot, error) {
+	file, err := i.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	slots, err := file.GOTSlots(patterns...)
+	if err != nil {
+		return nil, fmt.Errorf("GOT of %s: %w", i.Path, err)
+	}
+	return slots, nil
+}
+
 // GOTSlots returns the slots of the object (R_*_JUMP_SLOT and R_*_GLOB_DAT)
 // whose symbol matches one of the names or patterns (see [symname.Parse]; a
 // demangled name must be whole, since an importer does not know which of
