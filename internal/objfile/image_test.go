@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -38,6 +39,21 @@ func TestParseMaps(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"/usr/bin/cat", "/tmp/with blank\nand line"}, objfile.Objects(got)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+// A process that has ended but was not waited for has no memory any more.
+func TestMappingsOfTheDead(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := objfile.Mappings(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
+		t.Errorf("mappings %v, %v; want %v", got, err, procid.ErrGone)
 	}
 }
 

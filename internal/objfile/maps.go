@@ -40,7 +40,9 @@ type Mapping struct {
 }
 
 // Mappings reads which files a process has mapped, in the order of addresses.
-// [procid.ErrGone] if the process has ended.
+// [procid.ErrGone] if the process has ended, also if it is about to: what has no
+// memory at all (any more), of which a thread of the kernel is the other case,
+// must not look like a program that has mapped nothing.
 func Mappings(pid int) ([]Mapping, error) {
 	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -50,6 +52,9 @@ func Mappings(pid int) ([]Mapping, error) {
 	data, err := io.ReadAll(io.LimitReader(file, maxMapsBytes))
 	if err != nil {
 		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("maps of %d: no memory: %w", pid, procid.ErrGone)
 	}
 	return ParseMaps(data)
 }
