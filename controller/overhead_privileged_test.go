@@ -7,5 +7,6 @@ package controller
 import "testing"
 
 func TestBudgetOfUprobe(t *testing.T) {
-	testBudget(t, "uprobe_multi", "-50000", []string{"-static"}, func(c *Config) { c.UseBPF = true })
+	mechanism, _ := uprobeOfThisKernel(t)
+	testBudget(t, mechanism, "-50000", []string{"-static"}, func(c *Config) { c.UseBPF = true })
 }
