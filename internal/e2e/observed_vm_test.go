@@ -72,22 +72,10 @@ type observed struct {
 	report report.Report
 }
 
-// observe observes once more if DMLib was not let in: the start gate is open for
-// so long only, which may be too short for an emulated processor.
-func observe(t *testing.T, prefix []string, command ...string) observed {
-	t.Helper()
-	const most = 5
-	o := observeOnce(t, prefix, command...)
-	for attempt := 1; attempt < most && o.refused(hooked, "DMLib is not in the process"); attempt++ {
-		o = observeOnce(t, prefix, command...)
-	}
-	return o
-}
-
-// observeOnce runs `PREFIX attune run -- COMMAND` with both points. COMMAND starts
+// observe runs `PREFIX attune run -- COMMAND` with both points. COMMAND starts
 // moving, which reads the pipe that is the last parameter, and then still. Each
 // is told how many calls to make when it is known what became of its point.
-func observeOnce(t *testing.T, prefix []string, command ...string) observed {
+func observe(t *testing.T, prefix []string, command ...string) observed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
