@@ -66,8 +66,11 @@ static int attach(struct attune_attach *request) {
 }
 
 int attune_dm_attach(struct attune_attach *request) {
-    static uint32_t under_way;
-    if (__atomic_exchange_n(&under_way, 1, __ATOMIC_ACQUIRE) != 0)
+    /* The process in which it is: a child that another thread forks meanwhile is
+     * in none, and dm_live is not wiped there yet. */
+    static int32_t under_way;
+    int32_t own = (int32_t)dm_syscall(SYS_getpid, 0);
+    if (__atomic_exchange_n(&under_way, own, __ATOMIC_ACQUIRE) == own)
         return EBUSY;
     int saved = errno;
     int result = attach(request);

@@ -82,6 +82,9 @@ struct dm_live {
     uint64_t generation; /* of the mapping; 0: none */
     struct dm_mapping mapping;
     int32_t pid; /* as the process sees itself */
+    /* A page of constant data can be written; one thread at a time, for another
+     * one's restored protection would take the page from under it. */
+    uint32_t unprotected;
     /* a forked child before it registers */
     uint64_t child_since; /* ticks at its first hook */
     uint32_t child_calls;

@@ -131,10 +131,6 @@ int dm_memory_map(uint64_t address, uint64_t size) {
     return EEXIST;
 }
 
-/* One thread at a time: another one's restored protection would take the
- * page from under us. */
-static uint32_t unprotected;
-
 int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                         bool relro, uint64_t *old) {
     if (!proper(address, 8))
@@ -145,7 +141,7 @@ int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t
         return dm_memory_store(address, 8, value, compare, expected, old);
 
     uint64_t page = address & ~(uint64_t)(DM_PAGE_SIZE - 1);
-    if (__atomic_exchange_n(&unprotected, 1, __ATOMIC_ACQUIRE) != 0)
+    if (__atomic_exchange_n(&dm_live.unprotected, 1, __ATOMIC_ACQUIRE) != 0)
         return EBUSY;
     long error = dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ | PROT_WRITE);
     int result = (int)-error;
@@ -153,6 +149,6 @@ int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t
         result = store(address, 8, value, compare, expected, old);
         dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ);
     }
-    __atomic_store_n(&unprotected, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&dm_live.unprotected, 0, __ATOMIC_RELEASE);
     return result;
 }
