@@ -200,7 +200,7 @@ func TestKilledInAmbush(t *testing.T) {
 // waitTraced waits until a process has a tracer.
 func waitTraced(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(muchTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if tracer, err := signalSet(pid, pid, "TracerPid"); err == nil && tracer != 0 {
 			return
 		}

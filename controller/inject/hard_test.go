@@ -41,7 +41,7 @@ func TestHardPrograms(t *testing.T) {
 			if row.among {
 				b.options.among = notMain(h)
 			}
-			b.options.Patience = 20 * time.Second // the machine may be busy
+			b.options.Patience = muchTime
 			for range row.visits {
 				b.enterAndLeave(t, h.PID)
 				h.Right(t)
@@ -50,3 +50,6 @@ func TestHardPrograms(t *testing.T) {
 		})
 	}
 }
+
+// muchTime is more than anything takes, on a machine that is busy too.
+const muchTime = 20 * time.Second

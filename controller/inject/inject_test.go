@@ -151,7 +151,7 @@ func countsAfterwards(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	clock := ring.NewClock(ring.ClockOptions{})
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(muchTime); ; {
 		var count uint64
 		for _, g := range result.Memory.Aggregates(nil, clock.Scale()) {
 			count += g.Count

@@ -94,7 +94,7 @@ func TestOneThread(t *testing.T) {
 // retry is for a program that may not have come to its main yet.
 func retry(t *testing.T, enter func() (Result, error)) Result {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(muchTime); ; {
 		result, err := enter()
 		if err == nil {
 			return result

@@ -137,27 +137,56 @@ func TestOtherTracer(t *testing.T) {
 	h.Finish(t)
 }
 
-// TestVforkChild: it must not be entered, its memory is its parent's.
+// TestVforkChild: it must not be entered, its memory is its parent's. The parent
+// is entered meanwhile, by another of its threads.
 func TestVforkChild(t *testing.T) {
 	b := newBench(t)
+	b.options.Patience = muchTime
 	h := targets.StartProgram(t, "spawns", "2000")
-	var child int
-	for child == 0 {
-		for _, tid := range tasks(t, h.PID) {
-			content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", h.PID, tid))
+	child := childOf(t, h.PID)
+	if _, err := Inject(t.Context(), mustOpen(t, child), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "vfork") {
+		t.Errorf("error %v, want a refusal for vfork", err)
+	}
+	b.enterAndLeave(t, h.PID)
+	h.Right(t)
+	h.Finish(t)
+}
+
+// TestVforkParent: its only thread waits for its child, and the kernel stops it
+// for nobody. It is given up, and nothing of that is left when it goes on.
+func TestVforkParent(t *testing.T) {
+	b := newBench(t)
+	h := targets.StartProgram(t, "spawns", "1500", "alone")
+	childOf(t, h.PID)
+	b.options.Patience = 200 * time.Millisecond
+	if _, err := Inject(t.Context(), mustOpen(t, h.PID), b.options); !errors.Is(err, ErrNoSafePoint) {
+		t.Errorf("error %v, want %v", err, ErrNoSafePoint)
+	}
+	h.Right(t)
+	b.options.Patience = muchTime
+	b.enterAndLeave(t, h.PID)
+	h.Right(t)
+	h.Finish(t)
+}
+
+// childOf waits for a child of any thread of a process.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	for {
+		for _, tid := range tasks(t, pid) {
+			content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, tid))
 			if err != nil {
 				t.Skip("the kernel does not tell of children:", err)
 			}
 			if fields := strings.Fields(string(content)); len(fields) > 0 {
-				child, _ = strconv.Atoi(fields[0])
+				child, err := strconv.Atoi(fields[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				return child
 			}
 		}
 	}
-	if _, err := Inject(t.Context(), mustOpen(t, child), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "vfork") {
-		t.Errorf("error %v, want a refusal for vfork", err)
-	}
-	h.Right(t)
-	h.Finish(t)
 }
 
 func tasks(t *testing.T, pid int) (tids []int) {

@@ -30,6 +30,17 @@ var polling = map[int64]bool{
 	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
 }
 
+// outside are blocking calls that neither an allocator nor the loader waits in:
+// these wait for locks (futex, and others' by yielding and sleeping), and print.
+// The loader's callbacks may, under locks whose owner is asked for.
+var outside = map[int64]bool{
+	unix.SYS_READ: true, unix.SYS_READV: true, unix.SYS_RECVFROM: true, unix.SYS_RECVMSG: true,
+	unix.SYS_POLL: true, unix.SYS_PPOLL: true, unix.SYS_SELECT: true, unix.SYS_PSELECT6: true,
+	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
+	unix.SYS_ACCEPT: true, unix.SYS_ACCEPT4: true, unix.SYS_PAUSE: true, unix.SYS_RT_SIGSUSPEND: true,
+	unix.SYS_WAIT4: true, unix.SYS_WAITID: true,
+}
+
 // The kernel's codes for a call that is to be restarted; a program never sees
 // them.
 const (
@@ -54,7 +65,8 @@ const (
 	// nearStack is how much of a stack is searched for frames of the
 	// allocator and the loader, bytes. They call out of themselves only to
 	// wait, so their frame is next to that of the system call; further up,
-	// holes in the frames of others are full of stale addresses.
+	// holes in the frames of others are full of stale addresses. So is the near
+	// part of a thread that has allocated and then reads: see outside.
 	nearStack = 1 << 10
 	// maxStack is how much is searched for interrupted frames.
 	maxStack = 1 << 20
@@ -73,7 +85,11 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 	case t.inSequence(p.read) || p.ownsLock(t.inner):
 		return false
 	}
-	return p.stackClear(regs.Rsp)
+	near := uint64(nearStack)
+	if inCall(regs) && outside[int64(regs.Orig_rax)] {
+		near = 0
+	}
+	return p.stackClear(regs.Rsp, near)
 }
 
 // userCode is the code segment of 64-bit programs.
@@ -101,12 +117,12 @@ func (p *plan) ownsLock(tid int) bool {
 	return false
 }
 
-// stackClear searches a stack, from its top on: the part that is near for
+// stackClear searches a stack, from its top on: its first near bytes for
 // words that return into code which may hold locks, and all of it for signal
 // frames whose handler interrupted such code. The end of a stack is where
 // nothing is mapped; beyond the frames of a thread its descriptor or the
 // environment is searched too, which does no harm.
-func (p *plan) stackClear(top uint64) bool {
+func (p *plan) stackClear(top, near uint64) bool {
 	const first, next = 16 << 10, 256 << 10
 	buffer := make([]byte, first)
 	for at := top &^ 7; at < top+maxStack; {
@@ -114,7 +130,7 @@ func (p *plan) stackClear(top uint64) bool {
 		if n == 0 {
 			return at > top
 		}
-		if !p.wordsClear(top, at, buffer[:n]) {
+		if !p.wordsClear(top+near, at, buffer[:n]) {
 			return false
 		}
 		if n < len(buffer) {
@@ -126,13 +142,13 @@ func (p *plan) stackClear(top uint64) bool {
 	return true
 }
 
-// wordsClear searches one piece, of the stack from top on, that lies at an
-// address.
-func (p *plan) wordsClear(top, at uint64, piece []byte) bool {
+// wordsClear searches one piece that lies at an address; what is near ends at
+// another.
+func (p *plan) wordsClear(near, at uint64, piece []byte) bool {
 	for i := 0; i+8 <= len(piece); i += 8 {
 		word := binary.LittleEndian.Uint64(piece[i:])
 		place := at + uint64(i)
-		if place < top+nearStack && p.ground.returns(word) ||
+		if place < near && p.ground.returns(word) ||
 			word == p.ground.restorer && word != 0 && p.interruptedHeld(place) {
 			return false
 		}

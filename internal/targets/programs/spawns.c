@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hard case: vfork. A thread executes one program after the other; with
  * argv[1], milliseconds, it has one child that lives for so long in the memory
- * of its parent, and then no more. */
+ * of its parent, and then no more. With "alone" there is no other thread: the
+ * program is ready, and then has that child before it reads a line. */
 #include "target.h"
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,8 +26,7 @@ static void *spawning(void *unused) {
     return forever(spawn);
 }
 
-static void *slow(void *unused) {
-    (void)unused;
+static void slow(void) {
     pid_t child = vfork();
     if (child == 0) {
         syscall(SYS_nanosleep, &life, NULL);
@@ -34,7 +34,11 @@ static void *slow(void *unused) {
     }
     if (child < 0 || waitpid(child, NULL, 0) != child)
         is_wrong();
-    return forever(compute);
+}
+
+static void *slow_once(void *unused) {
+    slow();
+    return computing(unused);
 }
 
 int main(int argc, char **argv) {
@@ -42,7 +46,10 @@ int main(int argc, char **argv) {
         long milliseconds = atol(argv[1]);
         life = (struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000};
         target_stands_still = 1;
-        begin(slow, 0);
+        if (argc > 2)
+            target_begin = slow;
+        else
+            begin(slow_once, 0);
     } else {
         begin(spawning, 0);
         begin(computing, 0);

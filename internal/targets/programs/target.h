@@ -29,6 +29,9 @@ static int target_stands_still; /* the threads are not expected to go on */
 /* Its arguments when it becomes the same program again; NULL: none. */
 static char **target_again;
 
+/* What it does when it has said that it is ready, before it reads lines. */
+static void (*target_begin)(void);
+
 /* Beside what it is told, a program may look whether it is right itself. */
 static void (*target_look)(void);
 
@@ -119,6 +122,8 @@ static inline int target_serve(char **argv) {
     char line[4096];
     puts("ready");
     fflush(stdout);
+    if (target_begin != NULL)
+        target_begin();
     while (fgets(line, sizeof(line), stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "exec") == 0)
