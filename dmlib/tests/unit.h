@@ -45,5 +45,6 @@ void test_memory(void);
 void test_stubs(void);
 void test_programs(void);
 void test_tables(void);
+void test_calls(void);
 
 #endif

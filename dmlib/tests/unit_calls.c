@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that begin and end, or do not: recursion, longjmp, too many of them. */
+#include <string.h>
+
+#include "calls.h"
+#include "unit.h"
+
+#if DM_STUB_COUNT != 0
+
+#define OUTER 70u
+#define INNER 71u
+
+static struct dm_mapping begin(struct attune_header **memory) {
+    *memory = make_memory(1, 1, 8);
+    struct dm_mapping m = use_memory(*memory);
+    m.controls[OUTER].word = m.controls[INNER].word = ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION;
+    return m;
+}
+
+static void enter(unsigned point, uint64_t stack, uint64_t value) {
+    struct dm_hit hit = {.point = point, .value = value, .extra = value + 1};
+    dm_call_begins(&hit, stack, dm_thread_acquire);
+}
+
+/* Whether a call ends there; its parameter must be the one that it began with. */
+static bool leave(unsigned point, uint64_t stack, uint64_t value) {
+    struct dm_hit hit = {.point = point, .value = 12345};
+    if (!dm_call_ends(&hit, stack))
+        return false;
+    EXPECT_EQUAL(hit.value, value);
+    EXPECT_EQUAL(hit.extra, value + 1);
+    EXPECT(hit.time != 0 && (int64_t)hit.duration >= 0);
+    return true;
+}
+
+static void check_recursion(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    EXPECT(!leave(OUTER, 1000, 0)); /* before there is a slot */
+    for (uint64_t depth = 0; depth < 5; depth++)
+        enter(depth == 0 ? OUTER : INNER, 1000 - depth * 16, depth);
+    EXPECT_EQUAL(m.slots[0].open, 5);
+    EXPECT(!leave(OUTER, 936, 0)); /* another point's call has this stack */
+    EXPECT(!leave(INNER, 940, 0));
+    for (uint64_t depth = 5; depth-- > 0;)
+        EXPECT(leave(depth == 0 ? OUTER : INNER, 1000 - depth * 16, depth));
+    EXPECT_EQUAL(m.slots[0].open, 0);
+    EXPECT(!leave(OUTER, 1000, 0)); /* once */
+    free(memory);
+}
+
+/* Two points at one function: their calls have the same stack. */
+static void check_same_stack(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    enter(OUTER, 1000, 1);
+    enter(INNER, 1000, 2);
+    EXPECT(leave(OUTER, 1000, 1));
+    EXPECT(!leave(INNER, 1000, 2)); /* it lies below what has ended: taken for left */
+    EXPECT_EQUAL(m.slots[0].open, 0);
+    free(memory);
+}
+
+static void check_left_by_longjmp(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    enter(OUTER, 1000, 1);
+    enter(INNER, 900, 2);
+    enter(INNER, 800, 3);
+    EXPECT(leave(OUTER, 1000, 1)); /* the inner ones never return */
+    EXPECT_EQUAL(m.slots[0].open, 0);
+    EXPECT(!leave(INNER, 900, 2));
+    for (uint64_t i = 0; i < 3 * ATTUNE_OPEN_CALLS; i++)
+        enter(INNER, 900, i); /* left each time, and called again */
+    EXPECT_EQUAL(m.slots[0].open, 1);
+    EXPECT(leave(INNER, 900, 3 * ATTUNE_OPEN_CALLS - 1));
+    EXPECT_EQUAL(m.slots[0].lost, 0);
+    free(memory);
+}
+
+/* Where there is no room, calls below the one that begins have been left; if
+ * there are none it is not measured, and counted. */
+static void check_no_room(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    for (uint64_t i = 0; i < ATTUNE_OPEN_CALLS; i++)
+        enter(INNER, 100000 - i * 16, i);
+    EXPECT_EQUAL(m.slots[0].open, ATTUNE_OPEN_CALLS);
+    enter(OUTER, 16, 7); /* deeper than all */
+    EXPECT_EQUAL(m.slots[0].open, ATTUNE_OPEN_CALLS);
+    EXPECT_EQUAL(m.slots[0].lost, 1);
+    EXPECT(!leave(OUTER, 16, 7));
+    enter(OUTER, 100000 - 10 * 16, 8); /* as high as the eleventh: only ten can still end */
+    EXPECT_EQUAL(m.slots[0].open, 11);
+    EXPECT(leave(OUTER, 100000 - 10 * 16, 8));
+    EXPECT(leave(INNER, 100000 - 9 * 16, 9));
+    free(memory);
+}
+
+/* The application, or whoever may write its memory, says that more are open than
+ * there can be. */
+static void check_nonsense(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    enter(OUTER, 1000, 1);
+    m.slots[0].open = UINT32_MAX;
+    EXPECT(!leave(OUTER, 1000, 1));
+    enter(OUTER, 1000, 2);
+    EXPECT_EQUAL(m.slots[0].open, 1);
+    EXPECT(leave(OUTER, 1000, 2));
+    free(memory);
+}
+
+/* A hit within a measurement, as in a signal handler, leaves the calls alone. */
+static void check_busy(void) {
+    struct attune_header *memory;
+    struct dm_mapping m = begin(&memory);
+    enter(OUTER, 1000, 1);
+    uint64_t generation = dm_thread.generation;
+    dm_thread.generation = DM_BUSY;
+    enter(INNER, 900, 2);
+    EXPECT(!leave(OUTER, 1000, 1));
+    dm_thread.generation = generation;
+    EXPECT_EQUAL(m.slots[0].open, 1);
+    EXPECT(leave(OUTER, 1000, 1));
+    free(memory);
+}
+
+void test_calls(void) {
+    check_recursion();
+    check_same_stack();
+    check_left_by_longjmp();
+    check_no_room();
+    check_nonsense();
+    check_busy();
+}
+
+#else
+
+void test_calls(void) {}
+
+#endif
