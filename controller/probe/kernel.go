@@ -57,7 +57,11 @@ func (t *tenant) leaveToKernel(numbers []int) {
 		t.dropPatches(memory, before.locals, nil)
 		delete(t.placed, index)
 		t.show()
-		p, err := t.placeUprobe(index, before.spec, "entry patches gave way to a uprobe; calls in between were not counted")
+		var p *placement
+		now, err := t.named(t.effective(index, before.spec))
+		if err == nil {
+			p, err = t.placeUprobe(index, now, "entry patches gave way to a uprobe; calls in between were not counted")
+		}
 		t.tell(index, before.spec, p, err)
 	}
 }
