@@ -13,9 +13,38 @@ import (
 
 // Running lists the directories of the user's runs whose process lives, as
 // [Dir.Path] has them, in no particular order.
-func Running(u User) []string {
+func Running(u User) []string { return runningIn(u.runtimeBases()) }
+
+// RunningOfOthers lists the same of all other users, by their ids, where they
+// usually are: a TMPDIR of somebody else is not known. What is in there is in
+// the hands of that user, who may have written anything.
+func RunningOfOthers(u User) map[int][]string {
+	return runningOfOthers(u.UID, "/run/user/*/attune", "/tmp/attune-*", "/dev/shm/attune-*")
+}
+
+func runningOfOthers(uid int, patterns ...string) map[int][]string {
+	found := make(map[int][]string)
+	for _, pattern := range patterns {
+		bases, err := filepath.Glob(pattern)
+		if err != nil {
+			continue // cannot happen: the patterns are good
+		}
+		for _, base := range bases {
+			var st unix.Stat_t
+			if unix.Lstat(base, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) == uid {
+				continue
+			}
+			if runs := runningIn([]string{base}); len(runs) > 0 {
+				found[int(st.Uid)] = append(found[int(st.Uid)], runs...)
+			}
+		}
+	}
+	return found
+}
+
+func runningIn(bases []string) []string {
 	var found []string
-	for _, base := range u.runtimeBases() {
+	for _, base := range bases {
 		entries, err := os.ReadDir(base)
 		if err != nil {
 			continue // most bases do not exist
@@ -38,7 +67,8 @@ func SocketIn(dir, name string) string { return filepath.Join(dir, name+".sock")
 // own, for a moment, makes nobody take the directory for a dead one's: that
 // takes the lock for itself alone.
 func locked(dir string) bool {
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDONLY, 0)
+	// Another user may have put a pipe or a link there.
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false
 	}
