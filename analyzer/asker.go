@@ -41,6 +41,7 @@ type wish struct {
 	spec    *attunev1.MeasurePoint
 	process *attunev1.Process     // the image that it is asked for in
 	status  *attunev1.PointStatus // nil: not answered yet
+	follow  bool                  // into the children of the process
 }
 
 func newAsker(s *session.Session, name string, hear func(*attunev1.WatchProbesResponse)) *asker {
@@ -67,28 +68,34 @@ func (w *wish) probe(owner string) *attunev1.Probe {
 }
 
 // ask asks for every point in every process, and returns the wishes, for each
-// point one per process. One that is there already is returned as it is.
-func (a *asker) ask(points []*attunev1.MeasurePoint, processes []*attunev1.Process) []*wish {
+// point one per process. One that is there already is returned as it is. With
+// follow, the same is asked for in their children.
+func (a *asker) ask(points []*attunev1.MeasurePoint, processes []*attunev1.Process, follow bool) []*wish {
 	a.join.Do(func() { a.session.TunletReady(a) })
 	var asked []*wish
 	var fresh []*attunev1.MeasurePoint
 	a.mu.Lock()
 	for _, spec := range points {
 		for _, process := range processes {
-			w := &wish{text: spec.GetId(), spec: spec, process: process}
+			w := &wish{text: spec.GetId(), spec: spec, process: process, follow: follow}
 			if i := slices.IndexFunc(a.wishes, func(o *wish) bool { return o.id() == w.id() }); i >= 0 {
 				asked = append(asked, a.wishes[i])
 				continue
 			}
-			a.last++
-			w.number = a.last
-			a.wishes = append(a.wishes, w)
+			a.add(w)
 			asked, fresh = append(asked, w), append(fresh, w.request())
 		}
 	}
 	a.mu.Unlock()
 	a.session.React(a.name, &attunev1.Reaction{AddPoints: fresh})
 	return asked
+}
+
+// add numbers a wish. The caller holds mu.
+func (a *asker) add(w *wish) {
+	a.last++
+	w.number = a.last
+	a.wishes = append(a.wishes, w)
 }
 
 // await returns when all wishes are answered, or ctx ends.
@@ -161,7 +168,8 @@ func (a *asker) Info() *attunev1.DescribeResponse {
 // Service implements session.Tunlet.
 func (a *asker) Service() attunev1.TunletServiceClient { return a }
 
-// ProcessStarted asks again in a process that has replaced its image.
+// ProcessStarted asks again in a process that has replaced its image, and for
+// what follows in a child.
 func (a *asker) ProcessStarted(_ context.Context, r *attunev1.ProcessStartedRequest, _ ...grpc.CallOption) (*attunev1.ProcessStartedResponse, error) {
 	reaction := &attunev1.Reaction{}
 	process := r.GetProcess()
@@ -173,7 +181,28 @@ func (a *asker) ProcessStarted(_ context.Context, r *attunev1.ProcessStartedRequ
 			reaction.AddPoints = append(reaction.AddPoints, w.request())
 		}
 	}
+	if !r.GetUpdate() {
+		for _, w := range a.inherited(process) {
+			a.add(w)
+			reaction.AddPoints = append(reaction.AddPoints, w.request())
+		}
+	}
 	return &attunev1.ProcessStartedResponse{Reaction: reaction}, nil
+}
+
+// inherited returns what a process is to have from its parent. The caller holds
+// mu.
+func (a *asker) inherited(process *attunev1.Process) (out []*wish) {
+	for _, w := range a.wishes {
+		if !w.follow || w.pid() != int(process.GetParentPid()) {
+			continue
+		}
+		child := &wish{text: w.text, spec: w.spec, process: process, follow: true}
+		if !slices.ContainsFunc(a.wishes, func(o *wish) bool { return o.id() == child.id() }) {
+			out = append(out, child)
+		}
+	}
+	return out
 }
 
 // ProcessEnded forgets what was asked for in a process, unless it lives on with
@@ -184,14 +213,16 @@ func (a *asker) ProcessEnded(_ context.Context, r *attunev1.ProcessEndedRequest,
 	}
 	a.mu.Lock()
 	var gone []*wish
+	answered := false // else nobody has heard of the process
 	for _, w := range a.wishes {
 		if w.process.GetHandle() == r.GetEnded().GetProcess() {
 			gone = append(gone, w)
+			answered = answered || w.status != nil
 		}
 	}
 	a.mu.Unlock()
 	a.drop(gone)
-	if len(gone) > 0 {
+	if answered {
 		a.tell(&attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Ended{Ended: int32(gone[0].pid())}})
 	}
 	return &attunev1.ProcessEndedResponse{}, nil

@@ -49,7 +49,7 @@ func (p *probeService) AddProbes(ctx context.Context, r *attunev1.AddProbesReque
 	if err := check(r.GetPoints()); err != nil {
 		return nil, err
 	}
-	asked := p.lasting.ask(r.GetPoints(), processes)
+	asked := p.lasting.ask(r.GetPoints(), processes, r.GetFollow())
 	ctx, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	p.lasting.await(ctx, asked)
@@ -144,11 +144,11 @@ func (p *probeService) WatchProbes(r *attunev1.WatchProbesRequest, stream grpc.S
 		if err := check(r.GetPoints()); err != nil {
 			return err
 		}
-		a.ask(r.GetPoints(), processes)
+		a.ask(r.GetPoints(), processes, r.GetFollow())
 	} else if err := p.watchLasting(a, processes); err != nil {
 		return err
 	}
-	return w.serve(stream, len(processes))
+	return w.serve(stream, func() bool { return len(a.chosen(nil)) == 0 })
 }
 
 // watchLasting asks for what AddProbes has put into the processes.
@@ -157,7 +157,7 @@ func (p *probeService) watchLasting(a *asker, processes []*attunev1.Process) err
 	for _, process := range processes {
 		for _, w := range p.lasting.chosen([]int32{process.GetIdentity().GetPid()}) {
 			some = true
-			a.ask([]*attunev1.MeasurePoint{w.spec}, []*attunev1.Process{process})
+			a.ask([]*attunev1.MeasurePoint{w.spec}, []*attunev1.Process{process}, w.follow)
 		}
 	}
 	if !some {
@@ -181,9 +181,8 @@ func (w *watch) push(m *attunev1.WatchProbesResponse) {
 	}
 }
 
-// serve sends what is queued until the client leaves or all of so many
-// processes have ended.
-func (w *watch) serve(stream grpc.ServerStreamingServer[attunev1.WatchProbesResponse], processes int) error {
+// serve sends what is queued until the client leaves or nothing is left to watch.
+func (w *watch) serve(stream grpc.ServerStreamingServer[attunev1.WatchProbesResponse], done func() bool) error {
 	for {
 		select {
 		case <-stream.Context().Done():
@@ -192,10 +191,7 @@ func (w *watch) serve(stream grpc.ServerStreamingServer[attunev1.WatchProbesResp
 			if err := w.send(stream, m); err != nil {
 				return err
 			}
-			if _, ended := m.GetEvent().(*attunev1.WatchProbesResponse_Ended); ended {
-				processes--
-			}
-			if processes == 0 {
+			if len(w.queue) == 0 && done() {
 				return nil
 			}
 		}

@@ -4,9 +4,11 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -49,9 +51,9 @@ type listed struct {
 	Reason    string
 }
 
-func (k *probeTest) list(t *testing.T) (all []listed) {
+func (k *probeTest) list(t *testing.T, processes string) (all []listed) {
 	t.Helper()
-	got := k.want(t, "list --json $P", 0)
+	got := k.want(t, "list --json "+processes, 0)
 	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil {
 		t.Fatalf("%v in %s", err, got.stdout)
 	}
@@ -61,6 +63,7 @@ func (k *probeTest) list(t *testing.T) (all []listed) {
 // event is a line of `attune probe watch --json`.
 type event struct {
 	Kind      string
+	PID       int
 	Point     string
 	State     string
 	Hits      uint64
@@ -131,7 +134,7 @@ func TestProbeAddAndRemove(t *testing.T) {
 	k := newProbeTest(t)
 	k.want(t, "add $P steps:step libc.so.6:getppid steps:nothing", 0, "%1", "placed", "refused", "no such symbol: nothing")
 	k.want(t, "add $P steps:step", 0, "%1")
-	before := k.list(t)
+	before := k.list(t, "$P")
 	if len(before) != 2 || before[0].Point != "steps:step" || before[0].State != "placed" || before[0].Mechanism == "" {
 		t.Fatalf("%+v", before)
 	}
@@ -140,7 +143,7 @@ func TestProbeAddAndRemove(t *testing.T) {
 	}
 	k.watch(t, "--for 300ms $P steps:step")
 	k.want(t, "remove $P %2", 0, "removed: "+strconv.Itoa(k.PID)+" libc.so.6:getppid")
-	after := k.list(t)
+	after := k.list(t, "$P")
 	if len(after) != 1 || after[0].ID != 1 || after[0].Hits <= before[0].Hits {
 		t.Errorf("%+v, before %+v", after, before)
 	}
@@ -149,6 +152,48 @@ func TestProbeAddAndRemove(t *testing.T) {
 	if err := k.End(t); err == nil || err.Error() != "exit status 3" {
 		t.Errorf("the program ended with %v, want its own 3", err)
 	}
+}
+
+// With --follow, what a process forks is measured in as well, and a watch lasts
+// as long as any of them.
+func TestProbeFollow(t *testing.T) {
+	k := newProbeTest(t)
+	watched := make(chan []event, 1)
+	go func() { watched <- k.watch(t, "--follow --interval 100ms $P steps:step") }()
+	processes := strconv.Itoa(k.PID)
+	k.awaitHits(t, processes)
+	for range 2 {
+		if err := k.Say("f"); err != nil {
+			t.Fatal(err)
+		}
+		child := k.Line(t)
+		processes += " " + child
+		k.awaitHits(t, child)
+	}
+	if err := k.End(t); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("the program ended with %v, want its own 3", err)
+	}
+	hits, ended := make(map[int]uint64), make(map[int]bool)
+	for _, e := range <-watched {
+		hits[e.PID] += e.Hits
+		ended[e.PID] = ended[e.PID] || e.Kind == "ended"
+	}
+	for pid := range strings.FieldsSeq(processes) {
+		if n, _ := strconv.Atoi(pid); hits[n] == 0 || !ended[n] {
+			t.Errorf("process %s, of %s: %d hits, ended %v", pid, processes, hits[n], ended[n])
+		}
+	}
+}
+
+// awaitHits returns when the points in processes have hits.
+func (k *probeTest) awaitHits(t *testing.T, processes string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !t.Failed(); {
+		if all := k.list(t, processes); len(all) > 0 && !slices.ContainsFunc(all, func(l listed) bool { return l.Hits == 0 }) {
+			return
+		}
+	}
+	t.Fatalf("no hits in %s", processes)
 }
 
 func TestProbeUsage(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ type holder struct {
 	conn   *grpc.ClientConn
 	pids   []int32
 	probes []*attunev1.Probe
+	uid    int // whose session it is
 }
 
 // dialSession connects to a session by its socket.
@@ -50,8 +52,25 @@ func (h *holder) close() { _ = h.conn.Close() } // nothing is under way
 // holders asks the user's sessions which of the processes they hold, all if
 // none is given, and returns those that hold some. The caller closes them.
 func holders(ctx context.Context, pids []int) []*holder {
+	return holdersIn(ctx, rundir.Running(rundir.Current()), pids)
+}
+
+// othersHolders asks the sessions of all other users. What they answer is their
+// users' word: it is to be shown as that, and nothing is to be done by it.
+func othersHolders(ctx context.Context, pids []int) (found []*holder) {
+	for uid, dirs := range rundir.RunningOfOthers(rundir.Current()) {
+		of := holdersIn(ctx, dirs, pids)
+		for _, h := range of {
+			h.uid = uid
+		}
+		found = append(found, of...)
+	}
+	return found
+}
+
+func holdersIn(ctx context.Context, dirs []string, pids []int) []*holder {
 	var found []*holder
-	for _, dir := range rundir.Running(rundir.Current()) {
+	for _, dir := range dirs {
 		h, err := dialSession(rundir.SocketIn(dir, analyzerSocket))
 		if err != nil {
 			continue
@@ -60,6 +79,7 @@ func holders(ctx context.Context, pids []int) []*holder {
 			h.close() // it is starting or ending, is older, or has none of them
 			continue
 		}
+		h.uid = os.Geteuid()
 		found = append(found, h)
 	}
 	return found

@@ -111,7 +111,9 @@ func newProbeWatch(p *process) *cobra.Command {
 		Long: `Watch puts points into processes and shows what they see: counts, sums and
 distributions once per interval, single hits as they come. It ends with the
 processes, at SIGINT, or after --for, and takes the points out again. Without a
-POINT it shows what attune probe add has put there.
+POINT it shows what attune probe add has put there. With --follow, points are put
+into processes that these fork later as well, but for those that live for some
+milliseconds only.
 
 What becomes of each point goes to standard error, what is seen to standard
 output; with --json, both are JSON documents, one per line.`,
@@ -144,11 +146,13 @@ output; with --json, both are JSON documents, one per line.`,
 // holdFlags say how processes are held that no attune holds yet.
 type holdFlags struct {
 	outside bool
+	follow  bool    // into children
 	budget  float64 // percent
 }
 
 func (h *holdFlags) declare(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&h.outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
+	cmd.Flags().BoolVarP(&h.follow, "follow", "f", false, "measure in the processes that these fork later as well")
 	cmd.Flags().Float64Var(&h.budget, keyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured")
 }
 
@@ -193,7 +197,8 @@ func newProbeList(p *process) *cobra.Command {
 		Short: "List the measure points in running processes",
 		Long: `List shows the points in processes that an attune of yours holds: those that
 were added, those of --probe, and those of tunlets, with the mechanism that
-serves each, its cost per hit, and what it has counted so far.`,
+serves each, its cost per hit, and what it has counted so far. Root sees those
+in processes that other users' attune holds as well, with their users' names.`,
 		Example: "  attune probe list\n  attune probe list --json 4711 | jq '.[].hits'",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return ownProcesses(), cobra.ShellCompDirectiveNoFileComp

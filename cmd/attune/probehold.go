@@ -148,13 +148,14 @@ func (s *session) awaitNoProbes(ctx context.Context, attached []*controller.Atta
 		defer close(ended)
 		awaitAll(ctx, attached)
 	}()
+	all := ended // those that were named; points may be in their children
 	look := time.NewTicker(lastPointPause)
 	defer look.Stop()
 	until := time.Now().Add(firstPointPatience)
 	for {
 		select {
-		case <-ended:
-			return
+		case <-all:
+			all, until = nil, time.Now()
 		case now := <-look.C:
 			switch points := s.analyzer.LastingProbes(); {
 			case points > 0:

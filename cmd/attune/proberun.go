@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/hits"
@@ -42,7 +44,7 @@ func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.M
 		if len(h.pids) == 0 {
 			continue
 		}
-		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: h.pids, Points: points})
+		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: h.pids, Points: points, Follow: hold.follow})
 		if err != nil {
 			return said(err)
 		}
@@ -94,6 +96,11 @@ func inOrder(probes []*attunev1.Probe, pids []int, points []*attunev1.MeasurePoi
 // listProbes shows the points in processes, all if none is given.
 func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error {
 	held := holders(ctx, pids)
+	var users map[*attunev1.Probe]string // for root only, who sees several
+	if os.Geteuid() == 0 {
+		users = make(map[*attunev1.Probe]string)
+		held = append(held, othersHolders(ctx, pids)...)
+	}
 	defer closeHolders(held)
 	if rest := free(pids, held); len(rest) > 0 {
 		if err := existing(rest); err != nil {
@@ -103,11 +110,16 @@ func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error 
 	var probes []*attunev1.Probe
 	for _, h := range held {
 		probes = append(probes, h.probes...)
+		for _, probe := range h.probes {
+			if users != nil {
+				users[probe] = userName(h.uid)
+			}
+		}
 	}
 	slices.SortStableFunc(probes, func(a, b *attunev1.Probe) int {
 		return cmp.Or(cmp.Compare(a.GetPid(), b.GetPid()), cmp.Compare(a.GetNumber(), b.GetNumber()))
 	})
-	return writeProbes(p, probes, asJSON)
+	return writeList(p, probes, users, asJSON)
 }
 
 // removeProbes takes added points out; no names means all.
@@ -141,11 +153,22 @@ func removeProbes(ctx context.Context, p *process, pids []int, names []string, a
 	return nil
 }
 
+// writeProbes writes points of the user's own sessions.
 func writeProbes(p *process, probes []*attunev1.Probe, asJSON bool) error {
+	return writeList(p, probes, nil, asJSON)
+}
+
+// writeList writes points, with the users whose sessions hold them, if users is
+// given.
+func writeList(p *process, probes []*attunev1.Probe, users map[*attunev1.Probe]string, asJSON bool) error {
 	if asJSON {
 		documents := make([]map[string]any, 0, len(probes))
 		for _, probe := range probes {
-			documents = append(documents, probeview.JSON(probe))
+			document := probeview.JSON(probe)
+			if users != nil {
+				document["user"] = users[probe]
+			}
+			documents = append(documents, document)
 		}
 		encoder := json.NewEncoder(p.stdout)
 		encoder.SetIndent("", "  ")
@@ -155,22 +178,28 @@ func writeProbes(p *process, probes []*attunev1.Probe, asJSON bool) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY")
+	heading := "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY"
+	if users != nil {
+		heading = "USER\t" + heading
+	}
+	fmt.Fprintln(w, heading)
 	for _, probe := range probes {
+		if users != nil {
+			fmt.Fprintf(w, "%s\t", users[probe])
+		}
 		writeProbe(w, probe)
 	}
 	return w.Flush()
 }
 
+// writeProbe writes a row. Another user's session may say anything.
 func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	st := probe.GetStatus()
-	id, by, cost := "-", st.GetMechanism(), "-"
+	id, by, cost := "-", cmp.Or(report.Printable(st.GetMechanism()), "-"), "-"
 	if probe.GetNumber() != 0 {
 		id = fmt.Sprintf("%%%d", probe.GetNumber())
 	}
-	if by == "" {
-		by = "-"
-	} else {
+	if by != "-" {
 		cost = hits.Cost(st.GetCostNanos())
 	}
 	why := cmp.Or(st.GetDegradedReason(), st.GetReason())
@@ -178,7 +207,7 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
 	}
 	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), programName(int(probe.GetPid())),
-		probe.GetText(), by, hits.State(st), probe.GetHits(), cost, oneLine(why))
+		report.Printable(probe.GetText()), by, hits.State(st), probe.GetHits(), cost, report.Printable(oneLine(why)))
 }
 
 // oneLine joins the lines of a reason.

@@ -85,7 +85,8 @@ func show(ctx context.Context, p *process, flags watchFlags, held []*holder, poi
 	for i, h := range held {
 		if len(h.pids) > 0 {
 			streams.Go(func() {
-				errs <- stream(ctx, h, points, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
+				request := &attunev1.WatchProbesRequest{Pids: h.pids, Points: points, Follow: flags.follow}
+				errs <- stream(ctx, h, request, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
 			})
 		}
 	}
@@ -140,8 +141,8 @@ func printAll(printer *probeview.Printer, events <-chan seen, interval time.Dura
 }
 
 // stream passes on what one session sees.
-func stream(ctx context.Context, h *holder, points []*attunev1.MeasurePoint, to func(*attunev1.WatchProbesResponse)) error {
-	call, err := h.WatchProbes(ctx, &attunev1.WatchProbesRequest{Pids: h.pids, Points: points})
+func stream(ctx context.Context, h *holder, request *attunev1.WatchProbesRequest, to func(*attunev1.WatchProbesResponse)) error {
+	call, err := h.WatchProbes(ctx, request)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		counts := spec.GetDelivery() == attunev1.Delivery_DELIVERY_AGGREGATE ||
 			at.probe.GetStatus().GetDegradedTo() == attunev1.Delivery_DELIVERY_AGGREGATE
 		placed := at.probe.GetStatus().GetState() == attunev1.PointState_POINT_STATE_PLACED
-		if len(at.sums) == 0 && placed && counts && spec.GetKeyCapture() == "" {
+		if len(at.sums) == 0 && placed && counts && !at.ended && spec.GetKeyCapture() == "" {
 			at.sums[hits.Key{}] = &hits.Sum{}
 		}
 		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b hits.Key) int {
@@ -94,6 +94,7 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		}
 		at.sums = make(map[hits.Key]*hits.Sum)
 	}
+	maps.DeleteFunc(p.points, func(_ place, at *point) bool { return at.ended })
 	return out
 }
 

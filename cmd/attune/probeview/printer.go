@@ -58,6 +58,7 @@ type point struct {
 	probe *attunev1.Probe
 	read  pointtext.Point
 	sums  map[hits.Key]*hits.Sum // of the running interval
+	ended bool                   // the process has; nothing more will come
 }
 
 // New returns a Printer whose first interval begins now.
@@ -85,6 +86,9 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 			p.records(stream, records)
 		}
 	case *attunev1.WatchProbesResponse_Ended:
+		for _, at := range p.points {
+			at.ended = at.ended || at.probe.GetPid() == e.Ended
+		}
 		if p.options.JSON {
 			p.line(map[string]any{"kind": "ended", "time": p.options.Now(), "pid": e.Ended})
 			return

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Works in steps of 1 ms until its input ends: calls a function of its own with
- * 1 to 10 in turn, and functions of libc. */
+ * 1 to 10 in turn, and functions of libc. For each f that it reads it forks a
+ * process that does the same, and says its number. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,18 @@ __attribute__((noinline)) int step(int n, struct order *order) {
 
 int main(void) {
     struct order order = {.id = 7};
-    char byte;
+    char byte = 0;
+    int child;
 
     puts("ready");
     fflush(stdout);
     fcntl(0, F_SETFL, O_NONBLOCK);
     for (int i = 0; read(0, &byte, 1) != 0; i++) {
+        if (byte == 'f' && (child = fork()) > 0) {
+            printf("%d\n", child);
+            fflush(stdout);
+        }
+        byte = 0;
         void *volatile block = malloc(100); /* a safe point */
         free(block);
         sink += step(i % 10 + 1, &order) + getppid();

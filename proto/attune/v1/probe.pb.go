@@ -30,7 +30,10 @@ type AddProbesRequest struct {
 	// (NOT_FOUND), and nothing is added.
 	Pids []int32 `protobuf:"varint,1,rep,packed,name=pids,proto3" json:"pids,omitempty"`
 	// The points; id is the text that people wrote, processes is ignored.
-	Points        []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
+	Points []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
+	// Also in the processes that these fork later, and so on; those that live
+	// for some milliseconds only are left out.
+	Follow        bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -77,6 +80,13 @@ func (x *AddProbesRequest) GetPoints() []*MeasurePoint {
 		return x.Points
 	}
 	return nil
+}
+
+func (x *AddProbesRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
 }
 
 // AddProbesResponse tells what became of them.
@@ -436,7 +446,10 @@ type WatchProbesRequest struct {
 	Pids []int32 `protobuf:"varint,1,rep,packed,name=pids,proto3" json:"pids,omitempty"`
 	// The points, as in AddProbesRequest; empty: those that AddProbes has put
 	// there.
-	Points        []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
+	Points []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
+	// As in AddProbesRequest; not where points is empty: those follow or not as
+	// they were added.
+	Follow        bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -483,6 +496,13 @@ func (x *WatchProbesRequest) GetPoints() []*MeasurePoint {
 		return x.Points
 	}
 	return nil
+}
+
+func (x *WatchProbesRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
 }
 
 // WatchProbesResponse is one thing that happened.
@@ -611,10 +631,11 @@ var File_attune_v1_probe_proto protoreflect.FileDescriptor
 
 const file_attune_v1_probe_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/probe.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/tunlet.proto\"W\n" +
+	"\x15attune/v1/probe.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/tunlet.proto\"o\n" +
 	"\x10AddProbesRequest\x12\x12\n" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12/\n" +
-	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\"=\n" +
+	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\x12\x16\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\"=\n" +
 	"\x11AddProbesResponse\x12(\n" +
 	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"\xbf\x01\n" +
 	"\x05Probe\x12\x16\n" +
@@ -636,10 +657,11 @@ const file_attune_v1_probe_proto_rawDesc = "" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12\x16\n" +
 	"\x06probes\x18\x02 \x03(\tR\x06probes\"@\n" +
 	"\x14RemoveProbesResponse\x12(\n" +
-	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"Y\n" +
+	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"q\n" +
 	"\x12WatchProbesRequest\x12\x12\n" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12/\n" +
-	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\"\xac\x01\n" +
+	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\x12\x16\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\"\xac\x01\n" +
 	"\x13WatchProbesResponse\x12(\n" +
 	"\x05probe\x18\x01 \x01(\v2\x10.attune.v1.ProbeH\x00R\x05probe\x124\n" +
 	"\x04hits\x18\x02 \x01(\v2\x1e.attune.v1.HandleEventsRequestH\x00R\x04hits\x12\x16\n" +
