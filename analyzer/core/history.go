@@ -69,13 +69,46 @@ func (h *history) before(from, to time.Duration, n int) []point {
 	return out[max(0, len(out)-n):]
 }
 
+// leastJoined is the least number of values that samples in bursts are joined to.
+const leastJoined = 4
+
 // alike returns two groups of samples as values over intervals of the same
 // length, that of the longer ones. While nothing happens a session samples less
 // often, and values over longer intervals vary less: where progress comes in
 // bursts, even their median is another one.
 func alike(a, b []point) (valuesA, valuesB []float64) {
 	length := max(usualLength(a), usualLength(b))
-	return joined(a, length), joined(b, length)
+	return steady(a, length), steady(b, length)
+}
+
+// steady returns samples as values over intervals of at least that length.
+// Where many of them saw no progress the bursts are further apart than an
+// interval is long (on a crowded machine processes wait for one that does not
+// run), and a median would tell how often they come, not what they achieve. So
+// intervals are doubled, as far as there are values enough.
+func steady(points []point, length time.Duration) []float64 {
+	values := joined(points, length)
+	for length > 0 && inBursts(values) {
+		length *= 2
+		longer := joined(points, length)
+		if len(longer) < leastJoined {
+			break
+		}
+		values = longer
+	}
+	return values
+}
+
+// inBursts says that in a quarter of the intervals or more nothing happened, but
+// not in all.
+func inBursts(values []float64) bool {
+	idle := 0
+	for _, value := range values {
+		if value == 0 {
+			idle++
+		}
+	}
+	return idle < len(values) && 4*idle >= max(len(values), 1)
 }
 
 // usualLength returns the median length of the samples' intervals; 0 where

@@ -33,25 +33,38 @@ func (c *Core) startJudging(p *proposal, first time.Duration) {
 // judge looks at the samples after the change: at each sample once there are
 // enough, with a stricter level than at the last look.
 func (c *Core) judge(p *proposal) {
-	before, after := alike(p.before, p.history().since(p.from))
+	samples := p.history().since(p.from)
+	before, after := alike(p.before, samples)
 	if len(after) < p.hold {
 		return
 	}
 	last := len(after) >= c.cfg.MaxSamples+p.waits*c.cfg.MinSamples
-	c.look(p, before, after, last)
+	c.look(p, before, after, last, inAll(p, samples))
 }
 
 // checkJudging ends a judgement that gets no samples.
 func (c *Core) checkJudging(p *proposal) {
 	if c.now >= p.deadline {
-		before, after := alike(p.before, p.history().since(p.from))
-		c.look(p, before, after, true)
+		samples := p.history().since(p.from)
+		before, after := alike(p.before, samples)
+		c.look(p, before, after, true, inAll(p, samples))
 	}
 }
 
+// inAll returns how many times better the mean of the samples is than that from
+// before the change; 1 where it cannot be told. It is what was achieved in all
+// the time. One disturbed sample may change it, so it proves nothing alone; but
+// what it contradicts is not proven either.
+func inAll(p *proposal, samples []point) float64 {
+	if len(p.before) == 0 || len(samples) == 0 {
+		return 1
+	}
+	return gain(mean(p.before), mean(samples), p.tunlet.lower)
+}
+
 // look compares, and asks the tunlet where its opinion can count. A measured
-// loss is undone without asking.
-func (c *Core) look(p *proposal, before, after []float64, last bool) {
+// loss is undone without asking. inAll is the gain by the mean.
+func (c *Core) look(p *proposal, before, after []float64, last bool, inAll float64) {
 	j := compare(before, after, p.tunlet.lower)
 	p.judgement = &j
 	alpha := c.cfg.EarlyAlpha
@@ -60,9 +73,9 @@ func (c *Core) look(p *proposal, before, after []float64, last bool) {
 	}
 	proven := j.P <= alpha && len(after) >= c.cfg.MinSamples
 	switch {
-	case proven && j.Gain < 1:
+	case proven && j.Gain < 1 && inAll < 1:
 		c.undo(p, StateUndone, "measured loss: "+j.text())
-	case proven && j.Gain >= 1+p.tunlet.minGain:
+	case proven && j.Gain >= 1+p.tunlet.minGain && inAll > 1:
 		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
 	case last && len(before) == 0:
 		c.undo(p, StateUndone, "no baseline to judge it by")

@@ -19,6 +19,8 @@ type application struct {
 	noise  float64 // standard deviation, relative
 	memory float64 // correlation of one sample with the one before it
 	last   float64
+	idle   float64 // share of the samples after the change that saw no progress; the others saw all
+	inGap  bool
 }
 
 // sample returns the next value of the objective.
@@ -27,6 +29,14 @@ func (a *application) sample(changed bool) float64 {
 	value := 100 * math.Exp(a.noise*a.last)
 	if changed {
 		value *= a.effect
+	}
+	if changed && a.idle > 0 {
+		if a.rng.Float64() < 0.5 { // gaps and bursts last two samples
+			a.inGap = a.rng.Float64() < a.idle
+		}
+		if value /= 1 - a.idle; a.inGap {
+			value = 0
+		}
 	}
 	return value
 }
@@ -87,9 +97,9 @@ func resultOf(id string, outcome attunev1.Outcome) *attunev1.ActionResult {
 func TestNoisyApplications(t *testing.T) {
 	const runs = 1000
 	tests := []struct {
-		name                  string
-		effect, noise, memory float64
-		least, most           float64 // share of runs that keep the change
+		name                        string
+		effect, noise, memory, idle float64
+		least, most                 float64 // share of runs that keep the change
 	}{
 		{name: "half as fast", effect: 0.5, noise: 0.1, most: 0},
 		{name: "10 % slower", effect: 0.9, noise: 0.05, most: 0},
@@ -102,6 +112,8 @@ func TestNoisyApplications(t *testing.T) {
 		{name: "30 % faster, noise", effect: 1.3, noise: 0.1, least: 0.98, most: 1},
 		{name: "twice as fast, much noise", effect: 2, noise: 0.3, least: 0.95, most: 1},
 		{name: "ten times as fast", effect: 10, noise: 0.5, least: 0.999, most: 1},
+		{name: "ten times as fast, in bursts", effect: 10, noise: 0.5, idle: 0.6, least: 0.7, most: 1},
+		{name: "a third as fast, in bursts", effect: 0.33, noise: 0.1, idle: 0.6, most: 0.02},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,7 +121,7 @@ func TestNoisyApplications(t *testing.T) {
 			for run := range runs {
 				a := &application{
 					rng:    rand.New(rand.NewPCG(uint64(run), 42)),
-					effect: tt.effect, noise: tt.noise, memory: tt.memory,
+					effect: tt.effect, noise: tt.noise, memory: tt.memory, idle: tt.idle,
 				}
 				if a.decide() {
 					kept++
