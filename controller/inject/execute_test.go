@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -101,6 +102,7 @@ func TestExecuteInASleeper(t *testing.T) {
 		_ = sleeper.Wait()
 	})
 	process := mustOpen(t, sleeper.Process.Pid)
+	waitAsleep(t, process.PID())
 	for i := range uint64(5) {
 		retry(t, func() (r Result, err error) {
 			value, r, err := Execute(t.Context(), process, constant(i), ExecuteOptions{})
@@ -112,5 +114,22 @@ func TestExecuteInASleeper(t *testing.T) {
 	}
 	if !process.Alive() {
 		t.Error("it does not sleep any more")
+	}
+}
+
+// waitAsleep waits until sleep(1) has been loaded and does what it is for.
+func waitAsleep(t *testing.T, pid int) {
+	t.Helper()
+	file := fmt.Sprintf("/proc/%d/syscall", pid)
+	for {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var number int
+		if _, err := fmt.Sscan(string(text), &number); err == nil && number == unix.SYS_CLOCK_NANOSLEEP {
+			return
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
