@@ -183,7 +183,7 @@ func (b *bench) countsOf(t *testing.T, points uint64) map[uint32]uint64 {
 // the time, and leave nothing behind.
 func TestPatchesComeAndGo(t *testing.T) {
 	onX86(t)
-	rounds := targets.Fewer(300)
+	rounds := targets.Fewer(100) // where whole jumps are written, all threads are stopped for each
 	for _, test := range compilations[:2] {
 		t.Run(test.name, func(t *testing.T) {
 			program := targets.Build(t, "testdata/patched.c", test.flags...)

@@ -65,6 +65,11 @@ func (t *target) Map(ctx context.Context, start, size uint64) error {
 	return actuate.MapStopped(ctx, t, start, size)
 }
 
+// Rewrite changes code while all threads are stopped.
+func (t *target) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
+	return actuate.RewriteStopped(ctx, t, address, from, to)
+}
+
 // Mailbox is DMLib's, nil without DMLib.
 func (t *target) Mailbox() actuate.Mailbox {
 	if memory := t.memory.Load(); memory != nil {

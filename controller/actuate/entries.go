@@ -28,6 +28,11 @@ type outside struct{ Process }
 
 func (outside) Memory() *ring.Memory { return nil }
 
+// Rewrite implements [entry.Rewriter].
+func (o outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
+	return RewriteStopped(ctx, o.Process, address, from, to)
+}
+
 // Map implements [entry.Mapper].
 func (o outside) Map(ctx context.Context, start, size uint64) error {
 	return MapStopped(ctx, o.Process, start, size)
@@ -43,7 +48,7 @@ type Patched struct {
 	Bias   uint64         `json:"bias"`
 	Symbol objfile.Symbol `json:"symbol"`
 	// Bytes that are changed.
-	Bytes []entry.Byte `json:"bytes"`
+	Bytes []entry.Bytes `json:"bytes"`
 }
 
 // entryChange is an action at the entry or the exits of a function.
@@ -137,7 +142,7 @@ func restorePatched(r record) error {
 		if err == nil && len(names) > 0 && b.Address == r.Patched.Bytes[0].Address {
 			continue // others are at work there, and this one is not any more
 		}
-		err := entry.Restore(r.Process.PID, b)
+		err := entry.Restore(ctx, outside{process}, b)
 		if errors.Is(err, entry.ErrTouched) {
 			err = fmt.Errorf("%w: %w", ErrChangedByOthers, err)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -138,14 +137,11 @@ func (i invocation) byStop(ctx context.Context, process Process) (uint64, done, 
 
 // execute has a stopped thread of the process execute code.
 func execute(ctx context.Context, process Process, code []byte, o inject.ExecuteOptions) (uint64, done, error) {
-	held, err := procid.Open(process.PID())
+	held, err := open(process)
 	if err != nil {
 		return 0, done{}, err
 	}
 	defer held.Close()
-	if !held.Identity().SameProcess(process.Identity()) {
-		return 0, done{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
-	}
 	value, result, err := inject.Execute(ctx, held, code, o)
 	how := done{
 		way: WayStopped, where: fmt.Sprintf("stopped thread %d", result.Thread),

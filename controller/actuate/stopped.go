@@ -4,12 +4,26 @@ package actuate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/procid"
 )
+
+// open takes hold of a process. The caller closes it.
+func open(process Process) (*procid.Process, error) {
+	held, err := procid.Open(process.PID())
+	if err != nil {
+		return nil, err
+	}
+	if !held.Identity().SameProcess(process.Identity()) {
+		return nil, errors.Join(fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone), held.Close())
+	}
+	return held, nil
+}
 
 // maxErrno is the greatest error that a system call returns.
 const maxErrno = 4095
@@ -27,4 +41,15 @@ func MapStopped(ctx context.Context, process Process, start, size uint64) error 
 		return fmt.Errorf("map %d bytes at %#x: %w", size, start, unix.Errno(-result))
 	}
 	return fmt.Errorf("map %d bytes at %#x: the kernel chose %#x", size, start, result)
+}
+
+// RewriteStopped writes code where from stands while all threads of the process
+// are stopped, see [inject.Rewrite].
+func RewriteStopped(ctx context.Context, process Process, address uint64, from, to []byte) error {
+	held, err := open(process)
+	if err != nil {
+		return err
+	}
+	_, err = inject.Rewrite(ctx, held, address, from, to)
+	return errors.Join(err, held.Close())
 }

@@ -28,7 +28,7 @@ func Ways() []Description {
 		{WayMemory, "the memory of the process is written from outside (process_vm_writev(2), /proc/PID/mem). Nothing stops."},
 		{WayMailbox, "a thread of the process does it at one of DMLib's hooks. Nothing stops; the process must have been started by `attune run` or be attached to."},
 		{WayStopped, "one thread is stopped by ptrace(2) where it could itself have called the C library, does it, and goes on as if nothing had been; the others run. Code that takes no lock may interrupt anything. Nothing of Attune stays in the process."},
-		{WayEntry, "one byte of a function makes it begin with a jump to code that does what is asked for, and then what the function does. Every call is changed, direct ones inside the object included, but not where the compiler has built the function into a caller. The memory for that code is mapped by DMLib, or else by a stopped thread; it stays when the byte has gone back, for a thread may be in it."},
+		{WayEntry, "one byte of a function makes it begin with a jump to code that does what is asked for, and then what the function does. Every call is changed, direct ones inside the object included, but not where the compiler has built the function into a caller. The memory for that code is mapped by DMLib, or else by a stopped thread; it stays when the byte has gone back, for a thread may be in it. Where that byte would make the jump lead to memory in use, or another patch is too near, a whole jump of five bytes is written while all threads are stopped, some milliseconds at most, and none is within the bytes; so it goes back."},
 		{WayGOT, "the slots through which all objects call a function of another one are led elsewhere, each in one go, by DMLib or else by a stopped thread."},
 		{WaySystem, "a system call on the process, its threads or duplicates of its descriptors, from outside."},
 	}
@@ -70,22 +70,22 @@ func Routes() []Route {
 		{
 			"replace", "replace function", "attune tune replace", []Way{WayEntry, WayGOT},
 			"The second where the entry cannot be patched, or the function is chosen when it is loaded (IFUNC): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
-			"the function's first byte, or the slots; refused if somebody else has changed them since",
+			"the function's first byte (or bytes), or the slots; refused if somebody else has changed them since",
 		},
 		{
 			"remove", "remove call", "attune tune remove", []Way{WayEntry},
 			"All calls, or those from one function; a structure or long double cannot be returned.",
-			"the function's first byte",
+			"the function's first byte (or bytes)",
 		},
 		{
 			"param", "change parameter", "attune tune param", []Way{WayEntry},
 			"One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes.",
-			"the function's first byte",
+			"the function's first byte (or bytes)",
 		},
 		{
 			"insert", "insert call", "attune tune insert", []Way{WayEntry},
 			"At the entry, or at the exits where all of them can be patched. The thread may hold any lock: what is called must not need one.",
-			"the function's first byte, and its exits",
+			"the function's first byte (or bytes), and its exits",
 		},
 		{
 			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory, WayStopped},

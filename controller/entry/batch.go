@@ -104,6 +104,17 @@ func (s *Sites) wanted(pid int, functions []Function) []*patch.Arena {
 	return arenas[len(s.arenas):]
 }
 
+// examine examines the entry of a function for a patch of one byte.
+func examine(f Function) (patch.Site, error) {
+	o, err := openObject(f.Image)
+	if err != nil {
+		return patch.Site{}, err
+	}
+	defer func() { _ = o.Close() }() // read only
+	site, _, err := o.entry(f)
+	return site, err
+}
+
 // choose finds a landing for a site: in one of the arenas, or in a new one that
 // could be mapped.
 func choose(site patch.Site, arenas []*patch.Arena, used func() ([]patch.Region, error)) (landed patch.Site, arena *patch.Arena, err error) {

@@ -33,33 +33,62 @@ func (s *Sites) need(ctx context.Context, w writer, fn *function, entry, exits b
 	if !entry || fn.entry != nil {
 		return nil
 	}
-	site, err := examine(fn.Function)
+	return s.findEntry(ctx, w, fn)
+}
+
+// findEntry prepares the entry of a function. The caller holds s.mu.
+func (s *Sites) findEntry(ctx context.Context, w writer, fn *function) error {
+	o, err := openObject(fn.Image)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = o.Close() }() // read only
+	site, code, err := o.entry(fn.Function)
+	if err != nil && !errors.Is(err, patch.ErrUnpatchable) {
+		return err
+	}
 	hook, _ := w.hooks()
-	if fn.entry, err = s.spot(ctx, w, fn.Function, site, hook); err != nil {
+	fn.entry, err = s.eitherWay(ctx, w, fn, site, err, hook, fn.exits, func() (patch.Site, error) {
+		around, err := o.around(fn.Symbol, fn.Symbol.Value)
+		if err != nil {
+			return patch.Site{}, err
+		}
+		return patch.Wide(fn.Symbol.Value, code[:min(uint64(len(code)), fn.Symbol.Size)], around, fn.Image.Bias)
+	})
+	if err != nil {
 		return err
 	}
 	s.inherited(fn, fn.entry)
 	return nil
 }
 
-// examine reads the code of a function as its file has it.
-func examine(f Function) (patch.Site, error) {
-	file, err := f.Image.Open()
-	if err != nil {
-		return patch.Site{}, err
+// eitherWay prepares a place that is patched by one byte, unless there is a
+// reason not to; then by a whole jump, if wide finds that it can be written.
+func (s *Sites) eitherWay(ctx context.Context, w writer, fn *function, site patch.Site, reason error, hook uint64, others []*spot,
+	wide func() (patch.Site, error),
+) (p *spot, err error) {
+	if reason == nil {
+		if reason = distinct(site, others); reason == nil {
+			p, reason = s.spot(ctx, w, fn.Function, site, hook)
+		}
 	}
-	defer func() { _ = file.Close() }() // read only
-	if file.IsGo() {
-		return patch.Site{}, fmt.Errorf("%w: %s is Go code, whose stacks have no room", patch.ErrUnpatchable, f.Image.Name())
+	if !errors.Is(reason, patch.ErrUnpatchable) {
+		return p, reason
 	}
-	code, err := file.Code(f.Symbol, patch.SiteBytes)
-	if err != nil {
-		return patch.Site{}, err
+	site, err = wide()
+	if err == nil {
+		err = distinct(site, others)
 	}
-	return patch.Examine(f.address(), code)
+	if err == nil && w.rewriter == nil {
+		err = errNoRewriter
+	}
+	if err == nil {
+		p, err = s.spot(ctx, w, fn.Function, site, hook)
+	}
+	if errors.Is(err, patch.ErrUnpatchable) {
+		return nil, fmt.Errorf("%w; nor by a whole jump: %w", reason, err)
+	}
+	return p, err
 }
 
 // spot prepares a place of a function: the one that was inherited, or a new
@@ -123,9 +152,9 @@ func (fn *function) spots(do doing) (used []*spot) {
 func (s *Sites) change(ctx context.Context, w writer, fn *function, do doing) error {
 	before := fn.do
 	err := s.turn(ctx, w, fn, do)
-	if err == nil {
+	if err == nil || errors.Is(err, errStays) {
 		fn.do = do
-		return nil
+		return err
 	}
 	if back := s.turn(context.WithoutCancel(ctx), w, fn, before); back != nil {
 		err = errors.Join(err, fmt.Errorf("and it could not be taken back: %w", back))
@@ -142,13 +171,22 @@ func (s *Sites) turn(ctx context.Context, w writer, fn *function, do doing) erro
 	if !do.any(true) { // the entry goes first
 		slices.Reverse(places)
 	}
+	var stays error
 	for _, p := range places {
-		if err := s.turnOne(ctx, w, p, do.at(p == fn.entry), mapped); err != nil {
+		err := s.turnOne(ctx, w, p, do.at(p == fn.entry), mapped)
+		switch {
+		case errors.Is(err, errStays):
+			stays = fmt.Errorf("%s: %w", fn.Symbol.Name, err)
+		case err != nil:
 			return fmt.Errorf("%s: %w", fn.Symbol.Name, err)
 		}
 	}
-	return nil
+	return stays
 }
+
+// errStays: what was done at a function is not done any more, but the jump is
+// still there. [Sites.Refresh] tries again.
+var errStays = errors.New("the jump stays for now, and does nothing")
 
 // turnOne makes one place do something else: first where the jump leads, then
 // the jump itself. mapped is false if the code is not there any more.
@@ -167,19 +205,24 @@ func (s *Sites) turnOne(ctx context.Context, w writer, p *spot, do patch.Program
 		if err := s.apart(p.site); err != nil {
 			return err
 		}
-		return p.activate(w)
+		return p.activate(ctx, w)
 	case mapped:
-		return p.deactivate(w)
+		if err := p.deactivate(ctx, w); errors.Is(err, errStopping) {
+			return fmt.Errorf("%w: %w", errStays, err)
+		} else if err != nil {
+			return err
+		}
+		return nil
 	}
 	p.active = false
 	return nil
 }
 
-// byte is what the journal keeps of a place of a function.
-func (p *spot) byte(f Function) Byte {
-	return Byte{
+// bytes are what the journal keeps of a place of a function.
+func (p *spot) bytes(f Function) Bytes {
+	return Bytes{
 		Address: p.site.Address, Device: f.Image.Device, Inode: f.Image.Inode,
 		FileOffset: f.Symbol.FileOffset + p.site.Address - f.address(),
-		Offset:     p.site.Changed(), Old: p.site.Original, New: p.site.Patched(),
+		Old:        p.site.Original, New: p.site.Patched(),
 	}
 }

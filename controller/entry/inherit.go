@@ -3,11 +3,13 @@
 package entry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // maxHops bounds how many windows a patch can have gone through.
@@ -17,8 +19,15 @@ const maxHops = 64
 // this one, or of a controller before us. Nil if there is none.
 func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *spot {
 	patched, active := site.Recognize(code)
-	if active {
+	switch {
+	case active:
 		site = patched
+	case site.Wide():
+		landing, ok := w.landed(site)
+		if !ok {
+			return nil
+		}
+		site.Landing = landing
 	}
 	landing, err := w.read(site.Landing, patch.LandingBytes)
 	if err != nil {
@@ -38,19 +47,50 @@ func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *sp
 			return nil
 		}
 		if size, spare, ok := site.SizeOf(at, head); ok {
-			program, err := w.read(at, size)
-			if err != nil {
+			p := &spot{site: site, hook: hook, pointer: pointer, spare: spare, active: active}
+			if p.now, err = w.programAt(at, size); err != nil {
 				return nil
 			}
-			do, err := patch.ProgramOf(program)
-			if err != nil {
-				return nil
-			}
-			return &spot{site: site, hook: hook, pointer: pointer, spare: spare, now: do, active: active}
+			return p
 		}
 		pointer, ok = patch.PointerOf(at, head)
 	}
 	return nil
+}
+
+func (w writer) programAt(at uint64, size int) (patch.Program, error) {
+	program, err := w.read(at, size)
+	if err != nil {
+		return patch.Program{}, err
+	}
+	return patch.ProgramOf(program)
+}
+
+// maxLandings bounds how much memory is searched for landings, bytes.
+const maxLandings = 16 << 20
+
+// landed finds the landing of a wide site that is not patched at present, in
+// memory that an earlier controller has had mapped.
+func (w writer) landed(site patch.Site) (landing uint64, ok bool) {
+	mappings, err := objfile.Mappings(w.pid)
+	if err != nil {
+		return 0, false
+	}
+	searched := uint64(0)
+	for _, m := range mappings {
+		if !m.Exec || m.Inode != 0 || searched+m.End-m.Start > maxLandings {
+			continue
+		}
+		searched += m.End - m.Start
+		content, err := w.read(m.Start, int(m.End-m.Start))
+		if err != nil {
+			continue
+		}
+		if landing, ok := site.LandingIn(m.Start, content); ok {
+			return landing, true
+		}
+	}
+	return 0, false
 }
 
 // inherited takes over what an inherited place does but measure: the points of
@@ -83,21 +123,28 @@ func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err 
 	return names, nil
 }
 
+// Patched is a process whose code is given back.
+type Patched interface {
+	// PID in the pid namespace of the caller.
+	PID() int
+	Rewriter
+}
+
 // Restore takes a patch out of a process whose controller is gone: it writes
 // Old where New stands. It is no error if Old stands there already, or if the
 // file is not mapped there any more; [ErrTouched] if the code is something
 // else.
-func Restore(pid int, b Byte) error {
-	w := writer{pid: pid}
-	if b.Offset < 0 || b.Offset >= len(b.Old) || len(b.Old) != len(b.New) {
-		return errors.New("a byte of code that makes no sense")
+func Restore(ctx context.Context, process Patched, b Bytes) error {
+	w := writer{pid: process.PID(), rewriter: process}
+	if len(b.Old) != len(b.New) || bytes.Equal(b.Old, b.New) {
+		return errors.New("a change of code that makes no sense")
 	}
 	mapped, err := w.holdsAt(b.Device, b.Inode, b.FileOffset, b.Address)
 	if err != nil || !mapped {
 		return err
 	}
-	if err := w.exchange(b.Address, b.Offset, b.New, b.Old); err != nil {
-		return fmt.Errorf("code at %#x of process %d: %w", b.Address, pid, err)
+	if err := w.exchange(ctx, b.Address, b.New, b.Old); err != nil {
+		return fmt.Errorf("code at %#x of process %d: %w", b.Address, w.pid, err)
 	}
 	return nil
 }

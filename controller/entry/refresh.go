@@ -30,7 +30,7 @@ func (s *Sites) Stale() bool {
 	waiting := make(map[Key]bool)
 	for _, fn := range s.known {
 		for _, p := range fn.all() {
-			if p.active && !w.stands(p.site) {
+			if p.active && (!w.stands(p.site) || !slices.Contains(fn.spots(fn.do), p)) {
 				return true
 			}
 		}

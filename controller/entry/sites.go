@@ -31,6 +31,15 @@ type Mapper interface {
 	Map(ctx context.Context, start, size uint64) error
 }
 
+// Rewriter is what a [Process] may be as well: its threads can be stopped while
+// more than one byte of its code is changed. Then functions are patched too of
+// which one byte does not do.
+type Rewriter interface {
+	// Rewrite writes to at an address where from stands, both equally long, while
+	// no thread is within. The error says why not, and then nothing has changed.
+	Rewrite(ctx context.Context, address uint64, from, to []byte) error
+}
+
 // Function is a function in a process, as objfile.ResolveIn finds it.
 type Function struct {
 	Image  objfile.Image
@@ -56,10 +65,10 @@ var (
 	ErrTouched = errors.New("code is not what its file says: a debugger, a uprobe or another tool is at work")
 )
 
-// Byte is one byte of code that a patch changes. It is all that a journal has
-// to know: writing Old back where Code still stands undoes everything that was
-// done at that place, see [Restore].
-type Byte struct {
+// Bytes is code that a patch changes: one byte of it, or a few (see
+// [patch.Wide]). It is all that a journal has to know: writing Old back where
+// New stands undoes everything that was done at that place, see [Restore].
+type Bytes struct {
 	// Address in the process.
 	Address uint64 `json:"address"`
 	// Device and Inode of the file that is mapped there, and which byte of it
@@ -67,10 +76,7 @@ type Byte struct {
 	Device     uint64 `json:"device"`
 	Inode      uint64 `json:"inode"`
 	FileOffset uint64 `json:"file_offset"`
-	// Offset of the byte within Old and New.
-	Offset int `json:"offset"`
-	// Old is the code without the patch, New that with it; they differ in one
-	// byte.
+	// Old is the code without the patch, New that with it, equally long.
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
 }
@@ -114,12 +120,12 @@ func NewSites(process Process, functions *Functions) *Sites {
 
 // Prepare finds out whether an action can be done on a function, has memory
 // mapped for it (DMLib does it at its next hook or in the start gate, and ctx
-// bounds the wait), and returns the bytes that Add will change, for the
+// bounds the wait), and returns the code that Add will change, for the
 // journal. Nothing is changed yet. Preparing again costs little. The error
 // wraps [patch.ErrUnpatchable] where the function's code is the reason and
 // [patch.ErrAction] where the action is, else it is [ErrNoDMLib],
 // [ErrConflict] or one of the mailbox.
-func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte, error) {
+func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Bytes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, err := s.writer()
@@ -130,14 +136,17 @@ func (s *Sites) Prepare(ctx context.Context, f Function, a patch.Action) ([]Byte
 	if err != nil {
 		return nil, err
 	}
-	var bytes []Byte
+	var code []Bytes
 	for _, p := range fn.spots(do) {
 		if _, err := s.program(ctx, w, p, do.at(p == fn.entry)); err != nil {
 			return nil, err
 		}
-		bytes = append(bytes, p.byte(fn.Function))
+		if err := w.rehearse(ctx, p); err != nil {
+			return nil, err
+		}
+		code = append(code, p.bytes(fn.Function))
 	}
-	return bytes, nil
+	return code, nil
 }
 
 // plan finds the function, with everything mapped that it needs, and what
@@ -190,7 +199,9 @@ func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action
 }
 
 // Drop ends an action. What else is done at the function goes on without a
-// hit missed; if nothing is, its code is what it was. [ErrUnknown] if there is
+// hit missed; if nothing is, its code is what it was, or the error says that the
+// jump, which does nothing any more, stays until threads can be stopped for
+// taking it out. [ErrUnknown] if there is
 // none of that name. A library that was unloaded meanwhile is no error.
 func (s *Sites) Drop(ctx context.Context, name string) error {
 	s.mu.Lock()
@@ -203,7 +214,7 @@ func (s *Sites) Drop(ctx context.Context, name string) error {
 	if err == nil {
 		err = s.change(ctx, w, fn, fn.do.without(name))
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, errStays) {
 		s.functions.rest(KeyOf(fn.Function))
 	}
 	return err
@@ -248,18 +259,20 @@ func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
 }
 
 func (s *Sites) writer() (writer, error) {
-	memory := s.process.Memory()
-	if memory == nil {
-		if mapper, ok := s.process.(Mapper); ok {
-			return writer{mapper: mapper, pid: s.process.PID()}, nil
+	w := writer{memory: s.process.Memory(), pid: s.process.PID()}
+	w.rewriter, _ = s.process.(Rewriter)
+	if w.memory == nil {
+		var ok bool
+		if w.mapper, ok = s.process.(Mapper); !ok {
+			return writer{}, ErrNoDMLib
 		}
-		return writer{}, ErrNoDMLib
+		return w, nil
 	}
-	app := memory.App()
+	app := w.memory.App()
 	if !app.Ready || app.PatchEntry == 0 {
 		return writer{}, fmt.Errorf("%w, or serves no patches there", ErrNoDMLib)
 	}
-	return writer{memory: memory, pid: s.process.PID()}, nil
+	return w, nil
 }
 
 // Forget drops what is kept of a process that has ended.

@@ -18,8 +18,9 @@ import (
 // spot is one place whose code is or was patched. What it leads to stays when
 // the patch is taken out: a thread may be in it.
 //
-//	the code      e9 ....            one byte is changed, to this jump and back
-//	the landing   jmp *pointer       in an arena, for good
+//	the code      e9 ....            one byte is changed, to this jump and back,
+//	                                 or all five (a wide site)
+//	the landing   jmp *pointer       in an arena or window, for good
 //	the pointer   address            its second byte chooses
 //	programs      what is done       in a window, each for good
 type spot struct {
@@ -36,26 +37,51 @@ type spot struct {
 // build makes a landing, a pointer, and a program that does nothing but what
 // the code does anyway.
 func (s *Sites) build(ctx context.Context, w writer, site patch.Site, hook uint64) (*spot, error) {
-	site, pointer, err := s.landing(ctx, w, site)
-	if err != nil {
-		return nil, err
+	p := &spot{site: site, hook: hook}
+	lay := s.layNarrow
+	if site.Wide() {
+		lay = s.layWide
 	}
-	p := &spot{site: site, hook: hook, pointer: pointer}
-	if err := s.enter(ctx, w, p); err != nil {
+	landing, err := lay(ctx, w, p)
+	if err != nil {
 		return nil, err
 	}
 	address, err := s.program(ctx, w, p, patch.Program{})
 	if err != nil {
 		return nil, err
 	}
-	landing, err := patch.LandingCode(site.Landing, pointer)
+	if err := w.write(p.site.Landing, landing); err != nil {
+		return nil, err
+	}
+	return p, w.write(p.pointer, binary.LittleEndian.AppendUint64(nil, address))
+}
+
+// layNarrow finds the place of a landing that the code itself gives, and a
+// window; it returns what is to stand at the landing.
+func (s *Sites) layNarrow(ctx context.Context, w writer, p *spot) (landing []byte, err error) {
+	if p.site, p.pointer, err = s.landing(ctx, w, p.site); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx, w, p); err != nil {
+		return nil, err
+	}
+	return patch.LandingCode(p.site.Landing, p.pointer)
+}
+
+// layWide puts the landing of a whole jump into the window itself.
+func (s *Sites) layWide(ctx context.Context, w writer, p *spot) (landing []byte, err error) {
+	if err := s.enter(ctx, w, p); err != nil {
+		return nil, err
+	}
+	at, err := p.window.Take(patch.SlotBytes)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.write(pointer, binary.LittleEndian.AppendUint64(nil, address)); err != nil {
+	if p.site, err = p.site.To(at); err != nil {
 		return nil, err
 	}
-	return p, w.write(site.Landing, landing)
+	landing, p.pointer, err = p.site.OwnLanding()
+	return landing, err
 }
 
 // landing chooses the place of a landing, has memory there, and takes a place
@@ -90,7 +116,7 @@ func (s *Sites) enter(ctx context.Context, w writer, p *spot) (err error) {
 // windowFor finds a window with room for any program of a spot, or has one
 // mapped.
 func (s *Sites) windowFor(ctx context.Context, w writer, address uint64) (*patch.Window, error) {
-	const few = patch.MaxProgramBytes + 2*patch.SlotBytes
+	const few = patch.MaxProgramBytes + 3*patch.SlotBytes
 	for _, window := range s.windows {
 		if window.Free() >= few && window.Reaches(address, around) {
 			return window, nil
@@ -232,17 +258,17 @@ func (w writer) point(pointer, address uint64) error {
 
 // activate makes the code begin with the jump, deactivate as it was. A library
 // that is not mapped any more, or anew, is so already.
-func (p *spot) activate(w writer) error {
-	err := w.exchange(p.site.Address, p.site.Changed(), p.site.Original, p.site.Patched())
+func (p *spot) activate(ctx context.Context, w writer) error {
+	err := w.exchange(ctx, p.site.Address, p.site.Original, p.site.Patched())
 	p.active = p.active || err == nil
 	return err
 }
 
-func (p *spot) deactivate(w writer) error {
+func (p *spot) deactivate(ctx context.Context, w writer) error {
 	if !p.active {
 		return nil
 	}
-	err := w.exchange(p.site.Address, p.site.Changed(), p.site.Patched(), p.site.Original)
+	err := w.exchange(ctx, p.site.Address, p.site.Patched(), p.site.Original)
 	p.active = err != nil
 	return err
 }

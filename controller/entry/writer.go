@@ -19,12 +19,14 @@ import (
 
 // writer writes patches into a process from outside. It is safe while the
 // process runs: programs and landings are written before anything leads to
-// them, and what a thread may be executing or following changes in one byte.
+// them, and what a thread may be executing or following changes in one byte, or
+// while all threads are stopped.
 type writer struct {
-	memory *ring.Memory // nil: no DMLib
-	mapper Mapper       // instead
-	pid    int
-	seen   *seen // of a batch; nil: everything is read when it is needed
+	memory   *ring.Memory // nil: no DMLib
+	mapper   Mapper       // instead
+	rewriter Rewriter     // nil: threads cannot be stopped
+	pid      int
+	seen     *seen // of a batch; nil: everything is read when it is needed
 }
 
 // hooks are what programs call to measure entries and exits; 0 without DMLib.
@@ -85,9 +87,9 @@ func (w writer) mappings() (found []objfile.Mapping, err error) {
 	return w.seen.mappings, err
 }
 
-// exchange writes the one byte in which from and to differ where from stands,
-// and reads it back. [ErrTouched] where neither stands.
-func (w writer) exchange(address uint64, at int, from, to []byte) error {
+// exchange writes what differs in from and to where from stands, and reads it
+// back. [ErrTouched] where neither stands.
+func (w writer) exchange(ctx context.Context, address uint64, from, to []byte) error {
 	code, err := w.read(address, len(to))
 	switch {
 	case err != nil:
@@ -97,7 +99,44 @@ func (w writer) exchange(address uint64, at int, from, to []byte) error {
 	case !bytes.Equal(code, from):
 		return ErrTouched
 	}
-	return w.write(address+uint64(at), to[at:at+1])
+	first, last := differences(from, to)
+	if first == last {
+		return w.write(address+uint64(first), to[first:first+1])
+	}
+	if w.rewriter == nil {
+		return errNoRewriter
+	}
+	if err := w.rewriter.Rewrite(ctx, address, from[:last+1], to[:last+1]); err != nil {
+		return fmt.Errorf("%w: %w", errStopping, err)
+	}
+	return w.check(address, to)
+}
+
+// rehearse finds out whether a place can be patched that needs all threads to be
+// stopped.
+func (w writer) rehearse(ctx context.Context, p *spot) error {
+	if !p.site.Wide() || p.active {
+		return nil
+	}
+	if err := w.rewriter.Rewrite(ctx, p.site.Address, p.site.Original, p.site.Original); err != nil {
+		return fmt.Errorf("%w: %w", errStopping, err)
+	}
+	return nil
+}
+
+var (
+	// errStopping: code of several bytes could not be changed.
+	errStopping   = fmt.Errorf("%w: its threads cannot be stopped for a whole jump", patch.ErrUnpatchable)
+	errNoRewriter = fmt.Errorf("%w: nobody here may stop its threads for a whole jump", patch.ErrUnpatchable)
+)
+
+// differences are the first and the last byte in which two texts differ that do.
+func differences(a, b []byte) (first, last int) {
+	for first = 0; a[first] == b[first]; first++ {
+	}
+	for last = len(a) - 1; a[last] == b[last]; last-- {
+	}
+	return first, last
 }
 
 func (w writer) word(address uint64) (uint64, error) {
@@ -118,6 +157,11 @@ func (w writer) write(address uint64, code []byte) error {
 	if err := w.store(address, code); err != nil {
 		return err
 	}
+	return w.check(address, code)
+}
+
+// check reads back what was written.
+func (w writer) check(address uint64, code []byte) error {
 	written, err := w.read(address, len(code))
 	if err == nil && !bytes.Equal(written, code) {
 		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.pid)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -19,4 +20,8 @@ var blocking map[int64]bool
 func Calling(uint64) []byte { return nil }
 func (p *plan) run(context.Context, *procid.Process, *Result) error {
 	return fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
+}
+
+func rewriteOnce(*procid.Process, code) (int, time.Duration, error) {
+	return 0, 0, fmt.Errorf("%w: not built for %s yet", ErrUnsuited, runtime.GOARCH)
 }

@@ -4,7 +4,7 @@
 // and their exits can be made to lead somewhere else, and makes the code that is
 // needed for it. It reads and writes no process; controller/entry does.
 //
-// A patch changes one byte: the first of the function's first instruction
+// A patch changes one byte, if it can: the first of the function's first instruction
 // becomes the opcode of a jump (e9), whose four displacement bytes are those
 // that stand behind it anyway. Where the jump leads, the landing, is therefore
 // given by the function's own code, and the process must have, or get, memory
@@ -17,6 +17,11 @@
 //
 // An instruction that is a jump already gets another byte in its distance
 // instead.
+//
+// Where there can be no memory at the landing, or another patch is too near, a
+// whole jump is written ([Wide], [WideExit]), which leads wherever there is room.
+// Its five bytes are changed while all threads are stopped, none of them within;
+// nothing else may lead there ([Surroundings]).
 //
 // The landing leads, through a pointer, to a [Program], which calls DMLib for
 // each point that is measured, does what [Action] says, executes the instruction

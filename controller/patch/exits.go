@@ -36,45 +36,48 @@ type Exit struct {
 // MaxExits is how many exits a function may have.
 const MaxExits = 64
 
+// Layout says what the code is that a function jumps to outside of what is known
+// to be its own, in parts. It is the function's as well, and part is not nil; or
+// another function begins at the address; or the error says why that cannot be
+// known.
+type Layout func(address uint64, parts []Part) (part *Part, err error)
+
 // Exits finds all exits of a function, in ascending order within each part; at
-// least one. cold are parts that may be the function's: those that it jumps to
-// are. isFunction says whether a function begins at an address. The error wraps
-// [ErrUnpatchable] where it cannot be proven that they are all, and that they
-// are.
+// least one. It returns all the parts as well. The error wraps [ErrUnpatchable]
+// where it cannot be proven that they are all, and that they are.
 //
 // All the code is decoded one instruction after the other: compilers for x86-64
 // put their tables elsewhere, and code that holds data shows by branches into
 // the middle of what was decoded, or by instructions that there are not.
-func Exits(function Part, cold []Part, isFunction func(address uint64) bool) ([]Exit, error) {
-	d := decoding{parts: []Part{function}, cold: cold, isFunction: isFunction, begins: make(map[uint64]bool)}
+func Exits(function Part, layout Layout) ([]Exit, []Part, error) {
+	d := decoding{parts: []Part{function}, layout: layout, begins: make(map[uint64]bool)}
 	for i := 0; i < len(d.parts); i++ {
 		if err := d.part(d.parts[i]); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
+			return nil, nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
 		}
 	}
 	for _, target := range d.targets {
 		if !d.begins[target] {
-			return nil, fmt.Errorf("%w: a branch leads to %#x, into an instruction: the code holds data", ErrUnpatchable, target)
+			return nil, nil, fmt.Errorf("%w: a branch leads to %#x, into an instruction: the code holds data", ErrUnpatchable, target)
 		}
 	}
 	switch n := len(d.exits); {
 	case n == 0:
-		return nil, fmt.Errorf("%w: the function never returns", ErrUnpatchable)
+		return nil, nil, fmt.Errorf("%w: the function never returns", ErrUnpatchable)
 	case n > MaxExits:
-		return nil, fmt.Errorf("%w: the function ends at %d places, more than %d", ErrUnpatchable, n, MaxExits)
+		return nil, nil, fmt.Errorf("%w: the function ends at %d places, more than %d", ErrUnpatchable, n, MaxExits)
 	}
-	return d.exits, nil
+	return d.exits, d.parts, nil
 }
 
 // decoding is the walk through the parts of one function.
 type decoding struct {
-	parts      []Part // grows
-	cold       []Part
-	isFunction func(address uint64) bool
-	begins     map[uint64]bool // addresses of instructions
-	targets    []uint64        // of branches within the function
-	exits      []Exit
-	recent     []x86asm.Inst // before the present one, the latest last
+	parts   []Part // grows
+	layout  Layout
+	begins  map[uint64]bool // addresses of instructions
+	targets []uint64        // of branches within the function
+	exits   []Exit
+	recent  []x86asm.Inst // before the present one, the latest last
 }
 
 // recentBefore is how far before an indirect jump is looked.
@@ -126,31 +129,27 @@ func (d *decoding) instruction(at uint64, inst x86asm.Inst) error {
 	return nil
 }
 
-// branch notes where a direct jump leads.
+// branch notes where a direct jump leads. A seldom executed part becomes the
+// function's with the first jump to it.
 func (d *decoding) branch(at uint64, inst x86asm.Inst, target uint64) error {
-	if d.within(target) {
-		d.targets = append(d.targets, target)
-		return nil
+	if !d.within(target) {
+		part, err := d.layout(target, d.parts)
+		if err != nil {
+			return err
+		}
+		if part == nil {
+			d.exits = append(d.exits, Exit{Address: at, Tail: true, Conditional: inst.Op != x86asm.JMP})
+			return nil
+		}
+		d.parts = append(d.parts, *part)
 	}
-	if !d.isFunction(target) {
-		return errors.New("leads to code that no symbol names: the seldom executed part of this function, or another function")
-	}
-	d.exits = append(d.exits, Exit{Address: at, Tail: true, Conditional: inst.Op != x86asm.JMP})
+	d.targets = append(d.targets, target)
 	return nil
 }
 
-// within says whether an address is one of the function's. A cold part becomes
-// the function's with the first jump to it.
+// within says whether an address is one of the function's.
 func (d *decoding) within(target uint64) bool {
-	holds := func(p Part) bool { return p.holds(target) }
-	if slices.ContainsFunc(d.parts, holds) {
-		return true
-	}
-	i := slices.IndexFunc(d.cold, holds)
-	if i >= 0 {
-		d.parts = append(d.parts, d.cold[i])
-	}
-	return i >= 0
+	return slices.ContainsFunc(d.parts, func(p Part) bool { return p.holds(target) })
 }
 
 // indirect tells a jump through a table of the function's own code from a call

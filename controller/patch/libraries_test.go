@@ -3,17 +3,15 @@
 package patch
 
 import (
-	"bufio"
 	"debug/elf"
 	"encoding/binary"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
 	"golang.org/x/arch/x86/x86asm"
+
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 // mustMeanTheSame decodes what Relocate makes and compares it with the
@@ -32,18 +30,18 @@ func mustMeanTheSame(t *testing.T, s Site, at uint64) {
 	if err != nil {
 		t.Fatalf("% x moved: % x: %v", s.Original, moved, err)
 	}
-	if inst.Op != s.inst.Op {
-		t.Fatalf("%v became %v", s.inst, inst)
+	if inst.Op != s.last().Op {
+		t.Fatalf("%v became %v", s.last(), inst)
 	}
-	for i, want := range s.inst.Args {
+	for i, want := range s.last().Args {
 		if !sameOperand(want, inst.Args[i]) {
-			t.Fatalf("%v became %v", s.inst, inst)
+			t.Fatalf("%v became %v", s.last(), inst)
 		}
 	}
-	if s.inst.PCRel != 0 && pointsAt(at, moved, inst) != pointsAt(s.Address, s.Original, s.inst) {
-		t.Fatalf("%v points at %#x, moved at %#x", s.inst, pointsAt(s.Address, s.Original, s.inst), pointsAt(at, moved, inst))
+	if s.last().PCRel != 0 && pointsAt(at, moved, inst) != pointsAt(s.last().at, s.last().code, s.last().Inst) {
+		t.Fatalf("%v points at %#x, moved at %#x", s.last(), pointsAt(s.last().at, s.last().code, s.last().Inst), pointsAt(at, moved, inst))
 	}
-	if s.inst.Op == x86asm.JMP && s.branches() {
+	if s.last().Op == x86asm.JMP && s.last().branches() {
 		return
 	}
 	rest := moved[inst.Len:]
@@ -81,25 +79,6 @@ func pointsAt(at uint64, code []byte, inst x86asm.Inst) uint64 {
 		}
 	}
 	return 0
-}
-
-// libraries are real objects of this machine: the more of them the better.
-func libraries(t *testing.T) (paths []string) {
-	t.Helper()
-	for _, pattern := range []string{
-		"/lib/*/libc.so.6", "/lib/*/libm.so.6", "/lib*/*/libcrypto.so.*", "/usr/lib/*/libcrypto.so.*",
-		"/usr/lib/*/libstdc++.so.6", "/usr/lib/*/libpython3*.so.*", "/usr/bin/python3", "/usr/lib/*/libgomp.so.1",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths = append(paths, found...)
-	}
-	if len(paths) == 0 {
-		t.Skip("no library of the list is on this machine")
-	}
-	return paths
 }
 
 type function struct {
@@ -144,7 +123,7 @@ func functions(t *testing.T, path string) (out []function) {
 // libraries, and says how many can be.
 func TestRealFunctions(t *testing.T) {
 	const bias = 0x7f1234567000
-	for _, path := range libraries(t) {
+	for _, path := range targets.Libraries(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			all := functions(t, path)
 			image := Region{Start: bias, End: bias + all[len(all)-1].entry}
@@ -173,8 +152,6 @@ func TestRealFunctions(t *testing.T) {
 	}
 }
 
-var disassembled = regexp.MustCompile(`^ *([0-9a-f]+):\t`)
-
 // TestLengthsAgainstDisassembler compares with objdump where instructions end:
 // a wrong length would be a jump into the middle of the next instruction.
 func TestLengthsAgainstDisassembler(t *testing.T) {
@@ -182,8 +159,8 @@ func TestLengthsAgainstDisassembler(t *testing.T) {
 		t.Skip("objdump is not installed")
 	}
 	checked := 0
-	for _, path := range libraries(t)[:1] {
-		next := boundaries(t, path)
+	for _, path := range targets.Libraries(t)[:1] {
+		next := targets.Boundaries(t, path)
 		for _, f := range functions(t, path) {
 			s, err := Examine(f.entry, f.code)
 			if err != nil || next[s.Address] == 0 {
@@ -198,29 +175,4 @@ func TestLengthsAgainstDisassembler(t *testing.T) {
 	if checked < 100 {
 		t.Errorf("only %d functions were compared", checked)
 	}
-}
-
-// boundaries maps the address of each instruction to that of the next.
-func boundaries(t *testing.T, path string) map[uint64]uint64 {
-	t.Helper()
-	text, err := exec.Command("objdump", "-d", "--no-show-raw-insn", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(map[uint64]uint64)
-	var last uint64
-	lines := bufio.NewScanner(strings.NewReader(string(text)))
-	for lines.Scan() {
-		match := disassembled.FindStringSubmatch(lines.Text())
-		if match == nil {
-			continue
-		}
-		at, err := strconv.ParseUint(match[1], 16, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next[last] = at
-		last = at
-	}
-	return next
 }

@@ -39,10 +39,10 @@ type Program struct {
 func (p Program) Code(s Site, at uint64, e Environment) ([]byte, error) {
 	a := &assembler{at: at}
 	blocks := p.blocks(a, s)
-	if len(p.Steps) > 0 {
-		toActions := a.forward(JumpOpcode)
+	if len(p.Steps) > 0 || s.wide {
+		behind := a.forward(JumpOpcode)
 		a.padTo(blocks * blockBytes)
-		a.here(toActions)
+		a.here(behind)
 		p.act(a, e)
 	}
 	a.displaced(s)
@@ -57,8 +57,13 @@ func (p Program) Code(s Site, at uint64, e Environment) ([]byte, error) {
 // blocks makes all blocks, the last one up to what follows its call, and says
 // how many there are.
 func (p Program) blocks(a *assembler, s Site) (n int) {
-	if s.leaves == perhaps {
+	switch {
+	case s.leaves == perhaps:
 		a.branch(s)
+		n++
+		a.padTo(n * blockBytes)
+	case len(s.before()) > 0:
+		a.before(s)
 		n++
 		a.padTo(n * blockBytes)
 	}
@@ -79,9 +84,23 @@ func (p Program) blocks(a *assembler, s Site) (n int) {
 // branch goes to the next block where the displaced jump is taken, else on
 // with the function.
 func (a *assembler) branch(s Site) {
-	taken := a.forward(s.conditional()...)
+	taken := a.forward(s.last().conditional()...)
 	a.jump(s.Continue())
 	a.put32(taken, uint32(blockBytes-taken-4))
+}
+
+// before does what the function does before it ends, where that is displaced
+// too, and goes to the next block.
+func (a *assembler) before(s Site) {
+	for _, i := range s.before() {
+		code, err := i.move(a.address())
+		a.note(err)
+		a.emit(code...)
+	}
+	a.jump(a.at + blockBytes)
+	if len(a.code) > blockNumber {
+		a.note(errTooLong)
+	}
 }
 
 func (p Program) act(a *assembler, e Environment) {
@@ -105,13 +124,14 @@ func (p Program) act(a *assembler, e Environment) {
 	}
 }
 
-// displaced ends a program: the instruction that the patch displaced, and a
-// jump behind it.
+// displaced ends a program: what the patch displaced, as far as it was not
+// done yet, and a jump behind it.
 func (a *assembler) displaced(s Site) {
 	if s.leaves == perhaps {
-		a.jump(s.target())
+		a.jump(s.last().target())
 		return
 	}
+	s.displaced = s.displaced[len(s.before()):]
 	code, err := s.Relocate(a.address())
 	a.note(err)
 	a.emit(code...)

@@ -3,7 +3,6 @@
 package patch
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,40 +15,21 @@ import (
 var errTooFar = errors.New("more than 2 GiB away")
 
 // Relocate makes code for the address at that does what the displaced
-// instruction does in its place and goes on behind it; at most 20 bytes.
+// instructions do in their place and goes on behind them.
 func (s Site) Relocate(at uint64) ([]byte, error) {
-	code, err := s.move(at)
-	if err != nil || s.inst.Op == x86asm.JMP && s.branches() {
-		return code, err
+	var moved []byte
+	for _, i := range s.displaced {
+		code, err := i.move(at + uint64(len(moved)))
+		if err != nil {
+			return nil, err
+		}
+		moved = append(moved, code...)
 	}
-	back, err := Jump(at+uint64(len(code)), s.Continue())
-	return append(code, back...), err
-}
-
-// move makes the displaced instruction for another address.
-func (s Site) move(at uint64) ([]byte, error) {
-	code := s.Original[:s.inst.Len:s.inst.Len]
-	switch {
-	case s.inst.PCRel == 0:
-		return code, nil
-	case s.branches() && s.inst.Op == x86asm.JMP:
-		return Jump(at, s.target())
-	case s.branches():
-		return relative(at, s.conditional(), s.target())
+	if last := s.last(); last.Op == x86asm.JMP && last.branches() {
+		return moved, nil
 	}
-	code = bytes.Clone(code)
-	displacement, err := distance(at+uint64(len(code)), s.target())
-	if err != nil {
-		return nil, err
-	}
-	binary.LittleEndian.PutUint32(code[s.inst.PCRelOff:], displacement)
-	return code, nil
-}
-
-// conditional is the long form of a conditional jump's opcode, which is 70+cc
-// with 8 bits of displacement or 0f 80+cc with 32.
-func (s Site) conditional() []byte {
-	return []byte{0x0f, 0x80 | s.Original[s.inst.PCRelOff-1]&0x0f}
+	back, err := Jump(at+uint64(len(moved)), s.Continue())
+	return append(moved, back...), err
 }
 
 // Jump makes the JumpBytes bytes of a jump.

@@ -4,11 +4,9 @@ package patch
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"golang.org/x/arch/x86/x86asm"
 )
@@ -40,7 +38,8 @@ var signalReturn = []byte{0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}
 const evex = x86asm.Prefix(0x62)
 
 // Site is the place of a patch: an instruction of which one byte is changed so
-// that it becomes a jump to the landing.
+// that it becomes a jump to the landing, or a few that a whole jump takes the
+// place of (a wide site, see [Wide]).
 type Site struct {
 	// Address of the instruction: the function's entry, or behind its endbr64,
 	// or one of the function's exits.
@@ -52,8 +51,11 @@ type Site struct {
 	// it is given by [Site.Land].
 	Landing uint64
 
-	inst   x86asm.Inst
-	leaves leaving
+	// displaced are the instructions that the patch takes the place of: one, or
+	// of a wide site all that begin in its first JumpBytes bytes.
+	displaced []instruction
+	leaves    leaving
+	wide      bool
 	// changed is the index in Original of the byte that becomes to.
 	changed int
 	to      byte
@@ -97,18 +99,12 @@ func examine(at uint64, code []byte, leaves leaving) (Site, error) {
 	if len(code) < JumpBytes {
 		return Site{}, fmt.Errorf("%w: %d bytes of code at the end of a section", ErrUnpatchable, len(code))
 	}
-	inst, err := x86asm.Decode(code, 64)
-	if err == nil && (inst.Op == 0 || slices.Contains(inst.Prefix[:], evex)) {
-		err = x86asm.ErrUnrecognized // whatever the decoder says
-	}
+	inst, err := decodeMovable(at, code)
 	if err != nil {
-		return Site{}, fmt.Errorf("%w: instruction % x: %w", ErrUnpatchable, code[:JumpBytes], err)
+		return Site{}, err
 	}
-	s.inst = inst
+	s.displaced = []instruction{inst}
 	s.Original = bytes.Clone(code[:max(inst.Len, JumpBytes)])
-	if err := s.movable(); err != nil {
-		return Site{}, fmt.Errorf("%w: instruction %s %w", ErrUnpatchable, inst, err)
-	}
 	if !s.jumps() {
 		s.Landing, _ = JumpTarget(s.Address, s.Patched())
 	}
@@ -122,12 +118,13 @@ func (s Site) jumps() bool { return s.Original[0] == JumpOpcode }
 // Patched is Original with the jump in it.
 func (s Site) Patched() []byte {
 	code := bytes.Clone(s.Original)
+	if s.wide {
+		s.jump(code)
+		return code
+	}
 	code[s.changed] = s.to
 	return code
 }
-
-// Changed is the index in Original of the byte that a patch changes.
-func (s Site) Changed() int { return s.changed }
 
 // Land gives a site whose instruction is a jump a landing where usable returns
 // nil, by another byte in the jump's distance: steps of 16 MiB, then of 64 KiB,
@@ -164,6 +161,9 @@ func (s Site) Recognize(code []byte) (Site, bool) {
 		return Site{}, false
 	}
 	code = code[:len(s.Original)]
+	if s.wide {
+		return s.recognizeWide(code)
+	}
 	changes := []int{0}
 	if s.jumps() {
 		changes = []int{JumpBytes - 1, JumpBytes - 2}
@@ -178,71 +178,22 @@ func (s Site) Recognize(code []byte) (Site, bool) {
 	return Site{}, false
 }
 
-// Continue is where the function goes on after the instruction.
-func (s Site) Continue() uint64 { return s.Address + uint64(s.inst.Len) }
+// Continue is where the function goes on after what is displaced.
+func (s Site) Continue() uint64 { return s.last().end() }
+
+// last is the displaced instruction that the function leaves by, if it leaves.
+func (s Site) last() instruction { return s.displaced[len(s.displaced)-1] }
 
 // Overlaps says whether patching one of two sites would change the jump of the
 // other.
 func (s Site) Overlaps(other Site) bool {
-	return s.Address < other.Address+JumpBytes && other.Address < s.Address+JumpBytes
+	return s.Address < other.behind() && other.Address < s.behind()
 }
 
-// movable refuses instructions that mean something else at another address and
-// that relocation does not handle.
-func (s Site) movable() error {
-	switch s.inst.Op {
-	case x86asm.CALL, x86asm.LCALL:
-		return errors.New("is a call: its return address would lie outside the function")
-	case x86asm.LOOP, x86asm.LOOPE, x86asm.LOOPNE, x86asm.JCXZ, x86asm.JECXZ, x86asm.JRCXZ, x86asm.XBEGIN:
-		return errors.New("is a branch without a long form")
-	case x86asm.INT, x86asm.INTO, x86asm.ICEBP:
-		return errors.New("is a trap: a debugger or the kernel has a breakpoint here")
-	case x86asm.UD1, x86asm.UD2, x86asm.HLT:
-		return errors.New("ends the program at this very address")
-	case x86asm.SYSCALL, x86asm.SYSENTER:
-		return errors.New("tells the kernel its address")
-	case x86asm.LJMP, x86asm.LRET, x86asm.IRET, x86asm.IRETD, x86asm.IRETQ:
-		return errors.New("changes the code segment")
+// behind is the first address of which the patch takes no notice.
+func (s Site) behind() uint64 {
+	if s.wide {
+		return s.Continue()
 	}
-	return s.relocatable()
-}
-
-// relocatable refuses what refers to its own address in a way that is not
-// understood: Intel and AMD read a jump with an operand-size prefix as
-// different lengths.
-func (s Site) relocatable() error {
-	for _, a := range s.inst.Args {
-		if m, ok := a.(x86asm.Mem); ok && (m.Base == x86asm.EIP || m.Base == x86asm.RIP && s.inst.PCRel != 4) {
-			return errors.New("has an operand relative to its address in an unusual form")
-		}
-	}
-	if s.branches() && slices.ContainsFunc(s.inst.Prefix[:], isOperandSize) {
-		return errors.New("is a branch with an operand-size prefix")
-	}
-	if s.inst.PCRel != 0 && s.inst.PCRel != 1 && s.inst.PCRel != 4 {
-		return fmt.Errorf("has a displacement of %d bytes", s.inst.PCRel)
-	}
-	return nil
-}
-
-func isOperandSize(p x86asm.Prefix) bool { return p&0xff == x86asm.PrefixDataSize }
-
-// target is what the instruction refers to relative to itself.
-func (s Site) target() uint64 {
-	field := s.Original[s.inst.PCRelOff:]
-	displacement := int64(int8(field[0]))
-	if s.inst.PCRel == 4 {
-		displacement = int64(int32(binary.LittleEndian.Uint32(field)))
-	}
-	return s.Continue() + uint64(displacement)
-}
-
-// branches says whether the instruction is a jump to target, conditional
-// or not.
-func (s Site) branches() bool {
-	if s.inst.PCRel == 0 {
-		return false
-	}
-	_, relative := s.inst.Args[0].(x86asm.Rel)
-	return relative
+	return s.Address + JumpBytes
 }

@@ -55,9 +55,9 @@ func TestExamine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.Address != test.address || s.inst.Len != test.length || s.Landing != test.landing {
+			if s.Address != test.address || s.last().Len != test.length || s.Landing != test.landing {
 				t.Errorf("site %#x, %d bytes, landing %#x; want %#x, %d, %#x",
-					s.Address, s.inst.Len, s.Landing, test.address, test.length, test.landing)
+					s.Address, s.last().Len, s.Landing, test.address, test.length, test.landing)
 			}
 			if target, ok := JumpTarget(s.Address, s.Patched()); !ok || target != s.Landing {
 				t.Errorf("the patch leads to %#x, %v", target, ok)

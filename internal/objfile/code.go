@@ -2,17 +2,29 @@
 
 package objfile
 
-import "fmt"
+import (
+	"debug/elf"
+	"fmt"
+)
 
 // Code reads the first bytes of a function as the file has them, at most limit
 // and no further than its segment.
 func (f *File) Code(s Symbol, limit int) ([]byte, error) {
-	p, ok := f.headers.segment(s.Value, 1)
-	if !ok || !s.InFile || !s.Executable {
+	if !s.InFile || !s.Executable {
 		return nil, fmt.Errorf("%w: no code of %s", ErrNoSymbol, s.Name)
 	}
-	size := min(uint64(limit), p.Vaddr+p.Filesz-s.Value)
-	return f.bytes("code of "+s.Name, s.FileOffset, size, size)
+	return f.CodeAt(s.Value, limit)
+}
+
+// CodeAt is Code for any virtual address of the object's code. [ErrNoSymbol]
+// where it has none.
+func (f *File) CodeAt(address uint64, limit int) ([]byte, error) {
+	p, ok := f.headers.segment(address, 1)
+	if !ok || elf.ProgFlag(p.Flags)&elf.PF_X == 0 || address-p.Vaddr >= p.Filesz {
+		return nil, fmt.Errorf("%w: no code at %#x", ErrNoSymbol, address)
+	}
+	size := min(uint64(limit), p.Vaddr+p.Filesz-address)
+	return f.bytes(fmt.Sprintf("code at %#x", address), p.Off+address-p.Vaddr, size, size)
 }
 
 // IsGo says whether the object holds Go code, whose functions run on small

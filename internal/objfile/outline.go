@@ -86,3 +86,25 @@ func (o *Outline) Size(address uint64) uint64 { return o.begins[address] }
 // Cold returns the parts of a function that lie elsewhere because they are
 // seldom executed, as far as symbols tell.
 func (o *Outline) Cold(function Symbol) []Symbol { return o.cold[function.Name] }
+
+// Between returns the functions that have something between two addresses, as
+// far as symbols tell their size.
+func (o *Outline) Between(start, end uint64) (some Frames) {
+	for address, size := range o.begins {
+		if address < end && start < address+size {
+			some = append(some, Frame{Start: address, End: address + size, Entry: true})
+		}
+	}
+	return some
+}
+
+// BeginsIn says whether a function begins between two addresses, the first one
+// included.
+func (o *Outline) BeginsIn(start, end uint64) bool {
+	for address := range o.begins {
+		if address >= start && address < end {
+			return true
+		}
+	}
+	return false
+}

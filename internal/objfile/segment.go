@@ -23,3 +23,30 @@ func (f *File) Writable() []Segment {
 	}
 	return segments
 }
+
+// Content is a part of the object as the file has it.
+type Content struct {
+	// Address is virtual.
+	Address uint64
+	Bytes   []byte
+	// Executable says that it holds code.
+	Executable bool
+}
+
+// Loaded reads everything that the loader maps, without what the file does not
+// hold (.bss), in the order of addresses. [ErrUnsupported] where it has more
+// than limit bytes. The memory is the caller's.
+func (f *File) Loaded(limit uint64) (all []Content, err error) {
+	for _, p := range f.headers.programs {
+		if elf.ProgType(p.Type) != elf.PT_LOAD || p.Filesz == 0 {
+			continue
+		}
+		content, err := f.bytes("segment", p.Off, p.Filesz, limit)
+		if err != nil {
+			return nil, err
+		}
+		limit -= p.Filesz
+		all = append(all, Content{Address: p.Vaddr, Bytes: content, Executable: elf.ProgFlag(p.Flags)&elf.PF_X != 0})
+	}
+	return all, nil
+}

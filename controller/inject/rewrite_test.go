@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// Code of the target "rewritten", and what is written over it.
+var (
+	codeOfValue  = []byte{0x31, 0xc0, 0xff, 0xc0, 0x90}
+	codeOfCircle = []byte{0x31, 0xc0, 0x3b, 0x07, 0x75}
+	otherCode    = []byte{0xb8, 2, 0, 0, 0} // mov $2, %eax
+)
+
+// rewritten is the target "rewritten".
+type rewritten struct {
+	*targets.Target
+	process *procid.Process
+}
+
+func startRewritten(t *testing.T) *rewritten {
+	t.Helper()
+	target := targets.StartProgram(t, "rewritten")
+	process, err := procid.Open(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Close() })
+	return &rewritten{target, process}
+}
+
+func (r *rewritten) address(t *testing.T, name string) uint64 {
+	t.Helper()
+	found, err := objfile.Resolve(r.PID, "rewritten", name, objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Address
+}
+
+// exchange changes a function's code, again and again while the threads are too
+// busy, as they may be on a machine that is.
+func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) Rewritten {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); ; {
+		result, err := Rewrite(t.Context(), r.process, r.address(t, name), from, to)
+		if errors.Is(err, ErrBusy) && time.Now().Before(until) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+}
+
+// mustStand says that code is what it should be.
+func (r *rewritten) mustStand(t *testing.T, name string, want []byte) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if err := procmem.Read(r.PID, r.address(t, name), got); err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("code of %s: % x, %v; want % x", name, got, err, want)
+	}
+}
+
+// Threads execute the code all the time and find it old or new, and those that
+// wait in the kernel do not notice.
+func TestRewriteUnderThreads(t *testing.T) {
+	r := startRewritten(t)
+	r.Ask(t, "hammer 4")
+	r.Ask(t, "wait")
+	var stopped []time.Duration
+	for range targets.Fewer(100) {
+		for _, code := range [][2][]byte{{codeOfValue, otherCode}, {otherCode, codeOfValue}} {
+			result := r.exchange(t, "value", code[0], code[1])
+			stopped = append(stopped, result.Stopped)
+			if result.Threads != 8 {
+				t.Fatalf("%d threads were held, want 8", result.Threads)
+			}
+		}
+	}
+	r.mustStand(t, "value", codeOfValue)
+	if got := r.Ask(t, "halt"); got != "0 wrong, 0 interrupted" {
+		t.Error(got)
+	}
+	t.Logf("8 threads were stopped for %v (median)", median(stopped))
+	if err := r.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// A thread within the code, or whom a signal took away from there, stands
+// against a change.
+func TestRewriteSparesWhoIsWithin(t *testing.T) {
+	r := startRewritten(t)
+	r.Ask(t, "park")
+	for _, where := range []string{"in circles", "signal"} {
+		if where == "signal" {
+			r.Ask(t, where)
+		}
+		_, err := Rewrite(t.Context(), r.process, r.address(t, "circle"), codeOfCircle, otherCode)
+		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "within the bytes") && !strings.Contains(err.Error(), "did not stop") {
+			t.Errorf("%s: %v", where, err)
+		}
+		r.mustStand(t, "circle", codeOfCircle)
+	}
+	r.Ask(t, "leave")
+	if got := r.Ask(t, "halt"); got != "0 wrong, 0 interrupted" {
+		t.Error(got)
+	}
+	r.exchange(t, "circle", codeOfCircle, otherCode)
+	r.mustStand(t, "circle", otherCode)
+}
+
+// Many threads are held together, too many are refused before any is stopped.
+func TestRewriteManyThreads(t *testing.T) {
+	r := startRewritten(t)
+	r.Ask(t, "sleep 300")
+	result := r.exchange(t, "value", codeOfValue, otherCode)
+	t.Logf("%d threads were stopped for %v, in try %d", result.Threads, result.Stopped, result.Tries)
+	if result.Threads != 301 {
+		t.Errorf("%d threads were held, want 301", result.Threads)
+	}
+	r.Ask(t, "sleep 1700")
+	result, err := Rewrite(t.Context(), r.process, r.address(t, "value"), otherCode, codeOfValue)
+	if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "2001 threads") || result.Stopped != 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if got := r.Ask(t, "value"); got != "2" {
+		t.Errorf("value is %s, want 2", got)
+	}
+	if got := r.Ask(t, "halt"); got != "0 wrong, 0 interrupted" {
+		t.Error(got)
+	}
+}
+
+// What stands there must be what is expected, and nobody else's tracer be at
+// work.
+func TestRewriteRefuses(t *testing.T) {
+	r := startRewritten(t)
+	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), otherCode, codeOfValue); !errors.Is(err, ErrUnsuited) {
+		t.Errorf("other code: %v", err)
+	}
+	r.mustStand(t, "value", codeOfValue)
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is not installed")
+	}
+	tracer := exec.Command("strace", "-o", "/dev/null", "-p", fmt.Sprint(r.PID))
+	if err := tracer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tracer.Process.Kill(); _ = tracer.Wait() }()
+	for until := time.Now().Add(10 * time.Second); tracerOf(r.PID) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("strace does not trace it")
+		}
+	}
+	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), codeOfValue, otherCode); !errors.Is(err, ErrUnsuited) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("process %d traces it", tracer.Process.Pid)) {
+		t.Errorf("under strace: %v", err)
+	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}

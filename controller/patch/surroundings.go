@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+)
+
+// ShortReach is how far the shortest jumps lead, bytes.
+const ShortReach = 128
+
+// Surroundings are all the places of an object from which something may lead
+// into a stretch of a function's code. Addresses are those of the file.
+type Surroundings struct {
+	// Function is the function, with its seldom executed parts.
+	Function []Part
+	// Near are the other functions within ShortReach of it.
+	Near []Part
+	// Loaded is everything that the loader maps, Text what of it is code.
+	Loaded, Text []Part
+	// Begins says whether a function begins at an address.
+	Begins func(address uint64) bool
+}
+
+// maxTable is how many entries of a table of jumps are looked at: more than any
+// switch statement has.
+const maxTable = 4096
+
+// nothingLeads refuses a stretch if anything may lead to an address between
+// from and to, neither of them included:
+//
+//   - a branch of the function or of a neighbour, as they are decoded, or what
+//     they refer to otherwise;
+//   - any four bytes of all other code, wherever instructions begin, that are the
+//     distance from their end: long branches, calls, addresses that it computes;
+//   - any eight bytes that are the address: relocations, tables of pointers and
+//     of labels;
+//   - an entry of a table of distances from an address that the function
+//     computes.
+func (s Surroundings) nothingLeads(from, to uint64) error {
+	refuse := func(what string, at uint64) error {
+		return fmt.Errorf("%w: %s at %#x leads into the bytes of a whole jump at %#x", ErrUnpatchable, what, at, from)
+	}
+	inside := func(address uint64) bool { return address > from && address < to }
+	for address := from + 1; address < to; address++ {
+		if s.Begins(address) {
+			return refuse("a symbol", address)
+		}
+	}
+	var bases []uint64
+	decoded := slices.Concat(s.Function, s.Near)
+	for i, part := range decoded {
+		steps, err := steps(part)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnpatchable, err)
+		}
+		for _, step := range steps {
+			if target, ok := step.target(); ok && inside(target) {
+				return refuse("a branch", step.at)
+			}
+			base, ok := step.refers()
+			if ok && inside(base) {
+				return refuse("an instruction", step.at)
+			}
+			if ok && i < len(s.Function) && step.Op == x86asm.LEA {
+				bases = append(bases, base)
+			}
+		}
+	}
+	if at, ok := s.codeLeads(from, to, decoded); ok {
+		return refuse("code", at)
+	}
+	if at, ok := s.pointerLeads(from, to); ok {
+		return refuse("a pointer in the file", at)
+	}
+	for _, base := range bases {
+		if at, ok := tableTo(base, s.at(base), inside); ok {
+			return refuse("a table of jumps", at)
+		}
+	}
+	return nil
+}
+
+// codeLeads finds four bytes of code, in no part that is decoded, that are the
+// distance from their end to an address between from and to.
+func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
+	for _, p := range s.Text {
+		for i := 0; i+4 <= len(p.Code); i++ {
+			at := p.Address + uint64(i)
+			target := at + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:]))))
+			if target-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) {
+				return at, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// anyTouches says whether a part has something between two addresses.
+func anyTouches(parts []Part, start, end uint64) bool {
+	return slices.ContainsFunc(parts, func(p Part) bool {
+		return p.Address < end && start < p.Address+uint64(len(p.Code))
+	})
+}
+
+// pointerLeads finds eight bytes, on any boundary of four, that are such an
+// address.
+func (s Surroundings) pointerLeads(from, to uint64) (at uint64, ok bool) {
+	for _, p := range s.Loaded {
+		for i := 0; i+8 <= len(p.Code); i += 4 {
+			if binary.LittleEndian.Uint64(p.Code[i:])-from-1 < to-from-1 {
+				return p.Address + uint64(i), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// at is what is loaded from an address on.
+func (s Surroundings) at(address uint64) []byte {
+	for _, p := range s.Loaded {
+		if p.holds(address) {
+			return p.Code[address-p.Address:]
+		}
+	}
+	return nil
+}
+
+// LedTo says whether code outside of parts, or a pointer, leads to an address:
+// as a call, a jump or an address that is taken.
+func (s Surroundings) LedTo(address uint64, parts []Part) bool {
+	for _, p := range s.Text {
+		for i := 0; i+4 <= len(p.Code); i++ {
+			at := p.Address + uint64(i)
+			if at+4+uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:])))) == address &&
+				!slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
+				return true
+			}
+		}
+	}
+	_, pointed := s.pointerLeads(address-1, address+1)
+	return pointed
+}
+
+// tableTo finds an entry of a table of 32-bit distances from its own beginning.
+func tableTo(base uint64, table []byte, inside func(uint64) bool) (at uint64, ok bool) {
+	for i := 0; i+4 <= len(table) && i < 4*maxTable; i += 4 {
+		if inside(base + uint64(int64(int32(binary.LittleEndian.Uint32(table[i:]))))) {
+			return base + uint64(i), true
+		}
+	}
+	return 0, false
+}
+
+// step is one instruction of code that is decoded from its beginning.
+type step struct {
+	x86asm.Inst
+	at     uint64
+	length int
+	code   []byte
+}
+
+// steps decodes a part, one instruction after the other.
+func steps(p Part) (all []step, err error) {
+	for at := 0; at < len(p.Code); {
+		inst, err := decode(p.Code[at:])
+		if err != nil || at+inst.Len > len(p.Code) {
+			return nil, fmt.Errorf("instruction at %#x is not understood", p.Address+uint64(at))
+		}
+		all = append(all, step{inst, p.Address + uint64(at), inst.Len, p.Code[at : at+inst.Len]})
+		at += inst.Len
+	}
+	return all, nil
+}
+
+// target is where a direct branch or call leads.
+func (s step) target() (uint64, bool) {
+	to, ok := s.Args[0].(x86asm.Rel)
+	return s.at + uint64(s.length) + uint64(int64(to)), ok
+}
+
+// refers is the address that an operand like x(%rip) is.
+func (s step) refers() (uint64, bool) {
+	relative := func(a x86asm.Arg) bool {
+		m, ok := a.(x86asm.Mem)
+		return ok && m.Base == x86asm.RIP
+	}
+	if s.PCRel != 4 || !slices.ContainsFunc(s.Args[:], relative) {
+		return 0, false
+	}
+	distance := int32(binary.LittleEndian.Uint32(s.code[s.PCRelOff:]))
+	return s.at + uint64(s.length) + uint64(int64(distance)), true
+}
+
+// endingAt are the instructions of the function up to the one at an address.
+func (s Surroundings) endingAt(address uint64) ([]step, error) {
+	for _, part := range s.Function {
+		if !part.holds(address) {
+			continue
+		}
+		all, err := steps(part)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
+		}
+		if i := slices.IndexFunc(all, func(s step) bool { return s.at == address }); i >= 0 {
+			return all[:i+1], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no instruction of the function begins at %#x", ErrUnpatchable, address)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package patch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Where the file of these tests numbers its code, and where it is mapped.
+const (
+	inFile = 0x1000
+	mapped = 0x555555554000
+)
+
+// around is an object of one function and whatever else is given.
+func around(function []byte, others ...Part) Surroundings {
+	f := Part{Address: inFile, Code: function}
+	return Surroundings{
+		Function: []Part{f}, Loaded: append(others, f), Text: []Part{f},
+		Begins: func(address uint64) bool { return address == inFile },
+	}
+}
+
+// A function that goes in circles behind its first instruction, and its frame.
+var (
+	pushes  = []byte{0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x31, 0xc0, 0x41, 0x5c, 0x5d, 0xc3} // push; mov; push; xor; pop; pop; ret
+	circles = []byte{0x31, 0xc0, 0xff, 0xc0, 0x3b, 0x07, 0x75, 0xfa, 0xc3}                   // 1: inc %eax; cmp (%rdi),%eax; jne 1b
+)
+
+func word32(value int32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(value)) }
+
+func TestWide(t *testing.T) {
+	lea := slices.Concat([]byte{0x48, 0x8d, 0x05}, word32(0x2000-inFile-7), pushes) // lea table(%rip), %rax
+	tests := []struct {
+		name     string
+		function []byte
+		around   func(s *Surroundings)
+		length   int
+		refused  string
+	}{
+		{"several instructions", pushes, nil, 6, ""},
+		{"one instruction", []byte{0xb8, 1, 0, 0, 0, 0xc3}, nil, 5, ""},
+		{"relative operand", []byte{0x48, 0x8b, 0x05, 1, 2, 3, 4, 0xc3}, nil, 7, ""},
+		{"conditional jump", []byte{0x85, 0xff, 0x74, 0x04, 0x31, 0xc0, 0xff, 0xc0, 0xc3}, nil, 6, ""},
+		{"too short", []byte{0x31, 0xc0, 0xc3}, nil, 0, "too few for a whole jump"},
+		{"ends before", []byte{0xeb, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3}, nil, 0, "too few for a whole jump"},
+		{"call", []byte{0x53, 0xe8, 1, 0, 0, 0, 0x5b, 0xc3}, nil, 0, "is a call"},
+		{"branch into it", circles, nil, 0, "a branch at 0x1006 leads into"},
+		{"not understood", slices.Concat(pushes[:6], []byte{0x06}), nil, 0, "is not understood"},
+		{"symbol in it", pushes, func(s *Surroundings) {
+			s.Begins = func(address uint64) bool { return address == inFile+4 }
+		}, 0, "a symbol at 0x1004"},
+		{"neighbour jumps into it", pushes, func(s *Surroundings) {
+			s.Near = []Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xdf}}}
+		}, 0, "a branch at 0x1020"},
+		{"far code leads into it", pushes, func(s *Surroundings) {
+			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe9}, word32(inFile+1-0x9005))})
+		}, 0, "code at 0x9001"},
+		{"far code leads to its entry", pushes, func(s *Surroundings) {
+			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe8}, word32(inFile-0x9005))})
+		}, 6, ""},
+		{"pointer into it", pushes, func(s *Surroundings) {
+			s.Loaded = append(s.Loaded, Part{Address: 0x4000, Code: binary.LittleEndian.AppendUint64(nil, inFile+1)})
+		}, 0, "a pointer in the file at 0x4000"},
+		{"table of jumps", lea, func(s *Surroundings) {
+			s.Loaded = append(s.Loaded, Part{Address: 0x2000, Code: slices.Concat(word32(inFile+20-0x2000), word32(inFile+4-0x2000))})
+		}, 0, "a table of jumps at 0x2004"},
+		{"table without it", lea, func(s *Surroundings) {
+			s.Loaded = append(s.Loaded, Part{Address: 0x2000, Code: word32(inFile + 20 - 0x2000)})
+		}, 7, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := around(test.function)
+			if test.around != nil {
+				test.around(&s)
+			}
+			site, err := Wide(inFile, test.function, s, mapped)
+			if test.refused != "" {
+				if !errors.Is(err, ErrUnpatchable) || !strings.Contains(err.Error(), test.refused) {
+					t.Fatalf("error %v, want one about %q", err, test.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(site.Original) != test.length || site.Continue() != mapped+inFile+uint64(test.length) {
+				t.Errorf("%d bytes, on at %#x; want %d", len(site.Original), site.Continue(), test.length)
+			}
+		})
+	}
+}
+
+// The jump leads to its landing, is known again, and goes without a trace.
+func TestWideJump(t *testing.T) {
+	site, err := Wide(inFile, pushes, around(pushes), mapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if site, err = site.To(mapped + 0x100000); err != nil {
+		t.Fatal(err)
+	}
+	patched := site.Patched()
+	if to, ok := JumpTarget(site.Address, patched); !ok || to != site.Landing || !bytes.Equal(patched[JumpBytes:], pushes[JumpBytes:len(patched)]) {
+		t.Errorf("% x leads to %#x", patched, to)
+	}
+	if again, ok := site.Recognize(patched); !ok || again.Landing != site.Landing {
+		t.Errorf("patched: %#x, %v", again.Landing, ok)
+	}
+	if _, ok := site.Recognize(site.Original); ok {
+		t.Error("what is not patched is taken for it")
+	}
+	if _, err := site.To(site.Address + 1<<32); !errors.Is(err, ErrUnpatchable) {
+		t.Errorf("4 GiB away: %v", err)
+	}
+	landing, pointer, err := site.OwnLanding()
+	if at, ok := PointerOf(site.Landing, landing); err != nil || !ok || at != pointer {
+		t.Errorf("the landing goes through %#x, want %#x; %v", at, pointer, err)
+	}
+	memory := append(make([]byte, 2*SlotBytes), landing...)
+	if at, ok := site.LandingIn(site.Landing-2*SlotBytes, memory); !ok || at != site.Landing {
+		t.Errorf("landing found at %#x, %v", at, ok)
+	}
+	site.Address++
+	if _, ok := site.LandingIn(site.Landing-2*SlotBytes, memory); ok {
+		t.Error("the landing of another function is taken for it")
+	}
+}
+
+// The instructions before an exit are done first, then the exit is seen.
+func TestWideExit(t *testing.T) {
+	ret := Exit{Address: inFile + 11}
+	site, err := WideExit(ret, around(pushes), mapped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := mapped + inFile + uint64(6); site.Address != want || !bytes.Equal(site.Original, pushes[6:]) {
+		t.Fatalf("% x at %#x, want % x at %#x", site.Original, site.Address, pushes[6:], want)
+	}
+	if site, err = site.To(mapped + 0x100000); err != nil {
+		t.Fatal(err)
+	}
+	const at = mapped + 0x110000
+	code, err := Program{Numbers: []uint32{7}}.Code(site, at, Environment{Hook: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := pushes[6:11]
+	if !bytes.HasPrefix(code, before) {
+		t.Errorf("it begins with % x, want % x", code[:5], before)
+	}
+	if to, ok := JumpTarget(at+uint64(len(before)), code[len(before):]); !ok || to != at+blockBytes {
+		t.Errorf("then it goes to %#x", to)
+	}
+	if code[blockBytes] != 0xff || code[blockBytes+1] != 0x15 || code[blockBytes+blockNumber] != 7 {
+		t.Errorf("then % x", code[blockBytes:blockBytes+8])
+	}
+	behind, ok := JumpTarget(at+blockBytes+blockNext, code[blockBytes+blockNext:])
+	if !ok || code[behind-at] != 0xc3 {
+		t.Errorf("then to %#x: % x", behind, code[behind-at])
+	}
+	for name, exit := range map[string]Exit{"conditional": {Address: inFile + 11, Conditional: true}, "no instruction": {Address: inFile + 2}} {
+		if _, err := WideExit(exit, around(pushes), mapped); !errors.Is(err, ErrUnpatchable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := WideExit(Exit{Address: inFile + 8}, around(circles), mapped); !errors.Is(err, ErrUnpatchable) {
+		t.Errorf("a branch before the end: %v", err)
+	}
+}
+
+func TestLedTo(t *testing.T) {
+	s := around(pushes, Part{Address: 0x4000, Code: binary.LittleEndian.AppendUint64(nil, 0x5000)})
+	caller := Part{Address: 0x3000, Code: slices.Concat([]byte{0xe8}, word32(0x6000-0x3005))}
+	s.Text = append(s.Text, caller)
+	for address, want := range map[uint64]bool{0x5000: true, 0x6000: true, 0x7000: false} {
+		if s.LedTo(address, nil) != want {
+			t.Errorf("%#x: want %v", address, want)
+		}
+	}
+	if s.LedTo(0x6000, []Part{caller}) {
+		t.Error("a call by the function itself is taken for another's")
+	}
+}
