@@ -21,7 +21,7 @@ static int (*choose(void))(int) { return first; }
 int attune_indirect(int x) __attribute__((ifunc("choose")));
 
 int main(int argc, char **argv) {
-    char *copy = malloc(64);
+    char *copy = malloc(strlen(argv[0]) + 1);
     strcpy(copy, argv[0]);
     printf("attune_function %p\n", (void *)attune_function);
     printf("attune_static %p\n", (void *)attune_static);
