@@ -104,6 +104,25 @@ func TestDynamicCalls(t *testing.T) {
 	}
 }
 
+// Points that are placed together find the same objects, each all of them.
+func TestDynamicCallsTogether(t *testing.T) {
+	b := start(t)
+	for i, symbol := range []string{"getppid", "strtol", "puts"} {
+		b.addPoint(t, uint32(3+i), call(symbol, true))
+	}
+	target := targets.Start(t, targets.Build(t, "testdata/calls.c"), b.controller.Environment()...)
+	for range 3 {
+		s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
+		if s.GetMechanism() != "got" || s.GetReason() != "" {
+			t.Errorf("point: %v", s)
+		}
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
 func TestPointThatCannotBePlaced(t *testing.T) {
 	program := targets.Build(t, "testdata/calls.c")
 	b := start(t)

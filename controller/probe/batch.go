@@ -107,7 +107,8 @@ func (t *tenant) begin() (end func()) {
 	}
 }
 
-// images are those of the process. The caller holds t.mu.
+// images are those of the process, which others of the batch use as well: they
+// are not to be modified. The caller holds t.mu.
 func (t *tenant) images() ([]objfile.Image, error) {
 	if t.batch != nil {
 		return t.batch.images()

@@ -358,7 +358,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 	if err != nil {
 		return nil, "", err
 	}
-	images = slices.DeleteFunc(images, func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
+	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
 		return nil, "", fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
 	}
