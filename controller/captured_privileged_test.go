@@ -18,3 +18,13 @@ func TestCapturedByTheKernel(t *testing.T) {
 		})
 	}
 }
+
+// TestIntervalsByTheKernel runs the table of TestIntervals there.
+func TestIntervalsByTheKernel(t *testing.T) {
+	program := buildCaptured(t)
+	for _, row := range intervalRows() {
+		t.Run(row.name, func(t *testing.T) {
+			testIntervals(t, program, row, false, "uprobe_multi", "uprobe")
+		})
+	}
+}

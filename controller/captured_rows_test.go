@@ -284,6 +284,19 @@ func contextRows() []captured {
 	}
 }
 
+// intervalRows are about sums whose values are 100 greater in each interval.
+func intervalRows() []captured {
+	return []captured{
+		{name: "intervals", point: capturing("level", "", level()), aggregates: []sums{{-1, 10, 1045, 100, 109, 0}}},
+		{name: "intervals by key", point: capturing("level", "count", level(), parameter("count", 1, i32)),
+			aggregates: []sums{{-1, 0, 0, 0, 0, 0}, {0, 4, 418, 100, 109, 0}, {1, 3, 312, 101, 107, 0}, {2, 3, 315, 102, 108, 0}}},
+		{name: "intervals, more keys than places", point: keys(capturing("level", "count", level(), parameter("count", 1, i32)), 2),
+			aggregates: []sums{{-1, 3, 315, 102, 108, 0}, {0, 4, 418, 100, 109, 0}, {1, 3, 312, 101, 107, 0}}},
+		{name: "intervals of signed values", point: capturing("minus", "", global("minus", "c_minus", i32)),
+			aggregates: []sums{{-1, 10, -2955, -300, -291, 0}}},
+	}
+}
+
 func each(f func(i int) string) (out []string) {
 	for i := range 10 {
 		out = append(out, f(i))

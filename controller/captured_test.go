@@ -27,8 +27,9 @@ func buildCaptured(t *testing.T) string {
 	return targets.Build(t, "testdata/captured.c", "-O1", "-fno-builtin", library, "-Wl,-rpath,"+filepath.Dir(library))
 }
 
-// testCaptured runs a row by whichever mechanism comes; want says which may.
-func testCaptured(t *testing.T, program string, row captured, dynamic bool, want ...string) {
+// placeCaptured starts the program with a row's point, by whichever mechanism
+// comes; want says which may.
+func placeCaptured(t *testing.T, program string, row captured, dynamic bool, want ...string) (*bench, *targets.Target) {
 	t.Helper()
 	kernel := slices.Contains(want, "uprobe")
 	b := start(t, func(c *Config) { c.UseBPF = kernel })
@@ -54,9 +55,22 @@ func testCaptured(t *testing.T, program string, row captured, dynamic bool, want
 	if !slices.Contains(want, s.GetMechanism()) {
 		t.Fatalf("point: %v, want it placed by %v", s, want)
 	}
-	b.sampleEvery(t, time.Hour) // all in one interval: its border takes from the extremes
-	target.Ask(t, "1")
-	b.sampleEvery(t, 20*time.Millisecond)
+	return b, target
+}
+
+// sendIn has the program make its calls in one interval: a border takes from the
+// extremes.
+func (b *bench) sendIn(t *testing.T, target *targets.Target, hundreds int, end func()) {
+	t.Helper()
+	b.sampleEvery(t, time.Hour)
+	target.Ask(t, fmt.Sprint(hundreds))
+	end()
+}
+
+func testCaptured(t *testing.T, program string, row captured, dynamic bool, want ...string) {
+	t.Helper()
+	b, target := placeCaptured(t, program, row, dynamic, want...)
+	b.sendIn(t, target, 1, func() { b.sampleEvery(t, 20*time.Millisecond) })
 	if row.records != nil {
 		if diff := gocmp.Diff(row.records, b.recordsOf(t, row)); diff != "" {
 			t.Error(diff)
@@ -68,6 +82,44 @@ func testCaptured(t *testing.T, program string, row captured, dynamic bool, want
 	if err := target.End(t); err != nil {
 		t.Errorf("target ended with %v", err)
 	}
+}
+
+// testIntervals closes one interval after another, the last one by taking the
+// point out: sums, least and greatest of each are those of its own calls.
+func testIntervals(t *testing.T, program string, row captured, dynamic bool, want ...string) {
+	t.Helper()
+	b, target := placeCaptured(t, program, row, dynamic, want...)
+	first := row.aggregates
+	for hundreds := 1; hundreds <= 3; hundreds++ {
+		b.sendIn(t, target, hundreds, func() {
+			if hundreds < 3 {
+				b.sampleEvery(t, 20*time.Millisecond)
+				return
+			}
+			b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
+				RemovePoint: &attunev1.RemovePoint{Point: 1},
+			}})
+		})
+		row.aggregates = raised(first, int64(100*(hundreds-1)))
+		if diff := gocmp.Diff(row.aggregates, b.sumsOf(t, row)); diff != "" {
+			t.Errorf("interval %d: %s", hundreds, diff)
+		}
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// raised is what the aggregates are if every value is that much greater.
+func raised(all []sums, by int64) (out []sums) {
+	for _, s := range all {
+		if s.Count > 0 {
+			s.Sum, s.Min, s.Max = s.Sum+by*s.Count, s.Min+by, s.Max+by
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // sumsOf adds up aggregates until all hits of a row are in.
@@ -180,6 +232,17 @@ func capturedIn(units []byte) (out []string) {
 		}
 	}
 	return out
+}
+
+// TestIntervals runs the rows about intervals in DMLib; for each thread, and by
+// key in one table for all.
+func TestIntervals(t *testing.T) {
+	onX86(t)
+	program := buildCaptured(t)
+	for _, row := range intervalRows() {
+		t.Run(row.name, func(t *testing.T) { testIntervals(t, program, row, true, "got") })
+		t.Run(row.name+", patched", func(t *testing.T) { testIntervals(t, program, row, false, "patch") })
+	}
 }
 
 // TestCaptured runs the table in DMLib.

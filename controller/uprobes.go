@@ -66,7 +66,7 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 			k.keep(read, handle, point)
 			return
 		}
-		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, func(key uprobeKey, now bpf.Aggregate) {
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, bpf.Closed, func(key uprobeKey, now bpf.Aggregate) {
 			out = appendDifference(out, key, k.uprobed[key], now)
 			read[key] = now
 		})
@@ -86,7 +86,7 @@ func (k *collector) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point 
 
 // lastOfUprobes takes what the kernel counted since the last interval of a
 // process at the points that of accepts, which are about to be taken out. The
-// extremes of the running interval are not known. The caller holds k.mu.
+// caller holds k.mu.
 func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
 	uprobes := k.controller.loadedUprobes()
@@ -97,8 +97,7 @@ func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []
 		if handle != process || !of(point) {
 			return
 		}
-		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, func(key uprobeKey, now bpf.Aggregate) {
-			now.Known = false
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, bpf.Running, func(key uprobeKey, now bpf.Aggregate) {
 			out = appendDifference(out, key, k.uprobed[key], now)
 			k.uprobed[key] = now // it may be asked for once more, at the process' end
 		})
@@ -108,14 +107,14 @@ func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []
 
 // eachAggregate hands over what a point of a process has without a key, and
 // then with each key.
-func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, visit func(uprobeKey, bpf.Aggregate)) {
+func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, of bpf.Interval, visit func(uprobeKey, bpf.Aggregate)) {
 	var now bpf.Aggregate
-	if !uprobes.ReadAggregate(pid, key.point, &now) {
+	if !uprobes.ReadAggregate(pid, key.point, of, &now) {
 		return
 	}
 	visit(key, now)
 	key.keyed = true
-	uprobes.ReadKeys(pid, key.point, func(value uint64, now *bpf.Aggregate) {
+	uprobes.ReadKeys(pid, key.point, of, func(value uint64, now *bpf.Aggregate) {
 		key.key = value
 		visit(key, *now)
 	})

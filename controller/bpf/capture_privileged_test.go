@@ -342,7 +342,7 @@ func TestKeyedAggregates(t *testing.T) {
 		t.Errorf("without key: %d hits, %d to %d", other.Count, int64(other.Min), int64(other.Max))
 	}
 	seen := 0
-	u.ReadKeys(target.pid, 1, func(key uint64, a *Aggregate) {
+	u.ReadKeys(target.pid, 1, Closed, func(key uint64, a *Aggregate) {
 		seen++
 		value := uint64(2*int64(key) - 4)
 		if key >= keys || a.Count != rounds || a.Sum != rounds*value || a.Min != value || a.Max != value || !a.Known {
@@ -356,7 +356,7 @@ func TestKeyedAggregates(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWatch(t, u, target.pid, 1)
-	u.ReadKeys(target.pid, 1, func(key uint64, a *Aggregate) { t.Errorf("key %d of an earlier watch: %+v", key, a) })
+	u.ReadKeys(target.pid, 1, Closed, func(key uint64, a *Aggregate) { t.Errorf("key %d of an earlier watch: %+v", key, a) })
 }
 
 func TestUnreadableIsCounted(t *testing.T) {

@@ -175,7 +175,7 @@ func mustAggregate(t testing.TB, u *Uprobes, pid int, point uint16) Aggregate {
 		t.Fatal(err)
 	}
 	var aggregate Aggregate
-	if !u.ReadAggregate(pid, point, &aggregate) {
+	if !u.ReadAggregate(pid, point, Closed, &aggregate) {
 		t.Fatalf("process %d is not watched at point %d", pid, point)
 	}
 	var inBuckets uint64

@@ -20,8 +20,8 @@ type Aggregate struct {
 	// records only Count and Lost are kept.
 	Count, Sum uint64
 	Histogram  [HistogramBuckets]uint64
-	// Min and Max belong to the interval that NextInterval closed last; in
-	// two's complement if Signed. Without a hit in it they are not Known.
+	// Min and Max belong to the Interval that was asked for; in two's complement
+	// if Signed. Without a hit in it they are not Known.
 	Min, Max uint64
 	// Known says that Min and Max are.
 	Known bool
@@ -34,13 +34,25 @@ type Aggregate struct {
 	Unreadable uint64
 }
 
+// Interval is one of the two whose extremes are kept.
+type Interval uint8
+
+const (
+	// Closed is the interval that NextInterval closed last. Hits that came while
+	// it did so may be in the counts already, and are in the next one's extremes:
+	// where there are no others, these are read.
+	Closed Interval = iota
+	// Running is the interval that began then.
+	Running
+)
+
 // signBit is flipped in the extremes of signed values.
 const signBit = 1 << 63
 
 // ReadAggregate fills in what was seen so far, of points with keys what found
 // no room with its key; it makes no system call. It returns false if the
 // process is not watched at the point.
-func (u *Uprobes) ReadAggregate(pid int, point uint16, into *Aggregate) bool {
+func (u *Uprobes) ReadAggregate(pid int, point uint16, of Interval, into *Aggregate) bool {
 	t := &u.watches
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +61,7 @@ func (u *Uprobes) ReadAggregate(pid int, point uint16, into *Aggregate) bool {
 		return false
 	}
 	watch := &t.watches.elements[entry.number]
-	into.read((*uprobesAggregate)(&watch.Sums), entry.signed, t.current-1)
+	into.read((*uprobesAggregate)(&watch.Sums), entry.signed, of, t.current)
 	into.Lost = atomic.LoadUint64(&watch.Lost)
 	into.Unreadable = atomic.LoadUint64(&watch.Unreadable)
 	return true
@@ -59,7 +71,7 @@ func (u *Uprobes) ReadAggregate(pid int, point uint16, into *Aggregate) bool {
 // must not keep the aggregate nor call Uprobes. It makes no system call and
 // does nothing if the process is not watched at the point or the point has no
 // keys.
-func (u *Uprobes) ReadKeys(pid int, point uint16, visit func(key uint64, a *Aggregate)) {
+func (u *Uprobes) ReadKeys(pid int, point uint16, of Interval, visit func(key uint64, a *Aggregate)) {
 	t := &u.watches
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,28 +81,39 @@ func (u *Uprobes) ReadKeys(pid int, point uint16, visit func(key uint64, a *Aggr
 	}
 	var into Aggregate
 	entry.table.each(func(key uint64, sums *uprobesAggregate) {
-		into.read(sums, entry.signed, t.current-1)
+		into.read(sums, entry.signed, of, t.current)
 		visit(key, &into)
 	})
 }
 
-// read takes sums with the extremes of an interval.
-func (a *Aggregate) read(sums *uprobesAggregate, signed bool, interval uint32) {
+// read takes sums with the extremes of an interval; running is the number of the
+// one that runs.
+func (a *Aggregate) read(sums *uprobesAggregate, signed bool, of Interval, running uint32) {
 	a.Count = atomic.LoadUint64(&sums.Count)
 	a.Sum = atomic.LoadUint64(&sums.Sum)
 	for i := range a.Histogram {
 		a.Histogram[i] = atomic.LoadUint64(&sums.Histogram[i])
 	}
-	extremes := &sums.Extremes[interval&1]
-	a.Min, a.Max = atomic.LoadUint64(&extremes.Min), atomic.LoadUint64(&extremes.Max)
-	a.Known, a.Signed = a.Min <= a.Max, signed
+	a.Known, a.Signed = false, signed
+	if of == Closed {
+		a.readExtremes(sums, running-1)
+	}
+	if !a.Known {
+		a.readExtremes(sums, running)
+	}
 	if signed {
 		a.Min, a.Max = a.Min^signBit, a.Max^signBit
 	}
 }
 
+func (a *Aggregate) readExtremes(sums *uprobesAggregate, interval uint32) {
+	extremes := &sums.Extremes[interval&1]
+	a.Min, a.Max = atomic.LoadUint64(&extremes.Min), atomic.LoadUint64(&extremes.Max)
+	a.Known = a.Min <= a.Max
+}
+
 // NextInterval closes the running interval of all aggregates and opens the
-// next: afterwards ReadAggregate gives the closed one's Min and Max.
+// next.
 func (u *Uprobes) NextInterval() error {
 	t := &u.watches
 	t.mu.Lock()

@@ -107,7 +107,7 @@ func TestOnlyWatchedProcessesCount(t *testing.T) {
 			if got := mustAggregate(t, u, first.pid, 3); got.Count != 101 {
 				t.Errorf("first: %d hits, want 101", got.Count)
 			}
-			if u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+			if u.ReadAggregate(second.pid, 3, Closed, &Aggregate{}) {
 				t.Error("second is still watched")
 			}
 			mustWatch(t, u, second.pid, 3)
@@ -115,7 +115,7 @@ func TestOnlyWatchedProcessesCount(t *testing.T) {
 			if got := mustAggregate(t, u, second.pid, 3); got.Count != 7 {
 				t.Errorf("second, watched anew: %d hits, want 7", got.Count)
 			}
-			if err := u.ForgetProcess(second.pid); err != nil || u.ReadAggregate(second.pid, 3, &Aggregate{}) {
+			if err := u.ForgetProcess(second.pid); err != nil || u.ReadAggregate(second.pid, 3, Closed, &Aggregate{}) {
 				t.Errorf("second is not forgotten: %v", err)
 			}
 		})

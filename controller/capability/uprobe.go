@@ -81,7 +81,7 @@ func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err 
 		calls = probed(calls)
 	}
 	var seen bpf.Aggregate
-	uprobes.ReadAggregate(os.Getpid(), point, &seen)
+	uprobes.ReadAggregate(os.Getpid(), point, bpf.Closed, &seen)
 	mechanism, _ = attachment.Mechanism()
 	return mechanism, seen.Count, nil
 }

@@ -80,13 +80,13 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	}
 	target.Ask(t, "100")
 	var seen bpf.Aggregate
-	if !uprobes.ReadAggregate(target.PID, point, &seen) || seen.Count != 2*calls {
+	if !uprobes.ReadAggregate(target.PID, point, bpf.Closed, &seen) || seen.Count != 2*calls {
 		t.Errorf("counted %d calls, want %d", seen.Count, 2*calls)
 	}
 	if p.watches(before, point) || !p.watches(after, point) {
 		t.Error("the counts do not belong to the new image")
 	}
-	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, &seen) {
+	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, bpf.Closed, &seen) {
 		t.Errorf("still watched, %v", err)
 	}
 }

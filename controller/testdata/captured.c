@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ten calls of one function for each line of input, always the same, and ten of
- * others. With LIBRARY it is the library that has the functions. */
+/* Ten calls of one function for each line of input, always the same but for what
+ * the line's digit says, and ten of others. With LIBRARY it is the library that
+ * has the functions. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -20,7 +21,8 @@ struct message {
     const char *edge;     /* "end", where memory ends, with or without 0 */
 };
 
-extern long c_level;  /* 100 to 109 */
+extern long c_level;  /* 100 to 109, or from another hundred */
+extern int c_minus;   /* the same - 400 */
 extern double c_odd;  /* odd[i]     */
 extern float c_small; /* the same   */
 long c_send(struct message *m, int count, double ratio, float part, const char *text);
@@ -30,6 +32,7 @@ long c_where(int thread, const void *site, int cpu);
 #ifdef LIBRARY
 
 long c_level;
+int c_minus;
 double c_odd;
 float c_small;
 volatile long c_sink;
@@ -105,7 +108,7 @@ static void stay_here(void) {
     sched_setaffinity(0, sizeof one, &one);
 }
 
-static void send_all(void) {
+static void send_all(int hundreds) {
     static const double odd[] = {NAN, -INFINITY, INFINITY, -0.0, 0x1p-149,
                                  1.5, -1.5,      0x1p127,  -NAN, 0};
     static struct message m[10];
@@ -115,7 +118,8 @@ static void send_all(void) {
         m[i].next = i == 0 ? (struct message *)8 : &m[i - 1];
         m[i].edge = edges[i % 2];
         snprintf(m[i].label, sizeof m[i].label, "m%d", i);
-        c_level = 100 + i;
+        c_level = 100 * hundreds + i;
+        c_minus = (int)c_level - 400;
         c_odd = odd[i];
         c_small = (float)odd[i];
         void *volatile block = malloc(777);
@@ -138,7 +142,7 @@ int main(void) {
         void *volatile block = malloc(100); /* a safe point */
         free(block);
         if (line[0] != '0')
-            send_all();
+            send_all(line[0] - '0');
         puts("done");
     }
     return 0;

@@ -33,8 +33,8 @@ type Sum struct {
 	Count, Unreadable uint64
 	// Total is their sum, modulo 2^64.
 	Total uint64
-	// Least and Greatest are known if Bounded: where a point is taken out in
-	// the middle of an interval, its last extremes may be missing.
+	// Least and Greatest are known if Bounded: a hit at the border of two
+	// intervals may be counted in one and have its extremes in the other.
 	Least, Greatest uint64
 	Bounded         bool
 	// Histogram counts values of bit width b in element b, of signed ones all
