@@ -19,6 +19,7 @@ extern const int fixed;
 const int fixed = 3;
 char last[64] = "nothing";
 static int second, second_own;
+static unsigned rounds; /* of the second thread */
 
 __attribute__((noinline)) double mixed(int a, double b, const char *text, double c, long d) {
     snprintf(last, sizeof(last), "%d %g %s %g %ld", a, b, text, c, d);
@@ -55,16 +56,24 @@ static void *other_thread(void *unused) {
     __atomic_store_n(&second, thread_id(), __ATOMIC_RELEASE);
     for (;;) {
         __atomic_store_n(&second_own, own, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&rounds, 1, __ATOMIC_RELEASE);
         usleep(1000);
     }
     return unused;
+}
+
+/* Waits until the second thread has looked at its own copy since now. */
+static void wait_round(void) {
+    unsigned now = __atomic_load_n(&rounds, __ATOMIC_ACQUIRE);
+    while (__atomic_load_n(&rounds, __ATOMIC_ACQUIRE) - now < 2)
+        usleep(1000);
 }
 
 static void answer(const char *line) {
     if (strcmp(line, "counter") == 0)
         printf("%d %d\n", counter, other_counter());
     else if (strcmp(line, "own") == 0) {
-        usleep(20000);
+        wait_round();
         printf("%d %d\n", own, __atomic_load_n(&second_own, __ATOMIC_RELAXED));
     } else if (strcmp(line, "second") == 0)
         printf("%d\n", second);
