@@ -73,7 +73,7 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 	group.SetLimit(ring.MailboxSize - 4) // leaves some to tuning actions
 	for i, arena := range wanted {
 		group.Go(func() error {
-			mapped[i] = b.w.mapAt(ctx, arena.Start, arena.End) == nil
+			mapped[i] = b.w.mapArena(ctx, arena) == nil
 			return nil
 		})
 	}
@@ -127,8 +127,8 @@ func choose(site patch.Site, arenas []*patch.Arena, used func() ([]patch.Region,
 		start, end := patch.Stretch(landing)
 		arena = &patch.Arena{Start: start, End: end}
 		regions, err := used()
-		if err != nil {
-			return err
+		if err != nil || abandoned(arena, regions) {
+			return err // mapArena knows whether it is
 		}
 		return patch.Placeable(start, end, regions)
 	})

@@ -45,7 +45,9 @@ func parseRegions(maps []byte) (found []patch.Region, err error) {
 		if !ok || errStart != nil || errEnd != nil {
 			return nil, fmt.Errorf("malformed line %q in maps", line)
 		}
-		switch rest = strings.TrimSpace(rest); {
+		rest = strings.TrimSpace(rest)
+		r.Bare = rest == "r-xp 00000000 00:00 0"
+		switch {
 		case strings.HasSuffix(rest, "[heap]"):
 			r.Grows = patch.Upward
 		case strings.HasSuffix(rest, "[stack]"):

@@ -12,11 +12,15 @@ import (
 
 func TestParseRegions(t *testing.T) {
 	got, err := parseRegions([]byte(`55d0e0000000-55d0e0001000 r-xp 00000000 fe:00 1234       /bin/a name
+55d0e0800000-55d0e0801000 r-xp 00000000 00:00 0
+55d0e0900000-55d0e0901000 r--p 00000000 00:00 0
 55d0e1000000-55d0e1021000 rw-p 00000000 00:00 0          [heap]
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0          [stack]
 `))
 	want := []patch.Region{
 		{Start: 0x55d0e0000000, End: 0x55d0e0001000},
+		{Start: 0x55d0e0800000, End: 0x55d0e0801000, Bare: true},
+		{Start: 0x55d0e0900000, End: 0x55d0e0901000},
 		{Start: 0x55d0e1000000, End: 0x55d0e1021000, Grows: patch.Upward},
 		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Grows: patch.Downward},
 	}

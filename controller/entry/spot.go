@@ -92,7 +92,7 @@ func (s *Sites) landing(ctx context.Context, w writer, site patch.Site) (patch.S
 		return site, 0, err
 	}
 	if !slices.Contains(s.arenas, arena) {
-		if err := w.mapAt(ctx, arena.Start, arena.End); err != nil {
+		if err := w.mapArena(ctx, arena); err != nil {
 			return site, 0, err
 		}
 		s.arenas = append(s.arenas, arena)

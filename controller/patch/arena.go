@@ -31,6 +31,13 @@ func Stretch(landing uint64) (start, end uint64) {
 	return start, (landing + LandingBytes + PageBytes - 1) &^ (PageBytes - 1)
 }
 
+// Unused says whether an arena with this content is one in which nothing was ever
+// run: all is zero but the first pointer, which is written before its landing.
+func Unused(content []byte) bool {
+	landings := content[:max(0, len(content)-pointerBytes)]
+	return !slices.ContainsFunc(landings, func(b byte) bool { return b != 0 })
+}
+
 // Holds says whether a landing lies in the arena.
 func (a *Arena) Holds(landing uint64) bool {
 	return landing >= a.Start && landing < a.End && a.End-landing >= LandingBytes

@@ -78,3 +78,18 @@ func TestPlaceable(t *testing.T) {
 		}
 	}
 }
+
+func TestUnused(t *testing.T) {
+	content := make([]byte, PageBytes)
+	if !Unused(content) {
+		t.Error("an empty arena is in use")
+	}
+	content[len(content)-1] = 1
+	if !Unused(content) {
+		t.Error("a pointer to which no landing leads makes an arena used")
+	}
+	content[100] = 0xff
+	if Unused(content) {
+		t.Error("an arena with a landing is unused")
+	}
+}

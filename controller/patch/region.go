@@ -10,6 +10,9 @@ type Region struct {
 	Start, End uint64
 	// Grows tells where it will need room.
 	Grows Growth
+	// Bare says that it is as memory for patches is mapped: private, of no file,
+	// readable and executable, and without a name.
+	Bare bool
 }
 
 // Growth is a direction.
