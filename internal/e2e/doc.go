@@ -5,6 +5,6 @@
 // need `make build`; `make test-e2e` does both. They need no privileges; as
 // root they also go through the kernel's side.
 //
-// Those with the tag vm change what belongs to a whole machine, and run in a
-// virtual one: make test-vm.
+// Those with the tag vm run in a virtual machine (make test-vm): they change what
+// belongs to a whole machine. One closed loop has both tags.
 package e2e
