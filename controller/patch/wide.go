@@ -24,6 +24,9 @@ func Wide(entry uint64, code []byte, around Surroundings, bias uint64) (Site, er
 		entry += uint64(len(endbr64))
 	}
 	s := Site{Address: entry + bias, leaves: never, wide: true}
+	if err := s.onOnePage(); err != nil {
+		return Site{}, err
+	}
 	length := 0
 	for length < JumpBytes {
 		if length >= len(code) || length > 0 && s.last().leaves() {
@@ -63,6 +66,9 @@ func WideExit(exit Exit, around Surroundings, bias uint64) (Site, error) {
 		return Site{}, fmt.Errorf("%w: a conditional jump of %d bytes: too few for a whole one", ErrUnpatchable, run[len(run)-1].length)
 	}
 	s.Address = run[0].at + bias
+	if err := s.onOnePage(); err != nil {
+		return Site{}, err
+	}
 	for _, r := range run {
 		i, err := decodeMovable(r.at+bias, r.code)
 		if err != nil {
@@ -75,6 +81,15 @@ func WideExit(exit Exit, around Surroundings, bias uint64) (Site, error) {
 		s.Original = append(s.Original, i.code...)
 	}
 	return s, around.nothingLeads(run[0].at, max(run[0].at+JumpBytes, exit.Address+1))
+}
+
+// onOnePage refuses a jump on two pages: a controller that is killed while the
+// kernel copies it might leave one half.
+func (s Site) onOnePage() error {
+	if s.Address%PageBytes > PageBytes-JumpBytes {
+		return fmt.Errorf("%w: the whole jump at %#x would lie on two pages", ErrUnpatchable, s.Address)
+	}
+	return nil
 }
 
 // ends says whether something else than the next instruction may follow.

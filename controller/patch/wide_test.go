@@ -188,3 +188,13 @@ func TestLedTo(t *testing.T) {
 		t.Error("a call by the function itself is taken for another's")
 	}
 }
+
+// The kernel writes each page by itself.
+func TestWideOnTwoPages(t *testing.T) {
+	for before, refused := range map[uint64]bool{JumpBytes: false, JumpBytes - 1: true, 1: true, 0: false} {
+		_, err := Wide(inFile, pushes, around(pushes), mapped+PageBytes-before)
+		if errors.Is(err, ErrUnpatchable) != refused {
+			t.Errorf("%d bytes before the end of a page: %v", before, err)
+		}
+	}
+}
