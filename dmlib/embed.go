@@ -14,6 +14,7 @@ const (
 	builtLibrary = "build/libattune-dm.so"
 	builtProbe   = "build/probe-load"
 	builtEntry   = "build/entry.bin"
+	builtGlue    = "build/glue"
 )
 
 // The folder, not the file: it holds a committed placeholder, so that the
@@ -46,6 +47,16 @@ func LoadProbe() ([]byte, error) {
 // in a mapping that begins with it. The error is ErrNotBuilt.
 func Entry() ([]byte, error) {
 	content, err := built.ReadFile(builtEntry)
+	if err != nil || len(content) == 0 {
+		return nil, ErrNotBuilt
+	}
+	return content, nil
+}
+
+// Glue returns the program that packed files start with (glue/). The error is
+// ErrNotBuilt.
+func Glue() ([]byte, error) {
+	content, err := built.ReadFile(builtGlue)
 	if err != nil || len(content) == 0 {
 		return nil, ErrNotBuilt
 	}

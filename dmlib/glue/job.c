@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The folder of a job on this node:
+ *
+ *   lock        flock(2) of whoever enters, and of the controller when it ends
+ *   join.sock   where processes say that they are there, one message each
+ *   gate.sock   the controller's start gate (DMLib)
+ *   ready       made by the controller: nobody need wait for the gate any more
+ *   bin/NAME    leads to the program's file, which the controller holds
+ *   libattune…  DMLib
+ *
+ * The controller removes it all, under the lock, once every process has ended.
+ * Whoever waited for the lock sees that the file behind it has no name any more,
+ * and begins again.
+ */
+#include "glue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a process waits for others to enter; they take milliseconds. */
+#define LOCK_MILLISECONDS 2000
+#define MAX_PENDING 4096 /* processes that are there before the controller is */
+#define FOLDER_NAME 21   /* "/job-" and 16 digits */
+
+#define JOIN_VERSION 1
+
+/* What a process says; the kernel tells its pid and user. */
+struct join {
+    char magic[8]; /* of the record */
+    uint32_t version;
+    int32_t pid; /* as it sees itself */
+    uint64_t start_ticks;
+};
+
+/* ---- which job ---- */
+
+/* What the processes of one execution on this node have in common, and no
+ * others. Several executions may share a batch job, so its id is not enough; and
+ * SLURM_STEP_ID is missing where mpirun starts ranks on the first node. */
+static void identify(char *text, size_t size) {
+    const char *name_space = getenv("PMIX_NAMESPACE");
+    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
+    pid_t self = getpid(), parent = getppid();
+    if (name_space != NULL)
+        snprintf(text, size, "pmix %s", name_space);
+    else if (job != NULL && step != NULL)
+        snprintf(text, size, "slurm %s %s", job, step);
+    else if (getenv("PMI_RANK") != NULL) /* one launcher per node is parent of all */
+        snprintf(text, size, "pmi %d %lu", (int)parent, (unsigned long)start_ticks(parent));
+    else
+        snprintf(text, size, "process %d %lu", (int)self, (unsigned long)start_ticks(self));
+}
+
+/* The same file, host and job: folders may lie on a file system that nodes
+ * share. */
+static uint64_t job_hash(const struct pack *pack) {
+    char text[1280], job[768], host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    identify(job, sizeof(job));
+    snprintf(text, sizeof(text), "%016lx %s %s", (unsigned long)pack->record.content_hash, host,
+             job);
+    return xxh64(text, strlen(text));
+}
+
+/* ---- which folder ---- */
+
+/* Ours, and nobody else may write to it: never one that somebody prepared. */
+static bool own_folder(const char *path) {
+    struct stat info;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return false;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 022) == 0;
+}
+
+/* Sockets have short paths, the loader splits LD_PRELOAD at some characters, and
+ * the library must be mapped for execution. */
+static bool suitable(const char *path) {
+    struct statvfs system;
+    return strlen(path) + FOLDER_NAME <= JOB_FOLDER_MAX && strpbrk(path, " :$\t\n") == NULL &&
+           own_folder(path) && statvfs(path, &system) == 0 && (system.f_flag & ST_NOEXEC) == 0 &&
+           access(path, W_OK) == 0;
+}
+
+static bool suitable_below(char *path, size_t size, const char *folder, const char *name) {
+    if (folder == NULL || folder[0] != '/')
+        return false;
+    return (size_t)snprintf(path, size, "%s/%s", folder, name) < size && suitable(path);
+}
+
+/* The same places, in the same order, as internal/rundir has them. */
+static bool find_base(char *path, size_t size) {
+    char name[32];
+    snprintf(name, sizeof(name), "attune-%u", (unsigned)geteuid());
+    return suitable_below(path, size, getenv("XDG_RUNTIME_DIR"), "attune") ||
+           (geteuid() == 0 && suitable_below(path, size, "/run", "attune")) ||
+           suitable_below(path, size, getenv("TMPDIR"), name) ||
+           suitable_below(path, size, "/tmp", name) || suitable_below(path, size, "/dev/shm", name);
+}
+
+const char *job_path(const struct job *job, const char *name, char *buffer) {
+    snprintf(buffer, PATH_SIZE, "%s/%s", job->folder, name);
+    return buffer;
+}
+
+/* ---- lock ---- */
+
+static bool lock_in_time(int fd) {
+    for (int i = 0; i < LOCK_MILLISECONDS; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+static bool still_named(int fd) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+/* The folder may be removed between any two of these steps, then all of them are
+ * done again. */
+static bool lock_folder(struct job *job) {
+    char path[PATH_SIZE];
+    for (int attempt = 0; attempt < 100; attempt++) {
+        if (!own_folder(job->folder))
+            return false;
+        job->lock = open(job_path(job, "lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (job->lock < 0 && errno == ENOENT)
+            continue;
+        if (job->lock < 0)
+            return false;
+        bool locked = lock_in_time(job->lock);
+        if (locked && still_named(job->lock))
+            return true;
+        close(job->lock);
+        if (!locked)
+            return false;
+    }
+    return false;
+}
+
+void job_unlock(struct job *job) {
+    if (job->lock >= 0)
+        close(job->lock);
+    job->lock = -1;
+}
+
+/* ---- join ---- */
+
+static int join_socket(const struct job *job, struct sockaddr_un *address) {
+    char path[PATH_SIZE];
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    strncpy(address->sun_path, job_path(job, "join.sock", path), sizeof(address->sun_path) - 1);
+    return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+/* The connection stays in the socket's queue, with what was said, until it is
+ * accepted, also after this end is closed. */
+static bool join(const struct job *job) {
+    struct sockaddr_un address;
+    struct join message = {.magic = PACK_MAGIC,
+                           .version = JOIN_VERSION,
+                           .pid = getpid(),
+                           .start_ticks = start_ticks(getpid())};
+    int fd = join_socket(job, &address);
+    if (fd < 0)
+        return false;
+    bool done = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+                send(fd, &message, sizeof(message), MSG_NOSIGNAL) == (ssize_t)sizeof(message);
+    close(fd);
+    return done;
+}
+
+bool job_listen(struct job *job) {
+    struct sockaddr_un address;
+    job->listener = join_socket(job, &address);
+    if (job->listener < 0)
+        return false;
+    return bind(job->listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+           listen(job->listener, MAX_PENDING) == 0 && join(job);
+}
+
+/* ---- all of it ---- */
+
+static bool is_lock(const struct FTW *place, const char *path) {
+    return place->level == 1 && strcmp(path + place->base, "lock") == 0;
+}
+
+/* What cannot be removed is left to the next run. */
+static int remove_all(const char *path, const struct stat *info, int type, struct FTW *place) {
+    (void)info, (void)type, (void)place;
+    remove(path);
+    return 0;
+}
+
+static int remove_rest(const char *path, const struct stat *info, int type, struct FTW *place) {
+    if (place->level > 0 && !is_lock(place, path))
+        remove_all(path, info, type, place);
+    return 0;
+}
+
+void job_remove(const struct job *job) { nftw(job->folder, remove_all, 4, FTW_DEPTH | FTW_PHYS); }
+
+enum role job_enter(struct job *job, const struct pack *pack) {
+    char base[JOB_FOLDER_MAX - FOLDER_NAME + 1];
+    *job = (struct job){.lock = -1, .listener = -1};
+    if (!find_base(base, sizeof(base)))
+        return ROLE_NONE;
+    unsigned long hash = job_hash(pack);
+    snprintf(job->folder, sizeof(job->folder), "%s/job-%016lx", base, hash);
+    snprintf(job->id, sizeof(job->id), "packed-%016lx", hash);
+    if (!lock_folder(job))
+        return ROLE_NONE;
+    if (join(job))
+        return ROLE_OTHER;
+    /* A controller that was killed leaves its things. */
+    nftw(job->folder, remove_rest, 4, FTW_DEPTH | FTW_PHYS);
+    return ROLE_FIRST;
+}
