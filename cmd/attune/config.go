@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,6 +54,42 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.Bool(keyNoBPF, false, "do not use BPF, even where it is allowed")
 	flags.String(keyLogFile, "", "append the log to `FILE`")
 	flags.String(keyLogLevel, d.LogLevel, "lowest level in the log file: debug, info, warn or error")
+}
+
+// newRunFlags returns the flags of `attune run`, none of them given.
+func newRunFlags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	runFlags(flags)
+	return flags
+}
+
+// packedSettings returns one configuration file with what a file says, which may
+// be "", and the flags that were given.
+func packedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil, exitcode.UsageError(err, "name a configuration file with --config")
+		}
+		if err := merge(v, file); err != nil {
+			return nil, exitcode.UsageError(err, "correct the file")
+		}
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || !slices.Contains(fileKeys(), f.Name) {
+			return
+		}
+		v.Set(f.Name, f.Value.String())
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			v.Set(f.Name, list.GetSlice())
+		}
+	})
+	var text bytes.Buffer
+	if err := v.WriteConfigTo(&text); err != nil {
+		return nil, fmt.Errorf("settings to be packed: %w", err)
+	}
+	return text.Bytes(), nil
 }
 
 // siteConfig is the site's directory.

@@ -29,6 +29,11 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(bin)
+	// The compiler's cache stays where it is: XDG_CACHE_HOME would move it, and
+	// the whole standard library be compiled again.
+	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
+		os.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
+	}
 	// Nobody's settings, and nothing that a test leaves behind.
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"} {
 		os.Setenv(name, filepath.Join(bin, "home"))

@@ -41,12 +41,14 @@ type session struct {
 	probing bool
 	// outside: nothing is loaded into processes.
 	outside bool
+	// place is where the program finds this session; zero: in the run directory.
+	place place
 
 	notes    logging.Collector
 	log      *slog.Logger
 	closeLog func() error
 
-	dir        *rundir.Dir
+	dir        *rundir.Dir // nil until connect makes it, unless given
 	listener   net.Listener
 	analyzer   *analyzer.Analyzer
 	controller *controller.Controller
@@ -59,6 +61,13 @@ type session struct {
 	cancel context.CancelFunc
 	begun  sync.WaitGroup // until the Analyzer is started
 	work   sync.WaitGroup
+}
+
+// place is what a program's environment names.
+type place struct {
+	id        string // of the job
+	gate      string // socket of the start gate
+	libraries string // directory for the library
 }
 
 // runProgram runs the program from start to report. An error means that the
@@ -105,6 +114,10 @@ func (s *session) open(p *process) error {
 	if err := checkTunlets(s.cfg.Tunlets, tunletDirs(s.cfg.TunletDirs)); err != nil {
 		return err
 	}
+	return s.openOutputs(p)
+}
+
+func (s *session) openOutputs(p *process) error {
 	if err := s.out.open(s.cfg, p); err != nil {
 		return err
 	}
@@ -132,7 +145,10 @@ func (s *session) build() {
 }
 
 func (s *session) connect() (err error) {
-	if s.dir, err = rundir.Create(rundir.Current()); err != nil {
+	if s.dir == nil {
+		s.dir, err = rundir.Create(rundir.Current())
+	}
+	if err != nil {
 		return err
 	}
 	s.digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
@@ -172,9 +188,13 @@ func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 
 func (s *session) newController() (*controller.Controller, error) {
 	user := rundir.Current()
+	at := s.place
+	if at == (place{}) {
+		at = place{id: s.jobID(), gate: s.dir.Socket("gate"), libraries: user.LibraryDir(s.dir)}
+	}
 	library, err := "", error(nil)
 	if !s.outside {
-		library, err = dmlib.Install(user.LibraryDir(s.dir))
+		library, err = dmlib.Install(at.libraries)
 	}
 	if err != nil {
 		s.log.Warn("the program is only watched from outside", "error", err)
@@ -184,8 +204,8 @@ func (s *session) newController() (*controller.Controller, error) {
 		s.log.Debug("variables without symbol are not found", "error", err)
 	}
 	return controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: s.dir.Socket("gate"),
-		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: s.jobID(), UseBPF: !s.cfg.NoBPF,
+		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: at.gate,
+		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: at.id, UseBPF: !s.cfg.NoBPF,
 		Budget: s.cfg.Budget / 100,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
 		Policy: s.policy(),
@@ -204,6 +224,9 @@ func (s *session) policy() *policy.Policy {
 
 // jobID is unique on this node for as long as it is up, and readable.
 func (s *session) jobID() string {
+	if s.place.id != "" {
+		return s.place.id
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "local"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command startup measures what `attune run` costs before and beside the
-// program: the time to main, the time of a command that does nothing, CPU time,
-// and the memory of Attune and its tunlets.
+// program: the time to main, also of a packed program, the time of a command that
+// does nothing, CPU time, and the memory of Attune and its tunlets.
 package main
 
 import (
@@ -31,6 +31,7 @@ type document struct {
 	TruePlain   []float64          `json:"true_plain_ms"`
 	TrueTuned   []float64          `json:"true_attune_ms"`
 	CPU         cpuTimes           `json:"cpu"`
+	Packed      packedCost         `json:"packed"`
 	PeakMB      map[string]float64 `json:"peak_mb"`
 	Goals       []present.Goal     `json:"goals"`
 	repeats     int
@@ -72,6 +73,9 @@ func (d *document) measure(ctx context.Context) error {
 	d.Machine = present.ThisMachine()
 	d.Machine.Print(os.Stdout)
 	if err := d.times(ctx, attune, probe); err != nil {
+		return err
+	}
+	if err := d.Packed.measure(ctx, attune, probe, d.repeats); err != nil {
 		return err
 	}
 	if err := d.memory(ctx, attune, programs.MallocStorm(ctx)); err != nil {

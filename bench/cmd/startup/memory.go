@@ -84,11 +84,13 @@ func (d *document) print() {
 	table.Print(os.Stdout)
 	fmt.Println()
 	d.CPU.print()
+	d.Packed.print()
 
 	more := measure.Median(d.MainTuned) - measure.Median(d.MainPlain)
 	d.Goals = []present.Goal{
 		{Name: "time to main, more than plain", Value: present.Figure(more), Unit: "ms", Limit: 60},
 		{Name: "attune run -- true, in all", Value: present.Figure(measure.Median(d.TrueTuned)), Unit: "ms", Limit: 100},
+		d.Packed.goal(),
 	}
 	for name, peak := range d.PeakMB {
 		limit := 25.0

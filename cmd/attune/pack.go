@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/packfile"
+)
+
+// packProgram makes the packed file. It has its name only when it is complete.
+func packProgram(p *process, o packOptions) error {
+	flags, err := packable(o)
+	if err != nil {
+		return err
+	}
+	glue, err := dmlib.Glue()
+	if err != nil {
+		return err
+	}
+	sources, files, err := o.sources()
+	defer closeAll(files)
+	if err != nil {
+		return err
+	}
+	header := packfile.Header{Glue: glue, Flags: flags, Machine: objfile.HostMachine(), Attune: buildinfo.Get().Version}
+	size, err := writeFile(o.output, func(w io.Writer) error { return packfile.Write(w, header, sources) })
+	if err != nil {
+		return exitcode.UsageError(err, "name a file in a directory that you may write to with -o")
+	}
+	return sayPacked(p, o, size, flags)
+}
+
+// packable refuses what would not run as it does now, and says how the program
+// is to be started.
+func packable(o packOptions) (packfile.Flags, error) {
+	program := objfile.Inspect(o.program)
+	refuse := func(err error, remedy string) (packfile.Flags, error) {
+		return 0, &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: remedy}
+	}
+	if err := program.Runnable(); err != nil {
+		return refuse(err, "name a program that can be run here")
+	}
+	if program.Kind == objfile.KindScript {
+		return refuse(fmt.Errorf("%s is a script", o.program), "pack the program that it starts, or use `attune run` in front of it")
+	}
+	if privileges := privilegesOf(program); privileges != "" {
+		return refuse(fmt.Errorf("%s gets privileges from the kernel (%s), which its packed copy would not have", o.program, privileges),
+			"use `attune run` or the node's service")
+	}
+	packed, err := isPacked(o.program)
+	if err != nil {
+		return refuse(err, "see that it can be read")
+	}
+	if packed {
+		return refuse(fmt.Errorf("%s is packed already", o.program), "`attune unpack --extract` gives the program back")
+	}
+	flags, err := placeFlags(o)
+	switch program.Kind {
+	case objfile.KindELF32, objfile.KindDynamicMusl, objfile.KindDynamicOther:
+		flags |= packfile.NoPreload
+	}
+	if o.run.Quiet {
+		flags |= packfile.Quiet
+	}
+	return flags, err
+}
+
+// privilegesOf says what a program gets from the kernel, for this user or others;
+// empty: nothing.
+func privilegesOf(program objfile.Inspection) string {
+	info, err := os.Stat(program.Path)
+	switch {
+	case err == nil && info.Mode()&os.ModeSetuid != 0:
+		return "set-user-id"
+	case err == nil && info.Mode()&os.ModeSetgid != 0:
+		return "set-group-id"
+	case program.Privileged != objfile.NotPrivileged:
+		return program.Privileged.String()
+	}
+	return ""
+}
+
+// isPacked tells whether a file ends with the record of a packed one.
+func isPacked(path string) (bool, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	_, err = readPacked(file)
+	return !errors.Is(err, packfile.ErrNotPacked), nil
+}
+
+// sources lists the parts: the program as it is, what tunes it compressed. The
+// caller closes the files, also after an error.
+func (o packOptions) sources() (sources []packfile.Source, files []*os.File, err error) {
+	add := func(kind packfile.Kind, name, path string) {
+		file, openErr := os.Open(path)
+		if openErr != nil {
+			err = errors.Join(err, openErr)
+			return
+		}
+		files = append(files, file)
+		info, statErr := file.Stat()
+		if statErr != nil {
+			err = errors.Join(err, statErr)
+			return
+		}
+		sources = append(sources, packfile.Source{
+			Kind: kind, Name: name, Mode: info.Mode().Perm(), Compress: kind != packfile.Program, Content: file,
+		})
+	}
+	add(packfile.Program, filepath.Base(o.program), o.program)
+	add(packfile.Controller, "attune", "/proc/self/exe")
+	for _, t := range tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets) {
+		if t.Err == nil {
+			add(packfile.Tunlet, tunlethost.Prefix+t.Name, t.Path)
+		}
+	}
+	library, libraryErr := dmlib.Library()
+	err = errors.Join(err, libraryErr)
+	sources = append(sources, packfile.Source{
+		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),
+	}, packfile.Source{
+		Kind: packfile.Config, Name: "attune.yaml", Mode: 0o444, Content: bytes.NewReader(o.settings),
+	})
+	return sources, files, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // read only
+	}
+}
+
+// writeFile makes an executable file, in one step, and returns its size in
+// bytes.
+func writeFile(path string, write func(io.Writer) error) (size int64, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	err = write(file)
+	if err == nil {
+		err = file.Chmod(0o755)
+	}
+	if info, statErr := file.Stat(); statErr == nil {
+		size = info.Size()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	return size, err
+}
+
+// sayPacked says what was made, and what will not work.
+func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) error {
+	before, err := os.Stat(o.program)
+	if err != nil {
+		return err
+	}
+	where := "memory"
+	if flags&packfile.Beside != 0 {
+		where = "the folder of the packed file, for it looks for files beside itself"
+	}
+	if o.place != placeAuto {
+		where = o.place
+	}
+	fmt.Fprintf(p.stdout, "%s: %.1f MB, %.1f MB more than the program; it runs from %s\n",
+		o.output, float64(size)/1e6, float64(size-before.Size())/1e6, where)
+	if reason := objfile.Inspect(o.program).PreloadRefusal(); reason != "" {
+		fmt.Fprintf(p.stdout, "it is only watched from outside: %s\n", reason)
+	}
+	for _, t := range tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets) {
+		if t.Err != nil {
+			fmt.Fprintf(p.stdout, "without the tunlet %s: %v\n", t.Name, t.Err)
+		}
+	}
+	return nil
+}

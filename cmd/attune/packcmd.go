@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+const packLong = `Pack makes one file of a program and what tunes it. That file is started in
+place of the program, by a shell, mpirun or a batch system, on nodes that need
+neither attune nor a library of it: arguments, environment, input, output,
+signals and exit status are the program's.
+
+The first process of a job on a node starts one controller for all of them, as
+attune run has it; it ends with them and leaves no file behind. Its report goes
+to the standard error of that process. A process waits for the controller, a
+tenth of a second as a rule and two seconds at most. Where nothing can be
+instrumented the program simply runs, and with ATTUNE=off in the environment too.
+
+The program must be an ELF file. It runs from memory; one that looks for files
+beside itself ($ORIGIN, /proc/self/exe) runs from an unnamed file in the folder
+of the packed one, which --place can override. A file that was damaged or cut
+off is refused before anything runs.
+
+--config FILE and the flags below are packed; they have the form and meaning
+that they have for attune run. On the node, its own settings in /etc/attune come
+first, then the packed ones, then ATTUNE_... of the environment. In the names of
+--report, --timeline and --log-file, %h is the node and %j the job.`
+
+const packExample = `  attune pack ./solver -o solver.tuned
+  attune pack ./solver -o solver.tuned --tunlet mpi-progress --report r-%h-%j.json
+  mpirun -np 64 ./solver.tuned input.dat
+  attune unpack --list solver.tuned`
+
+// packOptions are what `attune pack` is asked for.
+type packOptions struct {
+	program, output string
+	config          string
+	place           string
+	settings        []byte // packed, as a configuration file
+	run             config.Run
+}
+
+// The places that a program is unpacked to.
+const (
+	placeAuto   = "auto"
+	placeMemory = "memory"
+	placeBeside = "beside"
+)
+
+func places() []string { return []string{placeAuto, placeMemory, placeBeside} }
+
+func newPack(p *process) *cobra.Command {
+	o := packOptions{}
+	cmd := &cobra.Command{
+		Use:               "pack [flags] PROGRAM -o FILE",
+		Short:             "Make one file of a program and what tunes it",
+		Long:              packLong,
+		Example:           packExample,
+		ValidArgsFunction: completeCommand,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) != 1 || o.output == "" {
+				return exitcode.UsageError(errors.New("one program and an output file are needed"), "write: attune pack PROGRAM -o FILE")
+			}
+			o.program = args[0]
+			if err := o.settle(cmd); err != nil {
+				return err
+			}
+			return packProgram(p, o)
+		},
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to make")
+	cmd.Flags().StringVar(&o.config, "config", "", "pack the settings of `FILE`, in the form of attune.yaml")
+	cmd.Flags().StringVar(&o.place, "place", placeAuto, "where the program is unpacked when it is started: auto, memory or beside")
+	runFlags(cmd.Flags())
+	mustHide(cmd, keyWatch) // no terminal of its own
+	mustComplete(cmd, keyMode, config.Modes)
+	mustComplete(cmd, "place", places)
+	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
+	return cmd
+}
+
+// mustHide hides a flag that makes no sense here; it exists.
+func mustHide(cmd *cobra.Command, flag string) {
+	if err := cmd.Flags().MarkHidden(flag); err != nil {
+		panic(err)
+	}
+}
+
+// settle checks the settings and puts those that were given into one file.
+func (o *packOptions) settle(cmd *cobra.Command) error {
+	if !slices.Contains(places(), o.place) {
+		return exitcode.UsageError(fmt.Errorf("unknown place %q", o.place), "use one of "+strings.Join(places(), ", "))
+	}
+	settings, err := packedSettings(cmd.Flags(), o.config)
+	if err != nil {
+		return err
+	}
+	o.settings = settings
+	o.run, err = settingsOf(settings)
+	if err != nil {
+		return err
+	}
+	if o.run.Watch {
+		return exitcode.UsageError(errors.New("a packed program has no terminal of its own for --watch"), "use --timeline and follow the file")
+	}
+	return checkTunlets(o.run.Tunlets, tunletDirs(o.run.TunletDirs))
+}
+
+// settingsOf reads settings as a packed program will, without the node's own.
+func settingsOf(settings []byte) (config.Run, error) {
+	dir, err := os.MkdirTemp("", "attune-pack-")
+	if err != nil {
+		return config.Run{}, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "attune.yaml")
+	if err := os.WriteFile(file, settings, 0o600); err != nil {
+		return config.Run{}, err
+	}
+	return load(newRunFlags(), []string{file})
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/config"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/packfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/rundir"
+)
+
+// Descriptors that the start of a packed program (dmlib/glue) opens.
+const (
+	packedFileFD = 3
+	packedJoinFD = 4
+)
+
+// newPacked is what a packed program starts beside itself, for nobody to call.
+func newPacked(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "packed FOLDER JOB CMD [ARGS]", Short: "Control the processes of a packed program", Hidden: true,
+		Args: cobra.MinimumNArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return controlPacked(cmd.Context(), p, rundir.Job{Path: args[0]}, args[1], args[2:])
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
+	return cmd
+}
+
+// controlPacked follows and tunes the processes of a packed job until all have
+// ended. The job's folder stays as long as they do, whatever goes wrong here:
+// their environment leads there.
+func controlPacked(ctx context.Context, p *process, job rundir.Job, id string, args []string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	members, err := newMembers(os.NewFile(packedJoinFD, "join"), job)
+	if err != nil {
+		return err
+	}
+	defer members.close()
+	rundir.RemoveDeadJobs(rundir.Current())
+	err = unpackAndTune(ctx, p, members, id, args)
+	if err != nil {
+		_ = job.Ready()                                  // or the program waits a little longer
+		_ = members.serve(ctx, func(*procid.Process) {}) // the first error is the one to be told
+	}
+	return err
+}
+
+// unpackAndTune unpacks into the session's own directory: the job's is gone as
+// soon as its processes are, which may be while a tunlet starts.
+func unpackAndTune(ctx context.Context, p *process, members *members, id string, args []string) error {
+	job := members.job
+	file := os.NewFile(packedFileFD, "packed program")
+	defer func() { _ = file.Close() }() // read only
+	packed, err := readPacked(file)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	dir, err := job.NewDir()
+	if err != nil {
+		return err
+	}
+	s := &session{args: args, env: environment(), dir: dir, place: place{id: id, gate: job.Socket("gate"), libraries: job.Path}}
+	if s.cfg, err = unpackSettings(packed, dir.Path); err == nil {
+		expandNames(&s.cfg, job)
+		err = s.openOutputs(p)
+	}
+	if err != nil {
+		return errors.Join(err, dir.Remove())
+	}
+	defer s.close()
+	return tunePacked(ctx, s, packed, info, members)
+}
+
+// tunePacked is `attune attach` to processes that come by themselves. They wait
+// for the gate, and not for tunlets. The session's outputs are open.
+func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.FileInfo, members *members) error {
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer s.cancel()
+	tunlets := filepath.Join(s.dir.Path, "tunlets")
+	useTunlets(&s.cfg, packed, tunlets)
+	if err := s.connect(); err != nil {
+		s.abandon()
+		return err
+	}
+	if err := members.job.Ready(); err != nil {
+		s.log.Debug("tell that the gate is open", "error", err) // it is waited for in vain, and then no more
+	}
+	s.begun.Go(func() {
+		if err := unpackTunlets(packed, tunlets); err != nil {
+			s.log.Warn("not every tunlet was unpacked", "error", err)
+		}
+		s.startAnalyzer()
+	})
+	err := members.serve(ctx, func(process *procid.Process) {
+		if !becomesProgram(ctx, process, file) {
+			return
+		}
+		if err := s.controller.Follow(process.PID()); err != nil {
+			s.log.Debug("follow a process", "pid", process.PID(), "error", err) // it may have ended
+		}
+	})
+	if err != nil {
+		s.log.Warn("not every process was followed", "error", err)
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	r := s.account(end, members.exit(), func(context.Context) {})
+	s.out.write(r, s.notes.Lines())
+	return nil
+}
+
+// becomesProgram waits until a process executes something else than the packed
+// file: the start of a packed program is not to be watched. False if it ends
+// before, or ctx does.
+func becomesProgram(ctx context.Context, process *procid.Process, packed fs.FileInfo) bool {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for process.Alive() {
+		now, err := os.Stat(fmt.Sprintf("/proc/%d/exe", process.PID()))
+		if err == nil && !os.SameFile(now, packed) {
+			return process.Alive() // it was that of no other process
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll.C:
+		}
+	}
+	return false
+}
+
+// unpackSettings returns the settings of a packed job, by way of a file in a
+// directory: the node's own settings first, then what was packed, then the
+// environment.
+func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
+	files := configFiles(os.Getenv)
+	if part, ok := packed.Find(packfile.Config); ok {
+		path := filepath.Join(dir, "attune.yaml")
+		if err := extractTo(packed, part, path); err != nil {
+			return config.Run{}, err
+		}
+		files = append(files, path)
+	}
+	cfg, err := load(newRunFlags(), files)
+	cfg.Watch = false // there is no terminal of its own
+	return cfg, err
+}
+
+// useTunlets looks for tunlets in a directory, and with none asked for by name
+// has all that were packed used, and no others; a file without any uses the
+// node's.
+func useTunlets(cfg *config.Run, packed *packfile.File, dir string) {
+	cfg.TunletDirs = []string{dir}
+	if len(cfg.Tunlets) > 0 {
+		return
+	}
+	for _, part := range packed.Parts {
+		if part.Kind == packfile.Tunlet {
+			cfg.Tunlets = append(cfg.Tunlets, strings.TrimPrefix(part.Name, tunlethost.Prefix))
+		}
+	}
+}
+
+// unpackTunlets unpacks the tunlets into a directory that is not there yet.
+func unpackTunlets(packed *packfile.File, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	var errs []error
+	for _, part := range packed.Parts {
+		if part.Kind == packfile.Tunlet {
+			errs = append(errs, extractTo(packed, part, filepath.Join(dir, part.Name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// expandNames replaces %h by the node and %j by the job in the names of files:
+// each node writes its own.
+func expandNames(cfg *config.Run, job rundir.Job) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "local"
+	}
+	names := strings.NewReplacer("%h", host, "%j", strings.TrimPrefix(filepath.Base(job.Path), "job-"), "%%", "%")
+	for _, file := range []*string{&cfg.Report, &cfg.Timeline, &cfg.LogFile} {
+		*file = names.Replace(*file)
+	}
+}
+
+// readPacked reads the record of a packed program; errors say what to do.
+func readPacked(file *os.File) (*packfile.File, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	packed, err := packfile.Read(file, info.Size())
+	switch {
+	case errors.Is(err, packfile.ErrNotPacked):
+		return nil, &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%s: %w", file.Name(), err), Remedy: "`attune pack` makes one"}
+	case errors.Is(err, packfile.ErrDamaged):
+		return nil, &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%s: %w", file.Name(), err), Remedy: "copy it again, or pack it anew"}
+	}
+	return packed, err
+}
+
+// extractTo writes a part to a file that is not there yet.
+func extractTo(packed *packfile.File, part packfile.Part, path string) error {
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, part.Mode|0o400)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(packed.Extract(out, part), out.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// pack packs a program, which writes its report to the file that is returned.
+func pack(t *testing.T, program string) (packed, reportFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	packed, reportFile = filepath.Join(dir, "packed"), filepath.Join(dir, "r.json")
+	run(t, attune, "pack", program, "-o", packed, "--quiet", "--report", reportFile)
+	return packed, reportFile
+}
+
+// packedReport waits for the report of a packed program, which comes after its
+// end.
+func packedReport(t *testing.T, file string) (r report.Report) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); data, err = os.ReadFile(file) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustMatchSchema(t, data)
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestPackedMPIRanksAreTuned(t *testing.T) {
+	program := buildMPI(t)
+	packed, file := pack(t, program)
+	ranks := 2 * runtime.NumCPU()
+	n := strconv.Itoa(ranks)
+	mpirun := []string{"mpirun.openmpi", "--allow-run-as-root", "--host", "localhost:" + n, "--bind-to", "none", "-np", n}
+	before := rate(t, run(t, append(mpirun, program, "2")...))
+	after := rate(t, run(t, append(mpirun, packed, "6")...))
+	r := packedReport(t, file)
+	if got := keptIn(r, "mpi-progress"); got != ranks || after < leastGain*before {
+		t.Errorf("kept in %d processes, want %d; %.0f it/s without, %.0f packed, want %d times more; changes %+v",
+			got, ranks, before, after, leastGain, r.Changes)
+	}
+}

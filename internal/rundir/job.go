@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names in the folder of a packed job; dmlib/glue makes it, and its first two.
+const (
+	// JoinSocket is where the processes of the job say that they are there.
+	JoinSocket = "join"
+	jobPrefix  = "job-"
+	readyFile  = "ready"
+)
+
+// jobLockTime is how long the lock is waited for; who enters has it for
+// milliseconds.
+const jobLockTime = 2 * time.Second
+
+// Job is the folder that the processes of a packed job share on a node.
+type Job struct {
+	// Path is absolute.
+	Path string
+}
+
+// Socket returns the path of a socket in the folder.
+func (j Job) Socket(name string) string { return SocketIn(j.Path, name) }
+
+// NewDir makes the directory of a run beside the folder: programs can be started
+// from there, as the start of packed programs has seen.
+func (j Job) NewDir() (*Dir, error) { return createBelow(Current(), filepath.Dir(j.Path)) }
+
+// Ready says that the processes, which wait for the controller, need not any
+// more.
+func (j Job) Ready() error {
+	f, err := os.OpenFile(filepath.Join(j.Path, readyFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Remove removes the folder unless a process has entered: empty is asked while
+// nobody can. It says whether the folder is gone.
+func (j Job) Remove(empty func() bool) (bool, error) {
+	lock, err := j.lock(jobLockTime)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = lock.Close() }() // the lock only
+	if !empty() {
+		return false, nil
+	}
+	return true, os.RemoveAll(j.Path)
+}
+
+// lock takes the lock that processes enter under.
+func (j Job) lock(patience time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(j.Path, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !time.Now().Before(end) {
+			return nil, errors.Join(fmt.Errorf("lock of %s: %w", j.Path, err), f.Close())
+		}
+	}
+}
+
+// RemoveDeadJobs removes the folders of the user's packed jobs on this node
+// whose controller was killed.
+func RemoveDeadJobs(u User) {
+	for _, base := range u.runtimeBases() {
+		entries, err := os.ReadDir(base)
+		if err != nil {
+			continue // most bases do not exist
+		}
+		for _, entry := range entries {
+			job := Job{Path: filepath.Join(base, entry.Name())}
+			if strings.HasPrefix(entry.Name(), jobPrefix) && u.own(job.Path, 0o700) == nil {
+				job.removeIfDead()
+			}
+		}
+	}
+}
+
+// removeIfDead leaves a folder that is being entered alone, and one that it
+// cannot remove to the next run.
+func (j Job) removeIfDead() {
+	lock, err := j.lock(0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = lock.Close() }() // the lock only
+	conn, err := net.Dial("unixpacket", j.Socket(JoinSocket))
+	if err == nil {
+		_ = conn.Close() // whoever listens sees that nothing was said
+		return
+	}
+	_ = os.RemoveAll(j.Path)
+}
