@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -221,6 +222,7 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 		return nil, errors.New("ended at the gate")
 	}
 	a.Memory.SetAttendant(c.attendant(t))
+	a.Memory.SetGuard(inject.Confinement(a.PID))
 	if !t.memory.CompareAndSwap(nil, a.Memory) {
 		return nil, errors.New("registered twice")
 	}

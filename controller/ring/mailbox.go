@@ -16,6 +16,9 @@ var (
 	// ErrNoSafePoint means that no thread came by a place where the command
 	// may run, and that the command was taken back: it will not run.
 	ErrNoSafePoint = errors.New("no safe point reached")
+	// ErrConfined means that the application has put itself under a seccomp
+	// filter since DMLib came in, which may kill it for what a command needs.
+	ErrConfined = errors.New("the program has put itself under a seccomp filter since DMLib came in")
 	// ErrOutcomeUnknown means that a thread began to execute the command and
 	// had not finished when the time was over.
 	ErrOutcomeUnknown = errors.New("command began and has not finished")

@@ -41,6 +41,7 @@ type Memory struct {
 	freePrograms, freeTables []int
 
 	attendance attendance
+	guard      func() error // asked before a command; may be nil
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -24,6 +26,9 @@ const (
 // Safe to call at any time, several at once.
 func (m *Memory) Run(ctx context.Context, c Command) (Result, error) {
 	start := time.Now()
+	if err := m.guarded(); err != nil {
+		return Result{}, fmt.Errorf("command %d: %w", c.ID, err)
+	}
 	attended := m.attendance.attendant != nil && c.attendable()
 	posted := c
 	if attended {
@@ -47,10 +52,24 @@ func (m *Memory) Run(ctx context.Context, c Command) (Result, error) {
 		m.abandon(ticket)
 		return Result{}, fmt.Errorf("command %d: %w", c.ID, m.outcome())
 	}
-	if result.Errno != 0 {
-		return result, fmt.Errorf("command %d in the application: %w", c.ID, result.Errno)
+	switch result.Errno {
+	case 0:
+		return result, nil
+	case unix.EPERM: // no command answers that
+		return result, fmt.Errorf("command %d: %w", c.ID, ErrConfined)
 	}
-	return result, nil
+	return result, fmt.Errorf("command %d in the application: %w", c.ID, result.Errno)
+}
+
+// SetGuard says who is asked before each command is posted, and refuses it by an
+// error. It is called before any Run.
+func (m *Memory) SetGuard(guard func() error) { m.guard = guard }
+
+func (m *Memory) guarded() error {
+	if m.guard == nil {
+		return nil
+	}
+	return m.guard()
 }
 
 // waitFor waits for a result, attended or not.

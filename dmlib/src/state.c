@@ -65,14 +65,15 @@ bool dm_live_replace(struct dm_mapping *mapping) {
     return true;
 }
 
+/* A filter that is newer than DMLib may kill for a system call of ours. */
+bool dm_confined(void) { return dm_syscall(SYS_prctl, PR_GET_SECCOMP) != seccomp_mode; }
+
 static bool child_register(void) {
     struct dm_mapping mapping;
     if (__atomic_load_n(&parent.header->detached, __ATOMIC_RELAXED) != 0)
         return false;
-    /* A child that locked itself in since then may die of a socket call. */
-    if (dm_syscall(SYS_prctl, PR_GET_SECCOMP) != seccomp_mode)
-        return false;
-    return dm_gate_register(ATTUNE_HELLO_FORKED, CHILD_GATE_MILLISECONDS, &mapping) &&
+    return !dm_confined() &&
+           dm_gate_register(ATTUNE_HELLO_FORKED, CHILD_GATE_MILLISECONDS, &mapping) &&
            dm_live_replace(&mapping);
 }
 

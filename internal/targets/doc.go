@@ -21,7 +21,7 @@
 //	threads begin and end meanwhile     churn     inject: TestHardPrograms, TestAtTheSameTime; all
 //	stopped by SIGSTOP                  plain     inject: TestStopWhileEntering, TestStoppedProcessStaysStopped
 //	another tracer                      plain     inject: TestOtherTracer
-//	seccomp                             forbids   inject: TestSeccomp, TestSeccompOfSomeThreads (root)
+//	seccomp                             forbids   inject: TestSeccomp, TestSeccompOfSomeThreads (root), TestSeccompLater
 //	other pids, other mounts            churn     inject: TestNamespaces, TestNoProc (root)
 //	deleted executable                  plain     inject: TestDeletedProgram
 //	library upgraded since the start    plain     inject: TestUpgradedLibrary (root)

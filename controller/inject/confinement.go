@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import "github.com/attune-hpc/attune/controller/ring"
+
+// Confinement returns a guard for the commands of a process that DMLib is in
+// ([ring.Memory.SetGuard]): it refuses them, by [ring.ErrConfined], once the
+// process is under more seccomp filters than now. DMLib itself asks as well, in
+// the thread that is to execute a command, but that takes a system call. Only
+// the first thread is looked at here; where the kernel does not tell the number
+// of filters (before Linux 5.9) only the first one of all is noticed.
+func Confinement(pid int) (guard func() error) {
+	before, err := statusOf(pid, pid)
+	if err != nil { // it has ended
+		return func() error { return nil }
+	}
+	return func() error {
+		now, err := statusOf(pid, pid)
+		if err == nil && (now.seccomp != before.seccomp || now.filters != before.filters) {
+			return ring.ErrConfined
+		}
+		return nil
+	}
+}

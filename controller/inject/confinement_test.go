@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// TestSeccompLater: a program that is entered puts itself under a filter which
+// kills for a system call that a command would need. No command is executed from
+// then on, whoever notices it: the controller, or DMLib, where that is not asked.
+func TestSeccompLater(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		number  int
+		guarded bool
+	}{
+		{"the controller notices", unix.SYS_PRCTL, true},
+		{"DMLib notices", unix.SYS_PROCESS_VM_READV, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := newBench(t)
+			h := targets.StartProgram(t, "forbids", strconv.Itoa(row.number), "later")
+			result := b.inject(t, h.PID)
+			defer free(t, result)
+			if row.guarded {
+				result.Memory.SetGuard(Confinement(h.PID))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), muchTime)
+			defer cancel()
+			slot := result.Slots[0]
+			if _, err := result.Memory.Run(ctx, store(slot, slot.Hook)); err != nil {
+				t.Errorf("before there is a filter: %v", err)
+			}
+			h.Right(t) // the filter is there
+			if _, err := result.Memory.Run(ctx, store(slot, slot.Old)); !errors.Is(err, ring.ErrConfined) {
+				t.Errorf("error %v, want %v", err, ring.ErrConfined)
+			}
+			short, stop := context.WithTimeout(ctx, time.Second)
+			defer stop()
+			if stayed := GiveBack(short, result.Memory, result.Slots); len(stayed) != len(result.Slots) {
+				t.Errorf("%d of %d slots stayed", len(stayed), len(result.Slots))
+			}
+			h.Right(t)
+			h.Finish(t)
+		})
+	}
+}
