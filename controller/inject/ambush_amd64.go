@@ -174,6 +174,8 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	}
 	delete(a.threads, w.tid)
 	result.Thread = w.tid
+	a.lender.lend(w.tid)
+	defer a.lender.end()
 	c, err := a.call(w.tracee)
 	result.Stopped = time.Since(stopped)
 	return c, err
@@ -251,7 +253,7 @@ func (a *ambush) attend() {
 			_ = w.pass(status)
 		}
 	}
-	a.sweep()
+	a.meanwhile()
 }
 
 func (a *ambush) closeAll() {

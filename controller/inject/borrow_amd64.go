@@ -79,7 +79,7 @@ func (c *conversation) attempt() error {
 		return fmt.Errorf("write memory of the process: %w", err)
 	}
 	if !c.apart() {
-		c.idle = func() { c.sweep(); _ = c.look(c.tid) }
+		c.idle = func() { c.meanwhile(); _ = c.look(c.tid) }
 	}
 	if err := c.execute(); err != nil {
 		return err

@@ -36,6 +36,7 @@ type plan struct {
 	late    map[int]bool // threads that this OS thread may still hold
 	slow    map[int]bool // threads that did not stop in time: the others come first
 	until   time.Time    // when the search ends
+	lender  *lender      // of priority, while a thread is stopped
 	filters map[int]error
 	// code is what is called instead of loading DMLib, value what it returned.
 	code  []byte

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -19,14 +18,22 @@ const (
 	// stopPatience bounds the wait for one thread to stop: one that sleeps
 	// uninterruptibly does not.
 	stopPatience = 20 * time.Millisecond
-	pauseFirst   = 100 * time.Microsecond
-	pauseMost    = 4 * time.Millisecond
+	// queuePatience bounds it for one that could run and has no processor.
+	queuePatience = 300 * time.Millisecond
+	// A search is not given up after few looks only because the machine is busy,
+	// until it has lasted leastLooksTimes as long as it may.
+	leastLooks      = 10
+	leastLooksTimes = 5
+	pauseFirst      = 100 * time.Microsecond
+	pauseMost       = 4 * time.Millisecond
 )
 
 // run finds a safe place, makes the call there, and sees the process through
 // the rest. It runs in an OS thread of its own, which ends afterwards.
 func (p *plan) run(ctx context.Context, process *procid.Process, result *Result) error {
 	hurry()
+	p.lender = newLender()
+	defer p.lender.close()
 	find := p.search
 	if p.at != 0 {
 		find = p.await
@@ -68,7 +75,7 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
 		}
-		if len(p.filters) > 0 && p.allRefused(tids) || time.Now().After(p.until) {
+		if len(p.filters) > 0 && p.allRefused(tids) || p.over(result.Attempts) {
 			return nil, p.noPlace(result.Attempts)
 		}
 		time.Sleep(pause)
@@ -81,7 +88,7 @@ func (p *plan) held(ctx context.Context, looks int) error {
 	switch {
 	case ctx.Err() != nil:
 		return noTime(ctx)
-	case time.Now().After(p.until):
+	case p.over(looks):
 		return p.noPlace(looks)
 	}
 	return errHeld
@@ -104,7 +111,14 @@ func (p *plan) noPlace(looks int) error {
 			return refusal
 		}
 	}
-	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, looks, p.options.Patience)
+	took := p.options.Patience + time.Since(p.until)
+	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, looks, took.Round(time.Millisecond))
+}
+
+// over says whether the search has had its time, and its looks.
+func (p *plan) over(looks int) bool {
+	late := time.Since(p.until)
+	return late > 0 && looks >= leastLooks || late > (leastLooksTimes-1)*p.options.Patience
 }
 
 // passing says whether an error is the end of one thread only.
@@ -122,7 +136,9 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		return nil, err
 	}
 	result.Attempts++
-	if err := t.interrupt(time.Now().Add(stopPatience)); err != nil {
+	p.lender.lend(tid)
+	defer p.lender.end()
+	if err := p.stop(&t); err != nil {
 		if errors.Is(err, ErrUnsuited) {
 			return nil, errors.Join(err, t.letGo())
 		}
@@ -146,15 +162,24 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	return c, err
 }
 
+// stop stops a thread that is taken hold of.
+func (p *plan) stop(t *tracee) error {
+	until := time.Now().Add(queuePatience)
+	err := t.interrupt(time.Now().Add(stopPatience))
+	for errors.Is(err, errLate) && time.Now().Before(until) && runnable(p.pid, t.tid) {
+		err = t.interrupt(time.Now().Add(stopPatience))
+	}
+	return err
+}
+
 // seize takes hold of a thread of the process. Its id may have been given to a
 // thread of another process before it was seized, but not afterwards.
 func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
-	t := tracee{tid: tid, inner: innerID(p.pid, tid), idle: p.sweep}
+	t := tracee{tid: tid, inner: innerID(p.pid, tid), idle: p.meanwhile}
 	if err := t.seize(); err != nil {
 		return t, err
 	}
-	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.pid, tid))
-	if err == nil && process.Alive() {
+	if exists(p.pid, tid) && process.Alive() {
 		return t, nil
 	}
 	// A thread can only be let go when it is stopped.
@@ -163,6 +188,12 @@ func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
 		return t, ErrInterrupted
 	}
 	return t, errors.Join(ErrInterrupted, t.letGo())
+}
+
+// meanwhile is what is done while one thread is waited for.
+func (p *plan) meanwhile() {
+	p.lender.expire()
+	p.sweep()
 }
 
 // sweep lets threads go on that stop later than anybody waited for, and takes

@@ -111,6 +111,12 @@ func exists(pid, tid int) bool {
 	return err == nil
 }
 
+// runnable says whether a thread runs, or would if it had a processor.
+func runnable(pid, tid int) bool {
+	s, err := statusOf(pid, tid)
+	return err == nil && s.state == 'R'
+}
+
 // signalSet is a line of a thread's status.
 func signalSet(pid, tid int, name string) (uint64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))

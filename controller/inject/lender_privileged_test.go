@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged && amd64
+
+package inject
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// lentTold is how /proc tells of the priority that is lent.
+const lentTold = -1 - lentPriority
+
+// priorityOf is the 18th field of a thread's stat.
+func priorityOf(t *testing.T, tid int) int {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", tid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := bytes.Cut(content, []byte(") "))
+	priority, err := strconv.Atoi(string(bytes.Fields(after)[15]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return priority
+}
+
+// comesTo ends the test unless a thread comes to a priority; more is done
+// between looks.
+func comesTo(t *testing.T, tid, want int, more func()) {
+	t.Helper()
+	for until := time.Now().Add(muchTime); priorityOf(t, tid) != want; more() {
+		if time.Now().After(until) {
+			t.Fatalf("thread %d has priority %d, want %d", tid, priorityOf(t, tid), want)
+		}
+	}
+}
+
+func lookAgain() { time.Sleep(time.Millisecond) }
+
+// lendTo lends, again where the giver was not back yet.
+func lendTo(t *testing.T, l *lender, tid int) {
+	t.Helper()
+	comesTo(t, tid, lentTold, func() { l.end(); l.lend(tid) })
+}
+
+// mustLend makes a lender for a test, whose OS thread ends with it.
+func mustLend(t *testing.T) *lender {
+	t.Helper()
+	runtime.LockOSThread()
+	l := newLender()
+	if l == nil {
+		t.Fatal("nothing can be lent")
+	}
+	t.Cleanup(l.close)
+	return l
+}
+
+// TestLend: a thread has the priority until it is taken back or was had for too
+// long, and the program could not tell.
+func TestLend(t *testing.T) {
+	h := targets.StartProgram(t, "plain")
+	ordinary, own := priorityOf(t, h.PID), priorityOf(t, unix.Gettid())
+	before, err := unix.SchedGetAttr(h.PID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustLend(t)
+	for _, end := range []func(){l.end, l.expire} {
+		lendTo(t, l, h.PID)
+		if now, err := unix.SchedGetAttr(h.PID, 0); err != nil || *now != *before {
+			t.Errorf("scheduled by %+v, %v, want %+v", now, err, before)
+		}
+		comesTo(t, h.PID, ordinary, func() { end(); lookAgain() })
+	}
+	if now := priorityOf(t, unix.Gettid()); now != own {
+		t.Errorf("the borrower stays at priority %d, want %d", now, own)
+	}
+	h.Right(t)
+	h.Finish(t)
+}
+
+const lendVariable = "ATTUNE_TEST_LEND"
+
+// TestLendHelper lends until it is killed.
+func TestLendHelper(t *testing.T) {
+	pid, err := strconv.Atoi(os.Getenv(lendVariable))
+	if err != nil {
+		t.Skip("part of TestKilledLender")
+	}
+	lendTo(t, mustLend(t), pid)
+	fmt.Println("lent")
+	time.Sleep(time.Hour)
+}
+
+// TestKilledLender: the loan ends with the controller.
+func TestKilledLender(t *testing.T) {
+	h := targets.StartProgram(t, "plain")
+	ordinary := priorityOf(t, h.PID)
+	helper := exec.Command(os.Args[0], "-test.run=^TestLendHelper$")
+	helper.Env = append(os.Environ(), lendVariable+"="+strconv.Itoa(h.PID))
+	out, err := helper.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := helper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if got := priorityOf(t, h.PID); got != lentTold {
+		t.Errorf("priority %d, want %d", got, lentTold)
+	}
+	if err := helper.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = helper.Wait() // killed
+	comesTo(t, h.PID, ordinary, lookAgain)
+	h.Right(t)
+	h.Finish(t)
+}
+
+// TestLendToTheEnd: a thread that is lent to ends, and the next one gets it.
+func TestLendToTheEnd(t *testing.T) {
+	l := mustLend(t)
+	for range 3 {
+		h := targets.StartProgram(t, "plain")
+		lendTo(t, l, h.PID)
+		h.Finish(t)
+	}
+}
