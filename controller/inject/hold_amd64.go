@@ -189,6 +189,12 @@ func (h *hold) take(tids []int, process *procid.Process) (fresh bool, err error)
 	return len(seized) > 0, nil
 }
 
+// most is how long the threads that are held may stand still, and deadline
+// when that ends.
+func (h *hold) most() time.Duration { return mostHeld + time.Duration(len(h.threads))*mostHeldEach }
+
+func (h *hold) deadline() time.Time { return h.began.Add(h.most()) }
+
 // arrive waits until a thread has stopped, wherever. One that was about to take
 // a signal takes it when it is let go.
 func (h *hold) arrive(t *tracee, process *procid.Process) error {
@@ -196,12 +202,12 @@ func (h *hold) arrive(t *tracee, process *procid.Process) error {
 		return nil
 	}
 	t.idle = nil
-	s, err := t.wait(h.began.Add(mostHeld))
+	s, err := t.wait(h.deadline())
 	switch {
 	case h.passing(err, process):
 		delete(h.threads, t.tid)
 	case errors.Is(err, errLate):
-		return fmt.Errorf("%w: thread %d of %d did not stop within %v", ErrBusy, t.tid, len(h.threads), mostHeld)
+		return fmt.Errorf("%w: thread %d of %d did not stop within %v", ErrBusy, t.tid, len(h.threads), h.most())
 	case err != nil:
 		return err
 	default:
@@ -227,8 +233,8 @@ func (h *hold) outside(t *tracee, c code) error {
 	if c.within(regs.Rip) || !h.stacksClear(regs.Rsp, c) {
 		return fmt.Errorf("%w: thread %d is within the bytes, or was when a signal came", ErrBusy, t.tid)
 	}
-	if time.Since(h.began) > mostHeld {
-		return fmt.Errorf("%w: to look at %d threads takes more than %v", ErrBusy, len(h.threads), mostHeld)
+	if time.Now().After(h.deadline()) {
+		return fmt.Errorf("%w: to look at %d threads takes more than %v", ErrBusy, len(h.threads), h.most())
 	}
 	return nil
 }

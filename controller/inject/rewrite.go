@@ -18,9 +18,11 @@ var ErrBusy = errors.New("code cannot be changed while its threads run")
 const (
 	// MaxHeld is how many threads are stopped together. More would take too long.
 	MaxHeld = 1000
-	// mostHeld bounds how long threads stand still for one try: until the code
-	// is written, letting them go takes some more.
-	mostHeld = 20 * time.Millisecond
+	// mostHeld and mostHeldEach, for every thread, bound how long threads stand
+	// still for one try: until the code is written, letting them go takes some
+	// more.
+	mostHeld     = 20 * time.Millisecond
+	mostHeldEach = 50 * time.Microsecond
 	// holdTries is how often that is tried, and holdPause lies between two.
 	holdTries = 8
 	holdPause = 5 * time.Millisecond
