@@ -350,28 +350,3 @@ func TestActionsOfForkedChild(t *testing.T) {
 		t.Errorf("target ended with %v", err)
 	}
 }
-
-// A tuner that tries value after value needs code for each, for good: when a
-// window is full the patch goes on in another one.
-func TestActionsWithoutEnd(t *testing.T) {
-	onX86(t)
-	a := startActed(t, targets.Build(t, "testdata/acted.c", "-O2"), "a_target")
-	before := a.text(t)
-	const values = 700 // of two slots each: six windows
-	for i := range uint64(values) {
-		a.add(t, "parameter", "a_target", patch.Parameter{Value: patch.Value{Bits: i}})
-		if want := fmt.Sprintf("target %d ", 2*i+1); i%50 == 0 && !strings.HasPrefix(a.Ask(t, "call"), want) {
-			t.Fatalf("value %d: no %q", i, want)
-		}
-		a.drop(t, "parameter")
-	}
-	if got := a.Ask(t, "call"); got != plainAnswer {
-		t.Errorf("after: %s", got)
-	}
-	if !bytes.Equal(a.text(t), before) {
-		t.Error("the code is not what it was")
-	}
-	if err := a.End(t); err != nil {
-		t.Errorf("target ended with %v", err)
-	}
-}

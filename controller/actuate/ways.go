@@ -79,12 +79,12 @@ func Routes() []Route {
 		},
 		{
 			"param", "change parameter", "attune tune param", []Way{WayEntry},
-			"One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes.",
+			"One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
 			"the function's first byte (or bytes)",
 		},
 		{
 			"insert", "insert call", "attune tune insert", []Way{WayEntry},
-			"At the entry, or at the exits where all of them can be patched. The thread may hold any lock: what is called must not need one.",
+			"At the entry, or at the exits where all of them can be patched. Refused at the entry where the function loops back to it. The thread may hold any lock: what is called must not need one.",
 			"the function's first byte (or bytes), and its exits",
 		},
 		{

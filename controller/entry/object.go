@@ -99,6 +99,24 @@ func (o *object) exits(s objfile.Symbol) ([]patch.Exit, []patch.Part, error) {
 	})
 }
 
+// straight refuses a function that goes back to its first instruction, for what
+// is to be done once a call.
+func (fn *function) straight() error {
+	o, err := openObject(fn.Image)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.Close() }() // read only
+	code, err := o.function(fn.Symbol)
+	if err != nil {
+		return nil //nolint:nilerr // its size is not known, as that of some written in assembly language
+	}
+	if at, ok := patch.LoopsBack(code, fn.entry.site, fn.Image.Bias); ok {
+		return fmt.Errorf("%w: a branch at %#x leads back to its entry: each turn of that loop would be taken for a call", patch.ErrUnpatchable, at)
+	}
+	return nil
+}
+
 // errForeign: code that may be anybody's.
 var errForeign = errors.New("leads to code that no symbol names: the seldom executed part of this function, or another function")
 
@@ -166,7 +184,7 @@ func (o *object) around(s objfile.Symbol, at uint64) (around patch.Surroundings,
 	if err := errors.Join(o.survey(), o.load()); err != nil {
 		return around, err
 	}
-	around = patch.Surroundings{Loaded: o.loaded, Text: o.text, Begins: o.outline.Begins}
+	around = patch.Surroundings{Loaded: o.loaded, Text: o.text, Begins: o.outline.Begins, Holding: o.holding}
 	if _, around.Function, err = o.exits(s); err != nil {
 		if around.Function, err = o.named(s); err != nil { // what is known of it
 			return around, err
@@ -186,6 +204,17 @@ func (o *object) around(s objfile.Symbol, at uint64) (around patch.Surroundings,
 		around.Near = append(around.Near, part)
 	}
 	return around, nil
+}
+
+// holding finds the function that an address is in. The caller has called
+// survey.
+func (o *object) holding(address uint64) (patch.Part, bool) {
+	for _, f := range slices.Concat(o.frames.Between(address, address+1), o.outline.Between(address, address+1)) {
+		if part, err := o.stretch(f.Start, f.End); err == nil {
+			return part, true
+		}
+	}
+	return patch.Part{}, false
 }
 
 // named are the parts of a function that have symbols.

@@ -163,8 +163,11 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 		return nil, doing{}, err
 	}
 	do, err := fn.do.with(step)
-	if err == nil && fn.tails && step.TakesResult() {
+	switch {
+	case err == nil && fn.tails && step.TakesResult():
 		err = errTail
+	case err == nil && step.EachCall():
+		err = fn.straight()
 	}
 	return fn, do, err
 }

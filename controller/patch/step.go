@@ -56,6 +56,11 @@ func (s Step) TakesResult() bool {
 	return s.Call != nil && slices.ContainsFunc(s.Call.Arguments, func(a Argument) bool { return a.Source == FromResult })
 }
 
+// EachCall says whether the action would be done again in each turn of a loop
+// that goes back to the entry. One that is done instead of the function ends the
+// loop.
+func (s Step) EachCall() bool { return !s.AtExit() && !s.Instead() }
+
 // Instead says whether it is done in place of the function.
 func (s Step) Instead() bool { return s.Remove != nil || s.Replace != nil }
 

@@ -3,6 +3,7 @@
 package patch
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -24,6 +25,8 @@ type Surroundings struct {
 	Loaded, Text []Part
 	// Begins says whether a function begins at an address.
 	Begins func(address uint64) bool
+	// Holding finds the function, or the part of one, that an address is in.
+	Holding func(address uint64) (part Part, ok bool)
 }
 
 // maxTable is how many entries of a table of jumps are looked at: more than any
@@ -35,54 +38,91 @@ const maxTable = 4096
 //
 //   - a branch of the function or of a neighbour, as they are decoded, or what
 //     they refer to otherwise;
-//   - any four bytes of all other code, wherever instructions begin, that are the
-//     distance from their end: long branches, calls, addresses that it computes;
+//   - any four bytes of all other code that are the distance from their end: long
+//     branches, calls, addresses that it computes; unless they are no operand
+//     of the instructions there, if it is known where they begin;
 //   - any eight bytes that are the address: relocations, tables of pointers and
 //     of labels;
 //   - an entry of a table of distances from an address that the function
 //     computes.
 func (s Surroundings) nothingLeads(from, to uint64) error {
-	refuse := func(what string, at uint64) error {
+	what, at, err := s.leads(from, to)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnpatchable, err)
+	}
+	if what != "" {
 		return fmt.Errorf("%w: %s at %#x leads into the bytes of a whole jump at %#x", ErrUnpatchable, what, at, from)
 	}
-	inside := func(address uint64) bool { return address > from && address < to }
+	return nil
+}
+
+// leads finds what leads to an address between from and to, and where that is;
+// "" if nothing does.
+func (s Surroundings) leads(from, to uint64) (what string, at uint64, err error) {
 	for address := from + 1; address < to; address++ {
 		if s.Begins(address) {
-			return refuse("a symbol", address)
+			return "a symbol", address, nil
 		}
 	}
-	var bases []uint64
+	inside := func(address uint64) bool { return address > from && address < to }
 	decoded := slices.Concat(s.Function, s.Near)
-	for i, part := range decoded {
+	what, at, bases, err := s.decodedLeads(decoded, inside)
+	if err != nil || what != "" {
+		return what, at, err
+	}
+	if at, ok := s.codeLeads(from, to, decoded); ok {
+		return "code", at, nil
+	}
+	if at, ok := s.pointerLeads(from, to); ok {
+		return "a pointer in the file", at, nil
+	}
+	for _, base := range bases {
+		if at, ok := tableTo(base, s.at(base), inside); ok {
+			return "a table of jumps", at, nil
+		}
+	}
+	return "", 0, nil
+}
+
+// decodedLeads finds an instruction that leads or refers to an address inside,
+// in parts of which the first are the function's; bases are the addresses that
+// the function computes.
+func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what string, at uint64, bases []uint64, err error) {
+	for i, part := range parts {
 		steps, err := steps(part)
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnpatchable, err)
+			return "", 0, nil, err
 		}
 		for _, step := range steps {
 			if target, ok := step.target(); ok && inside(target) {
-				return refuse("a branch", step.at)
+				return "a branch", step.at, nil, nil
 			}
 			base, ok := step.refers()
 			if ok && inside(base) {
-				return refuse("an instruction", step.at)
+				return "an instruction", step.at, nil, nil
 			}
 			if ok && i < len(s.Function) && step.Op == x86asm.LEA {
 				bases = append(bases, base)
 			}
 		}
 	}
-	if at, ok := s.codeLeads(from, to, decoded); ok {
-		return refuse("code", at)
+	return "", 0, bases, nil
+}
+
+// LoopsBack finds a branch of a function to the instruction that a patch of its
+// entry displaces: each turn of that loop would be taken for a call. False also
+// where the code is not understood.
+func LoopsBack(function Part, entry Site, bias uint64) (at uint64, ok bool) {
+	all, err := steps(function)
+	if err != nil {
+		return 0, false
 	}
-	if at, ok := s.pointerLeads(from, to); ok {
-		return refuse("a pointer in the file", at)
-	}
-	for _, base := range bases {
-		if at, ok := tableTo(base, s.at(base), inside); ok {
-			return refuse("a table of jumps", at)
+	for _, s := range all {
+		if target, ok := s.target(); ok && s.Op != x86asm.CALL && target+bias == entry.Address {
+			return s.at, true
 		}
 	}
-	return nil
+	return 0, false
 }
 
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
@@ -92,12 +132,56 @@ func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok 
 		for i := 0; i+4 <= len(p.Code); i++ {
 			at := p.Address + uint64(i)
 			target := at + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:]))))
-			if target-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) {
+			if target-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) && !s.accidental(at) {
 				return at, true
 			}
 		}
 	}
 	return 0, false
+}
+
+// accidental says that four bytes of code are not the distance that they look
+// like: they lie across two instructions, or are another operand. That is known
+// only of a function that is decoded from its beginning, and in which no branch
+// leads into an instruction.
+func (s Surroundings) accidental(at uint64) bool {
+	part, ok := s.Holding(at)
+	if !ok {
+		return false
+	}
+	all, err := steps(part)
+	if err != nil || !consistent(part, all) {
+		return false
+	}
+	i, found := begins(all, at)
+	if !found {
+		i--
+	}
+	switch step := all[i]; {
+	case at+4 > step.at+uint64(step.length):
+		return true
+	case vectorLength(step.code) > 0:
+		return false // its operands are not decoded
+	default:
+		return step.PCRel != 4 || at != step.at+uint64(step.PCRelOff)
+	}
+}
+
+// consistent says whether all branches within a part lead to instructions.
+func consistent(p Part, all []step) bool {
+	return !slices.ContainsFunc(all, func(s step) bool {
+		target, ok := s.target()
+		if !ok || !p.holds(target) {
+			return false
+		}
+		_, found := begins(all, target)
+		return !found
+	})
+}
+
+// begins finds the instruction at an address, or where it would be.
+func begins(all []step, address uint64) (index int, found bool) {
+	return slices.BinarySearchFunc(all, address, func(s step, address uint64) int { return cmp.Compare(s.at, address) })
 }
 
 // anyTouches says whether a part has something between two addresses.
@@ -206,7 +290,7 @@ func (s Surroundings) endingAt(address uint64) ([]step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnpatchable, err)
 		}
-		if i := slices.IndexFunc(all, func(s step) bool { return s.at == address }); i >= 0 {
+		if i, ok := begins(all, address); ok {
 			return all[:i+1], nil
 		}
 	}

@@ -22,7 +22,8 @@ func around(function []byte, others ...Part) Surroundings {
 	f := Part{Address: inFile, Code: function}
 	return Surroundings{
 		Function: []Part{f}, Loaded: append(others, f), Text: []Part{f},
-		Begins: func(address uint64) bool { return address == inFile },
+		Begins:  func(address uint64) bool { return address == inFile },
+		Holding: func(uint64) (Part, bool) { return Part{}, false },
 	}
 }
 
@@ -33,6 +34,13 @@ var (
 )
 
 func word32(value int32) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(value)) }
+
+// holds adds a function of which it is known where it begins.
+func holds(s *Surroundings, first byte, code ...byte) {
+	known := Part{Address: 0x9000, Code: append([]byte{first}, code...)}
+	s.Text = append(s.Text, known)
+	s.Holding = func(address uint64) (Part, bool) { return known, known.holds(address) }
+}
 
 func TestWide(t *testing.T) {
 	lea := slices.Concat([]byte{0x48, 0x8d, 0x05}, word32(0x2000-inFile-7), pushes) // lea table(%rip), %rax
@@ -60,6 +68,18 @@ func TestWide(t *testing.T) {
 		}, 0, "a branch at 0x1020"},
 		{"far code leads into it", pushes, func(s *Surroundings) {
 			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe9}, word32(inFile+1-0x9005))})
+		}, 0, "code at 0x9001"},
+		{"known code leads into it", pushes, func(s *Surroundings) { holds(s, 0xe9, word32(inFile+1-0x9005)...) }, 0, "code at 0x9001"},
+		{"known code loads its address", pushes, func(s *Surroundings) {
+			holds(s, 0x48, slices.Concat([]byte{0x8d, 0x05}, word32(inFile+1-0x9007))...)
+		}, 0, "code at 0x9003"},
+		{"another operand of known code", pushes, func(s *Surroundings) { holds(s, 0xb8, word32(inFile+1-0x9005)...) }, 6, ""},
+		{"across instructions of known code", pushes, func(s *Surroundings) {
+			distance := word32(inFile + 1 - 0x9006) // its last byte begins inc %eax
+			holds(s, 0xb8, slices.Concat([]byte{0}, distance, []byte{0xc0})...)
+		}, 6, ""},
+		{"known code that holds data", pushes, func(s *Surroundings) {
+			holds(s, 0xb8, slices.Concat(word32(inFile+1-0x9005), []byte{0xeb, 0xfa})...)
 		}, 0, "code at 0x9001"},
 		{"far code leads to its entry", pushes, func(s *Surroundings) {
 			s.Text = append(s.Text, Part{Address: 0x9000, Code: slices.Concat([]byte{0xe8}, word32(inFile-0x9005))})
@@ -195,6 +215,29 @@ func TestWideOnTwoPages(t *testing.T) {
 		_, err := Wide(inFile, pushes, around(pushes), mapped+PageBytes-before)
 		if errors.Is(err, ErrUnpatchable) != refused {
 			t.Errorf("%d bytes before the end of a page: %v", before, err)
+		}
+	}
+}
+
+func TestLoopsBack(t *testing.T) {
+	loop := []byte{0x48, 0x83, 0xef, 0x01, 0x48, 0x89, 0xf8, 0x75, 0xf7, 0xc3} // 1: sub $1,%rdi; mov %rdi,%rax; jnz 1b; ret
+	for name, test := range map[string]struct {
+		function []byte
+		want     uint64
+	}{
+		"to its entry":           {loop, inFile + 7},
+		"behind endbr64":         {slices.Concat(endbr64, loop), inFile + 11},
+		"behind its entry":       {circles, 0},
+		"calls itself":           {[]byte{0x31, 0xc0, 0x53, 0xe8, 0xf8, 0xff, 0xff, 0xff, 0x5b, 0xc3}, 0},
+		"without any":            {pushes, 0},
+		"that is no code at all": {append(bytes.Clone(loop), 0x06), 0},
+	} {
+		site, err := Examine(mapped+inFile, append(bytes.Clone(test.function), make([]byte, SiteBytes)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, ok := LoopsBack(Part{Address: inFile, Code: test.function}, site, mapped); at != test.want || ok != (test.want != 0) {
+			t.Errorf("%s: %#x, %v; want %#x", name, at, ok, test.want)
 		}
 	}
 }

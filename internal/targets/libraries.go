@@ -18,9 +18,10 @@ func Libraries(tb testing.TB) (paths []string) {
 	tb.Helper()
 	seen := make(map[string]bool)
 	for _, pattern := range []string{
-		"/lib/*/libc.so.6", "/lib/*/libm.so.6", "/lib*/*/libcrypto.so.*", "/usr/lib/*/libcrypto.so.*",
+		"/lib/*/libc.so.6", "/lib/*/libm.so.6", "/lib/*/libz.so.1", "/lib*/*/libcrypto.so.*", "/usr/lib/*/libcrypto.so.*",
 		"/usr/lib/*/libstdc++.so.6", "/usr/lib/*/libpython3*.so.*", "/usr/bin/python3", "/usr/lib/*/libgomp.so.1",
-		"/usr/lib/*/libsqlite3.so.0",
+		"/usr/lib/*/libsqlite3.so.0", "/usr/lib/*/libmpi.so.*", "/usr/lib/*/libopenblas.so.0",
+		"/usr/lib/python3/dist-packages/numpy/core/_multiarray_umath*.so",
 	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
