@@ -11,12 +11,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/workload"
@@ -51,31 +50,17 @@ const hundred = 100
 // goal is what a hundred may take, milliseconds.
 const goal = 100
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	repeats := flag.Int("n", 7, "runs of each; medians are shown")
 	only := flag.String("only", "", "only programs and ways with this in their name")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{Machine: present.ThisMachine("libc6", "python3-minimal")}
-	d.Machine.Print(os.Stdout)
-	err := d.measure(ctx, *repeats, *only)
-	if err == nil {
-		d.print()
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attach:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6", "python3-minimal")}
+	os.Exit(benchmark.Main("attach", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, *repeats, *only)
+	}))
 }
 
 func (d *document) measure(ctx context.Context, repeats int, only string) error {
-	all, err := rows(ctx, workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"})
+	all, err := rows(ctx, workload.Repository)
 	if err != nil {
 		return err
 	}
@@ -162,7 +147,8 @@ func (r row) once(ctx context.Context) (all, next seen, err error) {
 	return all, next, err
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("100 points in", "", "by", "ms placed", "first event", "most", "next point")

@@ -10,10 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
@@ -25,7 +24,6 @@ type options struct {
 	seconds      float64
 	plainSeconds float64
 	only         string
-	json         string
 }
 
 // document is what -json writes.
@@ -37,27 +35,19 @@ type document struct {
 	Goals    []present.Goal  `json:"goals"`
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	var o options
 	flag.IntVar(&o.repeats, "n", 5, "runs of each kind; medians are shown")
 	flag.Float64Var(&o.seconds, "seconds", 10, "length of a tuned run")
 	flag.Float64Var(&o.plainSeconds, "plain-seconds", 5, "length of a run with a fixed setting")
 	flag.StringVar(&o.only, "only", "", "only programs with this in their name")
-	flag.StringVar(&o.json, "json", "", "also write the figures to this file")
-	flag.Parse()
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := measureAll(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "closed-loop:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6", "python3-numpy", "lammps", "openmpi-bin")}
+	os.Exit(benchmark.Main("closed-loop", d.Machine, d, func(ctx context.Context) error {
+		return d.measureAll(ctx, o)
+	}))
 }
 
-func measureAll(ctx context.Context, o options) error {
+func (d *document) measureAll(ctx context.Context, o options) error {
 	scratch, err := os.MkdirTemp("", "attune-bench-")
 	if err != nil {
 		return err
@@ -67,10 +57,7 @@ func measureAll(ctx context.Context, o options) error {
 		options: o,
 		attune:  tuned.Attune{Binary: "bin/attune", Scratch: scratch},
 	}
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
-	d := document{Machine: present.ThisMachine("libc6", "python3-numpy", "lammps", "openmpi-bin")}
-	d.Machine.Print(os.Stdout)
-
+	programs := workload.Repository
 	for _, s := range programs.Storms(ctx) {
 		if !o.wants(s.Name) || d.leaveOut(s.Name, s.Missing) {
 			continue
@@ -93,8 +80,7 @@ func measureAll(ctx context.Context, o options) error {
 		d.Controls = append(d.Controls, result)
 		d.Goals = append(d.Goals, result.goal())
 	}
-	d.print()
-	return present.WriteJSON(o.json, d)
+	return nil
 }
 
 func (o options) wants(name string) bool { return strings.Contains(name, o.only) }
@@ -107,7 +93,8 @@ func (d *document) leaveOut(name, missing string) bool {
 	return missing != ""
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	printStorms(d.Storms)
 	printControls(d.Controls)
 	fmt.Println()

@@ -56,7 +56,7 @@ func demonstrate(ctx context.Context, seconds float64) error {
 	}
 	defer os.RemoveAll(scratch)
 	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	programs := workload.Repository
 	present.ThisMachine("python3-numpy", "lammps", "openmpi-bin").Print(os.Stdout)
 
 	var rows []shown

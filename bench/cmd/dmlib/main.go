@@ -10,9 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 )
@@ -33,25 +32,15 @@ type document struct {
 	Goals   []present.Goal  `json:"goals"`
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	rounds := flag.Int("n", 7, "rounds of each mode; medians are shown")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := compare(ctx, *rounds, *file)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "dmlib:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("dmlib", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, *rounds)
+	}))
 }
 
-func compare(ctx context.Context, rounds int, file string) error {
-	d := document{Machine: present.ThisMachine("libc6")}
-	d.Machine.Print(os.Stdout)
+func (d *document) measure(ctx context.Context, rounds int) error {
 	result, err := measure.Run(ctx, []string{"make", "-s", "-C", "dmlib", "bench", fmt.Sprintf("ARGS=--json --rounds %d", rounds)})
 	if err != nil {
 		return err
@@ -64,8 +53,7 @@ func compare(ctx context.Context, rounds int, file string) error {
 		d.Figures = append(d.Figures, f)
 		d.Goals = append(d.Goals, f.goals()...)
 	}
-	d.print()
-	return present.WriteJSON(file, d)
+	return nil
 }
 
 // goals says what was promised: a hook that nobody asked for costs next to
@@ -83,7 +71,8 @@ func (f figure) goals() []present.Goal {
 	return []present.Goal{goal}
 }
 
-func (d document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("operation", "mode", "ns", "ratio", "events lost")

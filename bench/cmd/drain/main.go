@@ -10,12 +10,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
@@ -86,26 +85,12 @@ type document struct {
 	Goals   []present.Goal  `json:"goals"`
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	repeats := flag.Int("n", 5, "runs of each load; medians are shown")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{Machine: present.ThisMachine("libc6")}
-	d.Machine.Print(os.Stdout)
-	err := d.measure(ctx, *repeats)
-	if err == nil {
-		d.print()
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "drain:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("drain", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, *repeats)
+	}))
 }
 
 func (d *document) measure(ctx context.Context, repeats int) error {
@@ -114,7 +99,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	programs := workload.Repository
 	program, err := programs.EventSource(ctx)
 	if err != nil {
 		return err
@@ -237,7 +222,8 @@ func (d *document) addGoals(l load, f figure) {
 	}
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("events", "calls/s", "delivered/s", "lost", "not counted", "cores, controller and Analyzer", "empty uprobe/s")

@@ -9,10 +9,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/workload"
@@ -53,27 +52,14 @@ type document struct {
 // library keeps the stack and the arena of a thread that has ended.
 const warmUp = 20
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	rounds := flag.Int("n", 1000, "times that the program is entered and let go")
 	threads := flag.Int("threads", 4, "threads of the program")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{Machine: present.ThisMachine("libc6"), Threads: *threads, Rounds: *rounds}
-	d.Machine.Print(os.Stdout)
-	err := d.measure(ctx)
-	if err == nil {
-		d.print()
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "inject:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("inject", d.Machine, d, func(ctx context.Context) error {
+		d.Threads, d.Rounds = *threads, *rounds
+		return d.measure(ctx)
+	}))
 }
 
 // measure enters the program and lets it go, round after round.
@@ -87,7 +73,7 @@ func (d *document) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	programs := workload.Repository
 	path, err := programs.Entered(ctx)
 	if err != nil {
 		return err
@@ -188,7 +174,8 @@ func (d *document) conclude(target *program) error {
 	return nil
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("", "median", "99 of 100", "most")

@@ -11,13 +11,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
@@ -46,27 +45,12 @@ type document struct {
 	Goals   []present.Goal  `json:"goals"`
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	repeats := flag.Int("n", 5, "runs of each tool; medians are shown")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{Machine: present.ThisMachine("libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace")}
-	d.Machine.Print(os.Stdout)
-	err := d.measure(ctx, *repeats)
-	if err == nil {
-		d.judge()
-		d.print()
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace")}
+	os.Exit(benchmark.Main("peers", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, *repeats)
+	}))
 }
 
 // measure runs Attune and every tool, each in turns with the plain program.
@@ -77,7 +61,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	}
 	defer os.RemoveAll(scratch)
 	b := bench{
-		programs: workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"},
+		programs: workload.Repository,
 		scratch:  scratch, repeats: repeats,
 	}
 	for _, o := range attunes {
@@ -90,6 +74,7 @@ func (d *document) measure(ctx context.Context, repeats int) error {
 	for _, t := range peers {
 		d.Figures = append(d.Figures, b.peer(ctx, t))
 	}
+	d.judge()
 	return ctx.Err()
 }
 
@@ -230,7 +215,8 @@ func (d *document) judge() {
 	}
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("at each call", "tool", "function", "program", "ns added")

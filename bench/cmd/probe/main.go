@@ -10,11 +10,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
@@ -41,33 +40,18 @@ type document struct {
 }
 
 // programs under test.
-var programs = workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+var programs = workload.Repository
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	repeats := flag.Int("n", 7, "runs with and without; medians are shown")
-	file := flag.String("json", "", "also write the figures to this file")
 	alone := flag.Bool("uprobes", false, "measure only what uprobes cost by themselves")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{Machine: present.ThisMachine("libc6")}
-	d.Machine.Print(os.Stdout)
-	measureAll := d.measure
-	if *alone {
-		measureAll = d.measureFloors
-	}
-	err := measureAll(ctx, *repeats)
-	if err == nil {
-		d.print()
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "probe:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("probe", d.Machine, d, func(ctx context.Context) error {
+		if *alone {
+			return d.measureFloors(ctx, *repeats)
+		}
+		return d.measure(ctx, *repeats)
+	}))
 }
 
 // measure runs the program in turns without and with counting.
@@ -149,7 +133,8 @@ func (d *document) add(function string, plain, counted []float64, last tuned.Run
 	}
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	fmt.Println()
 	var table present.Table
 	table.Row("function", "mechanism", "ns", "counted", "added")

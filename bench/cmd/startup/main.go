@@ -10,13 +10,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
@@ -38,24 +37,13 @@ type document struct {
 	memoryAfter float64
 }
 
-func main() { os.Exit(run()) }
-
-func run() int {
+func main() {
 	repeats := flag.Int("n", 15, "runs of each kind; medians are shown")
-	file := flag.String("json", "", "also write the figures to this file")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	d := document{repeats: *repeats, memoryAfter: 3}
-	err := d.measure(ctx)
-	if err == nil {
-		err = present.WriteJSON(*file, d)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "startup:", err)
-		return 1
-	}
-	return 0
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("startup", d.Machine, d, func(ctx context.Context) error {
+		d.repeats, d.memoryAfter = *repeats, 3
+		return d.measure(ctx)
+	}))
 }
 
 func (d *document) measure(ctx context.Context) error {
@@ -65,13 +53,11 @@ func (d *document) measure(ctx context.Context) error {
 	}
 	defer os.RemoveAll(scratch)
 	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
-	programs := workload.Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+	programs := workload.Repository
 	probe, err := programs.StartupProbe(ctx)
 	if err != nil {
 		return err
 	}
-	d.Machine = present.ThisMachine()
-	d.Machine.Print(os.Stdout)
 	if err := d.times(ctx, attune, probe); err != nil {
 		return err
 	}
@@ -81,11 +67,7 @@ func (d *document) measure(ctx context.Context) error {
 	if err := d.memory(ctx, attune, programs.MallocStorm(ctx)); err != nil {
 		return err
 	}
-	if err := d.CPU.measure(ctx, attune, cpuRepeats); err != nil {
-		return err
-	}
-	d.print()
-	return nil
+	return d.CPU.measure(ctx, attune, cpuRepeats)
 }
 
 // times measures in turns, after one round that warms the file cache.

@@ -71,7 +71,8 @@ func notePeaks(peaks map[string]float64) {
 	}
 }
 
-func (d *document) print() {
+// Print shows the figures and the goals.
+func (d *document) Print() {
 	var table present.Table
 	table.Row("median of "+fmt.Sprint(len(d.MainPlain)), "plain", "attune run", "more")
 	row := func(name string, plain, tuned []float64) {

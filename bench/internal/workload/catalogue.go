@@ -23,6 +23,9 @@ type Catalogue struct {
 	Cache string
 }
 
+// Repository is the catalogue for commands that run at the top of the repository.
+var Repository = Catalogue{Sources: "bench/workloads", Cache: ".cache/bench"}
+
 // DebianPython is the interpreter that Debian's numpy belongs to; another one
 // may come first in PATH.
 const DebianPython = "/usr/bin/python3"
