@@ -73,6 +73,8 @@ void control_set(struct process *, unsigned point, uint32_t word);
 typedef void record_handler(const struct attune_record *, void *data);
 /* Consumes all rings once, frees closed slots; returns the records taken. */
 uint64_t drain(struct process *, record_handler *, void *data);
+/* Those of all processes that have come so far. */
+void drain_all(struct controller *);
 uint64_t lost(struct process *);
 /* Sum of all slots' aggregates of one point; min and max of their last epoch. */
 struct attune_aggregate aggregate_of(struct process *, unsigned point);

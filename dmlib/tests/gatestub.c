@@ -20,15 +20,6 @@ static void trace_all(struct controller *c, struct process *p) {
                     ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE | (i % 2 ? ATTUNE_CTL_DURATION : 0));
 }
 
-static void drain_all(struct controller *c) {
-    pthread_mutex_lock(&c->lock);
-    int count = c->count;
-    pthread_mutex_unlock(&c->lock);
-    for (int i = 0; i < count; i++)
-        if (c->processes[i]->header != NULL)
-            drain(c->processes[i], NULL, NULL);
-}
-
 static void report(const struct controller *c) {
     uint64_t received = 0, dropped = 0;
     int ready = 0, forked = 0;

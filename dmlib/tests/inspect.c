@@ -56,6 +56,15 @@ uint64_t drain(struct process *p, record_handler *handle, void *data) {
     return after - before;
 }
 
+void drain_all(struct controller *c) {
+    pthread_mutex_lock(&c->lock);
+    int count = c->count;
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < count; i++)
+        if (c->processes[i]->header != NULL)
+            drain(c->processes[i], NULL, NULL);
+}
+
 uint64_t lost(struct process *p) {
     uint64_t sum = __atomic_load_n(&p->header->lost_no_slot, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < p->header->slot_count; i++)

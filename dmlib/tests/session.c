@@ -39,23 +39,17 @@ void session_start(struct session *s, const char *arguments) {
     s->process = controller_process(&s->controller, 0);
 }
 
-static void drain_all(struct session *s) {
-    for (int i = 0; i < s->controller.count; i++)
-        if (s->controller.processes[i]->header != NULL)
-            drain(s->controller.processes[i], NULL, NULL);
-}
-
 static void end(struct session *s, bool draining) {
     int status = 0;
     double deadline = now_seconds() + 60;
     while (waitpid(s->pid, &status, WNOHANG) == 0) {
         if (draining)
-            drain_all(s);
+            drain_all(&s->controller);
         poll(NULL, 0, 1);
         EXPECT(now_seconds() < deadline, "the program hangs");
     }
     if (draining)
-        drain_all(s);
+        drain_all(&s->controller);
     read_all(s->output, s->text, sizeof(s->text));
     EXPECT(status == 0, "status %#x, output %s", (unsigned)status, s->text);
 }
