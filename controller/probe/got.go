@@ -49,7 +49,10 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 		t.takeBack(context.WithoutCancel(ctx), index, writer, p)
 		return nil, err
 	}
-	if len(p.symbols) == 0 {
+	switch {
+	case len(p.symbols) == 0 && len(wanted) > 0: // other points have them
+		return nil, errors.New(p.reason)
+	case len(p.symbols) == 0:
 		return nil, fmt.Errorf("no object of the process calls %s through its GOT", name(spec.GetFunction()))
 	}
 	slices.Sort(p.symbols)
@@ -352,7 +355,8 @@ func (w slotWriter) load(address uint64) (uint64, error) {
 
 // wantedSlots finds the slots of all objects whose symbol matches, and where
 // each should lead. Indirect functions and symbols that nothing defines are
-// left out, with the reason.
+// left out, with the reason; that is also what is not seen by the slots of the
+// defining object alone.
 func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSlot, reason string, err error) {
 	images, err := t.images()
 	if err != nil {
@@ -363,6 +367,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 		return nil, "", fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
 	}
 	functions := make(map[string]uint64)
+	others := false // call it as well
 	for _, image := range images {
 		slots, err := t.placer.slots.matching(image, target.GetSymbols())
 		if err != nil {
@@ -381,11 +386,15 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 				functions[slot.Symbol] = function
 			}
 			if function != 0 {
+				others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
 				wanted = append(wanted, wantedSlot{
 					symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
 				})
 			}
 		}
+	}
+	if len(wanted) > 0 && !others && reason == "" {
+		reason = "no other object calls it through dynamic linking; calls through pointers are not counted"
 	}
 	return wanted, reason, nil
 }
