@@ -4,7 +4,6 @@ package analyzer
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -254,10 +253,25 @@ func (a *asker) PointChanged(_ context.Context, r *attunev1.PointChangedRequest,
 // HandleEvents passes hits on.
 func (a *asker) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest, _ ...grpc.CallOption) (*attunev1.HandleEventsResponse, error) {
 	if len(r.GetAggregates())+len(r.GetRecords()) > 0 {
-		for _, named := range r.GetAggregates() {
-			named.PointId = fmt.Sprint(named.GetAggregate().GetPoint())
-		}
+		a.number(r.GetAggregates())
 		a.tell(&attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: r}})
 	}
 	return &attunev1.HandleEventsResponse{}, nil
+}
+
+// number replaces the session's names of points by the numbers of wishes; those
+// of which there is none any more by nothing.
+func (a *asker) number(aggregates []*attunev1.NamedAggregate) {
+	if len(aggregates) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	numbers := make(map[string]string, len(a.wishes))
+	for _, w := range a.wishes {
+		numbers[w.id()] = strconv.FormatUint(uint64(w.number), 10)
+	}
+	for _, named := range aggregates {
+		named.PointId = numbers[named.GetPointId()]
+	}
 }

@@ -53,3 +53,17 @@ func TestFollowedIntoChildren(t *testing.T) {
 		t.Errorf("%d wishes: %+v", n, a.wishes)
 	}
 }
+
+// Two points that are alike share an index, and not their numbers.
+func TestSumsHaveNumbers(t *testing.T) {
+	process := &attunev1.Process{Handle: 1, Identity: &attunev1.ProcessIdentity{Pid: 7}}
+	a := &asker{wishes: []*wish{{number: 1, text: "a:f", process: process}, {number: 4, text: "a:f sum arg0", process: process}}}
+	shared := &attunev1.Aggregate{Point: 3, Process: 1, Count: 2}
+	sums := []*attunev1.NamedAggregate{
+		{PointId: "a:f in 7", Aggregate: shared}, {PointId: "a:f sum arg0 in 7", Aggregate: shared}, {PointId: "gone in 7", Aggregate: shared},
+	}
+	a.number(sums)
+	if sums[0].GetPointId() != "1" || sums[1].GetPointId() != "4" || sums[2].GetPointId() != "" {
+		t.Errorf("%v", sums)
+	}
+}

@@ -4,9 +4,11 @@ package analyzer
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/hits"
@@ -27,13 +29,13 @@ type probes struct {
 
 	mu      sync.Mutex // guards what follows; a leaf lock
 	tallies map[string]*tally
-	byIndex map[uint32]*tally // an index is given anew only after a while
+	byIndex map[uint32][]*tally // an index is given anew only after a while
 }
 
 // newProbes takes what [pointtext.Parse] understands; what it does not is left
 // out.
 func newProbes(texts []string) *probes {
-	p := &probes{tallies: make(map[string]*tally), byIndex: make(map[uint32]*tally)}
+	p := &probes{tallies: make(map[string]*tally), byIndex: make(map[uint32][]*tally)}
 	for _, text := range texts {
 		if point, err := pointtext.Parse(text); err == nil {
 			p.points = append(p.points, point.Spec)
@@ -60,9 +62,18 @@ func (p *probes) PointChanged(_ context.Context, r *attunev1.PointChangedRequest
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.tallies[r.GetPointId()]; t != nil && r.GetStatus().GetPoint() != 0 {
-		p.byIndex[r.GetStatus().GetPoint()] = t
+		index := r.GetStatus().GetPoint()
+		others := slices.DeleteFunc(p.byIndex[index], func(o *tally) bool { return o == t || !alike(o.point.Spec, t.point.Spec) })
+		p.byIndex[index] = append(others, t)
 	}
 	return &attunev1.PointChangedResponse{}, nil
+}
+
+// alike says whether points differ in their names only: they then share an index.
+func alike(a, b *attunev1.MeasurePoint) bool {
+	a, b = proto.CloneOf(a), proto.CloneOf(b)
+	a.Id, b.Id = "", ""
+	return proto.Equal(a, b)
 }
 
 // HandleEvents takes single hits; what is summed up the session keeps itself.
@@ -71,7 +82,7 @@ func (p *probes) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest
 	defer p.mu.Unlock()
 	for _, records := range r.GetRecords() {
 		for _, h := range hits.Decode(records) {
-			if t := p.byIndex[h.Point]; t != nil {
+			for _, t := range p.byIndex[h.Point] {
 				t.add(h)
 			}
 		}

@@ -4,6 +4,7 @@ package session
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -120,6 +121,19 @@ func (p *point) subscribe(sub subscriber) {
 	p.subscribers = append(p.subscribers, sub)
 	if !slices.ContainsFunc(p.askedBy, func(old subscriber) bool { return old.tunlet.name == sub.tunlet.name && old.id == sub.id }) {
 		p.askedBy = append(p.askedBy, sub)
+	}
+}
+
+// tunlets yields each subscriber's tunlet once, under however many names it has
+// asked for the point.
+func (p *point) tunlets() iter.Seq[*tunlet] {
+	return func(yield func(*tunlet) bool) {
+		for i, sub := range p.subscribers {
+			known := slices.ContainsFunc(p.subscribers[:i], func(s subscriber) bool { return s.tunlet == sub.tunlet })
+			if !known && !yield(sub.tunlet) {
+				return
+			}
+		}
 	}
 }
 

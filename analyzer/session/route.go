@@ -148,11 +148,11 @@ func (ps *points) split(process uint64, data []byte) map[*tunlet][]byte {
 		}
 		if p := ps.byIndex[index]; p != nil {
 			p.hit(process, recordsIn(data[off:end]))
-			for _, sub := range p.subscribers {
-				if part := parts[sub.tunlet]; part == nil {
-					parts[sub.tunlet] = data[off:end:end]
+			for t := range p.tunlets() {
+				if part := parts[t]; part == nil {
+					parts[t] = data[off:end:end]
 				} else {
-					parts[sub.tunlet] = append(part, data[off:end]...)
+					parts[t] = append(part, data[off:end]...)
 				}
 			}
 		}

@@ -25,7 +25,7 @@ func unit(point, n uint16) []byte {
 func TestSplitKeepsContinuations(t *testing.T) {
 	first, second := &tunlet{name: "first"}, &tunlet{name: "second"}
 	ps := &points{byIndex: map[uint32]*point{
-		1: {subscribers: []subscriber{{first, "a"}, {second, "a"}}},
+		1: {subscribers: []subscriber{{first, "a"}, {second, "a"}, {first, "the same"}}},
 		2: {subscribers: []subscriber{{second, "b"}}},
 	}}
 	stray := unit(0, 9) // belongs to no record

@@ -19,9 +19,11 @@ import (
 )
 
 // add adds an aggregate to the running interval.
-func (p *Printer) add(stream int, a *attunev1.Aggregate) {
-	at := p.points[place{stream, a.GetPoint()}]
-	if at == nil || a.GetCount()+a.GetUnreadable() == 0 {
+func (p *Printer) add(stream int, named *attunev1.NamedAggregate) {
+	a := named.GetAggregate()
+	number, err := strconv.ParseUint(named.GetPointId(), 10, 32)
+	at := p.points[place{stream, uint32(number)}]
+	if err != nil || at == nil || a.GetCount()+a.GetUnreadable() == 0 {
 		return
 	}
 	k := hits.KeyOf(a)
@@ -53,7 +55,7 @@ func (p *Printer) Flush(last bool) {
 		return
 	}
 	w := tabwriter.NewWriter(p.options.Output, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s\thits\t/s\tleast\tmean\tgreatest\tsum\t  process and function\n", now.Format("15:04:05"))
+	fmt.Fprintf(w, "%s\thits\t/s\tleast\tmean\tgreatest\tsum\t  process and point\n", now.Format("15:04:05"))
 	for _, r := range rows {
 		r.text(w)
 	}
@@ -113,9 +115,9 @@ func (r row) text(w *tabwriter.Writer) {
 		r.sum.Count, float64(r.sum.Count)/r.seconds, least, mean, most, total, r.name())
 }
 
-// name of the row: process, function and key.
+// name of the row: process, point and key.
 func (r row) name() string {
-	text := fmt.Sprintf("%d %s", r.at.probe.GetPid(), target(r.at.probe.GetText()))
+	text := fmt.Sprintf("%d %s", r.at.probe.GetPid(), r.at.label)
 	spec := r.at.read.Spec
 	switch {
 	case r.key.Has:

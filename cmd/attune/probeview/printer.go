@@ -41,10 +41,10 @@ type Printer struct {
 	refused map[asked]string // why
 }
 
-// place is the index of a point in the session that a stream comes from.
+// place is the number of a point in the session that a stream comes from.
 type place struct {
 	stream int
-	index  uint32
+	number uint32
 }
 
 // asked is a point that was asked for in a process.
@@ -55,10 +55,12 @@ type asked struct {
 
 // point is one measure point in one process.
 type point struct {
-	probe *attunev1.Probe
-	read  pointtext.Point
-	sums  map[hits.Key]*hits.Sum // of the running interval
-	ended bool                   // the process has; nothing more will come
+	probe  *attunev1.Probe
+	read   pointtext.Point
+	target string                 // of its text, without what is taken there
+	label  string                 // what people see of it
+	sums   map[hits.Key]*hits.Sum // of the running interval
+	ended  bool                   // the process has; nothing more will come
 }
 
 // New returns a Printer whose first interval begins now.
@@ -80,7 +82,7 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 		p.probe(stream, e.Probe)
 	case *attunev1.WatchProbesResponse_Hits:
 		for _, named := range e.Hits.GetAggregates() {
-			p.add(stream, named.GetAggregate())
+			p.add(stream, named)
 		}
 		for _, records := range e.Hits.GetRecords() {
 			p.records(stream, records)
@@ -111,7 +113,9 @@ func (p *Printer) lost(n uint64, what string) {
 func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	st := probe.GetStatus()
 	if st.GetPoint() != 0 { // else the session itself has refused it
-		p.point(place{stream, st.GetPoint()}, probe.GetText()).probe = probe
+		at := p.point(place{stream, probe.GetNumber()}, probe.GetText())
+		at.probe = probe
+		p.labelLike(at)
 	}
 	if p.knownRefusal(probe) {
 		return
@@ -125,6 +129,25 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	fmt.Fprintf(p.options.Notes, "attune: %d %s: %s\n", probe.GetPid(), probe.GetText(), hits.StateText(st))
 }
 
+// labelLike names the points of a process that have the target of this one: by
+// that, or by their whole texts where these differ.
+func (p *Printer) labelLike(at *point) {
+	var alike []*point
+	differ := false
+	for _, other := range p.points {
+		if other.probe.GetPid() == at.probe.GetPid() && other.target == at.target {
+			alike = append(alike, other)
+			differ = differ || other.probe.GetText() != at.probe.GetText()
+		}
+	}
+	for _, other := range alike {
+		other.label = other.target
+		if differ {
+			other.label = other.probe.GetText()
+		}
+	}
+}
+
 // point returns a point of a stream, which it may have told of for the first
 // time.
 func (p *Printer) point(at place, text string) *point {
@@ -134,7 +157,7 @@ func (p *Printer) point(at place, text string) *point {
 		if err != nil { // of a tunlet
 			read = pointtext.Point{Spec: &attunev1.MeasurePoint{}}
 		}
-		known = &point{read: read, sums: make(map[hits.Key]*hits.Sum)}
+		known = &point{read: read, target: target(text), sums: make(map[hits.Key]*hits.Sum)}
 		p.points[at] = known
 	}
 	return known
@@ -165,11 +188,25 @@ func (p *Printer) records(stream int, n *attunev1.NamedRecords) {
 	if n.GetLost() > 0 {
 		p.lost(n.GetLost(), "hits were lost: the process makes more than its buffer holds")
 	}
+	points := p.byIndex(stream)
 	for _, h := range hits.Decode(n) {
-		if at := p.points[place{stream, h.Point}]; at != nil {
+		for _, at := range points[h.Point] {
 			p.hit(at, h)
 		}
 	}
+}
+
+// byIndex lists the points of a stream by what records call them; those that are
+// alike share an index.
+func (p *Printer) byIndex(stream int) map[uint32][]*point {
+	out := make(map[uint32][]*point)
+	for at, known := range p.points {
+		if at.stream == stream && !known.ended {
+			index := known.probe.GetStatus().GetPoint()
+			out[index] = append(out[index], known)
+		}
+	}
+	return out
 }
 
 // named is a value with its name.
@@ -217,7 +254,7 @@ func (p *Printer) hit(at *point, h hits.Hit) {
 		}
 		fmt.Fprintf(&text, "  %s=%s", v.name, shown)
 	}
-	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", h.Time.Format(clock), at.probe.GetPid(), h.Thread, target(at.probe.GetText()), text.String())
+	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", h.Time.Format(clock), at.probe.GetPid(), h.Thread, at.label, text.String())
 }
 
 // target is a point's text without what is taken there.

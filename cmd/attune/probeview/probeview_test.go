@@ -32,7 +32,7 @@ func view(options Options, text string) (*Printer, *strings.Builder) {
 	options.Output, options.Notes = out, out
 	options.Now = func() time.Time { at = at.Add(time.Second); return at }
 	p := New(options)
-	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Status: &attunev1.PointStatus{
+	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Number: 5, Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
 	}})
 	return p, out
@@ -68,10 +68,10 @@ func TestIntervals(t *testing.T) {
 	one, two := uint64(1), uint64(2)
 	p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
 		Aggregates: []*attunev1.NamedAggregate{
-			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Sum: 30, Min: 10, Max: 20, Key: &one, Histogram: []uint64{0, 0, 0, 0, 1, 1}}},
-			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 1, Sum: 5, Min: 5, Max: 5, Key: &one, Histogram: []uint64{0, 0, 0, 1}}},
-			{Aggregate: &attunev1.Aggregate{Point: 3, Count: 7, Sum: 7, Min: 1, Max: 1, Key: &two}},
-			{Aggregate: &attunev1.Aggregate{Point: 3, Unreadable: 4}},
+			{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 2, Sum: 30, Min: 10, Max: 20, Key: &one, Histogram: []uint64{0, 0, 0, 0, 1, 1}}},
+			{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 1, Sum: 5, Min: 5, Max: 5, Key: &one, Histogram: []uint64{0, 0, 0, 1}}},
+			{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 7, Sum: 7, Min: 1, Max: 1, Key: &two}},
+			{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Unreadable: 4}},
 		},
 	}}})
 	p.Flush(false)
@@ -97,7 +97,7 @@ func TestRefused(t *testing.T) {
 	p, out := view(Options{}, "a:f")
 	tell := func(stream int, pid int32, state attunev1.PointState, reason string) {
 		p.Event(stream, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Probe{Probe: &attunev1.Probe{
-			Text: "b:g", Pid: pid, Status: &attunev1.PointStatus{Point: 3, State: state, Reason: reason},
+			Text: "b:g", Pid: pid, Number: 5, Status: &attunev1.PointStatus{Point: 3, State: state, Reason: reason},
 		}}})
 	}
 	refused, placed := attunev1.PointState_POINT_STATE_REFUSED, attunev1.PointState_POINT_STATE_PLACED
@@ -114,11 +114,36 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%d refused, told as %s", p.Refused(), out)
 	}
 	p.Event(2, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
-		Aggregates: []*attunev1.NamedAggregate{{Aggregate: &attunev1.Aggregate{Point: 3, Count: 5}}},
+		Aggregates: []*attunev1.NamedAggregate{{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: 5}}},
 	}}})
 	out.Reset()
 	p.Flush(false)
 	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "5 5 9 b:g") || strings.Contains(text, "5 5 7 a:f") {
 		t.Errorf("hits of the second session shown as %s", text)
+	}
+}
+
+// Points at one function are told apart by what is taken there.
+func TestPointsAtOneFunction(t *testing.T) {
+	p, out := view(Options{}, "a:f sum arg0")
+	count := func(number string) *attunev1.WatchProbesResponse {
+		return &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+			Aggregates: []*attunev1.NamedAggregate{{PointId: number, Aggregate: &attunev1.Aggregate{Point: 3, Count: 1, Sum: 4, Min: 4, Max: 4}}},
+		}}}
+	}
+	p.Event(0, count("5"))
+	p.Flush(false)
+	if text := out.String(); !strings.HasSuffix(text, "7 a:f\n") {
+		t.Errorf("one point:\n%s", text)
+	}
+	p.probe(0, &attunev1.Probe{Text: "a:f if arg1 > 4", Pid: 7, Number: 6, Status: &attunev1.PointStatus{
+		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got",
+	}})
+	p.Event(0, count("6"))
+	p.Flush(false)
+	for _, want := range []string{"7 a:f sum arg0\n", "7 a:f if arg1 > 4\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s lacks %q", out, want)
+		}
 	}
 }

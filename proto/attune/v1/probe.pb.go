@@ -604,8 +604,8 @@ type WatchProbesResponse_Probe struct {
 }
 
 type WatchProbesResponse_Hits struct {
-	// Its hits. The ids of points in it are those of Probe.status.point in
-	// decimal.
+	// Its hits. Sums have the Probe.number of their point in decimal for its id;
+	// records have Probe.status.point, which points that are alike share.
 	Hits *HandleEventsRequest `protobuf:"bytes,2,opt,name=hits,proto3,oneof"`
 }
 
