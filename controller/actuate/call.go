@@ -9,7 +9,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,7 +28,7 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 	if err != nil {
 		return nil, err
 	}
-	found, err := lookup(process, call.GetObject(), call.GetSymbol(), objfile.Function)
+	found, err := lookupCalled(process, call)
 	if err != nil {
 		return nil, err
 	}

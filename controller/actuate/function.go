@@ -3,8 +3,10 @@
 package actuate
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -21,4 +23,39 @@ func lookup(process Process, object, symbol string, kind objfile.SymbolKind) (ob
 		return found, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return found, nil
+}
+
+// choice is how an indirect function (IFUNC) is told from what it stands for.
+type choice func(sites *entry.Sites, image objfile.Image, resolver objfile.Symbol) (entry.Function, error)
+
+// naming is how requests name a function.
+type naming interface {
+	GetObject() string
+	GetSymbol() string
+}
+
+// lookupFunction is lookup for a function that is called: of an indirect one it
+// finds what the process has chosen. If that is not known, or not what choose
+// wants, the error wraps [objfile.ErrIndirect], and the resolver is returned.
+func lookupFunction(process Process, f naming, choose choice) (objfile.Resolved, error) {
+	found, err := lookup(process, f.GetObject(), f.GetSymbol(), objfile.Function)
+	if !errors.Is(err, objfile.ErrIndirect) {
+		return found, err
+	}
+	chosen, err := choose(process.Sites(), found.Image, found.Symbol)
+	if err != nil {
+		return found, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	found.Symbol, found.Address = chosen.Symbol, found.Image.Address(chosen.Symbol.Value)
+	return found, nil
+}
+
+// lookupChanged is lookupFunction for a function whose code is to be changed,
+// lookupCalled for one that is to be called.
+func lookupChanged(process Process, f naming) (objfile.Resolved, error) {
+	return lookupFunction(process, f, (*entry.Sites).ChosenAlone)
+}
+
+func lookupCalled(process Process, f naming) (objfile.Resolved, error) {
+	return lookupFunction(process, f, (*entry.Sites).Chosen)
 }

@@ -15,7 +15,7 @@ import (
 
 // planRemove prepares that a function returns at once.
 func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attunev1.RemoveCall) (*plan, error) {
-	found, err := lookup(process, r.GetFunction().GetObject(), r.GetFunction().GetSymbol(), objfile.Function)
+	found, err := lookupChanged(process, r.GetFunction())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attun
 
 // codeOf is where the code of a function lies, its cold part included.
 func codeOf(process Process, f *attunev1.Function) ([]patch.Range, error) {
-	found, err := lookup(process, f.GetObject(), f.GetSymbol(), objfile.Function)
+	found, err := lookupCalled(process, f)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func codeOf(process Process, f *attunev1.Function) ([]patch.Range, error) {
 
 // planParameter prepares that a function gets another value for a parameter.
 func (a *Actuator) planParameter(process Process, change *attunev1.Change, c *attunev1.ChangeParameter) (*plan, error) {
-	found, err := lookup(process, c.GetFunction().GetObject(), c.GetFunction().GetSymbol(), objfile.Function)
+	found, err := lookupChanged(process, c.GetFunction())
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +150,11 @@ func compared(width int, old *attunev1.Value) int {
 
 // planInsert prepares that a function calls another one.
 func (a *Actuator) planInsert(process Process, change *attunev1.Change, c *attunev1.InsertCall) (*plan, error) {
-	found, err := lookup(process, c.GetFunction().GetObject(), c.GetFunction().GetSymbol(), objfile.Function)
+	found, err := lookupChanged(process, c.GetFunction())
 	if err != nil {
 		return nil, err
 	}
-	callee, err := lookup(process, c.GetCall().GetObject(), c.GetCall().GetSymbol(), objfile.Function)
+	callee, err := lookupCalled(process, c.GetCall())
 	if err != nil {
 		return nil, err
 	}

@@ -18,12 +18,12 @@ import (
 // planReplace prepares that calls of one function go to another: by its entry,
 // or else by the GOT slots of all objects.
 func (a *Actuator) planReplace(process Process, change *attunev1.Change, r *attunev1.ReplaceFunction) (*plan, error) {
-	old, err := lookup(process, r.GetOld().GetObject(), r.GetOld().GetSymbol(), objfile.Function)
-	indirect := errors.Is(err, objfile.ErrIndirect)
-	if err != nil && !indirect {
-		return nil, err
+	old, unchanged := lookupChanged(process, r.GetOld())
+	indirect := errors.Is(unchanged, objfile.ErrIndirect)
+	if unchanged != nil && !indirect {
+		return nil, unchanged
 	}
-	other, err := lookup(process, r.GetNew().GetObject(), r.GetNew().GetSymbol(), objfile.Function)
+	other, err := lookupCalled(process, r.GetNew())
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (a *Actuator) planReplace(process Process, change *attunev1.Change, r *attu
 	slots := gotChange{process: process, old: old, target: other.Address}
 	if indirect {
 		p := &plan{told: say, read: noValue}
-		return p, slots.serve(p, fmt.Errorf("%s chooses its code when it is loaded", old.Symbol.Name))
+		return p, slots.serve(p, unchanged)
 	}
 	p, err := a.planEntry(process, change, old, patch.Replace{Target: other.Address}, say)
 	if err != nil {

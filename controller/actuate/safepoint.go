@@ -47,12 +47,9 @@ func placeOf(process Process, at *attunev1.SafePoint) (p callPlace, err error) {
 	p = callPlace{families: at.GetFamilies(), thread: int(at.GetThread())}
 	switch at.GetKind() {
 	case attunev1.SafePoint_KIND_FUNCTION_ENTRY, attunev1.SafePoint_KIND_FUNCTION_EXIT:
-		found, err := lookup(process, at.GetFunction().GetObject(), at.GetFunction().GetSymbol(), objfile.Function)
+		found, err := lookupChanged(process, at.GetFunction())
 		if err != nil {
 			return p, fmt.Errorf("safe point: %w", err)
-		}
-		if found.Symbol.IFunc() {
-			return p, fmt.Errorf("%w: safe point: %s is an indirect function", ErrRefused, found.Symbol.Name)
 		}
 		p.function, p.exit = &found, at.GetKind() == attunev1.SafePoint_KIND_FUNCTION_EXIT
 	case attunev1.SafePoint_KIND_AGREED_CALL:

@@ -69,12 +69,12 @@ func Routes() []Route {
 		},
 		{
 			"replace", "replace function", "attune tune replace", []Way{WayEntry, WayGOT},
-			"The second where the entry cannot be patched, or the function is chosen when it is loaded (IFUNC): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
+			"The second where the entry cannot be patched, or an indirect function (IFUNC) has chosen code outside of its object, or that another one may have chosen as well (memcpy and memmove): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
 			"the function's first byte (or bytes), or the slots; refused if somebody else has changed them since",
 		},
 		{
 			"remove", "remove call", "attune tune remove", []Way{WayEntry},
-			"All calls, or those from one function; a structure or long double cannot be returned.",
+			"All calls, or those from one function; a structure or long double cannot be returned. Of an indirect function what it has chosen is changed, here and below, unless another one may have chosen it as well.",
 			"the function's first byte (or bytes)",
 		},
 		{

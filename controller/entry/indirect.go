@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 )
@@ -43,6 +45,60 @@ func (s *Sites) Chosen(image objfile.Image, resolver objfile.Symbol) (Function, 
 	return Function{}, fmt.Errorf("%w: %s of %s: %w", objfile.ErrIndirect, resolver.Name, image.Name(), errUnresolved)
 }
 
+// ChosenAlone is Chosen for what is to be done to the one function and no other:
+// the error is also that another indirect function of the object may have chosen
+// the same code, as those of memcpy and memmove do. What they choose among is
+// read from the code of their resolvers; one that took it from a table would not
+// be understood.
+func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Function, error) {
+	f, err := s.Chosen(image, resolver)
+	if err != nil {
+		return f, err
+	}
+	o, err := openObject(image)
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = o.Close() }() // read only
+	functions, err := o.Match("*", objfile.Function)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", objfile.ErrIndirect, err)
+	}
+	for _, other := range functions {
+		if !other.IFunc() {
+			continue
+		}
+		among, err := s.choosesAmong(o, image, other, f.Symbol.Value)
+		switch same := other.Value == resolver.Value; {
+		case err != nil:
+			return f, fmt.Errorf("what %s chooses among is not known: %w: %w", other.Name, err, objfile.ErrIndirect)
+		case same && !among:
+			return f, fmt.Errorf("how %s chooses is not understood: %w", other.Name, objfile.ErrIndirect)
+		case !same && among:
+			return f, fmt.Errorf("%s may have chosen the same code as %s: %w", other.Name, resolver.Name, objfile.ErrIndirect)
+		}
+	}
+	return f, nil
+}
+
+// choosesAmong says whether an address is one that a resolver names, or that
+// stands in memory that it refers to.
+func (s *Sites) choosesAmong(o *object, image objfile.Image, resolver objfile.Symbol, address uint64) (bool, error) {
+	code, err := o.function(resolver)
+	if err != nil {
+		return false, err
+	}
+	computed, memory, err := patch.Names(code)
+	if err != nil || slices.Contains(computed, address) {
+		return err == nil, err
+	}
+	return slices.ContainsFunc(memory, func(at uint64) bool {
+		content := make([]byte, 8)
+		err := procmem.Read(s.process.PID(), image.Address(at), content)
+		return err == nil && binary.LittleEndian.Uint64(content) == image.Address(address)
+	}), nil
+}
+
 // slotsOf lists the slots of one object that may hold the choice.
 func slotsOf(importer, image objfile.Image, resolver objfile.Symbol) ([]objfile.Slot, error) {
 	file, err := importer.Open()
@@ -72,7 +128,23 @@ func chosenAt(image objfile.Image, resolver objfile.Symbol, address uint64) (Fun
 	if err != nil || chosen.Value == resolver.Value || outline.Stub(chosen.Value) {
 		return Function{}, false
 	}
-	chosen.Size = outline.Size(chosen.Value)
+	chosen.Size = sizeAt(file, outline, chosen.Value)
 	chosen.FileOffset, chosen.InFile = file.Offset(chosen.Value, max(chosen.Size, 1))
 	return Function{Image: image, Symbol: chosen}, chosen.InFile
+}
+
+// sizeAt is the size of the function that begins at an address: as symbols tell,
+// else .eh_frame, which stripping leaves. 0 if neither does.
+func sizeAt(file *objfile.File, outline *objfile.Outline, address uint64) uint64 {
+	if size := outline.Size(address); size > 0 {
+		return size
+	}
+	frames, err := file.Frames()
+	if err != nil {
+		return 0
+	}
+	if frame, ok := frames.Holding(address); ok && frame.Start == address {
+		return frame.End - frame.Start
+	}
+	return 0
 }

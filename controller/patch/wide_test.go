@@ -218,26 +218,3 @@ func TestWideOnTwoPages(t *testing.T) {
 		}
 	}
 }
-
-func TestLoopsBack(t *testing.T) {
-	loop := []byte{0x48, 0x83, 0xef, 0x01, 0x48, 0x89, 0xf8, 0x75, 0xf7, 0xc3} // 1: sub $1,%rdi; mov %rdi,%rax; jnz 1b; ret
-	for name, test := range map[string]struct {
-		function []byte
-		want     uint64
-	}{
-		"to its entry":           {loop, inFile + 7},
-		"behind endbr64":         {slices.Concat(endbr64, loop), inFile + 11},
-		"behind its entry":       {circles, 0},
-		"calls itself":           {[]byte{0x31, 0xc0, 0x53, 0xe8, 0xf8, 0xff, 0xff, 0xff, 0x5b, 0xc3}, 0},
-		"without any":            {pushes, 0},
-		"that is no code at all": {append(bytes.Clone(loop), 0x06), 0},
-	} {
-		site, err := Examine(mapped+inFile, append(bytes.Clone(test.function), make([]byte, SiteBytes)...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, ok := LoopsBack(Part{Address: inFile, Code: test.function}, site, mapped); at != test.want || ok != (test.want != 0) {
-			t.Errorf("%s: %#x, %v; want %#x", name, at, ok, test.want)
-		}
-	}
-}

@@ -17,7 +17,7 @@ var (
 	// ErrIndirect says that the symbol is an indirect function (IFUNC): its
 	// value is a resolver, and which function it chose stands in the GOT slots
 	// of the objects that call it only.
-	ErrIndirect = errors.New("indirect function: its address is known from a GOT slot only")
+	ErrIndirect = errors.New("indirect function (IFUNC): its code is chosen when it is loaded")
 	// ErrThreadLocal says that each thread has its own copy of the variable.
 	ErrThreadLocal = errors.New("thread-local variable has no single address")
 )
