@@ -14,15 +14,16 @@ import (
 
 // Point is one measure point, the same in all processes counted here.
 type Point struct {
-	Tunlet    string  `json:"tunlet" jsonschema:"Tunlet that asked for it."`
-	ID        string  `json:"id" jsonschema:"The tunlet's name for it."`
-	Target    string  `json:"target" jsonschema:"What is watched."`
-	State     string  `json:"state" jsonschema:"placed, refused, removed or unanswered."`
-	Mechanism string  `json:"mechanism,omitempty" jsonschema:"Mechanism that served it."`
-	Reason    string  `json:"reason,omitempty" jsonschema:"Why it was refused or not served by a cheaper mechanism."`
-	Processes int     `json:"processes" jsonschema:"Number of processes in this state."`
-	Hits      uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
-	CostNanos float64 `json:"cost_nanos,omitempty" jsonschema:"Estimated cost per hit, nanoseconds."`
+	Tunlet       string  `json:"tunlet" jsonschema:"Tunlet that asked for it."`
+	ID           string  `json:"id" jsonschema:"The tunlet's name for it."`
+	Target       string  `json:"target" jsonschema:"What is watched."`
+	State        string  `json:"state" jsonschema:"placed, refused, removed or unanswered."`
+	Mechanism    string  `json:"mechanism,omitempty" jsonschema:"Mechanism that served it."`
+	Reason       string  `json:"reason,omitempty" jsonschema:"Why it was refused or not served by a cheaper mechanism."`
+	Processes    int     `json:"processes" jsonschema:"Number of processes in this state."`
+	Hits         uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
+	CostNanos    float64 `json:"cost_nanos,omitempty" jsonschema:"Cost per hit, nanoseconds."`
+	CostMeasured bool    `json:"cost_measured,omitempty" jsonschema:"The cost was measured on this machine; else it is that of another one."`
 
 	Unreadable uint64         `json:"unreadable,omitempty" jsonschema:"Hits that are in no sum, because the value or the key could not be read."`
 	Value      *Distribution  `json:"value,omitempty" jsonschema:"Values of all hits in aggregates; absent if hits are only counted."`

@@ -37,7 +37,7 @@ func measured() *Report {
 	timed := Point{Tunlet: OwnerName, ID: "solver:step%time", State: "placed", Mechanism: "patch", Processes: 1, Hits: 3, CostNanos: 1172, Reason: "first\nsecond"}
 	timed.Measure(&attunev1.MeasurePoint{Place: attunev1.Place_PLACE_BOTH}, "time", map[hits.Key]*hits.Sum{{}: sumOf(100, 2e6, 3e6)})
 	timed.Steps = []Step{{Seconds: 1.5, Process: 7, Text: "degraded to counts: too dear"}}
-	single := Point{Tunlet: OwnerName, ID: "libc.so.6:open take path=arg0:str, x=arg1:f64", State: "placed", Mechanism: "uprobe", Processes: 1, Hits: 7, CostNanos: 520}
+	single := Point{Tunlet: OwnerName, ID: "libc.so.6:open take path=arg0:str, x=arg1:f64", State: "placed", Mechanism: "uprobe", Processes: 1, Hits: 7, CostNanos: 520, CostMeasured: true}
 	single.Captures = []CaptureTally{
 		{Name: "path", Hits: 7, Unreadable: 1, Most: []ValueHits{
 			{CapturedValue(hits.Captured{Kind: hits.KindString, Text: "/etc/\x1bhosts", Cut: true}), 4}, {Value{"b"}, 1}}, Others: 1},

@@ -49,7 +49,7 @@ func (pt *Point) text() string {
 		parts = append(parts, fmt.Sprintf("%d hits", pt.Hits))
 	}
 	if pt.Mechanism != "" {
-		parts = append(parts, fmt.Sprintf("by %s (%s a hit)", pt.Mechanism, hits.Cost(pt.CostNanos)))
+		parts = append(parts, fmt.Sprintf("by %s (%s a hit)", pt.Mechanism, hits.Cost(pt.CostNanos, pt.CostMeasured)))
 	}
 	if pt.Processes > 1 {
 		parts = append(parts, fmt.Sprintf("in %d processes", pt.Processes))

@@ -57,11 +57,12 @@ type statusKey struct {
 	state             attunev1.PointState
 	mechanism, reason string
 	cost              float64
+	costMeasured      bool // on this machine
 }
 
 // keyOfStatus returns what the report tells of a status.
 func keyOfStatus(st *attunev1.PointStatus) statusKey {
-	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos()}
+	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos(), st.GetCostMeasured()}
 }
 
 // keyOf returns what makes two measure points the same: all but the name.

@@ -247,7 +247,7 @@ func (p *point) report() []report.Point {
 		for i, k := range keys {
 			e := report.Point{
 				Tunlet: sub.tunlet.name, ID: sub.id, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
-				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost,
+				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
 			}
 			if i == 0 { // the others are of the same point
 				e.Hits = p.hits

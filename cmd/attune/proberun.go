@@ -200,7 +200,7 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 		id = fmt.Sprintf("%%%d", probe.GetNumber())
 	}
 	if by != "-" {
-		cost = hits.Cost(st.GetCostNanos())
+		cost = hits.Cost(st.GetCostNanos(), st.GetCostMeasured())
 	}
 	why := cmp.Or(st.GetDegradedReason(), st.GetReason())
 	if probe.GetNumber() == 0 && probe.GetOwner() != "" {

@@ -160,8 +160,12 @@ func splitPrefixes(code []byte) (prefixes, body []byte) {
 	return code[:n], code[n:]
 }
 
+// landingPad is endbr64, where indirect calls must arrive under control-flow
+// enforcement: many distributions have every function begin with it.
+var landingPad = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+
 func describe(code []byte) string {
-	if bytes.HasPrefix(code, []byte{0xf3, 0x0f, 0x1e, 0xfa}) {
+	if bytes.HasPrefix(code, landingPad) {
 		return "endbr64"
 	}
 	decoded, err := x86asm.Decode(code, 64)

@@ -23,6 +23,9 @@ func registerOf(name string) (uint8, error) {
 
 const maxInstruction = 4
 
+// landingPad is not known.
+var landingPad []byte
+
 func classify([]byte, uint32) instruction {
 	return instruction{class: InstructionUnknown, text: "not decoded on " + runtime.GOARCH}
 }

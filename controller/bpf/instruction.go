@@ -52,8 +52,8 @@ type instruction struct {
 }
 
 // Prices of one hit at function entry, measured (medians) on a virtual machine
-// with a 2.6 GHz processor and Linux 6.18. They serve to choose and to
-// estimate; other machines differ, single-stepping most.
+// with a 2.6 GHz processor and Linux 6.18. They serve where this machine's could
+// not be measured; machines differ, single-stepping most.
 const (
 	costOptimised     = 360 * time.Nanosecond
 	costEmulated      = 520 * time.Nanosecond

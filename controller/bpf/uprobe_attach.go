@@ -37,8 +37,10 @@ type SymbolStatus struct {
 	// Instruction is the first instruction, Class how the kernel runs it.
 	Instruction string
 	Class       InstructionClass
-	// Cost is what one hit takes from the application, estimated.
-	Cost time.Duration
+	// Cost is what one hit takes from the application. Measured says that it was
+	// measured on this machine, else it is that of another one.
+	Cost     time.Duration
+	Measured bool
 	// Refused is the reason why the function is not probed; else empty.
 	Refused string
 }
@@ -128,11 +130,17 @@ func (u *Uprobes) attach(spec UprobeSpec, target *target) (*attached, error) {
 	if err := errors.Join(spec.checkProgram(), u.load()); err != nil {
 		return nil, err
 	}
+	u.price()
 	if err := u.watches.define(spec.Point, spec.config()); err != nil {
 		return nil, err
 	}
 	a := &attached{spec: spec, target: target, users: 1, symbols: u.programs.examine(spec, target)}
-	if err := u.link(a); err != nil {
+	err := u.watchAll(spec)
+	if err == nil {
+		err = u.link(a)
+	}
+	if err != nil {
+		u.unwatchAll(spec)
 		u.watches.undefine(spec.Point)
 		u.detachProbes(a)
 		return nil, err
@@ -141,6 +149,24 @@ func (u *Uprobes) attach(spec UprobeSpec, target *target) (*attached, error) {
 		u.record()
 	}
 	return a, nil
+}
+
+// watchAll begins the spec's watches.
+func (u *Uprobes) watchAll(spec UprobeSpec) error {
+	for _, w := range spec.Watches {
+		w.Point = spec.Point
+		if err := u.Watch(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwatchAll ends them. What fails has not begun.
+func (u *Uprobes) unwatchAll(spec UprobeSpec) {
+	for _, w := range spec.Watches {
+		_ = u.UnwatchProcess(w.PID, spec.Point)
+	}
 }
 
 // record lets Run begin to poll. The caller holds mu.
@@ -155,13 +181,22 @@ func (u *Uprobes) record() {
 // Symbols returns the functions with what became of each. Owned by the caller.
 func (a *Attachment) Symbols() []SymbolStatus { return slices.Clone(a.shared.symbols) }
 
-// Cost estimates the price of one hit: that of the dearest function.
-func (a *Attachment) Cost() time.Duration {
-	var dearest time.Duration
+// Cost is the price of one hit at the dearest function, and whether it was
+// measured on this machine.
+func (a *Attachment) Cost() (dearest time.Duration, measured bool) {
 	for _, symbol := range a.shared.symbols {
-		dearest = max(dearest, symbol.Cost)
+		if symbol.Cost > dearest {
+			dearest, measured = symbol.Cost, symbol.Measured
+		}
 	}
-	return dearest
+	return dearest, measured
+}
+
+// WhyEstimated says why costs were not measured on this machine; nil if they were.
+func (a *Attachment) WhyEstimated() error {
+	a.uprobes.mu.Lock()
+	defer a.uprobes.mu.Unlock()
+	return a.uprobes.programs.whyUnpriced
 }
 
 // Mechanism is "uprobe_multi", or "uprobe" where every function has a probe of

@@ -22,6 +22,10 @@ type uprobePrograms struct {
 	whyNot    string // multi, if it is not
 	casts     castTypes
 	kernel    uint32
+	// priced says that prices were asked for, whyUnpriced why there are none.
+	priced      bool
+	prices      prices
+	whyUnpriced error
 }
 
 // uprobeObjects are the objects that bpf2go knows, and the map of the C's

@@ -76,6 +76,9 @@ type UprobeSpec struct {
 	// a static probe are its arguments, whatever their class. What a program
 	// cannot have here makes Attach fail.
 	Program measure.Program
+	// Watches begin before the first probe is in place, so that no hit is missed
+	// where something else has counted so far. Their point is Point.
+	Watches []Watch
 }
 
 // pointConfig is what all files of a point have in common.

@@ -16,7 +16,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// What capturing adds to a hit, nanoseconds; measured by bench/dmlib.
+// What capturing adds to a hit, nanoseconds: estimated, one system call for each
+// step through memory.
 const (
 	costProgram = 30
 	// costRead is one step through memory: DMLib asks the kernel for it.

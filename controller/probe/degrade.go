@@ -203,7 +203,8 @@ func (t *tenant) tellDegraded(index uint16) {
 	} else {
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 	}
-	status.Mechanism, status.Reason, status.Symbols, status.CostNanos = p.mechanism, p.reason, p.symbols, p.cost
+	status.Mechanism, status.Reason, status.Symbols = p.mechanism, p.reason, p.symbols
+	status.CostNanos, status.CostMeasured = p.cost, p.measured
 	t.describe(index, status)
 	t.placer.log.Info("overhead budget", "point", d.spec.GetId(), "pid", t.process.PID(), "state", status.GetState(), "reason", d.reason)
 	t.placer.options.Status(status)

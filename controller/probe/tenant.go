@@ -75,6 +75,7 @@ type placement struct {
 	reason      string
 	symbols     []string
 	cost        float64
+	measured    bool    // the cost, on this machine
 	extra       float64 // of cost, what the mechanism and captures add to a hook's
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
@@ -136,7 +137,7 @@ func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, e
 		t.keep(index, spec, p)
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 		status.Mechanism, status.Reason = p.mechanism, p.reason
-		status.Symbols, status.CostNanos = p.symbols, p.cost
+		status.Symbols, status.CostNanos, status.CostMeasured = p.symbols, p.cost, p.measured
 		t.describe(index, status)
 		t.placer.log.Info("measure point placed", "point", spec.GetId(), "pid", t.process.PID(),
 			"mechanism", p.mechanism, "symbols", p.symbols)

@@ -48,6 +48,9 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
 		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
 	}
+	if why := p.attachments[0].WhyEstimated(); why != nil {
+		p.reason += fmt.Sprintf("; what it costs could not be measured here: %v", why)
+	}
 	if err := t.placer.watch(uprobes, t, index, captures.globals); err != nil {
 		t.unwatch(index, p)
 		return nil, err
@@ -83,7 +86,9 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	}
 	p.attachments = append(p.attachments, attachment)
 	p.mechanism, _ = attachment.Mechanism()
-	p.cost = max(p.cost, float64(attachment.Cost().Nanoseconds()))
+	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {
+		p.cost, p.measured = float64(cost.Nanoseconds()), measured
+	}
 	for _, s := range attachment.Symbols() {
 		switch {
 		case s.Refused != "":

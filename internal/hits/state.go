@@ -52,7 +52,7 @@ func StateText(st *attunev1.PointStatus) string {
 	case text == "degraded":
 		text += " to " + delivery(st)
 	case text == "placed" && st.GetMechanism() != "":
-		text += fmt.Sprintf(" by %s, %s a hit", st.GetMechanism(), Cost(st.GetCostNanos()))
+		text += fmt.Sprintf(" by %s, %s a hit", st.GetMechanism(), Cost(st.GetCostNanos(), st.GetCostMeasured()))
 	}
 	if names := st.GetSymbols(); len(names) > 1 {
 		text += ", in " + Functions(names)
@@ -86,10 +86,14 @@ func delivery(st *attunev1.PointStatus) string {
 	return "counts"
 }
 
-// Cost of a hit for people.
-func Cost(nanos float64) string {
-	if nanos < 100 {
-		return fmt.Sprintf("%.3g ns", nanos)
+// Cost of a hit for people; "about" where it was not measured on this machine.
+func Cost(nanos float64, measured bool) string {
+	text := fmt.Sprintf("%.3g ns", nanos)
+	if nanos >= 100 {
+		text = time.Duration(nanos).Round(10 * time.Nanosecond).String()
 	}
-	return time.Duration(nanos).Round(10 * time.Nanosecond).String()
+	if !measured {
+		text = "about " + text
+	}
+	return text
 }

@@ -63,10 +63,10 @@ func TestStateText(t *testing.T) {
 	placed := attunev1.PointState_POINT_STATE_PLACED
 	for want, st := range map[string]*attunev1.PointStatus{
 		"waiting: the process has not come to a safe point yet": nil,
-		"placed by got, 6 ns a hit":                             {State: placed, Mechanism: "got", CostNanos: 6, Symbols: []string{"malloc"}},
-		"placed by patch, 1.17µs a hit, in a, b::c(int): why": {State: placed, Mechanism: "patch", CostNanos: 1172,
+		"placed by got, about 6 ns a hit":                       {State: placed, Mechanism: "got", CostNanos: 6, Symbols: []string{"malloc"}},
+		"placed by uprobe, 1.17µs a hit, in a, b::c(int): why": {State: placed, Mechanism: "uprobe", CostNanos: 1172, CostMeasured: true,
 			Symbols: []string{"a", "_ZN1b1cEi"}, Reason: "why"},
-		"placed by patch, 9 ns a hit, in a, b, c, d, e and 2 more": {State: placed, Mechanism: "patch", CostNanos: 9,
+		"placed by patch, about 9 ns a hit, in a, b, c, d, e and 2 more": {State: placed, Mechanism: "patch", CostNanos: 9,
 			Symbols: []string{"a", "b", "c", "d", "e", "f", "g"}},
 		"degraded to one hit in 128: too dear": {State: placed, Mechanism: "got", Reason: "why", DegradedReason: "too dear",
 			DegradedTo: attunev1.Delivery_DELIVERY_SAMPLED, DegradedEvery: 128},

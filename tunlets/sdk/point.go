@@ -94,8 +94,10 @@ type PointChange struct {
 	Reason string
 	// Symbols found.
 	Symbols []string
-	// CostNanos is the estimated cost per hit in nanoseconds.
-	CostNanos float64
+	// CostNanos is the cost per hit in nanoseconds; CostMeasured says that it was
+	// measured on the machine of the process, else it is that of another one.
+	CostNanos    float64
+	CostMeasured bool
 }
 
 func (p Point) proto() *attunev1.MeasurePoint {
@@ -126,6 +128,6 @@ func pointChangeFrom(r *attunev1.PointChangedRequest) PointChange {
 		Placed:    s.GetState() == attunev1.PointState_POINT_STATE_PLACED,
 		Removed:   s.GetState() == attunev1.PointState_POINT_STATE_REMOVED,
 		Mechanism: s.GetMechanism(), Reason: s.GetReason(), Symbols: s.GetSymbols(),
-		CostNanos: s.GetCostNanos(),
+		CostNanos: s.GetCostNanos(), CostMeasured: s.GetCostMeasured(),
 	}
 }

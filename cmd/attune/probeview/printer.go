@@ -286,7 +286,8 @@ func JSON(probe *attunev1.Probe) map[string]any {
 		document["id"] = probe.GetNumber()
 	}
 	if st.GetMechanism() != "" {
-		document["mechanism"], document["cost_nanos"], document["symbols"] = st.GetMechanism(), st.GetCostNanos(), st.GetSymbols()
+		document["mechanism"], document["symbols"] = st.GetMechanism(), st.GetSymbols()
+		document["cost_nanos"], document["cost_measured"] = st.GetCostNanos(), st.GetCostMeasured()
 	}
 	if st.GetReason() != "" {
 		document["reason"] = st.GetReason()

@@ -19,6 +19,7 @@
 
 FUNCTION(starts_with_nop5, ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00");
 FUNCTION(starts_with_push, "push %rbp\npop %rbp");
+FUNCTION(starts_with_pad, "endbr64\npush %rbp\npop %rbp");
 FUNCTION(starts_with_mov, "mov %rdi, %rax");
 FUNCTION(starts_with_segment, ".byte 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00");
 
@@ -39,6 +40,8 @@ static void call(const char *name, long argument) {
         sink = starts_with_nop5(argument, 11, 12, 13, 14, 15);
     else if (!strcmp(name, "push"))
         sink = starts_with_push(argument, 11, 12, 13, 14, 15);
+    else if (!strcmp(name, "pad"))
+        sink = starts_with_pad(argument, 11, 12, 13, 14, 15);
     else if (!strcmp(name, "mov"))
         sink = starts_with_mov(argument, 11, 12, 13, 14, 15);
     else if (!strcmp(name, "segment"))

@@ -818,8 +818,7 @@ type PointStatus struct {
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Functions found.
 	Symbols []string `protobuf:"bytes,6,rep,name=symbols,proto3" json:"symbols,omitempty"`
-	// Cost per hit, nanoseconds: measured on this machine where that is possible,
-	// else estimated.
+	// Cost per hit, nanoseconds, of the dearest function; see cost_measured.
 	CostNanos float64 `protobuf:"fixed64,7,opt,name=cost_nanos,json=costNanos,proto3" json:"cost_nanos,omitempty"`
 	// What the overhead budget of the process leaves of the delivery; not given:
 	// what was asked for.
@@ -828,8 +827,11 @@ type PointStatus struct {
 	DegradedEvery uint32 `protobuf:"varint,9,opt,name=degraded_every,json=degradedEvery,proto3" json:"degraded_every,omitempty"`
 	// Why the budget took its last step; empty: it took none.
 	DegradedReason string `protobuf:"bytes,10,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The cost was measured on this machine, by probes like it on a function of
+	// the controller's own. False: it is that of another machine.
+	CostMeasured  bool `protobuf:"varint,11,opt,name=cost_measured,json=costMeasured,proto3" json:"cost_measured,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PointStatus) Reset() {
@@ -930,6 +932,13 @@ func (x *PointStatus) GetDegradedReason() string {
 		return x.DegradedReason
 	}
 	return ""
+}
+
+func (x *PointStatus) GetCostMeasured() bool {
+	if x != nil {
+		return x.CostMeasured
+	}
+	return false
 }
 
 // ControllerStatus is the controller's account of itself.
@@ -1088,7 +1097,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
 	"change_ids\x18\x01 \x03(\tR\tchangeIds\"\f\n" +
 	"\n" +
-	"RenewLease\"\xdf\x02\n" +
+	"RenewLease\"\x84\x03\n" +
 	"\vPointStatus\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12+\n" +
@@ -1102,7 +1111,8 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"degradedTo\x12%\n" +
 	"\x0edegraded_every\x18\t \x01(\rR\rdegradedEvery\x12'\n" +
 	"\x0fdegraded_reason\x18\n" +
-	" \x01(\tR\x0edegradedReason\"\xe3\x02\n" +
+	" \x01(\tR\x0edegradedReason\x12#\n" +
+	"\rcost_measured\x18\v \x01(\bR\fcostMeasured\"\xe3\x02\n" +
 	"\x10ControllerStatus\x12\x1f\n" +
 	"\vcpu_seconds\x18\x01 \x01(\x01R\n" +
 	"cpuSeconds\x12.\n" +
