@@ -55,6 +55,10 @@ type Config struct {
 	Version string
 	// Log may be nil.
 	Log *slog.Logger
+
+	// noBudget lets points take whatever they take: tests count every hit of
+	// points that nobody could afford.
+	noBudget bool
 }
 
 // Validate reports what is missing or contradictory.

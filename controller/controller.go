@@ -173,7 +173,9 @@ func (c *Controller) Start(context.Context) error {
 	c.run("arrivals", c.settleLoop)
 	c.run("drain", c.drainLoop)
 	c.run("sampling", c.samplingLoop)
-	c.run("budget", c.budgetLoop)
+	if !c.config.noBudget {
+		c.run("budget", c.budgetLoop)
+	}
 	c.run("status", c.statusLoop)
 	var deliver context.Context // outlives ctx: what is queued is delivered after Stop
 	deliver, c.giveUp = context.WithCancel(context.Background())

@@ -76,9 +76,9 @@ type bench struct {
 	state      string
 }
 
-// start starts a controller whose measure points may take all the time of a
-// process: what is switched off counts nothing. Its job is its own, also where
-// the same test runs beside it in another process.
+// start starts a controller whose measure points may take whatever they take:
+// what is switched off counts nothing. Its job is its own, also where the same
+// test runs beside it in another process.
 func start(t *testing.T, options ...func(*Config)) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	config := Config{
 		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
 		LibraryPath: library, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
-		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
+		Hidden: &hidden.Prober{Helper: helper}, noBudget: true,
 	}
 	for _, option := range options {
 		option(&config)

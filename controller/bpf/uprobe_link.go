@@ -18,31 +18,35 @@ import (
 
 // examine reads and judges the first instruction of each function. Reading
 // also brings the page into memory: the first uprobe on a page that is not
-// there draws a warning from the kernel. A probe at an entry goes behind the
-// landing pad of indirect calls: the kernel would single-step that, and whoever
-// jumps there must find it.
+// there draws a warning from the kernel.
 func (p *uprobePrograms) examine(spec UprobeSpec, target *target) []SymbolStatus {
 	symbols := make([]SymbolStatus, 0, len(spec.Symbols))
 	for _, symbol := range spec.Symbols {
 		status := SymbolStatus{Symbol: symbol}
-		code := make([]byte, len(landingPad)+maxInstruction)
-		n, err := target.file.ReadAt(code, int64(symbol.Offset))
-		code = code[:n]
-		if len(landingPad) > 0 && bytes.HasPrefix(code, landingPad) {
-			code = code[len(landingPad):]
-			status.Offset += uint64(len(landingPad))
-		}
-		if len(code) == 0 {
+		status.Offset = PlaceOf(target.file, symbol)
+		code := make([]byte, maxInstruction)
+		n, err := target.file.ReadAt(code, int64(status.Offset))
+		if n == 0 {
 			status.Refused = fmt.Sprintf("read code at offset %#x: %v", symbol.Offset, err)
 			symbols = append(symbols, status)
 			continue
 		}
-		verdict := classify(code[:min(len(code), maxInstruction)], p.kernel)
+		verdict := classify(code[:n], p.kernel)
 		status.Instruction, status.Class, status.Refused = verdict.text, verdict.class, verdict.reason
 		status.Cost, status.Measured = p.prices.of(verdict.class, spec.Place)
 		symbols = append(symbols, status)
 	}
 	return symbols
+}
+
+// PlaceOf returns where in its file a symbol is probed: behind the landing pad
+// of indirect calls, which the kernel would single-step.
+func PlaceOf(file io.ReaderAt, symbol Symbol) uint64 {
+	code := make([]byte, len(landingPad))
+	if n, _ := file.ReadAt(code, int64(symbol.Offset)); n > 0 && bytes.Equal(code, landingPad) {
+		return symbol.Offset + uint64(n)
+	}
+	return symbol.Offset
 }
 
 // leg is one of the probes that a place needs.

@@ -158,8 +158,28 @@ func (s *Sites) measure(ctx context.Context, w writer, f Function, number int, a
 	if err := s.need(ctx, w, fn, at.Entry, at.Exits); err != nil {
 		return err
 	}
+	if err := fn.risk(at); err != nil && !at.Beside {
+		return err
+	}
 	if fn.tails && at.Exits && at.Result {
 		return errTail
 	}
 	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
+}
+
+// risk says which jump that a measure point needs reaches into another function.
+func (fn *function) risk(at Where) error {
+	var used []*spot
+	if at.Exits {
+		used = slices.Clone(fn.exits)
+	}
+	if at.Entry {
+		used = append(used, fn.entry)
+	}
+	for _, p := range used {
+		if p.beside != nil {
+			return p.beside
+		}
+	}
+	return nil
 }

@@ -58,6 +58,9 @@ func (s *Sites) findEntry(ctx context.Context, w writer, fn *function) error {
 	if err != nil {
 		return err
 	}
+	if fn.entry.beside, err = o.beside(fn.Function, fn.entry.site); err != nil {
+		return err
+	}
 	s.inherited(fn, fn.entry)
 	return nil
 }
@@ -96,6 +99,9 @@ func (s *Sites) eitherWay(ctx context.Context, w writer, fn *function, site patc
 func (s *Sites) spot(ctx context.Context, w writer, f Function, site patch.Site, hook uint64) (*spot, error) {
 	code, err := w.read(site.Address, len(site.Original))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.functions.reach(f, site); err != nil {
 		return nil, err
 	}
 	if p := s.inherit(w, site, code, hook); p != nil {

@@ -36,6 +36,9 @@ func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 		if err != nil {
 			return fmt.Errorf("exit at %#x: %w", exit.Address, err)
 		}
+		if p.beside, err = o.beside(fn.Function, p.site); err != nil {
+			return err
+		}
 		exits, tails = append(exits, p), tails || exit.Tail
 	}
 	fn.exits, fn.tails = exits, tails

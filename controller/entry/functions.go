@@ -5,6 +5,7 @@ package entry
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/patch"
@@ -31,6 +32,12 @@ type Functions struct {
 	given map[Key]int
 	// kernels are functions that uprobes watch: never patched from then on.
 	kernels map[Key]bool
+	// probed are the places of uprobes: behind the landing pad, if there is one.
+	probed map[Key]bool
+	// jumps are the bytes of all patches in which a breakpoint would change where
+	// a jump leads, or have the kernel go on within one. whole are the functions
+	// with whole jumps, which cannot give way to a uprobe while they are called.
+	jumps, whole map[Key]bool
 	// acted counts the actions on a function, in all processes.
 	acted map[Key]int
 }
@@ -38,6 +45,10 @@ type Functions struct {
 var (
 	// errKernels is why such a function is not patched.
 	errKernels = fmt.Errorf("%w: a uprobe watches it, in whatever process, and would undo the patch", patch.ErrUnpatchable)
+	// errReached is why a place whose jump would have a uprobe in it is not patched.
+	errReached = fmt.Errorf("%w: a uprobe is where its jump would be", patch.ErrUnpatchable)
+	// ErrJump means that a place lies within the jump of a patch.
+	ErrJump = errors.New("a patch has its jump there: a uprobe would change where it leads")
 	// ErrActed means that a tuning action has the entry of a function.
 	ErrActed = errors.New("a tuning action changes the function in some process: a uprobe would undo it")
 )
@@ -63,26 +74,68 @@ func (n *Functions) Number(key Key) (int, error) {
 	return number, nil
 }
 
-// Leave gives functions to the kernel, and returns the numbers of those that
-// may be patched in some process. [ErrActed] where that is not possible.
-func (n *Functions) Leave(keys []Key) (patched []int, err error) {
+// Leave gives functions to the kernel whose uprobes are to stand at some places,
+// unless some of them may be patched in some process: then it returns their
+// numbers and gives none. [ErrActed] where an action needs a patch to stay,
+// [ErrJump] where a place is within the jump of a patch.
+func (n *Functions) Leave(keys, places []Key) (patched []int, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, key := range keys {
 		if n.acted[key] > 0 {
 			return nil, ErrActed
 		}
+		if number, ok := n.given[key]; ok && !n.kernels[key] {
+			patched = append(patched, number)
+		}
 	}
+	if slices.ContainsFunc(places, func(place Key) bool { return n.jumps[place] }) {
+		return nil, ErrJump
+	}
+	if len(patched) > 0 {
+		return patched, nil
+	}
+	n.take(keys)
+	if n.probed == nil {
+		n.probed = make(map[Key]bool)
+	}
+	for _, place := range places {
+		n.probed[place] = true
+	}
+	return nil, nil
+}
+
+// Take gives the functions with these numbers to the kernel, and the caller sees
+// to it in every process that has patched them. [ErrActed] or [ErrJump], and none
+// is given, where a patch has to stay.
+func (n *Functions) Take(numbers []int) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var keys []Key
+	for key, number := range n.given {
+		if !slices.Contains(numbers, number) {
+			continue
+		}
+		if n.acted[key] > 0 {
+			return ErrActed
+		}
+		if n.whole[key] {
+			return ErrJump
+		}
+		keys = append(keys, key)
+	}
+	n.take(keys)
+	return nil
+}
+
+// take gives functions to the kernel, for good. The caller holds mu.
+func (n *Functions) take(keys []Key) {
 	if n.kernels == nil {
 		n.kernels = make(map[Key]bool)
 	}
 	for _, key := range keys {
-		if number, ok := n.given[key]; ok && !n.kernels[key] {
-			patched = append(patched, number)
-		}
 		n.kernels[key] = true
 	}
-	return patched, nil
 }
 
 // Stub says whether a process may use the stub; it is below all numbers then.
@@ -117,6 +170,37 @@ func (n *Functions) rest(key Key) {
 	if n.acted[key]--; n.acted[key] <= 0 {
 		delete(n.acted, key)
 	}
+}
+
+// reach notes where a patch of a function is to be, which stays so for good as
+// far as uprobes are concerned: a forked child has it longer than its parent.
+func (n *Functions) reach(f Function, site patch.Site) error {
+	at := KeyOf(f)
+	at.Offset += site.Address - f.address()
+	length := uint64(patch.JumpBytes)
+	if site.Wide() {
+		length = uint64(len(site.Original))
+	} else { // a uprobe may take the place of the first byte
+		at.Offset++
+		length--
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range length {
+		if n.probed[Key{at.Device, at.Inode, at.Offset + i}] {
+			return errReached
+		}
+	}
+	if n.jumps == nil {
+		n.jumps, n.whole = make(map[Key]bool), make(map[Key]bool)
+	}
+	for i := range length {
+		n.jumps[Key{at.Device, at.Inode, at.Offset + i}] = true
+	}
+	if site.Wide() {
+		n.whole[KeyOf(f)] = true
+	}
+	return nil
 }
 
 // kernel says whether a uprobe watches a function.

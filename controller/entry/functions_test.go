@@ -6,7 +6,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 func TestNumbersMeetStubs(t *testing.T) {
@@ -37,15 +39,59 @@ func TestKernelsFunctionsAreNotPatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := n.Leave([]Key{mine, other}); err != nil || len(got) != 1 || got[0] != number {
+	if got, err := n.Leave([]Key{mine, other}, nil); err != nil || len(got) != 1 || got[0] != number {
 		t.Errorf("patched so far: %v, want %d", got, number)
+	}
+	if again, err := n.Number(mine); err != nil || again != number {
+		t.Errorf("given away before anybody saw to its patches: %d, %v", again, err)
+	}
+	acted := Key{Inode: 3}
+	needed, err := n.Number(acted)
+	if err = errors.Join(err, n.act(acted)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Take([]int{number, needed}); !errors.Is(err, ErrActed) || n.kernel(mine) || n.kernel(acted) {
+		t.Errorf("an action needs one of the patches: %v", err)
+	}
+	if err := n.Take([]int{number}); err != nil {
+		t.Error(err)
+	}
+	if got, err := n.Leave([]Key{mine, other}, nil); err != nil || len(got) != 0 {
+		t.Errorf("patched still: %v, %v", got, err)
 	}
 	for _, key := range []Key{mine, other} {
 		if _, err := n.Number(key); !errors.Is(err, errKernels) {
 			t.Errorf("%v: %v", key, err)
 		}
 	}
-	if got, err := n.Leave([]Key{mine}); err != nil || len(got) != 0 {
+	if got, err := n.Leave([]Key{mine}, nil); err != nil || len(got) != 0 {
 		t.Errorf("taken out twice: %v", got)
+	}
+}
+
+// A uprobe's breakpoint and the bytes of a jump exclude each other, whichever
+// came first; but for the first byte of a jump of which one byte was changed.
+func TestUprobesKeepOutOfJumps(t *testing.T) {
+	at := func(offset uint64) Key { return Key{Inode: 4, Offset: offset} }
+	f := Function{Image: objfile.Image{Inode: 4}, Symbol: objfile.Symbol{FileOffset: 9, Value: 9}}
+	site, err := patch.Examine(9, []byte{0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10}) // push %rbp; mov ...
+	if err != nil {
+		t.Fatal(err)
+	}
+	for offset := uint64(8); offset < 15; offset++ {
+		within := offset > 9 && offset < 9+patch.JumpBytes
+		var first, then Functions
+		if _, err := first.Leave(nil, []Key{at(offset)}); err != nil {
+			t.Error(err)
+		}
+		if err := first.reach(f, site); errors.Is(err, errReached) != within {
+			t.Errorf("a uprobe at %d, then a patch at 9: %v", offset, err)
+		}
+		if err := then.reach(f, site); err != nil {
+			t.Error(err)
+		}
+		if _, err := then.Leave(nil, []Key{at(offset)}); errors.Is(err, ErrJump) != within {
+			t.Errorf("a patch at 9, then a uprobe at %d: %v", offset, err)
+		}
 	}
 }

@@ -64,6 +64,26 @@ func (o *object) entry(f Function) (patch.Site, []byte, error) {
 	return site, code, err
 }
 
+// beside says, as its first result, what is wrong about a site whose jump
+// reaches into another function: a breakpoint at the entry of that one, of a
+// debugger or of another tool's uprobe, changes where the jump leads.
+func (o *object) beside(f Function, site patch.Site) (reached, err error) {
+	address := site.Address - f.Image.Bias
+	if site.Wide() || address >= f.Symbol.Value && address+patch.JumpBytes <= f.Symbol.Value+f.Symbol.Size {
+		return nil, nil
+	}
+	if err := o.survey(); err != nil {
+		return nil, err
+	}
+	for i := uint64(1); i < patch.JumpBytes; i++ {
+		if o.outline.Begins(address + i) {
+			return fmt.Errorf("%w: another function begins %d bytes behind %#x, where a breakpoint would change the jump",
+				patch.ErrUnpatchable, i, address), nil
+		}
+	}
+	return nil, nil
+}
+
 // function reads the code of a symbol.
 func (o *object) function(s objfile.Symbol) (patch.Part, error) {
 	if s.Size == 0 || s.Size > maxCode {

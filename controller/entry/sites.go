@@ -240,6 +240,10 @@ type Where struct {
 	// Exits of the function; with Entry, durations are measured. One ends where
 	// the function jumps to another one in tail position.
 	Exits bool
+	// Beside lets jumps reach into the function behind this one. Our own uprobes
+	// keep away from there, but a breakpoint of another tool at the entry of that
+	// function would lead the jump astray, and end the process.
+	Beside bool
 	// Result says that what the function returns is wanted at each exit.
 	Result bool
 }

@@ -32,6 +32,7 @@ type spot struct {
 	programs map[string]uint64 // by what they do; those in the window
 	now      patch.Program     // where the pointer leads
 	active   bool              // the jump stands in the code
+	beside   error             // that the jump reaches into another function; nil: it does not
 }
 
 // build makes a landing, a pointer, and a program that does nothing but what

@@ -67,6 +67,9 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 	case placed == nil:
 		t.degraded[index] = d
 		p, err := t.serveNamed(ctx, index, t.effective(index, spec))
+		if patched := (patchedError{}); errors.As(err, &patched) {
+			t.placer.handOver(patched.numbers, func(error) {}) // it is tried again
+		}
 		if err != nil {
 			d.before = known.before
 			d.level, d.reason = budget.Off, errors.Join(errors.New(step.Reason), err).Error()

@@ -32,7 +32,7 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 	p := &placement{mechanism: MechanismPatch, reason: why, cost: cost(spec) + costPatch}
 	var refused error
 	for _, f := range functions {
-		err := t.patchOne(ctx, memory, index, spec, f, p, held)
+		err := t.patchOne(ctx, memory, index, spec, f, p, some, held)
 		switch {
 		case err == nil:
 		case some && errors.Is(err, patch.ErrUnpatchable):
@@ -64,9 +64,10 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
 	return memory, nil
 }
 
-// patchOne turns a function's point on and patches it, in this order.
+// patchOne turns a function's point on and patches it, in this order. beside is
+// that of [entry.Where].
 // Whatever is wrong about the function wraps [patch.ErrUnpatchable].
-func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, held bool) error {
+func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside, held bool) error {
 	number, err := t.placer.options.Functions.Number(entry.KeyOf(f))
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
@@ -90,6 +91,7 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	where := entry.Where{
 		Entry:  place != attunev1.Place_PLACE_EXIT,
 		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
+		Beside: beside,
 		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
 	}
 	if err := t.measure(ctx, f, number, where); err != nil {

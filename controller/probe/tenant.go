@@ -25,7 +25,7 @@ type tenant struct {
 	placer  *Placer
 	process Process
 
-	mu       sync.Mutex // guards what follows; held while something is placed
+	mu       sync.Mutex // guards what follows; held while something is placed, one at a time but for lockAll
 	gone     bool
 	placed   map[uint16]*placement
 	owner    [ring.PointCount]uint16  // local index -> point, 0: nobody's
@@ -120,8 +120,10 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case err != nil && held && ctx.Err() != nil:
 		return false
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
+	case err != nil:
+		t.refuse(index, spec, err)
 	default:
-		t.tell(index, spec, p, err)
+		t.tell(index, spec, p, nil)
 	}
 	return true
 }
@@ -174,8 +176,8 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	}
 	if captures.reads() > 0 {
 		p, err := t.placeUprobe(index, spec, "the kernel reads memory for less than DMLib, which would ask it at each hit")
-		if err == nil {
-			return p, nil
+		if err == nil || errors.As(err, &patchedError{}) {
+			return p, err
 		}
 	}
 	why := errors.New("calls inside the object are wanted as well")
@@ -193,8 +195,8 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	unpatchable := errors.Is(err, patch.ErrUnpatchable)
 	why = fmt.Errorf("%w; entry patch: %w", why, err)
 	p, err = t.placeUprobe(index, spec, why.Error())
-	if err == nil {
-		return p, nil
+	if err == nil || errors.As(err, &patchedError{}) {
+		return p, err
 	}
 	why = fmt.Errorf("%w; uprobe: %w", why, err)
 	if unpatchable {

@@ -14,8 +14,10 @@ import (
 )
 
 // placeUprobe lets the kernel watch every matching function or static probe of
-// every matching object that the process maps. why says why nothing cheaper serves.
-func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string) (*placement, error) {
+// every matching object that the process maps. why says why nothing cheaper
+// serves; watches are those that begin before anything is in place. The error is
+// a patchedError where patches have to give way before.
+func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string, watches ...bpf.Watch) (*placement, error) {
 	uprobes, err := t.placer.options.Uprobes()
 	if err != nil {
 		return nil, err
@@ -35,7 +37,12 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		if !watched(image, object) {
 			continue
 		}
-		if err := t.attachImage(uprobes, index, spec, captures, image, p); err != nil {
+		err := t.attachImage(uprobes, index, spec, captures, image, watches, p)
+		if errors.As(err, &patchedError{}) {
+			t.unwatch(index, p)
+			return nil, err
+		}
+		if err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -58,7 +65,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	return p, nil
 }
 
-func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, captures captures, image objfile.Image, p *placement) error {
+func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, captures captures, image objfile.Image, watches []bpf.Watch, p *placement) error {
 	symbols, err := spotsOf(image, spec)
 	if err != nil || len(symbols) == 0 {
 		return err
@@ -71,7 +78,7 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	if err := t.placer.leaveToKernel(image, symbols); err != nil {
+	if err := t.placer.leaveToKernel(image, file, symbols); err != nil {
 		return err
 	}
 	attachment, err := uprobes.Attach(bpf.UprobeSpec{
@@ -79,7 +86,7 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
 		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1, CoarseTime: spec.GetCoarseTime(),
 		MinValue: spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
-		Program: captures.program,
+		Program: captures.program, Watches: watches,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// steady are points that stay, by index, with how often testdata/many.c hits
+// each in a round of one thread.
+func steady() map[uint32]*attunev1.MeasurePoint {
+	hook := &attunev1.MeasurePoint{Id: "hook", MinValue: 64, MaxValue: 64, Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}}
+	return map[uint32]*attunev1.MeasurePoint{1: hook, 2: call("getppid", true), 3: call("many_00", false), 4: call("many_01", false)}
+}
+
+// Points of other functions, and others of the same ones, come, are refused and
+// go while two threads call everything without a pause: those that stay count
+// each call.
+func testComingsAndGoings(t *testing.T, mechanisms map[uint32]string, options ...func(*Config)) {
+	b := start(t, options...)
+	b.sampleEvery(t, 20*time.Millisecond)
+	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread"), b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	for index, spec := range steady() {
+		b.addPoint(t, index, spec)
+		s := b.placedWhile(t, index, func() { target.Ask(t, "0") })
+		if want := mechanisms[index]; want != "" && s.GetMechanism() != want {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	halt := make(chan struct{})
+	made := hammer(t, target, halt)
+	for round := range uint32(12) {
+		b.churn(t, 100+20*round)
+	}
+	close(halt)
+	want := <-made
+	counted := b.countsOf(t, 4)
+	for index, spec := range steady() {
+		if got := counted[index]; got != want {
+			t.Errorf("%s counted %d of %d (%d)", spec.GetId(), got, want, int64(got-want))
+		}
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// hammer has the program call everything until halt is closed, and then says
+// how often.
+func hammer(t *testing.T, target *targets.Target, halt <-chan struct{}) <-chan uint64 {
+	t.Helper()
+	made := make(chan uint64, 1)
+	go func() { // ends when halt is closed
+		const rounds = 1000
+		for all := uint64(0); ; all += rounds * manyThreads {
+			select {
+			case <-halt:
+				made <- all
+				return
+			default:
+				target.Ask(t, strconv.Itoa(rounds))
+			}
+		}
+	}()
+	return made
+}
+
+// churn adds points and takes them out again: eight of other functions, some at
+// their returns, and more of those that are measured already.
+func (b *bench) churn(t *testing.T, first uint32) {
+	t.Helper()
+	specs := []*attunev1.MeasurePoint{call("many_0[01]", false), call("getpp?d", true)}
+	for i := range 8 {
+		spec := call(fmt.Sprintf("many_%02d", 10+i), false)
+		if i%3 == 0 {
+			spec.Place = attunev1.Place_PLACE_BOTH
+		}
+		specs = append(specs, spec)
+	}
+	for i, spec := range specs {
+		spec.SampleEvery = first // another point than any before
+		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
+			AddPoint: &attunev1.AddPoint{Point: first + uint32(i), Spec: spec},
+		}}
+	}
+	for answered := map[uint32]bool{}; len(answered) < len(specs); {
+		if s := b.anyPlaced(t); s.GetPoint() >= first {
+			answered[s.GetPoint()] = true
+		}
+	}
+	for i := range specs {
+		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
+			RemovePoint: &attunev1.RemovePoint{Point: first + uint32(i)},
+		}}
+	}
+}
+
+// A jump that reaches into the next function would lead elsewhere as soon as
+// another tool had a breakpoint at that one's entry: exits right before it are
+// patched only where nothing else can be done, and the status says so.
+func TestJumpsIntoAnotherFunctionAreTheLastResort(t *testing.T) {
+	onX86(t)
+	for flag, beside := range map[string]bool{"-falign-functions=1": true, "-falign-functions=64": false} {
+		b := start(t)
+		target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread", flag), b.controller.Environment()...)
+		b.withDMLib(t, target.PID)
+		spec := call("many_05", false)
+		spec.Place = attunev1.Place_PLACE_BOTH
+		b.addPoint(t, 1, spec)
+		if s := b.placedWhile(t, 1, func() { target.Ask(t, "0") }); s.GetMechanism() != "patch" ||
+			strings.Contains(s.GetReason(), "another function begins") != beside {
+			t.Errorf("%s: %v", flag, s)
+		}
+		b.stop(t)
+		if err := target.End(t); err != nil {
+			t.Errorf("target ended with %v", err)
+		}
+	}
+}
+
+func TestComingsAndGoingsLoseNothing(t *testing.T) {
+	onX86(t)
+	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got", 3: "patch"})
+}
