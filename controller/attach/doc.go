@@ -2,7 +2,7 @@
 
 // Package attach is the start gate: a Unix socket at which DMLib, in a process
 // that is about to enter main, introduces itself and gets its memory file. The
-// messages are declared in dmlib/include/attune/dmlib_abi.h.
+// messages are declared in dmlib/include/attune/dmlib_gate.h.
 //
 // A process for which nothing has to be in place before main gets "go" along
 // with its memory file: it does not wait for its being attached, and two of the

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The messages of dmlib_abi.h.
+// The messages of dmlib_gate.h.
 const (
 	abiMagic   = 0x0031424c4d445441
 	abiVersion = 2

@@ -57,7 +57,7 @@ func TestMessagesEqualHeader(t *testing.T) {
 		"attune_go.status": goStatus,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("dmlib_abi.h (-) and wire.go (+) differ:\n%s", diff)
+		t.Errorf("dmlib_gate.h (-) and wire.go (+) differ:\n%s", diff)
 	}
 }
 

@@ -4,7 +4,7 @@ package inject
 
 import "encoding/binary"
 
-// struct attune_entry of dmlib_abi.h: first what the process is told, then what
+// struct attune_entry of dmlib_attach.h: first what the process is told, then what
 // it answers.
 const (
 	entryBase         = 0

@@ -5,7 +5,7 @@ package inject
 import "encoding/binary"
 
 // struct attune_attach, attune_attach_slot and attune_attach_real of
-// dmlib_abi.h.
+// dmlib_attach.h.
 const (
 	abiMagic      = 0x0031424c4d445441
 	attachVersion = 2

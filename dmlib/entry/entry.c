@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "../src/arch_x86_64.h"
-#include "attune/dmlib_abi.h"
+#include "attune/dmlib_attach.h"
 #include "offsets.h"
 
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -18,6 +18,8 @@
 
 #include "arch.h"
 #include "attune/dmlib_abi.h"
+#include "attune/dmlib_attach.h"
+#include "attune/dmlib_gate.h"
 
 #define DM_HIDDEN __attribute__((visibility("hidden")))
 #define DM_EXPORT __attribute__((visibility("default")))

@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 #include "attune/dmlib_abi.h"
+#include "attune/dmlib_attach.h"
+#include "attune/dmlib_gate.h"
 
 #define CONTROLLER_PROCESSES 4096
 

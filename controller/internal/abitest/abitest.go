@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package abitest asks the C compiler for the layout that dmlib_abi.h, with
-// program.h, declares, so that tests can compare the Go mirrors with it. It has no state.
+// Package abitest asks the C compiler for the layout that the headers of
+// dmlib/include/attune declare, so that tests can compare the Go mirrors with it.
+// It has no state.
 package abitest
 
 import (
@@ -27,6 +28,10 @@ var (
 	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
 )
 
+// headers are those with constants and structures, which stand before others
+// that use them.
+var headers = []string{"program.h", "dmlib_abi.h", "dmlib_gate.h", "dmlib_attach.h"}
+
 // Header returns the path of a file below dmlib/include/attune.
 func Header(t testing.TB, name string) string {
 	t.Helper()
@@ -50,7 +55,7 @@ func header(name string) (string, error) {
 var compiled = sync.OnceValues(compile)
 
 // Layout compiles and runs a program that prints, as the compiler sees them,
-// every constant of the header by its name, the size of every structure by its
+// every constant of the headers by its name, the size of every structure by its
 // name, and the offset of every field but padding as "structure.field". It
 // needs gcc, which is a prerequisite of building Attune. The map belongs to
 // the caller.
@@ -66,7 +71,7 @@ func Layout(t testing.TB) map[string]uint64 {
 func compile() (map[string]uint64, error) {
 	var path string
 	var text []byte
-	for _, name := range []string{"program.h", "dmlib_abi.h"} {
+	for _, name := range headers {
 		var err error
 		if path, err = header(name); err != nil {
 			return nil, err
@@ -102,19 +107,22 @@ func compile() (map[string]uint64, error) {
 	return layout, nil
 }
 
-// printer writes the C program for a header.
-func printer(header []byte) []byte {
+// printer writes the C program for the headers, whose text this is.
+func printer(text []byte) []byte {
 	var b bytes.Buffer
-	b.WriteString("#include <attune/dmlib_abi.h>\n#include <stddef.h>\n#include <stdio.h>\n")
+	for _, name := range headers {
+		fmt.Fprintf(&b, "#include <attune/%s>\n", name)
+	}
+	b.WriteString("#include <stddef.h>\n#include <stdio.h>\n")
 	b.WriteString("#define P(name, value) printf(\",\\n\\\"%s\\\": %llu\", name, (unsigned long long)(value))\n")
 	b.WriteString("int main(void) {\n    printf(\"{\\\"\\\": 0\");\n")
-	for _, d := range defineLine.FindAllSubmatch(header, -1) {
+	for _, d := range defineLine.FindAllSubmatch(text, -1) {
 		if notNumber.Match(d[1]) {
 			continue
 		}
 		fmt.Fprintf(&b, "    P(\"%s\", %s);\n", d[1], d[1])
 	}
-	for _, s := range structBody.FindAllSubmatch(header, -1) {
+	for _, s := range structBody.FindAllSubmatch(text, -1) {
 		fmt.Fprintf(&b, "    P(\"%s\", sizeof(struct %s));\n", s[1], s[1])
 		for _, f := range fieldLine.FindAllSubmatch(s[2], -1) {
 			if !unusedName.Match(f[1]) {

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The start gate: how DMLib, when its program starts or has been forked, gets the
+ * memory of dmlib_abi.h from the Application Controller. controller/attach mirrors
+ * the messages in Go and a test compares the two.
+ */
+#ifndef ATTUNE_DMLIB_GATE_H
+#define ATTUNE_DMLIB_GATE_H
+
+#include <stdint.h>
+
+/* clang-format off */
+
+/* SOCK_SEQPACKET over the Unix socket named by ATTUNE_SOCKET:
+ *
+ *   hello ->              who I am
+ *   <- welcome + memfd    SCM_RIGHTS, or a refusal without one
+ *   ready ->              mapped, header's (app) fields filled in
+ *   <- go                 points are placed (controls set, GOT slots of this
+ *                         waiting process rewritten); run
+ *
+ * then DMLib closes everything and goes on. All waiting together is bounded by
+ * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on: untouched if
+ * that was before ready, instrumented if only go is missing. A forked child
+ * and a process attached to later do not wait for go. */
+#define ATTUNE_GATE_MILLISECONDS 250
+
+#define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
+#define ATTUNE_HELLO_INJECTED (1u << 1)
+
+struct attune_hello {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t flags;
+    int32_t pid;
+    int32_t tid;
+    uint32_t attempt; /* counts up when the mapping did not fit (RLIMIT_AS) */
+    uint32_t reserved;
+};
+
+#define ATTUNE_WELCOME_OK 0u
+#define ATTUNE_WELCOME_REFUSED 1u
+
+struct attune_welcome {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t status;
+    uint64_t total_size;
+    uint64_t reserved;
+};
+
+#define ATTUNE_READY_OK 0u
+#define ATTUNE_READY_NO_MAP 1u  /* mmap refused: error holds errno */
+#define ATTUNE_READY_BAD_ABI 2u
+
+struct attune_ready {
+    uint64_t magic;
+    uint32_t status;
+    int32_t error;
+};
+
+struct attune_go {
+    uint64_t magic;
+    uint32_t status; /* ATTUNE_WELCOME_* */
+    uint32_t reserved;
+};
+
+#endif
