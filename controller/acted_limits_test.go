@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -64,5 +67,69 @@ func TestActionsOnALoop(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// Where one byte does not do, a whole jump comes and goes under threads that
+// execute the code, one of them at the second instruction now and then.
+func TestActionsByWholeJump(t *testing.T) {
+	onX86(t)
+	for name, flags := range map[string][]string{"PIE": {"-O2"}, "fixed addresses": {"-O2", "-no-pie"}} {
+		t.Run(name, func(t *testing.T) {
+			a := startActed(t, targets.Build(t, "testdata/acted.c", flags...), "a_whole")
+			before := a.text(t)
+			a.Ask(t, "hammer")
+			for range targets.Fewer(100) {
+				a.unlessBusy(t, func() error {
+					return a.sites.Add(t.Context(), "remove", a.function(t, "a_whole"), patch.Remove{Result: patch.Value{Bits: 42}})
+				})
+				a.mustJump(t, "a_whole")
+				if err := a.sites.Drop(t.Context(), "remove"); err != nil && !errors.Is(err, inject.ErrBusy) {
+					t.Fatal(err)
+				}
+				a.unlessBusy(t, func() error { // the controller tries again by itself
+					if !bytes.Equal(a.text(t), before) {
+						return inject.ErrBusy
+					}
+					return nil
+				})
+			}
+			var calls, wrong uint64
+			if _, err := fmt.Sscan(a.Ask(t, "halt"), &calls, &wrong); err != nil || calls == 0 || wrong != 0 {
+				t.Errorf("%d of %d results are wrong, %v", wrong, calls, err)
+			}
+			if err := a.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}
+
+// unlessBusy does something again and again while threads cannot be stopped at a
+// good place, as may be on a busy machine.
+func (a *acted) unlessBusy(t *testing.T, do func() error) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, inject.ErrBusy) || time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mustJump says that a function begins with a jump that is not what one byte
+// would make of it.
+func (a *acted) mustJump(t *testing.T, name string) {
+	t.Helper()
+	code, address := make([]byte, patch.JumpBytes), a.address(t, name)
+	if err := procmem.Read(a.PID, address, code); err != nil {
+		t.Fatal(err)
+	}
+	to, ok := patch.JumpTarget(address, code)
+	if !ok || to == address+patch.JumpBytes+5 {
+		t.Fatalf("%s begins with % x", name, code)
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 // startReload runs testdata/reload.c with its library loaded until both of its
 // functions can be patched.
-func startReload(t *testing.T) *acted {
+func startReload(t *testing.T, flags ...string) *acted {
 	t.Helper()
 	program := targets.Build(t, "testdata/reload.c", "-ldl")
-	library := targets.Build(t, "testdata/reloaded.c", "-shared", "-fPIC", "-O2")
+	library := targets.Build(t, "testdata/reloaded.c", append(flags, "-shared", "-fPIC", "-O2")...)
 	b := start(t)
 	t.Cleanup(func() { b.stop(t) })
 	for range 40 {
@@ -62,10 +62,15 @@ func (a *acted) reloaded(t *testing.T, name string) entry.Function {
 }
 
 // A library that is unloaded and loaded again, at the same address or another
-// one, is patched again, and nothing is written into what lies where it lay.
+// one, is patched again, by one byte or by a whole jump, and nothing is written
+// into what lies where it lay.
 func TestReloadedLibrary(t *testing.T) {
 	onX86(t)
-	a := startReload(t)
+	t.Run("one byte", func(t *testing.T) { reloads(t, startReload(t)) })
+	t.Run("whole jump", func(t *testing.T) { reloads(t, startReload(t, "-DWHOLE_JUMP")) })
+}
+
+func reloads(t *testing.T, a *acted) {
 	a.sampleEvery(t, 20*time.Millisecond)
 	spec := call("r_counted", false)
 	spec.GetFunction().Object = "reloaded"

@@ -2,7 +2,7 @@
 /* Functions on which tuning actions are tried, called directly. "call" answers
  * what each returns; "hammer" calls a_target from all threads until "halt",
  * which answers how often and how many results were neither of a_target, nor of
- * a_other, nor 42. After "fork" a child answers until "leave". */
+ * a_other, nor 42; a_whole as well. After "fork" a child answers until "leave". */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -71,6 +71,16 @@ __asm__(".text; .globl a_circle; .type a_circle, @function; a_circle: subq $1, %
         "movq %rdi, %rax; jnz a_circle; ret; .size a_circle, .-a_circle");
 #endif
 
+#ifdef __x86_64__
+/* One byte would make it jump ten bytes on, into what is here: five are needed,
+ * with two instructions in them. */
+__asm__(".text; .globl a_whole; .type a_whole, @function; a_whole: nop; addl $0, %eax;"
+        "leaq 1(%rdi), %rax; ret; .size a_whole, .-a_whole");
+long a_whole(long a);
+#else
+FUNCTION long a_whole(long a) { return a + 1; }
+#endif
+
 static void call(void) {
     errno = ENOENT;
     long target = a_target(10, 1);
@@ -87,6 +97,8 @@ static void *hammer(void *result) {
     while (!halt) {
         long i = counts[0]++, got = a_target(i, 5);
         counts[1] += got != i * 2 + 5 && got != i * 3 + 5 && got != 42;
+        got = a_whole(i);
+        counts[1] += got != i + 1 && got != 42;
     }
     return NULL;
 }
