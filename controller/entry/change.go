@@ -101,11 +101,11 @@ func (s *Sites) spot(ctx context.Context, w writer, f Function, site patch.Site,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.functions.reach(f, site); err != nil {
-		return nil, err
-	}
 	if p := s.inherit(w, site, code, hook); p != nil {
-		return p, nil
+		if p.active {
+			_, err = s.functions.reach(f, p.site)
+		}
+		return p, err
 	}
 	if err := s.apart(site); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (s *Sites) turn(ctx context.Context, w writer, fn *function, do doing) erro
 	}
 	var stays error
 	for _, p := range places {
-		err := s.turnOne(ctx, w, p, do.at(p == fn.entry), mapped)
+		err := s.turnOne(ctx, w, fn.Function, p, do.at(p == fn.entry), mapped)
 		switch {
 		case errors.Is(err, errStays):
 			stays = fmt.Errorf("%s: %w", fn.Symbol.Name, err)
@@ -196,7 +196,7 @@ var errStays = errors.New("the jump stays for now, and does nothing")
 
 // turnOne makes one place do something else: first where the jump leads, then
 // the jump itself. mapped is false if the code is not there any more.
-func (s *Sites) turnOne(ctx context.Context, w writer, p *spot, do patch.Program, mapped bool) error {
+func (s *Sites) turnOne(ctx context.Context, w writer, f Function, p *spot, do patch.Program, mapped bool) error {
 	wanted := len(do.Numbers)+len(do.Steps) > 0
 	if wanted && !mapped {
 		return fmt.Errorf("%w: it was unloaded", patch.ErrUnpatchable)
@@ -211,7 +211,14 @@ func (s *Sites) turnOne(ctx context.Context, w writer, p *spot, do patch.Program
 		if err := s.apart(p.site); err != nil {
 			return err
 		}
-		return p.activate(ctx, w)
+		giveBack, err := s.functions.reach(f, p.site)
+		if err != nil {
+			return err
+		}
+		if err = p.activate(ctx, w); !p.active {
+			giveBack()
+		}
+		return err
 	case mapped:
 		if err := p.deactivate(ctx, w); errors.Is(err, errStopping) {
 			return fmt.Errorf("%w: %w", errStays, err)

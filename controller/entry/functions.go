@@ -37,7 +37,7 @@ type Functions struct {
 	// jumps are the bytes of all patches in which a breakpoint would change where
 	// a jump leads, or have the kernel go on within one. whole are the functions
 	// with whole jumps, which cannot give way to a uprobe while they are called.
-	jumps, whole map[Key]bool
+	jumps, whole map[Key]int
 	// acted counts the actions on a function, in all processes.
 	acted map[Key]int
 }
@@ -89,7 +89,7 @@ func (n *Functions) Leave(keys, places []Key) (patched []int, err error) {
 			patched = append(patched, number)
 		}
 	}
-	if slices.ContainsFunc(places, func(place Key) bool { return n.jumps[place] }) {
+	if slices.ContainsFunc(places, func(place Key) bool { return n.jumps[place] > 0 }) {
 		return nil, ErrJump
 	}
 	if len(patched) > 0 {
@@ -119,7 +119,7 @@ func (n *Functions) Take(numbers []int) error {
 		if n.acted[key] > 0 {
 			return ErrActed
 		}
-		if n.whole[key] {
+		if n.whole[key] > 0 {
 			return ErrJump
 		}
 		keys = append(keys, key)
@@ -172,35 +172,52 @@ func (n *Functions) rest(key Key) {
 	}
 }
 
-// reach notes where a patch of a function is to be, which stays so for good as
-// far as uprobes are concerned: a forked child has it longer than its parent.
-func (n *Functions) reach(f Function, site patch.Site) error {
-	at := KeyOf(f)
-	at.Offset += site.Address - f.address()
-	length := uint64(patch.JumpBytes)
-	if site.Wide() {
-		length = uint64(len(site.Original))
-	} else { // a uprobe may take the place of the first byte
-		at.Offset++
-		length--
-	}
+// reach notes that a patch of a function is about to be in the code, where it
+// stays for good as far as uprobes are concerned: a forked child has it longer
+// than its parent. giveBack says that it did not come to that.
+func (n *Functions) reach(f Function, site patch.Site) (giveBack func(), err error) {
+	bytes := reached(f, site)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i := range length {
-		if n.probed[Key{at.Device, at.Inode, at.Offset + i}] {
-			return errReached
-		}
+	if slices.ContainsFunc(bytes, func(at Key) bool { return n.probed[at] }) {
+		return nil, errReached
 	}
 	if n.jumps == nil {
-		n.jumps, n.whole = make(map[Key]bool), make(map[Key]bool)
+		n.jumps, n.whole = make(map[Key]int), make(map[Key]int)
 	}
-	for i := range length {
-		n.jumps[Key{at.Device, at.Inode, at.Offset + i}] = true
+	n.count(f, site, bytes, 1)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.count(f, site, bytes, -1)
+	}, nil
+}
+
+// count notes so many patches more. The caller holds mu.
+func (n *Functions) count(f Function, site patch.Site, bytes []Key, more int) {
+	for _, at := range bytes {
+		n.jumps[at] += more
 	}
 	if site.Wide() {
-		n.whole[KeyOf(f)] = true
+		n.whole[KeyOf(f)] += more
 	}
-	return nil
+}
+
+// reached are the bytes of a patch that must stay as they are: not the first
+// one, if that alone makes the jump; a breakpoint may take its place.
+func reached(f Function, site patch.Site) (bytes []Key) {
+	at := KeyOf(f)
+	at.Offset += site.Address - f.address()
+	length := patch.JumpBytes
+	if site.Wide() {
+		length = len(site.Original)
+	}
+	for i := range uint64(length) {
+		if i > 0 || site.Wide() {
+			bytes = append(bytes, Key{at.Device, at.Inode, at.Offset + i})
+		}
+	}
+	return bytes
 }
 
 // kernel says whether a uprobe watches a function.

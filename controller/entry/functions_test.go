@@ -84,14 +84,19 @@ func TestUprobesKeepOutOfJumps(t *testing.T) {
 		if _, err := first.Leave(nil, []Key{at(offset)}); err != nil {
 			t.Error(err)
 		}
-		if err := first.reach(f, site); errors.Is(err, errReached) != within {
+		if _, err := first.reach(f, site); errors.Is(err, errReached) != within {
 			t.Errorf("a uprobe at %d, then a patch at 9: %v", offset, err)
 		}
-		if err := then.reach(f, site); err != nil {
-			t.Error(err)
+		giveBack, err := then.reach(f, site)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if _, err := then.Leave(nil, []Key{at(offset)}); errors.Is(err, ErrJump) != within {
 			t.Errorf("a patch at 9, then a uprobe at %d: %v", offset, err)
+		}
+		giveBack()
+		if _, err := then.Leave(nil, []Key{at(offset)}); err != nil {
+			t.Errorf("no patch at 9, and a uprobe at %d: %v", offset, err)
 		}
 	}
 }
