@@ -24,6 +24,7 @@ type hold struct {
 	arrived map[int]unix.Signal // those that have stopped, and the signal to go on with
 	others  map[int]bool        // processes that have memory of their own
 	began   time.Time           // when the first was told to stop; zero: not yet
+	piece   [8 << 10]byte       // of a stack that is looked at
 }
 
 // rewriteOnce tries it in an OS thread that ends afterwards.
@@ -255,18 +256,17 @@ func (h *hold) stacksClear(top uint64, c code) bool {
 	for i := 0; i < len(stacks) && i < maxStacks; i++ {
 		end := stacks[i] + maxStack
 		for at := stacks[i] &^ 7; at < end; {
-			piece := make([]byte, 8<<10)
-			n := h.readSome(at, piece)
+			n := h.readSome(at, h.piece[:])
 			for j := 0; j+8 <= n; j += 8 {
-				word := binary.LittleEndian.Uint64(piece[j:])
+				word := binary.LittleEndian.Uint64(h.piece[j:])
 				switch {
 				case c.within(word):
 					return false
 				case word == segmentsWord && j >= 8*backToRSP:
-					stacks = append(stacks, binary.LittleEndian.Uint64(piece[j-8*backToRSP:]))
+					stacks = append(stacks, binary.LittleEndian.Uint64(h.piece[j-8*backToRSP:]))
 				}
 			}
-			if n < len(piece) {
+			if n < len(h.piece) {
 				break
 			}
 			at += uint64(n)

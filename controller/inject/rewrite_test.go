@@ -130,13 +130,13 @@ func TestRewriteSparesWhoIsWithin(t *testing.T) {
 // Many threads are held together, too many are refused before any is stopped.
 func TestRewriteManyThreads(t *testing.T) {
 	r := startRewritten(t)
-	r.Ask(t, "sleep 900")
+	r.Ask(t, "sleep 300")
 	result := r.exchange(t, "value", codeOfValue, otherCode)
 	t.Logf("%d threads were stopped for %v, in try %d", result.Threads, result.Stopped, result.Tries)
-	if result.Threads != 901 {
-		t.Errorf("%d threads were held, want 901", result.Threads)
+	if result.Threads != 301 {
+		t.Errorf("%d threads were held, want 301", result.Threads)
 	}
-	r.Ask(t, "sleep 1100")
+	r.Ask(t, "sleep 1700")
 	result, err := Rewrite(t.Context(), r.process, r.address(t, "value"), otherCode, codeOfValue)
 	if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "2001 threads") || result.Stopped != 0 {
 		t.Errorf("%+v, %v", result, err)
