@@ -129,6 +129,7 @@ func (a *ambush) blocked(tid int) bool {
 // add watches one thread. It is traced first: who hits a breakpoint without a
 // tracer is killed.
 func (a *ambush) add(tid int) error {
+	a.knowStack(tid)
 	reaper := reapMeanwhile(a.held)
 	t, err := a.seize(tid, a.process)
 	for _, ended := range reaper.stop() {

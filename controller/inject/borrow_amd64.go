@@ -13,9 +13,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// stepPatience bounds one system call made in the thread.
-const stepPatience = time.Second
-
 // errDied is what tests make happen.
 var errDied = errors.New("the tracer has died")
 
@@ -23,9 +20,10 @@ var errDied = errors.New("the tracer has died")
 type conversation struct {
 	talk
 	tracee
-	saved  state
-	region *region
-	held   []unix.Signal // came meanwhile and could not be blocked
+	saved    state
+	lifeline lifeline
+	region   *region
+	held     []unix.Signal // came meanwhile and could not be blocked
 }
 
 // onlyMarker blocks every signal but the marker.
@@ -54,9 +52,7 @@ func (p *plan) call(t tracee) (*conversation, error) {
 func (c *conversation) apart() bool { return c.calls.create != 0 }
 
 func (c *conversation) make() error {
-	if err := c.setMask(onlyMarker); err != nil {
-		return err
-	}
+	c.secure()
 	c.region = c.newRegion(len(c.saved.extra))
 	base, err := c.syscall(unix.SYS_MMAP, 0, c.region.size(), unix.PROT_READ|unix.PROT_EXEC,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, noSyscall, 0)
@@ -96,13 +92,19 @@ func (c *conversation) attempt() error {
 	return fmt.Errorf("%w: its memory could not be made writable", ErrCall)
 }
 
+// Bits of the flags register.
+const (
+	trapFlag      = 0x100
+	directionFlag = 0x400
+)
+
 // execute runs the code to its marker, beginning with mprotect(2).
 func (c *conversation) execute() error {
 	g := c.saved.regs
 	g.Rip, g.Rsp, g.Rbx = c.base+c.region.start(), c.base+c.region.size()-alignment, c.at
 	g.Rbp, g.Orig_rax = 0, noSyscall
 	g.Rax, g.Rdi, g.Rsi, g.Rdx = unix.SYS_MPROTECT, c.at, c.region.size()-uint64(c.region.entry), unix.PROT_READ|unix.PROT_WRITE
-	g.Eflags &^= 0x400 | 0x100 // direction, trap
+	g.Eflags &^= directionFlag | trapFlag
 	if err := unix.PtraceSetRegs(c.tid, &g); err != nil {
 		return err
 	}
@@ -110,8 +112,8 @@ func (c *conversation) execute() error {
 	if err := c.ptrace(unix.PTRACE_CONT, 0, 0); err != nil {
 		return err
 	}
-	if c.options.died != nil && c.options.died() {
-		return errDied
+	if err := c.dies("in the code"); err != nil {
+		return err
 	}
 	for {
 		s, err := c.wait(deadline)
@@ -159,14 +161,34 @@ func (c *conversation) end(unmap bool) error {
 	var errs []error
 	if c.base != 0 && unmap {
 		_, err := c.syscall(unix.SYS_MUNMAP, c.base, c.region.size())
+		if errors.Is(err, errDied) {
+			return err
+		}
 		errs = append(errs, err)
 	}
 	for _, signal := range c.held {
 		errs = append(errs, unix.Tgkill(c.pid, c.tid, signal))
 	}
 	c.saved.regs = c.saved.resumed(c.pid, c.tid)
-	errs = append(errs, c.restore(c.saved), c.letGo())
-	return errors.Join(errs...)
+	err := c.putBack()
+	if errors.Is(err, errDied) {
+		return err
+	}
+	return errors.Join(append(errs, err, c.letGo())...)
+}
+
+// putBack is the opposite of save. The registers come last: until then the
+// lifeline, or the code's own frame, restores the rest.
+func (c *conversation) putBack() error {
+	err := errors.Join(c.setVectors(c.saved.extra), c.setMask(c.saved.mask))
+	if err := c.dies("with signals free again"); err != nil {
+		return err
+	}
+	if e := unix.PtraceSetRegs(c.tid, &c.saved.regs); e != nil {
+		return errors.Join(err, e)
+	}
+	c.unsecure()
+	return err
 }
 
 // finish waits for the thread that does the work, if there is one, and reads
@@ -183,44 +205,4 @@ func (c *conversation) finish(ctx context.Context, process *procid.Process, resu
 		return nil
 	}
 	return c.outcome(result)
-}
-
-// syscall makes the thread execute one system call, by an instruction of its
-// libc, and stops behind it.
-func (c *conversation) syscall(number uint64, arguments ...uint64) (uint64, error) {
-	var a [6]uint64
-	copy(a[:], arguments)
-	g := c.saved.regs
-	g.Rip, g.Rax, g.Orig_rax = c.ground.gadget, number, noSyscall
-	g.Rdi, g.Rsi, g.Rdx, g.R10, g.R8, g.R9 = a[0], a[1], a[2], a[3], a[4], a[5]
-	if err := unix.PtraceSetRegs(c.tid, &g); err != nil {
-		return 0, err
-	}
-	for {
-		if err := c.ptrace(unix.PTRACE_SINGLESTEP, 0, 0); err != nil {
-			return 0, err
-		}
-		s, err := c.wait(time.Now().Add(stepPatience))
-		switch {
-		case errors.Is(err, errLate):
-			return 0, ErrTimeout
-		case err != nil:
-			return 0, err
-		case s.event == eventStop: // a stop of the whole process began
-			continue
-		case s.event != 0:
-			return 0, ErrInterrupted
-		case s.signal != unix.SIGTRAP:
-			c.held = append(c.held, s.signal)
-			continue
-		}
-		break
-	}
-	if err := unix.PtraceGetRegs(c.tid, &g); err != nil {
-		return 0, err
-	}
-	if result := int64(g.Rax); result < 0 && result > -4096 {
-		return 0, unix.Errno(-result)
-	}
-	return g.Rax, nil
 }

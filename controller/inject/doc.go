@@ -28,6 +28,9 @@
 // in between, the thread finishes the call and restores itself by
 // rt_sigreturn(2), and a nanosleep or futex with a timeout that it was in
 // returns EINTR; what was started ends when it hears nothing for two seconds.
+// Where the thread is not yet in the mapping, or not any more, the frame for
+// that lies below its stack meanwhile, where the kernel would put one; a thread
+// on a stack of unknown bounds is borrowed without, if there is no other.
 //
 // The two sides talk through words in that mapping. The process makes the file
 // that is shared with DMLib, and one for the library itself where it belongs to

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -96,6 +99,7 @@ func (g *ground) findAnyGadget(pid int) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(mappings, libcFirst)
 	whole := false
 	for _, m := range mappings {
 		if !m.Exec {
@@ -114,6 +118,21 @@ func (g *ground) findAnyGadget(pid int) error {
 		return ErrInterrupted
 	}
 	return fmt.Errorf("%w: no system call instruction in it", ErrUnsuited)
+}
+
+// libcFirst is the order to look for a gadget in: what else has the bytes of a
+// system call has no signal restorer, without which there is no lifeline.
+func libcFirst(a, b objfile.Mapping) int {
+	rank := func(m objfile.Mapping) int {
+		switch name := filepath.Base(m.Path); {
+		case strings.HasPrefix(name, "libc.") || strings.HasPrefix(name, "libc-"):
+			return 0
+		case strings.HasPrefix(name, "ld-musl"):
+			return 1
+		}
+		return 2
+	}
+	return rank(a) - rank(b)
 }
 
 // vsyscall is mapped in every process, and cannot be read.

@@ -120,16 +120,16 @@ func TestExecuteInASleeper(t *testing.T) {
 // waitAsleep waits until sleep(1) has been loaded and does what it is for.
 func waitAsleep(t *testing.T, pid int) {
 	t.Helper()
-	file := fmt.Sprintf("/proc/%d/syscall", pid)
-	for {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var number int
-		if _, err := fmt.Sscan(string(text), &number); err == nil && number == unix.SYS_CLOCK_NANOSLEEP {
+	waitCall(t, pid, unix.SYS_CLOCK_NANOSLEEP)
+}
+
+// waitCall waits until a thread is in a certain system call.
+func waitCall(t *testing.T, tid int, want int64) {
+	t.Helper()
+	for until := time.Now().Add(muchTime); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if call, ok := currentCall(tid, tid); ok && call == want {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
+	t.Fatalf("thread %d is not in system call %d", tid, want)
 }

@@ -35,6 +35,8 @@ type ground struct {
 	loader   span   // the loader's variables, its locks with their owners among them
 	gadget   uint64 // a system call instruction, in libc
 	restorer uint64 // where libc's signal handlers return to; 0: not found
+	// returning says that the gadget is followed by a return instruction.
+	returning bool
 }
 
 // allocators are functions that stand in the object file of libc's allocator.
@@ -159,10 +161,12 @@ func (g *ground) holdAllocator(pid int, image objfile.Image) error {
 	return g.hold(pid, own)
 }
 
-// What is looked for in libc's code: a system call, and mov $15,%rax; syscall.
+// What is looked for in libc's code: a system call, with a return behind it if
+// there is one, and mov $15,%rax; syscall.
 var (
-	syscallCode  = []byte{0x0f, 0x05}
-	restorerCode = []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
+	syscallCode   = []byte{0x0f, 0x05}
+	returningCode = []byte{0x0f, 0x05, 0xc3}
+	restorerCode  = []byte{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}
 )
 
 // findGadget finds a system call instruction to borrow, and the code that
@@ -172,7 +176,11 @@ func (g *ground) findGadget(pid int) error {
 	if err := procmem.Read(pid, g.libc.start, code); err != nil {
 		return err
 	}
-	i := bytes.Index(code, syscallCode)
+	i := bytes.Index(code, returningCode)
+	g.returning = i >= 0
+	if !g.returning {
+		i = bytes.Index(code, syscallCode)
+	}
 	if i < 0 {
 		return fmt.Errorf("%w: no system call instruction in its libc", ErrUnsuited)
 	}

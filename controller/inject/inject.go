@@ -62,9 +62,9 @@ type Options struct {
 	// Cache keeps ELF files open; may be nil.
 	Cache *objfile.Cache
 
-	// died ends the tracer's thread in the middle of the call, and among leaves
-	// threads out; for tests.
-	died  func() bool
+	// died ends the tracer's thread somewhere in the middle of the call, and among
+	// leaves threads out; for tests.
+	died  func(where string) bool
 	among func(tid int) bool
 }
 

@@ -224,31 +224,6 @@ func mapped(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestTracerThatDies: the thread puts itself back, and what it started ends
-// when nobody answers.
-func TestTracerThatDies(t *testing.T) {
-	for _, what := range []string{"compute", "alloc"} {
-		t.Run(what, func(t *testing.T) {
-			b := newBench(t)
-			target := start(t, what, 2)
-			b.options.among = notMain(target)
-			b.options.died = func() bool { return true }
-			_, err := Inject(t.Context(), mustOpen(t, target.PID), b.options)
-			if !errors.Is(err, errDied) {
-				t.Fatalf("error %v, want %v", err, errDied)
-			}
-			if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
-				t.Errorf("program says %q", got)
-			}
-			b.options.died = nil
-			free(t, b.inject(t, target.PID))
-			for threads(t, target.PID) != 3 {
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
-	}
-}
-
 func threads(t *testing.T, pid int) int {
 	t.Helper()
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))

@@ -35,8 +35,10 @@ type plan struct {
 	memory  *os.File     // /proc/PID/mem, to write what the process only reads
 	late    map[int]bool // threads that this OS thread may still hold
 	slow    map[int]bool // threads that did not stop in time: the others come first
-	until   time.Time    // when the search ends
-	lender  *lender      // of priority, while a thread is stopped
+	passed  map[int]bool // threads that were passed over for one with a lifeline
+	stacks  stacks
+	until   time.Time // when the search ends
+	lender  *lender   // of priority, while a thread is stopped
 	filters map[int]error
 	// code is what is called instead of loading DMLib, value what it returned.
 	code  []byte
@@ -123,7 +125,8 @@ func emptyPlan(pid int, s status, o Options) (*plan, error) {
 	}
 	return &plan{
 		options: o, pid: pid, status: s, image: image, memory: memory,
-		area: make([]byte, maxXstate), late: make(map[int]bool), slow: make(map[int]bool), filters: make(map[int]error),
+		area: make([]byte, maxXstate), late: make(map[int]bool), slow: make(map[int]bool),
+		passed: make(map[int]bool), filters: make(map[int]error),
 	}, nil
 }
 

@@ -71,7 +71,7 @@ func (p *plan) newRegion(vectorBytes int) *region {
 	r.path = r.put(append([]byte(p.options.Library), 0))
 	r.request = r.put(p.encoded)
 	r.frame = r.reserve(frameBytes)
-	r.vectors = r.reserve(vectorBytes + 4)
+	r.vectors = r.reserve(vectorBytes + vectorEnd)
 	return r
 }
 
@@ -113,6 +113,7 @@ const (
 	vectorSoftware = 464 // software bytes of an XSAVE area
 	vectorMagic1   = 0x46505853
 	vectorMagic2   = 0x46505845
+	vectorEnd      = 4 // bytes of the second one, behind the area
 )
 
 // fillFrame writes the frame that rt_sigreturn(2) restores the thread from if
@@ -139,7 +140,7 @@ func (r *region) fillFrame(vectors uint64, s state) {
 	features := binary.LittleEndian.Uint64(area[vectorSoftware:])
 	n := uint32(len(s.extra))
 	binary.LittleEndian.PutUint32(area[vectorSoftware:], vectorMagic1)
-	binary.LittleEndian.PutUint32(area[vectorSoftware+4:], n+4)
+	binary.LittleEndian.PutUint32(area[vectorSoftware+4:], n+vectorEnd)
 	binary.LittleEndian.PutUint64(area[vectorSoftware+8:], features)
 	binary.LittleEndian.PutUint32(area[vectorSoftware+16:], n)
 	binary.LittleEndian.PutUint32(area[n:], vectorMagic2)

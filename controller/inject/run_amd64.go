@@ -131,6 +131,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	if p.slow[tid] || p.filters[tid] != nil {
 		return nil, nil
 	}
+	p.knowStack(tid)
 	t, err := p.seize(tid, process)
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	}
 	stopped := t.running // it did not stop before
 	var regs unix.PtraceRegs
-	if err := unix.PtraceGetRegs(tid, &regs); err != nil || !p.permitted(t) || !p.suits(t, &regs) {
+	if err := unix.PtraceGetRegs(tid, &regs); err != nil || !p.permitted(t) || !p.suits(t, &regs) || p.passOver(tid, &regs) {
 		p.letGoOn(t)
 		result.Disturbed += time.Since(stopped)
 		return nil, nil

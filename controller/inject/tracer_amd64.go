@@ -49,7 +49,7 @@ type stop struct {
 
 // seize takes hold of a thread without stopping it.
 func (t tracee) seize() error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.tid), 0, 0, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.tid), 0, unix.PTRACE_O_TRACESYSGOOD, 0, 0)
 	switch errno {
 	case 0:
 		return nil
@@ -222,7 +222,7 @@ type state struct {
 }
 
 // save copies it. area is where the vector state goes: maxXstate bytes, made
-// before the thread was stopped, and in use until restore.
+// before the thread was stopped, and in use until the thread is put back.
 func (t tracee) save(area []byte) (s state, err error) {
 	if s, err = t.place(); err != nil {
 		return s, err
@@ -241,13 +241,9 @@ func (t tracee) place() (s state, err error) {
 	return s, t.point(ptraceGetSigmask, 8, unsafe.Pointer(&s.mask))
 }
 
-// restore is the opposite of save.
-func (t tracee) restore(s state) error {
-	part := unix.Iovec{Base: &s.extra[0], Len: uint64(len(s.extra))}
-	return errors.Join(
-		t.point(unix.PTRACE_SETREGSET, ntX86Xstate, unsafe.Pointer(&part)),
-		unix.PtraceSetRegs(t.tid, &s.regs),
-		t.setMask(s.mask))
+func (t tracee) setVectors(extra []byte) error {
+	part := unix.Iovec{Base: &extra[0], Len: uint64(len(extra))}
+	return t.point(unix.PTRACE_SETREGSET, ntX86Xstate, unsafe.Pointer(&part))
 }
 
 func (t tracee) setMask(mask uint64) error {

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// dyingAt ends the tracer at the n-th of the places where it may.
+type dyingAt struct {
+	n, count int
+	where    string // it ended; "": it did not
+}
+
+func (d *dyingAt) died(where string) bool {
+	if d.count++; d.count != d.n {
+		return false
+	}
+	d.where = where
+	return true
+}
+
+// everyDeath enters with a tracer that dies at the first place, at the second,
+// and so on until it lives, and returns where.
+func everyDeath(t *testing.T, enter func(died func(string) bool) error, right func()) (places []string) {
+	t.Helper()
+	for n := 1; ; n++ {
+		d := &dyingAt{n: n}
+		switch err := enter(d.died); {
+		case d.where == "" && err == nil:
+			right()
+			return places
+		case d.where == "" || !errors.Is(err, errDied):
+			t.Fatalf("place %d, %q: %v, want %v", n, d.where, err, errDied)
+		}
+		places = append(places, d.where)
+		right()
+	}
+}
+
+// A tracer may die at any place of the call: the thread puts itself back, and
+// what it started ends when nobody answers.
+func TestTracerThatDies(t *testing.T) {
+	for _, row := range []struct{ what, stack string }{
+		{"compute", ""}, {"alloc", ""}, {"sleep", ""}, {"compute", "16384"},
+	} {
+		t.Run(row.what+row.stack, func(t *testing.T) {
+			t.Parallel() // most of it is waiting
+			b := newBench(t)
+			target := start(t, row.what, 2, strings.Fields(row.stack)...)
+			b.options.among = notMain(target)
+			target.Ask(t, "check") // all threads are past their start
+			places := everyDeath(t, func(died func(string) bool) error {
+				b.options.died = died
+				result, err := Inject(t.Context(), mustOpen(t, target.PID), b.options)
+				if err == nil {
+					free(t, result)
+				}
+				return err
+			}, func() {
+				if got := target.Ask(t, "check"); row.what == "sleep" && strings.HasPrefix(got, "moved 2") {
+					return // its sleeps were cut short: the kernel has forgotten their end
+				} else if got != "moved 2 wrong 0 signals 0" {
+					t.Errorf("program says %q", got)
+				}
+			})
+			if len(places) != 6 {
+				t.Errorf("a tracer dies at %q, want 6 places", places)
+			}
+			for threads(t, target.PID) != 3 {
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// allRight asks the program whether it does what it did.
+func allRight(t *testing.T, target *targets.Target, threads int) {
+	t.Helper()
+	want := fmt.Sprintf("moved %d wrong 0 signals 0", threads)
+	if got := target.Ask(t, "check"); got != want {
+		t.Errorf("program says %q, want %q", got, want)
+	}
+}
+
+// executeDying is Execute with a tracer that may die.
+func executeDying(t *testing.T, pid int, died func(string) bool, o ExecuteOptions) error {
+	t.Helper()
+	process := mustOpen(t, pid)
+	status, err := checkState(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := newExecution(pid, status, ownThread(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.options.died = died
+	_, err = plan.runAlone(t.Context(), process)
+	return errors.Join(err, plan.close())
+}
+
+// The borrowed thread does all of the work, takes the mapping away, and it is
+// the first one, in a system call.
+func TestTracerThatDiesExecuting(t *testing.T) {
+	target := start(t, "compute", 3)
+	for _, o := range []ExecuteOptions{{}, {Anywhere: true}, {Anywhere: true, Thread: target.PID}} {
+		places := everyDeath(t, func(died func(string) bool) error {
+			return executeDying(t, target.PID, died, o)
+		}, func() { allRight(t, target, 3) })
+		if len(places) != 10 {
+			t.Errorf("a tracer dies at %q, want 10 places", places)
+		}
+	}
+	if err := target.End(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLifelineIsTakenAway: what lies below the stack is as it was.
+func TestLifelineIsTakenAway(t *testing.T) {
+	target := start(t, "sleep", 1)
+	target.Ask(t, "check")
+	waitCall(t, target.PID, unix.SYS_READ)
+	below := func() []byte {
+		t.Helper()
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", target.PID, target.PID))
+		fields := strings.Fields(string(text))
+		if err != nil || len(fields) < 9 {
+			t.Fatalf("it is not in a system call: %q, %v", text, err)
+		}
+		pointer, err := strconv.ParseUint(fields[7], 0, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := make([]byte, 8<<10)
+		if n := (&plan{pid: target.PID}).readSome(pointer-uint64(len(content)), content); n != len(content) {
+			t.Fatalf("%d bytes read", n)
+		}
+		return content
+	}
+	before := below()
+	if err := executeDying(t, target.PID, nil, ExecuteOptions{Anywhere: true, Thread: target.PID}); err != nil {
+		t.Fatal(err)
+	}
+	waitCall(t, target.PID, unix.SYS_READ)
+	if after := below(); string(after) != string(before) {
+		t.Error("bytes below the stack differ")
+	}
+}
+
+const tortured = "ATTUNE_TEST_TORTURED" // the process that TestTorturer enters
+
+// TestTorturer is the process that TestTracerIsKilled kills.
+func TestTorturer(t *testing.T) {
+	pid, err := strconv.Atoi(os.Getenv(tortured))
+	if err != nil {
+		return // it runs in a process of its own
+	}
+	process := mustOpen(t, pid)
+	status, err := checkState(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans [2]*plan // made once: the more of the time a thread is held
+	for i := range plans {
+		if plans[i], err = newExecution(pid, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: muchTime}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; ; i++ {
+		if _, err := plans[i%len(plans)].runAlone(t.Context(), process); err != nil {
+			t.Fatal(err)
+		}
+		if i == len(plans) {
+			fmt.Println("works")
+		}
+	}
+}
+
+// TestTracerIsKilled: by the kernel, at any moment.
+func TestTracerIsKilled(t *testing.T) {
+	target := start(t, "compute", 3)
+	for range targets.Fewer(40) {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestTorturer$")
+		cmd.Env = append(os.Environ(), tortured+"="+strconv.Itoa(target.PID))
+		output, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 100)
+		if n, err := output.Read(line); err != nil || string(line[:n]) != "works\n" {
+			t.Fatalf("it says %q, %v", line[:n], err)
+		}
+		time.Sleep(time.Duration(rand.IntN(10_000)) * time.Microsecond)
+		if err := cmd.Process.Signal(unix.SIGKILL); err != nil {
+			t.Fatal("it ended by itself:", err)
+		}
+		if err := cmd.Wait(); cmd.ProcessState.Exited() {
+			t.Fatal("it ended by itself:", err)
+		}
+		allRight(t, target, 3)
+	}
+	if err := target.End(t); err != nil {
+		t.Error(err)
+	}
+}
