@@ -89,6 +89,8 @@ func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
 // through it: the kernel promises no whole words for writes from outside.
 func exchangeSlot(ctx context.Context, process Process, w Word, from, to []byte) error {
 	if mailbox := process.Mailbox(); mailbox != nil {
+		ctx, cancel := context.WithTimeout(ctx, DefaultSafePointTimeout)
+		defer cancel()
 		err := mailbox.Store(ctx, w.Address, binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(to), w.ReadOnly)
 		if err == nil || errors.Is(err, unix.EAGAIN) {
 			return slotError(w, err)

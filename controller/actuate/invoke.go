@@ -36,17 +36,12 @@ var errNoDMLib = errors.New("DMLib is not in the process")
 // it was certainly not made. The caller holds the process' lock.
 func invoke(ctx context.Context, process Process, ways []Way, i invocation) (value *attunev1.Value, how done, called bool, err error) {
 	var why []error
-	for _, way := range ways {
+	for tried, way := range ways {
 		if len(why) > 0 && ctx.Err() != nil {
 			break
 		}
 		var word uint64
-		how = done{way: way}
-		if way == WayMailbox {
-			word, how.where, err = i.byMailbox(ctx, process)
-		} else {
-			word, how, err = i.byStop(ctx, process)
-		}
+		word, how, err = i.by(ctx, way, len(ways)-tried, process)
 		if err == nil {
 			return i.value(word), how, true, nil
 		}
@@ -56,6 +51,23 @@ func invoke(ctx context.Context, process Process, ways []Way, i invocation) (val
 		why = append(why, fmt.Errorf("%s: %w", way, err))
 	}
 	return nil, done{}, false, fmt.Errorf("%w: %s was not called: %w", ErrRefused, i.name, errors.Join(why...))
+}
+
+// by makes the call by one way, the first of those that are left: each has its
+// share of the time, or none would be left for the next one.
+func (i invocation) by(ctx context.Context, way Way, left int, process Process) (word uint64, how done, err error) {
+	if until, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(until)/time.Duration(left))
+		defer cancel()
+	}
+	if way == WayMailbox {
+		word, how.where, err = i.byMailbox(ctx, process)
+	} else {
+		word, how, err = i.byStop(ctx, process)
+	}
+	how.way = way
+	return word, how, err
 }
 
 // next says whether a way did not even begin, so that another one may.

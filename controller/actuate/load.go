@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -182,12 +183,18 @@ func unload(ctx context.Context, process Process, library *Library) error {
 	return err
 }
 
+// loaderPatience is how long each way to call the loader waits for its place, and
+// a thread that came to a hook may take for the call.
+const loaderPatience = 5 * time.Second
+
 // callLoader calls a function of the dynamic loader's interface.
 func callLoader(ctx context.Context, process Process, name string, arguments ...*attunev1.Value) (uint64, done, error) {
 	function, err := loaderFunction(process, name)
 	if err != nil {
 		return 0, done{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(loadWays))*loaderPatience)
+	defer cancel()
 	i := invocation{name: name, function: function, arguments: arguments, place: callPlace{families: []string{"io"}}}
 	value, how, _, err := invoke(ctx, process, loadWays, i)
 	return value.GetUnsigned(), how, err

@@ -104,8 +104,11 @@ func sameSignature(old, other objfile.Resolved) error {
 }
 
 // signature is what debug information tells of a function; false where there is
-// none.
+// none, or it tells of the resolver that chooses the function (IFUNC).
 func signature(found objfile.Resolved) (dwarfinfo.Function, bool) {
+	if found.Symbol.IFunc() {
+		return dwarfinfo.Function{}, false
+	}
 	file, err := found.Image.Open()
 	if err != nil {
 		return dwarfinfo.Function{}, false

@@ -6,6 +6,8 @@
  *   check         "right" if all has gone as it should and the threads go on
  *   value N       what target_value(N) returns, 3 * N + 1 if nobody changed it
  *   variable      what target_variable holds
+ *   time          "now", or what time(NULL) returns if target_time replaces it
+ *   files         how many files it may open
  *   load PATH     loads a library and keeps it; answers as check does
  *   exec          becomes the same program again
  *   end           says "end" and ends with status 7, or 1 if something was wrong
@@ -19,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TARGET_STATUS 7
@@ -42,6 +46,22 @@ volatile long target_variable = 5;
 __attribute__((noinline, aligned(4096), patchable_function_entry(5))) long target_value(long n) {
     __asm__ volatile("" ::: "memory");
     return 3 * n + 1;
+}
+
+/* time(2) is chosen when it is loaded (IFUNC): only the slots that lead to it
+ * can be changed. */
+#define TARGET_TIME 42
+__attribute__((noinline)) time_t target_time(time_t *unused) {
+    (void)unused;
+    return TARGET_TIME;
+}
+
+static inline void target_tell_time(void) { puts(time(NULL) == TARGET_TIME ? "42" : "now"); }
+
+static inline void target_tell_files(void) {
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    printf("%lu\n", (unsigned long)files.rlim_cur);
 }
 
 /* Nobody ever comes here. */
@@ -110,6 +130,10 @@ static inline void target_answer(char *line) {
         printf("%ld\n", target_value(atol(line + 6)));
     else if (strcmp(line, "variable") == 0)
         printf("%ld\n", target_variable);
+    else if (strcmp(line, "time") == 0)
+        target_tell_time();
+    else if (strcmp(line, "files") == 0)
+        target_tell_files();
     else if (strncmp(line, "load ", 5) == 0 && dlopen(line + 5, RTLD_NOW) == NULL)
         puts(dlerror());
     else
