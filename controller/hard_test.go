@@ -15,9 +15,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// hardPoint is the measure point of TestHardCases.
-const hardPoint = 3
-
 // hard is a program for a hard case under a controller that found it running.
 type hard struct {
 	*bench
@@ -27,12 +24,13 @@ type hard struct {
 	handle   uint64
 }
 
-// TestHardCases measures in every program that is hard to enter, changes it, and
-// takes all of that back: the calls that are counted, a variable written from
-// outside, a function whose code is patched. The program finds itself right each
-// time, ends as it would have, and its code is what it was, byte by byte.
+// TestHardCases measures in every program that is hard to enter, by each way to
+// count calls, changes it by each way in, and takes all of that back. The program
+// finds itself right each time, ends as it would have, and its code is what it
+// was, byte by byte.
 func TestHardCases(t *testing.T) {
 	onX86(t)
+	library := hardLibrary(t)
 	for _, row := range []struct {
 		program   string
 		arguments []string
@@ -48,39 +46,60 @@ func TestHardCases(t *testing.T) {
 		{"watches", nil},
 	} {
 		t.Run(row.program, func(t *testing.T) {
-			h := attachHard(t, row.program, row.arguments)
+			h := attachHard(t, row.program, exec.Command(targets.Program(t, row.program), row.arguments...))
+			h.mustBeInside(t)
 			before := h.code(t)
-			h.measured(t)
-			h.variable(t)
-			h.removed(t)
-			h.attached.Leave(t.Context())
+			for i, point := range hardPoints() {
+				h.measured(t, uint32(3+i), point)
+			}
+			for _, action := range hardActions(library) {
+				h.changed(t, action)
+			}
+			h.leave(t)
 			if !bytes.Equal(h.code(t), before) {
 				t.Error("the code of the program is not what it was")
 			}
-			h.Right(t)
 			h.Finish(t)
 		})
 	}
 }
 
-func attachHard(t *testing.T, program string, arguments []string) *hard {
+// attachHard attaches to a program of package targets that runs as command.
+func attachHard(t *testing.T, program string, command *exec.Cmd) *hard {
 	t.Helper()
 	b := start(t)
 	t.Cleanup(func() { b.stop(t) })
-	target := targets.StartCommand(t, exec.Command(targets.Program(t, program), arguments...))
+	target := targets.StartCommand(t, command)
 	attached, err := b.controller.Attach(t.Context(), target.PID)
-	if err != nil || attached.NotInjected != nil {
-		t.Fatal(err, attached.NotInjected)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return &hard{b, target, attached, program, b.withDMLib(t, target.PID).GetHandle()}
+	b.sampleEvery(t, 20*time.Millisecond)
+	return &hard{bench: b, Target: target, attached: attached, program: program, handle: attached.handle}
 }
 
-// patched waits for what became of the point in the program itself, not in its
+// mustBeInside ends the test unless DMLib is in the program.
+func (h *hard) mustBeInside(t *testing.T) {
+	t.Helper()
+	if h.attached.NotInjected != nil {
+		t.Fatal(h.attached.NotInjected)
+	}
+	h.withDMLib(t, h.PID)
+}
+
+// leave lets the program go, which goes on.
+func (h *hard) leave(t *testing.T) {
+	t.Helper()
+	h.attached.Leave(t.Context())
+	h.Right(t)
+}
+
+// status waits for what became of a point in the program itself, not in its
 // children.
-func (h *hard) patched(t *testing.T) *attunev1.PointStatus {
+func (h *hard) status(t *testing.T, index uint32) *attunev1.PointStatus {
 	t.Helper()
 	for {
-		s := h.placedWhile(t, hardPoint, func() { h.Right(t) })
+		s := h.placedWhile(t, index, func() { h.Right(t) })
 		if s.GetProcess() == h.handle {
 			return s
 		}
@@ -88,67 +107,103 @@ func (h *hard) patched(t *testing.T) *attunev1.PointStatus {
 }
 
 // measured has calls counted until there are some, and then no more.
-func (h *hard) measured(t *testing.T) {
+func (h *hard) measured(t *testing.T, index uint32, p hardPoint) {
 	t.Helper()
-	h.sampleEvery(t, 20*time.Millisecond)
-	h.addPoint(t, hardPoint, call("target_value", false))
-	if s := h.patched(t); s.GetMechanism() != "patch" {
-		t.Fatalf("point: %v", s)
+	h.addPoint(t, index, p.spec)
+	if s := h.status(t, index); s.GetMechanism() != p.mechanism {
+		t.Fatalf("%s: %v, want mechanism %s", p.spec.GetId(), s, p.mechanism)
 	}
-	if got := h.Ask(t, "value 3"); got != "10" {
-		t.Errorf("measured, value 3 is %s, want 10", got)
+	const lines = 20 // with each the program comes by all of the points
+	for range lines {
+		if got := h.Ask(t, "value 3"); got != "10" {
+			t.Errorf("measured, value 3 is %s, want 10", got)
+		}
 	}
-	h.counts(t, hardPoint, 20)
+	h.counts(t, index, lines)
 	h.Right(t)
 	h.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-		RemovePoint: &attunev1.RemovePoint{Point: hardPoint},
+		RemovePoint: &attunev1.RemovePoint{Point: index},
 	}})
 	h.Right(t)
 }
 
 // changed makes a change and takes it back, and compares what the program says
 // meanwhile and afterwards.
-func (h *hard) changed(t *testing.T, action *attunev1.Action, question, meanwhile, afterwards string) {
+func (h *hard) changed(t *testing.T, a hardAction) {
 	t.Helper()
-	change := &attunev1.Change{Id: question, Knob: question, Process: h.handle, Action: action}
-	for _, r := range h.apply(t, change) {
-		if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
-			t.Fatalf("%s: %v", question, r)
+	before := h.Ask(t, a.question)
+	done := h.asking(t)
+	r := h.try(t, a)
+	done()
+	if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || r.GetWay() != a.way {
+		t.Fatalf("%s: %v", a.way, r)
+	}
+	h.takenBack(t, a, before)
+}
+
+// try makes a change and returns the answer, which has a reason if the outcome is
+// another than applied.
+func (h *hard) try(t *testing.T, a hardAction) *attunev1.ActionResult {
+	t.Helper()
+	results := h.apply(t, &attunev1.Change{Id: a.way, Knob: a.way, Process: h.handle, Action: a.action})
+	if len(results) != 1 {
+		t.Fatalf("%s: answers %v, want one", a.way, results)
+	}
+	r := results[0]
+	if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED && r.GetReason() == "" {
+		t.Errorf("%s: %v, want a reason", a.way, r)
+	}
+	return r
+}
+
+// asking has the program answer lines, with each of which it comes by hooks,
+// until done is called.
+func (h *hard) asking(t *testing.T) (done func()) {
+	t.Helper()
+	over, asked := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; {
+			if h.Say("check") == nil {
+				n++
+			}
+			select {
+			case <-over:
+				asked <- n
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		close(over)
+		for range <-asked {
+			h.Expect(t, "right")
 		}
 	}
-	if got := h.Ask(t, question); got != meanwhile {
-		t.Errorf("changed, %s is %s, want %s", question, got, meanwhile)
+}
+
+// takenBack looks whether a change is in force, undoes it, and looks again.
+func (h *hard) takenBack(t *testing.T, a hardAction, before string) {
+	t.Helper()
+	if got := h.Ask(t, a.question); got != a.meanwhile {
+		t.Errorf("%s: changed, %s is %s, want %s", a.way, a.question, got, a.meanwhile)
 	}
 	h.Right(t)
-	for _, r := range h.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
-		Undo: &attunev1.UndoChanges{ChangeIds: []string{question}},
-	}}) {
-		if r.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
-			t.Fatalf("undo of %s: %v", question, r)
+	done := h.asking(t)
+	results := h.ask(t, &attunev1.ManageResponse{RequestId: "undo", Request: &attunev1.ManageResponse_Undo{
+		Undo: &attunev1.UndoChanges{ChangeIds: []string{a.way}},
+	}})
+	done()
+	for _, r := range results {
+		if undone := r.GetOutcome() == attunev1.Outcome_OUTCOME_UNDONE; undone == a.final {
+			t.Errorf("undo: %v", r)
 		}
 	}
-	if got := h.Ask(t, question); got != afterwards {
-		t.Errorf("undone, %s is %s, want %s", question, got, afterwards)
+	if got := h.Ask(t, a.question); got != before {
+		t.Errorf("%s: undone, %s is %s, want %s", a.way, a.question, got, before)
 	}
 	h.Right(t)
-}
-
-func integer(n int64) *attunev1.Value {
-	return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: n}}
-}
-
-func (h *hard) variable(t *testing.T) {
-	t.Helper()
-	h.changed(t, &attunev1.Action{Kind: &attunev1.Action_SetVariable{SetVariable: &attunev1.SetVariable{
-		Symbol: "target_variable", Size: 8, Value: integer(6),
-	}}}, "variable", "6", "5")
-}
-
-func (h *hard) removed(t *testing.T) {
-	t.Helper()
-	h.changed(t, &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: &attunev1.RemoveCall{
-		Function: &attunev1.Function{Symbol: "target_value"}, Returns: integer(42),
-	}}}, "value 3", "42", "10")
 }
 
 // code is all of the program's own.

@@ -10,20 +10,23 @@
 //
 // Where each case is tested: "inject" stands for the tests of package
 // controller/inject, which enter the process and leave it; "all" for TestHardCases
-// of package controller, which also counts calls there by an entry patch, writes
-// a variable, removes a call, and compares the code afterwards.
+// of package controller, which also counts calls there by hook, GOT slot and entry
+// patch, and makes and takes back a change by each way in: memory write, entry
+// patch, GOT slots, system call, DMLib and a stopped thread. It compares the code
+// afterwards. "outside" stands for TestHardOutside there, which makes the same
+// changes while the case lasts: each is applied, or refused with its reason.
 //
 //	case                                program   tests
-//	ends while it is attached to        plain     inject: TestEndWhileEntering
-//	executes a program meanwhile        plain     inject: TestExecWhileEntering
+//	ends while it is attached to        plain     inject: TestEndWhileEntering; TestHardEnd
+//	executes a program meanwhile        plain     inject: TestExecWhileEntering; outside
 //	the same, with a hundred threads    becomes   inject: TestExecIntoAmbush
 //	2,000 threads                       many      inject: TestHardPrograms; all, with 200
 //	threads begin and end meanwhile     churn     inject: TestHardPrograms, TestAtTheSameTime; all
-//	stopped by SIGSTOP                  plain     inject: TestStopWhileEntering, TestStoppedProcessStaysStopped
+//	stopped by SIGSTOP                  plain     inject: TestStopWhileEntering, TestStoppedProcessStaysStopped; outside
 //	another tracer                      plain     inject: TestOtherTracer
-//	seccomp                             forbids   inject: TestSeccomp, TestSeccompOfSomeThreads (root), TestSeccompLater
+//	seccomp                             forbids   inject: TestSeccomp, TestSeccompOfSomeThreads (root), TestSeccompLater; outside
 //	other pids, other mounts            churn     inject: TestNamespaces, TestNoProc (root)
-//	deleted executable                  plain     inject: TestDeletedProgram
+//	deleted executable                  plain     inject: TestDeletedProgram; outside
 //	library upgraded since the start    plain     inject: TestUpgradedLibrary (root)
 //	another user                        churn     inject: TestOtherUser (root)
 //	stacks of 4 KB                      small     inject: TestHardPrograms; all
