@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,25 +109,6 @@ func (h *hold) alone() error {
 		}
 	}
 	return nil
-}
-
-// numbersIn lists the entries of a folder that are numbers.
-func numbersIn(folder string) (numbers []int, err error) {
-	directory, err := os.Open(folder)
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	defer directory.Close()
-	names, err := directory.Readdirnames(-1)
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	for _, name := range names {
-		if number, err := strconv.Atoi(name); err == nil {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers, nil
 }
 
 // takeAll stops all threads. Those that are started meanwhile are found by

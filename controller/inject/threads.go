@@ -130,3 +130,22 @@ func signalSet(pid, tid int, name string) (uint64, error) {
 	}
 	return 0, fmt.Errorf("status of thread %d without %s", tid, name)
 }
+
+// numbersIn lists the entries of a folder that are numbers.
+func numbersIn(folder string) (numbers []int, err error) {
+	directory, err := os.Open(folder)
+	if err != nil {
+		return nil, procid.GoneError(err)
+	}
+	defer directory.Close()
+	names, err := directory.Readdirnames(-1)
+	if err != nil {
+		return nil, procid.GoneError(err)
+	}
+	for _, name := range names {
+		if number, err := strconv.Atoi(name); err == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
