@@ -98,9 +98,9 @@ const userCode = 0x33
 func (p *plan) read(address uint64, into []byte) error { return procmem.Read(p.pid, address, into) }
 
 // ownsLock says whether the thread holds one of the loader's locks: these are
-// mutexes that keep their owner's id, as the process numbers it, and nothing else in the loader's
-// variables looks like one. It does while a constructor runs, or a callback of
-// dl_iterate_phdr.
+// mutexes that keep their owner's id, as the process numbers it, and nothing else
+// in the loader's variables looks like one. It does while a constructor runs, or
+// a callback of dl_iterate_phdr.
 func (p *plan) ownsLock(tid int) bool {
 	own := uint32(tid)
 	variables := make([]byte, p.ground.loader.end-p.ground.loader.start)
