@@ -27,8 +27,32 @@ type Batch struct {
 
 // seen is what a batch keeps of a process from one function to the next.
 type seen struct {
-	memory   *procmem.Writer // nil: not opened yet
+	objects  map[file]*object // those that are open
+	memory   *procmem.Writer  // nil: not opened yet
 	mappings []objfile.Mapping
+}
+
+// file tells files apart.
+type file struct{ device, inode uint64 }
+
+// object opens the file of an image, for the whole of a batch if there is one.
+// The caller calls done when it needs it no more.
+func (w writer) object(image objfile.Image) (o *object, done func(), err error) {
+	key := file{image.Device, image.Inode}
+	if w.seen != nil && w.seen.objects[key] != nil {
+		return w.seen.objects[key], func() {}, nil
+	}
+	if o, err = openObject(image); err != nil {
+		return nil, nil, err
+	}
+	if w.seen == nil {
+		return o, func() { _ = o.Close() }, nil // read only
+	}
+	if w.seen.objects == nil {
+		w.seen.objects = make(map[file]*object)
+	}
+	w.seen.objects[key] = o
+	return o, func() {}, nil
 }
 
 // Batch begins one.
@@ -45,6 +69,9 @@ func (s *Sites) Batch() *Batch {
 func (b *Batch) Close() {
 	if b.w.seen.memory != nil {
 		_ = b.w.seen.memory.Close() // every write was read back
+	}
+	for _, o := range b.w.seen.objects {
+		_ = o.Close() // read only
 	}
 }
 
@@ -67,7 +94,7 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 	s := b.sites
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wanted := s.wanted(b.w.pid, functions)
+	wanted := s.wanted(b.w, functions)
 	mapped := make([]bool, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(ring.MailboxSize - 4) // leaves some to tuning actions
@@ -87,13 +114,13 @@ func (b *Batch) Reserve(ctx context.Context, functions []Function) {
 
 // wanted lists the arenas that functions need and that are not mapped yet. The
 // caller holds s.mu.
-func (s *Sites) wanted(pid int, functions []Function) []*patch.Arena {
-	arenas, used := slices.Clone(s.arenas), regionsOnce(pid)
+func (s *Sites) wanted(w writer, functions []Function) []*patch.Arena {
+	arenas, used := slices.Clone(s.arenas), regionsOnce(w.pid)
 	for _, f := range functions {
 		if fn := s.known[placeOf(f)]; fn != nil && fn.entry != nil {
 			continue
 		}
-		site, err := examine(f)
+		site, err := w.examine(f)
 		if err != nil {
 			continue
 		}
@@ -105,12 +132,12 @@ func (s *Sites) wanted(pid int, functions []Function) []*patch.Arena {
 }
 
 // examine examines the entry of a function for a patch of one byte.
-func examine(f Function) (patch.Site, error) {
-	o, err := openObject(f.Image)
+func (w writer) examine(f Function) (patch.Site, error) {
+	o, done, err := w.object(f.Image)
 	if err != nil {
 		return patch.Site{}, err
 	}
-	defer func() { _ = o.Close() }() // read only
+	defer done()
 	site, _, err := o.entry(f)
 	return site, err
 }

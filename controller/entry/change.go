@@ -38,11 +38,11 @@ func (s *Sites) need(ctx context.Context, w writer, fn *function, entry, exits b
 
 // findEntry prepares the entry of a function. The caller holds s.mu.
 func (s *Sites) findEntry(ctx context.Context, w writer, fn *function) error {
-	o, err := openObject(fn.Image)
+	o, done, err := w.object(fn.Image)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = o.Close() }() // read only
+	defer done()
 	site, code, err := o.entry(fn.Function)
 	if err != nil && !errors.Is(err, patch.ErrUnpatchable) {
 		return err

@@ -21,11 +21,11 @@ func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 	if hook == 0 && w.memory != nil {
 		return fmt.Errorf("%w: DMLib there serves no exits", patch.ErrUnpatchable)
 	}
-	o, err := openObject(fn.Image)
+	o, done, err := w.object(fn.Image)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = o.Close() }() // read only
+	defer done()
 	found, _, err := o.exits(fn.Symbol)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type object struct {
 	frames  objfile.Frames   // nil: it has none
 	loaded  []patch.Part     // nil: not read yet
 	text    []patch.Part     // what of it is code
+	aims    *patch.Aims      // of both
 }
 
 func openObject(image objfile.Image) (*object, error) {
@@ -167,7 +168,7 @@ func (o *object) unnamed(frame objfile.Frame, address uint64, parts []patch.Part
 		if err := o.load(); err != nil {
 			return nil, err
 		}
-		led := patch.Surroundings{Loaded: o.loaded, Text: o.text}.LedTo(frame.Start, parts)
+		led := patch.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims}.LedTo(frame.Start, parts)
 		switch {
 		case led && address == frame.Start:
 			return nil, nil //nolint:nilnil // another function, says Layout
@@ -195,6 +196,7 @@ func (o *object) load() error {
 			o.text = append(o.text, part)
 		}
 	}
+	o.aims = patch.NewAims(o.loaded, o.text)
 	return nil
 }
 
@@ -204,7 +206,7 @@ func (o *object) around(s objfile.Symbol, at uint64) (around patch.Surroundings,
 	if err := errors.Join(o.survey(), o.load()); err != nil {
 		return around, err
 	}
-	around = patch.Surroundings{Loaded: o.loaded, Text: o.text, Begins: o.outline.Begins, Holding: o.holding}
+	around = patch.Surroundings{Loaded: o.loaded, Text: o.text, Aims: o.aims, Begins: o.outline.Begins, Holding: o.holding}
 	if _, around.Function, err = o.exits(s); err != nil {
 		if around.Function, err = o.named(s); err != nil { // what is known of it
 			return around, err

@@ -22,6 +22,8 @@ type Surroundings struct {
 	Near []Part
 	// Loaded is everything that the loader maps, Text what of it is code.
 	Loaded, Text []Part
+	// Aims makes looking at both quick; nil: they are looked at each time.
+	Aims *Aims
 	// Begins says whether a function begins at an address.
 	Begins func(address uint64) bool
 	// Holding finds the function, or the part of one, that an address is in.
@@ -111,11 +113,13 @@ func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
 // distance from their end to an address between from and to.
 func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
+	if !s.Aims.codeBetween(from, to) {
+		return 0, false
+	}
 	for _, p := range s.Text {
 		for i := 0; i+4 <= len(p.Code); i++ {
 			at := p.Address + uint64(i)
-			target := at + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:]))))
-			if target-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) && !s.accidental(at) {
+			if distanceFrom(p, i)-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) && !s.accidental(at) {
 				return at, true
 			}
 		}
@@ -160,6 +164,9 @@ func anyTouches(parts []Part, start, end uint64) bool {
 // pointerLeads finds eight bytes, on any boundary of four, that are such an
 // address.
 func (s Surroundings) pointerLeads(from, to uint64) (at uint64, ok bool) {
+	if !s.Aims.pointsBetween(from, to) {
+		return 0, false
+	}
 	for _, p := range s.Loaded {
 		for i := 0; i+8 <= len(p.Code); i += 4 {
 			if binary.LittleEndian.Uint64(p.Code[i:])-from-1 < to-from-1 {
@@ -183,17 +190,23 @@ func (s Surroundings) at(address uint64) []byte {
 // LedTo says whether code outside of parts, or a pointer, leads to an address:
 // as a call, a jump or an address that is taken.
 func (s Surroundings) LedTo(address uint64, parts []Part) bool {
+	if s.Aims.codeBetween(address-1, address+1) && s.codeLedTo(address, parts) {
+		return true
+	}
+	_, pointed := s.pointerLeads(address-1, address+1)
+	return pointed
+}
+
+func (s Surroundings) codeLedTo(address uint64, parts []Part) bool {
 	for _, p := range s.Text {
 		for i := 0; i+4 <= len(p.Code); i++ {
 			at := p.Address + uint64(i)
-			if at+4+uint64(int64(int32(binary.LittleEndian.Uint32(p.Code[i:])))) == address &&
-				!slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
+			if distanceFrom(p, i) == address && !slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
 				return true
 			}
 		}
 	}
-	_, pointed := s.pointerLeads(address-1, address+1)
-	return pointed
+	return false
 }
 
 // tableTo finds an entry of a table of 32-bit distances from its own beginning.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,10 @@ func TestWide(t *testing.T) {
 				test.around(&s)
 			}
 			site, err := Wide(inFile, test.function, s, mapped)
+			s.Aims = NewAims(s.Loaded, s.Text)
+			if _, quick := Wide(inFile, test.function, s, mapped); fmt.Sprint(quick) != fmt.Sprint(err) {
+				t.Errorf("quickly: %v; slowly: %v", quick, err)
+			}
 			if test.refused != "" {
 				if !errors.Is(err, ErrUnpatchable) || !strings.Contains(err.Error(), test.refused) {
 					t.Fatalf("error %v, want one about %q", err, test.refused)
