@@ -5,9 +5,14 @@
 package controller
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -51,4 +56,36 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 	if err := target.End(t); err != nil {
 		t.Errorf("target ended with %v", err)
 	}
+}
+
+// A jump of another controller is not known here: a uprobe in its place would
+// have the kernel go on in the middle of it.
+func TestUprobeIsRefusedWhereCodeWasChanged(t *testing.T) {
+	onX86(t)
+	b := start(t, func(c *Config) { c.UseBPF, c.LibraryPath = true, "" })
+	target := targets.Start(t, targets.Build(t, "testdata/patched.c", compilations[0].flags...), b.controller.Environment()...)
+	found, err := objfile.Resolve(target.PID, "patched*", "p_static", objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, code := found.Address, make([]byte, patch.JumpBytes)
+	if err := procmem.Read(target.PID, address, code); err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Clone(code)
+	changed[len(changed)-1] ^= 1
+	if err := procmem.WriteReadOnly(target.PID, address, changed); err != nil {
+		t.Fatal(err)
+	}
+	b.addPoint(t, 1, call("p_static", false))
+	if s := b.anyPlaced(t); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || !strings.Contains(s.GetReason(), "not what its file says") {
+		t.Errorf("point: %v", s)
+	}
+	if err := procmem.WriteReadOnly(target.PID, address, code); err != nil {
+		t.Fatal(err)
+	}
+	if got := target.Ask(t, "10"); got != "0 wrong" {
+		t.Errorf("results: %s", got)
+	}
+	b.stop(t)
 }

@@ -81,6 +81,12 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	if err := t.placer.leaveToKernel(image, file, symbols); err != nil {
 		return err
 	}
+	var refused error
+	if len(watches) == 0 { // else patches give way just now
+		if symbols, refused = t.untouched(image, file, symbols); len(symbols) == 0 {
+			return refused
+		}
+	}
 	attachment, err := uprobes.Attach(bpf.UprobeSpec{
 		File: file, Path: image.Path, Symbols: symbols, Point: index,
 		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
@@ -95,6 +101,9 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 	p.mechanism, _ = attachment.Mechanism()
 	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {
 		p.cost, p.measured = float64(cost.Nanoseconds()), measured
+	}
+	if refused != nil {
+		p.reason = refused.Error()
 	}
 	for _, s := range attachment.Symbols() {
 		switch {
