@@ -252,6 +252,8 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	}
 	err := a.revert(ctx, changeID, change.process, change.plan)
 	switch {
+	case err != nil && dying(change.process):
+		return result
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
 		result.NewValue = change.plan.old
@@ -270,6 +272,13 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 	defer a.mu.Unlock()
 	delete(a.applied, changeID)
 	return result
+}
+
+// dying says that a process has ended or is about to: it has no memory any more,
+// although it may count as alive.
+func dying(process Process) bool {
+	_, err := objfile.Mappings(process.PID())
+	return !process.Alive() || errors.Is(err, procid.ErrGone)
 }
 
 // revert takes a plan back, wholly or partly executed, and closes its journal

@@ -426,3 +426,16 @@ func TestSetOfProcesses(t *testing.T) {
 		})
 	}
 }
+
+// A process that ends while it is asked for counts as alive a moment longer: its
+// change is gone, and not one that failed to be undone.
+func TestUndoInADyingProcess(t *testing.T) {
+	i := startInside(t)
+	if r := i.apply(t, "counter", write(setting1("counter@tuned.c", integer(5)))); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Fatal(r)
+	}
+	i.Kill()
+	if r := i.actuator.Undo(t.Context(), "counter"); r.GetOutcome() != attunev1.Outcome_OUTCOME_GONE {
+		t.Errorf("alive as far as is known, and without memory: %v", r)
+	}
+}
