@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,8 +23,8 @@ func steady() map[uint32]*attunev1.MeasurePoint {
 
 // Points of other functions, and others of the same ones, come, are refused and
 // go while two threads call everything without a pause: those that stay count
-// each call.
-func testComingsAndGoings(t *testing.T, mechanisms map[uint32]string, options ...func(*Config)) {
+// each call, or at most each, those that are lossy.
+func testComingsAndGoings(t *testing.T, mechanisms map[uint32]string, lossy []uint32, options ...func(*Config)) {
 	b := start(t, options...)
 	b.sampleEvery(t, 20*time.Millisecond)
 	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread"), b.controller.Environment()...)
@@ -44,7 +45,7 @@ func testComingsAndGoings(t *testing.T, mechanisms map[uint32]string, options ..
 	want := <-made
 	counted := b.countsOf(t, 4)
 	for index, spec := range steady() {
-		if got := counted[index]; got != want {
+		if got := counted[index]; got > want || got < want && (got == 0 || !slices.Contains(lossy, index)) {
 			t.Errorf("%s counted %d of %d (%d)", spec.GetId(), got, want, int64(got-want))
 		}
 	}
@@ -129,5 +130,5 @@ func TestJumpsIntoAnotherFunctionAreTheLastResort(t *testing.T) {
 
 func TestComingsAndGoingsLoseNothing(t *testing.T) {
 	onX86(t)
-	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got", 3: "patch"})
+	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got", 3: "patch"}, nil)
 }

@@ -6,6 +6,7 @@ package controller
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ const handedOver = 12
 
 // Patches give way to uprobes while two threads call the functions without a
 // pause: the points of the patches count each call once; also behind the
-// landing pads of control-flow enforcement.
+// landing pads of control-flow enforcement. A kernel whose probes come too early
+// misses some, and the points say so.
 func TestHandOverCountsEveryCallOnce(t *testing.T) {
 	onX86(t)
 	for _, pads := range []string{"none", "branch"} {
@@ -27,6 +29,7 @@ func TestHandOverCountsEveryCallOnce(t *testing.T) {
 }
 
 func testHandOver(t *testing.T, flag string) {
+	mechanism, older := uprobeOfThisKernel(t)
 	b := start(t, func(c *Config) { c.UseBPF = true })
 	b.sampleEvery(t, 20*time.Millisecond)
 	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread", flag), b.controller.Environment()...)
@@ -46,20 +49,22 @@ func testHandOver(t *testing.T, flag string) {
 		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
 			AddPoint: &attunev1.AddPoint{Point: 101 + i, Spec: exit},
 		}}
-		changed := map[uint32]string{}
+		changed := map[uint32]*attunev1.PointStatus{}
 		for len(changed) < 1 || patched[1+i] && len(changed) < 2 {
 			s := b.anyPlaced(t)
-			changed[s.GetPoint()] = s.GetMechanism()
+			changed[s.GetPoint()] = s
 		}
-		if m := changed[1+i]; patched[1+i] && m != "uprobe_multi" && m != "uprobe" {
-			t.Errorf("many_%02d is counted by %s now", i, m)
+		s := changed[1+i]
+		if patched[1+i] && (s.GetMechanism() != mechanism || strings.Contains(s.GetReason(), "were not counted") != (older != "")) {
+			t.Errorf("many_%02d: %v", i, s)
 		}
 	}
 	close(halt)
 	made := <-calls
 	counted := b.countsOf(t, 2*handedOver)
 	for i := range uint32(handedOver) {
-		if got := counted[1+i]; got != made {
+		missed := older != "" && patched[1+i] && counted[1+i] > 0 // it was told
+		if got := counted[1+i]; got > made || got < made && !missed {
 			t.Errorf("many_%02d: counted %d calls of %d (%d), patched %v", i, got, made, int64(got-made), patched[1+i])
 		}
 	}
@@ -73,5 +78,10 @@ func testHandOver(t *testing.T, flag string) {
 // those that were there first change hands, and count on.
 func TestComingsAndGoingsWithUprobesLoseNothing(t *testing.T) {
 	onX86(t)
-	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got"}, func(c *Config) { c.UseBPF = true })
+	_, older := uprobeOfThisKernel(t)
+	var lossy []uint32
+	if older != "" { // see TestHandOverCountsEveryCallOnce
+		lossy = []uint32{3, 4}
+	}
+	testComingsAndGoings(t, map[uint32]string{1: "hook", 2: "got"}, lossy, func(c *Config) { c.UseBPF = true })
 }

@@ -24,6 +24,10 @@ func (patchedError) Error() string { return "entry patches of other points give 
 // whyHandedOver is the reason of points that were handed over.
 const whyHandedOver = "a uprobe of another point is at the function, where a patch cannot be as well"
 
+// whyMissed is what a kernel without uprobe_multi adds to it: its breakpoint
+// comes before the program behind it.
+const whyMissed = "; calls of the moment in which it came were not counted"
+
 // leaveToKernel gives functions to the kernel that are about to get a uprobe. A
 // uprobe belongs to the file: it stands in every process that maps it, its
 // breakpoint in the place of a patch's jump, and the patch would count nothing
@@ -49,7 +53,8 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 // serve, in all processes, and then calls then, with [entry.ErrActed] or
 // [entry.ErrJump] where it may not. It returns at once.
 //
-// No call is missed and none counted twice. The kernel begins to watch before
+// No call is missed, but by kernels without uprobe_multi, and none counted twice.
+// The kernel begins to watch before
 // its breakpoint comes, which is one byte in the place of the jump's first: each
 // call takes one of them. What was on its way by the jump finds its point still
 // set, for as long as the point stays. What a patch sees at exits alone it goes
@@ -187,6 +192,9 @@ func (t *tenant) yield(index uint16, watches []bpf.Watch) {
 		t.stopWatching(index)
 		t.refuse(index, before.spec, err)
 		return
+	}
+	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
+		p.reason += whyMissed
 	}
 	p.locals = before.locals // for what is on its way
 	for _, local := range p.locals {
