@@ -47,7 +47,8 @@ type Config struct {
 	// may be changed, and by root all.
 	Policy *policy.Policy
 	// Budget is the share of a process' CPU time that its measure points may
-	// take, up to 1; 0: [DefaultBudget]. Beyond it less of them is delivered.
+	// take; 0: [DefaultBudget]. Beyond it less of them is delivered. 1: all of
+	// it, there is no limit.
 	Budget float64
 	// Digests remembers checksums of programs; nil: one of its own.
 	Digests *objfile.Digests
@@ -55,10 +56,6 @@ type Config struct {
 	Version string
 	// Log may be nil.
 	Log *slog.Logger
-
-	// noBudget lets points take whatever they take: tests count every hit of
-	// points that nobody could afford.
-	noBudget bool
 }
 
 // Validate reports what is missing or contradictory.

@@ -173,7 +173,7 @@ func (c *Controller) Start(context.Context) error {
 	c.run("arrivals", c.settleLoop)
 	c.run("drain", c.drainLoop)
 	c.run("sampling", c.samplingLoop)
-	if !c.config.noBudget {
+	if c.config.Budget < 1 {
 		c.run("budget", c.budgetLoop)
 	}
 	c.run("status", c.statusLoop)

@@ -109,7 +109,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	config := Config{
 		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
 		LibraryPath: library, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
-		Hidden: &hidden.Prober{Helper: helper}, noBudget: true,
+		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
 	}
 	for _, option := range options {
 		option(&config)

@@ -19,7 +19,7 @@ import (
 // crowded machine: what it calls after that would have the point switched off
 // again.
 func testBudget(t *testing.T, mechanism, calls string, flags []string, options ...func(*Config)) {
-	b := start(t, append(options, func(c *Config) { c.noBudget = false })...)
+	b := start(t, append(options, func(c *Config) { c.Budget = DefaultBudget })...)
 	b.sampleEvery(t, 20*time.Millisecond)
 	b.addPoint(t, 3, call("own_work", false))
 	target := targets.Start(t, targets.Build(t, "testdata/calls.c", flags...), b.controller.Environment()...)

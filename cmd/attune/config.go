@@ -46,7 +46,7 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.StringArray(keyTunlet, nil, "use only the tunlet `NAME`; may be repeated")
 	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
 	flags.StringArray(keyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
-	flags.Float64(keyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured")
+	flags.Float64(keyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
 	flags.String(keyTimeline, "", "write what happens to `FILE` as it happens, as JSON lines")
 	flags.Bool(keyQuiet, false, "leave out the text at the end")

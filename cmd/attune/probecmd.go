@@ -153,7 +153,7 @@ type holdFlags struct {
 func (h *holdFlags) declare(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&h.outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
 	cmd.Flags().BoolVarP(&h.follow, "follow", "f", false, "measure in the processes that these fork later as well")
-	cmd.Flags().Float64Var(&h.budget, keyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured")
+	cmd.Flags().Float64Var(&h.budget, keyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 }
 
 // config is that of a session which only measures.
