@@ -21,7 +21,7 @@
 
 static volatile long sink;
 
-__attribute__((noinline)) void own_function(long n) {
+__attribute__((noinline, hot)) void own_function(long n) {
     TRACE(n);
     sink += n;
 }
