@@ -48,7 +48,7 @@ func (s *Sites) findEntry(ctx context.Context, w writer, fn *function) error {
 		return err
 	}
 	hook, _ := w.hooks()
-	fn.entry, err = s.eitherWay(ctx, w, fn, site, err, hook, fn.exits, func() (patch.Site, error) {
+	fn.entry, err = s.eitherWay(ctx, w, fn, o, site, err, hook, fn.exits, func() (patch.Site, error) {
 		around, err := o.around(fn.Symbol, fn.Symbol.Value)
 		if err != nil {
 			return patch.Site{}, err
@@ -58,40 +58,54 @@ func (s *Sites) findEntry(ctx context.Context, w writer, fn *function) error {
 	if err != nil {
 		return err
 	}
-	if fn.entry.beside, err = o.beside(fn.Function, fn.entry.site); err != nil {
-		return err
-	}
 	s.inherited(fn, fn.entry)
 	return nil
 }
 
 // eitherWay prepares a place that is patched by one byte, unless there is a
-// reason not to; then by a whole jump, if wide finds that it can be written.
-func (s *Sites) eitherWay(ctx context.Context, w writer, fn *function, site patch.Site, reason error, hook uint64, others []*spot,
+// reason not to; then by a whole jump, if wide finds that it can be written. A
+// jump that reaches into another function is taken where nothing else is left.
+func (s *Sites) eitherWay(ctx context.Context, w writer, fn *function, o *object, site patch.Site, reason error, hook uint64, others []*spot,
 	wide func() (patch.Site, error),
 ) (p *spot, err error) {
+	var beside error
 	if reason == nil {
-		if reason = distinct(site, others); reason == nil {
-			p, reason = s.spot(ctx, w, fn.Function, site, hook)
+		if beside, err = o.beside(fn.Function, site); err != nil {
+			return nil, err
 		}
 	}
-	if !errors.Is(reason, patch.ErrUnpatchable) {
-		return p, reason
+	if reason == nil && beside == nil {
+		if p, reason = s.away(ctx, w, fn, site, hook, others); !errors.Is(reason, patch.ErrUnpatchable) {
+			return p, reason
+		}
 	}
-	site, err = wide()
-	if err == nil {
-		err = distinct(site, others)
-	}
+	whole, err := wide()
 	if err == nil && w.rewriter == nil {
 		err = errNoRewriter
 	}
 	if err == nil {
-		p, err = s.spot(ctx, w, fn.Function, site, hook)
+		p, err = s.away(ctx, w, fn, whole, hook, others)
+	}
+	if errors.Is(err, patch.ErrUnpatchable) && beside != nil {
+		if p, reason = s.away(ctx, w, fn, site, hook, others); reason == nil {
+			p.beside = fmt.Errorf("%w; nor is a whole jump possible: %w", beside, err)
+		}
+		if !errors.Is(reason, patch.ErrUnpatchable) {
+			return p, reason
+		}
 	}
 	if errors.Is(err, patch.ErrUnpatchable) {
 		return nil, fmt.Errorf("%w; nor by a whole jump: %w", reason, err)
 	}
 	return p, err
+}
+
+// away prepares a place that is far enough from the others.
+func (s *Sites) away(ctx context.Context, w writer, fn *function, site patch.Site, hook uint64, others []*spot) (*spot, error) {
+	if err := distinct(site, others); err != nil {
+		return nil, err
+	}
+	return s.spot(ctx, w, fn.Function, site, hook)
 }
 
 // spot prepares a place of a function: the one that was inherited, or a new

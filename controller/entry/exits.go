@@ -36,9 +36,6 @@ func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 		if err != nil {
 			return fmt.Errorf("exit at %#x: %w", exit.Address, err)
 		}
-		if p.beside, err = o.beside(fn.Function, p.site); err != nil {
-			return err
-		}
 		exits, tails = append(exits, p), tails || exit.Tail
 	}
 	fn.exits, fn.tails = exits, tails
@@ -60,7 +57,7 @@ func (s *Sites) exit(ctx context.Context, w writer, fn *function, o *object, hoo
 	if err == nil && len(left) > 1 && left[1].Address < exit.Address+patch.JumpBytes {
 		err = fmt.Errorf("%w: it is %d bytes from another one", patch.ErrUnpatchable, left[1].Address-exit.Address)
 	}
-	return s.eitherWay(ctx, w, fn, site, err, hook, done, func() (patch.Site, error) {
+	return s.eitherWay(ctx, w, fn, o, site, err, hook, done, func() (patch.Site, error) {
 		around, err := o.around(fn.Symbol, exit.Address)
 		if err != nil {
 			return patch.Site{}, err
