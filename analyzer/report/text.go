@@ -80,7 +80,7 @@ func (p *printer) line(indent int, s style, label, format string, args ...any) {
 	if p.opts.Color && s != plain {
 		shown = "\x1b[" + string(s) + "m" + label + "\x1b[0m"
 	}
-	fmt.Fprintf(&p.buf, "%*s%s%*s", indent, "", shown, start-indent-len(label), "")
+	fmt.Fprintf(&p.buf, "%*s%s%*s", indent, "", shown, max(1, start-indent-len(label)), "")
 	for i, part := range wrap(fmt.Sprintf(format, args...), p.opts.Width-start) {
 		if i > 0 {
 			fmt.Fprintf(&p.buf, "%*s", start, "")
