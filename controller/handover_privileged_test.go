@@ -54,6 +54,9 @@ func testHandOver(t *testing.T, flag string) {
 			s := b.anyPlaced(t)
 			changed[s.GetPoint()] = s
 		}
+		if why := changed[101+i].GetReason(); strings.Contains(why, "a uprobe watches it") {
+			t.Errorf("exit of many_%02d: by a uprobe because there is one: %s", i, why)
+		}
 		s := changed[1+i]
 		if patched[1+i] && (s.GetMechanism() != mechanism || strings.Contains(s.GetReason(), "were not counted") != (older != "")) {
 			t.Errorf("many_%02d: %v", i, s)

@@ -17,7 +17,10 @@ import (
 
 // patchedError means that functions which are to get a uprobe may be patched in
 // some process: the patches give way first.
-type patchedError struct{ numbers []int }
+type patchedError struct {
+	numbers []int
+	why     error // why nothing cheaper serves the point; nil: that is found again
+}
 
 func (patchedError) Error() string { return "entry patches of other points give way first" }
 
@@ -44,7 +47,7 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 	}
 	patched, err := p.options.Functions.Leave(keys, places)
 	if err == nil && len(patched) > 0 {
-		err = patchedError{patched}
+		err = patchedError{numbers: patched}
 	}
 	return err
 }
@@ -221,6 +224,9 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 	if !errors.As(err, &patched) {
 		t.tell(index, spec, nil, err)
 		return
+	}
+	if patched.why != nil {
+		t.whyKernel[index] = patched.why
 	}
 	t.placer.handOver(patched.numbers, func(err error) {
 		if err == nil {

@@ -186,7 +186,10 @@ func (p *Placer) Points() int {
 // says that it waits in the start gate: nothing runs in it, so that its GOT
 // can be written from outside. Admit returns when all is placed.
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
-	t := &tenant{placer: p, process: process, placed: make(map[uint16]*placement), degraded: make(map[uint16]degradation), measured: make(map[int][]entry.Function)}
+	t := &tenant{
+		placer: p, process: process, placed: make(map[uint16]*placement), degraded: make(map[uint16]degradation),
+		measured: make(map[int][]entry.Function), whyKernel: make(map[uint16]error),
+	}
 	t.show()
 	p.mu.Lock()
 	p.processes[process.Handle()] = t

@@ -34,6 +34,9 @@ type tenant struct {
 	redirect []redirection            // GOT slots that lead to stubs
 	measured map[int][]entry.Function // what is patched for a local index
 	degraded map[uint16]degradation   // what the overhead budget has touched
+	// whyKernel says why a point is to be the kernel's whose turn comes when
+	// patches have given way.
+	whyKernel map[uint16]error
 
 	batch *batch // under way; nil: none
 
@@ -194,9 +197,17 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	}
 	unpatchable := errors.Is(err, patch.ErrUnpatchable)
 	why = fmt.Errorf("%w; entry patch: %w", why, err)
+	if before := t.whyKernel[index]; before != nil { // by now it is that the function is the kernel's
+		why = before
+		delete(t.whyKernel, index)
+	}
 	p, err = t.placeUprobe(index, spec, why.Error())
-	if err == nil || errors.As(err, &patchedError{}) {
-		return p, err
+	patched := patchedError{}
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &patched):
+		return nil, patchedError{patched.numbers, why}
 	}
 	why = fmt.Errorf("%w; uprobe: %w", why, err)
 	if unpatchable {
