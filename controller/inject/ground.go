@@ -37,6 +37,8 @@ type ground struct {
 	restorer uint64 // where libc's signal handlers return to; 0: not found
 	// returning says that the gadget is followed by a return instruction.
 	returning bool
+	// foreign says that there is another allocator than libc's.
+	foreign bool
 }
 
 // allocators are functions that stand in the object file of libc's allocator.
@@ -158,6 +160,7 @@ func (g *ground) holdAllocator(pid int, image objfile.Image) error {
 	if isProgram(pid, image) {
 		return fmt.Errorf("%w: %s brings its own allocator: start it with `attune run`", ErrUnsuited, image.Name())
 	}
+	g.foreign = true
 	return g.hold(pid, own)
 }
 

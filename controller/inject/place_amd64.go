@@ -41,6 +41,10 @@ var outside = map[int64]bool{
 	unix.SYS_WAIT4: true, unix.SYS_WAITID: true,
 }
 
+// sleeping are calls that glibc's allocator does not wait in either; others do,
+// for their locks.
+var sleeping = map[int64]bool{unix.SYS_NANOSLEEP: true, unix.SYS_CLOCK_NANOSLEEP: true}
+
 // The kernel's codes for a call that is to be restarted; a program never sees
 // them.
 const (
@@ -86,10 +90,16 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 		return false
 	}
 	near := uint64(nearStack)
-	if inCall(regs) && outside[int64(regs.Orig_rax)] {
+	if inCall(regs) && p.ground.waitsOutside(int64(regs.Orig_rax)) {
 		near = 0
 	}
 	return p.stackClear(regs.Rsp, near)
+}
+
+// waitsOutside says whether a thread in a system call is certainly not in an
+// allocator nor in the loader.
+func (g *ground) waitsOutside(call int64) bool {
+	return outside[call] || sleeping[call] && !g.foreign
 }
 
 // userCode is the code segment of 64-bit programs.
