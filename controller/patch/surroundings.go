@@ -113,10 +113,7 @@ func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
 // distance from their end to an address between from and to.
 func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
-	if !s.Aims.codeBetween(from, to) {
-		return 0, false
-	}
-	for _, p := range s.Text {
+	for _, p := range s.search(from, to) {
 		for i := 0; i+4 <= len(p.Code); i++ {
 			at := p.Address + uint64(i)
 			if distanceFrom(p, i)-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) && !s.accidental(at) {
@@ -164,7 +161,7 @@ func anyTouches(parts []Part, start, end uint64) bool {
 // pointerLeads finds eight bytes, on any boundary of four, that are such an
 // address.
 func (s Surroundings) pointerLeads(from, to uint64) (at uint64, ok bool) {
-	if !s.Aims.pointsBetween(from, to) {
+	if !s.Aims.pointed(from, to) {
 		return 0, false
 	}
 	for _, p := range s.Loaded {
@@ -190,15 +187,7 @@ func (s Surroundings) at(address uint64) []byte {
 // LedTo says whether code outside of parts, or a pointer, leads to an address:
 // as a call, a jump or an address that is taken.
 func (s Surroundings) LedTo(address uint64, parts []Part) bool {
-	if s.Aims.codeBetween(address-1, address+1) && s.codeLedTo(address, parts) {
-		return true
-	}
-	_, pointed := s.pointerLeads(address-1, address+1)
-	return pointed
-}
-
-func (s Surroundings) codeLedTo(address uint64, parts []Part) bool {
-	for _, p := range s.Text {
+	for _, p := range s.search(address-1, address+1) {
 		for i := 0; i+4 <= len(p.Code); i++ {
 			at := p.Address + uint64(i)
 			if distanceFrom(p, i) == address && !slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
@@ -206,7 +195,8 @@ func (s Surroundings) codeLedTo(address uint64, parts []Part) bool {
 			}
 		}
 	}
-	return false
+	_, pointed := s.pointerLeads(address-1, address+1)
+	return pointed
 }
 
 // tableTo finds an entry of a table of 32-bit distances from its own beginning.
