@@ -23,5 +23,13 @@ func (p *plan) suits(t tracee, regs *unix.PtraceRegs) bool {
 	if !p.anywhere {
 		return p.safe(t, regs)
 	}
-	return regs.Cs == userCode && (int64(regs.Orig_rax) < 0 || inCall(regs)) && !t.inSequence(p.read)
+	return regs.Cs == userCode && (finished(regs) || inCall(regs)) && !t.inSequence(p.read)
+}
+
+// finished says whether a thread is in no system call, or one that is not to be
+// restarted: then it has its result already. A thread that does little else is
+// hardly ever found between two.
+func finished(regs *unix.PtraceRegs) bool {
+	result := int64(regs.Rax)
+	return int64(regs.Orig_rax) < 0 || result < restartFirst || result > restartLast
 }
