@@ -71,6 +71,7 @@ func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error 
 
 // bench is a controller with its analyzer.
 type bench struct {
+	early []*attunev1.PointStatus // of the point that was added last, before that was answered
 	*analyzer
 	controller *Controller
 	state      string
@@ -166,6 +167,9 @@ func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*
 			}
 			if answer.GetDone().GetRequestId() == request.GetRequestId() {
 				return results
+			}
+			if s := answer.GetPoint(); s != nil && s.GetPoint() == request.GetAddPoint().GetPoint() {
+				b.early = append(b.early, s)
 			}
 		case <-deadline:
 			t.Fatalf("no answer to %s within 20 s", request.GetRequestId())

@@ -19,6 +19,7 @@ func (b *bench) sampleEvery(t *testing.T, period time.Duration) {
 
 func (b *bench) addPoint(t *testing.T, index uint32, spec *attunev1.MeasurePoint) {
 	t.Helper()
+	b.early = nil // those of the point before are old
 	b.ask(t, &attunev1.ManageResponse{RequestId: "point", Request: &attunev1.ManageResponse_AddPoint{
 		AddPoint: &attunev1.AddPoint{Point: index, Spec: spec},
 	}})
