@@ -187,9 +187,13 @@ static void signals(void) {
 }
 
 static sigjmp_buf escape;
+static volatile sig_atomic_t can_escape;
 
 static void jump(int signal) {
     (void)signal;
+    if (!can_escape)
+        return; /* nowhere yet, or to a frame that is gone */
+    can_escape = 0;
     handled++;
     siglongjmp(escape, 1);
 }
@@ -199,6 +203,7 @@ static void until_jump(void) {
     pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
     if (sigsetjmp(escape, 1) != 0)
         return;
+    can_escape = 1;
     for (;;) {
         pthread_mutex_lock(&fresh);
         pthread_mutex_unlock(&fresh);
