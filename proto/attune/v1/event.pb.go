@@ -256,7 +256,11 @@ type StreamHello struct {
 	// Controller id; the same as on the management channel.
 	ControllerId string `protobuf:"bytes,1,opt,name=controller_id,json=controllerId,proto3" json:"controller_id,omitempty"`
 	// Host name.
-	Host          string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// As in ControllerHello.
+	Registration string `protobuf:"bytes,3,opt,name=registration,proto3" json:"registration,omitempty"`
+	// As in ControllerHello.
+	Job           *Job `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +307,20 @@ func (x *StreamHello) GetHost() string {
 		return x.Host
 	}
 	return ""
+}
+
+func (x *StreamHello) GetRegistration() string {
+	if x != nil {
+		return x.Registration
+	}
+	return ""
+}
+
+func (x *StreamHello) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
 }
 
 // ProcessEnded tells how a process ended, as far as it can be known.
@@ -827,10 +845,12 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x05event\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"F\n" +
+	"\arecords\x18\x02 \x01(\x04R\arecords\"\x8c\x01\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
-	"\x04host\x18\x02 \x01(\tR\x04host\"\x8a\x02\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
+	"\fregistration\x18\x03 \x01(\tR\fregistration\x12 \n" +
+	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +
@@ -903,7 +923,8 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*Sample)(nil),          // 7: attune.v1.Sample
 	(*SampleBatch)(nil),     // 8: attune.v1.SampleBatch
 	(*Process)(nil),         // 9: attune.v1.Process
-	(*Reading)(nil),         // 10: attune.v1.Reading
+	(*Job)(nil),             // 10: attune.v1.Job
+	(*Reading)(nil),         // 11: attune.v1.Reading
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
@@ -913,16 +934,17 @@ var file_attune_v1_event_proto_depIdxs = []int32{
 	4,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
 	6,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
 	8,  // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
-	5,  // 7: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	10, // 8: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	7,  // 9: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 10: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	1,  // 11: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	10, // 7: attune.v1.StreamHello.job:type_name -> attune.v1.Job
+	5,  // 8: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	11, // 9: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	7,  // 10: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 11: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	1,  // 12: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }

@@ -399,7 +399,17 @@ type ControllerHello struct {
 	// CPUs online on the node.
 	Cpus uint32 `protobuf:"varint,4,opt,name=cpus,proto3" json:"cpus,omitempty"`
 	// What this node can do, as `attune doctor` reports it.
-	Mechanisms    []*Mechanism `protobuf:"bytes,5,rep,name=mechanisms,proto3" json:"mechanisms,omitempty"`
+	Mechanisms []*Mechanism `protobuf:"bytes,5,rep,name=mechanisms,proto3" json:"mechanisms,omitempty"`
+	// Registration whose processes these are; empty: the Analyzer has one session
+	// only.
+	Registration string `protobuf:"bytes,6,opt,name=registration,proto3" json:"registration,omitempty"`
+	// The execution that they are of.
+	Job *Job `protobuf:"bytes,7,opt,name=job,proto3" json:"job,omitempty"`
+	// Changes in force, at a connection that is not the controller's first. The
+	// Analyzer says at once which of them stay (RenewLease.changes).
+	InForce []string `protobuf:"bytes,8,rep,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
+	// User whose processes these are; not given: the one who runs both.
+	User          *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,6 +475,34 @@ func (x *ControllerHello) GetCpus() uint32 {
 func (x *ControllerHello) GetMechanisms() []*Mechanism {
 	if x != nil {
 		return x.Mechanisms
+	}
+	return nil
+}
+
+func (x *ControllerHello) GetRegistration() string {
+	if x != nil {
+		return x.Registration
+	}
+	return ""
+}
+
+func (x *ControllerHello) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *ControllerHello) GetInForce() []string {
+	if x != nil {
+		return x.InForce
+	}
+	return nil
+}
+
+func (x *ControllerHello) GetUser() *Principal {
+	if x != nil {
+		return x.User
 	}
 	return nil
 }
@@ -768,7 +806,10 @@ func (x *UndoChanges) GetChangeIds() []string {
 
 // RenewLease keeps changes alive.
 type RenewLease struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Changes by id; empty: all. Those of before a connection was lost have to be
+	// named once to stay.
+	Changes       []string `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -801,6 +842,13 @@ func (x *RenewLease) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RenewLease.ProtoReflect.Descriptor instead.
 func (*RenewLease) Descriptor() ([]byte, []int) {
 	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RenewLease) GetChanges() []string {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
 }
 
 // PointStatus tells what became of a measure point in one process.
@@ -1054,7 +1102,7 @@ var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
-	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\"\x96\x02\n" +
+	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\"\x96\x02\n" +
 	"\rManageRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.attune.v1.ControllerHelloH\x00R\x05hello\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x17.attune.v1.ActionResultH\x00R\x06result\x12.\n" +
@@ -1071,7 +1119,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05apply\x18\x05 \x01(\v2\x17.attune.v1.ApplyChangesH\x00R\x05apply\x12,\n" +
 	"\x04undo\x18\x06 \x01(\v2\x16.attune.v1.UndoChangesH\x00R\x04undo\x12-\n" +
 	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renewB\t\n" +
-	"\arequest\"\xae\x01\n" +
+	"\arequest\"\xb9\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1079,7 +1127,11 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04cpus\x18\x04 \x01(\rR\x04cpus\x124\n" +
 	"\n" +
 	"mechanisms\x18\x05 \x03(\v2\x14.attune.v1.MechanismR\n" +
-	"mechanisms\",\n" +
+	"mechanisms\x12\"\n" +
+	"\fregistration\x18\x06 \x01(\tR\fregistration\x12 \n" +
+	"\x03job\x18\a \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x19\n" +
+	"\bin_force\x18\b \x03(\tR\ainForce\x12(\n" +
+	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\",\n" +
 	"\vRequestDone\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"M\n" +
@@ -1095,9 +1147,10 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\achanges\x18\x01 \x03(\v2\x11.attune.v1.ChangeR\achanges\",\n" +
 	"\vUndoChanges\x12\x1d\n" +
 	"\n" +
-	"change_ids\x18\x01 \x03(\tR\tchangeIds\"\f\n" +
+	"change_ids\x18\x01 \x03(\tR\tchangeIds\"&\n" +
 	"\n" +
-	"RenewLease\"\x84\x03\n" +
+	"RenewLease\x12\x18\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges\"\x84\x03\n" +
 	"\vPointStatus\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12+\n" +
@@ -1163,9 +1216,11 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*ControllerStatus)(nil), // 12: attune.v1.ControllerStatus
 	(*ActionResult)(nil),     // 13: attune.v1.ActionResult
 	(*Mechanism)(nil),        // 14: attune.v1.Mechanism
-	(*MeasurePoint)(nil),     // 15: attune.v1.MeasurePoint
-	(*Change)(nil),           // 16: attune.v1.Change
-	(Delivery)(0),            // 17: attune.v1.Delivery
+	(*Job)(nil),              // 15: attune.v1.Job
+	(*Principal)(nil),        // 16: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 17: attune.v1.MeasurePoint
+	(*Change)(nil),           // 18: attune.v1.Change
+	(Delivery)(0),            // 19: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
@@ -1180,17 +1235,19 @@ var file_attune_v1_management_proto_depIdxs = []int32{
 	9,  // 9: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
 	10, // 10: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
 	14, // 11: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	15, // 12: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	16, // 13: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 14: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	17, // 15: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 16: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 17: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	15, // 12: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	16, // 13: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	17, // 14: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	18, // 15: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	0,  // 16: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	19, // 17: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 18: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 19: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1200,6 +1257,7 @@ func file_attune_v1_management_proto_init() {
 	}
 	file_attune_v1_action_proto_init()
 	file_attune_v1_common_proto_init()
+	file_attune_v1_registry_proto_init()
 	file_attune_v1_management_proto_msgTypes[0].OneofWrappers = []any{
 		(*ManageRequest_Hello)(nil),
 		(*ManageRequest_Result)(nil),
