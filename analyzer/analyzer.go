@@ -4,22 +4,18 @@ package analyzer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
+	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/objfile"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -28,11 +24,6 @@ const (
 	// reportPatience is how long a report or snapshot of a running session may
 	// take to collect.
 	reportPatience = time.Second
-	// maxMessage bounds a message of the channels, bytes.
-	maxMessage = 16 << 20
-	// helloPatience is how long a new connection may take to speak HTTP/2. The
-	// server's end waits for those that are still about to: 120 s by default.
-	helloPatience = 2 * time.Second
 )
 
 // Config configures an Analyzer.
@@ -74,7 +65,8 @@ type Config struct {
 	Version string
 }
 
-// Analyzer is one Analyzer with one session.
+// Analyzer is one session with its tunlets. Its channels are served by its own
+// Serve, or by somebody who serves those of many sessions, see Session.
 type Analyzer struct {
 	cfg      Config
 	log      *slog.Logger
@@ -82,15 +74,16 @@ type Analyzer struct {
 	audit    *report.Timeline
 	session  *session.Session
 	host     *tunlethost.Host
-	server   *grpc.Server
 	own      *probes // what Config.Probes asks for
 	probes   *probeService
-	wg       sync.WaitGroup // the session's loop and the channels' receivers
+	wg       sync.WaitGroup // the session's loop
 	cancel   context.CancelFunc
 	stopOnce sync.Once
 
 	mu       sync.Mutex // leaf lock; guards what follows
 	started  bool
+	stopped  bool
+	servers  []*server
 	writeErr []string // what went wrong with timeline and audit log
 }
 
@@ -117,12 +110,7 @@ func New(cfg Config) (*Analyzer, error) {
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,
 		TempDir: cfg.TempDir, Digests: cfg.Digests, Log: a.log,
 	}, observer{a.session})
-	a.server = grpc.NewServer(grpc.Creds(peerCredentials{}), grpc.MaxRecvMsgSize(maxMessage),
-		grpc.ConnectionTimeout(helloPatience), grpc.WaitForHandlers(true))
-	attunev1.RegisterEventServiceServer(a.server, &eventService{session: a.session})
 	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session)
-	attunev1.RegisterProbeServiceServer(a.server, a.probes)
-	attunev1.RegisterManagementServiceServer(a.server, &managementService{session: a.session, wg: &a.wg})
 	return a, nil
 }
 
@@ -133,6 +121,9 @@ func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
 func (o observer) TunletGone(name, reason string, final bool) {
 	o.session.TunletGone(name, reason, final)
 }
+
+// Session takes what the channels carry that belong to this session.
+func (a *Analyzer) Session() channel.Session { return a.session }
 
 // Start starts the session, and the tunlets in the background. The error names
 // the tunlets that are missing or refused; the Analyzer runs nevertheless. It
@@ -162,18 +153,6 @@ func (a *Analyzer) entry(e report.Entry) {
 	a.audit.Write(e)
 }
 
-// Serve serves the channels on a Unix socket until ctx ends or Stop, and then
-// returns nil. Peers must be the present user or root. It closes the listener.
-func (a *Analyzer) Serve(ctx context.Context, lis net.Listener) error {
-	stop := context.AfterFunc(ctx, a.server.Stop)
-	defer stop()
-	err := a.server.Serve(lis)
-	if err == nil || errors.Is(err, grpc.ErrServerStopped) {
-		return nil
-	}
-	return fmt.Errorf("serve the channels: %w", err)
-}
-
 // LastingProbes returns how many measure points people have added from other
 // commands and not removed.
 func (a *Analyzer) LastingProbes() int { return a.probes.Lasting() }
@@ -193,14 +172,14 @@ func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report 
 }
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
-// some milliseconds, at most helloPatience more for a peer that has connected
-// and says nothing, and a second for a timeline that nobody reads. It may be
-// called more than once.
+// some milliseconds, at most [channel.HelloPatience] more for a peer that has
+// connected and says nothing, and a second for a timeline that nobody reads. It
+// may be called more than once.
 func (a *Analyzer) Stop(context.Context) {
 	a.stopOnce.Do(func() {
 		a.host.Stop()
 		cancel := a.stopUnstarted()
-		a.server.Stop()
+		a.stopServers()
 		a.session.Close()
 		a.wg.Wait()
 		cancel()

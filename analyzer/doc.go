@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package analyzer wires one Analyzer: the gRPC services to which Application
-// Controllers connect (event channel and management channel), the session that
-// routes and decides, and the host of the tunlets.
+// Package analyzer wires one Analyzer: the session that routes and decides, the
+// host of the tunlets, and, for a command that has one session only, the gRPC
+// server to which Application Controllers connect. The package service serves
+// many.
 //
 // Life: [New], [Analyzer.Start], [Analyzer.Serve] (in a goroutine of the
 // caller's), [Analyzer.Finish] or at least [Analyzer.Stop]. A report can be had

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/analyzer/channel"
 )
 
 // announcing tells of each connection that its server has taken.
@@ -49,7 +51,7 @@ func TestStopDoesNotWaitForPeersThatSayNothing(t *testing.T) {
 	}()
 	select {
 	case <-stopped:
-	case <-time.After(20 * helloPatience):
+	case <-time.After(20 * channel.HelloPatience):
 		t.Error("Stop hangs")
 		silent.Close()
 		<-stopped

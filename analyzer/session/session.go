@@ -144,6 +144,9 @@ func New(cfg Config) *Session {
 	return s
 }
 
+// Done is closed when the session takes no more messages.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
 // Start returns when the session started.
 func (s *Session) Start() time.Time { return s.start }
 

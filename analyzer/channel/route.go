@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/analyzer/session"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Session takes what the channels of its controllers carry. *session.Session
+// is one; see there for what its methods do.
+type Session interface {
+	Publish(controller string, m *attunev1.PublishRequest) (records uint64)
+	ControllerConnected(hello *attunev1.ControllerHello, c session.Controller)
+	ControllerGone(id string, c session.Controller)
+	Manage(id string, m *attunev1.ManageRequest)
+	// Done is closed when the session takes no more messages.
+	Done() <-chan struct{}
+}
+
+// Hello is what both channels begin with.
+type Hello interface {
+	GetControllerId() string
+	GetHost() string
+	GetRegistration() string
+	GetJob() *attunev1.Job
+}
+
+// Route finds the session that a controller names. ctx carries who it is (see
+// the package authn) and ends with the channel. The error is for the
+// controller: a gRPC status, of the meanings that ManagementService gives them.
+type Route func(ctx context.Context, hello Hello) (Session, error)
+
+// To returns the route of an Analyzer that has one session only.
+func To(s Session) Route {
+	return func(context.Context, Hello) (Session, error) { return s, nil }
+}
+
+// errEnded is what controllers are told whose session has ended.
+var errEnded = status.Error(codes.Aborted, "the session has ended")
+
+// find checks a hello and finds its session.
+func (r Route) find(ctx context.Context, hello Hello) (Session, error) {
+	if hello.GetControllerId() == "" {
+		return nil, status.Error(codes.InvalidArgument, "the first message must be a hello with a controller id")
+	}
+	return r(ctx, hello)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// maxMessage bounds a message of the channels, bytes.
+	maxMessage = 16 << 20
+	// HelloPatience is how long a new connection may take to speak HTTP/2. The
+	// server's end waits for those that are still about to: 120 s by default.
+	HelloPatience = 2 * time.Second
+	// pingAfter and pingPatience find out about peers that are gone without a
+	// word, as when their node has lost its power.
+	pingAfter    = 10 * time.Second
+	pingPatience = 10 * time.Second
+	// minPing is how often a peer may do the same.
+	minPing = 5 * time.Second
+)
+
+// NewServer returns a gRPC server with the limits that the channels need. Who
+// may connect is the credentials' business.
+func NewServer(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append([]grpc.ServerOption{
+		grpc.Creds(creds), grpc.MaxRecvMsgSize(maxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+	}, more...)...)
+}
+
+// Channels serves the channels of all controllers.
+type Channels struct {
+	event      eventService
+	management managementService
+}
+
+// Register adds both services to a server that is not serving yet.
+func Register(server grpc.ServiceRegistrar, route Route) *Channels {
+	c := &Channels{event: eventService{route: route}, management: managementService{route: route}}
+	attunev1.RegisterEventServiceServer(server, &c.event)
+	attunev1.RegisterManagementServiceServer(server, &c.management)
+	return c
+}
+
+// Wait returns when nothing of the channels is left, after the server's Stop.
+func (c *Channels) Wait() { c.management.receivers.Wait() }
