@@ -260,7 +260,12 @@ type StreamHello struct {
 	// As in ControllerHello.
 	Registration string `protobuf:"bytes,3,opt,name=registration,proto3" json:"registration,omitempty"`
 	// As in ControllerHello.
-	Job           *Job `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	Job *Job `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	// Handles of all processes that it was told of and whose end it was not, at a
+	// connection that is not the controller's first: the Analyzer takes others
+	// that it knows for ended. What is known of them follows, as process_changed,
+	// and is news for an Analyzer that took the session over.
+	Processes     []uint64 `protobuf:"varint,5,rep,packed,name=processes,proto3" json:"processes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,6 +324,13 @@ func (x *StreamHello) GetRegistration() string {
 func (x *StreamHello) GetJob() *Job {
 	if x != nil {
 		return x.Job
+	}
+	return nil
+}
+
+func (x *StreamHello) GetProcesses() []uint64 {
+	if x != nil {
+		return x.Processes
 	}
 	return nil
 }
@@ -845,12 +857,13 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x05event\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"\x8c\x01\n" +
+	"\arecords\x18\x02 \x01(\x04R\arecords\"\xaa\x01\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
 	"\fregistration\x18\x03 \x01(\tR\fregistration\x12 \n" +
-	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\"\x8a\x02\n" +
+	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
+	"\tprocesses\x18\x05 \x03(\x04R\tprocesses\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +

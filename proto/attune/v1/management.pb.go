@@ -238,6 +238,7 @@ type ManageResponse struct {
 	//	*ManageResponse_Apply
 	//	*ManageResponse_Undo
 	//	*ManageResponse_Renew
+	//	*ManageResponse_End
 	Request       isManageResponse_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -341,6 +342,15 @@ func (x *ManageResponse) GetRenew() *RenewLease {
 	return nil
 }
 
+func (x *ManageResponse) GetEnd() *EndSession {
+	if x != nil {
+		if x, ok := x.Request.(*ManageResponse_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
 type isManageResponse_Request interface {
 	isManageResponse_Request()
 }
@@ -375,6 +385,11 @@ type ManageResponse_Renew struct {
 	Renew *RenewLease `protobuf:"bytes,7,opt,name=renew,proto3,oneof"`
 }
 
+type ManageResponse_End struct {
+	// The session ends.
+	End *EndSession `protobuf:"bytes,8,opt,name=end,proto3,oneof"`
+}
+
 func (*ManageResponse_AddPoint) isManageResponse_Request() {}
 
 func (*ManageResponse_RemovePoint) isManageResponse_Request() {}
@@ -386,6 +401,8 @@ func (*ManageResponse_Apply) isManageResponse_Request() {}
 func (*ManageResponse_Undo) isManageResponse_Request() {}
 
 func (*ManageResponse_Renew) isManageResponse_Request() {}
+
+func (*ManageResponse_End) isManageResponse_Request() {}
 
 // ControllerHello introduces a controller.
 type ControllerHello struct {
@@ -851,6 +868,54 @@ func (x *RenewLease) GetChanges() []string {
 	return nil
 }
 
+// EndSession is the last request: the controller leaves the processes. What is
+// still changed in them it gives back, but for what is to be kept, which is then
+// the user's own to undo. It ends the channels when it has done so.
+type EndSession struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Changes that stay.
+	Keep          []string `protobuf:"bytes,1,rep,name=keep,proto3" json:"keep,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSession) Reset() {
+	*x = EndSession{}
+	mi := &file_attune_v1_management_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSession) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSession) ProtoMessage() {}
+
+func (x *EndSession) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_management_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSession.ProtoReflect.Descriptor instead.
+func (*EndSession) Descriptor() ([]byte, []int) {
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *EndSession) GetKeep() []string {
+	if x != nil {
+		return x.Keep
+	}
+	return nil
+}
+
 // PointStatus tells what became of a measure point in one process.
 type PointStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -884,7 +949,7 @@ type PointStatus struct {
 
 func (x *PointStatus) Reset() {
 	*x = PointStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +961,7 @@ func (x *PointStatus) String() string {
 func (*PointStatus) ProtoMessage() {}
 
 func (x *PointStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +974,7 @@ func (x *PointStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointStatus.ProtoReflect.Descriptor instead.
 func (*PointStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PointStatus) GetPoint() uint32 {
@@ -1014,7 +1079,7 @@ type ControllerStatus struct {
 
 func (x *ControllerStatus) Reset() {
 	*x = ControllerStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1091,7 @@ func (x *ControllerStatus) String() string {
 func (*ControllerStatus) ProtoMessage() {}
 
 func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1104,7 @@ func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerStatus.ProtoReflect.Descriptor instead.
 func (*ControllerStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ControllerStatus) GetCpuSeconds() float64 {
@@ -1109,7 +1174,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05point\x18\x03 \x01(\v2\x16.attune.v1.PointStatusH\x00R\x05point\x125\n" +
 	"\x06status\x18\x04 \x01(\v2\x1b.attune.v1.ControllerStatusH\x00R\x06status\x12,\n" +
 	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04doneB\t\n" +
-	"\amessage\"\xf6\x02\n" +
+	"\amessage\"\xa1\x03\n" +
 	"\x0eManageResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x122\n" +
@@ -1118,7 +1183,8 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\fset_sampling\x18\x04 \x01(\v2\x16.attune.v1.SetSamplingH\x00R\vsetSampling\x12/\n" +
 	"\x05apply\x18\x05 \x01(\v2\x17.attune.v1.ApplyChangesH\x00R\x05apply\x12,\n" +
 	"\x04undo\x18\x06 \x01(\v2\x16.attune.v1.UndoChangesH\x00R\x04undo\x12-\n" +
-	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renewB\t\n" +
+	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renew\x12)\n" +
+	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03endB\t\n" +
 	"\arequest\"\xb9\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
@@ -1150,7 +1216,10 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"change_ids\x18\x01 \x03(\tR\tchangeIds\"&\n" +
 	"\n" +
 	"RenewLease\x12\x18\n" +
-	"\achanges\x18\x01 \x03(\tR\achanges\"\x84\x03\n" +
+	"\achanges\x18\x01 \x03(\tR\achanges\" \n" +
+	"\n" +
+	"EndSession\x12\x12\n" +
+	"\x04keep\x18\x01 \x03(\tR\x04keep\"\x84\x03\n" +
 	"\vPointStatus\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12+\n" +
@@ -1199,7 +1268,7 @@ func file_attune_v1_management_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_management_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_attune_v1_management_proto_goTypes = []any{
 	(PointState)(0),          // 0: attune.v1.PointState
 	(*ManageRequest)(nil),    // 1: attune.v1.ManageRequest
@@ -1212,21 +1281,22 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*ApplyChanges)(nil),     // 8: attune.v1.ApplyChanges
 	(*UndoChanges)(nil),      // 9: attune.v1.UndoChanges
 	(*RenewLease)(nil),       // 10: attune.v1.RenewLease
-	(*PointStatus)(nil),      // 11: attune.v1.PointStatus
-	(*ControllerStatus)(nil), // 12: attune.v1.ControllerStatus
-	(*ActionResult)(nil),     // 13: attune.v1.ActionResult
-	(*Mechanism)(nil),        // 14: attune.v1.Mechanism
-	(*Job)(nil),              // 15: attune.v1.Job
-	(*Principal)(nil),        // 16: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 17: attune.v1.MeasurePoint
-	(*Change)(nil),           // 18: attune.v1.Change
-	(Delivery)(0),            // 19: attune.v1.Delivery
+	(*EndSession)(nil),       // 11: attune.v1.EndSession
+	(*PointStatus)(nil),      // 12: attune.v1.PointStatus
+	(*ControllerStatus)(nil), // 13: attune.v1.ControllerStatus
+	(*ActionResult)(nil),     // 14: attune.v1.ActionResult
+	(*Mechanism)(nil),        // 15: attune.v1.Mechanism
+	(*Job)(nil),              // 16: attune.v1.Job
+	(*Principal)(nil),        // 17: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 18: attune.v1.MeasurePoint
+	(*Change)(nil),           // 19: attune.v1.Change
+	(Delivery)(0),            // 20: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
-	13, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
-	11, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
-	12, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
+	14, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
+	12, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
+	13, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
 	4,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
 	5,  // 5: attune.v1.ManageResponse.add_point:type_name -> attune.v1.AddPoint
 	6,  // 6: attune.v1.ManageResponse.remove_point:type_name -> attune.v1.RemovePoint
@@ -1234,20 +1304,21 @@ var file_attune_v1_management_proto_depIdxs = []int32{
 	8,  // 8: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
 	9,  // 9: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
 	10, // 10: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
-	14, // 11: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	15, // 12: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	16, // 13: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	17, // 14: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	18, // 15: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 16: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	19, // 17: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 18: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 19: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	11, // 11: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
+	15, // 12: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
+	16, // 13: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	17, // 14: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	18, // 15: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	19, // 16: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	0,  // 17: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	20, // 18: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 19: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 20: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1272,6 +1343,7 @@ func file_attune_v1_management_proto_init() {
 		(*ManageResponse_Apply)(nil),
 		(*ManageResponse_Undo)(nil),
 		(*ManageResponse_Renew)(nil),
+		(*ManageResponse_End)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1279,7 +1351,7 @@ func file_attune_v1_management_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_management_proto_rawDesc), len(file_attune_v1_management_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

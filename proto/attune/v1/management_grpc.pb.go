@@ -33,6 +33,23 @@ const (
 type ManagementServiceClient interface {
 	// Manage opens the channel. The first ManageRequest is hello; every
 	// ManageResponse is answered.
+	//
+	// A controller that ends its own side has nothing more to do in the session:
+	// its processes count as ended. A channel that breaks is opened again, with
+	// the same controller id; until then, for a time, its processes count as out
+	// of reach, and nothing is told of them. How the Analyzer ends the channel,
+	// or the event channel, says what is to be done:
+	//
+	//	UNAVAILABLE, RESOURCE_EXHAUSTED  come again, after a pause
+	//	FAILED_PRECONDITION  another Analyzer has the registration: the registry
+	//	                     says which
+	//	NOT_FOUND            there is no such registration (any more)
+	//	ABORTED              the session has ended
+	//	PERMISSION_DENIED, UNAUTHENTICATED  not for this controller
+	//
+	// With NOT_FOUND and ABORTED all is given back, and the processes are left
+	// alone. With the others, and when nothing is heard at all, changes live on
+	// as long as their leases.
 	Manage(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ManageRequest, ManageResponse], error)
 }
 
@@ -66,6 +83,23 @@ type ManagementService_ManageClient = grpc.BidiStreamingClient[ManageRequest, Ma
 type ManagementServiceServer interface {
 	// Manage opens the channel. The first ManageRequest is hello; every
 	// ManageResponse is answered.
+	//
+	// A controller that ends its own side has nothing more to do in the session:
+	// its processes count as ended. A channel that breaks is opened again, with
+	// the same controller id; until then, for a time, its processes count as out
+	// of reach, and nothing is told of them. How the Analyzer ends the channel,
+	// or the event channel, says what is to be done:
+	//
+	//	UNAVAILABLE, RESOURCE_EXHAUSTED  come again, after a pause
+	//	FAILED_PRECONDITION  another Analyzer has the registration: the registry
+	//	                     says which
+	//	NOT_FOUND            there is no such registration (any more)
+	//	ABORTED              the session has ended
+	//	PERMISSION_DENIED, UNAUTHENTICATED  not for this controller
+	//
+	// With NOT_FOUND and ABORTED all is given back, and the processes are left
+	// alone. With the others, and when nothing is heard at all, changes live on
+	// as long as their leases.
 	Manage(grpc.BidiStreamingServer[ManageRequest, ManageResponse]) error
 	mustEmbedUnimplementedManagementServiceServer()
 }

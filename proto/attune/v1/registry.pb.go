@@ -1015,7 +1015,11 @@ type KeptChange struct {
 	// Knob that it changes.
 	Knob string `protobuf:"bytes,4,opt,name=knob,proto3" json:"knob,omitempty"`
 	// Tunlet that proposed it.
-	Tunlet        string `protobuf:"bytes,5,opt,name=tunlet,proto3" json:"tunlet,omitempty"`
+	Tunlet string `protobuf:"bytes,5,opt,name=tunlet,proto3" json:"tunlet,omitempty"`
+	// What it does, in a line, as the report has it.
+	Action string `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`
+	// Its gain, as a factor; 0: not measured.
+	Gain          float64 `protobuf:"fixed64,7,opt,name=gain,proto3" json:"gain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1083,6 +1087,20 @@ func (x *KeptChange) GetTunlet() string {
 		return x.Tunlet
 	}
 	return ""
+}
+
+func (x *KeptChange) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *KeptChange) GetGain() float64 {
+	if x != nil {
+		return x.Gain
+	}
+	return 0
 }
 
 // LocateRequest asks all controllers for processes.
@@ -1357,14 +1375,16 @@ const file_attune_v1_registry_proto_rawDesc = "" +
 	"\x04gain\x18\f \x01(\x01R\x04gain\x12*\n" +
 	"\x11started_unix_nano\x18\r \x01(\x03R\x0fstartedUnixNano\x12&\n" +
 	"\x0fended_unix_nano\x18\x0e \x01(\x03R\rendedUnixNano\x128\n" +
-	"\fkept_changes\x18\x0f \x03(\v2\x15.attune.v1.KeptChangeR\vkeptChanges\"n\n" +
+	"\fkept_changes\x18\x0f \x03(\v2\x15.attune.v1.KeptChangeR\vkeptChanges\"\x9a\x01\n" +
 	"\n" +
 	"KeptChange\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x10\n" +
 	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04knob\x18\x04 \x01(\tR\x04knob\x12\x16\n" +
-	"\x06tunlet\x18\x05 \x01(\tR\x06tunlet\"G\n" +
+	"\x06tunlet\x18\x05 \x01(\tR\x06tunlet\x12\x16\n" +
+	"\x06action\x18\x06 \x01(\tR\x06action\x12\x12\n" +
+	"\x04gain\x18\a \x01(\x01R\x04gain\"G\n" +
 	"\rLocateRequest\x12\"\n" +
 	"\fregistration\x18\x01 \x01(\tR\fregistration\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\"\xb2\x01\n" +
