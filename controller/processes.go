@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -145,7 +146,7 @@ func (f *follower) release(t *target) {
 // holds says whether a process has to wait at the gate: for points that are to
 // be in place before main, or for the tracker to know of it, which otherwise
 // could miss what it starts first.
-func (c *Controller) holds(peer attach.Peer) bool {
+func (c *Controller) holds(peer peercred.Peer) bool {
 	if c.placer.ForAll() > 0 || !c.targets.has(peer.PID) {
 		return true
 	}

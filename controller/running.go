@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -91,7 +92,7 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	}
 	app := result.Memory.App()
 	c.atGate(attach.Attachment{
-		Peer: attach.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
+		Peer: peercred.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
 		Hello: attach.Hello{Flags: attach.Injected, PID: app.PID, TID: result.Thread},
 	})
 	return result, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -162,7 +163,7 @@ func (m *members) admit(ctx context.Context, conn *net.UnixConn, joined func(*pr
 // message and hung up, and may have ended: then its pid may be another's by now,
 // which started later.
 func whoJoins(conn *net.UnixConn) (*procid.Process, error) {
-	peer, err := peerCredentials(conn)
+	peer, err := peercred.Of(conn)
 	if err != nil {
 		return nil, err
 	}
@@ -178,10 +179,10 @@ func whoJoins(conn *net.UnixConn) (*procid.Process, error) {
 		binary.LittleEndian.Uint32(message[len(joinMagic):]) != joinVersion {
 		return nil, errors.New("this is no packed program")
 	}
-	if int(peer.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("process of user %d", peer.Uid)
+	if peer.UID != os.Geteuid() {
+		return nil, fmt.Errorf("process of user %d", peer.UID)
 	}
-	process, err := procid.Open(int(peer.Pid))
+	process, err := procid.Open(peer.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -189,17 +190,4 @@ func whoJoins(conn *net.UnixConn) (*procid.Process, error) {
 		return nil, errors.Join(procid.ErrGone, process.Close())
 	}
 	return process, nil
-}
-
-func peerCredentials(conn *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return peer, errors.Join(err, failed)
 }

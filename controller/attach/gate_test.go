@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/peercred"
 )
 
 func small() ring.Geometry { return ring.Geometry{Slots: 8, Rings: 4, RingRecords: 1024} }
@@ -89,7 +90,7 @@ func TestPointsAreInPlaceBeforeGo(t *testing.T) {
 // TestGoComesWithTheMemory: where nothing has to be in place before main, the
 // process need not wait for anybody to look at its ready.
 func TestGoComesWithTheMemory(t *testing.T) {
-	g := mustServe(t, Options{Geometry: small(), Hold: func(Peer) bool { return false }})
+	g := mustServe(t, Options{Geometry: small(), Hold: func(peercred.Peer) bool { return false }})
 	c := mustDial(t, g)
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
@@ -167,7 +168,7 @@ func TestRefusal(t *testing.T) {
 		hello   []byte
 		want    error
 	}{
-		{"not admitted", Options{Admit: func(Peer) error { return errNo }}, encodeHello(Hello{}), errNo},
+		{"not admitted", Options{Admit: func(peercred.Peer) error { return errNo }}, encodeHello(Hello{}), errNo},
 		{"no smaller file", Options{}, encodeHello(Hello{Attempt: math.MaxUint32}), ErrNoMap},
 		{"other version", Options{}, append(encodeHello(Hello{})[:helloVersion], append([]byte{abiVersion + 1, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
 	}
@@ -187,10 +188,10 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestAdmitOwn(t *testing.T) {
-	if err := admitOwn(Peer{UID: os.Geteuid()}); err != nil {
+	if err := admitOwn(peercred.Peer{UID: os.Geteuid()}); err != nil {
 		t.Error(err)
 	}
-	if err := admitOwn(Peer{UID: os.Geteuid() + 1}); !errors.Is(err, ErrNotAdmitted) {
+	if err := admitOwn(peercred.Peer{UID: os.Geteuid() + 1}); !errors.Is(err, ErrNotAdmitted) {
 		t.Errorf("got %v", err)
 	}
 }

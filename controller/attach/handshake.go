@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/peercred"
 )
 
 // lastLook is how long the gate waits for a ready that may have come while the
@@ -44,7 +45,7 @@ func (g *Gate) serve(conn *net.UnixConn) {
 	deadline := time.Now().Add(g.options.hold)
 	// Its only error is that the connection is closed, which reading will say.
 	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
-	peer, err := peerOf(conn)
+	peer, err := peercred.Hold(conn)
 	var talk conversation
 	if err == nil {
 		talk, err = g.converse(conn, peer)
@@ -76,7 +77,7 @@ type conversation struct {
 }
 
 // converse takes the peer from hello to ready.
-func (g *Gate) converse(conn *net.UnixConn, peer Peer) (talk conversation, err error) {
+func (g *Gate) converse(conn *net.UnixConn, peer peercred.Peer) (talk conversation, err error) {
 	if !g.claim(peer.PID) {
 		return talk, ErrBusy
 	}

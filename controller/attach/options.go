@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/peercred"
 )
 
 const (
@@ -28,7 +29,7 @@ var ErrNotAdmitted = errors.New("not admitted")
 type Attachment struct {
 	// Peer is the process. Pidfd now belongs to the receiver of the
 	// Attachment.
-	Peer
+	peercred.Peer
 	// Hello is what it said about itself.
 	Hello Hello
 	// Memory is its memory file, ready, and closed by the receiver.
@@ -41,7 +42,7 @@ type Attachment struct {
 // Refusal is a process that did not get through the gate.
 type Refusal struct {
 	// Peer is the process as far as it could be told, without Pidfd.
-	Peer Peer
+	Peer peercred.Peer
 	// Hello is zero if it did not come that far.
 	Hello Hello
 	// Err is the reason.
@@ -64,7 +65,7 @@ type Options struct {
 	Log *slog.Logger
 	// Admit decides whether a process is served. Nil: those of the
 	// controller's own user.
-	Admit func(Peer) error
+	Admit func(peercred.Peer) error
 	// Attached takes over each process that got through, exactly once. A held
 	// process waits until it returns, or until the Attachment's deadline: it
 	// is the moment to place measure points.
@@ -73,7 +74,7 @@ type Options struct {
 	// process that is about to be given its memory file. Where it says no, "go"
 	// is sent along with the file, and the process does not wait for its being
 	// attached. Attached or Refused follows. Nil: every process is held.
-	Hold func(Peer) bool
+	Hold func(peercred.Peer) bool
 	// Refused is told who did not get through. Nil: it is logged.
 	Refused func(Refusal)
 
@@ -111,7 +112,7 @@ func (o Options) complete() (Options, error) {
 		o.Admit = admitOwn
 	}
 	if o.Hold == nil {
-		o.Hold = func(Peer) bool { return true }
+		o.Hold = func(peercred.Peer) bool { return true }
 	}
 	if o.Refused == nil {
 		o.Refused = logRefusal(o.Log)
@@ -120,7 +121,7 @@ func (o Options) complete() (Options, error) {
 }
 
 // admitOwn serves the controller's own user.
-func admitOwn(p Peer) error {
+func admitOwn(p peercred.Peer) error {
 	if own := os.Geteuid(); p.UID != own {
 		return fmt.Errorf("%w: user %d is not the controller's %d", ErrNotAdmitted, p.UID, own)
 	}
