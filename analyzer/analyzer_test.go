@@ -404,30 +404,3 @@ func TestHelloFirst(t *testing.T) {
 		t.Errorf("management channel: %v", err)
 	}
 }
-
-// TestPeers checks who may connect.
-func TestPeers(t *testing.T) {
-	tests := []struct {
-		name string
-		uid  uint32
-		own  int
-		ok   bool
-	}{
-		{name: "the same user", uid: 1000, own: 1000, ok: true},
-		{name: "root", uid: 0, own: 1000, ok: true},
-		{name: "somebody else", uid: 1001, own: 1000},
-		{name: "a user at root's", uid: 1001, own: 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := allowed(tt.uid, tt.own); (err == nil) != tt.ok {
-				t.Errorf("allowed: %v", err)
-			}
-		})
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	if _, _, err := (peerCredentials{}).ServerHandshake(server); err == nil {
-		t.Error("a connection that is no Unix socket was let in")
-	}
-}

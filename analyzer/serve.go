@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -43,7 +44,7 @@ func (a *Analyzer) newServer() *server {
 	if a.stopped {
 		return nil
 	}
-	s := &server{grpc: channel.NewServer(peerCredentials{})}
+	s := &server{grpc: channel.NewServer(authn.New(authn.Options{Admit: authn.OwnAndRoot}))}
 	s.channels = channel.Register(s.grpc, channel.To(a.session))
 	attunev1.RegisterProbeServiceServer(s.grpc, a.probes)
 	a.servers = append(a.servers, s)

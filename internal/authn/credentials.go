@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package authn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ErrNotKnown refuses connections on which nobody vouches for the peer.
+var ErrNotKnown = errors.New("the peer is not known")
+
+// Options say who is let in.
+type Options struct {
+	// Identity is the own certificate, for TCP. Nil: Unix sockets only.
+	Identity *pki.Identity
+	// Admit decides whether a peer is let in, which a client asks about the
+	// server as well. Nil: everybody who is known.
+	Admit func(*attunev1.Principal) error
+	// Refused is told why a connection was not made, for logs: the peer itself
+	// learns little. It may be called by many goroutines at once. Nil: nobody
+	// is told.
+	Refused func(peer net.Addr, err error)
+}
+
+// New returns credentials for servers and clients. How long a peer may take to
+// say who it is, the server says (grpc.ConnectionTimeout).
+func New(o Options) credentials.TransportCredentials { return &transport{o} }
+
+type transport struct{ options Options }
+
+// ServerHandshake finds out who has connected.
+func (t *transport) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return t.checked(conn, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
+		return credentials.NewTLS(identity.ServerConfig()).ServerHandshake(conn)
+	})
+}
+
+// ClientHandshake finds out who serves. Over TCP it must be the host that was
+// dialled.
+func (t *transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return t.checked(conn, func(identity *pki.Identity) (net.Conn, credentials.AuthInfo, error) {
+		if _, err := identity.Certificate(); err != nil {
+			return nil, nil, err // the server would say less
+		}
+		return credentials.NewTLS(identity.ClientConfig()).ClientHandshake(ctx, authority, conn)
+	})
+}
+
+// checked asks the kernel or makes TLS, and then whether the peer is let in. A
+// connection that is not goes nowhere.
+func (t *transport) checked(raw net.Conn, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error)) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := t.identify(raw, secure)
+	if err == nil && t.options.Admit != nil {
+		err = t.options.Admit(info.Principal)
+	}
+	if err == nil {
+		return conn, info, nil
+	}
+	if t.options.Refused != nil {
+		t.options.Refused(raw.RemoteAddr(), err)
+	}
+	_ = raw.Close() // it may be closed already
+	return nil, nil, err
+}
+
+func (t *transport) identify(raw net.Conn, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error)) (net.Conn, Info, error) {
+	switch raw := raw.(type) {
+	case *net.UnixConn:
+		peer, err := peercred.Of(raw)
+		if err != nil {
+			return nil, Info{}, err
+		}
+		return raw, ofPeer(peer), nil
+	case *net.TCPConn:
+		if t.options.Identity == nil {
+			return nil, Info{}, fmt.Errorf("%w: TCP needs a certificate (attune cert), without it there are Unix sockets only", ErrNotKnown)
+		}
+		conn, auth, err := secure(t.options.Identity)
+		if err != nil {
+			return nil, Info{}, err
+		}
+		info, err := ofTLS(auth)
+		return conn, info, err
+	}
+	return nil, Info{}, fmt.Errorf("%w: %T is neither a Unix socket nor TCP", ErrNotKnown, raw)
+}
+
+// Info describes the protocol.
+func (t *transport) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
+}
+
+// Clone returns the same: nothing in it changes.
+func (t *transport) Clone() credentials.TransportCredentials { return t }
+
+// OverrideServerName refuses: whom a client means is what it dials.
+func (t *transport) OverrideServerName(string) error {
+	return errors.New("the server's name is the one that is dialled")
+}

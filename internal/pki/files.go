@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Directory is where a site keeps certificates of a machine, and its CA.
+const Directory = "/etc/attune/pki"
+
+// maxFile bounds each file, bytes.
+const maxFile = 1 << 20
+
+// Files are where one's certificate is, all in PEM.
+type Files struct {
+	// CA has the certificates of those whose word is taken.
+	CA string
+	// Cert has one's own certificate, then those between it and the CA, if any.
+	Cert string
+	// Key has the private key to it. Nobody else may read it.
+	Key string
+}
+
+// FilesIn are those of a directory: ca.crt, NAME.crt and NAME.key.
+func FilesIn(dir, name string) Files {
+	return Files{
+		CA:   filepath.Join(dir, "ca.crt"),
+		Cert: filepath.Join(dir, name+".crt"),
+		Key:  filepath.Join(dir, name+".key"),
+	}
+}
+
+// Validate says what is not named.
+func (f Files) Validate() error {
+	for _, file := range []struct{ what, path string }{{"CA's certificate", f.CA}, {"certificate", f.Cert}, {"key", f.Key}} {
+		if file.path == "" {
+			return fmt.Errorf("no file with the %s is named: CA, certificate and key belong together", file.what)
+		}
+	}
+	return nil
+}
+
+// material is the content of Files.
+type material struct {
+	certificate tls.Certificate // with Leaf
+	roots       *x509.CertPool
+}
+
+// load reads and checks Files. now is for whether the certificate holds.
+func (f Files) load(now time.Time) (material, error) {
+	var m material
+	if err := f.Validate(); err != nil {
+		return m, err
+	}
+	roots, err := readFile(f.CA, public)
+	if err != nil {
+		return m, fmt.Errorf("certificate of the CA: %w", err)
+	}
+	if m.roots, err = parsePool(roots); err != nil {
+		return m, fmt.Errorf("certificate of the CA %s: %w", f.CA, err)
+	}
+	chain, err := readFile(f.Cert, public)
+	if err != nil {
+		return m, fmt.Errorf("certificate: %w", err)
+	}
+	key, err := readFile(f.Key, private)
+	if err != nil {
+		return m, fmt.Errorf("private key: %w", err)
+	}
+	if m.certificate, err = tls.X509KeyPair(chain, key); err != nil {
+		return m, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
+	}
+	return m, m.check(f, now)
+}
+
+// check finds out now what every peer would say: it can tell only "bad
+// certificate".
+func (m material) check(f Files, now time.Time) error {
+	leaf := m.certificate.Leaf
+	if err := holds(leaf, now); err != nil {
+		return fmt.Errorf("certificate %s of %q: %w", f.Cert, leaf.Subject.CommonName, err)
+	}
+	between := x509.NewCertPool()
+	for _, der := range m.certificate.Certificate[1:] {
+		if certificate, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(certificate)
+		}
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots: m.roots, Intermediates: between, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	if err != nil {
+		return fmt.Errorf("certificate %s of %q is not of the CA in %s: %w", f.Cert, leaf.Subject.CommonName, f.CA, err)
+	}
+	return nil
+}
+
+// holds says whether a certificate is in its time.
+func holds(certificate *x509.Certificate, now time.Time) error {
+	switch {
+	case now.After(certificate.NotAfter):
+		return fmt.Errorf("%w on %s: issue a new one (attune cert issue --replace)",
+			ErrExpired, certificate.NotAfter.Local().Format(time.DateTime))
+	case now.Before(certificate.NotBefore):
+		return fmt.Errorf("%w before %s: is this machine's clock right?",
+			ErrNotYetValid, certificate.NotBefore.Local().Format(time.DateTime))
+	}
+	return nil
+}
+
+var (
+	// ErrExpired means that one's certificate has ended.
+	ErrExpired = errors.New("expired")
+	// ErrNotYetValid means that the time of one's certificate has not begun.
+	ErrNotYetValid = errors.New("not valid")
+)
+
+// parsePool takes all certificates of a PEM file.
+func parsePool(data []byte) (*x509.CertPool, error) {
+	pool, count := x509.NewCertPool(), 0
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("it holds a %.40q besides certificates", block.Type)
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		pool.AddCert(certificate)
+		count++
+	}
+	if count == 0 || len(bytes.TrimSpace(data)) > 0 {
+		return nil, errors.New("it is not a list of PEM certificates")
+	}
+	return pool, nil
+}
+
+// secrecy says who else may read a file.
+type secrecy bool
+
+const (
+	public  secrecy = false
+	private secrecy = true
+)
+
+// readFile reads a file that nobody but its reader or root can have written,
+// and of a private one that nobody else can have read.
+func readFile(path string, secret secrecy) ([]byte, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return nil, err
+	}
+	if err := trusted(path, &st, secret); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, maxFile))
+}
+
+// trusted checks owner and mode. A key of root's may be read by a group, so that
+// a service without root's rights can have it.
+func trusted(path string, st *unix.Stat_t, secret secrecy) error {
+	hidden := uint32(0o077)
+	if st.Uid == 0 {
+		hidden = 0o037
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("%s is no regular file", path)
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d: want root or user %d (chown)", path, st.Uid, os.Geteuid())
+	case st.Mode&0o022 != 0:
+		return fmt.Errorf("%s may be written by others: chmod go-w %s", path, path)
+	case secret == private && st.Mode&hidden != 0:
+		return fmt.Errorf("%s may be read by others: chmod 600 %s, and if somebody may have read it, issue a new one", path, path)
+	case st.Size > maxFile:
+		return fmt.Errorf("%s has %d bytes, at most %d", path, st.Size, maxFile)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pkitest makes certificates for tests, by a CA of the test's own.
+package pkitest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Site is a CA with a directory of what it has issued.
+type Site struct {
+	dir       string
+	authority *pki.Authority
+}
+
+// New makes a CA. What it makes is removed with the test.
+func New(t testing.TB) *Site {
+	t.Helper()
+	authority, err := pki.NewAuthority("test", 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Site{dir: t.TempDir(), authority: authority}
+	ca, err := authority.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.path("ca.crt"), ca.Cert)
+	return s
+}
+
+func (s *Site) path(name string) string { return filepath.Join(s.dir, name) }
+
+// Issue makes a certificate and returns where it is. Valid 0: an hour. A second
+// one of the same name replaces the first.
+func (s *Site) Issue(t testing.TB, r pki.Request) pki.Files {
+	t.Helper()
+	if r.Valid == 0 {
+		r.Valid = time.Hour
+	}
+	issued, err := s.authority.Issue(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := pki.FilesIn(s.dir, r.Name)
+	write(t, files.Key, issued.Key)
+	write(t, files.Cert, issued.Cert)
+	return files
+}
+
+// Node makes a certificate for a node that serves on this machine's loopback,
+// and opens it.
+func (s *Site) Node(t testing.TB, name string) *pki.Identity {
+	t.Helper()
+	return Open(t, s.Issue(t, pki.Request{
+		Name: name, Role: attunev1.Role_ROLE_NODE, Hosts: []string{"localhost", "127.0.0.1", "::1"},
+	}))
+}
+
+// User makes a certificate for a user and opens it.
+func (s *Site) User(t testing.TB, name string, uid uint32) *pki.Identity {
+	t.Helper()
+	return Open(t, s.Issue(t, pki.Request{Name: name, Role: attunev1.Role_ROLE_USER, UID: &uid}))
+}
+
+// Open opens an identity, which has to be good.
+func Open(t testing.TB, files pki.Files) *pki.Identity {
+	t.Helper()
+	identity, err := pki.Open(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
+}
+
+// write replaces a file as a whole.
+func write(t testing.TB, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
