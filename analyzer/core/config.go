@@ -48,6 +48,9 @@ func (m Mode) String() string {
 type Config struct {
 	// Mode says how far the core may go; the zero value is ModeObserve.
 	Mode Mode
+	// IDPrefix begins the ids of changes, for sessions that may have to do with
+	// those of an earlier one; empty: c1, c2, ...
+	IDPrefix string
 	// Keep leaves what was judged good in force when the session ends; what was
 	// not judged yet is undone all the same.
 	Keep bool

@@ -115,6 +115,10 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 		c.requestDone(ev.Request)
 	case Verdict:
 		c.verdict(ev)
+	case Lapsed:
+		c.lapsed(ev)
+	case Adopt:
+		c.adopt(ev.Held)
 	case Tick:
 	case Finish:
 		c.finish()

@@ -98,6 +98,19 @@ type Verdict struct {
 	Reason string
 }
 
+// Lapsed tells that changes are not in force any more, and that nobody undid
+// them: their leases ended while their controller was out of reach.
+type Lapsed struct {
+	// Changes are their ids; unknown ones are ignored.
+	Changes []string
+	// Reason says why, for people.
+	Reason string
+}
+
+// Adopt hands over a kept change of an earlier session, whose process this one
+// has. It is ignored if its knob has an owner already.
+type Adopt struct{ Held }
+
 // Tick makes time pass.
 type Tick struct{}
 
@@ -115,5 +128,7 @@ func (Sample) event()         {}
 func (Result) event()         {}
 func (RequestDone) event()    {}
 func (Verdict) event()        {}
+func (Lapsed) event()         {}
+func (Adopt) event()          {}
 func (Tick) event()           {}
 func (Finish) event()         {}

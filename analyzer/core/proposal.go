@@ -102,6 +102,8 @@ type proposal struct {
 	judgement *Judgement
 	watchFrom time.Duration
 
+	adoptedGain float64 // as an earlier session measured it; 0: unknown
+
 	undoTo      State // state after the undo
 	undoReason  string
 	blameless   bool // it had been judged good: no try is counted, no knob rests

@@ -106,7 +106,7 @@ func (c *Core) admit(p *proposal) {
 	}
 	for _, ch := range p.changes {
 		c.lastChange++
-		ch.spec.Id = fmt.Sprintf("c%d", c.lastChange)
+		ch.spec.Id = fmt.Sprintf("%sc%d", c.cfg.IDPrefix, c.lastChange)
 		c.changes[ch.spec.GetId()] = ch
 		c.owners[knob{ch.spec.GetKnob(), ch.spec.GetProcess()}] = p
 	}

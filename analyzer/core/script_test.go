@@ -47,6 +47,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.ticks(t, d)
 	case "proposals":
 		return s.proposals()
+	case "held":
+		return s.held()
 	case "refusals":
 		return render(s.core.Refusals())
 	}
@@ -88,6 +90,13 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "verdict":
 		return Verdict{Tunlet: tunlet, Proposal: id, Reason: reason, Verdict: enum(t, attunev1.Verdict_value,
 			"VERDICT_", s.text(t, d, "verdict", "unspecified"), attunev1.Verdict(0))}
+	case "lapsed":
+		return Lapsed{Changes: strings.Fields(strings.ReplaceAll(s.text(t, d, "changes", "c1"), ",", " ")), Reason: reason}
+	case "adopt":
+		return Adopt{Held{
+			ID: s.text(t, d, "change", "old-c1"), Process: s.number(t, d, "process", 1), Knob: s.text(t, d, "knob", "k1"),
+			Tunlet: tunlet, Action: "set s.k1=1", Kept: true, Gain: 4,
+		}}
 	case "tick":
 		return Tick{}
 	case "finish":
@@ -198,6 +207,15 @@ func describe(cmd Command) string {
 		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Tunlet, c.Proposal, c.Reason)
 	}
 	return fmt.Sprintf("%T", cmd)
+}
+
+// held prints what is to stay in force.
+func (s *script) held() string {
+	var out strings.Builder
+	for _, h := range s.core.Held() {
+		fmt.Fprintf(&out, "%s %s@%d by %s kept=%v gain=%.3g: %s\n", h.ID, h.Knob, h.Process, h.Tunlet, h.Kept, h.Gain, h.Action)
+	}
+	return out.String()
 }
 
 func (s *script) proposals() string { return render(s.core.Proposals()) }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"math"
+	"slices"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Held is a change that is to stay in force.
+type Held struct {
+	// ID is the change's.
+	ID string
+	// Process is the handle of its process.
+	Process uint64
+	// Knob is what it changes.
+	Knob string
+	// Tunlet is whose it is.
+	Tunlet string
+	// Action is what it does, see ActionText.
+	Action string
+	// Kept says that its gain was proven; else it is still under judgement.
+	Kept bool
+	// Gain is its measured gain, as a ratio; 0: unknown.
+	Gain float64
+}
+
+// Held returns the changes that are to stay in force as things stand: those
+// that were kept and those that are being judged, in the order of their
+// proposals.
+func (c *Core) Held() []Held {
+	var out []Held
+	for _, p := range c.active {
+		if p.state != StateKept && p.state != StateJudging && p.state != StateAsking {
+			continue
+		}
+		for _, ch := range p.changes {
+			if ch.inForce() {
+				out = append(out, p.held(ch))
+			}
+		}
+	}
+	return out
+}
+
+// held describes a change of p.
+func (p *proposal) held(ch *change) Held {
+	return Held{
+		ID: ch.spec.GetId(), Process: ch.spec.GetProcess(), Knob: ch.spec.GetKnob(),
+		Tunlet: p.tunlet.name, Action: ch.action, Kept: p.state == StateKept, Gain: p.gain(),
+	}
+}
+
+// gain returns the measured gain of p, as a finite ratio; 0: unknown.
+func (p *proposal) gain() float64 {
+	switch {
+	case p.judgement == nil:
+		return p.adoptedGain
+	case math.IsInf(p.judgement.Gain, 0) || math.IsNaN(p.judgement.Gain):
+		return 0
+	}
+	return p.judgement.Gain
+}
+
+// lapsed notes changes that are not in force any more, though nobody asked for
+// that: their leases have ended. What else their proposals changed is undone;
+// the tunlets may propose anew.
+func (c *Core) lapsed(ev Lapsed) {
+	var touched []*proposal
+	for _, id := range ev.Changes {
+		ch := c.changes[id]
+		if ch == nil || !ch.inForce() {
+			continue
+		}
+		ch.outcome, ch.undoneAt = attunev1.Outcome_OUTCOME_UNDONE, c.now
+		c.disturb(ch.proposal.area())
+		if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
+			pr.disturbed = c.now
+		}
+		if !slices.Contains(touched, ch.proposal) {
+			touched = append(touched, ch.proposal)
+		}
+	}
+	for _, p := range touched {
+		c.afterLapse(p, ev.Reason)
+	}
+}
+
+// afterLapse takes back what is left of a proposal that has lost a change. One
+// that is being undone comes to its end by itself.
+func (c *Core) afterLapse(p *proposal, reason string) {
+	switch p.state {
+	case StateJudging, StateAsking, StateKept:
+		p.blameless = true
+		c.undo(p, StateUndone, reason)
+	}
+}
+
+// adopt takes over a change that an earlier session made and kept. It has no
+// objective to be watched by, and ends with its process, at its tunlet's wish or
+// with the session, as others do.
+func (c *Core) adopt(h Held) {
+	if c.processes[h.Process] == nil || c.changes[h.ID] != nil || c.owners[knob{h.Knob, h.Process}] != nil {
+		return
+	}
+	t := c.tunlets[h.Tunlet]
+	if t == nil { // it has not been started yet: checkGrace waits for it from now on
+		t = &tunlet{name: h.Tunlet, info: &attunev1.DescribeResponse{Name: h.Tunlet}, proposals: map[string]*proposal{}, goneAt: c.now}
+		c.tunlets[h.Tunlet] = t
+	}
+	p := &proposal{
+		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
+		proposedAt: c.now, doneAt: c.now, watchFrom: c.now, reason: "kept by an earlier session",
+	}
+	ch := &change{
+		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: c.now,
+		spec: &attunev1.Change{Id: h.ID, Process: h.Process, Knob: h.Knob},
+	}
+	p.changes = []*change{ch}
+	p.advice = c.adviceID(p)
+	c.changes[h.ID] = ch
+	c.owners[knob{h.Knob, h.Process}] = p
+	t.proposals[p.spec.GetId()] = p
+	c.active = append(c.active, p)
+	c.record("kept", p, p.reason)
+}
+
+// BestGain returns the greatest gain of all proposals that were kept, as a
+// ratio; 0 if there is none, or none with a baseline.
+func (c *Core) BestGain() float64 {
+	best := 0.0
+	for _, p := range slices.Concat(c.finished, c.active) {
+		if p.state == StateKept {
+			best = max(best, p.gain())
+		}
+	}
+	return best
+}
