@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -54,6 +55,12 @@ type Config struct {
 	Keep bool
 	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	Tick time.Duration
+	// Lease, Grace, Inherit and Changed are the session's; see session.Config.
+	Lease, Grace time.Duration
+	Inherit      []*attunev1.KeptChange
+	Changed      func()
+	// ChangePrefix begins the ids of changes; see core.Config.IDPrefix.
+	ChangePrefix string
 	// Timeline takes JSON lines as things happen; nil: nobody.
 	Timeline io.Writer
 	// Audit takes the same lines, each made durable if it has a Sync method;
@@ -103,8 +110,9 @@ func New(cfg Config) (*Analyzer, error) {
 		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
 	}
 	a.session = session.New(session.Config{
-		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.Tick,
-		Core: core.Config{Mode: mode, Keep: cfg.Keep}, Entry: a.entry, Log: a.log,
+		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.Tick, Lease: cfg.Lease,
+		Grace: cfg.Grace, Inherit: cfg.Inherit, Changed: cfg.Changed,
+		Core: core.Config{Mode: mode, Keep: cfg.Keep, IDPrefix: cfg.ChangePrefix}, Entry: a.entry, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,

@@ -29,6 +29,7 @@ func (e *eventService) Publish(stream grpc.ClientStreamingServer[attunev1.Publis
 	if err != nil {
 		return err
 	}
+	session.EventsConnected(hello)
 	resp := &attunev1.PublishResponse{Messages: 1}
 	for {
 		m, err := stream.Recv()

@@ -45,8 +45,9 @@ func (m *managementService) Manage(stream stream) error {
 	session.ControllerConnected(hello, q)
 	ended := make(chan error, 1)
 	m.receivers.Go(func() { ended <- receive(session, hello.GetControllerId(), stream) }) // ends with the stream
-	defer session.ControllerGone(hello.GetControllerId(), q)
-	return q.serve(stream, session.Done(), ended)
+	err = q.serve(stream, session.Done(), ended)
+	session.ControllerGone(hello.GetControllerId(), q, err == nil)
+	return err
 }
 
 // receive takes a controller's answers until the stream ends.
@@ -86,7 +87,8 @@ func (q *queue) Send(r *attunev1.ManageResponse) bool {
 	}
 }
 
-// serve sends what is queued until the channel or the session ends.
+// serve sends what is queued until the channel or the session ends. nil: the
+// controller has nothing more to do here.
 func (q *queue) serve(stream stream, done <-chan struct{}, ended <-chan error) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()

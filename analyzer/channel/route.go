@@ -15,9 +15,10 @@ import (
 // Session takes what the channels of its controllers carry. *session.Session
 // is one; see there for what its methods do.
 type Session interface {
+	EventsConnected(hello *attunev1.StreamHello)
 	Publish(controller string, m *attunev1.PublishRequest) (records uint64)
 	ControllerConnected(hello *attunev1.ControllerHello, c session.Controller)
-	ControllerGone(id string, c session.Controller)
+	ControllerGone(id string, c session.Controller, parted bool)
 	Manage(id string, m *attunev1.ManageRequest)
 	// Done is closed when the session takes no more messages.
 	Done() <-chan struct{}

@@ -18,11 +18,13 @@ type Controller interface {
 	Send(*attunev1.ManageResponse) bool
 }
 
-// controller is one controller's connection.
+// controller is one controller, at however many connections one after the other.
 type controller struct {
 	id      string
 	hello   *attunev1.ControllerHello // nil before the management channel is there
 	channel Controller                // nil without a management channel
+	awaited bool                      // its channel broke: it may come back
+	lostAt  time.Duration             // when that was
 	local   map[uint64]uint64         // its handles to the session's
 	newest  uint64                    // of its handles
 	early   []*attunev1.PointStatus   // of processes that it will tell of: see pointStatus
@@ -42,38 +44,54 @@ func (s *Session) controller(id string) *controller {
 	return c
 }
 
-// ControllerConnected tells of a management channel.
+// ControllerConnected tells of a management channel, a controller's first or one
+// after it lost the last.
 func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel Controller) {
 	s.post(func() {
+		s.replaceLost(hello)
 		c := s.controller(hello.GetControllerId())
-		c.hello, c.channel, c.pace = hello, channel, 0
-		s.entry(report.Entry{Kind: "controller", Text: fmt.Sprintf("%s on %s connected", c.id, hello.GetHost())})
+		back := c.hello != nil
+		c.hello, c.channel, c.pace, c.awaited = hello, channel, 0, false
+		s.entry(report.Entry{Kind: "controller", Text: connectedText(c, back)})
 		s.hurry()
+		s.reconcile(c)
 		for _, p := range s.points.list {
 			s.addPoint(c, p)
 		}
+		s.cfg.Changed()
 	})
 }
 
-// ControllerGone tells that a management channel has ended. Processes of that
-// controller are out of reach: it undoes their changes when their leases end.
-func (s *Session) ControllerGone(id string, channel Controller) {
+func connectedText(c *controller, back bool) string {
+	if back {
+		return fmt.Sprintf("%s on %s is back", c.id, c.hello.GetHost())
+	}
+	return fmt.Sprintf("%s on %s connected", c.id, c.hello.GetHost())
+}
+
+// ControllerGone tells that a management channel has ended: parted if the
+// controller wanted that, else broken, and the controller is awaited for the
+// time of Config.Grace. Processes of one that does not come are out of reach: it
+// undoes their changes when their leases end.
+func (s *Session) ControllerGone(id string, channel Controller, parted bool) {
 	s.post(func() {
 		c := s.controllers[id]
 		if c == nil || c.channel != channel {
 			return // another one has taken its place
 		}
 		c.channel = nil
-		s.entry(report.Entry{Kind: "controller", Text: id + " disconnected"})
 		for _, r := range s.requests {
 			s.giveUp(r, c, "the controller is gone")
 		}
 		s.closeRequests()
-		for _, p := range s.order {
-			if p.controller == c && !p.ended {
-				s.endProcess(p, nil)
-			}
+		if parted || s.cfg.Grace == 0 {
+			s.entry(report.Entry{Kind: "controller", Text: id + " disconnected"})
+			s.leave(c)
+			return
 		}
+		c.awaited, c.lostAt = true, s.now()
+		s.entry(report.Entry{Kind: "controller", Text: id + " is out of reach"})
+		s.cfg.Changed()
 	})
 }
 

@@ -56,6 +56,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	info.Handle = p.id
 	p.info = info
 	if !update {
+		s.first(info)
 		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
 	}
 	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
@@ -64,6 +65,19 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	}
 	if !update {
 		s.earlyStatus(c, p.handle)
+		s.inherit(c)
+		s.cfg.Changed()
+	}
+}
+
+// first learns from the first process what the application is.
+func (s *Session) first(info *attunev1.Process) {
+	if s.lastProcess != 1 {
+		return
+	}
+	s.owner = info.GetUid()
+	if len(s.cfg.Command) == 0 {
+		s.cfg.Command = slices.Clone(info.GetCommandLine())
 	}
 }
 
@@ -125,6 +139,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	s.points.processEnded(p.id, ended.GetReplacedByExec())
 	p.info = slim(p.info)
 	s.omitProcess()
+	s.cfg.Changed()
 }
 
 // tellEnd notes how and when a process ended, as far as it was told.

@@ -41,6 +41,7 @@ func (s *Session) record(r core.Record) {
 		e.Objective = s.objective(r.Tunlet, "", r.Judgement)
 	}
 	s.entry(e)
+	s.cfg.Changed()
 }
 
 // newValue returns the value read back, or else the one asked for.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -36,7 +37,8 @@ var ErrEnded = errors.New("the session has ended")
 type Config struct {
 	// ID names the session.
 	ID string
-	// Command is the application's command line.
+	// Command is the application's command line; empty: that of the first
+	// process.
 	Command []string
 	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	Tick time.Duration
@@ -45,6 +47,15 @@ type Config struct {
 	// CallTimeout bounds each call to a tunlet, which holds up nobody else
 	// meanwhile; 0: 5 s, which a tunlet on a crowded node keeps.
 	CallTimeout time.Duration
+	// Grace is how long a controller may be out of reach before its processes
+	// count as ended; 0: not at all.
+	Grace time.Duration
+	// Inherit are changes that an earlier session of the same execution kept:
+	// this one goes on with them.
+	Inherit []*attunev1.KeptChange
+	// Changed is called when the summary may have changed; it must not wait.
+	// nil: nobody is interested.
+	Changed func()
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
 	// Entry takes what happens, for timeline and audit log; it must not wait.
@@ -71,6 +82,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Entry == nil {
 		c.Entry = func(report.Entry) {}
+	}
+	if c.Changed == nil {
+		c.Changed = func() {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -104,13 +118,15 @@ type Session struct {
 	order         []*process // in the order seen
 	newcomers     []*process // that the tunlets have not heard of yet
 	lastProcess   uint64
-	omitted       int // ended processes that were forgotten
+	owner         uint32 // user id of the first process
+	omitted       int    // ended processes that were forgotten
 	points        points
 	tunlets       map[string]*tunlet
 	gone          map[string]*tunlet // the last instance of those not running
 	droppedBefore map[string]uint64  // events not delivered to earlier instances
 	requests      map[string]*request
-	changedIn     map[string]uint64 // change id to process
+	changedIn     map[string]uint64               // change id to process
+	inherited     map[string]*attunev1.KeptChange // whose process is not there yet, by id
 	remarks       []report.Remark
 	counts        counts
 	renewed       time.Time
@@ -138,6 +154,10 @@ func New(cfg Config) *Session {
 		droppedBefore: map[string]uint64{},
 		requests:      map[string]*request{},
 		changedIn:     map[string]uint64{},
+		inherited:     map[string]*attunev1.KeptChange{},
+	}
+	for _, k := range cfg.Inherit {
+		s.inherited[k.GetId()] = k
 	}
 	s.renewed = s.start
 	s.entry(report.Entry{Kind: "session_started", Text: fmt.Sprintf("%s, mode %s", cfg.ID, cfg.Core.Mode)})
@@ -315,6 +335,7 @@ func (s *Session) tick() {
 	now := s.cfg.Now()
 	s.step(core.Tick{})
 	s.introduce()
+	s.await()
 	s.relax()
 	for _, t := range s.tunlets {
 		t.tick(now)

@@ -45,16 +45,18 @@ func newRig(t *testing.T, mode core.Mode) *rig { return newRigThatWaits(t, mode,
 // newRigThatWaits gives a tunlet so long for an answer. A short time is for tests
 // of what follows: on a crowded machine every tunlet may be late.
 func newRigThatWaits(t *testing.T, mode core.Mode, timeout time.Duration) *rig {
+	return newRigWith(t, Config{Core: core.Config{Mode: mode}, CallTimeout: timeout, Command: []string{"solver"}})
+}
+
+func newRigWith(t *testing.T, cfg Config) *rig {
 	r := &rig{t: t, ticks: make(chan time.Time), now: time.Unix(1000, 0)}
-	r.session = New(Config{
-		ID: "s1", Command: []string{"solver"}, Core: core.Config{Mode: mode},
-		Now: r.time, Ticks: r.ticks, CallTimeout: timeout,
-		Entry: func(e report.Entry) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.entries = append(r.entries, e)
-		},
-	})
+	cfg.ID, cfg.Now, cfg.Ticks = "s1", r.time, r.ticks
+	cfg.Entry = func(e report.Entry) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.entries = append(r.entries, e)
+	}
+	r.session = New(cfg)
 	r.wg.Go(func() { r.session.Run(context.Background()) })
 	t.Cleanup(func() {
 		r.session.Close()

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// lapseReason is why a change is not in force any more that nobody undid.
+const lapseReason = "its lease ended while the controller was out of reach"
+
+// EventsConnected tells of an event channel, a controller's first or one after
+// it lost the last: what it does not have any more has ended meanwhile.
+func (s *Session) EventsConnected(hello *attunev1.StreamHello) {
+	s.post(func() {
+		c := s.controller(hello.GetControllerId())
+		for _, p := range s.order {
+			if p.controller == c && !p.ended && !slices.Contains(hello.GetProcesses(), p.handle) {
+				s.endProcess(p, nil)
+			}
+		}
+	})
+}
+
+// leave ends what a controller has that will not come back.
+func (s *Session) leave(c *controller) {
+	c.awaited = false
+	for _, p := range s.order {
+		if p.controller == c && !p.ended {
+			s.endProcess(p, nil)
+		}
+	}
+	s.cfg.Changed()
+}
+
+// await gives up controllers that did not come back in time.
+func (s *Session) await() {
+	for _, c := range s.controllers {
+		if c.awaited && s.now()-c.lostAt >= s.cfg.Grace {
+			s.entry(report.Entry{Kind: "controller", Text: c.id + " did not come back"})
+			s.leave(c)
+		}
+	}
+}
+
+// replaceLost gives up an awaited controller whose node has another one by now:
+// it has died, and a node has one for a session.
+func (s *Session) replaceLost(hello *attunev1.ControllerHello) {
+	for _, c := range s.controllers {
+		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
+			s.entry(report.Entry{Kind: "controller", Text: c.id + " was replaced"})
+			s.leave(c)
+		}
+	}
+}
+
+// Dismiss tells the controllers that the session is over: they give back all but
+// the changes to be kept and leave. It returns when they have left, or with
+// ctx's error.
+func (s *Session) Dismiss(ctx context.Context, keep []string) error {
+	return s.until(ctx, "dismiss the controllers", func() {
+		for _, c := range s.controllers {
+			s.send(c, &attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_End{End: &attunev1.EndSession{Keep: keep}}})
+		}
+	}, func() bool {
+		for _, c := range s.controllers {
+			if c.channel != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// reconcile compares what a controller has in force with what is to be: what is
+// missing has lapsed, the leases of what stays are renewed at once, and what
+// nobody wants is undone.
+func (s *Session) reconcile(c *controller) {
+	inForce := c.hello.GetInForce()
+	lapsed := slices.DeleteFunc(s.heldIn(c), func(id string) bool { return slices.Contains(inForce, id) })
+	if len(lapsed) > 0 {
+		s.step(core.Lapsed{Changes: lapsed, Reason: lapseReason})
+	}
+	held := s.heldIn(c)
+	var stay, unwanted []string
+	for _, id := range inForce {
+		if slices.Contains(held, id) || s.inherited[id] != nil {
+			stay = append(stay, id)
+		} else {
+			unwanted = append(unwanted, id)
+		}
+	}
+	if len(stay) > 0 {
+		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: stay}}})
+	}
+	if len(unwanted) > 0 {
+		s.entry(report.Entry{Kind: "controller", Text: fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted))})
+		s.send(c, &attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
+			Undo: &attunev1.UndoChanges{ChangeIds: unwanted},
+		}})
+	}
+	s.inherit(c)
+}
+
+// heldIn returns the changes that are to stay in a controller's processes.
+func (s *Session) heldIn(c *controller) (ids []string) {
+	for _, h := range s.core.Held() {
+		if p := s.processes[h.Process]; p != nil && p.controller == c {
+			ids = append(ids, h.ID)
+		}
+	}
+	return ids
+}
+
+// inherit takes over what an earlier session kept in a controller's processes,
+// as soon as both its hello and the process are there.
+func (s *Session) inherit(c *controller) {
+	if len(s.inherited) == 0 {
+		return
+	}
+	for _, id := range c.hello.GetInForce() {
+		k := s.inherited[id]
+		if k == nil {
+			continue
+		}
+		at := slices.IndexFunc(s.order, func(p *process) bool {
+			return p.controller == c && !p.ended && p.pid() == int(k.GetPid())
+		})
+		if at < 0 {
+			continue
+		}
+		p := s.order[at]
+		delete(s.inherited, id)
+		p.changes = append(p.changes, id)
+		s.changedIn[id] = p.id
+		s.step(core.Adopt{Held: core.Held{
+			ID: id, Process: p.id, Knob: k.GetKnob(), Tunlet: k.GetTunlet(), Action: k.GetAction(), Kept: true, Gain: k.GetGain(),
+		}})
+	}
+}

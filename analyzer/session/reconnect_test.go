@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const grace = 10 * time.Second
+
+// patientRig is a session that awaits controllers and takes over a change that
+// was kept in process 1.
+func patientRig(t *testing.T) *rig {
+	return newRigWith(t, Config{
+		Core: core.Config{Mode: core.ModeTune}, Grace: grace, CallTimeout: time.Hour,
+		Inherit: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "a", Action: "set k=2", Gain: 3}},
+	})
+}
+
+// hello connects a controller on a node that has changes in force.
+func (r *rig) hello(id, host string, inForce ...string) *link {
+	l := &link{}
+	r.session.ControllerConnected(&attunev1.ControllerHello{ControllerId: id, Host: host, InForce: inForce}, l)
+	return l
+}
+
+// has connects the event channel of a controller with processes, and tells of
+// them.
+func (r *rig) has(id, host string, handles ...uint64) {
+	r.session.EventsConnected(&attunev1.StreamHello{ControllerId: id, Host: host, Processes: handles})
+	for _, h := range handles {
+		r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: &attunev1.Process{
+			Handle: h, Identity: &attunev1.ProcessIdentity{Pid: int32(h)}, Host: host, Uid: 1000, CommandLine: []string{"solver", "in"},
+		}}})
+	}
+}
+
+func (r *rig) summary() Summary {
+	r.t.Helper()
+	s, err := r.session.Summary(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// pass lets time pass, a tick at a time.
+func (r *rig) pass(d time.Duration) {
+	for end := r.time().Add(d); r.time().Before(end); {
+		r.tick()
+	}
+}
+
+// TestTakeOver begins a session with controllers that have changes in force.
+func TestTakeOver(t *testing.T) {
+	r := patientRig(t)
+	if kept := r.summary().Kept; len(kept) != 1 || kept[0].GetId() != "old-c1" {
+		t.Errorf("before its process is there: kept %v", kept)
+	}
+	l := r.hello("ac1", "n1", "old-c1", "stray")
+	r.has("ac1", "n1", 1, 2)
+	got := r.summary()
+	want := Summary{
+		Command: []string{"solver", "in"}, UID: 1000, Hosts: []string{"n1"}, Processes: 2, Running: 2, Controllers: 1, Gain: 3,
+		Kept: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "a", Action: "set k=2", Gain: 3}},
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	wantSent := []*attunev1.ManageResponse{
+		{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: []string{"old-c1"}}}},
+		{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: []string{"stray"}}}},
+	}
+	if diff := cmp.Diff(wantSent, l.sent, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	if c := r.report().Changes; len(c) != 1 || c[0].Verdict != report.VerdictKept || c[0].Process != 1 {
+		t.Errorf("changes %+v", c)
+	}
+}
+
+// TestControllerComesBack breaks a channel: what the controller still has goes
+// on, what it lost in the meantime is noted.
+func TestControllerComesBack(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		inForce []string
+		verdict string
+		sent    []string
+	}{
+		{"with its change", []string{"old-c1"}, report.VerdictKept, []string{"Renew"}},
+		{"without", nil, report.VerdictUndone, []string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := patientRig(t)
+			r.session.TunletReady(newScripted(t, "a", nil)) // else nobody watches over the change
+			l := r.hello("ac1", "n1", "old-c1")
+			r.has("ac1", "n1", 1, 2)
+			r.session.ControllerGone("ac1", l, false)
+			r.pass(grace / 2)
+			if s := r.summary(); s.Running != 2 || s.Controllers != 1 {
+				t.Errorf("while out of reach: %+v", s)
+			}
+			l = r.hello("ac1", "n1", c.inForce...)
+			r.has("ac1", "n1", 1)
+			if s := r.summary(); s.Running != 1 || s.Processes != 2 {
+				t.Errorf("when it is back: %+v", s)
+			}
+			got := []string{}
+			for _, kind := range l.kinds() {
+				if kind != "SetSampling" {
+					got = append(got, kind)
+				}
+			}
+			if diff := cmp.Diff(c.sent, got); diff != "" {
+				t.Error(diff)
+			}
+			if changes := r.report().Changes; len(changes) != 1 || changes[0].Verdict != c.verdict {
+				t.Errorf("changes %+v", changes)
+			}
+			r.pass(2 * grace)
+			if s := r.summary(); s.Running != 1 {
+				t.Errorf("long after it came back: %+v", s)
+			}
+		})
+	}
+}
+
+// TestControllerStaysAway has three ways to lose a controller for good.
+func TestControllerStaysAway(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lose func(*rig, *link)
+	}{
+		{"it parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }},
+		{"it does not come in time", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) }},
+		{"its node has another one", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.hello("ac2", "n1") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := patientRig(t)
+			other := r.hello("other", "n2")
+			r.has("other", "n2", 7)
+			l := r.hello("ac1", "n1")
+			r.has("ac1", "n1", 1)
+			r.session.ControllerGone("ac1", other, true) // not its channel: no news
+			c.lose(r, l)
+			if s := r.summary(); s.Running != 1 || s.Processes != 2 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestDismiss waits for controllers to leave.
+func TestDismiss(t *testing.T) {
+	r := patientRig(t)
+	l := r.hello("ac1", "n1")
+	done := make(chan error, 1)
+	go func() { done <- r.session.Dismiss(t.Context(), []string{"c1"}) }()
+	r.until("asked to leave", func(*report.Report) bool { return len(l.kinds()) > 0 })
+	select {
+	case err := <-done:
+		t.Fatalf("did not wait: %v", err)
+	default:
+	}
+	want := []*attunev1.ManageResponse{{RequestId: "end", Request: &attunev1.ManageResponse_End{End: &attunev1.EndSession{Keep: []string{"c1"}}}}}
+	if diff := cmp.Diff(want, l.sent, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	r.session.ControllerGone("ac1", l, true)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
