@@ -6,22 +6,35 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Config says what a controller serves and where its things are.
 type Config struct {
 	// AnalyzerAddress as gRPC writes it, e.g. "unix:/run/user/1000/.../a.sock";
-	// Unix sockets only, whose peers the kernel vouches for.
+	// Unix sockets only, whose peers the kernel vouches for. The end of the
+	// connection is the end of the Analyzer.
 	AnalyzerAddress string
+	// Analyzer says where the Analyzer is, instead of AnalyzerAddress. A
+	// connection that is lost is made again, there or wherever it is by then.
+	Analyzer channel.Finder
+	// ID tells this controller from all others; empty: made of host and pid.
+	ID string
+	// Session is what the controller is there for; zero: the Analyzer has one
+	// session only.
+	Session Session
 	// GatePath is the Unix socket of the start gate; its folder belongs to
 	// this user alone.
 	GatePath string
@@ -29,8 +42,14 @@ type Config struct {
 	LibraryPath string
 	// StateDir holds the undo journals of this user's controllers.
 	StateDir string
-	// JobID names the job that is followed.
+	// JobID names the job that is followed; may be empty with a Session: then
+	// processes belong that Follow names, and what they fork.
 	JobID string
+	// Source tells what processes do; the controller closes it. Nil: the best
+	// that this user may have, of its own.
+	Source track.Source
+	// Mechanisms says what this node can do; nil: it is tried.
+	Mechanisms []*attunev1.Mechanism
 	// UseBPF allows uprobes and kernel process events where the user may
 	// have them.
 	UseBPF bool
@@ -58,12 +77,22 @@ type Config struct {
 	Log *slog.Logger
 }
 
+// Session names what a controller of a node's service is there for.
+type Session struct {
+	// Registration id.
+	Registration string
+	// Job is the execution.
+	Job *attunev1.Job
+	// User whose processes they are. Their DMLib may come to the gate.
+	User *attunev1.Principal
+}
+
 // Validate reports what is missing or contradictory.
 func (c Config) Validate() error {
 	switch {
-	case c.AnalyzerAddress == "":
+	case c.AnalyzerAddress == "" && c.Analyzer == nil:
 		return errors.New("controller: no analyzer address")
-	case !strings.HasPrefix(c.AnalyzerAddress, "unix:"):
+	case c.Analyzer == nil && !strings.HasPrefix(c.AnalyzerAddress, "unix:"):
 		return fmt.Errorf("controller: analyzer address %q must be a Unix socket, unix:PATH: "+
 			"without certificates nobody is talked to on other machines", c.AnalyzerAddress)
 	case !filepath.IsAbs(c.GatePath):
@@ -72,7 +101,7 @@ func (c Config) Validate() error {
 		return errors.New("controller: library path must be absolute")
 	case c.StateDir == "":
 		return errors.New("controller: no state directory")
-	case c.JobID == "":
+	case c.JobID == "" && c.Session.Registration == "":
 		return errors.New("controller: no job id")
 	case c.Budget < 0 || c.Budget > 1:
 		return errors.New("controller: the budget of measure points is a share of the CPU time, 0 to 1")
@@ -88,6 +117,10 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Budget == 0 {
 		c.Budget = DefaultBudget
+	}
+	if c.ID == "" {
+		host, _ := os.Hostname() // only for people
+		c.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

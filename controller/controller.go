@@ -23,6 +23,8 @@ import (
 	"github.com/attune-hpc/attune/controller/sample"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -30,10 +32,15 @@ import (
 // deliveryPatience is how long the end waits for an Analyzer that may be gone.
 const deliveryPatience = time.Second
 
+// othersSocket is the mode of a gate for another user's processes, whom the
+// kernel names at each connection.
+const othersSocket = 0o666
+
 // Controller is one Application Controller.
 type Controller struct {
-	config Config
-	log    *slog.Logger
+	config     Config
+	log        *slog.Logger
+	mechanisms []*attunev1.Mechanism // of the node
 
 	cache     *objfile.Cache
 	journal   *actuate.Journal
@@ -49,6 +56,7 @@ type Controller struct {
 	arrivals  *arrivals
 	outbox    outbox
 	leases    *leases
+	rejoin    rejoin
 	kernel    kernel
 
 	sampling  atomic.Int64  // period in nanoseconds, 0: none
@@ -101,32 +109,57 @@ func New(config Config) (c *Controller, err error) {
 		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Functions: c.functions, Clock: c.collector.clock, Log: config.Log,
 	})
 	c.sampler = sample.New(sample.Options{})
-	if c.client, err = channel.New(channel.Options{
-		Address: config.AnalyzerAddress, Hello: c.hello(), Log: config.Log,
-	}); err != nil {
+	if err := c.newClient(); err != nil {
 		return nil, err
 	}
-	c.outbox.send = c.publish
 	if c.tracker, err = track.New(track.Options{
 		JobID: config.JobID, Handler: &follower{c}, Source: source(), Digests: config.Digests, Log: config.Log,
 	}); err != nil {
 		return nil, err
 	}
-	c.gate, err = attach.New(attach.Options{
-		Path: config.GatePath, Geometry: config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: config.Log,
-	})
+	c.gate, err = attach.New(c.gateOptions())
 	return c, err
 }
 
+// gateOptions let the user in whose processes are followed.
+func (c *Controller) gateOptions() attach.Options {
+	o := attach.Options{
+		Path: c.config.GatePath, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: c.config.Log,
+	}
+	if user := c.config.Session.User; user != nil && int(user.GetUid()) != os.Geteuid() {
+		o.Mode = othersSocket
+		o.Admit = func(p peercred.Peer) error {
+			if p.UID != int(user.GetUid()) {
+				return fmt.Errorf("%w: user %d is not the session's %d", attach.ErrNotAdmitted, p.UID, user.GetUid())
+			}
+			return nil
+		}
+	}
+	return o
+}
+
+// newClient prepares the way to the Analyzer.
+func (c *Controller) newClient() (err error) {
+	c.mechanisms = c.config.Mechanisms
+	if c.mechanisms == nil {
+		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
+	}
+	c.outbox.send, c.outbox.silent = c.publish, c.config.Analyzer != nil
+	c.client, err = channel.New(channel.Options{
+		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
+		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost, Log: c.config.Log,
+	})
+	return err
+}
+
 func (c *Controller) newActuator() error {
-	name := strconv.Itoa(os.Getpid())
-	journal, err := actuate.OpenJournal(c.config.StateDir, name)
+	journal, err := actuate.OpenJournal(c.config.StateDir, strconv.Itoa(os.Getpid()))
 	if err != nil {
 		return err
 	}
 	c.journal = journal
 	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Origin: name, Hidden: c.config.Hidden, InJob: c.targets.has, Policy: c.config.Policy, Log: c.config.Log,
+		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has, Policy: c.config.Policy, Log: c.config.Log,
 	})
 	return nil
 }
@@ -134,16 +167,20 @@ func (c *Controller) newActuator() error {
 func (c *Controller) hello() *attunev1.ControllerHello {
 	host, _ := os.Hostname() // only for people
 	return &attunev1.ControllerHello{
-		ControllerId: fmt.Sprintf("%s-%d", host, os.Getpid()), Host: host,
-		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()),
-		Mechanisms: capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true})),
+		ControllerId: c.config.ID, Host: host,
+		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: c.mechanisms,
+		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User,
+		InForce: c.actuator.Applied(),
 	}
 }
 
 // Environment is what the program's environment needs, beside what it has, to
 // come to this controller's gate.
 func (c *Controller) Environment() []string {
-	env := []string{"ATTUNE_JOB=" + c.config.JobID}
+	var env []string
+	if c.config.JobID != "" {
+		env = append(env, "ATTUNE_JOB="+c.config.JobID)
+	}
 	if c.config.LibraryPath == "" {
 		return env
 	}
@@ -210,6 +247,12 @@ func (c *Controller) run(part string, f func(context.Context) error) {
 // Follow makes a process, with all that it forks, part of the job.
 func (c *Controller) Follow(pid int) error {
 	_, err := c.tracker.Follow(c.ctx, pid)
+	return err
+}
+
+// FollowProcess is Follow for a process that is held, which may have ended.
+func (c *Controller) FollowProcess(process *procid.Process) error {
+	_, err := c.tracker.FollowProcess(c.ctx, process)
 	return err
 }
 

@@ -67,6 +67,9 @@ func (k *kernel) close() error {
 // source of process events: the best that this user may have. Nil: /proc is
 // polled.
 func (c *Controller) source() track.Source {
+	if c.config.Source != nil {
+		return c.config.Source
+	}
 	if c.config.UseBPF {
 		events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{})
 		if err == nil {

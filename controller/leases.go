@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,29 +20,46 @@ type lease struct {
 	length time.Duration
 	ends   time.Time
 	owed   bool // to be undone, whatever the Analyzer says from now on
+	// unnamed: its connection was lost, and the Analyzer has not said since that
+	// it stays.
+	unnamed bool
 }
 
 func newLeases(standard time.Duration) *leases {
 	return &leases{standard: standard, until: make(map[string]lease)}
 }
 
-// add starts the lease of a change; length 0 means the standard one.
-func (l *leases) add(change string, length time.Duration, now time.Time) {
+// add starts the lease of a change; length 0 means the standard one. unnamed
+// says that the connection by which it was asked for is lost.
+func (l *leases) add(change string, length time.Duration, unnamed bool, now time.Time) {
 	if length <= 0 {
 		length = l.standard
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until[change] = lease{length: length, ends: now.Add(length)}
+	l.until[change] = lease{length: length, ends: now.Add(length), unnamed: unnamed}
 }
 
-// renew starts all leases anew.
-func (l *leases) renew(now time.Time) {
+// orphan notes that the connection was lost: what is in force is renewed only
+// when it is named.
+func (l *leases) orphan() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for change, one := range l.until {
-		if !one.owed {
-			one.ends = now.Add(one.length)
+		one.unnamed = true
+		l.until[change] = one
+	}
+}
+
+// renew starts leases anew: those that are named, or with none all that have
+// not to be.
+func (l *leases) renew(named []string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for change, one := range l.until {
+		meant := slices.Contains(named, change) || len(named) == 0 && !one.unnamed
+		if meant && !one.owed {
+			one.ends, one.unnamed = now.Add(one.length), false
 			l.until[change] = one
 		}
 	}

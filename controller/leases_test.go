@@ -19,15 +19,15 @@ func TestLeases(t *testing.T) {
 			t.Errorf("expired after %d s: %v, want %v", after, got, want)
 		}
 	}
-	l.add("a", 0, now)
-	l.add("b", 30*time.Second, now)
-	l.add("c", 0, now)
+	l.add("a", 0, false, now)
+	l.add("b", 30*time.Second, false, now)
+	l.add("c", 0, false, now)
 	at(10)
 	at(11, "c", "a")
 	at(12) // being undone
 	force = []string{"b", "a"}
 	at(22, "a") // could not be undone
-	l.renew(now.Add(25 * time.Second))
+	l.renew(nil, now.Add(25*time.Second))
 	at(33, "a") // not even if the Analyzer is back
 	at(50, "a")
 	force = []string{"b"}
@@ -42,9 +42,9 @@ func TestLeases(t *testing.T) {
 func TestOwedUndoIsNotRenewed(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := newLeases(10 * time.Second)
-	l.add("a", time.Hour, now)
+	l.add("a", time.Hour, false, now)
 	l.owe("a", now)
-	l.renew(now.Add(9 * time.Second))
+	l.renew(nil, now.Add(9*time.Second))
 	if got := l.expired(now.Add(11*time.Second), func() []string { return []string{"a"} }); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("expired %v", got)
 	}

@@ -159,6 +159,9 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 		case now := <-ticker.C:
 			c.sendStatus()
 			c.patchAgain()
+			if c.rejoin.abandoned(now, c.config.Lease) {
+				c.dropOutlived()
+			}
 			for _, id := range c.leases.expired(now, c.actuator.Applied) {
 				result := c.undoOne(id)
 				c.log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())

@@ -8,16 +8,24 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// maxNews bounds the news that wait for an Analyzer.
+const maxNews = 8192
+
 // outbox holds news of processes back for a moment: what becomes known of a
 // process meanwhile is told in one message instead of four, and the news of
 // many processes leave together. Nothing else may name a process to the
 // Analyzer before target.told is set. The mutex is held while news are sent,
 // which keeps their order and may wait for the Analyzer.
+//
+// While there is no Analyzer news are kept, and the next one is told of all
+// that lives and of what has ended meanwhile.
 type outbox struct {
 	send func(*attunev1.PublishRequest)
 
-	mu   sync.Mutex // guards news; taken before target.infoMu
-	news []news
+	mu     sync.Mutex // guards what follows; taken before target.infoMu
+	news   []news
+	silent bool // there is no Analyzer
+	missed int  // news that found no room meanwhile
 }
 
 // news is that an image has started or, with ended, that it has ended.
@@ -30,6 +38,11 @@ type news struct {
 func (o *outbox) add(n news) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.silent && len(o.news) >= maxNews {
+		o.missed++
+		o.news[0] = news{}
+		o.news = o.news[1:]
+	}
 	o.news = append(o.news, n)
 	return len(o.news) == 1
 }
@@ -40,7 +53,7 @@ func (o *outbox) changed(t *target) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t.told.Load() {
-		o.send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: t.snapshot()}})
+		o.send(changeOf(t))
 	}
 }
 
@@ -57,6 +70,9 @@ func (o *outbox) tellNow(t *target) {
 func (o *outbox) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.silent {
+		return
+	}
 	for _, n := range o.news {
 		o.tell(n)
 	}
@@ -67,9 +83,63 @@ func (o *outbox) flush() {
 // tell sends one piece of news. The caller holds mu.
 func (o *outbox) tell(n news) {
 	if n.ended != nil {
-		o.send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: n.ended}})
+		o.send(endOf(n.ended))
 		return
 	}
-	o.send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: n.target.snapshot()}})
+	o.send(startOf(n.target))
 	n.target.told.Store(true)
+	n.target.known.Store(true)
+}
+
+func startOf(t *target) *attunev1.PublishRequest {
+	if t.known.Load() {
+		return changeOf(t)
+	}
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.snapshot()}}
+}
+
+func changeOf(t *target) *attunev1.PublishRequest {
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: t.snapshot()}}
+}
+
+func endOf(ended *attunev1.ProcessEnded) *attunev1.PublishRequest {
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: ended}}
+}
+
+// hush notes that there is no Analyzer: none knows of any process.
+func (o *outbox) hush(living []*target) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.silent = true
+	for _, t := range living {
+		t.told.Store(false)
+	}
+}
+
+// retell tells an Analyzer of all that lives, and of what has ended since there
+// was none, and has it told the rest from then on by open. It returns how many
+// news were missed. What is left when send fails is for the next one.
+func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) error, open func()) (missed int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range living {
+		if send(startOf(t)) != nil {
+			return 0
+		}
+		t.told.Store(true)
+		t.known.Store(true)
+	}
+	for _, n := range o.news {
+		if n.ended == nil {
+			continue // lives and is told, or has ended and is told below
+		}
+		if !n.target.told.Load() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
+			return 0
+		}
+	}
+	missed, o.missed = o.missed, 0
+	clear(o.news)
+	o.news, o.silent = o.news[:0], false
+	open()
+	return missed
 }

@@ -126,7 +126,8 @@ func (c *Controller) letGo(a attach.Attachment) {
 // a tuning action under way, so it happens beside the tracker, unless the
 // process was never heard of.
 func (f *follower) release(t *target) {
-	if !t.told.Load() {
+	f.rejoin.forgets(t.handle)
+	if !t.told.Load() && !t.admitted.Load() && t.memory.Load() == nil {
 		f.sampler.Forget(t.pid)
 		return
 	}

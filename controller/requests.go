@@ -22,14 +22,15 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 	case *attunev1.ManageResponse_AddPoint:
 		c.addPoint(r.AddPoint)
 	case *attunev1.ManageResponse_RemovePoint:
-		c.removePoint(r.RemovePoint)
+		c.removePoint(uint16(r.RemovePoint.GetPoint()))
 	case *attunev1.ManageResponse_SetSampling:
 		c.setSampling(r.SetSampling)
 	case *attunev1.ManageResponse_Renew:
-		c.leases.renew(time.Now())
+		c.renewed(r.Renew)
 	case *attunev1.ManageResponse_Apply:
+		connection := c.rejoin.connections()
 		c.work.Go(func() {
-			c.apply(request.GetRequestId(), r.Apply.GetChanges())
+			c.apply(connection, request.GetRequestId(), r.Apply.GetChanges())
 			c.done(request.GetRequestId())
 		})
 		return
@@ -63,16 +64,32 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 		})
 		return
 	}
+	index := uint16(add.GetPoint())
+	states, known, other := c.rejoin.asks(index, add.GetSpec())
+	if known {
+		for _, status := range states {
+			c.tellPoint(status)
+		}
+		return
+	}
+	if other {
+		c.takeOutPoint(index)
+	}
 	switch add.GetSpec().GetDelivery() {
 	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
 		c.events.Add(1)
 	}
-	c.placer.Add(uint16(add.GetPoint()), add.GetSpec())
+	c.placer.Add(index, add.GetSpec())
 	c.pace()
 }
 
-func (c *Controller) removePoint(remove *attunev1.RemovePoint) {
-	spec := c.placer.Remove(uint16(remove.GetPoint()))
+func (c *Controller) removePoint(index uint16) {
+	c.rejoin.drops(index)
+	c.takeOutPoint(index)
+}
+
+func (c *Controller) takeOutPoint(index uint16) {
+	spec := c.placer.Remove(index)
 	switch spec.GetDelivery() {
 	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
 		c.events.Add(-1)
@@ -101,13 +118,19 @@ func signal(channel chan<- struct{}) {
 }
 
 func (c *Controller) pointStatus(status *attunev1.PointStatus) {
+	c.rejoin.tells(status)
+	c.tellPoint(status)
+}
+
+func (c *Controller) tellPoint(status *attunev1.PointStatus) {
 	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: status}})
 }
 
-// apply makes changes, all or nothing.
-func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
+// apply makes changes, all or nothing. If the connection by which they were
+// asked for is lost meanwhile, they are the Analyzer's only if it says so.
+func (c *Controller) apply(connection uint64, requestID string, changes []*attunev1.Change) {
 	if slices.ContainsFunc(changes, actuate.IsAgreed) {
-		c.answerAll(requestID, c.applyAgreed(changes))
+		c.answerAll(requestID, c.applyAgreed(connection, changes))
 		return
 	}
 	items := make([]actuate.Item, 0, len(changes))
@@ -120,14 +143,14 @@ func (c *Controller) apply(requestID string, changes []*attunev1.Change) {
 	}
 	c.answerAll(requestID, c.actuator.ApplySet(c.ctx, items, actuate.SetHooks{
 		Applied: func(change *attunev1.Change) {
-			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), time.Now())
+			c.lease(connection, change)
 		},
 		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
 	}))
 }
 
 // applyAgreed makes the changes at the same call in all processes.
-func (c *Controller) applyAgreed(changes []*attunev1.Change) (results []*attunev1.ActionResult) {
+func (c *Controller) applyAgreed(connection uint64, changes []*attunev1.Change) (results []*attunev1.ActionResult) {
 	var members []actuate.Member
 	for _, change := range changes {
 		t := c.targets.get(change.GetProcess())
@@ -139,10 +162,16 @@ func (c *Controller) applyAgreed(changes []*attunev1.Change) (results []*attunev
 	results = c.actuator.ApplyAgreed(c.ctx, members)
 	for i, result := range results {
 		if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
-			c.leases.add(result.GetChangeId(), time.Duration(changes[i].GetLeaseNanos()), time.Now())
+			c.lease(connection, changes[i])
 		}
 	}
 	return results
+}
+
+// lease begins the lease of a change.
+func (c *Controller) lease(connection uint64, change *attunev1.Change) {
+	unnamed := connection != c.rejoin.connections()
+	c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), unnamed, time.Now())
 }
 
 func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.ActionResult) {

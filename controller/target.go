@@ -32,7 +32,8 @@ type target struct {
 	patching   atomic.Bool // again, after a library was loaded again
 	ended      atomic.Bool
 	admitted   atomic.Bool // measure points are placed
-	told       atomic.Bool // the Analyzer knows of it
+	told       atomic.Bool // the Analyzer knows of it, at the present connection
+	known      atomic.Bool // it did at some connection
 	// attached is how it came under control; nil: it was started under it.
 	attached atomic.Pointer[Attached]
 

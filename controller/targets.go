@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -55,6 +56,13 @@ func (s *targetSet) list() []*target {
 	}
 	slices.SortFunc(out, func(a, b *target) int { return int(a.handle) - int(b.handle) })
 	return out
+}
+
+// handles returns the handles of the targets.
+func (s *targetSet) handles() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.all))
 }
 
 // ofPID returns the latest image of a process; nil: it is not under control.

@@ -5,16 +5,12 @@ package channel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -27,17 +23,50 @@ const (
 	answerQueue = 1024
 )
 
-// Options say where the Analyzer is and who the controller is.
-type Options struct {
-	// Address of the Analyzer as gRPC writes it, e.g. "unix:/run/.../a.sock".
+// ErrNotConnected says that there is no Analyzer at present, so that a message
+// is lost. What must not be lost is told again when there is one.
+var ErrNotConnected = errors.New("not connected to an analyzer")
+
+// Finder says where the Analyzer is. It may move while a Client runs.
+type Finder interface {
+	// Find waits until an Analyzer is known, or ctx ends. moved is closed when
+	// it is to be asked again. A connection that fails leads to the next call,
+	// which may give another address of the same Analyzer.
+	Find(ctx context.Context) (peer Peer, moved <-chan struct{}, err error)
+}
+
+// Peer is an Analyzer that can be reached.
+type Peer struct {
+	// Address as gRPC writes it: HOST:PORT, or unix:PATH.
 	Address string
 	// Credentials of the connections; nil only for Unix sockets, whose peers
 	// the kernel vouches for.
 	Credentials credentials.TransportCredentials
-	// Hello introduces the controller.
-	Hello *attunev1.ControllerHello
+}
+
+// Options say where the Analyzer is and who the controller is.
+type Options struct {
+	// Peer is the Analyzer. The Client ends with the connection to it.
+	Peer Peer
+	// Finder finds the Analyzer instead, and again whenever the connection is
+	// lost or the Analyzer has moved. The Client is connected only between
+	// Opened and Lost.
+	Finder Finder
+	// Hello introduces the controller; called for each connection.
+	Hello func() *attunev1.ControllerHello
+	// Living lists the handles of the processes that live, for each connection;
+	// nil: none do at the first, which is the only one.
+	Living func() []uint64
+	// Opened is called with each connection that Finder led to, before any
+	// message may leave by it but those that are handed to send, in order. It
+	// calls open when others may. Needed with Finder.
+	Opened func(send func(*attunev1.PublishRequest) error, open func())
+	// Lost is called after a connection of Opened was lost. Needed with Finder.
+	Lost func()
 	// Log may be nil.
 	Log *slog.Logger
+
+	pause pauses // between connections, for tests
 }
 
 // Handler executes one request from the Analyzer. It is called on one
@@ -49,74 +78,69 @@ type Client struct {
 	options Options
 	log     *slog.Logger
 
-	eventConn, manageConn *grpc.ClientConn
-	events                chan *attunev1.PublishRequest
-	answers               chan *attunev1.ManageRequest
-	closed                chan struct{} // no more messages will come
-	closeOnce             sync.Once
+	link      atomic.Pointer[link] // nil: not connected
+	closed    chan struct{}        // no more messages will come
+	closeOnce sync.Once
 
-	lost atomic.Uint64 // records that found the event queue full
+	lost atomic.Uint64 // records that found the event queue full, or nobody to go to
 }
 
-// New prepares both connections without waiting for the Analyzer.
+// New prepares the connection without waiting for the Analyzer.
 func New(options Options) (*Client, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
 	}
-	if options.Credentials == nil {
-		options.Credentials = insecure.NewCredentials()
+	c := &Client{options: options, log: options.Log.With("component", "channel"), closed: make(chan struct{})}
+	if options.Finder != nil {
+		return c, nil
 	}
-	c := &Client{
-		options: options,
-		log:     options.Log.With("component", "channel"),
-		events:  make(chan *attunev1.PublishRequest, eventQueue),
-		answers: make(chan *attunev1.ManageRequest, answerQueue),
-		closed:  make(chan struct{}),
-	}
-	var err error
-	if c.eventConn, err = c.dial(); err != nil {
+	l, err := dial(options.Peer)
+	if err != nil {
 		return nil, err
 	}
-	if c.manageConn, err = c.dial(); err != nil {
-		return nil, errors.Join(err, c.eventConn.Close())
-	}
+	c.link.Store(l) // what comes before the Analyzer is there waits for it
 	return c, nil
 }
 
-func (c *Client) dial() (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient(c.options.Address,
-		grpc.WithTransportCredentials(c.options.Credentials))
-	if err != nil {
-		return nil, fmt.Errorf("connect to analyzer %s: %w", c.options.Address, err)
-	}
-	return conn, nil
-}
-
 // Publish queues a message that must not be lost (processes, samples,
-// aggregates). It waits while the queue is full, until ctx is done.
+// aggregates). It waits while the queue is full, until ctx is done, but never
+// for a connection: without one the error is [ErrNotConnected].
 func (c *Client) Publish(ctx context.Context, message *attunev1.PublishRequest) error {
-	return put(ctx, c.closed, c.events, message)
+	l := c.link.Load()
+	if l == nil {
+		return ErrNotConnected
+	}
+	return put(ctx, c.closed, l.broken, l.events, message)
 }
 
 // TryPublish queues a message that may be lost, and reports whether it did.
 // records is what is counted as lost otherwise.
 func (c *Client) TryPublish(message *attunev1.PublishRequest, records uint64) bool {
-	select {
-	case c.events <- message:
-		return true
-	default:
-		c.lost.Add(records)
-		return false
+	if l := c.link.Load(); l != nil {
+		select {
+		case l.events <- message:
+			return true
+		default:
+		}
 	}
+	c.lost.Add(records)
+	return false
 }
 
 // Lost returns how many records TryPublish could not queue.
 func (c *Client) Lost() uint64 { return c.lost.Load() }
 
+// Connected says whether messages can be queued at present.
+func (c *Client) Connected() bool { return c.link.Load() != nil }
+
 // Answer queues an answer or a status for the management channel. It waits
-// while the queue is full, until ctx is done.
+// while the queue is full, until ctx is done, but never for a connection.
 func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) error {
-	return put(ctx, c.closed, c.answers, message)
+	l := c.link.Load()
+	if l == nil {
+		return ErrNotConnected
+	}
+	return put(ctx, c.closed, l.broken, l.answers, message)
 }
 
 // Finish says that no more messages will come: Run delivers what is queued and
@@ -124,95 +148,18 @@ func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) er
 func (c *Client) Finish() { c.closeOnce.Do(func() { close(c.closed) }) }
 
 // Run carries messages until Finish was called and everything is delivered, or
-// ctx is done, or the Analyzer is gone. The management channel, whose end means
-// to the Analyzer that the controller has gone, ends after the event channel.
+// ctx is done, or the Analyzer is gone; with a Finder the last is no end. The
+// management channel, whose end means to the Analyzer that the controller has
+// gone, ends after the event channel.
 func (c *Client) Run(ctx context.Context, handle Handler) error {
-	group, ctx := errgroup.WithContext(ctx)
-	delivered := make(chan struct{})
-	group.Go(func() error {
-		defer close(delivered)
-		return c.runEvents(ctx)
-	})
-	group.Go(func() error { return c.runManagement(ctx, handle, delivered) })
-	err := group.Wait()
-	c.Finish()
-	return errors.Join(err, c.eventConn.Close(), c.manageConn.Close())
+	defer c.Finish()
+	if c.options.Finder != nil {
+		return c.runFound(ctx, handle)
+	}
+	return c.serve(ctx, c.link.Load(), handle)
 }
 
-func (c *Client) runEvents(ctx context.Context) error {
-	stream, err := attunev1.NewEventServiceClient(c.eventConn).Publish(ctx, grpc.WaitForReady(true))
-	if err != nil {
-		return fmt.Errorf("open event channel: %w", err)
-	}
-	hello := &attunev1.StreamHello{ControllerId: c.options.Hello.GetControllerId(), Host: c.options.Hello.GetHost()}
-	if err := stream.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: hello}}); err != nil {
-		return fmt.Errorf("event channel: %w", err)
-	}
-	if err := c.pumpEvents(ctx, stream); err != nil {
-		return fmt.Errorf("event channel: %w", err)
-	}
-	return nil
-}
-
-// pumpEvents sends events and, at the same time, waits for the Analyzer's
-// answer, which comes early only when something is wrong.
-func (c *Client) pumpEvents(ctx context.Context, stream attunev1.EventService_PublishClient) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := pump(ctx, c.closed, c.events, stream.Send)
-		if errors.Is(err, io.EOF) {
-			return nil // broken by the other side, whose reason is received below
-		}
-		return errors.Join(err, stream.CloseSend())
-	})
-	group.Go(func() error {
-		var summary attunev1.PublishResponse
-		if err := stream.RecvMsg(&summary); err != nil {
-			return err
-		}
-		c.log.Debug("event channel closed", "messages", summary.GetMessages(), "records", summary.GetRecords())
-		return nil
-	})
-	return group.Wait()
-}
-
-func (c *Client) runManagement(ctx context.Context, handle Handler, delivered <-chan struct{}) error {
-	stream, err := attunev1.NewManagementServiceClient(c.manageConn).Manage(ctx, grpc.WaitForReady(true))
-	if err != nil {
-		return fmt.Errorf("open management channel: %w", err)
-	}
-	hello := &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: c.options.Hello}}
-	if err := stream.Send(hello); err != nil {
-		return fmt.Errorf("management channel: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		if err := pump(ctx, delivered, c.answers, stream.Send); err != nil {
-			return err
-		}
-		return stream.CloseSend()
-	})
-	group.Go(func() error { return receive(ctx, stream, handle) })
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("management channel: %w", err)
-	}
-	return nil
-}
-
-func receive(ctx context.Context, stream attunev1.ManagementService_ManageClient, handle Handler) error {
-	for {
-		request, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		handle(ctx, request)
-	}
-}
-
-func put[M any](ctx context.Context, closed <-chan struct{}, queue chan<- M, message M) error {
+func put[M any](ctx context.Context, closed, broken <-chan struct{}, queue chan<- M, message M) error {
 	select {
 	case <-closed:
 		return io.ErrClosedPipe
@@ -223,41 +170,9 @@ func put[M any](ctx context.Context, closed <-chan struct{}, queue chan<- M, mes
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-broken:
+		return ErrNotConnected
 	case <-closed:
 		return io.ErrClosedPipe
-	}
-}
-
-// pump sends what is queued until end is closed and the queue is empty.
-func pump[M any](ctx context.Context, end <-chan struct{}, queue <-chan M, send func(M) error) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		default:
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case message := <-queue:
-			if err := send(message); err != nil {
-				return err
-			}
-		case <-end:
-			return flush(queue, send)
-		}
-	}
-}
-
-func flush[M any](queue <-chan M, send func(M) error) error {
-	for {
-		select {
-		case message := <-queue:
-			if err := send(message); err != nil {
-				return err
-			}
-		default:
-			return nil
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -25,14 +26,18 @@ type analyzer struct {
 	attunev1.UnimplementedEventServiceServer
 	attunev1.UnimplementedManagementServiceServer
 	request  *attunev1.ManageResponse
+	mu       sync.Mutex // guards refuse
 	refuse   error
 	messages chan *attunev1.PublishRequest
 	answers  chan *attunev1.ManageRequest
 }
 
 func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
-	if a.refuse != nil {
-		return a.refuse
+	a.mu.Lock()
+	refuse := a.refuse
+	a.mu.Unlock()
+	if refuse != nil {
+		return refuse
 	}
 	var n uint64
 	for {
@@ -93,7 +98,10 @@ func newAnalyzer() *analyzer {
 
 func mustClient(t *testing.T, address string) *Client {
 	t.Helper()
-	c, err := New(Options{Address: address, Hello: &attunev1.ControllerHello{ControllerId: "c1"}})
+	c, err := New(Options{
+		Peer:  Peer{Address: address},
+		Hello: func() *attunev1.ControllerHello { return &attunev1.ControllerHello{ControllerId: "c1"} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,12 @@
 // channel carries requests and their answers. They are two connections, so
 // that a flood of events never delays a command. The controller dials both.
 //
+// With an Analyzer at a fixed address the first connection is the only one. With
+// a [Finder] the client goes where the Analyzer is: it connects again when a
+// connection breaks, when nothing was heard for too long, and when the session
+// has moved. What was queued for a connection that broke is lost; the controller
+// tells again what an Analyzer has to know.
+//
 // Client may be used by any number of goroutines. Messages handed to it belong
 // to it from then on.
 package channel

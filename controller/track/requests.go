@@ -3,10 +3,12 @@
 package track
 
 import (
+	"errors"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,7 +37,14 @@ func (s *state) adopt(pid int) (*member, error) {
 	return m, nil
 }
 
-func (s *state) follow(pid int) (uint64, error) {
+// follow makes a process a root. It must be the one that is meant, if one is:
+// its pid may be another one's by now.
+func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
+	if meant != nil {
+		if now, err := procid.Of(pid); err != nil || !now.SameProcess(*meant) {
+			return 0, errors.Join(procid.ErrGone, err)
+		}
+	}
 	delete(s.excluded, pid)
 	if s.sourced { // before its children are looked for, so that none is missed
 		if err := s.options.Source.Add(pid); err != nil {

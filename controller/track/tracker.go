@@ -242,7 +242,17 @@ func (t *Tracker) do(ctx context.Context, request func(*state)) error {
 // forked, and returns the handle of its image. The Handler has been told when
 // it returns. The process is followed even if it carries another job's id.
 func (t *Tracker) Follow(ctx context.Context, pid int) (handle uint64, err error) {
-	if e := t.do(ctx, func(s *state) { handle, err = s.follow(pid) }); e != nil {
+	if e := t.do(ctx, func(s *state) { handle, err = s.follow(pid, nil) }); e != nil {
+		return 0, e
+	}
+	return handle, err
+}
+
+// FollowProcess is Follow for a process that is held: [procid.ErrGone] if it
+// has ended, whoever has its pid by now.
+func (t *Tracker) FollowProcess(ctx context.Context, process *procid.Process) (handle uint64, err error) {
+	meant := process.Identity()
+	if e := t.do(ctx, func(s *state) { handle, err = s.follow(meant.PID, &meant) }); e != nil {
 		return 0, e
 	}
 	return handle, err

@@ -420,10 +420,13 @@ type ControllerHello struct {
 	// Registration whose processes these are; empty: the Analyzer has one session
 	// only.
 	Registration string `protobuf:"bytes,6,opt,name=registration,proto3" json:"registration,omitempty"`
-	// The execution that they are of.
+	// The execution that they are of. With registration, job and user it is one
+	// session: anybody can give their processes the job id of somebody else.
 	Job *Job `protobuf:"bytes,7,opt,name=job,proto3" json:"job,omitempty"`
 	// Changes in force, at a connection that is not the controller's first. The
-	// Analyzer says at once which of them stay (RenewLease.changes).
+	// Analyzer says at once which of them stay (RenewLease.changes), and sends the
+	// measure points again that are to stay: others go with the first RenewLease
+	// that names nothing.
 	InForce []string `protobuf:"bytes,8,rep,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
 	// User whose processes these are; not given: the one who runs both.
 	User          *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// errSilent says that nothing came from the Analyzer for too long: it renews
+// the leases of changes every second.
+var errSilent = errors.New("nothing heard from the analyzer")
+
+// errMoved says that another Analyzer has the session.
+var errMoved = errors.New("the session has moved to another analyzer")
+
+// pauses between connections. The zero value stands for the defaults.
+type pauses struct {
+	// first and longest bound the time between a loss and the next attempt,
+	// which doubles in between. 0: 100 ms and 10 s. Half of it is chance, so
+	// that the controllers of a site do not come back all at once.
+	first, longest time.Duration
+	// silence is how long an Analyzer may say nothing. 0: 10 s.
+	silence time.Duration
+}
+
+func (p pauses) withDefaults() pauses {
+	if p.first == 0 {
+		p.first = 100 * time.Millisecond
+	}
+	if p.longest == 0 {
+		p.longest = 10 * time.Second
+	}
+	if p.silence == 0 {
+		p.silence = 10 * time.Second
+	}
+	return p
+}
+
+// after returns how long to wait after so many attempts in vain.
+func (p pauses) after(failed int) time.Duration {
+	pause := p.longest
+	if failed < 16 { // else it overflows
+		pause = min(p.first<<failed, p.longest)
+	}
+	return pause/2 + rand.N(pause/2+1)
+}
+
+// runFound connects again and again, until Finish or the end of ctx.
+func (c *Client) runFound(ctx context.Context, handle Handler) error {
+	looking, stop := context.WithCancel(ctx) // ends with Finish, too
+	defer stop()
+	go func() { // ends with looking
+		select {
+		case <-c.closed:
+			stop()
+		case <-looking.Done():
+		}
+	}()
+	pause := c.options.pause.withDefaults()
+	said := ""
+	for failed := 0; ; failed++ {
+		began := time.Now()
+		peer, err := c.attempt(ctx, looking, handle)
+		if c.finished() || looking.Err() != nil {
+			c.log.Debug("left the analyzer", "error", err)
+			return ctx.Err()
+		}
+		if time.Since(began) > pause.longest { // it was connected, or waited for an Analyzer to be known
+			failed, said = 0, ""
+		}
+		if text := err.Error(); text != said { // health is told on change
+			c.log.Warn("not connected to the analyzer; trying again", "analyzer", peer.Address, "reason", err)
+			said = text
+		}
+		select {
+		case <-looking.Done():
+		case <-time.After(pause.after(failed)):
+		}
+	}
+}
+
+// attempt finds the Analyzer and stays with it for as long as that lasts. The
+// error is nil after Finish only.
+func (c *Client) attempt(ctx, looking context.Context, handle Handler) (Peer, error) {
+	peer, moved, err := c.options.Finder.Find(looking)
+	if err != nil {
+		return peer, err
+	}
+	return peer, c.visit(ctx, peer, moved, handle)
+}
+
+func (c *Client) finished() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// visit connects to an Analyzer and serves it until the connection breaks.
+func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, handle Handler) error {
+	l, err := dial(peer)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(watched)
+		cancel(watch(ctx, l, moved, c.options.pause.withDefaults().silence))
+	}()
+	err = c.serve(ctx, l, handle)
+	if c.link.Swap(nil) != nil {
+		c.options.Lost()
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errMoved) || errors.Is(cause, errSilent) {
+		err = cause
+	}
+	cancel(nil)
+	<-watched
+	return err
+}
+
+// watch returns why a connection is to be given up.
+func watch(ctx context.Context, l *link, moved <-chan struct{}, silence time.Duration) error {
+	timer := time.NewTimer(silence)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.broken:
+			return nil
+		case <-moved:
+			return errMoved
+		case <-timer.C:
+			return errSilent
+		case <-l.heard:
+			timer.Reset(silence)
+		}
+	}
+}

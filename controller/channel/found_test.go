@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// finder says what it is told to say.
+type finder struct {
+	mu      sync.Mutex
+	address string
+	moved   chan struct{}
+}
+
+func (f *finder) Find(context.Context) (Peer, <-chan struct{}, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.address == "" {
+		return Peer{}, nil, errors.New("nobody has it")
+	}
+	return Peer{Address: f.address}, f.moved, nil
+}
+
+func (f *finder) move(address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.moved)
+	f.address, f.moved = address, make(chan struct{})
+}
+
+// roaming is a Client that finds its Analyzer, and what it was told of that.
+type roaming struct {
+	*Client
+	finder *finder
+	opened chan struct{}
+	lost   chan struct{}
+	ran    chan error
+}
+
+func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
+	t.Helper()
+	r := &roaming{
+		finder: &finder{address: address, moved: make(chan struct{})},
+		opened: make(chan struct{}, 100), lost: make(chan struct{}, 100), ran: make(chan error, 1),
+	}
+	hellos := 0
+	var err error
+	r.Client, err = New(Options{
+		Finder: r.finder,
+		Hello: func() *attunev1.ControllerHello {
+			hellos++
+			return &attunev1.ControllerHello{ControllerId: fmt.Sprintf("c%d", hellos)}
+		},
+		Living: func() []uint64 { return []uint64{7} },
+		Opened: func(send func(*attunev1.PublishRequest) error, open func()) {
+			for range 3 * eventQueue { // more than fits the queue
+				if err := send(started()); err != nil {
+					return
+				}
+			}
+			open()
+			r.opened <- struct{}{}
+		},
+		Lost:  func() { r.lost <- struct{}{} },
+		pause: pauses{first: time.Millisecond, longest: 10 * time.Millisecond, silence: silence},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.ran <- r.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {}) }()
+	t.Cleanup(func() {
+		r.Finish()
+		if err := <-r.ran; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	return r
+}
+
+func started() *attunev1.PublishRequest {
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Handle: 7}}}
+}
+
+// big is an Analyzer whose messages need not be read by the test.
+func big() *analyzer {
+	a := newAnalyzer()
+	a.messages = make(chan *attunev1.PublishRequest, 100*eventQueue)
+	return a
+}
+
+// checkRetold checks that an Analyzer hears what it has to know before anything
+// else, and once.
+func checkRetold(t *testing.T, a *analyzer, id string) {
+	t.Helper()
+	hello := (<-a.messages).GetHello()
+	if hello.GetControllerId() != id || len(hello.GetProcesses()) != 1 || hello.GetProcesses()[0] != 7 {
+		t.Errorf("first message is %v, want the hello of %s with process 7 living", hello, id)
+	}
+	for i := range 3 * eventQueue {
+		if m := <-a.messages; m.GetProcessStarted().GetHandle() != 7 {
+			t.Fatalf("message %d is %v, want process 7 again", i, m)
+		}
+	}
+	if hello := (<-a.answers).GetHello(); hello.GetControllerId() != id {
+		t.Errorf("management channel begins with %v", hello)
+	}
+}
+
+// The session moves to another Analyzer, and back to one that is there again.
+func TestClientFollowsTheAnalyzer(t *testing.T) {
+	one, two := big(), big()
+	r := mustRoam(t, "", time.Minute)
+	if err := r.Publish(t.Context(), started()); !errors.Is(err, ErrNotConnected) {
+		t.Errorf("publish to nobody: %v", err)
+	}
+	if r.TryPublish(started(), 5) || r.Lost() != 5 {
+		t.Errorf("records for nobody: %d lost, want 5", r.Lost())
+	}
+	r.finder.move(serve(t, one))
+	<-r.opened
+	checkRetold(t, one, "c1")
+	r.finder.move(serve(t, two))
+	<-r.lost
+	<-r.opened
+	checkRetold(t, two, "c2")
+	if err := r.Publish(t.Context(), started()); err != nil {
+		t.Errorf("publish to the second analyzer: %v", err)
+	}
+	if m := <-two.messages; m.GetProcessStarted() == nil {
+		t.Errorf("second analyzer received %v", m)
+	}
+}
+
+// An Analyzer that says nothing for too long is not there, whatever TCP thinks.
+func TestSilentAnalyzerIsLeft(t *testing.T) {
+	r := mustRoam(t, serve(t, big()), 20*time.Millisecond) // it makes one request, at the start
+	for range 2 {
+		<-r.opened
+		<-r.lost
+	}
+}
+
+// One that refuses is tried again, and the reason of the refusal is not lost.
+func TestRefusingAnalyzerIsTriedAgain(t *testing.T) {
+	a := big()
+	a.refuse = status.Error(codes.PermissionDenied, "not your session")
+	mustRoam(t, serve(t, a), time.Minute)
+	for range 3 {
+		<-a.answers // a hello
+	}
+	a.mu.Lock()
+	a.refuse = nil
+	a.mu.Unlock()
+	if m := <-a.messages; m.GetHello() == nil {
+		t.Errorf("the first message is %v, want a hello", m)
+	}
+}
+
+func TestPausesGrowToABound(t *testing.T) {
+	p := pauses{}.withDefaults()
+	for failed := range 100 {
+		want := p.longest
+		if failed < 7 { // 6.4 s
+			want = p.first << failed
+		}
+		if got := p.after(failed); got < want/2 || got > want {
+			t.Errorf("pause after %d attempts in vain: %v, want %v to %v", failed, got, want/2, want)
+		}
+	}
+}

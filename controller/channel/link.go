@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// link is one connection to an Analyzer: both channels, with what waits for
+// them. What waits when it breaks is lost.
+type link struct {
+	eventConn, manageConn *grpc.ClientConn
+	events                chan *attunev1.PublishRequest
+	answers               chan *attunev1.ManageRequest
+	ready                 chan struct{} // closed when the event channel has said hello
+	broken                chan struct{} // closed by serve when it returns
+	heard                 chan struct{} // signalled when the Analyzer said something
+}
+
+// dial prepares both connections without waiting for the Analyzer.
+func dial(peer Peer) (*link, error) {
+	l := &link{
+		events:  make(chan *attunev1.PublishRequest, eventQueue),
+		answers: make(chan *attunev1.ManageRequest, answerQueue),
+		ready:   make(chan struct{}),
+		broken:  make(chan struct{}),
+		heard:   make(chan struct{}, 1),
+	}
+	var err error
+	if l.eventConn, err = connect(peer); err != nil {
+		return nil, err
+	}
+	if l.manageConn, err = connect(peer); err != nil {
+		return nil, errors.Join(err, l.eventConn.Close())
+	}
+	return l, nil
+}
+
+func connect(peer Peer) (*grpc.ClientConn, error) {
+	if peer.Credentials == nil {
+		peer.Credentials = insecure.NewCredentials()
+	}
+	conn, err := grpc.NewClient(peer.Address, grpc.WithTransportCredentials(peer.Credentials))
+	if err != nil {
+		return nil, fmt.Errorf("connect to analyzer %s: %w", peer.Address, err)
+	}
+	return conn, nil
+}
+
+// serve carries messages until Finish was called and everything is delivered,
+// or ctx is done, or the connection breaks, and closes it.
+func (c *Client) serve(ctx context.Context, l *link, handle Handler) error {
+	hello := c.options.Hello()
+	group, ctx := errgroup.WithContext(ctx)
+	delivered := make(chan struct{})
+	group.Go(func() error {
+		if err := c.runEvents(ctx, l, hello); err != nil {
+			return err // ends the other one as well
+		}
+		close(delivered)
+		return nil
+	})
+	group.Go(func() error { return c.runManagement(ctx, l, hello, handle, delivered) })
+	if c.options.Finder != nil {
+		group.Go(func() error { return c.open(ctx, l) })
+	}
+	err := group.Wait()
+	close(l.broken)
+	return errors.Join(err, l.eventConn.Close(), l.manageConn.Close())
+}
+
+func (c *Client) runEvents(ctx context.Context, l *link, hello *attunev1.ControllerHello) error {
+	stream, err := attunev1.NewEventServiceClient(l.eventConn).Publish(ctx, c.patience())
+	if err != nil {
+		return fmt.Errorf("open event channel: %w", err)
+	}
+	first := &attunev1.StreamHello{
+		ControllerId: hello.GetControllerId(), Host: hello.GetHost(),
+		Registration: hello.GetRegistration(), Job: hello.GetJob(),
+	}
+	if c.options.Living != nil {
+		first.Processes = c.options.Living()
+	}
+	if err := stream.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: first}}); err != nil {
+		return fmt.Errorf("event channel: %w", errors.Join(err, reason(stream)))
+	}
+	close(l.ready)
+	if err := c.pumpEvents(ctx, l, stream); err != nil {
+		return fmt.Errorf("event channel: %w", err)
+	}
+	return nil
+}
+
+// open has what the Analyzer has to know told before anything else.
+func (c *Client) open(ctx context.Context, l *link) error {
+	select {
+	case <-l.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.log.Info("connected to the analyzer", "analyzer", l.eventConn.Target())
+	c.options.Opened(
+		func(m *attunev1.PublishRequest) error { return put(ctx, c.closed, l.broken, l.events, m) },
+		func() { c.link.Store(l) },
+	)
+	return nil
+}
+
+// patience says whether to wait for an Analyzer that is not there. Where it can
+// be looked for elsewhere it is not waited for.
+func (c *Client) patience() grpc.CallOption { return grpc.WaitForReady(c.options.Finder == nil) }
+
+// reason asks for the other side's reason why a stream is broken.
+func reason(stream attunev1.EventService_PublishClient) error {
+	return stream.RecvMsg(new(attunev1.PublishResponse))
+}
+
+// pumpEvents sends events and, at the same time, waits for the Analyzer's
+// answer, which comes early only when something is wrong.
+func (c *Client) pumpEvents(ctx context.Context, l *link, stream attunev1.EventService_PublishClient) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := pump(ctx, c.closed, l.events, stream.Send)
+		if errors.Is(err, io.EOF) {
+			return nil // broken by the other side, whose reason is received below
+		}
+		return errors.Join(err, stream.CloseSend())
+	})
+	group.Go(func() error {
+		var summary attunev1.PublishResponse
+		if err := stream.RecvMsg(&summary); err != nil {
+			return err
+		}
+		c.log.Debug("event channel closed", "messages", summary.GetMessages(), "records", summary.GetRecords())
+		return c.early()
+	})
+	return group.Wait()
+}
+
+// errLeft says that the Analyzer closed a channel, which is for the controller
+// to do.
+var errLeft = errors.New("closed by the analyzer")
+
+// early is errLeft if more messages could have come.
+func (c *Client) early() error {
+	if c.finished() {
+		return nil
+	}
+	return errLeft
+}
+
+func (c *Client) runManagement(
+	ctx context.Context, l *link, hello *attunev1.ControllerHello, handle Handler, delivered <-chan struct{},
+) error {
+	stream, err := attunev1.NewManagementServiceClient(l.manageConn).Manage(ctx, c.patience())
+	if err != nil {
+		return fmt.Errorf("open management channel: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		err := stream.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}})
+		if err == nil {
+			err = pump(ctx, delivered, l.answers, stream.Send)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil // as above
+		}
+		return errors.Join(err, stream.CloseSend())
+	})
+	group.Go(func() error { return c.receive(ctx, l, stream, handle) })
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("management channel: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) receive(ctx context.Context, l *link, stream attunev1.ManagementService_ManageClient, handle Handler) error {
+	for {
+		request, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return c.early()
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case l.heard <- struct{}{}:
+		default:
+		}
+		handle(ctx, request)
+	}
+}
+
+// pump sends what is queued until end is closed and the queue is empty.
+func pump[M any](ctx context.Context, end <-chan struct{}, queue <-chan M, send func(M) error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case message := <-queue:
+			if err := send(message); err != nil {
+				return err
+			}
+		case <-end:
+			return flush(queue, send)
+		}
+	}
+}
+
+func flush[M any](queue <-chan M, send func(M) error) error {
+	for {
+		select {
+		case message := <-queue:
+			if err := send(message); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
