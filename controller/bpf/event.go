@@ -39,8 +39,10 @@ func (k EventKind) String() string {
 type Event struct {
 	// Kind says what happened.
 	Kind EventKind
-	// Slot is the job slot of the member.
-	Slot uint32
+	// Member says whether the process is a member, of job slot Slot. It is one
+	// unless ProcessEventsOptions.NodeWide was given.
+	Member bool
+	Slot   uint32
 	// PID is the process that the event is about; for EventFork the child.
 	PID int
 	// Thread is the thread that caused it; for EventFork the child's first.
@@ -59,6 +61,23 @@ type Event struct {
 	Start time.Duration
 	// Command is the kernel's short name of the thread; at most 15 bytes.
 	Command string
+	// Program is for EventExec of a file whose name is wanted, else nil.
+	Program *Program
+}
+
+// Program is what a process has executed, as known in that moment: it may be
+// all that there is to know of a process that lives for some microseconds.
+type Program struct {
+	// Device and Inode name the program's file, of a script its interpreter's;
+	// as /proc/PID/maps has them, which for some file systems is not as
+	// stat(2) has them.
+	Device, Inode uint64
+	// StartedAs is the path that execve(2) was given, a script's own: relative
+	// perhaps, or through symbolic links. At most 255 bytes.
+	StartedAs string
+	// Arguments as in /proc/PID/cmdline, at most 512 bytes, and none where they
+	// cannot be read at once.
+	Arguments []byte
 }
 
 // clockTick is the unit of start times in /proc/PID/stat. The kernel fixes
@@ -73,6 +92,7 @@ func eventOf(raw *processEventsProcessEvent) Event {
 	return Event{
 		Kind:    EventKind(raw.Kind),
 		Slot:    raw.Slot,
+		Member:  raw.Member != 0,
 		PID:     int(raw.Tgid),
 		Thread:  int(raw.Pid),
 		Parent:  int(raw.Parent),
@@ -81,6 +101,20 @@ func eventOf(raw *processEventsProcessEvent) Event {
 		Time:    raw.Time,
 		Start:   time.Duration(raw.StartTime),
 		Command: text(raw.Comm[:]),
+	}
+}
+
+// minorBits is the width of a minor number in the kernel's own device numbers.
+const minorBits = 20
+
+func programOf(raw *processEventsExecEvent) *Program {
+	arguments := make([]byte, min(int(raw.ArgumentsSize), len(raw.Arguments)))
+	for i := range arguments {
+		arguments[i] = byte(raw.Arguments[i])
+	}
+	return &Program{
+		Device: unix.Mkdev(raw.Device>>minorBits, raw.Device&(1<<minorBits-1)), Inode: raw.Inode,
+		StartedAs: text(raw.StartedAs[:]), Arguments: arguments,
 	}
 }
 

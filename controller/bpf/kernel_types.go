@@ -14,20 +14,30 @@ import (
 
 const kernelTypesPath = "/sys/kernel/btf/vmlinux"
 
-// kernelStructs are the kernel's structs of include/kernel_types.h. Others of a
-// program's are its own, even where the kernel has one of the same name.
-var kernelStructs = []string{"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred", "bpf_uprobe", "bpf_uprobe_multi_run_ctx"}
+// The kernel's structs of include/kernel_types.h. Others of a program's are its
+// own, even where the kernel has one of the same name.
+var (
+	kernelStructs = []string{
+		"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred",
+		"bpf_uprobe", "bpf_uprobe_multi_run_ctx",
+	}
+	// execStructs are for process_exec_named alone. Some of their members lie in
+	// anonymous ones, which takes as long to find as all the rest.
+	execStructs = slices.Concat(kernelStructs, []string{
+		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",
+	})
+)
 
 // kernelTypes returns what the loader needs to know of the running kernel in
-// order to relocate programs that use its structs in local: the same structs,
-// with the kernel's offsets. It returns nil if that cannot be found quickly;
+// order to relocate programs that use its structs of these names in local: the
+// same structs, with the kernel's offsets. It returns nil if that cannot be found quickly;
 // the loader then reads all of the kernel's types itself.
 //
 // Doing it here takes 2 ms and no lasting memory. The loader takes 25 ms to
 // index the kernel's 100,000 types, and far longer on machines with many
 // modules, because it indexes those too.
-func kernelTypes(local *btf.Spec) *btf.Spec {
-	wanted, err := wantedStructs(local)
+func kernelTypes(local *btf.Spec, names []string) *btf.Spec {
+	wanted, err := wantedStructs(local, names)
 	if err != nil {
 		return nil
 	}
@@ -60,14 +70,14 @@ type wantedStruct struct {
 	found bool
 }
 
-func wantedStructs(local *btf.Spec) (map[string]*wantedStruct, error) {
+func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, error) {
 	// Copied as members of one, so that the copies refer to each other.
 	all := &btf.Struct{}
 	for typ, err := range local.All() {
 		if err != nil {
 			return nil, err
 		}
-		if s, ok := typ.(*btf.Struct); ok && slices.Contains(kernelStructs, s.Name) {
+		if s, ok := typ.(*btf.Struct); ok && slices.Contains(names, s.Name) {
 			all.Members = append(all.Members, btf.Member{Name: s.Name, Type: s})
 		}
 	}

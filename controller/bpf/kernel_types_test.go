@@ -32,7 +32,7 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := kernelTypes(collection.Types)
+			found := kernelTypes(collection.Types, execStructs)
 			if found == nil {
 				t.Fatal("nothing found")
 			}
@@ -40,7 +40,7 @@ func TestKernelTypesAgreeWithLoader(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(kernelStructs, quick.Name) {
+				if quick, ok := typ.(*btf.Struct); ok && slices.Contains(execStructs, quick.Name) {
 					checkOffsets(t, quick, kernel)
 				}
 			}
@@ -57,6 +57,9 @@ func checkOffsets(t *testing.T, quick *btf.Struct, kernel *btf.Spec) {
 	offsets := make(map[string]btf.Bits)
 	for _, member := range thorough.Members {
 		offsets[member.Name] = member.Offset
+		for _, inner := range membersOf(member) {
+			offsets[inner.Name] = member.Offset + inner.Offset
+		}
 	}
 	for _, member := range quick.Members {
 		if want, ok := offsets[member.Name]; !ok || member.Offset != want {
@@ -65,8 +68,23 @@ func checkOffsets(t *testing.T, quick *btf.Struct, kernel *btf.Spec) {
 	}
 }
 
-// tinyTypes is the type information of struct one { int a; int b; }, b at bit
-// 32, after an enum of one value.
+// membersOf returns what an anonymous member consists of.
+func membersOf(member btf.Member) []btf.Member {
+	switch typ := member.Type.(type) {
+	case *btf.Struct:
+		if member.Name == "" {
+			return typ.Members
+		}
+	case *btf.Union:
+		if member.Name == "" {
+			return typ.Members
+		}
+	}
+	return nil
+}
+
+// tinyTypes is the type information of struct one { int a; int b; union { int c;
+// }; }, b at bit 32 and c at 64, after an enum of one value.
 func tinyTypes() []byte {
 	words := func(values ...uint32) []byte {
 		var raw []byte
@@ -75,11 +93,12 @@ func tinyTypes() []byte {
 		}
 		return raw
 	}
-	types := words(0, 6<<24|1, 4, 5, 0)                     // enum { a }
-	types = append(types, words(0, 1<<24, 4, 32)...)        // int
-	types = append(types, words(1, 4<<24|2, 8, 5, 2, 0)...) // struct one { a
-	types = append(types, words(7, 2, 32)...)               // b }
-	names := []byte("\x00one\x00a\x00b\x00")
+	types := words(0, 6<<24|1, 4, 5, 0)                      // enum { a }
+	types = append(types, words(0, 1<<24, 4, 32)...)         // int
+	types = append(types, words(1, 4<<24|3, 12, 5, 2, 0)...) // struct one { a
+	types = append(types, words(7, 2, 32, 0, 4, 64)...)      // b, union }
+	types = append(types, words(0, 5<<24|1, 4, 9, 2, 0)...)  // union { c }
+	names := []byte("\x00one\x00a\x00b\x00c\x00")
 	raw := binary.NativeEndian.AppendUint16(nil, typesMagic)
 	raw = append(raw, 1, 0)
 	raw = append(raw, words(typesHeaderSize, 0, uint32(len(types)), uint32(len(types)), uint32(len(names)))...)
@@ -96,7 +115,8 @@ func TestFindOffsets(t *testing.T) {
 		wantErr bool
 	}{
 		{name: "both members", local: btf.Struct{Name: "one", Members: []btf.Member{member("b"), member("a")}}, want: []btf.Bits{32, 0}},
-		{name: "unknown member", local: btf.Struct{Name: "one", Members: []btf.Member{member("c")}}, wantErr: true},
+		{name: "member of an anonymous one", local: btf.Struct{Name: "one", Members: []btf.Member{member("c"), member("b")}}, want: []btf.Bits{64, 32}},
+		{name: "unknown member", local: btf.Struct{Name: "one", Members: []btf.Member{member("d")}}, wantErr: true},
 		{name: "unknown struct", local: btf.Struct{Name: "two", Members: []btf.Member{member("a")}}, want: []btf.Bits{0}},
 		{name: "truncated", raw: func(raw []byte) []byte { return raw[:len(raw)-1] }, wantErr: true},
 		{name: "other format", raw: func(raw []byte) []byte { raw[0]++; return raw }, wantErr: true},

@@ -19,7 +19,8 @@ import (
 // members become members in the kernel, at fork; a process leaves with its
 // last thread.
 type ProcessEvents struct {
-	objects processEventsObjects
+	objects eventObjects
+	wanted  wantedNames
 	links   []link.Link
 	reader  *ringbuf.Reader
 	close   sync.Once
@@ -33,6 +34,18 @@ type ProcessEventsOptions struct {
 	RingBytes uint32
 	// MaxProcesses bounds the members alive at one time; 0: 16,384.
 	MaxProcesses uint32
+	// NodeWide also tells of processes that are no members when they execute a
+	// file whose name is wanted; see Want.
+	NodeWide bool
+}
+
+// eventObjects are the programs of which a ProcessEvents needs each.
+type eventObjects struct {
+	processEventsMaps
+	processEventsVariables
+	Exec *ebpf.Program `ebpf:"process_exec"`
+	Exit *ebpf.Program `ebpf:"process_exit"`
+	Fork *ebpf.Program `ebpf:"process_fork"`
 }
 
 const processEvents = "process events"
@@ -45,9 +58,14 @@ func NewProcessEvents(opts ProcessEventsOptions) (*ProcessEvents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", processEvents, err)
 	}
+	structs := kernelStructs
+	if opts.NodeWide {
+		structs = execStructs
+		spec.Programs[processEventsProgProcessExec] = spec.Programs[processEventsProgProcessExecNamed]
+	}
 	p := &ProcessEvents{}
 	err = spec.LoadAndAssign(&p.objects, &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types)},
+		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types, structs)},
 	})
 	if err != nil {
 		return nil, explain(processEvents, err)
@@ -84,9 +102,9 @@ func (p *ProcessEvents) start() error {
 	// Exit first: a member that ends before fork and exec are attached must
 	// not stay a member.
 	return errors.Join(
-		p.attach("sched_process_exit", p.objects.ProcessExit),
-		p.attach("sched_process_exec", p.objects.ProcessExec),
-		p.attach("sched_process_fork", p.objects.ProcessFork),
+		p.attach("sched_process_exit", p.objects.Exit),
+		p.attach("sched_process_exec", p.objects.Exec),
+		p.attach("sched_process_fork", p.objects.Fork),
 	)
 }
 
@@ -186,18 +204,36 @@ func (p *ProcessEvents) Close() error {
 		for _, attached := range p.links {
 			errs = append(errs, attached.Close())
 		}
-		p.closed = errors.Join(append(errs, p.objects.Close())...)
+		p.closed = errors.Join(append(errs, p.objects.close())...)
 	})
 	return p.closed
 }
 
+func (o *eventObjects) close() error {
+	// Of the embedded ones the maps alone have a Close, and programs may be nil.
+	return errors.Join(o.Close(), o.Exec.Close(), o.Exit.Close(), o.Fork.Close())
+}
+
+// decodeEvent decodes a process_event, or an exec_event by its greater size.
 func decodeEvent(raw []byte) (Event, error) {
-	var event processEventsProcessEvent
-	if len(raw) != binary.Size(event) {
-		return Event{}, fmt.Errorf("process event of %d bytes, want %d", len(raw), binary.Size(event))
+	var about processEventsProcessEvent
+	var exec processEventsExecEvent
+	var err error
+	switch len(raw) {
+	case binary.Size(about):
+		_, err = binary.Decode(raw, binary.NativeEndian, &about)
+	case binary.Size(exec):
+		_, err = binary.Decode(raw, binary.NativeEndian, &exec)
+	default:
+		err = fmt.Errorf("process event of %d bytes, want %d or %d", len(raw), binary.Size(about), binary.Size(exec))
 	}
-	if _, err := binary.Decode(raw, binary.NativeEndian, &event); err != nil {
-		return Event{}, fmt.Errorf("decode process event: %w", err)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case len(raw) == binary.Size(about):
+		return eventOf(&about), nil
 	}
-	return eventOf(&event), nil
+	event := eventOf(&exec.Event)
+	event.Program = programOf(&exec)
+	return event, nil
 }

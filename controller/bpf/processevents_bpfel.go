@@ -13,6 +13,22 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type processEventsExecEvent struct {
+	_             structs.HostLayout
+	Event         processEventsProcessEvent
+	Inode         uint64
+	Device        uint32
+	ArgumentsSize uint32
+	StartedAs     [256]int8
+	Arguments     [512]int8
+}
+
+type processEventsNameKey struct {
+	_    structs.HostLayout
+	Bits uint32
+	Name [16]int8
+}
+
 type processEventsProcessEvent struct {
 	_         structs.HostLayout
 	Time      uint64
@@ -25,7 +41,7 @@ type processEventsProcessEvent struct {
 	Uid       uint32
 	Status    int32
 	Comm      [16]int8
-	Reserved  uint32
+	Member    uint32
 }
 
 type processEventsProcessEventKind uint32
@@ -43,12 +59,15 @@ const (
 	processEventsMapJobTgids           = "job_tgids"
 	processEventsMapParentTids         = "parent_tids"
 	processEventsMapProcessRing        = "process_ring"
+	processEventsMapWantedNames        = "wanted_names"
 	processEventsProgProcessExec       = "process_exec"
+	processEventsProgProcessExecNamed  = "process_exec_named"
 	processEventsProgProcessExit       = "process_exit"
 	processEventsProgProcessFork       = "process_fork"
 	processEventsVarLostEvents         = "lost_events"
 	processEventsVarLostMembers        = "lost_members"
 	processEventsVarPidNamespaceInum   = "pid_namespace_inum"
+	processEventsVarUnusedExecEvent    = "unused_exec_event"
 	processEventsVarUnusedProcessEvent = "unused_process_event"
 )
 
@@ -94,9 +113,10 @@ type processEventsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processEventsProgramSpecs struct {
-	ProcessExec *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit *ebpf.ProgramSpec `ebpf:"process_exit"`
-	ProcessFork *ebpf.ProgramSpec `ebpf:"process_fork"`
+	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExecNamed *ebpf.ProgramSpec `ebpf:"process_exec_named"`
+	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
+	ProcessFork      *ebpf.ProgramSpec `ebpf:"process_fork"`
 }
 
 // processEventsMapSpecs contains maps before they are loaded into the kernel.
@@ -106,6 +126,7 @@ type processEventsMapSpecs struct {
 	JobTgids    *ebpf.MapSpec `ebpf:"job_tgids"`
 	ParentTids  *ebpf.MapSpec `ebpf:"parent_tids"`
 	ProcessRing *ebpf.MapSpec `ebpf:"process_ring"`
+	WantedNames *ebpf.MapSpec `ebpf:"wanted_names"`
 }
 
 // processEventsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -115,6 +136,7 @@ type processEventsVariableSpecs struct {
 	LostEvents         *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMembers        *ebpf.VariableSpec `ebpf:"lost_members"`
 	PidNamespaceInum   *ebpf.VariableSpec `ebpf:"pid_namespace_inum"`
+	UnusedExecEvent    *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedProcessEvent *ebpf.VariableSpec `ebpf:"unused_process_event"`
 }
 
@@ -141,6 +163,7 @@ type processEventsMaps struct {
 	JobTgids    *ebpf.Map `ebpf:"job_tgids"`
 	ParentTids  *ebpf.Map `ebpf:"parent_tids"`
 	ProcessRing *ebpf.Map `ebpf:"process_ring"`
+	WantedNames *ebpf.Map `ebpf:"wanted_names"`
 }
 
 func (m *processEventsMaps) Close() error {
@@ -148,6 +171,7 @@ func (m *processEventsMaps) Close() error {
 		m.JobTgids,
 		m.ParentTids,
 		m.ProcessRing,
+		m.WantedNames,
 	)
 }
 
@@ -158,6 +182,7 @@ type processEventsVariables struct {
 	LostEvents         *ebpf.Variable `ebpf:"lost_events"`
 	LostMembers        *ebpf.Variable `ebpf:"lost_members"`
 	PidNamespaceInum   *ebpf.Variable `ebpf:"pid_namespace_inum"`
+	UnusedExecEvent    *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedProcessEvent *ebpf.Variable `ebpf:"unused_process_event"`
 }
 
@@ -165,14 +190,16 @@ type processEventsVariables struct {
 //
 // It can be passed to loadProcessEventsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processEventsPrograms struct {
-	ProcessExec *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit *ebpf.Program `ebpf:"process_exit"`
-	ProcessFork *ebpf.Program `ebpf:"process_fork"`
+	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
+	ProcessExecNamed *ebpf.Program `ebpf:"process_exec_named"`
+	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
+	ProcessFork      *ebpf.Program `ebpf:"process_fork"`
 }
 
 func (p *processEventsPrograms) Close() error {
 	return _ProcessEventsClose(
 		p.ProcessExec,
+		p.ProcessExecNamed,
 		p.ProcessExit,
 		p.ProcessFork,
 	)

@@ -18,6 +18,7 @@ const (
 	typeHeaderSize  = 12
 	memberSize      = 12
 	kindStruct      = 4
+	kindUnion       = 5
 	kindFunction    = 12
 )
 
@@ -29,7 +30,7 @@ func trailerSize(kind uint32) (fixed, perElement int, ok bool) {
 		return 4, 0, true
 	case 3: // array
 		return 12, 0, true
-	case kindStruct, 5, 15, 19: // struct, union, data section, 64-bit enum
+	case kindStruct, kindUnion, 15, 19: // struct, union, data section, 64-bit enum
 		return 0, 12, true
 	case 6, 13: // enum, function prototype
 		return 0, 8, true
@@ -43,8 +44,8 @@ var errUnknownTypes = errors.New("unknown format of kernel type information")
 
 // findOffsets gives the members of the wanted structs the offsets that raw,
 // the kernel's type information, has for them. A struct that the kernel does
-// not have stays unfound; a member that its struct does not have directly is
-// an error, since only a full reading looks into anonymous members.
+// not have stays unfound; a member that its struct has neither directly nor in
+// an anonymous member is an error, since only a full reading looks deeper.
 func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	types, names, err := splitTypes(raw)
 	if err != nil {
@@ -56,15 +57,20 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 			byName[uint32(at+1)] = s
 		}
 	}
-	return eachType(types, func(t rawType) error {
+	inside := make(anonymousMembers)
+	if err := eachType(types, func(t rawType) error {
 		s := byName[t.name]
 		if t.kind != kindStruct || s == nil || s.found || len(t.members) == 0 {
 			return nil
 		}
 		s.found = true
 		s.local.Size = t.size
-		return takeOffsets(s.local, names, t.members, t.kindFlag)
-	})
+		inside.takeOffsets(s.local, names, t)
+		return nil
+	}); err != nil || len(inside) == 0 {
+		return err
+	}
+	return inside.find(types, names)
 }
 
 // findType returns the number of the first type of that kind and name in raw, the
@@ -133,13 +139,57 @@ func eachType(types []byte, visit func(rawType) error) error {
 	return nil
 }
 
-func takeOffsets(s *btf.Struct, names, members []byte, kindFlag bool) error {
+// missingMember is one that a struct has not directly.
+type missingMember struct {
+	of     *btf.Struct
+	member *btf.Member
+}
+
+// anonymousMembers are the numbers of the types that a struct's missing members
+// may be in, with the offset of each such type in the struct.
+type anonymousMembers map[missingMember]map[uint32]btf.Bits
+
+// takeOffsets gives the members of s the offsets in t, and notes where those
+// may be that t has not directly.
+func (a anonymousMembers) takeOffsets(s *btf.Struct, names []byte, t rawType) {
 	for i := range s.Members {
-		offset, ok := memberOffset(s.Members[i].Name, names, members, kindFlag)
-		if !ok {
-			return fmt.Errorf("kernel struct %s has no member %s of its own", s.Name, s.Members[i].Name)
+		offset, ok := memberOffset(s.Members[i].Name, names, t.members, t.kindFlag)
+		if ok {
+			s.Members[i].Offset = offset
+			continue
 		}
-		s.Members[i].Offset = offset
+		in := make(map[uint32]btf.Bits)
+		for members := t.members; len(members) >= memberSize; members = members[memberSize:] {
+			if offset, ok := offsetOf(members, t.kindFlag); ok && binary.NativeEndian.Uint32(members) == 0 {
+				in[binary.NativeEndian.Uint32(members[4:])] = offset
+			}
+		}
+		a[missingMember{s, &s.Members[i]}] = in
+	}
+}
+
+// find looks for the missing members in those types.
+func (a anonymousMembers) find(types, names []byte) error {
+	if err := eachType(types, func(t rawType) error {
+		if t.kind != kindStruct && t.kind != kindUnion {
+			return nil
+		}
+		for missing, in := range a {
+			base, ok := in[t.number]
+			if !ok {
+				continue
+			}
+			if offset, ok := memberOffset(missing.member.Name, names, t.members, t.kindFlag); ok {
+				missing.member.Offset = base + offset
+				delete(a, missing)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for missing := range a {
+		return fmt.Errorf("kernel struct %s has no member %s of its own", missing.of.Name, missing.member.Name)
 	}
 	return nil
 }
@@ -150,14 +200,19 @@ func memberOffset(want string, names, members []byte, kindFlag bool) (btf.Bits, 
 		if int(at)+len(want) >= len(names) || string(names[at:int(at)+len(want)]) != want || names[int(at)+len(want)] != 0 {
 			continue
 		}
-		offset := binary.NativeEndian.Uint32(members[8:])
-		if kindFlag {
-			if offset>>24 != 0 {
-				return 0, false // a bit field
-			}
-			offset &= 0xffffff
-		}
-		return btf.Bits(offset), true
+		return offsetOf(members, kindFlag)
 	}
 	return 0, false
+}
+
+// offsetOf returns the offset of the first member; false for a bit field.
+func offsetOf(members []byte, kindFlag bool) (btf.Bits, bool) {
+	offset := binary.NativeEndian.Uint32(members[8:])
+	if kindFlag {
+		if offset>>24 != 0 {
+			return 0, false
+		}
+		offset &= 0xffffff
+	}
+	return btf.Bits(offset), true
 }

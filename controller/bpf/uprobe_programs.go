@@ -127,7 +127,7 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 
 func collectionOptions(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *ebpf.CollectionOptions {
 	return &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types)}, MapReplacements: maps,
+		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types, kernelStructs)}, MapReplacements: maps,
 	}
 }
 

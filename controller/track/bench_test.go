@@ -3,6 +3,7 @@
 package track
 
 import (
+	"github.com/attune-hpc/attune/internal/procid"
 	"os"
 	"testing"
 )
@@ -22,7 +23,7 @@ func BenchmarkDescribe(b *testing.B) {
 // BenchmarkScan is what polling costs each time, on this machine with the
 // processes that it has.
 func BenchmarkScan(b *testing.B) {
-	pids, err := readPIDs()
+	pids, err := procid.List()
 	if err != nil {
 		b.Fatal(err)
 	}

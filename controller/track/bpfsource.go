@@ -16,7 +16,7 @@ func FromBPF(events *bpf.ProcessEvents) Source { return bpfSource{events} }
 
 // Run implements Source.
 func (b bpfSource) Run(ctx context.Context, handle func(Event)) error {
-	return b.ProcessEvents.Run(ctx, func(e bpf.Event) { handle(fromBPF(e)) })
+	return b.ProcessEvents.Run(ctx, func(e bpf.Event) { handle(EventOf(e)) })
 }
 
 // Lost implements Source. A child that the kernel could not follow is an event
@@ -26,7 +26,8 @@ func (b bpfSource) Lost() uint64 {
 	return events + members
 }
 
-func fromBPF(e bpf.Event) Event {
+// EventOf makes an Event of one of BPF.
+func EventOf(e bpf.Event) Event {
 	// The kernel's part follows descendants by itself and tells of the exit
 	// of the last thread only.
 	event := Event{

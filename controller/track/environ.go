@@ -14,6 +14,9 @@ import (
 // JobVariable carries Attune's own job id in the environment of a job.
 const JobVariable = "ATTUNE_JOB"
 
+// JobKind is the kind of a job that has it.
+const JobKind = "attune"
+
 // jobSystem is a batch system or launcher that leaves its job id in the
 // environment.
 type jobSystem struct {
@@ -25,7 +28,7 @@ type jobSystem struct {
 // jobSystems in the order of precedence.
 func jobSystems() []jobSystem {
 	return []jobSystem{
-		{kind: "attune", id: JobVariable},
+		{kind: JobKind, id: JobVariable},
 		{kind: "slurm", id: "SLURM_JOB_ID", step: "SLURM_STEP_ID"},
 		{kind: "pbs", id: "PBS_JOBID", step: "PBS_ARRAY_INDEX"},
 		{kind: "sge", id: "JOB_ID", step: "SGE_TASK_ID", noStep: "undefined"},

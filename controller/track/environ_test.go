@@ -91,27 +91,8 @@ func TestParseCommandLine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, parseCommandLine([]byte(test.data))); diff != "" {
+			if diff := cmp.Diff(test.want, ParseCommandLine([]byte(test.data))); diff != "" {
 				t.Errorf("words (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestParseUID(t *testing.T) {
-	tests := []struct {
-		name, data string
-		want       uint32
-	}{
-		{"plain", "Name:\tUid: 5\nUid:\t1000\t0\t0\t0\n", 1000},
-		{"greatest", "Name:\tx\nUid:\t4294967295\t0\n", 4294967295},
-		{"none", "Name:\tx\n", 0},
-		{"cut off", "Name:\tx\nUid:", 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := parseUID([]byte(test.data)); got != test.want {
-				t.Errorf("uid %d, want %d", got, test.want)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ package track
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -65,6 +64,18 @@ func describe(pid int, known Event) (*description, error) {
 			return nil, err
 		}
 	}
+}
+
+// Describe tells of a process as a Tracker does, without handle, host, objects,
+// digest and mechanisms. known is the event that it was last seen in, or zero.
+// The caller closes held. The error wraps [procid.ErrGone] if the process has
+// ended.
+func Describe(pid int, known Event) (process *attunev1.Process, held *procid.Process, err error) {
+	d, err := describe(pid, known)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.message, d.held, nil
 }
 
 // dying says whether a process has no memory any more and will be a zombie in
@@ -167,11 +178,11 @@ func readCommandLine(pid int) []string {
 	if err != nil {
 		return nil
 	}
-	return parseCommandLine(data)
+	return ParseCommandLine(data)
 }
 
-// parseCommandLine splits the content of /proc/PID/cmdline.
-func parseCommandLine(data []byte) []string {
+// ParseCommandLine splits the content of /proc/PID/cmdline.
+func ParseCommandLine(data []byte) []string {
 	var words []string
 	for len(data) > 0 && len(words) < maxArguments {
 		var word []byte
@@ -181,26 +192,10 @@ func parseCommandLine(data []byte) []string {
 	return words
 }
 
+// readUID returns 0 where it cannot be told.
 func readUID(pid int) uint32 {
-	data, err := procid.ReadFile(pid, "status", maxTextBytes)
-	if err != nil {
-		return 0
-	}
-	return parseUID(data)
-}
-
-// parseUID finds the real user id in the content of /proc/PID/status.
-func parseUID(status []byte) uint32 {
-	_, rest, _ := bytes.Cut(status, []byte("\nUid:"))
-	fields := bytes.Fields(rest[:min(len(rest), 64)])
-	if len(fields) == 0 {
-		return 0
-	}
-	uid, err := strconv.ParseUint(string(fields[0]), 10, 32)
-	if err != nil {
-		return 0
-	}
-	return uint32(uid)
+	uid, _ := procid.UserID(pid)
+	return uid
 }
 
 func readObjects(pid int) ([]string, error) {
@@ -222,24 +217,4 @@ func readCPUs(pid int) uint32 {
 		return 0
 	}
 	return uint32(n)
-}
-
-// readPIDs lists the processes that there are.
-func readPIDs() ([]int, error) {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, nil
 }

@@ -11,7 +11,7 @@ import (
 // scan looks through /proc for processes that belong and are not known, and
 // for members that have ended or changed unnoticed.
 func (s *state) scan() {
-	pids, err := readPIDs()
+	pids, err := procid.List()
 	if err != nil {
 		s.log.Warn("processes cannot be listed", "error", err)
 		return

@@ -45,6 +45,42 @@ struct pid {
     struct upid numbers[1];
 } KERNEL_STRUCT;
 
+struct qstr {
+    const char *name;
+} KERNEL_STRUCT;
+
+struct dentry {
+    struct qstr d_name;
+} KERNEL_STRUCT;
+
+struct path {
+    struct dentry *dentry;
+} KERNEL_STRUCT;
+
+struct super_block {
+    u32 s_dev;
+} KERNEL_STRUCT;
+
+struct inode {
+    struct super_block *i_sb;
+    unsigned long i_ino;
+} KERNEL_STRUCT;
+
+struct file {
+    struct path f_path;
+    struct inode *f_inode;
+} KERNEL_STRUCT;
+
+struct linux_binprm {
+    struct file *file;
+    const char *filename;
+} KERNEL_STRUCT;
+
+struct mm_struct {
+    unsigned long arg_start;
+    unsigned long arg_end;
+} KERNEL_STRUCT;
+
 #define SIGNAL_GROUP_EXIT 0x00000004
 
 struct signal_struct {
@@ -73,6 +109,7 @@ struct task_struct {
     struct task_struct *group_leader;
     struct pid *thread_pid;
     struct cred *cred;
+    struct mm_struct *mm;
     struct signal_struct *signal;
     struct bpf_run_ctx *bpf_ctx;
     char comm[16];

@@ -3,7 +3,8 @@
  * Follows the processes of jobs through fork, exec and exit. User space names
  * the roots; children of members become members in the kernel, at fork, so
  * that none can run away between its birth and the controller's next look.
- * Nothing but members causes an event.
+ * Nothing but members causes an event; in a node-wide object, processes also do
+ * that execute a file of a wanted name, whoever they are.
  *
  * Raw tracepoints rather than BTF-typed ones (tp_btf): the kernel takes 4 ms
  * to verify one program that walks typed pointers, and the loader 20 ms to
@@ -33,11 +34,26 @@ struct process_event {
     u32 uid;
     s32 status; /* exit: wait status as waitpid(2) gives it             */
     char comm[16];
-    u32 reserved;
+    u32 member; /* 1: of slot; 0: it executed a file of a wanted name   */
+};
+
+#define STARTED_AS_SIZE 256
+#define ARGUMENTS_SIZE 512
+
+/* What a process_event of kind PROCESS_EXEC is where the name is wanted. Texts
+ * are cut where they do not fit. */
+struct exec_event {
+    struct process_event event;
+    u64 inode;  /* of the program: of a script its interpreter          */
+    u32 device; /* as the kernel has it: major << 20 | minor            */
+    u32 arguments_size;
+    char started_as[STARTED_AS_SIZE]; /* path as execve() was given it  */
+    char arguments[ARGUMENTS_SIZE];   /* as /proc/PID/cmdline has them  */
 };
 
 /* bpf2go emits the types that some global refers to. */
 const struct process_event *unused_process_event __attribute__((unused));
+const struct exec_event *unused_exec_event __attribute__((unused));
 
 /* Inode number of the controller's pid namespace, 0 for the initial one. All
  * process ids in maps and events are as seen from there. */
@@ -68,6 +84,23 @@ struct {
     __uint(max_entries, 256 * 1024);
 } process_ring SEC(".maps");
 
+/* Beginnings of wanted names, up to 15 characters; a whole name ends with its
+ * zero byte. The value is the user who is meant, or ANY_USER. */
+struct name_key {
+    u32 bits;
+    char name[16];
+};
+
+#define ANY_USER 0xffffffffu
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 4096);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct name_key);
+    __type(value, u32);
+} wanted_names SEC(".maps");
+
 #define MAX_PID_LEVELS 32
 
 /* The number that the wanted namespace gave to pid, 0 if it gave none. */
@@ -92,6 +125,19 @@ INLINE s32 process_id(struct task_struct *task) {
     return pid_namespace_inum ? thread_id(READ(task, group_leader)) : READ(task, tgid);
 }
 
+INLINE void describe(struct process_event *event, enum process_event_kind kind,
+                     struct task_struct *task, s32 tgid) {
+    event->time = bpf_ktime_get_ns();
+    event->start_time = READ(READ(task, group_leader), start_boottime);
+    event->kind = kind;
+    event->pid = thread_id(task);
+    event->tgid = tgid;
+    event->parent = process_id(READ(task, real_parent));
+    event->uid = READ(READ(task, cred), uid.val);
+    bpf_probe_read_kernel(event->comm, sizeof(event->comm), &task->comm);
+}
+
+/* Tells of a member. */
 INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *task, s32 tgid,
                  s32 status) {
     struct process_event *event;
@@ -101,17 +147,10 @@ INLINE void emit(enum process_event_kind kind, u32 slot, struct task_struct *tas
         __sync_fetch_and_add(&lost_events, 1);
         return;
     }
-    event->time = bpf_ktime_get_ns();
-    event->start_time = READ(READ(task, group_leader), start_boottime);
-    event->kind = kind;
+    describe(event, kind, task, tgid);
     event->slot = slot;
-    event->pid = thread_id(task);
-    event->tgid = tgid;
-    event->parent = process_id(READ(task, real_parent));
-    event->uid = READ(READ(task, cred), uid.val);
     event->status = status;
-    event->reserved = 0;
-    bpf_probe_read_kernel(event->comm, sizeof(event->comm), &task->comm);
+    event->member = 1;
     bpf_ringbuf_submit(event, 0);
 }
 
@@ -156,6 +195,76 @@ int process_exec(u64 *ctx) {
 
     if (slot)
         emit(PROCESS_EXEC, *slot, task, tgid, 0);
+    return 0;
+}
+
+INLINE bool wanted(struct name_key *key, u32 uid) {
+    u32 *user = bpf_map_lookup_elem(&wanted_names, key);
+
+    return user && (*user == ANY_USER || *user == uid);
+}
+
+/* Whether a file of this name is wanted: as it was started, which is a script's
+ * own name and may be a symbolic link's, or as the program's file is called. */
+INLINE bool wanted_program(struct task_struct *task, struct file *file) {
+    u32 uid = READ(READ(task, cred), uid.val);
+    struct name_key key = {.bits = 8 * sizeof(key.name)};
+
+    bpf_probe_read_kernel(key.name, sizeof(key.name), &task->comm);
+    if (wanted(&key, uid))
+        return true;
+    __builtin_memset(key.name, 0, sizeof(key.name));
+    bpf_probe_read_kernel_str(key.name, sizeof(key.name),
+                              READ(READ(file, f_path.dentry), d_name.name));
+    return wanted(&key, uid);
+}
+
+INLINE u32 read_arguments(struct exec_event *event, struct task_struct *task) {
+    struct mm_struct *mm = READ(task, mm);
+    u64 from = READ(mm, arg_start), size = READ(mm, arg_end) - from;
+
+    if (size > ARGUMENTS_SIZE)
+        size = ARGUMENTS_SIZE;
+    if (bpf_probe_read_user(event->arguments, size, (void *)from))
+        return 0;
+    return size;
+}
+
+/* Takes the place of process_exec() in a node-wide object. */
+SEC("raw_tp/sched_process_exec")
+int process_exec_named(u64 *ctx) {
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    struct linux_binprm *program = (struct linux_binprm *)ctx[2];
+    s32 tgid = process_id(task);
+    u32 *slot = bpf_map_lookup_elem(&job_tgids, &tgid);
+    struct file *file = READ(program, file);
+    struct exec_event *event;
+    struct inode *inode;
+
+    if (!tgid)
+        return 0; /* of a pid namespace beside ours */
+    if (!wanted_program(task, file)) {
+        if (slot)
+            emit(PROCESS_EXEC, *slot, task, tgid, 0);
+        return 0;
+    }
+    event = bpf_ringbuf_reserve(&process_ring, sizeof(*event), 0);
+    if (!event) {
+        __sync_fetch_and_add(&lost_events, 1);
+        return 0;
+    }
+    describe(&event->event, PROCESS_EXEC, task, tgid);
+    event->event.slot = slot ? *slot : 0;
+    event->event.member = slot != 0;
+    event->event.status = 0;
+    inode = READ(file, f_inode);
+    event->inode = READ(inode, i_ino);
+    event->device = READ(READ(inode, i_sb), s_dev);
+    event->started_as[0] = 0;
+    bpf_probe_read_kernel_str(event->started_as, sizeof(event->started_as),
+                              READ(program, filename));
+    event->arguments_size = read_arguments(event, task);
+    bpf_ringbuf_submit(event, 0);
     return 0;
 }
 

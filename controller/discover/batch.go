@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"path"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Profile says by which of its daemons a batch system starts the processes of
+// jobs. What descends from such a daemon is a job's.
+type Profile struct {
+	// Name of the batch system.
+	Name string
+	// Daemons by the base names of their executables, as path.Match has them.
+	Daemons []string
+	// Parent is the base name of the executable that started the daemon; "":
+	// whichever.
+	Parent string
+}
+
+// Profiles returns those of the batch systems that are known.
+func Profiles() []Profile {
+	return []Profile{
+		{Name: "slurm", Daemons: []string{"slurmstepd"}},
+		{Name: "sge", Daemons: []string{"sge_shepherd*"}}, // Grid Engine, with or without a suffix
+		{Name: "pbs", Daemons: []string{"pbs_mom"}},       // OpenPBS and Torque
+		{Name: "htcondor", Daemons: []string{"condor_starter*"}},
+		{Name: "lsf", Daemons: []string{"sbatchd", "res"}},
+	}
+}
+
+// batchLookup finds out whether a batch system has started a process.
+type batchLookup struct {
+	profiles []Profile
+	// known are answers for processes that were looked at, as parents and as
+	// leaders of a session: the way up is lost when a process on it ends.
+	known map[key]known
+}
+
+// known is an answer, and when it was last wanted.
+type known struct {
+	batch bool
+	used  time.Time
+}
+
+const (
+	// maxGenerations bounds the way up.
+	maxGenerations = 64
+	// maxKnown bounds the answers that are kept; the ones not wanted for
+	// longest go.
+	maxKnown = 8192
+)
+
+// started says whether the process of that user descends from a daemon of a
+// batch system. A program of the user's own that has the daemon's name is none.
+func (b *batchLookup) started(pid int, uid uint32) bool {
+	var way []key
+	answer := false
+	for range maxGenerations {
+		stat, err := procid.ReadStat(pid)
+		if err != nil || pid <= 1 {
+			break
+		}
+		k := key{pid, stat.StartTicks}
+		if before, ok := b.known[k]; ok && before.batch {
+			answer = true
+			break
+		}
+		way = append(way, k)
+		if b.isDaemon(pid, stat, uid) || b.session(stat) {
+			answer = true
+			break
+		}
+		pid = stat.ParentPID
+	}
+	if answer {
+		b.keep(way)
+	}
+	return answer
+}
+
+// session says whether the process is in the session of one that is known: so
+// it is if the process between them has ended.
+func (b *batchLookup) session(stat procid.Stat) bool {
+	if stat.Session == stat.PID {
+		return false
+	}
+	leader, err := procid.ReadStat(stat.Session)
+	if err != nil {
+		return false
+	}
+	return b.known[key{stat.Session, leader.StartTicks}].batch
+}
+
+// keep remembers the processes of a job.
+func (b *batchLookup) keep(way []key) {
+	now := time.Now()
+	for _, k := range way {
+		b.known[k] = known{true, now}
+	}
+	for k, answer := range b.known {
+		if len(b.known) <= maxKnown {
+			return
+		}
+		if answer.used != now {
+			delete(b.known, k)
+		}
+	}
+}
+
+func (b *batchLookup) isDaemon(pid int, stat procid.Stat, uid uint32) bool {
+	base := path.Base(executable(pid))
+	for _, profile := range b.profiles {
+		if !slices.ContainsFunc(profile.Daemons, func(pattern string) bool { return matches(pattern, base) }) {
+			continue
+		}
+		if profile.Parent != "" && !matches(profile.Parent, path.Base(executable(stat.ParentPID))) {
+			continue
+		}
+		if owner, err := procid.UserID(pid); err == nil && (owner == 0 || owner != uid) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// checksQueued bounds the processes that wait for their checksum.
+const checksQueued = 1024
+
+// checksum is that of a candidate's file, or why there is none.
+type checksum struct {
+	of  *candidate
+	sum string
+	err error
+}
+
+func (c *checksum) is(wanted string) bool { return c.err == nil && strings.EqualFold(c.sum, wanted) }
+
+// knownSum returns the checksum if it is remembered.
+func (s *state) knownSum(c *candidate) *checksum {
+	sum, ok := s.digests.Known(c.file)
+	if !ok || c.held != nil && !c.held.Alive() {
+		return nil // or another process has the number by now
+	}
+	return &checksum{of: c, sum: sum}
+}
+
+// check has the file read, beside everything else. If too many wait it returns
+// false.
+func (s *state) check(c *candidate) bool {
+	select {
+	case s.unchecked <- c:
+		return true
+	default:
+		s.log.Warn("process is not looked at", "pid", c.process.GetIdentity().GetPid(), "error", "too many wait for their checksum")
+		return false
+	}
+}
+
+// hash reads files until ctx ends.
+func (s *state) hash(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case c := <-s.unchecked:
+			result := checksum{of: c}
+			result.sum, result.err = s.sumOf(ctx, c)
+			select {
+			case s.hashed <- result:
+			case <-ctx.Done():
+				c.close()
+				return
+			}
+		}
+	}
+}
+
+// sumOf reads the file through the process or, if that has ended meanwhile, by
+// its name, as long as that is the file that ran.
+func (s *state) sumOf(ctx context.Context, c *candidate) (string, error) {
+	if c.held != nil {
+		sum, err := s.digests.Digest(ctx, c.file)
+		if c.held.Alive() {
+			return sum, err
+		}
+	}
+	var st unix.Stat_t
+	identity := c.process.GetIdentity()
+	if err := unix.Stat(c.process.GetExecutable(), &st); err != nil {
+		return "", err
+	}
+	if st.Dev != identity.GetExeDevice() || st.Ino != identity.GetExeInode() {
+		return "", procid.ErrGone
+	}
+	return s.digests.Digest(ctx, c.process.GetExecutable())
+}
+
+// checked goes on with a process whose checksum is there.
+func (s *state) checked(result checksum) {
+	c := result.of
+	if !s.decide(c, &result) {
+		c.close()
+	}
+}

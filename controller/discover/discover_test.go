@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// patience is for what must happen; nothing is asserted about how soon.
+const patience = 30 * time.Second
+
+// recorder is a Handler that passes on what it is told.
+type recorder struct {
+	found      chan Found
+	mismatches chan *attunev1.Mismatch
+	refuse     bool
+}
+
+func newRecorder() *recorder {
+	return &recorder{found: make(chan Found, 8192), mismatches: make(chan *attunev1.Mismatch, 8192)}
+}
+
+func (r *recorder) Found(f Found) bool {
+	r.found <- f
+	return !r.refuse
+}
+
+func (r *recorder) Mismatch(m *attunev1.Mismatch) { r.mismatches <- m }
+
+// running is a Watcher under test.
+type running struct {
+	*Watcher
+	*recorder
+	stop func()
+}
+
+func mustRun(t *testing.T, options Options) *running {
+	t.Helper()
+	r := &running{recorder: newRecorder()}
+	options.Handler = r.recorder
+	if options.PollInterval == 0 {
+		options.PollInterval = 10 * time.Millisecond
+	}
+	var err error
+	if r.Watcher, err = New(options); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+// mustFind returns the next process found.
+func (r *running) mustFind(t *testing.T) Found {
+	t.Helper()
+	select {
+	case f := <-r.found:
+		t.Cleanup(func() {
+			if f.Held != nil {
+				_ = f.Held.Close()
+			}
+		})
+		return f
+	case <-time.After(patience):
+		t.Fatal("nothing was found")
+		return Found{}
+	}
+}
+
+func site(id, executable string) *attunev1.Registration {
+	return &attunev1.Registration{
+		Id: id, Executable: executable, Owner: &attunev1.Principal{Name: "site", Role: attunev1.Role_ROLE_NODE},
+	}
+}
+
+// mustProgram makes a copy of sleep with a name of its own.
+func mustProgram(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mustStart starts a command that ends with the test, and returns its pid.
+func mustStart(t *testing.T, command *exec.Cmd) int {
+	t.Helper()
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	return command.Process.Pid
+}
+
+func modes() []string { return []string{ModeWatch, ModePoll} }
+
+func TestFindsWhoRunsAndWhoComes(t *testing.T) {
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) {
+			path := mustProgram(t, "attune-t-solver")
+			before := mustStart(t, exec.Command(path, "1000"))
+			r := mustRun(t, Options{Prefer: mode})
+			r.SetRegistrations([]*attunev1.Registration{site("r1", "attune-t-solver")})
+			if f := r.mustFind(t); int(f.Process.GetIdentity().GetPid()) != before || f.Registration.GetId() != "r1" || f.Process.GetExecutable() != path {
+				t.Errorf("found %v, want process %d", f, before)
+			}
+			after := mustStart(t, exec.Command(path, "1000"))
+			if f := r.mustFind(t); int(f.Process.GetIdentity().GetPid()) != after || f.Held == nil || !f.Held.Alive() {
+				t.Errorf("found %v, want process %d", f, after)
+			}
+			if status := r.Status(); status.Mode != mode || status.Found != 2 {
+				t.Errorf("status %+v", status)
+			}
+		})
+	}
+}
+
+func TestChecksum(t *testing.T) {
+	path := mustProgram(t, "attune-t-summed")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	right, wrong := site("right", path), site("wrong", path)
+	right.Sha256, wrong.Sha256 = strings.ToUpper(hex.EncodeToString(sum[:])), strings.Repeat("0", 64)
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) {
+			r := mustRun(t, Options{Prefer: mode})
+			r.SetRegistrations([]*attunev1.Registration{wrong})
+			pid := mustStart(t, exec.Command(path, "1000"))
+			select {
+			case m := <-r.mismatches:
+				if int(m.GetPid()) != pid || m.GetRegistration() != "wrong" || !strings.Contains(m.GetReason(), hex.EncodeToString(sum[:])) {
+					t.Errorf("mismatch %v", m)
+				}
+			case f := <-r.found:
+				t.Fatalf("found %v in spite of its checksum", f)
+			case <-time.After(patience):
+				t.Fatal("no mismatch")
+			}
+			r.SetRegistrations([]*attunev1.Registration{wrong, right})
+			if f := r.mustFind(t); f.Registration.GetId() != "right" || int(f.Process.GetIdentity().GetPid()) != pid {
+				t.Errorf("found %v", f)
+			}
+		})
+	}
+}

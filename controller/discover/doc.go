@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package discover knows which processes of a node are meant by the
+// registrations of a site, and tells a [Handler] of each once.
+//
+// A [Watcher] has one stream of process events for the whole node: BPF, where
+// the kernel looks at names and wakes nobody for others; else the kernel's
+// process connector; else /proc, looked through at an interval. When one fails,
+// the next takes over. Whoever runs among the processes when registrations
+// change is looked at as well.
+//
+// The controllers of sessions follow their processes through views of the same
+// stream ([Watcher.Source]): however many sessions there are, a node has one
+// stream.
+//
+// # Who is meant
+//
+// A process goes under the path of its executable and the path that it was
+// started by: a script's own, or that of a symbolic link. A registration must
+// fit in everything that it gives. Of several the one of the process's own user
+// comes before the site's, the more exact before the less exact, the older
+// before the newer: the same on all nodes. A process that a session has, with
+// all that it forks, is not given to another; nor is Attune itself, nor what
+// another Attune (`attune run`, a packed program) has started.
+//
+// # Goroutines
+//
+// The stream has a goroutine, which also feeds the views; the state of who is
+// known belongs to another one, which calls the Handler; checksums are computed
+// by a third. The hub's mutex is the only lock that they share, and is held for
+// look-ups in memory only.
+package discover

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/track"
+)
+
+// event is one of the node's.
+type event struct {
+	track.Event
+	// view whose member the process is, as the stream knows; 0: none, or the
+	// stream follows nobody.
+	view uint32
+	// program is what was executed, if the stream tells.
+	program *bpf.Program
+}
+
+// candidatesQueued bounds the processes that wait to be looked at; more wait in
+// the stream, whose own buffer counts what does not fit.
+const candidatesQueued = 1024
+
+// hub stands between the stream of the day and all who listen: it survives
+// every stream, and tells the next one whom to follow.
+type hub struct {
+	log        *slog.Logger
+	candidates chan event
+	rescan     chan struct{} // signalled when something may have been missed
+
+	mu      sync.Mutex // guards what follows
+	stream  stream     // nil before the first
+	mode    string
+	reason  string // why not by the best way
+	names   []bpf.Name
+	views   map[uint32]*view
+	lastID  uint32
+	members map[int]uint32 // process to view
+	before  uint64         // events that earlier streams have lost
+}
+
+func newHub(log *slog.Logger) *hub {
+	return &hub{
+		log: log, candidates: make(chan event, candidatesQueued), rescan: make(chan struct{}, 1),
+		views: make(map[uint32]*view), members: make(map[int]uint32),
+	}
+}
+
+// use makes a stream the one that everybody listens to. What it is to follow it
+// follows when use returns.
+func (h *hub) use(s stream, reason string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := s.want(h.names); err != nil {
+		return err
+	}
+	for pid, view := range h.members {
+		if err := s.follow(pid, view); err != nil {
+			return err
+		}
+	}
+	if h.mode != "" { // what happened since the last one is lost
+		h.before++
+	}
+	h.stream, h.mode, h.reason = s, s.mode(), reason
+	h.missed()
+	return nil
+}
+
+// leave is the end of a stream: until the next one nobody is followed.
+func (h *hub) leave(s stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before += s.lost()
+	h.stream = nil
+}
+
+// missed has the state look at all processes.
+func (h *hub) missed() {
+	select {
+	case h.rescan <- struct{}{}:
+	default:
+	}
+}
+
+// want says which names matter.
+func (h *hub) want(names []bpf.Name) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.names = names
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.want(names)
+}
+
+// lost returns how many events all streams have lost.
+func (h *hub) lost() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stream == nil {
+		return h.before
+	}
+	return h.before + h.stream.lost()
+}
+
+// taken says whether a view has the process.
+func (h *hub) taken(pid int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.members[pid] != 0
+}
+
+// event passes an event on. It may wait for the state.
+func (h *hub) event(ctx context.Context, e event) {
+	if v := h.viewOf(&e); v != nil {
+		e.Member = true
+		v.put(e.Event)
+		return
+	}
+	if e.Kind != track.Exec {
+		return
+	}
+	e.Member = false
+	select {
+	case h.candidates <- e:
+	case <-ctx.Done():
+	}
+}
+
+// viewOf keeps the list of members and returns who listens to the event.
+func (h *hub) viewOf(e *event) *view {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := e.view
+	if id == 0 {
+		id = h.members[e.PID]
+	}
+	switch e.Kind {
+	case track.Fork:
+		if e.view == 0 {
+			id = h.members[e.Parent]
+		}
+		if h.views[id] == nil {
+			delete(h.members, e.PID) // its number was somebody else's before
+			return nil
+		}
+		h.members[e.PID] = id
+	case track.Exit:
+		delete(h.members, e.PID)
+	}
+	return h.views[id]
+}
+
+// add makes a process and what it forks from now on members of a view.
+func (h *hub) add(pid int, view uint32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.members[pid] = view
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.follow(pid, view)
+}
+
+// remove ends the membership of a process in a view.
+func (h *hub) remove(pid int, view uint32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.members[pid] != view {
+		return nil
+	}
+	delete(h.members, pid)
+	if h.stream == nil {
+		return nil
+	}
+	return h.stream.unfollow(pid)
+}
+
+// newView adds a view.
+func (h *hub) newView() *view {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lastID++
+	v := &view{hub: h, id: h.lastID, events: make(chan track.Event, viewQueue), closed: make(chan struct{})}
+	h.views[v.id] = v
+	return v
+}
+
+// drop forgets a view and lets its processes go.
+func (h *hub) drop(v *view) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.views, v.id)
+	var errs []error
+	for pid, id := range h.members {
+		if id != v.id {
+			continue
+		}
+		delete(h.members, pid)
+		if h.stream != nil {
+			errs = append(errs, h.stream.unfollow(pid))
+		}
+	}
+	return errors.Join(errs...)
+}

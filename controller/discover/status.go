@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import "maps"
+
+// Status says how processes are found.
+type Status struct {
+	// Mode is [ModeWatch] or [ModePoll]; "" before Run.
+	Mode string
+	// Reason says why not by the best way; empty if it is.
+	Reason string
+	// Lost is how many events were lost.
+	Lost uint64
+	// Found is how many processes were given and taken.
+	Found uint64
+	// Unusable are registrations that mean nobody on this node, by id, with the
+	// reason.
+	Unusable map[string]string
+}
+
+// Status returns how things are.
+func (w *Watcher) Status() Status {
+	status := Status{Lost: w.hub.lost()}
+	w.hub.mu.Lock()
+	status.Mode, status.Reason = w.hub.mode, w.hub.reason
+	w.hub.mu.Unlock()
+	b := &w.state.status
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	status.Found, status.Unusable = b.found, maps.Clone(b.unusable)
+	return status
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/track"
+)
+
+// stream is one way to learn what the processes of the node do. follow,
+// unfollow and want come from any goroutine.
+type stream interface {
+	// mode is ModeWatch or ModePoll.
+	mode() string
+	// follow asks for the events of a process and what it forks from now on, as
+	// of this view.
+	follow(pid int, view uint32) error
+	unfollow(pid int) error
+	// want says which names matter; a stream may tell of others as well.
+	want(names []bpf.Name) error
+	// run tells of events until ctx ends (nil) or the stream fails.
+	run(ctx context.Context, handle func(event)) error
+	lost() uint64
+	close() error
+}
+
+// way makes a stream.
+type way struct {
+	name string
+	open func() (stream, error)
+}
+
+// ways lists them, the best first.
+func (w *Watcher) ways() []way {
+	poll := way{"poll", func() (stream, error) { return newPoller(w.options.PollInterval), nil }}
+	if w.options.Prefer == ModePoll {
+		return []way{poll}
+	}
+	return []way{{"bpf", openBPF}, {"connector", openConnector}, poll}
+}
+
+// stream runs the best way there is, and when it fails the next one.
+func (w *Watcher) stream(ctx context.Context) error {
+	var reasons error
+	for _, way := range w.ways() {
+		err := w.listen(ctx, way, reasons)
+		if ctx.Err() != nil {
+			return nil
+		}
+		w.log.Warn("processes are found another way from now on", "without", way.name, "reason", err)
+		reasons = errors.Join(reasons, fmt.Errorf("%s: %w", way.name, err))
+	}
+	return reasons // polling does not fail
+}
+
+// listen runs one way until it fails. reasons say why not a better one.
+func (w *Watcher) listen(ctx context.Context, way way, reasons error) (err error) {
+	s, err := way.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	var reason string
+	if reasons != nil {
+		reason = reasons.Error()
+	}
+	if err := w.hub.use(s, reason); err != nil {
+		return err
+	}
+	defer w.hub.leave(s)
+	w.log.Info("processes are found", "mode", s.mode(), "by", way.name)
+	return s.run(ctx, func(e event) { w.hub.event(ctx, e) })
+}
+
+// bpfStream is BPF process events: the kernel knows who is a member of which
+// view, and which names matter.
+type bpfStream struct{ *bpf.ProcessEvents }
+
+// nodeRing holds the events of a burst: 1,200 of wanted names.
+const nodeRing = 1 << 20
+
+func openBPF() (stream, error) {
+	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{NodeWide: true, RingBytes: nodeRing})
+	if err != nil {
+		return nil, err
+	}
+	return bpfStream{events}, nil
+}
+
+func (bpfStream) mode() string { return ModeWatch }
+
+func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view) }
+
+func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
+
+func (b bpfStream) want(names []bpf.Name) error { return b.Want(names) }
+
+func (b bpfStream) run(ctx context.Context, handle func(event)) error {
+	return b.Run(ctx, func(e bpf.Event) {
+		handle(event{Event: track.EventOf(e), view: e.Slot, program: e.Program})
+	})
+}
+
+func (b bpfStream) lost() uint64 {
+	events, members := b.Lost()
+	return events + members
+}
+
+func (b bpfStream) close() error { return b.Close() }
+
+// connectorStream is the kernel's process connector: everything that every
+// process does.
+type connectorStream struct{ track.Source }
+
+func openConnector() (stream, error) {
+	source, err := track.NewConnector()
+	if err != nil {
+		return nil, err
+	}
+	return connectorStream{source}, nil
+}
+
+func (connectorStream) mode() string { return ModeWatch }
+
+func (connectorStream) follow(int, uint32) error { return nil }
+
+func (connectorStream) unfollow(int) error { return nil }
+
+func (connectorStream) want([]bpf.Name) error { return nil }
+
+func (c connectorStream) run(ctx context.Context, handle func(event)) error {
+	return c.Run(ctx, func(e track.Event) { handle(event{Event: e}) })
+}
+
+func (c connectorStream) lost() uint64 { return c.Lost() }
+
+func (c connectorStream) close() error { return c.Close() }
