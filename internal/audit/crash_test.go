@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/leaktest"
+)
+
+// A variable makes this program one of the children below, with the log's path
+// as its value.
+const (
+	writesVariable = "AUDIT_TEST_WRITES"
+	fullVariable   = "AUDIT_TEST_FULL"
+)
+
+func TestMain(m *testing.M) {
+	for variable, child := range map[string]func(path string) error{writesVariable: writes, fullVariable: full} {
+		if path := os.Getenv(variable); path != "" {
+			if err := child(path); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	leaktest.Main(m)
+}
+
+func child(t *testing.T, variable, path string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), variable+"="+path)
+	return cmd
+}
+
+// writes writes lines until it is killed.
+func writes(path string) error {
+	l, err := Open(Options{Path: path})
+	if err != nil {
+		return err
+	}
+	for {
+		l.Write(Entry{Event: Asked, What: strings.Repeat("x", 1000)})
+	}
+}
+
+// TestKilled: what kill -9 leaves behind can be read, but for one line at most,
+// and is gone on with.
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	cmd := child(t, writesVariable, path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const enough = 1 << 20
+	for {
+		if info, err := os.Stat(path); err == nil && info.Size() > enough {
+			break
+		}
+		time.Sleep(time.Millisecond) // polls what another process does
+	}
+	if err := errors.Join(cmd.Process.Kill(), ignoreStatus(cmd.Wait())); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustOpen(t, Options{Path: path}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, broken := read(t, path)
+	n := len(entries)
+	if broken > 1 || n < enough/2000 || entries[n-2].Event != Started || entries[n-1].Event != Ended {
+		t.Fatalf("%d lines, %d broken", n, broken)
+	}
+}
+
+func ignoreStatus(err error) error {
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// full makes files end at fullBytes, as a full disk does: the write that gets
+// there is cut off. Later there is room again.
+func full(path string) error {
+	signal.Ignore(unix.SIGXFSZ)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	whole := limit.Cur
+	limit.Cur = fullBytes
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	l, err := Open(Options{Path: path})
+	if err != nil {
+		return err
+	}
+	for l.Sync(context.Background()) == nil {
+		l.Write(Entry{Event: Asked, What: strings.Repeat("x", 100)})
+	}
+	if err := l.Trouble(); !errors.Is(err, unix.EFBIG) {
+		return fmt.Errorf("trouble: %w", err)
+	}
+	for l.Write(Entry{Event: Asked, What: strings.Repeat("y", 100)}) != 0 {
+		continue // until no more can wait
+	}
+	limit.Cur = whole
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	for l.Trouble() != nil {
+		time.Sleep(time.Millisecond) // the disk is asked again once a second
+	}
+	return l.Close()
+}
+
+const fullBytes = 8000
+
+// TestFullDisk: requests go on, lines wait and are lost, and the log says how
+// many.
+func TestFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if out, err := child(t, fullVariable, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	entries, broken := read(t, path)
+	mustCount(t, entries, 1)
+	var asked, lost uint64
+	for _, e := range entries {
+		switch e.Event {
+		case Asked:
+			asked++
+		case Lost:
+			lost += e.Count
+		}
+	}
+	if broken > 1 { // file systems differ in whether they take a part
+		t.Errorf("%d lines are cut off, want at most the one that met the end", broken)
+	}
+	if lost != 1 || asked < maxPending/1000 {
+		t.Errorf("%d lines, %d told as lost", asked, lost)
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/internal/authn"
+)
+
+const (
+	// patience is how long an answer waits for its line to be on disk.
+	patience = time.Second
+	// maxAnswer bounds an answer in a line, bytes: most are lists that can be
+	// asked for again.
+	maxAnswer = 2 << 10
+)
+
+// Unary writes each request before it is handled, and its answer before it is
+// given; that one is on disk by then, unless the disk is slow or full. Whoever is
+// not known is refused.
+func (l *Log) Unary() grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		who, err := l.asks(ctx, info.FullMethod)
+		if err != nil {
+			return nil, err
+		}
+		who.Message, who.Bytes = message(request, maxMessage)
+		call := l.Write(who)
+		answer, err := handler(ctx, request)
+		entry := Entry{Message: nil}
+		if err == nil {
+			entry.Message, entry.Bytes = message(answer, maxAnswer)
+		}
+		l.answer(ctx, call, entry, info.FullMethod, err)
+		return answer, err
+	}
+}
+
+// Stream writes when a stream is opened, how it ended, and those messages on it
+// that ask for something or answer that: the rest is data, or goes on all the
+// time. Whoever is not known is refused.
+func (l *Log) Stream() grpc.StreamServerInterceptor {
+	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		who, err := l.asks(stream.Context(), info.FullMethod)
+		if err != nil {
+			return err
+		}
+		call := l.Write(who)
+		err = handler(service, &noted{ServerStream: stream, log: l, call: call, method: info.FullMethod})
+		l.answer(stream.Context(), call, Entry{}, info.FullMethod, err)
+		return err
+	}
+}
+
+// asks begins the line of a call.
+func (l *Log) asks(ctx context.Context, method string) (Entry, error) {
+	info, err := authn.InfoFrom(ctx)
+	if err != nil {
+		p, _ := peer.FromContext(ctx)
+		if p != nil {
+			l.Refused(p.Addr, fmt.Errorf("%s: %w", method, err))
+		}
+		return Entry{}, err
+	}
+	e := Entry{Event: Asked, Who: Of(info.Principal), What: method}
+	if p, ok := peer.FromContext(ctx); ok {
+		e.From = address(p.Addr)
+	}
+	if info.PID > 0 {
+		e.From = fmt.Sprintf("pid %d", info.PID)
+	}
+	return e, nil
+}
+
+func (l *Log) answer(ctx context.Context, call uint64, e Entry, method string, err error) {
+	e.Event, e.Call, e.What, e.Code = Answered, call, method, status.Code(err).String()
+	if err != nil {
+		e.Error = status.Convert(err).Message()
+		if ctx.Err() != nil && status.Code(err) == codes.Unknown {
+			e.Code = status.FromContextError(ctx.Err()).Code().String()
+		}
+	}
+	l.Write(e)
+	// The caller may have gone, its line is waited for all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = l.Sync(ctx) // Trouble has it; the answer is given nevertheless
+}
+
+// noted is a stream whose messages are noted.
+type noted struct {
+	grpc.ServerStream
+	log    *Log
+	call   uint64
+	method string
+	begun  atomic.Bool // the first message was received
+}
+
+// RecvMsg receives a message.
+func (s *noted) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if first := !s.begun.Swap(true); first || worth(m) {
+		s.write(Received, m)
+	}
+	return nil
+}
+
+// SendMsg sends a message.
+func (s *noted) SendMsg(m any) error {
+	if worth(m) {
+		s.write(Sent, m)
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+func (s *noted) write(event Event, m any) {
+	e := Entry{Event: event, Call: s.call, What: s.method}
+	e.Message, e.Bytes = message(m, maxMessage)
+	s.log.Write(e)
+}
+
+// message is one as lines have it, or its size if it is larger than limit.
+func message(m any, limit int) (json.RawMessage, int) {
+	p, ok := m.(proto.Message)
+	if !ok {
+		return nil, 0
+	}
+	if size := proto.Size(p); size > limit {
+		return nil, size
+	}
+	data, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(p)
+	if err != nil {
+		return nil, proto.Size(p)
+	}
+	var compact bytes.Buffer // protojson puts in blanks at random
+	if err := json.Compact(&compact, data); err != nil || compact.Len() > 2*limit {
+		return nil, proto.Size(p)
+	}
+	return compact.Bytes(), 0
+}
