@@ -39,6 +39,10 @@ dmlib: ## Build the library that is preloaded into applications
 	@scripts/deps build
 	@$(MAKE) -s -C dmlib
 
+.PHONY: slurm
+slurm: ## Build the plugin for the Slurm that is installed here
+	@$(MAKE) -s -C packaging/slurm/spank
+
 .PHONY: install
 install: build ## Install into PREFIX (/usr/local), tunlets into lib/attune/tunlets
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/attune/tunlets
@@ -49,6 +53,7 @@ install: build ## Install into PREFIX (/usr/local), tunlets into lib/attune/tunl
 clean: ## Remove what was built
 	rm -rf bin .cache
 	@$(MAKE) -s -C dmlib clean
+	@$(MAKE) -s -C packaging/slurm/spank clean
 
 ##@ Develop
 
@@ -77,7 +82,7 @@ lint: dmlib ## Run every linter: Go, protobuf, C, shell syntax
 	$(TOOL) buf lint
 	$(TOOL) buf format --diff --exit-code
 	@scripts/check-c-format
-	@for f in $$(git grep -lI '^#!.*\bbash' -- scripts .ci bench); do bash -n $$f || exit 1; done
+	@for f in $$(git grep -lI '^#!.*\bbash' -- scripts .ci bench packaging); do bash -n $$f || exit 1; done
 	@scripts/check-headers
 
 .PHONY: fmt

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package slurm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/attune-hpc/attune/internal/cluster"
+)
+
+// task is what the plugin says of a task.
+type task struct {
+	PID     int
+	UID     int
+	Mode    string
+	Tunlets []string
+	Rank    int
+	Job     struct{ Kind, ID, Step string }
+}
+
+// listener stands where attuned does. That it is a listener of the test's own
+// makes it possible to answer wrongly, late and not at all.
+type listener struct {
+	folder string
+
+	mu    sync.Mutex
+	tasks []task
+}
+
+// mustListen answers each request by the function, which may look at the folder:
+// it is shared with the tasks.
+func mustListen(t *testing.T, answer func(http.ResponseWriter, task)) *listener {
+	t.Helper()
+	l := &listener{folder: t.TempDir()}
+	for _, folder := range []string{l.folder, filepath.Dir(l.folder)} {
+		if err := os.Chmod(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	socket, err := net.Listen("unix", l.folder+"/socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(l.folder+"/socket", 0o777); err != nil { // the prolog is the user's
+		t.Fatal(err)
+	}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var got task
+		if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/task" {
+			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+		}
+		l.mu.Lock()
+		l.tasks = append(l.tasks, got)
+		l.mu.Unlock()
+		answer(w, got)
+	})}
+	go func() { _ = server.Serve(socket) }() // closed below
+	t.Cleanup(func() { _ = server.Close() })
+	return l
+}
+
+// taken returns the tasks so far in order of step and rank, and forgets them.
+func (l *listener) taken() []task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.SortFunc(l.tasks, func(a, b task) int {
+		return strings.Compare(fmt.Sprint(a.Job.Step, a.Rank), fmt.Sprint(b.Job.Step, b.Rank))
+	})
+	tasks := l.tasks
+	l.tasks = nil
+	return tasks
+}
+
+// mustBuild builds the plugin.
+func mustBuild(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command("make", "-s", "-C", "spank").CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+}
+
+// mustCluster makes a cluster whose Slurm has the plugin, with these arguments.
+func mustCluster(t *testing.T, folder, arguments string) *cluster.Cluster {
+	t.Helper()
+	mustBuild(t)
+	return mustConfigure(t, folder, "plugstack.conf", "required "+mustAbs(t, "spank/build/spank_attune.so")+" "+arguments)
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return absolute
+}
+
+// mustConfigure makes a cluster whose Slurm has this line in a file of its
+// configuration.
+func mustConfigure(t *testing.T, folder, file, line string) *cluster.Cluster {
+	t.Helper()
+	setup := filepath.Join(folder, "setup")
+	script := fmt.Sprintf("mkdir -p /etc/slurm; echo '%s' >/etc/slurm/%s\n", line, file)
+	if err := os.WriteFile(setup, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Start(t.Context(), cluster.Options{Repository: "../..", Setup: setup, Keep: []string{folder}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// run runs a command of alice's on the login node, in her home, and returns what
+// it wrote.
+func run(t *testing.T, c *cluster.Cluster, command string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := c.Command(ctx, cluster.Alice, cluster.Login, "sh", "-c", "cd; "+command).CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("%s: %v\n%s\n%s", command, ctx.Err(), out, c.Logs(t.Context()))
+	}
+	return string(out), err
+}
+
+func mustRun(t *testing.T, c *cluster.Cluster, command string) string {
+	t.Helper()
+	out, err := run(t, c, command)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", command, err, out, c.Logs(t.Context()))
+	}
+	return out
+}
+
+// wantTasks compares but for process and job ids.
+func wantTasks(t *testing.T, got []task, mode string, tunlets []string, steps ...string) {
+	t.Helper()
+	var want []task
+	ranks := map[string]int{}
+	for _, step := range steps {
+		expected := task{UID: 2001, Mode: mode, Tunlets: tunlets, Rank: ranks[step]}
+		expected.Job.Kind, expected.Job.Step = "slurm", step
+		ranks[step]++
+		want = append(want, expected)
+	}
+	ignored := cmpopts.IgnoreFields(task{}, "PID", "Job.ID")
+	if diff := cmp.Diff(want, got, ignored, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("tasks handed over (-want +got):\n%s", diff)
+	}
+	for _, g := range got {
+		if g.PID <= 1 || g.Job.ID != got[0].Job.ID || g.Job.ID == "" {
+			t.Errorf("pid %d in job %q", g.PID, g.Job.ID)
+		}
+	}
+}
+
+// All that a task is told to do comes before its first instruction.
+func TestTasksAreHandedOverBeforeExec(t *testing.T) {
+	var l *listener
+	l = mustListen(t, func(w http.ResponseWriter, got task) {
+		if _, err := os.Stat(fmt.Sprintf("%s/began.%s.%s.%d", l.folder, got.Job.ID, got.Job.Step, got.Rank)); err == nil {
+			t.Errorf("task %d has begun before it was handed over", got.Rank)
+		}
+		fmt.Fprintf(w, "ATTUNE_SOCKET=/for/%d\nLD_PRELOAD=\nPATH=/nowhere\n", got.Rank)
+	})
+	c := mustCluster(t, l.folder, "socket="+l.folder+"/socket")
+	const work = ` sh -c '>` + "%s" + `/began.$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID; echo $SLURM_PROCID $ATTUNE_SOCKET'`
+	program := fmt.Sprintf(work, l.folder)
+
+	out := strings.Split(strings.TrimSpace(mustRun(t, c, "srun --attune=observe --overcommit -N2 -n4"+program)), "\n")
+	slices.Sort(out)
+	if want := []string{"0 /for/0", "1 /for/1", "2 /for/2", "3 /for/3"}; !slices.Equal(out, want) {
+		t.Errorf("tasks got %q, want %q", out, want)
+	}
+	wantTasks(t, l.taken(), "observe", nil, "0", "0", "0", "0")
+
+	mustRun(t, c, "srun -N2"+program)
+	mustRun(t, c, "srun --attune=off -N2"+program)
+	wantTasks(t, l.taken(), "", nil)
+
+	mustRun(t, c, `printf '#!/bin/sh\nsrun true\nsrun --attune=advise true\n' >job; sbatch --wait --attune --attune-tunlets=malloc,mpi-progress -N2 job`)
+	tasks := l.taken()
+	if len(tasks) != 5 {
+		t.Fatalf("%d tasks handed over, want the script and two for each step: %+v", len(tasks), tasks)
+	}
+	both := []string{"malloc", "mpi-progress"}
+	wantTasks(t, tasks[:2], "tune", both, "0", "0")
+	wantTasks(t, tasks[2:4], "advise", both, "1", "1")
+	wantTasks(t, tasks[4:], "tune", both, "batch")
+}
+
+func TestPrologHandsTasksOver(t *testing.T) {
+	l := mustListen(t, func(w http.ResponseWriter, got task) {
+		fmt.Fprintf(w, "ATTUNE_SOCKET=/for/%d\nPATH=/nowhere\n", got.Rank)
+	})
+	c := mustConfigure(t, l.folder, "more.conf", "TaskProlog="+mustAbs(t, "task-prolog.sh"))
+	const command = "export ATTUNED_SOCKET=%s/socket; %s srun -N2 sh -c 'echo $SLURM_PROCID $$ $ATTUNE_SOCKET'"
+
+	out := strings.Split(mustRun(t, c, fmt.Sprintf(command, l.folder, "ATTUNE_MODE=advise ATTUNE_TUNLETS=malloc,mpi-progress")), "\n")
+	tasks := l.taken()
+	wantTasks(t, tasks, "advise", []string{"malloc", "mpi-progress"}, "0", "0")
+	for _, task := range tasks {
+		if want := fmt.Sprintf("%d %d /for/%d", task.Rank, task.PID, task.Rank); !slices.Contains(out, want) {
+			t.Errorf("%q is not in %q", want, out)
+		}
+	}
+	mustRun(t, c, fmt.Sprintf(command, l.folder, ""))
+	mustRun(t, c, fmt.Sprintf(command, "/nowhere", "ATTUNE_MODE=tune"))
+	wantTasks(t, l.taken(), "", nil)
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	c := mustCluster(t, t.TempDir(), "")
+	for _, option := range []string{"--attune=tun", "--attune-tunlets='a\"b'"} {
+		out, err := run(t, c, "srun "+option+" echo ran")
+		if err == nil || strings.Contains(out, "ran") || !strings.Contains(out, "want ") {
+			t.Errorf("srun %s: %v: %s", option, err, out)
+		}
+	}
+}
+
+// Whatever the service does, the job runs; each node says so once, and asks no
+// more.
+func TestJobsRunWithoutTheService(t *testing.T) {
+	done := make(chan struct{})
+	var once sync.Once
+	t.Cleanup(func() { once.Do(func() { close(done) }) })
+	answers := map[string]struct {
+		answer func(http.ResponseWriter, task)
+		says   string
+	}{
+		"refuses": {func(w http.ResponseWriter, _ task) {
+			http.Error(w, "the policy of this node denies it", http.StatusForbidden)
+		}, "attuned refuses: the policy of this node denies it"},
+		"says nothing": {func(http.ResponseWriter, task) { <-done }, "Connection timed out"},
+		"says too much": {func(w http.ResponseWriter, _ task) {
+			fmt.Fprint(w, strings.Repeat("ATTUNE=1\n", 10_000))
+		}, "Message too long"},
+		"breaks off": {func(w http.ResponseWriter, _ task) {
+			panic(http.ErrAbortHandler)
+		}, "what it answers is not HTTP"},
+	}
+	for name, tt := range answers {
+		t.Run(name, func(t *testing.T) {
+			l := mustListen(t, tt.answer)
+			c := mustCluster(t, l.folder, "socket="+l.folder+"/socket budget=200")
+			out := mustRun(t, c, "srun --attune --overcommit -N2 -n8 echo ran")
+			if strings.Count(out, "ran\n") != 8 || strings.Count(out, tt.says) != 2 {
+				t.Errorf("srun wrote, want %q of two nodes and 8 tasks:\n%s", tt.says, out)
+			}
+			if n := len(l.taken()); n != 2 {
+				t.Errorf("%d requests, want one of each node", n)
+			}
+		})
+	}
+	once.Do(func() { close(done) })
+	t.Run("is not there", func(t *testing.T) {
+		c := mustCluster(t, t.TempDir(), "default=observe")
+		if out := mustRun(t, c, "srun --attune echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "attuned.sock: No such file") {
+			t.Errorf("srun wrote:\n%s", out)
+		}
+		if out := mustRun(t, c, "srun echo ran"); out != "ran\n" { // nobody has asked for it
+			t.Errorf("srun wrote:\n%s", out)
+		}
+	})
+}
