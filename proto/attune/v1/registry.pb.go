@@ -404,7 +404,9 @@ func (x *Registration) GetRegisteredUnixNano() int64 {
 // AnalyzerRecord says where an Analyzer can be reached.
 type AnalyzerRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id, unique at the site, new with each start.
+	// Id, unique at the site. An Analyzer that starts again with the state that
+	// it had keeps it, and has its registrations again at once; two that run at a
+	// time must not share one.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Host name.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// renewals that fit into the life of a record.
+	renewals = 3
+	// settle is how long updates are gathered, so that one who has many to tell
+	// does not fill the registry with them.
+	settle = 50 * time.Millisecond
+)
+
+// Announcement is a record of somebody who is there, kept in the registry for
+// as long as they are. Its methods may be called by many goroutines.
+type Announcement struct {
+	client *Client
+	bucket string
+	id     string
+	cancel context.CancelFunc
+	done   chan struct{}
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	record proto.Message
+	// life is how long the record lives at the registry; 0: not known yet.
+	life time.Duration
+	// began is when the last write that succeeded was begun; zero: none did.
+	began time.Time
+	// term counts how often the record came to life: what was held in another
+	// term may have been taken.
+	term uint64
+	// written is closed, and made anew, at each write.
+	written chan struct{}
+}
+
+// Announce keeps an AnalyzerRecord or a ControllerRecord in the registry until
+// ctx ends, End is called, or the client is closed, and then deletes it. It
+// returns at once, also when the registry is away; the error is about the
+// record. An id is announced once at a time.
+//
+// An Analyzer answers the questions of FindAnalyzers from then on.
+func (c *Client) Announce(ctx context.Context, record proto.Message) (*Announcement, error) {
+	bucket, id, err := place(record)
+	if err != nil {
+		return nil, err
+	}
+	a := &Announcement{
+		client: c, bucket: bucket, id: id, record: proto.Clone(record),
+		done: make(chan struct{}), wake: make(chan struct{}, 1), written: make(chan struct{}),
+	}
+	if bucket == bucketAnalyzers {
+		if err := c.enter(a); err != nil {
+			return nil, err
+		}
+	}
+	ctx, a.cancel = context.WithCancel(ctx)
+	c.start(func(closed context.Context) {
+		defer close(a.done)
+		defer context.AfterFunc(closed, a.cancel)()
+		a.keep(ctx)
+	})
+	return a, nil
+}
+
+// enter notes an Analyzer of this client.
+func (c *Client) enter(a *Announcement) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.announced[a.id] != nil {
+		return fmt.Errorf("analyzer %q is announced already", a.id)
+	}
+	c.announced[a.id] = a
+	return nil
+}
+
+// Update puts another record of the same id in its place.
+func (a *Announcement) Update(record proto.Message) error {
+	bucket, id, err := place(record)
+	if err != nil {
+		return err
+	}
+	if bucket != a.bucket || id != a.id {
+		return fmt.Errorf("announcement of %s is not one of %s", a.id, id)
+	}
+	a.mu.Lock()
+	a.record = proto.Clone(record)
+	a.mu.Unlock()
+	signal(a.wake)
+	return nil
+}
+
+// End deletes the record and returns when that is done, or has been given up
+// because the registry is away.
+func (a *Announcement) End() {
+	a.cancel()
+	<-a.done
+}
+
+// keep writes the record until ctx ends.
+func (a *Announcement) keep(ctx context.Context) {
+	defer a.leave()
+	if a.bucket == bucketAnalyzers {
+		defer a.client.serveAnalyzer(a.current)()
+	}
+	linked := make(chan struct{}, 1)
+	defer a.client.link.listen(linked)()
+	for ctx.Err() == nil {
+		err := a.write(ctx)
+		wait := a.interval()
+		if err != nil && ctx.Err() == nil {
+			a.client.log.Warn("registry does not take the record, trying again", "id", a.id, "error", err)
+			wait = min(wait, time.Second)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-linked: // it may be another registry
+		case <-a.wake:
+			pause(ctx, settle)
+		}
+		timer.Stop()
+	}
+}
+
+// write puts the record.
+func (a *Announcement) write(ctx context.Context) error {
+	record := a.current()
+	return a.client.do(ctx, func(ctx context.Context) error {
+		value, err := a.client.encode(record)
+		if err != nil {
+			return err
+		}
+		kv, err := a.client.bucket(ctx, a.bucket)
+		if err != nil {
+			return err
+		}
+		life, err := a.lifetime(ctx, kv)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := kv.Put(ctx, a.id, value); err != nil {
+			return err
+		}
+		a.renewed(life, began)
+		return nil
+	})
+}
+
+// renewed notes a write that succeeded.
+func (a *Announcement) renewed(life time.Duration, began time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.lives() {
+		a.term++
+	}
+	a.life, a.began = life, began
+	close(a.written)
+	a.written = make(chan struct{})
+}
+
+// lives says whether nobody can believe this Analyzer dead. The caller holds
+// the lock.
+func (a *Announcement) lives() bool {
+	return !a.began.IsZero() && time.Since(a.began) < a.life*2/3
+}
+
+// lifetime asks once for how long the bucket's records live.
+func (a *Announcement) lifetime(ctx context.Context, kv jetstream.KeyValue) (time.Duration, error) {
+	a.mu.Lock()
+	life := a.life
+	a.mu.Unlock()
+	if life > 0 {
+		return life, nil
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if status.TTL() <= 0 {
+		return 0, fmt.Errorf("registry bucket %s keeps records for ever; delete it, it is made again", a.bucket)
+	}
+	return status.TTL(), nil
+}
+
+func (a *Announcement) current() proto.Message {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.record
+}
+
+func (a *Announcement) interval() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.life == 0 {
+		return time.Second
+	}
+	return a.life / renewals
+}
+
+// valid returns the term in which nobody can believe this Analyzer dead, 0 if
+// somebody may, and a channel that is closed at the next renewal.
+func (a *Announcement) valid() (term uint64, renewed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.lives() {
+		return 0, a.written
+	}
+	return a.term, a.written
+}
+
+// leave says good-bye. From here on the Analyzer's leases may be taken.
+func (a *Announcement) leave() {
+	a.mu.Lock()
+	a.began = time.Time{}
+	a.mu.Unlock()
+	a.client.mu.Lock()
+	if a.client.announced[a.id] == a {
+		delete(a.client.announced, a.id)
+	}
+	a.client.mu.Unlock()
+	if !a.client.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	kv, err := a.client.bucket(ctx, a.bucket)
+	if err == nil {
+		err = kv.Delete(ctx, a.id)
+	}
+	if err != nil {
+		a.client.log.Warn("registry keeps the record until it has ended by age", "id", a.id, "error", err)
+	}
+}
+
+// analyzer returns the announcement of one of this client's Analyzers.
+func (c *Client) analyzer(r *attunev1.AnalyzerRecord) (*Announcement, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.announced[r.GetId()]; a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("analyzer %q is not announced", r.GetId())
+}

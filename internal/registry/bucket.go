@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Names of the buckets. A stream of the same name with KV_ before it is what
+// JetStream makes of each.
+const (
+	bucketOrders      = "attune_orders"
+	bucketAnalyzers   = "attune_analyzers"
+	bucketControllers = "attune_controllers"
+	bucketSessions    = "attune_sessions"
+)
+
+const (
+	// Changes is where a bucket's changes are published: Changes, BUCKET.KEY.
+	Changes = "attune.changes."
+	// inboxPrefix begins the subjects that answers to services go to: users,
+	// whose clients have another one, cannot listen there.
+	inboxPrefix = "attune.inbox"
+	// replicas in a cluster: one server may be lost.
+	replicas = 3
+	// sessionsKept is how long a session's record outlives its last change.
+	sessionsKept = 7 * 24 * time.Hour
+	// controllersTTL is how many times longer a controller's record lives than
+	// an Analyzer's: nobody takes over from it, and there are many.
+	controllersTTL = 3
+)
+
+// bucketConfig is how a bucket is made that is not there yet.
+func (c *Client) bucketConfig(name string) jetstream.KeyValueConfig {
+	config := jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage}
+	switch name {
+	case bucketOrders:
+		config.Description = "registrations of applications, and which Analyzer has them"
+	case bucketSessions:
+		config.Description = "sessions"
+		config.TTL = sessionsKept
+	case bucketAnalyzers:
+		config.Description = "Analyzers that live"
+		config.Storage = jetstream.MemoryStorage
+		config.TTL = c.options.TTL
+	case bucketControllers:
+		config.Description = "Application Controllers that live"
+		config.Storage = jetstream.MemoryStorage
+		config.TTL = controllersTTL * c.options.TTL
+		return config
+	}
+	config.RePublish = &jetstream.RePublish{
+		Source: "$KV." + name + ".>", Destination: Changes + name + ".>",
+	}
+	return config
+}
+
+// bucket returns a bucket, which it makes if need be.
+func (c *Client) bucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	c.mu.Lock()
+	kv := c.buckets[name]
+	c.mu.Unlock()
+	if kv != nil {
+		return kv, nil
+	}
+	kv, err := c.js.KeyValue(ctx, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = c.createBucket(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("registry bucket %s: %w", name, err)
+	}
+	c.mu.Lock()
+	c.buckets[name] = kv
+	c.mu.Unlock()
+	return kv, nil
+}
+
+// createBucket makes it replicated where servers for that are.
+func (c *Client) createBucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+	config := c.bucketConfig(name)
+	if c.nats.ConnectedClusterName() != "" {
+		config.Replicas = replicas
+		if kv, err := c.js.CreateKeyValue(ctx, config); err == nil {
+			return kv, nil
+		}
+		config.Replicas = 1
+	}
+	kv, err := c.js.CreateKeyValue(ctx, config)
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		// Somebody else's request came first, with another TTL.
+		return c.js.KeyValue(ctx, name)
+	}
+	return kv, err
+}
+
+// forget makes the next request look for the buckets again: they may be gone
+// with the server that had them.
+func (c *Client) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.buckets)
+}
+
+// list calls f for each entry that the bucket has now, deletions left out.
+func (c *Client) list(ctx context.Context, bucket string, filter string, f func(jetstream.KeyValueEntry)) error {
+	var entries []jetstream.KeyValueEntry
+	err := c.do(ctx, func(ctx context.Context) error {
+		kv, err := c.bucket(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		entries, err = read(ctx, kv, filter, jetstream.IgnoreDeletes())
+		return err
+	})
+	for _, entry := range entries {
+		f(entry)
+	}
+	return err
+}
+
+// read returns the last value of each key that fits, in the order of writing.
+func read(ctx context.Context, kv jetstream.KeyValue, filter string, options ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
+	watch, err := kv.Watch(ctx, filter, options...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = watch.Stop() }()
+	var entries []jetstream.KeyValueEntry
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case entry, open := <-watch.Updates():
+			if !open {
+				return nil, errInterrupted
+			}
+			if entry == nil {
+				return entries, nil
+			}
+			entries = append(entries, entry)
+		}
+	}
+}
+
+// Buckets are the names of all of them.
+func Buckets() []string {
+	return []string{bucketOrders, bucketAnalyzers, bucketControllers, bucketSessions}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package embed
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	nats "github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// startWithin bounds the start, which reads what the directory has.
+	startWithin = 30 * time.Second
+	// syncEvery is how long a record may be in the kernel only: a crash of the
+	// whole host loses no more.
+	syncEvery = time.Second
+	// anyPort is how nats-server writes a port of the kernel's choice.
+	anyPort = -1
+)
+
+// ErrRunning is returned when another server has the directory.
+var ErrRunning = errors.New("another registry uses the directory")
+
+// Server is a running registry.
+type Server struct {
+	options Options
+	log     *slog.Logger
+	lock    *os.File
+	nats    *nats.Server
+	gate    *gate
+	socket  *socket // nil: there is none
+	tend    *tender
+}
+
+// Start starts a server and returns when it serves. Close ends it.
+func Start(o Options) (*Server, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{options: o, log: o.Log.With("component", "registry-server"), gate: newGate()}
+	var err error
+	if s.lock, err = lock(o.Dir); err != nil {
+		return nil, err
+	}
+	if err := s.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start registry: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) start() error {
+	options, err := s.natsOptions()
+	if err != nil {
+		return err
+	}
+	if s.nats, err = nats.NewServer(options); err != nil {
+		return err
+	}
+	fatal := make(chan string, 1)
+	s.nats.SetLoggerV2(&logger{s.log, fatal}, false, false, false)
+	s.gate.account = s.nats.GlobalAccount()
+	started := make(chan struct{})
+	go func() { // ends with Start, which begins what it needs and returns
+		defer close(started)
+		s.nats.Start()
+	}()
+	select {
+	case <-started:
+	case reason := <-fatal:
+		<-started
+		return errors.New(reason)
+	}
+	if !s.nats.ReadyForConnections(startWithin) {
+		select {
+		case reason := <-fatal:
+			return errors.New(reason)
+		default:
+			return fmt.Errorf("not ready after %v", startWithin)
+		}
+	}
+	if s.options.Socket != "" {
+		if s.socket, err = listen(s.options.Socket, s.nats, s.gate, s.log); err != nil {
+			return err
+		}
+	}
+	s.tend = s.startTending()
+	return nil
+}
+
+// natsOptions are the options as nats-server has them.
+func (s *Server) natsOptions() (*nats.Options, error) {
+	o := s.options
+	n := &nats.Options{
+		ServerName: "attune", NoSigs: true, NoLog: true, NoSystemAccount: true, DisableJetStreamBanner: true,
+		CustomClientAuthentication: s.gate,
+		JetStream:                  len(o.Remotes) == 0,
+		StoreDir:                   o.Dir,
+		SyncInterval:               syncEvery,
+		DontListen:                 o.Listen == "",
+	}
+	host, err := os.Hostname()
+	if err == nil {
+		n.ServerName += "-" + host
+	}
+	if o.Listen != "" {
+		n.Host, n.Port, _ = address(o.Listen)
+		n.TLSConfig, n.TLS, n.TLSVerify = o.Identity.ServerConfig(), true, true
+	}
+	if o.LeafListen != "" {
+		n.LeafNode.Host, n.LeafNode.Port, _ = address(o.LeafListen)
+		n.LeafNode.TLSConfig = o.Identity.ServerConfig()
+		n.LeafNode.NoAdvertise = true
+	}
+	if len(o.Remotes) > 0 {
+		remote := &nats.RemoteLeafOpts{TLS: true, TLSConfig: o.Identity.ClientConfig(), IgnoreDiscoveredServers: true}
+		for _, text := range o.Remotes {
+			at, err := url.Parse(text)
+			if err != nil {
+				return nil, err
+			}
+			remote.URLs = append(remote.URLs, at)
+		}
+		n.LeafNode.Remotes = []*nats.RemoteLeafOpts{remote}
+		n.LeafNode.ReconnectInterval = time.Second
+	}
+	return n, nil
+}
+
+// address is splitAddress of what was validated, with a port that nats-server
+// understands.
+func address(text string) (host string, port int, err error) {
+	host, port, err = splitAddress(text)
+	if port == 0 {
+		port = anyPort
+	}
+	return host, port, err
+}
+
+// URL is where clients on this host find the server.
+func (s *Server) URL() string {
+	if s.socket != nil {
+		return "unix:" + s.options.Socket
+	}
+	return "tls://" + s.Addr()
+}
+
+// Addr is the address that clients in the network find it at; empty: none.
+func (s *Server) Addr() string {
+	if s.options.Listen == "" {
+		return ""
+	}
+	return s.nats.Addr().String()
+}
+
+// Close ends the server. Clients connect again when there is another.
+func (s *Server) Close() error {
+	var err error
+	if s.tend != nil {
+		s.tend.stop()
+	}
+	if s.socket != nil {
+		err = s.socket.close()
+	}
+	if s.nats != nil {
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+// lock takes the directory for this process.
+func lock(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("registry directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("registry directory: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%w %s: stop it, or give this one another directory", ErrRunning, dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package embed
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	nats "github.com/nats-io/nats-server/v2/server"
+
+	"github.com/attune-hpc/attune/internal/peercred"
+)
+
+const (
+	// firstWithin is how long a peer may take to say its first line.
+	firstWithin = 5 * time.Second
+	// maxFirst is how long that line may be, bytes.
+	maxFirst = 16 << 10
+)
+
+// socket lets processes of this host in. nats-server knows no Unix sockets:
+// each connection is passed on to one within the process, under a secret that
+// stands for the user whom the kernel has named.
+type socket struct {
+	listener net.Listener
+	server   *nats.Server
+	gate     *gate
+	log      *slog.Logger
+	tasks    sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[net.Conn]struct{} // nil: closed
+}
+
+// listen makes the socket, in the place of one whose server died. The caller
+// has made sure that there is no other server.
+func listen(path string, server *nats.Server, g *gate, log *slog.Logger) (*socket, error) {
+	if err := removeSocket(path); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	// Everybody may knock: the kernel says who it is.
+	if err := os.Chmod(path, 0o666); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s := &socket{listener: listener, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
+	s.tasks.Go(s.accept)
+	return s, nil
+}
+
+// removeSocket removes a socket, and nothing else.
+func removeSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is there and no socket: give the registry another path", path)
+	}
+	return os.Remove(path)
+}
+
+func (s *socket) accept() {
+	for {
+		conn, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no descriptors left: it gets better
+			s.log.Warn("registry socket cannot accept", "error", err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		s.tasks.Go(func() {
+			if err := s.serve(conn); err != nil {
+				s.log.Debug("registry socket: a peer was not let in", "error", err)
+			}
+		})
+	}
+}
+
+// serve passes one connection on until either end closes.
+func (s *socket) serve(conn net.Conn) error {
+	defer func() { _ = conn.Close() }()
+	peer, err := peercred.Of(conn.(*net.UnixConn))
+	if err != nil {
+		return err
+	}
+	inner, err := s.server.InProcessConn()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = inner.Close() }()
+	if !s.enter(conn, inner) {
+		return nil
+	}
+	defer s.leave(conn, inner)
+	secret := s.gate.admit(peer)
+	defer s.gate.forgetSecret(secret)
+
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(conn, inner)
+		_ = conn.Close()
+	})
+	err = forward(conn, inner, secret)
+	_ = inner.Close()
+	both.Wait()
+	return err
+}
+
+// forward passes on what the peer says, its first line with the secret in it.
+func forward(conn, inner net.Conn, secret string) error {
+	if err := conn.SetReadDeadline(time.Now().Add(firstWithin)); err != nil {
+		return err
+	}
+	from := bufio.NewReaderSize(conn, maxFirst)
+	line, err := from.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("first line: %w", err)
+	}
+	if line, err = withSecret(line, secret); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if _, err := inner.Write(line); err != nil {
+		return err
+	}
+	_, err = io.Copy(inner, from)
+	return err
+}
+
+// withSecret returns a CONNECT message with the secret as its only credential.
+func withSecret(line []byte, secret string) ([]byte, error) {
+	text, ok := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("CONNECT "))
+	if !ok {
+		return nil, errors.New("first line is not CONNECT")
+	}
+	var said map[string]any
+	if err := json.Unmarshal(text, &said); err != nil || said == nil {
+		return nil, fmt.Errorf("first line: no options: %w", err)
+	}
+	for _, credential := range []string{"user", "pass", "jwt", "nkey", "sig"} {
+		delete(said, credential)
+	}
+	said["auth_token"] = secret
+	text, err := json.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "CONNECT %s\r\n", text), nil
+}
+
+// enter notes a pair of connections; false: the socket is closed.
+func (s *socket) enter(pair ...net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		return false
+	}
+	for _, conn := range pair {
+		s.open[conn] = struct{}{}
+	}
+	return true
+}
+
+func (s *socket) leave(pair ...net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range pair {
+		delete(s.open, conn)
+	}
+}
+
+// close ends all connections, and removes the socket.
+func (s *socket) close() error {
+	err := s.listener.Close()
+	s.mu.Lock()
+	for conn := range s.open {
+		_ = conn.Close()
+	}
+	s.open = nil
+	s.mu.Unlock()
+	s.tasks.Wait()
+	return err
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ErrNoAnalyzer is returned when a registry knows none.
+var ErrNoAnalyzer = errors.New("no Analyzer answers at the registry")
+
+const (
+	// answersWithin is for the Analyzers that are slower than the first.
+	answersWithin = 100 * time.Millisecond
+	// firstWithin is for that one.
+	firstWithin = 2 * time.Second
+)
+
+// FindAnalyzers asks a registry for the Analyzers that live, and returns them
+// with the one that has run longest first. It is for people, whose certificates
+// allow nothing else. It fails, instead of waiting, if the registry is away.
+func FindAnalyzers(ctx context.Context, o Options) ([]*attunev1.AnalyzerRecord, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	conn, err := nats.Connect(o.dialOptions([]nats.Option{
+		nats.Name(o.Name), nats.Timeout(dialWithin), nats.NoReconnect(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
+	}
+	defer conn.Close()
+	found := make(map[string]*attunev1.AnalyzerRecord)
+	err = gather(ctx, conn, SubjectAnalyzers, nil, firstWithin, func(m *nats.Msg) time.Duration {
+		if r := new(attunev1.AnalyzerRecord); proto.Unmarshal(m.Data, r) == nil {
+			found[r.GetId()] = r
+		}
+		return answersWithin
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%w: %s", ErrNoAnalyzer, o.URL)
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *attunev1.AnalyzerRecord) int {
+		return cmp.Compare(a.GetStartedUnixNano(), b.GetStartedUnixNano())
+	}), nil
+}
+
+// serveAnalyzer answers FindAnalyzers until stop is called. That the registry
+// is away does not matter: the subscription is made again.
+func (c *Client) serveAnalyzer(record func() proto.Message) (stop func()) {
+	sub, err := c.nats.Subscribe(SubjectAnalyzers, func(m *nats.Msg) {
+		value, err := c.encode(record())
+		if err == nil {
+			err = m.Respond(value)
+		}
+		if err != nil {
+			c.log.Warn("a question for Analyzers remains without answer", "error", err)
+		}
+	})
+	if err != nil {
+		c.log.Warn("users cannot find this Analyzer", "error", err)
+		return func() {}
+	}
+	return func() { _ = sub.Unsubscribe() }
+}

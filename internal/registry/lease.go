@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Lease is an Analyzer's ownership of a registration. Its methods may be called
+// by many goroutines.
+type Lease struct {
+	client       *Client
+	announcement *Announcement
+	registration string
+	analyzer     *attunev1.AnalyzerRecord
+	lost         chan struct{}
+
+	mu sync.Mutex
+	// order is put back into a registry that has lost it.
+	order *attunev1.Registration
+	epoch uint64
+	// revision of the record, in the stream that was created then.
+	revision uint64
+	created  time.Time
+	// term of the announcement in which the record was written.
+	term uint64
+	over bool
+}
+
+// Lost is closed when the lease is over: another Analyzer has taken the
+// registration, it was deleted, or the lease was released. A registry that is
+// away does not end a lease: sessions go on until somebody else has them.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Registration returns the id of what is owned.
+func (l *Lease) Registration() string { return l.registration }
+
+// Epoch returns the number by which controllers tell this owner from those
+// before. It grows when the lease had to be taken again.
+func (l *Lease) Epoch() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
+
+// Valid says whether it is certain that nobody else has the registration. While
+// the registry is away that ends after two thirds of Options.TTL; it comes back
+// with the registry, unless the lease is lost.
+func (l *Lease) Valid() bool {
+	term, _ := l.announcement.valid()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.over && term != 0 && term == l.term
+}
+
+// Release gives the registration to whoever wants it next.
+func (l *Lease) Release(ctx context.Context) error {
+	if !l.end() {
+		return nil
+	}
+	l.client.leases.remove(l)
+	value, err := proto.Marshal(&attunev1.OwnerRecord{Registration: l.registration, Epoch: l.epoch})
+	if err != nil {
+		return err
+	}
+	return l.client.do(ctx, func(ctx context.Context) error {
+		kv, err := l.client.bucket(ctx, bucketOrders)
+		if err != nil {
+			return err
+		}
+		if _, err = kv.Update(ctx, keyOwner+l.registration, value, l.revision); conflict(err) {
+			return nil // somebody has it already, or this was done
+		}
+		return err
+	})
+}
+
+// end ends the lease; false: it was over.
+func (l *Lease) end() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	l.over = true
+	close(l.lost)
+	return true
+}
+
+// leases are those of a client, in the care of one goroutine.
+type leases struct {
+	once sync.Once
+	mu   sync.Mutex
+	held map[*Lease]struct{}
+}
+
+func (s *leases) add(c *Client, l *Lease) {
+	s.mu.Lock()
+	if s.held == nil {
+		s.held = make(map[*Lease]struct{})
+	}
+	s.held[l] = struct{}{}
+	s.mu.Unlock()
+	s.once.Do(func() { c.start(c.keepLeases) })
+}
+
+func (s *leases) remove(l *Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.held, l)
+}
+
+// all returns the leases that are held now.
+func (s *leases) all() []*Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*Lease, 0, len(s.held))
+	for l := range s.held {
+		list = append(list, l)
+	}
+	return list
+}
+
+// drop ends the leases of a registration.
+func (s *leases) drop(registration string) {
+	for _, l := range s.all() {
+		if l.registration == registration {
+			l.end()
+			s.remove(l)
+		}
+	}
+}
+
+// keepLeases looks after the leases whenever something may have happened.
+func (c *Client) keepLeases(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	defer c.orders.listen(changed)()
+	tick := time.NewTicker(c.options.TTL / (2 * renewals))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-tick.C:
+		}
+		for _, l := range c.leases.all() {
+			if !c.keepLease(ctx, l) {
+				l.end()
+				c.leases.remove(l)
+			}
+		}
+	}
+}
+
+// keepLease returns false if the lease is over.
+func (c *Client) keepLease(ctx context.Context, l *Lease) bool {
+	e, there, state := c.orders.get(keyOwner + l.registration)
+	term, _ := l.announcement.valid()
+	l.mu.Lock()
+	another := !l.created.IsZero() && !state.created.Equal(l.created)
+	newer := state.last > l.revision && (!there || e.revision > l.revision)
+	again := term != 0 && term != l.term
+	l.mu.Unlock()
+	switch {
+	case another:
+		return term == 0 || l.restore(ctx, term)
+	case newer:
+		return false
+	case again:
+		return l.renew(ctx, term)
+	}
+	return true
+}
+
+// renew takes a lease again that was not valid for a while, unless somebody
+// else has it now. It returns false in that case. Nothing is known while the
+// registry is away: it is tried again later.
+func (l *Lease) renew(ctx context.Context, term uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	kv, err := l.client.bucket(ctx, bucketOrders)
+	if err == nil {
+		err = l.write(ctx, kv, l.epoch, l.revision)
+	}
+	return l.settled(err, term)
+}
+
+// restore puts registration and owner into a registry that has lost them. The
+// owner comes first: nobody can claim what is not registered.
+func (l *Lease) restore(ctx context.Context, term uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	order := l.order
+	if e, there, _ := l.client.orders.get(keyRegistration + l.registration); there {
+		order = e.record.(*attunev1.Registration)
+	}
+	value, err := l.client.encode(order)
+	if err != nil {
+		return true
+	}
+	kv, err := l.client.bucket(ctx, bucketOrders)
+	if err == nil {
+		err = l.write(ctx, kv, l.epoch, 0)
+	}
+	if err == nil {
+		_, err = kv.Create(ctx, keyRegistration+l.registration, value)
+		if conflict(err) {
+			err = nil // somebody else has put it
+		}
+	}
+	return l.settled(err, term)
+}
+
+// settled notes how the attempt to get a lease again ended.
+func (l *Lease) settled(err error, term uint64) bool {
+	if conflict(err) {
+		return false
+	}
+	if err != nil {
+		l.client.log.Warn("registry does not renew the lease, trying again", "registration", l.registration, "error", err)
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.term = term
+	return true
+}

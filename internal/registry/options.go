@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// DefaultTTL is how long the record of an Analyzer outlives it.
+const DefaultTTL = 10 * time.Second
+
+// unixScheme begins the address of a registry on the same host.
+const unixScheme = "unix:"
+
+// Options says where the registry is.
+type Options struct {
+	// URL is where: tls://HOST:PORT, nats://HOST:PORT, or several of one
+	// cluster with commas between; unix:/PATH for the socket of a registry that
+	// is embedded on the same host.
+	URL string
+	// Identity is the certificate of this side and the CA that it believes, for
+	// connections over the network. Nil: URL is a Unix socket, or on the loopback
+	// interface.
+	Identity *pki.Identity
+	// Name tells this client from others in the server's own tools; empty: the
+	// server knows it by its address only.
+	Name string
+	// TTL is how long the records of Analyzers live, if this client is the
+	// first of the site: who comes later takes what is set there. Those of
+	// controllers live three times as long. 0: DefaultTTL.
+	TTL time.Duration
+	// Log is told when the connection is lost and when it is back; nil: nobody.
+	Log *slog.Logger
+}
+
+// Validate returns an error that says what to give instead.
+func (o Options) Validate() error {
+	if path, ok := strings.CutPrefix(o.URL, unixScheme); ok {
+		if !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("registry %q: a Unix socket has an absolute path, as in unix:/run/attune/registry.sock", o.URL)
+		}
+		return nil
+	}
+	if o.URL == "" {
+		return errors.New("no registry: give its address, as in tls://HOST:4222")
+	}
+	for one := range strings.SplitSeq(o.URL, ",") {
+		if err := o.validateURL(strings.TrimSpace(one)); err != nil {
+			return fmt.Errorf("registry %q: %w", one, err)
+		}
+	}
+	return nil
+}
+
+func (o Options) validateURL(text string) error {
+	at, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	if at.Scheme != "nats" && at.Scheme != "tls" {
+		return errors.New("an address is tls://HOST:PORT, nats://HOST:PORT or unix:/PATH")
+	}
+	if at.Hostname() == "" {
+		return errors.New("the address has no host")
+	}
+	if o.Identity == nil && !loopback(at.Hostname()) {
+		return errors.New("over the network, a certificate, its key and the site's CA are needed")
+	}
+	return nil
+}
+
+// loopback says whether nothing sent to the host leaves this machine.
+func loopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// secure makes connections mutual TLS 1.3, with certificates as they are at
+// that time.
+func (o Options) secure() []nats.Option {
+	if o.Identity == nil {
+		return nil
+	}
+	return []nats.Option{
+		nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: verifyServer}),
+		nats.ClientTLSConfig(o.Identity.Certificate, o.Identity.Roots),
+	}
+}
+
+// verifyServer refuses a server whose certificate is a person's. One that says
+// nothing to Attune is that of a NATS server of the site's.
+func verifyServer(state tls.ConnectionState) error {
+	server, err := pki.PrincipalOf(state)
+	if errors.Is(err, pki.ErrNoRole) {
+		return nil
+	}
+	if err == nil && server.GetRole() != attunev1.Role_ROLE_NODE {
+		return fmt.Errorf("the registry has a certificate of role %s: it needs one of role node", pki.RoleName(server.GetRole()))
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Keys of attune_orders begin with what they are.
+const (
+	keyRegistration = "registration."
+	keyOwner        = "owner."
+)
+
+// validID is what NATS takes in a key and Attune in an id.
+var validID = regexp.MustCompile(`^[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*$`)
+
+// checkID returns an error for what cannot be an id.
+func checkID(kind, id string) error {
+	if !validID.MatchString(id) {
+		return fmt.Errorf("%s id %q: it has to be of A-Z a-z 0-9 _ = - and dots between them", kind, id)
+	}
+	return nil
+}
+
+// place returns where the record of somebody who is there lies.
+func place(record proto.Message) (bucket, id string, err error) {
+	switch r := record.(type) {
+	case *attunev1.AnalyzerRecord:
+		return bucketAnalyzers, r.GetId(), checkID("Analyzer", r.GetId())
+	case *attunev1.ControllerRecord:
+		return bucketControllers, r.GetId(), checkID("controller", r.GetId())
+	}
+	return "", "", fmt.Errorf("a record of type %T is not announced: AnalyzerRecord and ControllerRecord are", record)
+}
+
+// decode returns the record that a key of a bucket has.
+func decode(bucket, key string, value []byte) (proto.Message, error) {
+	var record proto.Message
+	switch {
+	case bucket == bucketOrders && strings.HasPrefix(key, keyRegistration):
+		record = new(attunev1.Registration)
+	case bucket == bucketOrders && strings.HasPrefix(key, keyOwner):
+		record = new(attunev1.OwnerRecord)
+	case bucket == bucketAnalyzers:
+		record = new(attunev1.AnalyzerRecord)
+	case bucket == bucketControllers:
+		record = new(attunev1.ControllerRecord)
+	case bucket == bucketSessions:
+		record = new(attunev1.SessionRecord)
+	default:
+		return nil, errors.New("nothing of this name is known")
+	}
+	return record, proto.Unmarshal(value, record)
+}
+
+// encode returns the bytes of a record, or why the registry will not take it.
+func (c *Client) encode(record proto.Message) ([]byte, error) {
+	value, err := proto.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	// Nothing is known of the server before the first connection.
+	if most := c.nats.MaxPayload(); most > 0 && int64(len(value)) > most-headroom {
+		return nil, fmt.Errorf("%s of %d bytes: the registry takes %d (max_payload)",
+			record.ProtoReflect().Descriptor().Name(), len(value), most-headroom)
+	}
+	return value, nil
+}
+
+// headroom is for the headers of a message.
+const headroom = 4096

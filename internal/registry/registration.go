@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// PutRegistration writes a registration, in the place of one that has its id.
+// All watchers have it soon after. It waits for a registry that is away until
+// ctx ends.
+func (c *Client) PutRegistration(ctx context.Context, r *attunev1.Registration) error {
+	if err := checkID("registration", r.GetId()); err != nil {
+		return err
+	}
+	return c.put(ctx, bucketOrders, keyRegistration+r.GetId(), r)
+}
+
+// DeleteRegistration takes a registration back, with the record of its owner.
+// One that is not there is no error.
+func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
+	if err := checkID("registration", id); err != nil {
+		return err
+	}
+	c.leases.drop(id)
+	err := c.delete(ctx, bucketOrders, keyRegistration+id)
+	return errors.Join(err, c.delete(ctx, bucketOrders, keyOwner+id))
+}
+
+// Registrations returns all registrations, by their ids.
+func (c *Client) Registrations(ctx context.Context) ([]*attunev1.Registration, error) {
+	return records[*attunev1.Registration](ctx, c, bucketOrders, keyRegistration+">")
+}
+
+// Controllers returns the controllers that live, by host names.
+func (c *Client) Controllers(ctx context.Context) ([]*attunev1.ControllerRecord, error) {
+	list, err := records[*attunev1.ControllerRecord](ctx, c, bucketControllers, jetstream.AllKeys)
+	slices.SortStableFunc(list, func(a, b *attunev1.ControllerRecord) int {
+		return strings.Compare(a.GetHost(), b.GetHost())
+	})
+	return list, err
+}
+
+// Analyzers returns the Analyzers that live, by their ids.
+func (c *Client) Analyzers(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
+	return records[*attunev1.AnalyzerRecord](ctx, c, bucketAnalyzers, jetstream.AllKeys)
+}
+
+// PutSession writes the record of a session, in the place of one that has its
+// id. It is deleted a week after it was last written.
+func (c *Client) PutSession(ctx context.Context, s *attunev1.SessionRecord) error {
+	if err := checkID("session", s.GetId()); err != nil {
+		return err
+	}
+	return c.put(ctx, bucketSessions, s.GetId(), s)
+}
+
+// DeleteSession deletes the record of a session. One that is not there is no
+// error.
+func (c *Client) DeleteSession(ctx context.Context, id string) error {
+	if err := checkID("session", id); err != nil {
+		return err
+	}
+	return c.delete(ctx, bucketSessions, id)
+}
+
+// Sessions returns the records of all sessions, by their ids.
+func (c *Client) Sessions(ctx context.Context) ([]*attunev1.SessionRecord, error) {
+	return records[*attunev1.SessionRecord](ctx, c, bucketSessions, jetstream.AllKeys)
+}
+
+func (c *Client) put(ctx context.Context, bucket, key string, record proto.Message) error {
+	return c.do(ctx, func(ctx context.Context) error {
+		value, err := c.encode(record)
+		if err != nil {
+			return err
+		}
+		kv, err := c.bucket(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		_, err = kv.Put(ctx, key, value)
+		return err
+	})
+}
+
+func (c *Client) delete(ctx context.Context, bucket, key string) error {
+	return c.do(ctx, func(ctx context.Context) error {
+		kv, err := c.bucket(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		return kv.Delete(ctx, key)
+	})
+}
+
+// records returns all records that fit, by their keys. One that cannot be read
+// is left out and logged.
+func records[T proto.Message](ctx context.Context, c *Client, bucket, filter string) ([]T, error) {
+	found := make(map[string]T)
+	err := c.list(ctx, bucket, filter, func(e jetstream.KeyValueEntry) {
+		record, err := decode(bucket, e.Key(), e.Value())
+		if err != nil {
+			c.log.Warn("registry has a record that cannot be read", "bucket", bucket, "key", e.Key(), "error", err)
+			return
+		}
+		found[e.Key()] = record.(T)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", bucket, err)
+	}
+	list := make([]T, 0, len(found))
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, found[key])
+	}
+	return list, nil
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// patience is for what has to come some time; nothing is asserted of when.
+const patience = time.Minute
+
+// shortTTL is so short that tests see records end.
+const shortTTL = time.Second
+
+// mustStart starts a server of its own that ends with the test.
+func mustStart(t testing.TB, dir string) *embed.Server {
+	t.Helper()
+	server, err := embed.Start(embed.Options{Dir: dir, Socket: filepath.Join(dir, "socket")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// mustOpen connects a client that ends with the test.
+func mustOpen(t testing.TB, url string) *registry.Client {
+	t.Helper()
+	c, err := registry.Open(t.Context(), registry.Options{URL: url, TTL: shortTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func mustAnnounce(t testing.TB, c *registry.Client, id string) *attunev1.AnalyzerRecord {
+	t.Helper()
+	record := &attunev1.AnalyzerRecord{Id: id, Host: "host-" + id}
+	if _, err := c.Announce(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+func mustPut(t testing.TB, c *registry.Client, id, executable string) *attunev1.Registration {
+	t.Helper()
+	r := &attunev1.Registration{Id: id, Executable: executable}
+	if err := c.PutRegistration(patient(t), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// watch runs a watcher that ends with the test, and returns what waits for a
+// view that fits.
+func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(registry.View) bool) registry.View) {
+	t.Helper()
+	views := make(chan registry.View, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Watch(ctx, func(v registry.View) {
+			select { // only the last one is of interest
+			case <-views:
+			default:
+			}
+			views <- v
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, registry.ErrClosed) {
+			t.Errorf("watch ended with %v", err)
+		}
+	})
+	return func(what string, fits func(registry.View) bool) registry.View {
+		t.Helper()
+		for late := time.After(patience); ; {
+			select {
+			case v := <-views:
+				if fits(v) {
+					return v
+				}
+			case <-late:
+				t.Fatalf("%s was never seen", what)
+			}
+		}
+	}
+}
+
+func TestRegistrationsAreSeen(t *testing.T) {
+	server := mustStart(t, t.TempDir())
+	writer, reader := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+	solver := mustPut(t, writer, "solver", "/opt/solver")
+	await := watch(t, reader)
+	await("what was there", func(v registry.View) bool { return len(v.Registrations) == 1 })
+	mesh := mustPut(t, writer, "mesh.2", "mesh")
+	v := await("another one", func(v registry.View) bool { return len(v.Registrations) == 2 })
+	want := map[string]*attunev1.Registration{"solver": solver, "mesh.2": mesh}
+	if diff := cmp.Diff(want, v.Registrations, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	if err := writer.DeleteRegistration(patient(t), "solver"); err != nil {
+		t.Fatal(err)
+	}
+	await("deletion", func(v registry.View) bool { return len(v.Registrations) == 1 })
+	list, err := reader.Registrations(patient(t))
+	if diff := cmp.Diff([]*attunev1.Registration{mesh}, list, protocmp.Transform()); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestOwnerIsOne(t *testing.T) {
+	server := mustStart(t, t.TempDir())
+	first, second := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+	mustPut(t, first, "solver", "solver")
+	a, b := mustAnnounce(t, first, "a"), mustAnnounce(t, second, "b")
+	lease, err := first.Claim(patient(t), "solver", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !lease.Valid() {
+		t.Error("a new lease is not valid")
+	}
+	if _, err := second.Claim(patient(t), "solver", b); !errors.Is(err, registry.ErrOwned) {
+		t.Errorf("second claim: %v, want %v", err, registry.ErrOwned)
+	}
+	if _, err := second.Claim(patient(t), "mesh", b); !errors.Is(err, registry.ErrNoRegistration) {
+		t.Errorf("claim of nothing: %v, want %v", err, registry.ErrNoRegistration)
+	}
+	if err := lease.Release(patient(t)); err != nil {
+		t.Fatal(err)
+	}
+	<-lease.Lost()
+	next, err := second.Claim(patient(t), "solver", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Epoch() <= lease.Epoch() {
+		t.Errorf("epoch %d after %d: want it to grow", next.Epoch(), lease.Epoch())
+	}
+	v := watch(t, first)("the second owner", func(v registry.View) bool {
+		return v.Owners["solver"].GetAnalyzer().GetId() == "b"
+	})
+	if got := v.Owners["solver"].GetEpoch(); got != next.Epoch() {
+		t.Errorf("epoch of the record %d, of the lease %d", got, next.Epoch())
+	}
+}
+
+func TestLocate(t *testing.T) {
+	server := mustStart(t, t.TempDir())
+	asks, answers := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+	for _, host := range []string{"one", "two"} {
+		if _, err := answers.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c-" + host, Host: host}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const processes = 1001 // more than one message has
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		done <- answers.ServeLocate(ctx, "one", func(*attunev1.LocateRequest) *attunev1.LocateResponse {
+			return &attunev1.LocateResponse{Controller: "c-one", Host: "one", Processes: make([]*attunev1.LocatedProcess, processes)}
+		})
+	}()
+	for {
+		found, silent, err := asks.Locate(patient(t), &attunev1.LocateRequest{}, shortTTL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 1 && len(found[0].GetProcesses()) == processes && cmp.Equal(silent, []string{"two"}) {
+			break
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestFindAnalyzers(t *testing.T) {
+	server := mustStart(t, t.TempDir())
+	o := registry.Options{URL: server.URL()}
+	if _, err := registry.FindAnalyzers(patient(t), o); !errors.Is(err, registry.ErrNoAnalyzer) {
+		t.Errorf("without Analyzer: %v, want %v", err, registry.ErrNoAnalyzer)
+	}
+	c := mustOpen(t, server.URL())
+	want := mustAnnounce(t, c, "a")
+	for {
+		found, err := registry.FindAnalyzers(patient(t), o)
+		if errors.Is(err, registry.ErrNoAnalyzer) {
+			continue // not announced yet
+		}
+		if err != nil || len(found) != 1 || found[0].GetId() != want.GetId() {
+			t.Errorf("found %v, %v; want %v", found, err, want)
+		}
+		return
+	}
+}
+
+func TestSessions(t *testing.T) {
+	server := mustStart(t, t.TempDir())
+	c := mustOpen(t, server.URL())
+	want := []*attunev1.SessionRecord{{Id: "s1", Processes: 2}, {Id: "s2"}}
+	for _, s := range []*attunev1.SessionRecord{want[1], {Id: "s1"}, want[0], {Id: "gone"}} {
+		if err := c.PutSession(patient(t), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.DeleteSession(patient(t), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Sessions(patient(t))
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// View is what is registered at one time. The maps belong to who got them, the
+// records to everybody: they must not be changed.
+type View struct {
+	// Registrations by id.
+	Registrations map[string]*attunev1.Registration
+	// Owners by registration id. Those without have no Analyzer yet, or none any
+	// more. An owner that died is named until another one takes its place.
+	Owners map[string]*attunev1.OwnerRecord
+}
+
+// Watch calls f with everything that is registered, and again with everything
+// after each change, until ctx ends, whose cause it returns. Calls follow each
+// other; changes that come during one are all in the next. While the registry
+// is away there is none. f must return soon after ctx has ended.
+func (c *Client) Watch(ctx context.Context, f func(View)) error {
+	return c.follow(ctx, c.orders, func() { f(c.view()) })
+}
+
+// follow calls f at first and after each change of a mirror.
+func (c *Client) follow(ctx context.Context, m *mirror, f func()) error {
+	changed := make(chan struct{}, 1)
+	defer m.listen(changed)()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.ctx.Done():
+			return ErrClosed
+		case <-changed:
+			f()
+		}
+	}
+}
+
+func (c *Client) view() View {
+	v := View{
+		Registrations: make(map[string]*attunev1.Registration),
+		Owners:        make(map[string]*attunev1.OwnerRecord),
+	}
+	c.orders.each(func(key string, e entry) {
+		switch r := e.record.(type) {
+		case *attunev1.Registration:
+			v.Registrations[strings.TrimPrefix(key, keyRegistration)] = r
+		case *attunev1.OwnerRecord:
+			if r.GetAnalyzer() != nil {
+				v.Owners[strings.TrimPrefix(key, keyOwner)] = r
+			}
+		}
+	})
+	return v
+}
+
+// WatchSessions calls f as Watch does, with the records of all sessions, by
+// their ids.
+func (c *Client) WatchSessions(ctx context.Context, f func(map[string]*attunev1.SessionRecord)) error {
+	return c.follow(ctx, c.sessions, func() {
+		list := make(map[string]*attunev1.SessionRecord)
+		c.sessions.each(func(key string, e entry) { list[key] = e.record.(*attunev1.SessionRecord) })
+		f(list)
+	})
+}
+
+// WatchUnowned calls f with the ids of registrations that no living Analyzer
+// has, sorted, whenever there are some: at a change, and about every third of
+// Options.TTL. That is for Analyzers, who may Claim them. It returns as Watch.
+func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
+	tick := time.NewTicker(c.options.TTL / renewals)
+	defer tick.Stop()
+	changed := make(chan struct{}, 1)
+	defer c.orders.listen(changed)()
+	defer c.alive.listen(changed)()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.ctx.Done():
+			return ErrClosed
+		case <-changed:
+		case <-tick.C:
+		}
+		if ids := c.unowned(); len(ids) > 0 {
+			f(ids)
+		}
+	}
+}
+
+// unowned returns the ids of registrations without living owner.
+func (c *Client) unowned() []string {
+	v := c.view()
+	for id, owner := range v.Owners {
+		if !c.dead(owner.GetAnalyzer().GetId()) {
+			delete(v.Registrations, id)
+		}
+	}
+	return slices.Sorted(maps.Keys(v.Registrations))
+}
