@@ -31,6 +31,8 @@ type candidate struct {
 	file string
 	// batch says that the batch system started it.
 	batch bool
+	// attuneJob is its ATTUNE_JOB.
+	attuneJob string
 }
 
 // key tells processes with one number apart.
@@ -103,35 +105,37 @@ func absolute(pid int, name string) string {
 // describe finds out all that is needed of a process that goes under these
 // names. Of one that has ended that is what its exec told.
 func (s *state) describe(e event, names []string) (*candidate, error) {
-	process, held, err := track.Describe(e.PID, e.Event)
+	d, err := track.Describe(e.PID, e.Event)
 	if errors.Is(err, procid.ErrGone) && e.program != nil {
-		process, err = s.remains(e), nil
+		d, err = s.remains(e), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{process: process, held: held, names: append(names, process.GetExecutable())}
+	c := &candidate{
+		process: d.Process, held: d.Held, attuneJob: d.AttuneJob, names: append(names, d.Process.GetExecutable()),
+	}
 	c.file = c.checkedFile()
-	c.batch = s.batch.started(e.PID, process.GetUid())
+	c.batch = s.batch.started(e.PID, c.process.GetUid())
 	return c, nil
 }
 
 // remains is what the kernel told of a process that has ended. Where it
 // belongs its parent may still know.
-func (s *state) remains(e event) *attunev1.Process {
-	process := &attunev1.Process{
+func (s *state) remains(e event) track.Description {
+	d := track.Description{Process: &attunev1.Process{
 		Identity: &attunev1.ProcessIdentity{
 			BootId: s.boot, Pid: int32(e.PID), StartTicks: e.StartTicks,
 			ExeDevice: e.program.Device, ExeInode: e.program.Inode,
 		},
 		ParentPid: int32(e.Parent), Uid: e.UID, Executable: e.program.StartedAs,
 		CommandLine: track.ParseCommandLine(e.program.Arguments),
+	}}
+	if parent, err := track.Describe(e.Parent, track.Event{}); err == nil {
+		d.Process.Job, d.AttuneJob = parent.Process.GetJob(), parent.AttuneJob
+		_ = parent.Held.Close()
 	}
-	if parent, held, err := track.Describe(e.Parent, track.Event{}); err == nil {
-		process.Job = parent.GetJob()
-		_ = held.Close()
-	}
-	return process
+	return d
 }
 
 // checkedFile returns the file whose checksum counts.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -75,7 +74,7 @@ func (s *state) decide(c *candidate, sum *checksum) bool {
 // elsewhere says whether another Attune has the process, or a session has it
 // already, by itself or by whom it descends from.
 func (s *state) elsewhere(c *candidate) bool {
-	if job := c.process.GetJob(); job.GetKind() == track.JobKind && s.theirs(job.GetId()) {
+	if c.attuneJob != "" && s.theirs(c.attuneJob) {
 		return true
 	}
 	pid := int(c.process.GetIdentity().GetPid())

@@ -5,45 +5,26 @@ package track
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // JobVariable carries Attune's own job id in the environment of a job.
 const JobVariable = "ATTUNE_JOB"
 
-// JobKind is the kind of a job that has it.
-const JobKind = "attune"
-
-// jobSystem is a batch system or launcher that leaves its job id in the
-// environment.
-type jobSystem struct {
-	kind, id, step string
-	// noStep is what the step variable holds where there is no step.
-	noStep string
-}
-
-// jobSystems in the order of precedence.
-func jobSystems() []jobSystem {
-	return []jobSystem{
-		{kind: JobKind, id: JobVariable},
-		{kind: "slurm", id: "SLURM_JOB_ID", step: "SLURM_STEP_ID"},
-		{kind: "pbs", id: "PBS_JOBID", step: "PBS_ARRAY_INDEX"},
-		{kind: "sge", id: "JOB_ID", step: "SGE_TASK_ID", noStep: "undefined"},
-		{kind: "lsf", id: "LSB_JOBID", step: "LSB_JOBINDEX", noStep: "0"},
-		{kind: "pmix", id: "PMIX_NAMESPACE"},
-		{kind: "globus", id: "GLOBUS_GRAM_JOB_HANDLE"},
-	}
-}
+// jobKind is the kind of a job that has it.
+const jobKind = "attune"
 
 // rankVariables tell an MPI process its rank, in the order of precedence.
-// SLURM_PROCID is none of them: under mpirun it is the rank of mpirun's own
-// daemon.
 func rankVariables() []string {
 	return []string{"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
 }
+
+// slurmRank is the rank of a task of srun where no launcher tells another: under
+// mpirun it is that of mpirun's own daemon, and in the batch script it means
+// nothing.
+const slurmRank, slurmStep = "SLURM_PROCID", "SLURM_STEP_ID"
 
 // environment holds the variables that say where a process belongs.
 type environment map[string]string
@@ -52,10 +33,7 @@ type environment map[string]string
 // The program may have overwritten it with anything.
 func parseEnviron(data []byte) environment {
 	wanted := make(map[string]bool)
-	for _, system := range jobSystems() {
-		wanted[system.id], wanted[system.step] = true, true
-	}
-	for _, name := range rankVariables() {
+	for _, name := range slices.Concat(jobVariables(), rankVariables(), []string{slurmRank}) {
 		wanted[name] = true
 	}
 	found := make(environment)
@@ -74,26 +52,14 @@ func parseEnviron(data []byte) environment {
 	return found
 }
 
-// job says which execution a process with this environment belongs to.
-func (e environment) job(session int) *attunev1.Job {
-	for _, system := range jobSystems() {
-		id := e[system.id]
-		if id == "" {
-			continue
-		}
-		step := e[system.step]
-		if step == system.noStep {
-			step = ""
-		}
-		return &attunev1.Job{Kind: system.kind, Id: id, Step: step}
-	}
-	return &attunev1.Job{Kind: "session", Id: strconv.Itoa(session)}
-}
-
 // rank returns the MPI rank, nil outside MPI. Launchers write special values
 // above the greatest rank (PMIX_RANK_UNDEF is 2^32-1).
 func (e environment) rank() *int32 {
-	for _, name := range rankVariables() {
+	names := rankVariables()
+	if e[slurmStep] != "" {
+		names = append(names, slurmRank)
+	}
+	for _, name := range names {
 		value, err := strconv.ParseUint(e[name], 10, 32)
 		if err == nil && value < math.MaxInt32 {
 			rank := int32(value)

@@ -33,6 +33,8 @@ type description struct {
 	image   procid.Image
 	session int
 	job     string // ATTUNE_JOB
+	// batchJob is the job without regard to that.
+	batchJob *attunev1.Job
 	// at is CLOCK_MONOTONIC in nanoseconds: what was described includes every
 	// exec before that.
 	at uint64
@@ -66,16 +68,26 @@ func describe(pid int, known Event) (*description, error) {
 	}
 }
 
-// Describe tells of a process as a Tracker does, without handle, host, objects,
-// digest and mechanisms. known is the event that it was last seen in, or zero.
-// The caller closes held. The error wraps [procid.ErrGone] if the process has
-// ended.
-func Describe(pid int, known Event) (process *attunev1.Process, held *procid.Process, err error) {
+// Description is what /proc tells of a process.
+type Description struct {
+	// Process is without handle, host, objects, digest and mechanisms. Its Job is
+	// what the batch system or the launcher says.
+	Process *attunev1.Process
+	// Held is the process; the caller closes it.
+	Held *procid.Process
+	// AttuneJob is the value of ATTUNE_JOB; "" without.
+	AttuneJob string
+}
+
+// Describe tells of a process. known is the event that it was last seen in, or
+// zero. The error wraps [procid.ErrGone] if the process has ended.
+func Describe(pid int, known Event) (Description, error) {
 	d, err := describe(pid, known)
 	if err != nil {
-		return nil, nil, err
+		return Description{}, err
 	}
-	return d.message, d.held, nil
+	d.message.Job = d.batchJob
+	return Description{d.message, d.held, d.job}, nil
 }
 
 // dying says whether a process has no memory any more and will be a zombie in
@@ -99,7 +111,9 @@ func describeOnce(pid int, known Event) (*description, error) {
 	if known.Kind != Exec || !known.HasUID { // it may have changed since a fork
 		uid = readUID(live)
 	}
-	return &description{
+	d := &description{
+		held: held, image: imageOf(pid, stat), session: stat.Session,
+		job: env[JobVariable], batchJob: env.job(placeOf(pid, stat)),
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
@@ -107,10 +121,13 @@ func describeOnce(pid int, known Event) (*description, error) {
 			},
 			ParentPid: int32(stat.ParentPID), Uid: uid,
 			Executable: readExecutable(live), CommandLine: readCommandLine(live),
-			Job: env.job(stat.Session), Rank: env.rank(), CpusAllowed: readCPUs(live),
+			Rank: env.rank(), CpusAllowed: readCPUs(live),
 		},
-		held: held, image: imageOf(pid, stat), session: stat.Session, job: env[JobVariable],
-	}, nil
+	}
+	if d.message.Job = d.batchJob; d.job != "" {
+		d.message.Job = &attunev1.Job{Kind: jobKind, Id: d.job}
+	}
+	return d, nil
 }
 
 // imageOf returns the image of a process, which the stat file of a first thread

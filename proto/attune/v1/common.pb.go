@@ -546,11 +546,13 @@ func (x *ProcessIdentity) GetExeInode() uint64 {
 // Job says which execution a process belongs to.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the id comes from: attune, slurm, pbs, sge, lsf, pmix, session.
+	// Where the id comes from: attune, slurm, pbs, sge, lsf, globus; a launcher
+	// without batch system: pmix, hydra; else session.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The id as that system writes it.
+	// The id as that system writes it. Of a session with its host.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Step or task within the job, where the system has one.
+	// Which execution within the job, where there can be several: step or task,
+	// the launcher's name for what it started, or the process group.
 	Step          string `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
