@@ -85,6 +85,10 @@ type Session struct {
 	Job *attunev1.Job
 	// User whose processes they are. Their DMLib may come to the gate.
 	User *attunev1.Principal
+	// Owner registered the application: the policy is asked whether they may do
+	// what the Analyzer wants done. Needed with Registration, since the
+	// controller's own user may do anything.
+	Owner *attunev1.Principal
 }
 
 // Validate reports what is missing or contradictory.
@@ -103,6 +107,8 @@ func (c Config) Validate() error {
 		return errors.New("controller: no state directory")
 	case c.JobID == "" && c.Session.Registration == "":
 		return errors.New("controller: no job id")
+	case c.Session.Registration != "" && c.Session.Owner == nil:
+		return errors.New("controller: a registration without an owner")
 	case c.Budget < 0 || c.Budget > 1:
 		return errors.New("controller: the budget of measure points is a share of the CPU time, 0 to 1")
 	case c.Lease < 0:

@@ -159,7 +159,8 @@ func (c *Controller) newActuator() error {
 	}
 	c.journal = journal
 	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has, Policy: c.config.Policy, Log: c.config.Log,
+		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has,
+		Policy: c.config.Policy, Asker: c.config.Session.Owner, Log: c.config.Log,
 	})
 	return nil
 }

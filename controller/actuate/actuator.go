@@ -98,8 +98,8 @@ type Options struct {
 	WithoutUndo bool
 	// Policy says what is allowed; nil: a user's own processes.
 	Policy *policy.Policy
-	// User who asks. 0: the controller's own, whoever that is.
-	User int
+	// Asker is who asks; nil: the controller's own user, whoever that is.
+	Asker *attunev1.Principal
 	// Log may be nil.
 	Log *slog.Logger
 }

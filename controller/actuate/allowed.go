@@ -6,10 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"strconv"
 
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -26,7 +26,7 @@ func (a *Actuator) allowed(process Process, action string, values []*attunev1.Va
 		return err
 	}
 	err = a.options.Policy.Check(policy.Request{
-		Action: action, Names: names, Values: values, User: cmp.Or(a.options.User, os.Geteuid()), Owner: owner,
+		Action: action, Names: names, Values: values, Asker: cmp.Or(a.options.Asker, authn.Self()), Owner: owner,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
@@ -373,7 +374,7 @@ rules:
 	if got := i.Ask(t, "counter"); got != before {
 		t.Errorf("the program has %s, had %s", got, before)
 	}
-	i.actuator.options.User = 4711
+	i.actuator.options.Asker = authn.OfUser(4711)
 	i.actuator.options.Policy = nil
 	if got := i.apply(t, "c", write(setting1("ratio", decimal(2)))); got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), "belongs to user") {
 		t.Errorf("another user's process: %v", got)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,8 +26,9 @@ const maxBytes = 1 << 20
 
 // document is the file.
 type document struct {
-	Default string      `yaml:"default"`
-	Rules   []ruleEntry `yaml:"rules"`
+	Default string         `yaml:"default"`
+	Rules   []ruleEntry    `yaml:"rules"`
+	Service []serviceEntry `yaml:"service"`
 }
 
 type ruleEntry struct {
@@ -106,6 +106,13 @@ func Parse(path string, data []byte) (*Policy, error) {
 		}
 		p.rules = append(p.rules, r)
 	}
+	for i, entry := range d.Service {
+		r, err := entry.compile(i + 1)
+		if err != nil {
+			return nil, fmt.Errorf("service: rule %d: %w", i+1, err)
+		}
+		p.service = append(p.service, r)
+	}
 	return p, nil
 }
 
@@ -127,17 +134,8 @@ func (e ruleEntry) compile(number int) (rule, error) {
 	for _, name := range e.Names {
 		r.names = append(r.names, glob(name))
 	}
-	for _, name := range e.Users {
-		ids, err := users(name)
-		if err != nil {
-			return r, err
-		}
-		r.users = append(r.users, ids...)
-	}
-	if e.Users != nil && r.users == nil {
-		r.users = []int{} // an empty group: nobody
-	}
-	return r, nil
+	r.users, err = parseWho(e.Users)
+	return r, err
 }
 
 func actions(names []string) ([]string, error) {
@@ -157,23 +155,6 @@ func glob(pattern string) *regexp.Regexp {
 	quoted := regexp.QuoteMeta(pattern)
 	quoted = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(quoted)
 	return regexp.MustCompile(`(?s)^` + quoted + `$`)
-}
-
-// users are those that a name, a number or an @group stands for.
-func users(name string) ([]int, error) {
-	group, isGroup := strings.CutPrefix(name, "@")
-	if isGroup {
-		return members(group)
-	}
-	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
-		return []int{int(id)}, nil
-	}
-	found, err := user.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	id, err := strconv.Atoi(found.Uid)
-	return []int{id}, err
 }
 
 // textNumber is the number that a text begins as knobs take it, 64K included.

@@ -13,7 +13,7 @@ import (
 
 // members are the users that a group lists, and those whose own group it is,
 // as the files of this machine have them.
-func members(name string) ([]int, error) {
+func members(name string) ([]uint32, error) {
 	group, err := user.LookupGroup(name)
 	if err != nil {
 		return nil, err
@@ -24,12 +24,12 @@ func members(name string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	var ids []int
+	var ids []uint32
 	for _, member := range strings.Split(strings.Join(listed, ","), ",") {
 		if member == "" {
 			continue
 		}
-		found, err := users(member)
+		found, err := userIDs(member)
 		if err != nil {
 			return nil, fmt.Errorf("member of group %s: %w", name, err)
 		}
@@ -39,8 +39,8 @@ func members(name string) ([]int, error) {
 		return f[min(2, len(f)-1)], len(f) == 7 && f[3] == group.Gid
 	})
 	for _, id := range own {
-		if n, err := strconv.Atoi(id); err == nil {
-			ids = append(ids, n)
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			ids = append(ids, uint32(n))
 		}
 	}
 	return ids, err

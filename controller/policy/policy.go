@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -23,6 +24,7 @@ var Actions = []string{"set", "call", "replace", "remove", "param", "insert", "l
 type Policy struct {
 	path    string
 	rules   []rule
+	service []serviceRule
 	deny    bool  // what no rule fits
 	invalid error // of a file that cannot be used: everything is denied
 }
@@ -33,7 +35,7 @@ type rule struct {
 	deny     bool
 	actions  []string // nil: any
 	names    []*regexp.Regexp
-	users    []int // nil: anybody
+	users    who // nil: anybody
 	min, max *float64
 	reason   string
 }
@@ -47,9 +49,9 @@ type Request struct {
 	Names []string
 	// Values that are set or passed; nil: none.
 	Values []*attunev1.Value
-	// User who asks.
-	User int
-	// Owner of the process.
+	// Asker is who asks; nil: nobody, who may do nothing.
+	Asker *attunev1.Principal
+	// Owner is the user of the process.
 	Owner int
 }
 
@@ -60,7 +62,7 @@ func Denying(err error) *Policy { return &Policy{invalid: err} }
 // Check returns nil if the request is allowed, and an error that wraps
 // [ErrDenied] and names the rule otherwise.
 func (p *Policy) Check(r Request) error {
-	if r.User != 0 && r.User != r.Owner {
+	if r.Owner < 0 || !authn.Reaches(r.Asker, uint32(r.Owner)) {
 		return fmt.Errorf("%w: the process belongs to user %d: only they and root may change it", ErrDenied, r.Owner)
 	}
 	if p == nil {
@@ -83,7 +85,7 @@ func (p *Policy) Check(r Request) error {
 
 func (r rule) fits(request Request) bool {
 	return (r.actions == nil || slices.Contains(r.actions, request.Action)) &&
-		(r.users == nil || slices.Contains(r.users, request.User)) &&
+		r.users.has(request.Asker) &&
 		(r.names == nil || slices.ContainsFunc(request.Names, r.named))
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,6 +37,9 @@ func integer(n int64) *attunev1.Value {
 
 func text(s string) *attunev1.Value { return &attunev1.Value{Kind: &attunev1.Value_Text{Text: s}} }
 
+// asker is a user of this machine.
+func asker(uid uint32) *attunev1.Principal { return authn.OfUser(uid) }
+
 func TestCheck(t *testing.T) {
 	p, err := Parse("the file", []byte(rules))
 	if err != nil {
@@ -50,23 +55,27 @@ func TestCheck(t *testing.T) {
 		Request
 		why string // empty: allowed
 	}{
-		{"no file", nil, Request{Action: "call", Names: []string{"libc.so.6:system"}, User: 1000, Owner: 1000}, ""},
-		{"no file, another's process", nil, Request{Action: "set", User: 1000, Owner: 1001}, "belongs to user 1001"},
-		{"root, another's process", nil, Request{Action: "set", Owner: 1001}, ""},
-		{"denied name", p, Request{Action: "call", Names: []string{"libc.so.6:execve"}}, "rule 1 of the file: no programs"},
-		{"any of the names", p, Request{Action: "call", Names: []string{"a:b", "libc.so.6:system"}}, "rule 1"},
-		{"other action", p, Request{Action: "replace", Names: []string{"libc.so.6:system"}}, ""},
-		{"other name", p, Request{Action: "call", Names: []string{"libc.so.6:malloc_trim"}}, ""},
-		{"within the bounds", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(64)}}, ""},
-		{"beyond", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(65)}}, "rule 2 of the file allows values from 0 to 64 only"},
-		{"below", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(-1)}}, "rule 2"},
-		{"no number", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{text("x")}}, "rule 2"},
-		{"other user", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(1)}, User: 7, Owner: 7}, "denied by rule 3"},
-		{"text with a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1M")}}, ""},
-		{"text with too large a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1g")}}, "rule 4 of the file allows values up to"},
-		{"default deny", strict, Request{Action: "set", Names: []string{"x:y"}}, "set of x:y is not allowed by any rule"},
-		{"allowed by a rule", strict, Request{Action: "load", Names: []string{"/lib/x.so"}}, ""},
-		{"spoilt file", Denying(errors.New("line 3")), Request{Action: "load"}, "line 3"},
+		{"no file", nil, Request{Action: "call", Names: []string{"libc.so.6:system"}, Asker: asker(1000), Owner: 1000}, ""},
+		{"no file, another's process", nil, Request{Action: "set", Asker: asker(1000), Owner: 1001}, "belongs to user 1001"},
+		{"root, another's process", nil, Request{Action: "set", Owner: 1001, Asker: asker(0)}, ""},
+		{"nobody asks", nil, Request{Action: "set", Owner: 1000}, "belongs to user 1000"},
+		{"admin, another's process", nil, Request{Action: "set", Asker: &attunev1.Principal{Uid: 7, Role: attunev1.Role_ROLE_ADMIN}, Owner: 1001}, ""},
+		{"node", nil, Request{Action: "set", Asker: &attunev1.Principal{Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}, Owner: 1001}, ""},
+		{"no owner", nil, Request{Action: "set", Asker: asker(0), Owner: -1}, "belongs to user -1"},
+		{"denied name", p, Request{Action: "call", Names: []string{"libc.so.6:execve"}, Asker: asker(0)}, "rule 1 of the file: no programs"},
+		{"any of the names", p, Request{Action: "call", Names: []string{"a:b", "libc.so.6:system"}, Asker: asker(0)}, "rule 1"},
+		{"other action", p, Request{Action: "replace", Names: []string{"libc.so.6:system"}, Asker: asker(0)}, ""},
+		{"other name", p, Request{Action: "call", Names: []string{"libc.so.6:malloc_trim"}, Asker: asker(0)}, ""},
+		{"within the bounds", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(64)}, Asker: asker(0)}, ""},
+		{"beyond", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(65)}, Asker: asker(0)}, "rule 2 of the file allows values from 0 to 64 only"},
+		{"below", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(-1)}, Asker: asker(0)}, "rule 2"},
+		{"no number", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{text("x")}, Asker: asker(0)}, "rule 2"},
+		{"other user", p, Request{Action: "set", Names: []string{"x:attune_n"}, Values: []*attunev1.Value{integer(1)}, Asker: asker(7), Owner: 7}, "denied by rule 3"},
+		{"text with a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1M")}, Asker: asker(0)}, ""},
+		{"text with too large a unit", p, Request{Action: "system", Names: []string{"pipe.size"}, Values: []*attunev1.Value{text("1g")}, Asker: asker(0)}, "rule 4 of the file allows values up to"},
+		{"default deny", strict, Request{Action: "set", Names: []string{"x:y"}, Asker: asker(0)}, "set of x:y is not allowed by any rule"},
+		{"allowed by a rule", strict, Request{Action: "load", Names: []string{"/lib/x.so"}, Asker: asker(0)}, ""},
+		{"spoilt file", Denying(errors.New("line 3")), Request{Action: "load", Asker: asker(0)}, "line 3"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,10 +118,10 @@ func TestGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Check(Request{Action: "set"}); err != nil {
+	if err := p.Check(Request{Action: "set", Asker: asker(0)}); err != nil {
 		t.Errorf("root is in group root: %v", err)
 	}
-	if err := p.Check(Request{Action: "set", User: 4711, Owner: 4711}); !errors.Is(err, ErrDenied) {
+	if err := p.Check(Request{Action: "set", Asker: asker(4711), Owner: 4711}); !errors.Is(err, ErrDenied) {
 		t.Errorf("user 4711 is not: %v", err)
 	}
 }
@@ -127,7 +136,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, err := Load(spoilt)
-	if err == nil || !errors.Is(p.Check(Request{Action: "set", User: 5, Owner: 5}), ErrDenied) {
+	if err == nil || !errors.Is(p.Check(Request{Action: "set", Asker: asker(5), Owner: 5}), ErrDenied) {
 		t.Errorf("a spoilt file: %v, must deny", err)
 	}
 	open := filepath.Join(dir, "open")
@@ -144,6 +153,7 @@ func TestLoad(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(rules))
+	f.Add([]byte(serviceRules))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Parse("f", data)
 		if (p == nil) != (err != nil) {

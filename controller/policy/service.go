@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/authn"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Modes are what a service may do with a process, each more than the one before.
+var Modes = []string{"observe", "advise", "tune"}
+
+// none is the word of rules for no mode.
+const none = "none"
+
+// Asking is a process of a registration that a service has found.
+type Asking struct {
+	// Owner registered the application; nil: nobody, who may do nothing.
+	Owner *attunev1.Principal
+	// UID of the process.
+	UID uint32
+	// Executable is its path.
+	Executable string
+}
+
+type serviceEntry struct {
+	Mode        string   `yaml:"mode"`
+	Owners      []string `yaml:"owners"`
+	Users       []string `yaml:"users"`
+	Executables []string `yaml:"executables"`
+	Reason      string   `yaml:"reason"`
+}
+
+// serviceRule is one of the service section.
+type serviceRule struct {
+	number      int
+	mode        string // empty: none
+	owners      who
+	users       who
+	executables []*regexp.Regexp // nil: any
+	reason      string
+}
+
+// compile checks one rule.
+func (e serviceEntry) compile(number int) (serviceRule, error) {
+	r := serviceRule{number: number, mode: e.Mode, reason: e.Reason}
+	switch {
+	case e.Mode == none:
+		r.mode = ""
+	case !slices.Contains(Modes, e.Mode):
+		return r, fmt.Errorf("mode: %q is none of %s, %s", e.Mode, strings.Join(Modes, ", "), none)
+	}
+	var err error
+	if r.owners, err = parseWho(e.Owners); err != nil {
+		return r, fmt.Errorf("owners: %w", err)
+	}
+	if r.users, err = parseWho(e.Users); err != nil {
+		return r, fmt.Errorf("users: %w", err)
+	}
+	if slices.ContainsFunc(r.users, func(m member) bool { return m.role != attunev1.Role_ROLE_UNSPECIFIED }) {
+		return r, errors.New("users: a process has a user, no role; roles are those of owners")
+	}
+	for _, pattern := range e.Executables {
+		r.executables = append(r.executables, glob(pattern))
+	}
+	if e.Executables != nil && r.executables == nil {
+		return r, errors.New("executables: an empty list fits nothing: leave it out, or name some")
+	}
+	return r, nil
+}
+
+// Service says what a service may do with a process at the most: one of
+// [Modes], or nothing at all, an empty mode, and why not. Without a file, and
+// where no rule fits, that is nothing. A user never gets to processes of others,
+// whatever the rules say, and root's are for rules only that name root.
+func (p *Policy) Service(a Asking) (mode, reason string) {
+	switch {
+	case !authn.Reaches(a.Owner, a.UID):
+		return "", fmt.Sprintf("policy: the process belongs to user %d: %s may observe and tune their own only", a.UID, a.Owner.GetName())
+	case p == nil:
+		return "", "policy: there is no " + Path + ", and a service does nothing that no rule of it allows"
+	case p.invalid != nil:
+		return "", fmt.Sprintf("policy: everything is denied until it is mended: %v", p.invalid)
+	}
+	for _, rule := range p.service {
+		if rule.fits(a) {
+			return rule.mode, rule.say(p.path)
+		}
+	}
+	return "", fmt.Sprintf("policy: no rule of service in %s allows %s, run by user %d, for %s",
+		p.path, a.Executable, a.UID, a.Owner.GetName())
+}
+
+func (r serviceRule) fits(a Asking) bool {
+	if a.UID == 0 && r.mode != "" && !r.users.names(0) {
+		return false
+	}
+	return r.owners.has(a.Owner) &&
+		(r.users == nil || r.users.names(a.UID)) &&
+		(r.executables == nil || r.runs(a.Executable))
+}
+
+// runs says whether an executable is listed, by path or base name.
+func (r serviceRule) runs(executable string) bool {
+	return slices.ContainsFunc(r.executables, func(pattern *regexp.Regexp) bool {
+		return pattern.MatchString(executable) || pattern.MatchString(path.Base(executable))
+	})
+}
+
+// say tells which rule has decided.
+func (r serviceRule) say(file string) string {
+	verb := "allows " + r.mode
+	if r.mode == "" {
+		verb = "denies it"
+	}
+	text := fmt.Sprintf("policy: service rule %d of %s %s", r.number, file, verb)
+	if r.reason != "" {
+		text += ": " + r.reason
+	}
+	return text
+}
+
+// Lesser is the mode that allows less. What is no mode allows nothing.
+func Lesser(a, b string) string {
+	least := min(slices.Index(Modes, a), slices.Index(Modes, b))
+	if least < 0 {
+		return ""
+	}
+	return Modes[least]
+}
