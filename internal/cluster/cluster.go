@@ -26,7 +26,7 @@ type Options struct {
 	Repository string
 	// Nodes is the number of nodes besides the login node; 0: two.
 	Nodes int
-	// Batch is the batch system: slurm (also if empty) or none.
+	// Batch is the batch system: slurm (also if empty), gridengine or none.
 	Batch string
 	// Setup is a bash file that is sourced on each node before the batch system
 	// starts; empty: none. See scripts/cluster.
@@ -44,7 +44,7 @@ const (
 )
 
 // startTime bounds how long a cluster may take to come up.
-const startTime = 2 * time.Minute
+const startTime = time.Minute
 
 // Cluster is one that runs. It may be used by many goroutines.
 type Cluster struct {

@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,6 +53,21 @@ func TestSlurmStartsTasksOnAllNodes(t *testing.T) {
 	}
 }
 
+// Open MPI starts the ranks of the other node by qrsh.
+func TestGridEngineStartsTasksOnAllNodes(t *testing.T) {
+	c := mustStart(t, Options{Batch: "gridengine"})
+	const job = "#!/bin/sh\n#$ -pe mpi 4 -j y -o /home/alice/out\nmpirun.openmpi -np 4 sh -c 'echo $(hostname):$(id -un)'\n"
+	if err := c.WriteFile(t.Context(), "/home/alice/job", job); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, c, Alice, Login, "qsub", "-sync", "y", "/home/alice/job")
+	out := strings.Fields(mustRun(t, c, "", Login, "cat", "/home/alice/out"))
+	slices.Sort(out)
+	if want := []string{"node1:alice", "node1:alice", "node2:alice", "node2:alice"}; !slices.Equal(out, want) {
+		t.Errorf("tasks %q, want %q", out, want)
+	}
+}
+
 // A node sees its own processes and files only.
 func TestNodesAreApart(t *testing.T) {
 	c := mustStart(t, Options{Batch: "none"})
@@ -87,7 +103,11 @@ func TestNothingSurvives(t *testing.T) {
 	}
 	for _, process := range all {
 		ended := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
-		if n, err := unix.Poll(ended, int(time.Minute.Milliseconds())); n != 1 {
+		n, err := unix.Poll(ended, int(time.Minute.Milliseconds()))
+		for errors.Is(err, unix.EINTR) {
+			n, err = unix.Poll(ended, int(time.Minute.Milliseconds()))
+		}
+		if n != 1 {
 			t.Fatalf("a process goes on: %d, %v", n, err)
 		}
 	}
