@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const certLong = `Between machines Attune talks only to those who show a certificate, which says
+who they are: the name of a user or of a node, and a role. A user sees and tunes
+their own processes, an admin those of all as far as the site's policy allows, and
+a node is a service of the site.
+
+Cert is a small certificate authority for sites that have none; certificates of
+another one do as well if they name a role (docs/reference/certificates.md).`
+
+const certExample = `  attune cert init --ca /root/attune-ca
+  attune cert issue --ca /root/attune-ca --role node n1.example.org
+  attune cert issue --ca /root/attune-ca alice
+  attune cert show`
+
+// defaultCA is where a site's CA is, away from what machines need of it.
+const defaultCA = "/etc/attune/ca"
+
+func newCert(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "cert",
+		Short:   "Make and show the certificates of a site",
+		Long:    certLong,
+		Example: certExample,
+		Args:    noSuchCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertShow(p))
+	return cmd
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const certIssueLong = `Issue makes a key and a certificate for a user or a node, in a directory of that
+name (--out), with the CA's certificate:
+
+  NAME/ca.crt NAME/node.crt NAME/node.key   for /etc/attune/pki of the node
+  NAME/ca.crt NAME/user.crt NAME/user.key   for ~/.config/attune of a user or admin
+
+Hand the files over so that nobody else reads the key. A service reads them again
+when they have been replaced, without being restarted (--replace).
+
+The user's id is looked up on this machine if --uid does not say it. A node is
+called by the names and addresses of --host; without any, by its own name.`
+
+const certIssueExample = `  attune cert issue --role node --host n1,10.0.0.1 n1.example.org
+  attune cert issue alice
+  attune cert issue --role admin --uid 1002 --days 30 bob`
+
+const (
+	// nodeDays is how long a node's certificate holds unless told otherwise.
+	nodeDays = 365
+	// userDays is the same for people, who leave and lose their machines.
+	userDays = 90
+)
+
+// issueFlags are those of `attune cert issue`.
+type issueFlags struct {
+	ca, role, out string
+	uid           int64
+	hosts         []string
+	days          int
+	replace       bool
+}
+
+func newCertIssue(p *process) *cobra.Command {
+	var flags issueFlags
+	cmd := &cobra.Command{
+		Use:     "issue NAME",
+		Short:   "Issue a certificate to a user or a node",
+		Long:    certIssueLong,
+		Example: certIssueExample,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exitcode.UsageError(errors.New("one name is needed, of a user or a node"), "write: attune cert issue NAME")
+			}
+			return certIssue(p, args[0], flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.ca, "ca", defaultCA, "`DIR` of the CA")
+	cmd.Flags().StringVar(&flags.role, "role", "user", "`ROLE`: user, admin or node")
+	cmd.Flags().Int64Var(&flags.uid, "uid", -1, "user `ID` on the site's nodes (default: this machine's for the name)")
+	cmd.Flags().StringSliceVar(&flags.hosts, "host", nil, "`NAME`s and addresses under which it serves (default: a node's name)")
+	cmd.Flags().IntVar(&flags.days, "days", 0, fmt.Sprintf("how many days it holds (default %d for a node, %d else)", nodeDays, userDays))
+	cmd.Flags().StringVar(&flags.out, "out", "", "`DIR` for the files (default: NAME)")
+	cmd.Flags().BoolVar(&flags.replace, "replace", false, "replace a certificate that is there")
+	return cmd
+}
+
+func certIssue(p *process, name string, flags issueFlags) error {
+	request, err := flags.request(name)
+	if err != nil {
+		return err
+	}
+	authority, err := pki.ReadAuthority(flags.ca)
+	if errors.Is(err, os.ErrNotExist) {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "make a CA with `attune cert init`, or say where it is with --ca"}
+	}
+	if err != nil {
+		return fmt.Errorf("CA in %s: %w", flags.ca, err)
+	}
+	issued, err := authority.Issue(request)
+	if err != nil {
+		return exitcode.UsageError(fmt.Errorf("certificate for %q: %w", name, err), "see `attune cert issue --help`")
+	}
+	files, err := flags.files(name, request.Role)
+	if err != nil {
+		return err
+	}
+	err = issued.Write(files.Cert, files.Key, flags.replace)
+	if errors.Is(err, os.ErrExist) {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "give --replace to issue a new one"}
+	}
+	if err == nil {
+		err = authority.WriteRoots(files.CA)
+	}
+	if err != nil {
+		return err
+	}
+	return showCertificates(p, []string{files.Cert}, false)
+}
+
+// request is what the flags ask for; errors have the code for usage.
+func (f issueFlags) request(name string) (pki.Request, error) {
+	r := pki.Request{Name: name, Hosts: f.hosts}
+	var err error
+	if r.Role, err = pki.ParseRole(f.role); err != nil {
+		return r, exitcode.UsageError(err, "choose one with --role")
+	}
+	node := r.Role == attunev1.Role_ROLE_NODE
+	if node && f.hosts == nil {
+		r.Hosts = []string{name}
+	}
+	days := f.days
+	switch {
+	case days == 0 && node:
+		days = nodeDays
+	case days == 0:
+		days = userDays
+	}
+	if err := checkDays(days); err != nil {
+		return r, err
+	}
+	r.Valid = time.Duration(days) * day
+	if node && f.uid < 0 {
+		return r, nil
+	}
+	r.UID, err = f.userID(name)
+	return r, err
+}
+
+// userID is that of --uid, or of the user of the name.
+func (f issueFlags) userID(name string) (*uint32, error) {
+	id := f.uid
+	if id < 0 {
+		found, err := lookUpUser(name)
+		if err != nil {
+			return nil, exitcode.UsageError(fmt.Errorf("user id of %q: %w", name, err), "give it with --uid")
+		}
+		id = found
+	}
+	if id >= int64(pki.NoUID) {
+		return nil, exitcode.UsageError(fmt.Errorf("--uid %d is no user id", id), "see `id -u USER`")
+	}
+	uid := uint32(id)
+	return &uid, nil
+}
+
+// lookUpUser asks the files and then getent(1): without cgo Go knows no
+// directory services.
+func lookUpUser(name string) (int64, error) {
+	if found, err := user.Lookup(name); err == nil {
+		return strconv.ParseInt(found.Uid, 10, 64)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), directoryPatience)
+	defer cancel()
+	line, err := exec.CommandContext(ctx, "getent", "passwd", "--", name).Output()
+	fields := strings.Split(string(line), ":")
+	if err != nil || len(fields) < 3 || fields[0] != name {
+		return 0, errors.New("this machine knows no such user")
+	}
+	return strconv.ParseInt(fields[2], 10, 64)
+}
+
+// directoryPatience is how long a directory service may take to answer.
+const directoryPatience = 5 * time.Second
+
+// files are where a certificate goes. The directory is made if need be, for its
+// owner only.
+func (f issueFlags) files(name string, role attunev1.Role) (pki.Files, error) {
+	dir := f.out
+	if dir == "" {
+		if filepath.Base(name) != name || strings.HasPrefix(name, ".") {
+			return pki.Files{}, exitcode.UsageError(fmt.Errorf("%q is no name of a directory", name), "name one with --out")
+		}
+		dir = name
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return pki.Files{}, err
+	}
+	if role == attunev1.Role_ROLE_NODE {
+		return pki.FilesIn(dir, "node"), nil
+	}
+	return pki.UserFiles(dir), nil
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/pki"
+)
+
+const certShowLong = `Show says whom certificates name, for how long they hold, and whether they can be
+used: with the CA's certificate (ca.crt) and the key that are beside them. Without
+a file it shows yours in ~/.config/attune and this machine's in /etc/attune/pki.`
+
+// shownCertificate is one certificate; the JSON document's element.
+type shownCertificate struct {
+	File    string    `json:"file"`
+	Name    string    `json:"name"`
+	Role    string    `json:"role,omitempty"`
+	UID     *uint32   `json:"uid,omitempty"`
+	Hosts   []string  `json:"hosts,omitempty"`
+	Issuer  string    `json:"issuer"`
+	From    time.Time `json:"not_before"`
+	Until   time.Time `json:"not_after"`
+	Days    int       `json:"days_left"`
+	Renew   bool      `json:"renew"`
+	Trouble string    `json:"trouble,omitempty"`
+}
+
+func newCertShow(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show [FILE...]",
+		Short:   "Show certificates, and whether they can be used",
+		Long:    certShowLong,
+		Example: "  attune cert show\n  attune cert show --json n1.example.org/node.crt",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = ownCertificates()
+			}
+			if len(args) == 0 {
+				return &exitcode.Error{Code: exitcode.Failure, Err: errors.New("neither you nor this machine has a certificate"),
+					Remedy: "make one with `attune cert issue`"}
+			}
+			return showCertificates(p, args, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// ownCertificates are those at the usual places that there are.
+func ownCertificates() []string {
+	files := []pki.Files{pki.NodeFiles()}
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append([]pki.Files{pki.UserFiles(filepath.Join(dir, "attune"))}, files...)
+	}
+	var found []string
+	for _, f := range files {
+		if f.Present() {
+			found = append(found, f.Cert)
+		}
+	}
+	return found
+}
+
+// showCertificates prints what they are. It fails after that if one of them
+// cannot be used.
+func showCertificates(p *process, paths []string, asJSON bool) error {
+	shown := []shownCertificate{}
+	var unusable []string
+	for _, path := range paths {
+		one, err := inspectCertificate(path)
+		if err != nil {
+			return err
+		}
+		if one.Trouble != "" {
+			unusable = append(unusable, path)
+		}
+		shown = append(shown, one)
+	}
+	if err := printCertificates(p, shown, asJSON); err != nil {
+		return err
+	}
+	if unusable != nil {
+		return fmt.Errorf("cannot be used: %s", strings.Join(unusable, ", "))
+	}
+	return nil
+}
+
+func inspectCertificate(path string) (shownCertificate, error) {
+	certificate, err := pki.ReadCertificate(path)
+	if err != nil {
+		return shownCertificate{}, err
+	}
+	now := time.Now()
+	shown := shownCertificate{
+		File: path, Name: certificate.Subject.CommonName, Issuer: certificate.Issuer.CommonName,
+		From: certificate.NotBefore, Until: certificate.NotAfter,
+		Days:  int(certificate.NotAfter.Sub(now).Round(day) / day),
+		Renew: pki.ExpiresSoon(certificate, now),
+		Hosts: certificate.DNSNames,
+	}
+	for _, ip := range certificate.IPAddresses {
+		shown.Hosts = append(shown.Hosts, ip.String())
+	}
+	if certificate.IsCA {
+		shown.Role = "CA"
+		return shown, nil
+	}
+	principal, err := pki.PrincipalIn(certificate)
+	if err == nil {
+		shown.Role = pki.RoleName(principal.GetRole())
+		if uid := principal.GetUid(); uid != pki.NoUID {
+			shown.UID = &uid
+		}
+		base := strings.TrimSuffix(path, filepath.Ext(path))
+		err = pki.FilesIn(filepath.Dir(path), filepath.Base(base)).Check()
+	}
+	if err != nil && !errors.Is(err, os.ErrPermission) { // the key is somebody else's to read
+		shown.Trouble = err.Error()
+	}
+	return shown, nil
+}
+
+func printCertificates(p *process, list []shownCertificate, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(p.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(list)
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	for _, c := range list {
+		fmt.Fprintf(w, "%s\n", c.File)
+		fmt.Fprintf(w, "  for\t%s\n", c.subject())
+		if len(c.Hosts) > 0 {
+			fmt.Fprintf(w, "  serves\t%s\n", strings.Map(printable, strings.Join(c.Hosts, ", ")))
+		}
+		fmt.Fprintf(w, "  by\t%s\n", strings.Map(printable, c.Issuer))
+		fmt.Fprintf(w, "  holds\t%s to %s, %s\n", c.From.Local().Format(time.DateOnly), c.Until.Local().Format(time.DateOnly), c.left())
+		if c.Trouble != "" {
+			fmt.Fprintf(w, "  but\t%s\n", strings.Map(printable, c.Trouble))
+		}
+	}
+	return w.Flush()
+}
+
+func (c shownCertificate) subject() string {
+	text := strings.TrimSpace(c.Role + " " + strings.Map(printable, c.Name))
+	if c.UID != nil {
+		text += fmt.Sprintf(", user id %d", *c.UID)
+	}
+	return text
+}
+
+func (c shownCertificate) left() string {
+	switch {
+	case time.Now().After(c.Until):
+		return "expired"
+	case c.Renew:
+		return fmt.Sprintf("%d days left: renew it", c.Days)
+	}
+	return fmt.Sprintf("%d days left", c.Days)
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ReadAuthority reads the CA of a directory: ca.crt and ca.key.
+func ReadAuthority(dir string) (*Authority, error) {
+	cert, err := readFile(filepath.Join(dir, "ca.crt"), public)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readFile(filepath.Join(dir, "ca.key"), private)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuthority(Issued{Cert: cert, Key: key})
+}
+
+// ReadCertificate reads the first certificate of a PEM file. It is not checked.
+func ReadCertificate(path string) (*x509.Certificate, error) {
+	data, err := readFile(path, public)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%s does not begin with a PEM certificate", path)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return certificate, nil
+}
+
+// Check says why the files cannot be used now, as Open would.
+func (f Files) Check() error {
+	_, err := f.load(time.Now())
+	return err
+}
+
+// Write writes certificate and key, the key for its owner only. Files that are
+// there are [os.ErrExist] unless they are to be replaced; then both are ready
+// under other names first, so that whoever reads them gets the old or the new
+// ones, or a pair that does not match and is there for a moment only.
+func (i Issued) Write(certPath, keyPath string, replace bool) error {
+	if !replace {
+		for _, path := range []string{certPath, keyPath} {
+			if _, err := os.Lstat(path); err == nil {
+				return &os.PathError{Op: "write", Path: path, Err: os.ErrExist}
+			}
+		}
+	}
+	key, err := prepare(keyPath, i.Key, 0o600)
+	if err != nil {
+		return err
+	}
+	cert, err := prepare(certPath, i.Cert, 0o644)
+	if err != nil {
+		return errors.Join(err, os.Remove(key))
+	}
+	if err := os.Rename(key, keyPath); err != nil {
+		return errors.Join(err, os.Remove(key), os.Remove(cert))
+	}
+	if err := os.Rename(cert, certPath); err != nil {
+		return errors.Join(err, os.Remove(cert))
+	}
+	return nil
+}
+
+// WriteRoots writes the CA's certificate where those who got one from it look for
+// it.
+func (a *Authority) WriteRoots(path string) error {
+	name, err := prepare(path, encodeCertificate(a.certificate.Raw), 0o644)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(name, path); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}
+
+// prepare writes a file under another name beside path, and returns that.
+func prepare(path string, data []byte, mode os.FileMode) (string, error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // for its owner only
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
+	if err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// NodeFiles are the certificate of this machine, as a service has it.
+func NodeFiles() Files { return FilesIn(Directory, "node") }
+
+// UserFiles are the certificate of a user, in the directory of their
+// configuration ($XDG_CONFIG_HOME/attune or ~/.config/attune).
+func UserFiles(dir string) Files { return FilesIn(dir, "user") }
