@@ -4,6 +4,14 @@
 package pkitest
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,4 +96,49 @@ func write(t testing.TB, path string, data []byte) {
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Template is a user's certificate that every peer takes, for tests to spoil.
+func Template() *x509.Certificate {
+	return &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "alice"},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		URIs: []*url.URL{
+			{Scheme: "attune", Host: "role", Path: "/user"},
+			{Scheme: "attune", Host: "uid", Path: "/1001"},
+		},
+	}
+}
+
+// Sign makes a key and a certificate as the template has it, whether anybody
+// would take it or not.
+func (s *Site) Sign(t testing.TB, template *x509.Certificate) tls.Certificate {
+	t.Helper()
+	ca, err := s.authority.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer, err := tls.X509KeyPair(ca.Cert, ca.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Leaf, key.Public(), issuer.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// Roots are the CA's certificate.
+func (s *Site) Roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.authority.Certificate())
+	return pool
 }
