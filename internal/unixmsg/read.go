@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unixmsg
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const descriptorSize = 4 // bytes
+
+// ErrTooManyFiles says that a packet came with more descriptors than it may have.
+var ErrTooManyFiles = errors.New("too many descriptors in a message")
+
+// Read reads one packet of at most size bytes, and as many descriptors as may
+// come with it. The caller closes the files, which are close-on-exec; with an
+// error there are none. A packet that is longer is returned with size + 1 bytes.
+// [io.EOF]: the other end hung up without a word.
+func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
+	message = make([]byte, size+1)
+	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
+	n, controls, flags, _, err := conn.ReadMsgUnix(message, control)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err = filesOf(control[:controls])
+	if flags&unix.MSG_CTRUNC != 0 {
+		err = errors.Join(err, ErrTooManyFiles)
+	}
+	if err != nil {
+		for _, file := range files {
+			_ = file.Close() // nobody wants it
+		}
+		return nil, nil, err
+	}
+	return message[:n], files, nil
+}
+
+func filesOf(control []byte) (files []*os.File, err error) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, fmt.Errorf("descriptors of a message: %w", err)
+	}
+	for i := range messages {
+		fds, rightsErr := unix.ParseUnixRights(&messages[i])
+		if rightsErr != nil {
+			err = errors.Join(err, rightsErr) // credentials, which nobody asked for
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "received"))
+		}
+	}
+	return files, err
+}

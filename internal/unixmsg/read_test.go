@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unixmsg_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/unixmsg"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func mustPair(t *testing.T) (from, to *net.UnixConn) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		file := os.NewFile(uintptr(fd), "pair")
+		conn, err := net.FileConn(file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		ends[i] = conn.(*net.UnixConn)
+	}
+	return ends[0], ends[1]
+}
+
+func TestRead(t *testing.T) {
+	tests := []struct {
+		name  string
+		text  string
+		files int
+		want  int // bytes, or the error
+		err   error
+	}{
+		{"without descriptors", "word", 0, 4, nil},
+		{"with two", "word", 2, 4, nil},
+		{"with three", "word", 3, 0, unixmsg.ErrTooManyFiles},
+		{"too long", "words", 1, 5, nil},
+		{"much too long", "words and more of them", 1, 5, nil},
+		{"hung up", "", 0, 0, io.EOF},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			from, to := mustPair(t)
+			rights := unix.UnixRights([]int{0, 1, 2}[:tt.files]...)
+			if tt.text == "" {
+				from.Close()
+			} else if _, _, err := from.WriteMsgUnix([]byte(tt.text), rights, nil); err != nil {
+				t.Fatal(err)
+			}
+			message, files, err := unixmsg.Read(to, 4, 2)
+			for _, file := range files {
+				if flags, err := unix.FcntlInt(file.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+					t.Errorf("flags %#x, %v: a child would inherit it", flags, err)
+				}
+				file.Close()
+			}
+			if !errors.Is(err, tt.err) || len(message) != tt.want {
+				t.Errorf("%d bytes, %v; want %d, %v", len(message), err, tt.want, tt.err)
+			}
+			if err == nil && len(files) != tt.files {
+				t.Errorf("%d files, want %d", len(files), tt.files)
+			}
+		})
+	}
+}
