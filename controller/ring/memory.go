@@ -15,6 +15,9 @@ import (
 // ErrClosed is returned by methods of a Memory after Close.
 var ErrClosed = errors.New("memory file is closed")
 
+// FileName is what a memory file is called in /proc/PID/maps, behind "/memfd:".
+const FileName = "attune-dm"
+
 // Memory is the memory file of one process. See the package comment for who
 // may call what at the same time. Close must be called.
 type Memory struct {
@@ -48,49 +51,61 @@ type Memory struct {
 // resize the file afterwards. The caller hands File over to the application
 // and then calls CloseFile.
 func New(g Geometry) (*Memory, error) {
-	const name = "attune-dm"
-	fd, err := memfd(name)
+	fd, err := memfd(FileName)
 	if err != nil {
 		return nil, fmt.Errorf("create memory file: %w", err)
 	}
-	return NewIn(os.NewFile(uintptr(fd), name), g)
+	return NewIn(os.NewFile(uintptr(fd), FileName), g)
 }
 
 // NewIn is New in an empty memory file that somebody else made. It owns the
 // file from now on, also when it returns an error.
 func NewIn(file *os.File, g Geometry) (*Memory, error) {
-	m, err := newIn(file, g)
+	return owning(file, func() (*Memory, error) {
+		if err := g.Validate(); err != nil {
+			return nil, fmt.Errorf("memory file geometry: %w", err)
+		}
+		g = g.withDefaults()
+		if err := seal(file, int64(g.place().total)); err != nil {
+			return nil, err
+		}
+		m, err := mapFile(file, g)
+		if err == nil {
+			writeHeader(m.data, g)
+		}
+		return m, err
+	})
+}
+
+// owning closes the file if it comes to nothing.
+func owning(file *os.File, make func() (*Memory, error)) (*Memory, error) {
+	m, err := make()
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return m, nil
 }
 
-func newIn(file *os.File, g Geometry) (*Memory, error) {
-	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("memory file geometry: %w", err)
-	}
-	g = g.withDefaults()
+// mapFile maps a file of this geometry, which is complete.
+func mapFile(file *os.File, g Geometry) (*Memory, error) {
 	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
 	m.freePrograms, m.freeTables = upTo(g.Programs), upTo(g.Tables)
-	if err := seal(file, int64(m.at.total)); err != nil {
-		return nil, err
-	}
 	var err error
 	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err)
 	}
-	m.writeHeader()
 	return m, nil
 }
+
+// seals fix the size of a file for good.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // seal fixes the size of a file.
 func seal(file *os.File, size int64) error {
 	if err := file.Truncate(size); err != nil {
 		return fmt.Errorf("size memory file to %d bytes: %w", size, err)
 	}
-	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		return fmt.Errorf("seal memory file: %w", err)
 	}
@@ -108,24 +123,25 @@ func memfd(name string) (int, error) {
 	return fd, err
 }
 
-// writeHeader fills in the controller's part; the magic comes last.
-func (m *Memory) writeHeader() {
-	b := m.data
+// writeHeader fills in the controller's part of a file of this geometry, which is
+// complete; the magic comes last.
+func writeHeader(b []byte, g Geometry) {
+	at := g.place()
 	store32(b, headerVersion, abiVersion)
 	store32(b, headerHeaderSize, headerSize)
-	store64(b, headerTotalSize, uint64(m.at.total))
-	store64(b, headerControlOffset, uint64(m.at.control))
-	store64(b, headerMailboxOffset, uint64(m.at.mailbox))
-	store64(b, headerSlotOffset, uint64(m.at.slots))
-	store64(b, headerRingOffset, uint64(m.at.rings))
+	store64(b, headerTotalSize, uint64(at.total))
+	store64(b, headerControlOffset, uint64(at.control))
+	store64(b, headerMailboxOffset, uint64(at.mailbox))
+	store64(b, headerSlotOffset, uint64(at.slots))
+	store64(b, headerRingOffset, uint64(at.rings))
 	store32(b, headerPointCount, PointCount)
-	store32(b, headerSlotCount, uint32(m.geometry.Slots))
-	store32(b, headerRingCount, uint32(m.geometry.Rings))
-	store32(b, headerRingRecords, uint32(m.geometry.RingRecords))
-	store64(b, headerProgramOffset, uint64(m.at.programs))
-	store64(b, headerTableOffset, uint64(m.at.tables))
-	store32(b, headerProgramCount, uint32(max(m.geometry.Programs, 0)))
-	store32(b, headerTableCount, uint32(max(m.geometry.Tables, 0)))
+	store32(b, headerSlotCount, uint32(g.Slots))
+	store32(b, headerRingCount, uint32(g.Rings))
+	store32(b, headerRingRecords, uint32(g.RingRecords))
+	store64(b, headerProgramOffset, uint64(at.programs))
+	store64(b, headerTableOffset, uint64(at.tables))
+	store32(b, headerProgramCount, uint32(max(g.Programs, 0)))
+	store32(b, headerTableCount, uint32(max(g.Tables, 0)))
 	store32(b, headerEpoch, 1) // 0 is what an untouched aggregate holds
 	store64(b, headerMagic, abiMagic)
 }
