@@ -2,7 +2,11 @@
 
 package inject
 
-import "github.com/attune-hpc/attune/controller/ring"
+import (
+	"os"
+
+	"github.com/attune-hpc/attune/controller/ring"
+)
 
 // Confinement returns a guard for the commands of a process that DMLib is in
 // ([ring.Memory.SetGuard]): it refuses them, by [ring.ErrConfined], once the
@@ -10,8 +14,15 @@ import "github.com/attune-hpc/attune/controller/ring"
 // the thread that is to execute a command, but that takes a system call. Only
 // the first thread is looked at here; where the kernel does not tell the number
 // of filters (before Linux 5.9) only the first one of all is noticed.
-func Confinement(pid int) (guard func() error) {
-	before, err := statusOf(pid, pid)
+func Confinement(pid int) (guard func() error) { return confinedBeyond(pid, pid) }
+
+// InheritedConfinement is Confinement of a process that may have run for a while:
+// it refuses commands if the process is under more filters than this one, which
+// comes from the same parent.
+func InheritedConfinement(pid int) (guard func() error) { return confinedBeyond(pid, os.Getpid()) }
+
+func confinedBeyond(pid, model int) (guard func() error) {
+	before, err := statusOf(model, model)
 	if err != nil { // it has ended
 		return func() error { return nil }
 	}

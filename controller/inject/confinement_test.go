@@ -22,20 +22,21 @@ import (
 // then on, whoever notices it: the controller, or DMLib, where that is not asked.
 func TestSeccompLater(t *testing.T) {
 	for _, row := range []struct {
-		name    string
-		number  int
-		guarded bool
+		name   string
+		number int
+		guard  func(pid int) func() error // nil: none
 	}{
-		{"the controller notices", unix.SYS_PRCTL, true},
-		{"DMLib notices", unix.SYS_PROCESS_VM_READV, false},
+		{"the controller notices", unix.SYS_PRCTL, Confinement},
+		{"the controller compares with itself", unix.SYS_PRCTL, InheritedConfinement},
+		{"DMLib notices", unix.SYS_PROCESS_VM_READV, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := newBench(t)
 			h := targets.StartProgram(t, "forbids", strconv.Itoa(row.number), "later")
 			result := b.inject(t, h.PID)
 			defer free(t, result)
-			if row.guarded {
-				result.Memory.SetGuard(Confinement(h.PID))
+			if row.guard != nil {
+				result.Memory.SetGuard(row.guard(h.PID))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), muchTime)
 			defer cancel()
@@ -56,4 +57,18 @@ func TestSeccompLater(t *testing.T) {
 			h.Finish(t)
 		})
 	}
+}
+
+// TestSeccompBefore: a process that put itself under a filter before anybody came
+// is refused, where its parent's filters are those of this process.
+func TestSeccompBefore(t *testing.T) {
+	h := targets.StartProgram(t, "forbids", strconv.Itoa(unix.SYS_PRCTL))
+	h.Right(t)
+	if err := InheritedConfinement(h.PID)(); !errors.Is(err, ring.ErrConfined) {
+		t.Errorf("error %v, want %v", err, ring.ErrConfined)
+	}
+	if err := Confinement(h.PID)(); err != nil {
+		t.Errorf("error %v of a process that has had its filter all the time", err)
+	}
+	h.Finish(t)
 }
