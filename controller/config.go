@@ -38,6 +38,10 @@ type Config struct {
 	// GatePath is the Unix socket of the start gate; its folder belongs to
 	// this user alone.
 	GatePath string
+	// EarlyGate is a listening socket at which processes leave their memory
+	// that start before the gate is open; nil: there are none. The controller
+	// owns it from New on.
+	EarlyGate *os.File
 	// LibraryPath is the installed DMLib; empty: nothing is preloaded.
 	LibraryPath string
 	// StateDir holds the undo journals of this user's controllers.

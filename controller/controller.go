@@ -124,7 +124,7 @@ func New(config Config) (c *Controller, err error) {
 // gateOptions let the user in whose processes are followed.
 func (c *Controller) gateOptions() attach.Options {
 	o := attach.Options{
-		Path: c.config.GatePath, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: c.config.Log,
+		Path: c.config.GatePath, Early: c.config.EarlyGate, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: c.config.Log,
 	}
 	if user := c.config.Session.User; user != nil && int(user.GetUid()) != os.Geteuid() {
 		o.Mode = othersSocket

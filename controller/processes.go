@@ -169,6 +169,9 @@ func (c *Controller) atGate(a attach.Attachment) {
 // refused notes who did not get through the gate.
 func (c *Controller) refused(r attach.Refusal) {
 	c.arrivals.part(r.Peer.PID)
+	if errors.Is(r.Err, procid.ErrGone) {
+		return // before the gate was open
+	}
 	c.log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
 }
 
@@ -224,11 +227,20 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 		return nil, errors.New("ended at the gate")
 	}
 	a.Memory.SetAttendant(c.attendant(t))
-	a.Memory.SetGuard(inject.Confinement(a.PID))
+	a.Memory.SetGuard(confinement(a))
 	if !t.memory.CompareAndSwap(nil, a.Memory) {
 		return nil, errors.New("registered twice")
 	}
 	return t, nil
+}
+
+// confinement is the guard of a process's commands: what counts are the seccomp
+// filters since DMLib came in.
+func confinement(a attach.Attachment) func() error {
+	if a.Hello.Flags&attach.Early != 0 {
+		return inject.InheritedConfinement(a.PID)
+	}
+	return inject.Confinement(a.PID)
 }
 
 // sameImage says whether the process still has DMLib where it was when it came

@@ -21,6 +21,7 @@ const acceptPause = 10 * time.Millisecond
 type Gate struct {
 	options  Options
 	listener *net.UnixListener
+	early    *net.UnixListener // nil: there is none
 	closed   chan struct{}
 	once     sync.Once
 	handlers sync.WaitGroup
@@ -44,14 +45,19 @@ func New(o Options) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(o.Path, o.Mode)
+	early, err := earlyListener(o.Early)
 	if err != nil {
 		return nil, err
+	}
+	listener, err := listen(o.Path, o.Mode)
+	if err != nil {
+		return nil, errors.Join(err, closeIfAny(early))
 	}
 	return &Gate{
 		owner:    owner,
 		options:  o,
 		listener: listener,
+		early:    early,
 		closed:   make(chan struct{}),
 		places:   make(chan struct{}, o.Connections),
 		conns:    map[*net.UnixConn]struct{}{},
@@ -69,13 +75,26 @@ func (g *Gate) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, g.shut)
 	defer stop()
 	defer g.handlers.Wait()
+	var early sync.WaitGroup
+	var earlyErr error
+	if g.early != nil {
+		early.Go(func() { earlyErr = g.serveAll(g.early, g.serveEarly) })
+	}
+	err := g.serveAll(g.listener, g.serve)
+	g.shut() // an error here ends the other
+	early.Wait()
+	return errors.Join(err, earlyErr)
+}
+
+// serveAll serves those who come to a socket until the Gate is closed.
+func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn)) error {
 	for {
 		select {
 		case <-g.closed:
 			return nil
 		case g.places <- struct{}{}:
 		}
-		conn, err := g.accept()
+		conn, err := g.accept(listener)
 		if err != nil {
 			return err
 		}
@@ -85,14 +104,14 @@ func (g *Gate) Serve(ctx context.Context) error {
 		}
 		go func() {
 			defer g.leave(conn)
-			g.serve(conn)
+			serve(conn)
 		}()
 	}
 }
 
 // accept waits for a connection; nil if there is none this time.
-func (g *Gate) accept() (*net.UnixConn, error) {
-	conn, err := g.listener.AcceptUnix()
+func (g *Gate) accept(listener *net.UnixListener) (*net.UnixConn, error) {
+	conn, err := listener.AcceptUnix()
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return conn, nil
 	}
@@ -164,6 +183,7 @@ func (g *Gate) shut() {
 	g.once.Do(func() {
 		close(g.closed)
 		g.listener.Close() // its error would be that the socket is gone already
+		_ = closeIfAny(g.early)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for conn := range g.conns {

@@ -46,7 +46,13 @@ type target struct {
 
 func mustStart(t *testing.T, g *testGate, args ...string) *target {
 	t.Helper()
-	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + mustLibrary(t), "ATTUNE_SOCKET=" + g.Path()}, args...)...)
+	return mustStartAt(t, g.Path(), args...)
+}
+
+// mustStartAt starts a program that looks for a gate there.
+func mustStartAt(t *testing.T, gate string, args ...string) *target {
+	t.Helper()
+	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + mustLibrary(t), "ATTUNE_SOCKET=" + gate}, args...)...)
 	return &target{targets.Launch(t, cmd), t}
 }
 

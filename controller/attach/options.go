@@ -56,6 +56,10 @@ type Options struct {
 	// Mode is that of the socket. 0: 0600, and the folder must then be closed
 	// to other users too.
 	Mode fs.FileMode
+	// Early is a listening socket at which processes that start before this
+	// controller is up leave their memory files (dmlib_gate.h). The Gate owns it
+	// from New on. Nil: there are none.
+	Early *os.File
 	// Geometry is that of the first memory file that a process is offered.
 	Geometry ring.Geometry
 	// Connections bounds how many processes are served at a time; more wait.

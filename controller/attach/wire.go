@@ -64,8 +64,12 @@ const (
 	// Injected marks a process into which DMLib was injected.
 	Injected Flags = 1 << 1
 
+	// Early marks a process that has brought its own memory file, and waits for
+	// nobody.
+	Early Flags = 1 << 2
+
 	// running marks a process that waits for no go.
-	running = Forked | Injected
+	running = Forked | Injected | Early
 )
 
 // Hello is what the application said about itself. All of it is untrusted.

@@ -25,6 +25,7 @@ func TestMessagesEqualHeader(t *testing.T) {
 		"ATTUNE_ABI_MAGIC":         abiMagic,
 		"ATTUNE_ABI_VERSION":       abiVersion,
 		"ATTUNE_GATE_MILLISECONDS": gateMilliseconds,
+		"ATTUNE_HELLO_EARLY":       uint64(Early),
 		"ATTUNE_HELLO_FORKED":      uint64(Forked),
 		"ATTUNE_HELLO_INJECTED":    uint64(Injected),
 		"ATTUNE_WELCOME_OK":        welcomeOK,

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start gate, application side. Only system calls, made directly: it also
  * runs in a forked child, inside any hook. */
-#include "dmlib.h"
+#include "gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
-
-#define GATE_ATTEMPTS 3
 
 /* Nothing waits in main: no go will come. */
 #define RUNNING (ATTUNE_HELLO_FORKED | ATTUNE_HELLO_INJECTED)
@@ -36,43 +32,43 @@ bool dm_gate_address(const char *path) {
     return true;
 }
 
-static int64_t now_milliseconds(void) {
+int64_t dm_gate_now(void) {
     struct timespec now = {0};
     dm_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void close_fd(int fd) {
+void dm_gate_close(int fd) {
     if (fd >= 0)
         dm_syscall(SYS_close, fd);
 }
 
 /* A non-blocking connect to a Unix socket fails with EAGAIN while the
  * listener's queue is full; there is nothing to poll for. */
-static int gate_connect(int64_t deadline) {
+int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline) {
     int fd = (int)dm_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return -1;
+        return fd;
     for (;;) {
-        long result = dm_syscall(SYS_connect, fd, &address, sizeof(address));
+        long result = dm_syscall(SYS_connect, fd, to, sizeof(*to));
         if (result == 0)
             return fd;
-        if ((result != -EAGAIN && result != -EINTR) || now_milliseconds() >= deadline)
-            break;
+        if ((result != -EAGAIN && result != -EINTR) || dm_gate_now() >= deadline) {
+            dm_gate_close(fd);
+            return (int)result;
+        }
         /* Not by nanosleep(2): the thread may have been taken out of a timed
          * system call, and the kernel would forget how that goes on. */
         struct timespec pause = {.tv_nsec = 1000000};
         dm_syscall(SYS_ppoll, NULL, 0, &pause, NULL, sizeof(uint64_t));
     }
-    close_fd(fd);
-    return -1;
 }
 
 static bool wait_readable(int fd, int64_t deadline) {
     for (;;) {
         /* Where the thread did not run for so long, what it waits for may be
          * there: one look in any case. */
-        int64_t left = deadline - now_milliseconds();
+        int64_t left = deadline - dm_gate_now();
         if (left < 0)
             left = 0;
         struct timespec timeout = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
@@ -136,8 +132,8 @@ static void introduce(struct attune_header *header) {
     __atomic_store_n(&header->state, 1, __ATOMIC_RELEASE);
 }
 
-static void map_file(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
-                     struct attune_ready *ready) {
+void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+                 struct attune_ready *ready) {
     uint64_t size = welcome->total_size;
     ready->status = ATTUNE_READY_BAD_ABI;
     if (welcome->version != ATTUNE_ABI_VERSION || fd < 0 || !acceptable_file(fd, size))
@@ -163,7 +159,7 @@ static void map_file(int fd, const struct attune_welcome *welcome, struct dm_map
 
 static bool attend_readable(int fd, int64_t deadline, const struct dm_mapping *mapping) {
     for (;;) {
-        int64_t now = now_milliseconds();
+        int64_t now = dm_gate_now();
         int64_t look = now + GATE_LOOK_MILLISECONDS;
         dm_mailbox_run_in_gate(mapping);
         if (wait_readable(fd, look < deadline ? look : deadline))
@@ -192,7 +188,7 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
         return;
     int file = gate_receive(fd, &welcome);
     if (welcome.magic == ATTUNE_ABI_MAGIC && welcome.status == ATTUNE_WELCOME_OK) {
-        map_file(file, &welcome, mapping, ready);
+        dm_gate_map(file, &welcome, mapping, ready);
         gate_send(fd, ready, sizeof(*ready));
         if (ready->status == ATTUNE_READY_OK && (hello->flags & RUNNING) == 0 &&
             !wait_for_go(fd, deadline, mapping)) {
@@ -200,11 +196,11 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
             ready->status = REFUSED;
         }
     }
-    close_fd(file);
+    dm_gate_close(file);
 }
 
 bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping *mapping) {
-    int64_t deadline = now_milliseconds() + milliseconds;
+    int64_t deadline = dm_gate_now() + milliseconds;
     struct attune_ready ready = {.magic = ATTUNE_ABI_MAGIC, .status = ATTUNE_READY_NO_MAP};
     struct attune_hello hello = {
         .magic = ATTUNE_ABI_MAGIC,
@@ -214,13 +210,16 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
         .tid = (int32_t)dm_syscall(SYS_gettid, 0),
     };
     /* The controller may offer a smaller file when one did not fit. */
-    for (; hello.attempt < GATE_ATTEMPTS && ready.status == ATTUNE_READY_NO_MAP; hello.attempt++) {
-        int fd = gate_connect(deadline);
+    for (; hello.attempt < DM_GATE_ATTEMPTS && ready.status == ATTUNE_READY_NO_MAP;
+         hello.attempt++) {
+        int fd = dm_gate_connect(&address, deadline);
+        if (fd == -ENOENT || fd == -ECONNREFUSED)
+            return dm_early_register(&hello, &address, deadline, mapping);
         ready.status = NO_ANSWER;
         if (fd < 0)
             break;
         converse(fd, &hello, deadline, mapping, &ready);
-        close_fd(fd);
+        dm_gate_close(fd);
     }
     return ready.status == ATTUNE_READY_OK;
 }
@@ -228,7 +227,7 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
 int dm_gate_adopt(int fd, uint64_t size, struct dm_mapping *mapping) {
     struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION, .total_size = size};
     struct attune_ready ready = {0};
-    map_file(fd, &welcome, mapping, &ready);
+    dm_gate_map(fd, &welcome, mapping, &ready);
     switch (ready.status) {
     case ATTUNE_READY_OK:
         return 0;

@@ -24,7 +24,7 @@ var (
 	defineLine = regexp.MustCompile(`(?m)^#define (ATTUNE_\w+) `)
 	structBody = regexp.MustCompile(`(?ms)^struct (attune_\w+) \{\n(.*?)\n\};`)
 	fieldLine  = regexp.MustCompile(`(?m)^    (?:struct )?\w+ (\w+)(?:\[\w+\])?;`)
-	notNumber  = regexp.MustCompile(`^ATTUNE_INLINE$`)
+	notNumber  = regexp.MustCompile(`^ATTUNE_(INLINE|EARLY_HEADERS|EARLY_SOCKET|MEMORY_NAME)$`)
 	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
 )
 

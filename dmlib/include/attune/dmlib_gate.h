@@ -27,6 +27,7 @@
 
 #define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
 #define ATTUNE_HELLO_INJECTED (1u << 1)
+#define ATTUNE_HELLO_EARLY (1u << 2)  /* brings its own memory, see below */
 
 struct attune_hello {
     uint64_t magic;
@@ -64,5 +65,18 @@ struct attune_go {
     uint32_t status; /* ATTUNE_WELCOME_* */
     uint32_t reserved;
 };
+
+/* Where nobody listens at the gate yet, a process need not wait for it. Beside
+ * the gate's socket may be a file with headers of memory files, of falling size,
+ * as the controller would write them, and a socket that somebody listens at:
+ *
+ *   hello + memfd + pidfd ->    SCM_RIGHTS; EARLY is set
+ *
+ * The memory has been made from the first header that fits, is sealed and
+ * mapped, and the header's (app) fields are filled in. No answer is waited for:
+ * the controller takes it over when it comes up. */
+#define ATTUNE_EARLY_HEADERS ".headers"
+#define ATTUNE_EARLY_SOCKET ".early"
+#define ATTUNE_MEMORY_NAME "attune-dm"
 
 #endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// mustPrepare makes what stands beside a gate that is not there yet.
+func mustPrepare(t *testing.T, g ring.Geometry) (gate string, early *os.File) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	gate = filepath.Join(dir, "gate.sock")
+	headers, err := ring.Headers(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(gate+EarlyHeaders, headers, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: gate + EarlySocket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	early, err = listener.File()
+	if err = errors.Join(err, listener.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return gate, early
+}
+
+// awaitLeft waits until somebody has left memory, without taking it.
+func awaitLeft(t *testing.T, early *os.File) {
+	t.Helper()
+	poll := []unix.PollFd{{Fd: int32(early.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(poll, 10000); n != 1 {
+		t.Fatalf("nobody left a memory file: %v", err)
+	}
+}
+
+func mustRun(t *testing.T, a Attachment) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	load := ring.Command{Op: ring.OpLoad, At: ring.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
+	if got, err := a.Memory.Run(ctx, load); err != nil || got.Value != 0x464c457f {
+		t.Errorf("got %+v, %v: want the first bytes of an ELF file", got, err)
+	}
+}
+
+// TestRealLibraryBeforeItsController: a program that starts first is taken over
+// when the gate opens; what it forks then comes through the gate.
+func TestRealLibraryBeforeItsController(t *testing.T) {
+	gate, early := mustPrepare(t, small())
+	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
+	awaitLeft(t, early)
+	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	a := mustAttach(t, g)
+	if a.Hello.Flags != Early || a.PID != p.PID || a.Memory.App().PID != p.PID || !a.Deadline.IsZero() {
+		t.Errorf("got %+v of %d, deadline %v", a.Hello, a.PID, a.Deadline)
+	}
+	if err := unix.PidfdSendSignal(int(a.Pidfd.Fd()), 0, nil, 0); err != nil {
+		t.Errorf("pidfd: %v", err)
+	}
+	mustRun(t, a)
+	later := mustStart(t, g, mustBuild(t, "allocate"))
+	if b := mustAttach(t, g); b.Hello.Flags != 0 || b.PID != later.PID {
+		t.Errorf("with an open gate: %+v", b.Hello)
+	}
+	later.finish()
+	p.finish()
+}
+
+// TestRealLibraryForkedBeforeItsController: child and parent both bring memory
+// of their own.
+func TestRealLibraryForkedBeforeItsController(t *testing.T) {
+	gate, early := mustPrepare(t, small())
+	p := mustStartAt(t, gate, mustBuild(t, "allocate"), "fork")
+	awaitLeft(t, early)
+	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	parent, child := mustAttach(t, g), mustAttach(t, g)
+	if parent.Hello.Flags&Forked != 0 { // both were in the queue, or one was
+		parent, child = child, parent
+	}
+	if child.Hello.Flags&Forked == 0 || child.PID == parent.PID || child.PID != child.Memory.App().PID {
+		t.Errorf("got parent %+v, child %+v", parent.Hello, child.Hello)
+	}
+	mustRun(t, child)
+	p.finish()
+}
+
+func TestRealLibraryBeforeItsControllerInLittleAddressSpace(t *testing.T) {
+	gate, early := mustPrepare(t, ring.Geometry{})
+	limited := exec.Command("sh", "-c", "ulimit -v 40000; exec env LD_PRELOAD="+mustLibrary(t)+" ATTUNE_SOCKET="+gate+" "+mustBuild(t, "allocate"))
+	p := &target{targets.Launch(t, limited), t}
+	awaitLeft(t, early)
+	g := mustServe(t, Options{Path: gate, Early: early})
+	a := mustAttach(t, g)
+	if a.Hello.Attempt != 1 || a.Memory.Geometry().Bytes() >= (ring.Geometry{}).Bytes() {
+		t.Errorf("got %+v with %d bytes", a.Hello, a.Memory.Geometry().Bytes())
+	}
+	mustRun(t, a)
+	p.finish()
+}
+
+// TestNobodyComes: the program runs on, with memory or without.
+func TestNobodyComes(t *testing.T) {
+	gate, early := mustPrepare(t, small())
+	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
+	awaitLeft(t, early)
+	if err := early.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.finish()
+	mustStartAt(t, gate, mustBuild(t, "allocate")).finish()
+}
+
+// TestEarlyProcessHasEnded: its pid may be another's by now.
+func TestEarlyProcessHasEnded(t *testing.T) {
+	gate, early := mustPrepare(t, small())
+	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
+	awaitLeft(t, early)
+	p.finish()
+	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	if r := <-g.refused; r.Err == nil || r.Peer.Pidfd != nil {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestBrokenEarlyClients(t *testing.T) {
+	sleeper := exec.Command("sleep", "100")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
+	own, other := mustPidfdOf(t, os.Getpid()), mustPidfdOf(t, sleeper.Process.Pid)
+	unsealed, err := unix.MemfdCreate(ring.FileName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(unsealed)
+	unready, err := ring.New(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unready.Close()
+	memory := int(unready.File().Fd())
+	hello := encodeHello(Hello{Flags: Early})
+	tests := []struct {
+		name  string
+		hello []byte
+		files []int
+		want  error
+	}{
+		{"no files", hello, nil, ErrProtocol},
+		{"no pidfd", hello, []int{memory}, ErrProtocol},
+		{"another's pidfd", hello, []int{memory, other}, ErrProtocol},
+		{"not early", encodeHello(Hello{}), []int{memory, own}, ErrProtocol},
+		{"short", hello[:8], []int{memory, own}, ErrProtocol},
+		{"long", append(hello[:len(hello):len(hello)], 0), []int{memory, own}, ErrProtocol},
+		{"unsealed", hello, []int{unsealed, own}, ring.ErrForeign},
+		{"pidfd as memory", hello, []int{own, own}, ring.ErrForeign},
+		{"not ready", hello, []int{memory, own}, ErrProtocol},
+	}
+	gate, early := mustPrepare(t, small())
+	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: gate + EarlySocket})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, _, err := conn.WriteMsgUnix(tt.hello, unix.UnixRights(tt.files...), nil); err != nil {
+				t.Fatal(err)
+			}
+			if r := <-g.refused; !errors.Is(r.Err, tt.want) || r.Peer.Pidfd != nil {
+				t.Errorf("got %+v, want %v", r, tt.want)
+			}
+		})
+	}
+}
+
+func mustPidfdOf(t *testing.T, pid int) int {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}

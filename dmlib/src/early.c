@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process that starts before its controller has come up waits for nobody: it
+ * makes its memory file itself, from the header that the controller would have
+ * written, and leaves it where the controller will look (dmlib_gate.h). From
+ * then on it is as good as one that came through the gate: no hook will need a
+ * system call to find the controller. */
+#include "gate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The least kernel's headers lack it. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static bool beside_gate(const struct sockaddr_un *gate, const char *suffix,
+                        struct sockaddr_un *out) {
+    size_t length = strlen(gate->sun_path);
+    if (length + strlen(suffix) >= sizeof(out->sun_path))
+        return false;
+    *out = *gate;
+    strcpy(out->sun_path + length, suffix);
+    return true;
+}
+
+/* How many headers there are. */
+static size_t read_headers(const struct sockaddr_un *gate, struct attune_header *headers) {
+    struct sockaddr_un path;
+    if (!beside_gate(gate, ATTUNE_EARLY_HEADERS, &path))
+        return 0;
+    int fd = (int)dm_syscall(SYS_openat, AT_FDCWD, path.sun_path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    long size = dm_syscall(SYS_read, fd, headers, DM_GATE_ATTEMPTS * sizeof(*headers));
+    dm_gate_close(fd);
+    return size < 0 ? 0 : (size_t)size / sizeof(*headers);
+}
+
+static int memory_file(void) {
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    long fd = dm_syscall(SYS_memfd_create, ATTUNE_MEMORY_NAME, flags | MFD_NOEXEC_SEAL);
+    if (fd == -EINVAL) /* before Linux 6.3 */
+        fd = dm_syscall(SYS_memfd_create, ATTUNE_MEMORY_NAME, flags);
+    return (int)fd;
+}
+
+/* A file as the controller makes one; negative: there is none. */
+static int new_file(const struct attune_header *header) {
+    int fd = memory_file();
+    if (fd < 0)
+        return fd;
+    if (dm_syscall(SYS_ftruncate, fd, header->total_size) == 0 &&
+        dm_syscall(SYS_pwrite64, fd, header, sizeof(*header), 0) == (long)sizeof(*header) &&
+        dm_syscall(SYS_fcntl, fd, F_ADD_SEALS, SEALS) == 0)
+        return fd;
+    dm_gate_close(fd);
+    return -1;
+}
+
+/* The connection keeps what was sent until the controller accepts it. */
+static bool leave(int to, const struct attune_hello *hello, int file, int self) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = (void *)hello, .iov_len = sizeof(*hello)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(header), (int[]){file, self}, 2 * sizeof(int));
+    long sent = dm_syscall(SYS_sendmsg, to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sent == (long)sizeof(*hello);
+}
+
+static bool deliver(const struct attune_hello *hello, const struct sockaddr_un *gate,
+                    int64_t deadline, int file) {
+    struct sockaddr_un path;
+    if (!beside_gate(gate, ATTUNE_EARLY_SOCKET, &path))
+        return false;
+    int to = dm_gate_connect(&path, deadline);
+    int self = (int)dm_syscall(SYS_pidfd_open, hello->pid, 0);
+    bool done = to >= 0 && self >= 0 && leave(to, hello, file, self);
+    dm_gate_close(self);
+    dm_gate_close(to);
+    return done;
+}
+
+/* The first file that fits into the address space; -1: none does. */
+static int map_own(const struct attune_header *headers, size_t count, struct attune_hello *hello,
+                   struct dm_mapping *mapping) {
+    struct attune_ready ready = {.status = ATTUNE_READY_NO_MAP};
+    for (size_t i = 0; i < count && ready.status == ATTUNE_READY_NO_MAP; i++) {
+        struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION,
+                                         .total_size = headers[i].total_size};
+        int file = new_file(&headers[i]);
+        if (file < 0)
+            break;
+        hello->attempt = (uint32_t)i;
+        dm_gate_map(file, &welcome, mapping, &ready);
+        if (ready.status == ATTUNE_READY_OK)
+            return file;
+        dm_gate_close(file);
+    }
+    return -1;
+}
+
+bool dm_early_register(struct attune_hello *hello, const struct sockaddr_un *gate, int64_t deadline,
+                       struct dm_mapping *mapping) {
+    struct attune_header headers[DM_GATE_ATTEMPTS];
+    hello->flags |= ATTUNE_HELLO_EARLY;
+    int file = map_own(headers, read_headers(gate, headers), hello, mapping);
+    if (file < 0)
+        return false;
+    bool done = deliver(hello, gate, deadline, file);
+    dm_gate_close(file);
+    if (!done)
+        dm_syscall(SYS_munmap, mapping->header, mapping->size);
+    return done;
+}

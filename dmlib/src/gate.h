@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two ways to a memory file share: the gate (gate.c), and bringing
+ * one's own while the controller is still coming up (early.c). Only system
+ * calls. */
+#ifndef DM_GATE_H
+#define DM_GATE_H
+
+#include "dmlib.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* Files of different sizes that are tried. */
+#define DM_GATE_ATTEMPTS 3
+
+/* Milliseconds, for deadlines. */
+DM_HIDDEN int64_t dm_gate_now(void);
+/* -1 is no descriptor. */
+DM_HIDDEN void dm_gate_close(int fd);
+/* A connection, or a negative errno value. */
+DM_HIDDEN int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline);
+/* Maps a memory file and introduces this process in it; ready says how that
+ * went. */
+DM_HIDDEN void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+                           struct attune_ready *ready);
+/* Without an open gate. True: mapping is filled, and the controller will find
+ * the file. */
+DM_HIDDEN bool dm_early_register(struct attune_hello *hello, const struct sockaddr_un *gate,
+                                 int64_t deadline, struct dm_mapping *mapping);
+
+#endif
