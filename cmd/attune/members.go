@@ -4,11 +4,11 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,22 +17,9 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
-	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
-
-// What a process says when it joins; struct join of dmlib/glue/job.c.
-const (
-	joinMagic   = "ATTUNEPK"
-	joinVersion = 1
-	joinSize    = 24
-	joinStart   = 16 // offset of its start, clock ticks since boot
-)
-
-// joinPatience is how long a connection that says nothing is listened to: who
-// joins has spoken before it is accepted.
-const joinPatience = 100 * time.Millisecond
 
 // members are the processes of a packed job on this node.
 type members struct {
@@ -41,8 +28,15 @@ type members struct {
 	alive    atomic.Int64
 	waiters  sync.WaitGroup
 
-	mu     sync.Mutex       // guards what follows; a leaf lock
-	status *unix.WaitStatus // of the first process that did not end well; nil: none has ended
+	mu   sync.Mutex // guards what follows; a leaf lock
+	past []member   // that have ended, in that order
+}
+
+// member is a process of a packed job.
+type member struct {
+	process *procid.Process
+	parent  int
+	status  *unix.WaitStatus // nil: it runs, or the kernel does not tell
 }
 
 // newMembers takes over the socket, which a process has joined at already. The
@@ -66,9 +60,20 @@ func (m *members) exit() report.Exit {
 	m.waiters.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.status == nil {
-		return report.Exit{}
+	var exit report.Exit
+	for _, one := range m.past {
+		if one.status != nil {
+			exit = one.exit()
+		}
+		if one.status != nil && *one.status != 0 {
+			break
+		}
 	}
+	return exit
+}
+
+// exit is how it ended; it has a status.
+func (m member) exit() report.Exit {
 	return reportExit(launch.Exit{Code: m.status.ExitStatus(), Signal: endingSignal(*m.status)})
 }
 
@@ -80,13 +85,34 @@ func endingSignal(status unix.WaitStatus) unix.Signal {
 	return 0
 }
 
-// ended notes how a process ended.
-func (m *members) ended(status unix.WaitStatus) {
+// addUnseen puts the processes into a report that ended before anybody could
+// look at them; program is what they ran. Only after serve.
+func (m *members) addUnseen(r *report.Report, program string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.status == nil || *m.status == 0 {
-		m.status = &status
+	for _, one := range m.past {
+		pid := one.process.PID()
+		if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == pid }) {
+			continue
+		}
+		unseen := report.Process{PID: pid, ParentPID: one.parent, Exe: program, Mechanisms: []string{}, NotInstrumented: report.ShortLived}
+		if one.status != nil {
+			exit := one.exit()
+			unseen.Exit = &exit
+		}
+		r.Processes = append(r.Processes, unseen)
 	}
+}
+
+// ended notes how a process ended.
+func (m *members) ended(one member) {
+	if status, ok := one.process.ExitStatus(); ok {
+		status := unix.WaitStatus(status)
+		one.status = &status
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.past = append(m.past, one)
 }
 
 func (m *members) close() {
@@ -95,8 +121,8 @@ func (m *members) close() {
 }
 
 // serve calls joined for each process, once it is known to be the one that
-// joined, from a goroutine of the process' own, and returns when all have ended and the job's folder is removed, or
-// ctx ends, which removes it too.
+// joined, from a goroutine of the process' own, and returns when all have ended
+// and the job's folder is removed, or ctx ends, which removes it too.
 func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error {
 	wake := func() { _ = m.listener.SetDeadline(time.Unix(1, 0)) }
 	defer context.AfterFunc(ctx, wake)()
@@ -138,56 +164,21 @@ func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process
 	return true
 }
 
-// admit takes a process in; one that has ended already is none.
+// admit takes a process in, which may have ended already.
 func (m *members) admit(ctx context.Context, conn *net.UnixConn, joined func(*procid.Process), wake func()) {
 	defer func() { _ = conn.Close() }() // nothing is sent
-	process, err := whoJoins(conn)
+	one, err := whoJoins(conn)
 	if err != nil {
 		return
 	}
 	m.alive.Add(1)
 	m.waiters.Go(func() {
-		joined(process)
-		_ = process.Wait(ctx) // it ends, or the job does
-		if status, ok := process.ExitStatus(); ok {
-			m.ended(unix.WaitStatus(status))
-		}
-		_ = process.Close() // a pidfd
+		joined(one.process)
+		_ = one.process.Wait(ctx) // it ends, or the job does
+		m.ended(one)
+		_ = one.process.Close() // a pidfd
 		if m.alive.Add(-1) == 0 {
 			wake()
 		}
 	})
-}
-
-// whoJoins returns the process at the other end, of this user. It has sent its
-// message and hung up, and may have ended: then its pid may be another's by now,
-// which started later.
-func whoJoins(conn *net.UnixConn) (*procid.Process, error) {
-	peer, err := peercred.Of(conn)
-	if err != nil {
-		return nil, err
-	}
-	message := make([]byte, joinSize+1)
-	if err := conn.SetReadDeadline(time.Now().Add(joinPatience)); err != nil {
-		return nil, err
-	}
-	n, err := conn.Read(message)
-	if err != nil {
-		return nil, err
-	}
-	if n != joinSize || string(message[:len(joinMagic)]) != joinMagic ||
-		binary.LittleEndian.Uint32(message[len(joinMagic):]) != joinVersion {
-		return nil, errors.New("this is no packed program")
-	}
-	if peer.UID != os.Geteuid() {
-		return nil, fmt.Errorf("process of user %d", peer.UID)
-	}
-	process, err := procid.Open(peer.PID)
-	if err != nil {
-		return nil, err
-	}
-	if process.Identity().StartTicks != binary.LittleEndian.Uint64(message[joinStart:]) {
-		return nil, errors.Join(procid.ErrGone, process.Close())
-	}
-	return process, nil
 }

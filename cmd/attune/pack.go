@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -129,9 +130,12 @@ func (o packOptions) sources() (sources []packfile.Source, files []*os.File, err
 		}
 	}
 	library, libraryErr := dmlib.Library()
-	err = errors.Join(err, libraryErr)
+	headers, headersErr := ring.Headers(ring.Geometry{})
+	err = errors.Join(err, libraryErr, headersErr)
 	sources = append(sources, packfile.Source{
 		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),
+	}, packfile.Source{
+		Kind: packfile.Headers, Name: "memory-headers", Mode: 0o444, Content: bytes.NewReader(headers),
 	}, packfile.Source{
 		Kind: packfile.Config, Name: "attune.yaml", Mode: 0o444, Content: bytes.NewReader(o.settings),
 	})
@@ -175,7 +179,7 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 
 // sayPacked says what was made, and what will not work.
 func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) error {
-	before, err := os.Stat(o.program)
+	parts, err := sizes(o.output)
 	if err != nil {
 		return err
 	}
@@ -186,8 +190,9 @@ func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) erro
 	if o.place != placeAuto {
 		where = o.place
 	}
-	fmt.Fprintf(p.stdout, "%s: %.1f MB, %.1f MB more than the program; it runs from %s\n",
-		o.output, float64(size)/1e6, float64(size-before.Size())/1e6, where)
+	fmt.Fprintf(p.stdout, "%s: %.1f MB, %.1f MB more than the program (controller %.1f, tunlets %.1f); it runs from %s\n",
+		o.output, megabytes(size), megabytes(size-parts[packfile.Program]), megabytes(parts[packfile.Controller]),
+		megabytes(parts[packfile.Tunlet]), where)
 	if reason := objfile.Inspect(o.program).PreloadRefusal(); reason != "" {
 		fmt.Fprintf(p.stdout, "it is only watched from outside: %s\n", reason)
 	}
@@ -197,4 +202,24 @@ func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) erro
 		}
 	}
 	return nil
+}
+
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
+
+// sizes returns how many bytes the parts of a packed file take in it.
+func sizes(path string) (map[packfile.Kind]int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	packed, err := readPacked(file)
+	if err != nil {
+		return nil, err
+	}
+	sum := map[packfile.Kind]int64{}
+	for _, part := range packed.Parts {
+		sum[part.Kind] += part.StoredSize
+	}
+	return sum, nil
 }

@@ -24,9 +24,16 @@ signals and exit status are the program's.
 
 The first process of a job on a node starts one controller for all of them, as
 attune run has it; it ends with them and leaves no file behind. Its report goes
-to the standard error of that process. A process waits for the controller, a
-tenth of a second as a rule and two seconds at most. Where nothing can be
-instrumented the program simply runs, and with ATTUNE=off in the environment too.
+to the standard error of that process. The program does not wait for it: the
+controller comes up beside it and takes over what is there by then. Where nothing
+can be instrumented the program simply runs, and with ATTUNE=off in the
+environment too.
+
+The packed file is about 22 MB larger than the program: pack says how much, and
+attune unpack --list where it goes. Every byte of it is checked at the start of the
+first process, and the program is copied into memory: 6 ms, and 0.8 ms for each MB
+of the program. The other processes of the job on that node start 2 ms later than
+without Attune.
 
 The program must be an ELF file. It runs from memory; one that looks for files
 beside itself ($ORIGIN, /proc/self/exe) runs from an unnamed file in the folder

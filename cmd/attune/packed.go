@@ -24,10 +24,12 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// Descriptors that the start of a packed program (dmlib/glue) opens.
+// Descriptors that the start of a packed program (dmlib/glue/glue.h) opens. One
+// more, between them, is the program's file, which only has to stay open.
 const (
-	packedFileFD = 3
-	packedJoinFD = 4
+	packedFileFD  = 3
+	packedJoinFD  = 4
+	packedEarlyFD = 6
 )
 
 // newPacked is what a packed program starts beside itself, for nobody to call.
@@ -57,7 +59,6 @@ func controlPacked(ctx context.Context, p *process, job rundir.Job, id string, a
 	rundir.RemoveDeadJobs(rundir.Current())
 	err = unpackAndTune(ctx, p, members, id, args)
 	if err != nil {
-		_ = job.Ready()                                  // or the program waits a little longer
 		_ = members.serve(ctx, func(*procid.Process) {}) // the first error is the one to be told
 	}
 	return err
@@ -81,7 +82,9 @@ func unpackAndTune(ctx context.Context, p *process, members *members, id string,
 	if err != nil {
 		return err
 	}
-	s := &session{args: args, env: environment(), dir: dir, place: place{id: id, gate: job.Socket("gate"), libraries: job.Path}}
+	s := &session{args: args, env: environment(), dir: dir, place: place{
+		id: id, gate: job.Socket("gate"), early: os.NewFile(packedEarlyFD, "early"), libraries: job.Path,
+	}}
 	if s.cfg, err = unpackSettings(packed, dir.Path); err == nil {
 		expandNames(&s.cfg, job)
 		err = s.openOutputs(p)
@@ -93,8 +96,9 @@ func unpackAndTune(ctx context.Context, p *process, members *members, id string,
 	return tunePacked(ctx, s, packed, info, members)
 }
 
-// tunePacked is `attune attach` to processes that come by themselves. They wait
-// for the gate, and not for tunlets. The session's outputs are open.
+// tunePacked is `attune attach` to processes that come by themselves, and wait for
+// nothing: by the time the gate is open, they have left their memory at
+// packedEarlyFD. The session's outputs are open.
 func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.FileInfo, members *members) error {
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer s.cancel()
@@ -103,9 +107,6 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 	if err := s.connect(); err != nil {
 		s.abandon()
 		return err
-	}
-	if err := members.job.Ready(); err != nil {
-		s.log.Debug("tell that the gate is open", "error", err) // it is waited for in vain, and then no more
 	}
 	s.begun.Go(func() {
 		if err := unpackTunlets(packed, tunlets); err != nil {
@@ -127,6 +128,7 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	r := s.account(end, members.exit(), func(context.Context) {})
+	members.addUnseen(r, s.args[0])
 	s.out.write(r, s.notes.Lines())
 	return nil
 }

@@ -62,9 +62,10 @@ type session struct {
 
 // place is what a program's environment names.
 type place struct {
-	id        string // of the job
-	gate      string // socket of the start gate
-	libraries string // directory for the library
+	id        string   // of the job
+	gate      string   // socket of the start gate
+	early     *os.File // listens where memory is left before; may be nil
+	libraries string   // directory for the library
 }
 
 // runProgram runs the program from start to report. An error means that the
@@ -201,7 +202,7 @@ func (s *session) newController() (*controller.Controller, error) {
 		s.log.Debug("variables without symbol are not found", "error", err)
 	}
 	return controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: at.gate,
+		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: at.gate, EarlyGate: at.early,
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: at.id, UseBPF: !s.cfg.NoBPF,
 		Budget: s.cfg.Budget / 100,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,17 +21,17 @@
 /* Above the numbers that are given out below. */
 #define FD_ASIDE 64
 
-/* Numbers as FD_... say, closed otherwise; *ready moves aside. */
-static bool arrange(const struct start *start, int *ready) {
-    const int from[] = {start->pack->fd, start->job->listener, start->program};
-    int aside[3];
-    *ready = fcntl(*ready, F_DUPFD_CLOEXEC, FD_ASIDE);
-    for (int i = 0; i < 3; i++)
+/* Numbers as FD_... say; inherited by what is executed. */
+static bool arrange(const struct start *start) {
+    const int from[] = {start->pack->fd, start->job->join, start->program, start->job->early};
+    enum { COUNT = sizeof(from) / sizeof(from[0]) };
+    int aside[COUNT];
+    for (int i = 0; i < COUNT; i++)
         aside[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FD_ASIDE);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < COUNT; i++)
         if (dup2(aside[i], FD_PACK + i) < 0)
             return false;
-    return *ready >= 0;
+    return true;
 }
 
 /* Whoever reads the program's output must see its end: the controller keeps
@@ -44,11 +43,6 @@ static void set_streams(bool quiet) {
     dup2(null, 1);
     if (!keep)
         dup2(null, 2);
-}
-
-static void close_others(int ready) {
-    syscall(SYS_close_range, FD_FIRST_FREE, ready - 1, 0);
-    syscall(SYS_close_range, ready + 1, ~0u, 0);
 }
 
 /* Neither bound to the first rank's processor, nor deaf to what it ignored. */
@@ -91,45 +85,61 @@ static void become(const struct start *start) {
         execute(start->job, fd, command_line(start->job, start->argc, start->argv));
 }
 
-static _Noreturn void run_controller(const struct start *start, int ready) {
-    pid_t self = getpid();
-    if (!arrange(start, &ready))
-        _exit(1);
+/* Nothing of the file is executed before all of it was checked, which the process
+ * that becomes the program does meanwhile. */
+static bool released(int fd) {
+    char go;
+    ssize_t size;
+    while ((size = recv(fd, &go, 1, 0)) < 0 && errno == EINTR)
+        ;
+    return size == 1;
+}
+
+static _Noreturn void run_controller(const struct start *start, int wait) {
     set_streams((start->pack->record.flags & PACK_QUIET) != 0);
-    close_others(ready);
+    syscall(SYS_close_range, FD_FIRST_FREE, wait - 1, 0);
+    syscall(SYS_close_range, wait + 1, ~0u, 0);
     set_free();
-    if (write(ready, &self, sizeof(self)) != sizeof(self))
-        _exit(1);
-    close(ready);
-    become(start);
+    if (released(wait))
+        become(start);
     _exit(1); /* the program runs without; the next run cleans up */
 }
 
-/* Twice, so that the program has no child that it did not start. */
-static bool fork_away(const struct start *start, int ready) {
-    pid_t child = fork();
-    if (child == 0) {
-        setsid();
-        pid_t controller = fork();
-        if (controller == 0)
-            run_controller(start, ready);
-        _exit(controller < 0);
-    }
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        ;
-    return child > 0;
+/* The child of the program: it ends at once, so that the program has no child
+ * that it did not start. It tells the controller's pid, whose descriptors are in
+ * place then, whenever it comes to run. */
+static _Noreturn void fork_again(const struct start *start, int answer, int wait) {
+    answer = fcntl(answer, F_DUPFD_CLOEXEC, FD_ASIDE);
+    wait = fcntl(wait, F_DUPFD_CLOEXEC, FD_ASIDE);
+    setsid();
+    pid_t controller = wait >= 0 && arrange(start) ? fork() : -1;
+    if (controller == 0)
+        run_controller(start, wait);
+    _exit(write(answer, &controller, sizeof(controller)) != sizeof(controller));
 }
 
-pid_t controller_start(const struct start *start) {
-    int ends[2];
+bool controller_start(const struct start *start, struct starting *starting) {
+    int answer[2], go[2];
+    /* A socket tells without a signal that there is nobody. */
+    if (pipe2(answer, O_CLOEXEC) != 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) != 0)
+        return false;
+    *starting = (struct starting){fork(), answer[0], go[1]};
+    if (starting->child == 0) {
+        close(go[1]); /* or its end would never be seen */
+        fork_again(start, answer[1], go[0]);
+    }
+    close(answer[1]);
+    close(go[0]);
+    return starting->child > 0;
+}
+
+pid_t controller_release(const struct starting *starting) {
     pid_t pid = -1;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
-    bool forked = fork_away(start, ends[1]);
-    close(ends[1]);
-    ssize_t size = -1;
-    while (forked && (size = read(ends[0], &pid, sizeof(pid))) < 0 && errno == EINTR)
+    while (waitpid(starting->child, NULL, 0) < 0 && errno == EINTR)
         ;
-    close(ends[0]);
-    return size == sizeof(pid) ? pid : -1;
+    if (read(starting->answer, &pid, sizeof(pid)) != sizeof(pid) || pid < 0 ||
+        send(starting->released, "", 1, MSG_NOSIGNAL) != 1)
+        return -1;
+    return pid;
 }

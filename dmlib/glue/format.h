@@ -32,6 +32,7 @@ enum pack_kind {
     PACK_TUNLET = 3,
     PACK_LIBRARY = 4,
     PACK_CONFIG = 5,
+    PACK_HEADERS = 6, /* of memory files, for ATTUNE_EARLY_HEADERS */
 };
 
 enum pack_encoding { PACK_STORED = 0, PACK_ZSTD = 1 };

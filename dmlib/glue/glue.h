@@ -16,7 +16,7 @@
 #define GLUE_CANNOT_EXECUTE 126
 
 /* Descriptors that the controller is started with. */
-enum { FD_PACK = 3, FD_JOIN = 4, FD_PROGRAM = 5, FD_FIRST_FREE = 6 };
+enum { FD_PACK = 3, FD_JOIN, FD_PROGRAM, FD_EARLY, FD_FIRST_FREE };
 
 /* Says why on standard error and ends the process. */
 _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...);
@@ -41,8 +41,10 @@ int unpacked(const struct pack *pack, const struct pack_part *part, const char *
 struct job {
     char folder[JOB_FOLDER_MAX + 1];
     char id[32];
-    int lock;     /* held from job_enter to job_unlock */
-    int listener; /* of the first process: where the others say that they are there */
+    int self;  /* pidfd of this process */
+    int lock;  /* held from job_enter to job_unlock */
+    int join;  /* of the first process: listens where the others say that they are there */
+    int early; /* of the first process: listens where DMLib leaves its memory */
 };
 
 enum role {
@@ -55,7 +57,7 @@ enum role {
 enum role job_enter(struct job *job, const struct pack *pack);
 void job_unlock(struct job *job);
 
-/* The first process: makes the socket and says that it is there. */
+/* The first process: makes the sockets and says that it is there. */
 bool job_listen(struct job *job);
 /* The first process: removes all that is in the folder, and the folder. */
 void job_remove(const struct job *job);
@@ -66,8 +68,8 @@ const char *job_path(const struct job *job, const char *name, char *buffer);
 
 /* Folder inside the job's for the link that the program is started by. */
 #define PROGRAM_FOLDER "bin"
-/* Made by the controller once it listens at its gate, or never will. */
-#define READY_FILE "ready"
+/* Made by the controller when it is up. */
+#define GATE_SOCKET "gate.sock"
 
 /* ---- controller.c ---- */
 
@@ -80,8 +82,18 @@ struct start {
     char **argv;
 };
 
-/* Starts the controller as nobody's child, and returns when the program's file
- * can be reached as /proc/PID/fd/FD_PROGRAM. The pid, or -1. */
-pid_t controller_start(const struct start *start);
+/* A controller that is being started. */
+struct starting {
+    pid_t child;  /* between it and this process */
+    int answer;   /* where its pid is told */
+    int released; /* where it is told to go on */
+};
+
+/* Begins to start the controller as nobody's child, and does not wait. */
+bool controller_start(const struct start *start, struct starting *starting);
+/* Lets it go on. The pid, or -1: from now on the program's file can be reached as
+ * /proc/PID/fd/FD_PROGRAM, however long it takes to come up. Without this call it
+ * ends with this process. */
+pid_t controller_release(const struct starting *starting);
 
 #endif

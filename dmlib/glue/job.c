@@ -3,11 +3,12 @@
  * The folder of a job on this node:
  *
  *   lock        flock(2) of whoever enters, and of the controller when it ends
- *   join.sock   where processes say that they are there, one message each
- *   gate.sock   the controller's start gate (DMLib)
- *   ready       made by the controller: nobody need wait for the gate any more
- *   bin/NAME    leads to the program's file, which the controller holds
- *   libattune…  DMLib
+ *   join.sock          where processes say that they are there, one message each
+ *   gate.sock          the controller's start gate, as soon as it is up (DMLib)
+ *   gate.sock.early    where DMLib leaves its memory until then
+ *   gate.sock.headers  what it makes that memory of
+ *   bin/NAME           leads to the program's file, which the controller holds
+ *   libattune…         DMLib
  *
  * The controller removes it all, under the lock, once every process has ended.
  * Whoever waited for the lock sees that the file behind it has no name any more,
@@ -25,22 +26,27 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "attune/dmlib_gate.h"
 
 /* How long a process waits for others to enter; they take milliseconds. */
 #define LOCK_MILLISECONDS 2000
 #define MAX_PENDING 4096 /* processes that are there before the controller is */
 #define FOLDER_NAME 21   /* "/job-" and 16 digits */
+#define JOIN_SOCKET "join.sock"
 
-#define JOIN_VERSION 1
+#define JOIN_VERSION 2
 
-/* What a process says; the kernel tells its pid and user. */
+/* What a process says, with a pidfd of itself (SCM_RIGHTS): it may have ended
+ * before anybody listens. The kernel tells its pid and user. */
 struct join {
     char magic[8]; /* of the record */
     uint32_t version;
-    int32_t pid; /* as it sees itself */
+    int32_t parent; /* as it sees it */
     uint64_t start_ticks;
 };
 
@@ -77,7 +83,7 @@ static uint64_t job_hash(const struct pack *pack) {
 /* ---- which folder ---- */
 
 /* Ours, and nobody else may write to it: never one that somebody prepared. */
-static bool own_folder(const char *path) {
+static bool is_ours(const char *path) {
     struct stat info;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return false;
@@ -90,7 +96,7 @@ static bool own_folder(const char *path) {
 static bool suitable(const char *path) {
     struct statvfs system;
     return strlen(path) + FOLDER_NAME <= JOB_FOLDER_MAX && strpbrk(path, " :$\t\n") == NULL &&
-           own_folder(path) && statvfs(path, &system) == 0 && (system.f_flag & ST_NOEXEC) == 0 &&
+           is_ours(path) && statvfs(path, &system) == 0 && (system.f_flag & ST_NOEXEC) == 0 &&
            access(path, W_OK) == 0;
 }
 
@@ -138,7 +144,7 @@ static bool still_named(int fd) {
 static bool lock_folder(struct job *job) {
     char path[PATH_SIZE];
     for (int attempt = 0; attempt < 100; attempt++) {
-        if (!own_folder(job->folder))
+        if (!is_ours(job->folder))
             return false;
         job->lock = open(job_path(job, "lock", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (job->lock < 0 && errno == ENOENT)
@@ -161,13 +167,31 @@ void job_unlock(struct job *job) {
     job->lock = -1;
 }
 
-/* ---- join ---- */
+/* ---- sockets ---- */
 
-static int join_socket(const struct job *job, struct sockaddr_un *address) {
+static int socket_in(const struct job *job, const char *name, struct sockaddr_un *address) {
     char path[PATH_SIZE];
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    strncpy(address->sun_path, job_path(job, "join.sock", path), sizeof(address->sun_path) - 1);
+    strncpy(address->sun_path, job_path(job, name, path), sizeof(address->sun_path) - 1);
     return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+static bool send_with(int to, const void *data, size_t size, int descriptor) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = (void *)data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 /* The connection stays in the socket's queue, with what was said, until it is
@@ -176,24 +200,31 @@ static bool join(const struct job *job) {
     struct sockaddr_un address;
     struct join message = {.magic = PACK_MAGIC,
                            .version = JOIN_VERSION,
-                           .pid = getpid(),
+                           .parent = getppid(),
                            .start_ticks = start_ticks(getpid())};
-    int fd = join_socket(job, &address);
+    int fd = socket_in(job, JOIN_SOCKET, &address);
     if (fd < 0)
         return false;
     bool done = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-                send(fd, &message, sizeof(message), MSG_NOSIGNAL) == (ssize_t)sizeof(message);
+                send_with(fd, &message, sizeof(message), job->self);
     close(fd);
     return done;
 }
 
-bool job_listen(struct job *job) {
+static int listening(const struct job *job, const char *name) {
     struct sockaddr_un address;
-    job->listener = join_socket(job, &address);
-    if (job->listener < 0)
-        return false;
-    return bind(job->listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-           listen(job->listener, MAX_PENDING) == 0 && join(job);
+    int fd = socket_in(job, name, &address);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        listen(fd, MAX_PENDING) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+bool job_listen(struct job *job) {
+    job->early = listening(job, GATE_SOCKET ATTUNE_EARLY_SOCKET);
+    job->join = listening(job, JOIN_SOCKET);
+    return job->early >= 0 && job->join >= 0 && join(job);
 }
 
 /* ---- all of it ---- */
@@ -219,8 +250,9 @@ void job_remove(const struct job *job) { nftw(job->folder, remove_all, 4, FTW_DE
 
 enum role job_enter(struct job *job, const struct pack *pack) {
     char base[JOB_FOLDER_MAX - FOLDER_NAME + 1];
-    *job = (struct job){.lock = -1, .listener = -1};
-    if (!find_base(base, sizeof(base)))
+    *job = (struct job){.lock = -1, .join = -1, .early = -1};
+    job->self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (job->self < 0 || !find_base(base, sizeof(base)))
         return ROLE_NONE;
     unsigned long hash = job_hash(pack);
     snprintf(job->folder, sizeof(job->folder), "%s/job-%016lx", base, hash);

@@ -10,11 +10,9 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-/* How long the program waits for its controller at most. */
-#define READY_MILLISECONDS 2000
+#include "attune/dmlib_gate.h"
 
 /* Attune was switched off, or another controller has this process already. */
 static bool left_alone(void) {
@@ -66,7 +64,7 @@ static void set_environment(const struct job *job, const struct pack *pack) {
     setenv("ATTUNE_JOB", job->id, 1);
     if (library == NULL)
         return;
-    setenv("ATTUNE_SOCKET", job_path(job, "gate.sock", path), 1);
+    setenv("ATTUNE_SOCKET", job_path(job, GATE_SOCKET, path), 1);
     if ((pack->record.flags & PACK_NO_PRELOAD) == 0)
         prepend("LD_PRELOAD", job_path(job, library->name, path), ':');
     /* Programs with a shared AddressSanitizer end where anything is preloaded. */
@@ -75,16 +73,20 @@ static void set_environment(const struct job *job, const struct pack *pack) {
         setenv("ASAN_OPTIONS", options, 1);
 }
 
-static bool install_library(const struct job *job, const struct pack *pack) {
-    const struct pack_part *library = pack_find(pack, PACK_LIBRARY);
+/* Writes a part into the folder; one that the file does not have need not be
+ * there. */
+static bool install(const struct job *job, const struct pack *pack, enum pack_kind kind,
+                    const char *name, mode_t mode) {
+    const struct pack_part *part = pack_find(pack, kind);
     char path[PATH_SIZE];
-    if (library == NULL)
+    if (part == NULL)
         return true;
-    int fd =
-        open(job_path(job, library->name, path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    if (name == NULL)
+        name = part->name;
+    int fd = open(job_path(job, name, path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0)
         return false;
-    bool done = pack_write(pack, library, fd) && fchmod(fd, 0555) == 0;
+    bool done = pack_write(pack, part, fd) && fchmod(fd, mode) == 0;
     return close(fd) == 0 && done;
 }
 
@@ -99,16 +101,26 @@ static bool link_program(const struct job *job, const struct pack_part *program,
     return symlink(target, job_path(job, name, path)) == 0;
 }
 
-/* The first process of a job sets everything up. */
+/* The first process of a job sets everything up. False: it cannot be done here.
+ * The file is checked while the controller's process is being made. */
 static bool lead(struct job *job, const struct command *command) {
     const struct pack *pack = command->pack;
     const struct pack_part *program = command->program;
     const char *where;
     int fd = program_file(pack, program, &where);
-    if (fd < 0 || !install_library(job, pack) || !job_listen(job))
+    if (fd < 0 || !install(job, pack, PACK_LIBRARY, NULL, 0555) ||
+        !install(job, pack, PACK_HEADERS, GATE_SOCKET ATTUNE_EARLY_HEADERS, 0444) ||
+        !job_listen(job))
         return false;
     struct start start = {job, pack, fd, command->argc, command->argv};
-    pid_t controller = controller_start(&start);
+    struct starting starting;
+    if (!controller_start(&start, &starting))
+        return false;
+    if (!pack_intact(pack)) {
+        job_remove(job);
+        die(DAMAGED);
+    }
+    pid_t controller = controller_release(&starting);
     return controller > 0 && link_program(job, program, controller);
 }
 
@@ -117,37 +129,20 @@ static bool enter(struct job *job, const struct command *command) {
     enum role role = job_enter(job, command->pack);
     if (role != ROLE_FIRST)
         return role == ROLE_OTHER;
-    bool intact = pack_intact(command->pack);
-    if (intact && lead(job, command))
+    if (lead(job, command))
         return true;
-    job_remove(job);
-    if (!intact)
-        die(DAMAGED);
+    job_remove(job); /* run_alone checks the file */
     return false;
 }
 
-/* Until the controller can take processes in, for so long that it can come up on
- * a node that is busy, and no longer than it lives: the link leads to it. It is
- * waited for here, not by the library, which in a program that has locked itself
- * in must not make a system call. */
-static void await_controller(const struct job *job, const char *program) {
-    char ready[PATH_SIZE];
-    job_path(job, READY_FILE, ready);
-    for (int i = 0; i < READY_MILLISECONDS; i++) {
-        if (access(ready, F_OK) == 0 || access(program, F_OK) != 0)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-}
-
+/* Nothing is waited for: the controller comes up beside the program, which leaves
+ * it the memory that they share (DMLib). */
 static _Noreturn void run_controlled(struct job *job, const struct command *command) {
     char **before = environ, name[PATH_SIZE], path[PATH_SIZE];
     set_environment(job, command->pack);
     job_unlock(job);
     snprintf(name, sizeof(name), PROGRAM_FOLDER "/%s", command->program->name);
     job_path(job, name, path);
-    if ((command->pack->record.flags & PACK_NO_PRELOAD) == 0)
-        await_controller(job, path);
     execve(path, command->argv, environ);
     environ = before; /* the controller is gone already */
     run_alone(command);

@@ -75,7 +75,7 @@ static int filled(const struct pack *pack, const struct pack_part *part, int fd)
 }
 
 /* The folder of the packed file. */
-static const char *own_folder(void) {
+static const char *packed_folder(void) {
     static char path[PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (size <= 0)
@@ -89,7 +89,7 @@ static const char *own_folder(void) {
 }
 
 static int beside(const struct pack *pack, const struct pack_part *part, const char **where) {
-    *where = own_folder();
+    *where = packed_folder();
     return filled(pack, part, unnamed_file(*where));
 }
 

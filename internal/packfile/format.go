@@ -55,14 +55,16 @@ const (
 // Kind says what a part is.
 type Kind uint32
 
-// The kinds. There is one program, one controller, and at most one library and
-// configuration.
+// The kinds. There is one program, one controller, and at most one each of the
+// last three.
 const (
 	Program Kind = 1 + iota
 	Controller
 	Tunlet
 	Library
 	Config
+	// Headers are those of memory files that processes make (controller/ring).
+	Headers
 )
 
 // String returns the kind in a word.
@@ -78,6 +80,8 @@ func (k Kind) String() string {
 		return "library"
 	case Config:
 		return "config"
+	case Headers:
+		return "headers"
 	}
 	return fmt.Sprintf("kind %d", uint32(k))
 }

@@ -19,7 +19,6 @@ const (
 	// JoinSocket is where the processes of the job say that they are there.
 	JoinSocket = "join"
 	jobPrefix  = "job-"
-	readyFile  = "ready"
 )
 
 // jobLockTime is how long the lock is waited for; who enters has it for
@@ -38,16 +37,6 @@ func (j Job) Socket(name string) string { return SocketIn(j.Path, name) }
 // NewDir makes the directory of a run beside the folder: programs can be started
 // from there, as the start of packed programs has seen.
 func (j Job) NewDir() (*Dir, error) { return createBelow(Current(), filepath.Dir(j.Path)) }
-
-// Ready says that the processes, which wait for the controller, need not any
-// more.
-func (j Job) Ready() error {
-	f, err := os.OpenFile(filepath.Join(j.Path, readyFile), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
 
 // Remove removes the folder unless a process has entered: empty is asked while
 // nobody can. It says whether the folder is gone.

@@ -107,7 +107,7 @@ func (c *packedCost) more() float64 {
 }
 
 func (c *packedCost) goal() present.Goal {
-	return present.Goal{Name: "packed program: time to main, more than plain", Value: present.Figure(c.more()), Unit: "ms", Limit: 200}
+	return present.Goal{Name: "packed program: time to main, more than plain", Value: present.Figure(c.more()), Unit: "ms", Limit: 50}
 }
 
 func (c *packedCost) print() {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/unixmsg"
+)
+
+// What a process says when it joins; struct join of dmlib/glue/job.c.
+const (
+	joinMagic   = "ATTUNEPK"
+	joinVersion = 2
+	joinSize    = 24
+	joinParent  = 12 // offset of its parent's pid, as it sees it
+	joinStart   = 16 // offset of its start, clock ticks since boot
+	joinFiles   = 1  // a pidfd of itself
+)
+
+// joinPatience is how long a connection that says nothing is listened to: who
+// joins has spoken before it is accepted.
+const joinPatience = 100 * time.Millisecond
+
+// whoJoins returns the process at the other end, of this user. It has sent its
+// message and hung up, and may have ended: the pidfd that it sent says who it
+// was.
+func whoJoins(conn *net.UnixConn) (member, error) {
+	peer, err := peercred.Of(conn)
+	if err != nil {
+		return member{}, err
+	}
+	if peer.UID != os.Geteuid() {
+		return member{}, fmt.Errorf("process of user %d", peer.UID)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(joinPatience)); err != nil {
+		return member{}, err
+	}
+	message, files, err := unixmsg.Read(conn, joinSize, joinFiles)
+	defer func() {
+		for _, file := range files {
+			_ = file.Close() // it was duplicated, or is not wanted
+		}
+	}()
+	if err != nil {
+		return member{}, err
+	}
+	if len(message) != joinSize || len(files) != joinFiles || string(message[:len(joinMagic)]) != joinMagic ||
+		binary.LittleEndian.Uint32(message[len(joinMagic):]) != joinVersion {
+		return member{}, errors.New("this is no packed program")
+	}
+	pidfd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return member{}, err
+	}
+	process, err := procid.Adopt(pidfd, peer.PID, binary.LittleEndian.Uint64(message[joinStart:]))
+	return member{process: process, parent: int(int32(binary.LittleEndian.Uint32(message[joinParent:])))}, err
+}
