@@ -25,7 +25,7 @@ type Profile struct {
 // Profiles returns those of the batch systems that are known.
 func Profiles() []Profile {
 	return []Profile{
-		{Name: "slurm", Daemons: []string{"slurmstepd"}},
+		{Name: "slurm", Daemons: []string{"slurmstepd*"}}, // Debian calls it slurmstepd-wlm
 		{Name: "sge", Daemons: []string{"sge_shepherd*"}}, // Grid Engine, with or without a suffix
 		{Name: "pbs", Daemons: []string{"pbs_mom"}},       // OpenPBS and Torque
 		{Name: "htcondor", Daemons: []string{"condor_starter*"}},

@@ -60,8 +60,8 @@ func TestGridEngineStartsTasksOnAllNodes(t *testing.T) {
 	if err := c.WriteFile(t.Context(), "/home/alice/job", job); err != nil {
 		t.Fatal(err)
 	}
-	mustRun(t, c, Alice, Login, "qsub", "-sync", "y", "/home/alice/job")
-	out := strings.Fields(mustRun(t, c, "", Login, "cat", "/home/alice/out"))
+	mustRun(t, c, Alice, Login, "qsub", "/home/alice/job") // -sync looks only every ten seconds
+	out := strings.Fields(mustRun(t, c, "", Login, "sh", "-c", "cd /home/alice; until [ \"$(cat out | wc -l)\" = 4 ]; do sleep 0.1; done 2>&-; cat out"))
 	slices.Sort(out)
 	if want := []string{"node1:alice", "node1:alice", "node2:alice", "node2:alice"}; !slices.Equal(out, want) {
 		t.Errorf("tasks %q, want %q", out, want)
