@@ -5,6 +5,7 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,13 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/attune-hpc/attune/internal/leaktest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // patience is for what has to come some time; nothing is asserted of when.
 const patience = time.Minute
@@ -44,7 +42,7 @@ func mustStart(t testing.TB, dir string) *embed.Server {
 // mustOpen connects a client that ends with the test.
 func mustOpen(t testing.TB, url string) *registry.Client {
 	t.Helper()
-	c, err := registry.Open(t.Context(), registry.Options{URL: url, TTL: shortTTL})
+	c, err := registry.Open(t.Context(), registry.Options{URL: url, TTL: shortTTL, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +78,7 @@ func patient(t testing.TB) context.Context {
 // view that fits.
 func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(registry.View) bool) registry.View) {
 	t.Helper()
-	views := make(chan registry.View, 1)
+	views, last := make(chan registry.View, 1), registry.View{}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -100,22 +98,21 @@ func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(
 	})
 	return func(what string, fits func(registry.View) bool) registry.View {
 		t.Helper()
-		for late := time.After(patience); ; {
+		for late := time.After(patience); !fits(last); {
 			select {
-			case v := <-views:
-				if fits(v) {
-					return v
-				}
+			case last = <-views:
 			case <-late:
 				t.Fatalf("%s was never seen", what)
 			}
 		}
+		return last
 	}
 }
 
-func TestRegistrationsAreSeen(t *testing.T) {
-	server := mustStart(t, t.TempDir())
-	writer, reader := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+func TestRegistrationsAreSeen(t *testing.T) { eachServer(t, testRegistrationsAreSeen) }
+
+func testRegistrationsAreSeen(t *testing.T, server *process) {
+	writer, reader := mustOpen(t, server.URL), mustOpen(t, server.URL)
 	solver := mustPut(t, writer, "solver", "/opt/solver")
 	await := watch(t, reader)
 	await("what was there", func(v registry.View) bool { return len(v.Registrations) == 1 })
@@ -135,9 +132,10 @@ func TestRegistrationsAreSeen(t *testing.T) {
 	}
 }
 
-func TestOwnerIsOne(t *testing.T) {
-	server := mustStart(t, t.TempDir())
-	first, second := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+func TestOwnerIsOne(t *testing.T) { eachServer(t, testOwnerIsOne) }
+
+func testOwnerIsOne(t *testing.T, server *process) {
+	first, second := mustOpen(t, server.URL), mustOpen(t, server.URL)
 	mustPut(t, first, "solver", "solver")
 	a, b := mustAnnounce(t, first, "a"), mustAnnounce(t, second, "b")
 	lease, err := first.Claim(patient(t), "solver", a)
@@ -172,9 +170,10 @@ func TestOwnerIsOne(t *testing.T) {
 	}
 }
 
-func TestLocate(t *testing.T) {
-	server := mustStart(t, t.TempDir())
-	asks, answers := mustOpen(t, server.URL()), mustOpen(t, server.URL())
+func TestLocate(t *testing.T) { eachServer(t, testLocate) }
+
+func testLocate(t *testing.T, server *process) {
+	asks, answers := mustOpen(t, server.URL), mustOpen(t, server.URL)
 	for _, host := range []string{"one", "two"} {
 		if _, err := answers.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c-" + host, Host: host}); err != nil {
 			t.Fatal(err)
@@ -203,13 +202,14 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-func TestFindAnalyzers(t *testing.T) {
-	server := mustStart(t, t.TempDir())
-	o := registry.Options{URL: server.URL()}
+func TestFindAnalyzers(t *testing.T) { eachServer(t, testFindAnalyzers) }
+
+func testFindAnalyzers(t *testing.T, server *process) {
+	o := registry.Options{URL: server.URL}
 	if _, err := registry.FindAnalyzers(patient(t), o); !errors.Is(err, registry.ErrNoAnalyzer) {
 		t.Errorf("without Analyzer: %v, want %v", err, registry.ErrNoAnalyzer)
 	}
-	c := mustOpen(t, server.URL())
+	c := mustOpen(t, server.URL)
 	want := mustAnnounce(t, c, "a")
 	for {
 		found, err := registry.FindAnalyzers(patient(t), o)
@@ -223,9 +223,10 @@ func TestFindAnalyzers(t *testing.T) {
 	}
 }
 
-func TestSessions(t *testing.T) {
-	server := mustStart(t, t.TempDir())
-	c := mustOpen(t, server.URL())
+func TestSessions(t *testing.T) { eachServer(t, testSessions) }
+
+func testSessions(t *testing.T, server *process) {
+	c := mustOpen(t, server.URL)
 	want := []*attunev1.SessionRecord{{Id: "s1", Processes: 2}, {Id: "s2"}}
 	for _, s := range []*attunev1.SessionRecord{want[1], {Id: "s1"}, want[0], {Id: "gone"}} {
 		if err := c.PutSession(patient(t), s); err != nil {
