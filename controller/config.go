@@ -44,6 +44,17 @@ type Config struct {
 	EarlyGate *os.File
 	// LibraryPath is the installed DMLib; empty: nothing is preloaded.
 	LibraryPath string
+	// LateLibrary is for processes that come without DMLib: it is brought into
+	// them while they run, when a measure point or an action needs it, and taken
+	// out of their calls at the end. A process that has it comes to the gate.
+	LateLibrary bool
+	// Untouched is why nothing may be changed in processes; empty: changes are
+	// up to the policy.
+	Untouched string
+	// Over is called once if the Analyzer wants the session ended, with the
+	// changes that are to stay, or says that there is none. The caller then
+	// calls Stop. Nil: both are ignored.
+	Over func(keep []string, reason error)
 	// StateDir holds the undo journals of this user's controllers.
 	StateDir string
 	// JobID names the job that is followed; may be empty with a Session: then
@@ -87,8 +98,11 @@ type Session struct {
 	Registration string
 	// Job is the execution.
 	Job *attunev1.Job
-	// User whose processes they are. Their DMLib may come to the gate.
+	// User whose processes they are. Their DMLib may come to the gate. What runs
+	// as somebody else, by a set-user-id bit, is followed and not looked into.
 	User *attunev1.Principal
+	// Mode is the most that this node allows: observe, advise or tune.
+	Mode string
 	// Owner registered the application: the policy is asked whether they may do
 	// what the Analyzer wants done. Needed with Registration, since the
 	// controller's own user may do anything.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,8 @@ type Controller struct {
 	}
 	serve  sync.WaitGroup     // the client, which ends last
 	giveUp context.CancelFunc // ends the client with messages undelivered
+
+	overOnce sync.Once
 }
 
 // New constructs a controller. Programs can be started as soon as it returns:
@@ -170,7 +173,7 @@ func (c *Controller) hello() *attunev1.ControllerHello {
 	return &attunev1.ControllerHello{
 		ControllerId: c.config.ID, Host: host,
 		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: c.mechanisms,
-		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User,
+		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User, Mode: c.config.Session.Mode,
 		InForce: c.actuator.Applied(),
 	}
 }
@@ -218,7 +221,12 @@ func (c *Controller) Start(context.Context) error {
 	var deliver context.Context // outlives ctx: what is queued is delivered after Stop
 	deliver, c.giveUp = context.WithCancel(context.Background())
 	c.serve.Go(func() {
-		if err := c.client.Run(deliver, c.handle); err != nil && deliver.Err() == nil {
+		err := c.client.Run(deliver, c.handle)
+		switch {
+		case err == nil || deliver.Err() != nil:
+		case errors.Is(err, channel.ErrOver):
+			c.over(nil, err)
+		default:
 			c.log.Warn("analyzer is gone; changes will be undone when their leases end", "error", err)
 		}
 	})
@@ -297,6 +305,28 @@ func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) {
 	return c.actuator.HandOver(kept)
 }
 
+// KeepOnly is Keep for some of the changes; the others are undone.
+func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		if !slices.Contains(changes, id) {
+			c.actuator.Undo(ctx, id)
+		}
+	}
+	return c.actuator.HandOver(kept)
+}
+
+// Processes tells what is known of the processes under control now.
+func (c *Controller) Processes() (processes []*attunev1.Process) {
+	for _, t := range c.targets.list() {
+		processes = append(processes, t.snapshot())
+	}
+	return processes
+}
+
+// Living counts the processes under control.
+func (c *Controller) Living() int { return len(c.targets.handles()) }
+
 // Stop undoes what is still in force, takes all points out, delivers what is
 // queued, and ends everything. It returns when ctx ends at the latest; what it
 // could not undo stays in the journal. Processes that have ended, of which the
@@ -310,6 +340,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.undoAll(ctx)
 	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
+	c.leaveEntered(ctx)
 	c.placer.Close()
 	for _, t := range c.targets.list() {
 		if memory := t.memory.Load(); memory != nil {

@@ -44,6 +44,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 		},
 	}
 	t.sites = entry.NewSites(t, f.functions)
+	t.bringing = newBringing()
 	t.info = process // update clones what it is given; nobody changes this one
 	t.update(process)
 	if held == nil {
@@ -135,6 +136,9 @@ func (f *follower) release(t *target) {
 		f.placer.Release(t.handle)
 		f.sampler.Forget(t.pid)
 		f.actuator.Forget(t)
+		if a := t.attached.Load(); a != nil && f.config.LateLibrary {
+			_ = a.process.Close() // it is closed already by whoever left it
+		}
 		t.sites.Forget()
 		if memory := t.memory.Load(); memory != nil {
 			if err := memory.Close(); err != nil {
@@ -265,6 +269,10 @@ func (c *Controller) admit(ctx context.Context, t *target, held bool) {
 // expect takes a process in that cannot come to the gate, and gives any other
 // the time that it needs.
 func (c *Controller) expect(t *target) {
+	if c.config.LateLibrary {
+		c.lateExpect(t)
+		return
+	}
 	if !c.arrivals.waiting(t.pid) && c.whyNoPreload(t) != "" {
 		c.awaitGate(t, 0)
 		return

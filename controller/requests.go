@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,6 +28,8 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 		c.setSampling(r.SetSampling)
 	case *attunev1.ManageResponse_Renew:
 		c.renewed(r.Renew)
+	case *attunev1.ManageResponse_End:
+		c.over(r.End.GetKeep(), errEnded)
 	case *attunev1.ManageResponse_Apply:
 		connection := c.rejoin.connections()
 		c.work.Go(func() {
@@ -42,6 +45,17 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 		return
 	}
 	c.done(request.GetRequestId())
+}
+
+// errEnded is why a session is over that the Analyzer has ended.
+var errEnded = errors.New("the analyzer has ended the session")
+
+// over tells that the session is over, once. Whoever hears of it may stop the
+// controller, which waits for its goroutines, of which this may be one.
+func (c *Controller) over(keep []string, reason error) {
+	if c.config.Over != nil {
+		c.overOnce.Do(func() { go c.config.Over(keep, reason) })
+	}
 }
 
 func (c *Controller) answer(message *attunev1.ManageRequest) {
@@ -80,6 +94,7 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 		c.events.Add(1)
 	}
 	c.placer.Add(index, add.GetSpec())
+	c.needAll(add.GetSpec())
 	c.pace()
 }
 
@@ -129,6 +144,15 @@ func (c *Controller) tellPoint(status *attunev1.PointStatus) {
 // apply makes changes, all or nothing. If the connection by which they were
 // asked for is lost meanwhile, they are the Analyzer's only if it says so.
 func (c *Controller) apply(connection uint64, requestID string, changes []*attunev1.Change) {
+	if c.config.Untouched != "" {
+		c.answerAll(requestID, refuseAll(changes, c.config.Untouched))
+		return
+	}
+	if why := c.whyNot(changes); why != nil {
+		c.answerAll(requestID, refuseAll(changes, why.Error()))
+		return
+	}
+	c.prepare(changes)
 	if slices.ContainsFunc(changes, actuate.IsAgreed) {
 		c.answerAll(requestID, c.applyAgreed(connection, changes))
 		return

@@ -34,6 +34,7 @@ type target struct {
 	admitted   atomic.Bool // measure points are placed
 	told       atomic.Bool // the Analyzer knows of it, at the present connection
 	known      atomic.Bool // it did at some connection
+	bringing   *bringing
 	// attached is how it came under control; nil: it was started under it.
 	attached atomic.Pointer[Attached]
 

@@ -27,6 +27,9 @@ const (
 // is lost. What must not be lost is told again when there is one.
 var ErrNotConnected = errors.New("not connected to an analyzer")
 
+// ErrOver says that the Analyzer has no such session, and will have none.
+var ErrOver = errors.New("the session is over")
+
 // Finder says where the Analyzer is. It may move while a Client runs.
 type Finder interface {
 	// Find waits until an Analyzer is known, or ctx ends. moved is closed when
@@ -148,7 +151,8 @@ func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) er
 func (c *Client) Finish() { c.closeOnce.Do(func() { close(c.closed) }) }
 
 // Run carries messages until Finish was called and everything is delivered, or
-// ctx is done, or the Analyzer is gone; with a Finder the last is no end. The
+// ctx is done, or the Analyzer is gone; with a Finder the last is no end, but
+// its word that there is no such session is, with [ErrOver]. The
 // management channel, whose end means to the Analyzer that the controller has
 // gone, ends after the event channel.
 func (c *Client) Run(ctx context.Context, handle Handler) error {

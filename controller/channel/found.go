@@ -5,8 +5,12 @@ package channel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // errSilent says that nothing came from the Analyzer for too long: it renews
@@ -67,6 +71,9 @@ func (c *Client) runFound(ctx context.Context, handle Handler) error {
 		if c.finished() || looking.Err() != nil {
 			c.log.Debug("left the analyzer", "error", err)
 			return ctx.Err()
+		}
+		if code := status.Code(err); code == codes.NotFound || code == codes.Aborted {
+			return fmt.Errorf("%w: %w", ErrOver, err)
 		}
 		if time.Since(began) > pause.longest { // it was connected, or waited for an Analyzer to be known
 			failed, said = 0, ""

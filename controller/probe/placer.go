@@ -175,6 +175,19 @@ func (p *Placer) ForAll() (n int) {
 	return n
 }
 
+// WantsLibrary says whether there are points that are meant for a process and
+// that DMLib could serve there.
+func (p *Placer) WantsLibrary(handle uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, spec := range p.points {
+		if wants(spec, handle) && spec.GetUsdt() == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Points returns how many points there are.
 func (p *Placer) Points() int {
 	p.mu.Lock()

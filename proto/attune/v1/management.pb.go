@@ -429,7 +429,10 @@ type ControllerHello struct {
 	// that names nothing.
 	InForce []string `protobuf:"bytes,8,rep,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
 	// User whose processes these are; not given: the one who runs both.
-	User          *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
+	User *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
+	// The most that the node's policy allows: observe, advise or tune; empty:
+	// tune. The node refuses changes that go beyond it.
+	Mode          string `protobuf:"bytes,10,opt,name=mode,proto3" json:"mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -525,6 +528,13 @@ func (x *ControllerHello) GetUser() *Principal {
 		return x.User
 	}
 	return nil
+}
+
+func (x *ControllerHello) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
 }
 
 // RequestDone closes a request.
@@ -1188,7 +1198,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04undo\x18\x06 \x01(\v2\x16.attune.v1.UndoChangesH\x00R\x04undo\x12-\n" +
 	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renew\x12)\n" +
 	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03endB\t\n" +
-	"\arequest\"\xb9\x02\n" +
+	"\arequest\"\xcd\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1200,7 +1210,9 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\fregistration\x18\x06 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\a \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x19\n" +
 	"\bin_force\x18\b \x03(\tR\ainForce\x12(\n" +
-	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\",\n" +
+	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x12\n" +
+	"\x04mode\x18\n" +
+	" \x01(\tR\x04mode\",\n" +
 	"\vRequestDone\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"M\n" +

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// needAge is how old a process is at least when DMLib is brought into it for
+	// its measure points: for one that ends before it would not pay.
+	needAge = 500 * time.Millisecond
+	// needTries bounds the attempts, needPause follows one in vain: a process
+	// that is stopped, or whose threads all wait in the kernel, may go on.
+	needTries = 5
+	needPause = 5 * time.Second
+	// needTimeout bounds how long an action waits for DMLib.
+	needTimeout = 5 * time.Second
+)
+
+// bringing is the way of DMLib into a process that came without.
+type bringing struct {
+	once chan struct{} // holds a token: whoever has it tries
+	done bool          // there is nothing to try any more; guarded by the token
+}
+
+func newBringing() *bringing {
+	b := &bringing{once: make(chan struct{}, 1)}
+	b.once <- struct{}{}
+	return b
+}
+
+// errNotNeeded is the reason why DMLib is not in a process.
+var errNotNeeded = errors.New("nothing has needed it so far")
+
+// lateExpect takes a process in from outside: DMLib comes when it is needed. One
+// that has it from its start comes to the gate; what an earlier controller left
+// in an old one does not.
+func (c *Controller) lateExpect(t *target) {
+	if c.arrivals.waiting(t.pid) {
+		c.wait(t, gateRounds)
+		return
+	}
+	if images, err := t.Images(); err == nil && slices.ContainsFunc(images, isDMLib) && t.age() < gateGrace {
+		c.wait(t, gateRounds)
+		return
+	}
+	if t.admitted.Swap(true) {
+		return
+	}
+	if why := c.foreign(t); why != nil {
+		t.setMechanism(mechanismDMLib, false, why.Error())
+		t.setMechanism(mechanismUprobe, false, why.Error())
+		c.changed(t)
+		return
+	}
+	t.setMechanism(mechanismDMLib, false, errNotNeeded.Error())
+	c.openWays(t)
+	c.changed(t)
+	c.placer.Admit(c.ctx, t, false)
+	c.need(t)
+}
+
+// age is how long ago the process was started.
+func (t *target) age() time.Duration {
+	var now unix.Timespec
+	// It cannot fail for this clock.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
+	started := time.Duration(t.identity.StartTicks) * (time.Second / procid.TicksPerSecond)
+	return time.Duration(now.Nano()) - started
+}
+
+// need brings DMLib into a process for its measure points, when it is old
+// enough and if there are any.
+func (c *Controller) need(t *target) {
+	if !c.config.LateLibrary {
+		return
+	}
+	c.work.Go(func() {
+		pause := needAge - t.age()
+		for range needTries {
+			select {
+			case <-c.ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			if !c.wantsLibrary(t) || c.bringIn(c.ctx, t) {
+				return
+			}
+			pause = needPause
+		}
+	})
+}
+
+// needAll is need for all processes: there is a new measure point.
+func (c *Controller) needAll(spec *attunev1.MeasurePoint) {
+	if !c.config.LateLibrary || spec.GetUsdt() != nil {
+		return
+	}
+	for _, t := range c.targets.list() {
+		if t.admitted.Load() && t.memory.Load() == nil {
+			c.need(t)
+		}
+	}
+}
+
+// wantsLibrary says whether DMLib would serve a point in a process.
+func (c *Controller) wantsLibrary(t *target) bool {
+	return t.Alive() && t.memory.Load() == nil && c.placer.WantsLibrary(t.handle)
+}
+
+// bringIn has DMLib in a process if that is possible, and reports whether there
+// is nothing to try any more. Of several goroutines one tries, and the others
+// wait for it.
+func (c *Controller) bringIn(ctx context.Context, t *target) (done bool) {
+	select {
+	case <-t.bringing.once:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { t.bringing.once <- struct{}{} }()
+	if t.bringing.done || t.memory.Load() != nil || !t.Alive() {
+		return true
+	}
+	err := c.enterLate(ctx, t)
+	switch {
+	case err == nil:
+		t.bringing.done = c.awaitMemory(ctx, t)
+	case errors.Is(err, inject.ErrNoSafePoint), ctx.Err() != nil:
+	default:
+		t.bringing.done = true
+	}
+	if err != nil && t.Alive() {
+		c.log.Info("DMLib is not brought in", "pid", t.pid, "reason", err, "again", !t.bringing.done)
+		t.setMechanism(mechanismDMLib, false, err.Error())
+		c.changed(t)
+	}
+	return t.bringing.done
+}
+
+// enterLate injects DMLib into the process that a target is.
+func (c *Controller) enterLate(ctx context.Context, t *target) error {
+	process, err := procid.Open(t.pid)
+	if err != nil {
+		return err
+	}
+	if process.Identity() != t.identity {
+		return errors.Join(fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH)), process.Close())
+	}
+	if why := c.foreign(t); why != nil {
+		return errors.Join(why, process.Close())
+	}
+	a := &Attached{controller: c, process: process, handle: t.handle}
+	if a.Injection, err = c.enter(ctx, process, t.handle); err != nil {
+		return errors.Join(err, process.Close())
+	}
+	if a.Injection.Memory == nil {
+		return process.Close() // it has come to the gate by itself
+	}
+	t.attached.Store(a)
+	c.log.Info("DMLib brought in", "pid", t.pid, "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
+		"loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
+	return nil
+}
+
+// awaitMemory waits until a process that was entered is taken in.
+func (c *Controller) awaitMemory(ctx context.Context, t *target) bool {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for t.memory.Load() == nil && t.Alive() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll.C:
+		}
+	}
+	return true
+}
+
+// prepare brings DMLib into the processes of changes, which would do without
+// less well or not at all. What acts from outside needs none.
+func (c *Controller) prepare(changes []*attunev1.Change) {
+	if !c.config.LateLibrary {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, needTimeout)
+	defer cancel()
+	for _, change := range changes {
+		if t := c.targets.get(change.GetProcess()); t != nil && change.GetAction().GetSystem() == nil {
+			c.bringIn(ctx, t)
+		}
+	}
+}
+
+// leaveEntered gives processes that DMLib was brought into their calls back, as
+// far as they come to a hook before ctx ends.
+func (c *Controller) leaveEntered(ctx context.Context) {
+	if !c.config.LateLibrary {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, t := range c.targets.list() {
+		if a := t.attached.Load(); a != nil {
+			all.Go(func() { c.log.Debug("process is left", "pid", t.pid, "slots_stayed", a.Leave(ctx)) })
+		}
+	}
+	all.Wait()
+}
+
+// leavePatience bounds how long all processes have at the end to come to a hook.
+const leavePatience = 500 * time.Millisecond

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Config says what a node goes by.
+type Config struct {
+	// ID tells this start of the controller from all others of the site.
+	ID string
+	// Host is the node's name.
+	Host string
+	// Version of Attune.
+	Version string
+	// RunDir holds sockets; users have to be able to enter it.
+	RunDir string
+	// StateDir holds undo journals.
+	StateDir string
+	// LibraryPath is the installed DMLib, which users can read; empty: it is
+	// brought into nothing.
+	LibraryPath string
+	// UseBPF allows uprobes and kernel process events.
+	UseBPF bool
+	// Discover says how processes are found. Its Handler, Digests and Log are the
+	// node's.
+	Discover discover.Options
+	// Registry of the site.
+	Registry *registry.Client
+	// Credentials for Analyzers.
+	Credentials credentials.TransportCredentials
+	// Policy is asked what may be done to whose processes; called each time, so
+	// that it may change.
+	Policy func() *policy.Policy
+	// Kept opens the journal of changes that stay after their session; nil: none
+	// does.
+	Kept func(context.Context) (*actuate.Kept, error)
+	// Budget and Lease are those of every controller; 0: theirs.
+	Budget float64
+	Lease  time.Duration
+	// Hidden finds variables without symbol; may be nil.
+	Hidden *hidden.Prober
+	// Digests remembers checksums; nil: a cache of its own.
+	Digests *objfile.Digests
+	// Mechanisms says what this node can do.
+	Mechanisms []*attunev1.Mechanism
+	// StopTimeout bounds how long all sessions may take to give everything back
+	// at the end. 0: 10 seconds.
+	StopTimeout time.Duration
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Validate reports what is missing or contradictory.
+func (c Config) Validate() error {
+	switch {
+	case c.ID == "" || c.Host == "":
+		return errors.New("node: no id or host name")
+	case !filepath.IsAbs(c.RunDir) || !filepath.IsAbs(c.StateDir):
+		return errors.New("node: directories must be absolute")
+	case c.Registry == nil:
+		return errors.New("node: no registry")
+	case c.Policy == nil:
+		return errors.New("node: no policy")
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.StopTimeout == 0 {
+		c.StopTimeout = 10 * time.Second
+	}
+	if c.Digests == nil {
+		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}

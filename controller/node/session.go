@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// sessionKey names a session's part on this node. Users are told apart here:
+// anybody can give their processes the job id of somebody else.
+type sessionKey struct {
+	registration string
+	job          string
+	uid          uint32
+}
+
+// order is what a session is made from.
+type order struct {
+	registration *attunev1.Registration
+	job          *attunev1.Job
+	uid          uint32
+	grant        grant
+}
+
+func (o order) key() sessionKey {
+	return sessionKey{o.registration.GetId(), o.job.Key(), o.uid}
+}
+
+const (
+	// lookInterval is how often a session looks whether it is needed.
+	lookInterval = time.Second
+	// idleLooks is at how many of them nothing has to be there before it ends:
+	// the processes of a job often come and go.
+	idleLooks = 3
+	// withdrawnLooks is how many it waits for the Analyzer's word when its
+	// registration was withdrawn.
+	withdrawnLooks = 15
+	// retryInterval follows a controller that could not be made.
+	retryInterval = 5 * time.Second
+)
+
+// session is one session's part on this node.
+type session struct {
+	node   *Node
+	order  order
+	key    sessionKey
+	number int
+	log    *slog.Logger
+	woken  chan struct{}   // signalled when a process waits
+	ready  chan struct{}   // closed when controller is set
+	ended  chan conclusion // what the Analyzer says at the end
+	// controller is set before ready is closed.
+	controller *controller.Controller
+
+	waiting []*procid.Process // to be followed; guarded by Node.mu
+}
+
+// conclusion is how a session ends.
+type conclusion struct {
+	keep   []string
+	reason error
+}
+
+// take gives a session a process, which belongs to it from then on. Who knows
+// that the session is unwanted is told so.
+func (n *Node) take(o order, process *procid.Process) (*session, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	key := o.key()
+	switch {
+	case n.closed || n.ctx == nil:
+		return nil, errClosed
+	case n.over[key]:
+		return nil, errors.New("the analyzer has ended this session")
+	}
+	s := n.sessions[key]
+	if s == nil {
+		s = n.begin(o)
+	}
+	s.waiting = append(s.waiting, process)
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+	return s, nil
+}
+
+// begin makes a session. The caller holds mu.
+func (n *Node) begin(o order) *session {
+	n.number++
+	s := &session{
+		node: n, order: o, key: o.key(), number: n.number,
+		woken: make(chan struct{}, 1), ready: make(chan struct{}), ended: make(chan conclusion, 1),
+		log: n.log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
+	}
+	n.sessions[s.key] = s
+	ctx := n.ctx
+	n.work.Go(func() { s.run(ctx) })
+	return s
+}
+
+// run serves the session until nothing is left of it here.
+func (s *session) run(ctx context.Context) {
+	defer s.node.touch()
+	if !s.open(ctx) {
+		return
+	}
+	s.node.touch()
+	end := s.serve(ctx)
+	s.log.Info("session ends here", "reason", end.reason)
+	s.close(ctx, end)
+}
+
+// open makes the controller, for as long as it takes; false if nobody needs it
+// any more.
+func (s *session) open(ctx context.Context) bool {
+	for {
+		c, err := controller.New(s.config())
+		if err == nil {
+			err = c.Start(ctx)
+		}
+		if err == nil {
+			s.controller = c
+			close(s.ready)
+			s.log.Info("session begins here", "mode", s.order.registration.GetMode(), "allowed", s.order.grant.mode)
+			return true
+		}
+		s.log.Error("processes are not controlled", "error", err)
+		s.node.notes.trouble("session cannot begin: " + err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryInterval):
+		}
+		if ctx.Err() != nil || s.retire(true) {
+			return false
+		}
+	}
+}
+
+// folder of the start gate, where users may pass but not look.
+func (s *session) folder() string { return filepath.Join(s.node.gates(), strconv.Itoa(s.number)) }
+
+// config is that of the session's controller.
+func (s *session) config() controller.Config {
+	n := s.node
+	if err := os.Mkdir(s.folder(), 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		s.log.Warn("folder of the start gate", "error", err) // the gate will say so, too
+	}
+	return controller.Config{
+		Analyzer: &finder{
+			owners: n.owners, registration: s.key.registration, host: n.config.Host, credentials: n.config.Credentials,
+		},
+		ID: fmt.Sprintf("%s.%d", n.config.ID, s.number),
+		Session: controller.Session{
+			Registration: s.key.registration, Job: s.order.job, Owner: s.order.registration.GetOwner(),
+			User: authn.OfUser(s.key.uid), Mode: s.order.grant.mode,
+		},
+		GatePath: filepath.Join(s.folder(), "gate"), LibraryPath: n.config.LibraryPath, LateLibrary: true,
+		Untouched: s.order.grant.untouched(), Over: s.over,
+		StateDir: n.journals(), Source: n.watcher.Source(), Mechanisms: n.config.Mechanisms, UseBPF: n.config.UseBPF,
+		Hidden: n.config.Hidden, Lease: n.config.Lease, Policy: n.config.Policy(), Budget: n.config.Budget,
+		Digests: n.config.Digests, Version: n.config.Version, Log: n.config.Log.With("session", s.number),
+	}
+}
+
+// over takes the Analyzer's word that the session has ended.
+func (s *session) over(keep []string, reason error) {
+	s.ended <- conclusion{keep: keep, reason: reason}
+}
+
+// serve hands processes to the controller until the session ends.
+func (s *session) serve(ctx context.Context) conclusion {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	idle, withdrawn := 0, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return conclusion{reason: errClosed}
+		case end := <-s.ended:
+			s.node.conclude(s.key)
+			return end
+		case <-s.woken:
+			s.follow()
+			idle = 0
+		case <-look.C:
+			idle, withdrawn = idle+1, withdrawn+1
+			if s.controller.Living() > 0 {
+				idle = 0
+			}
+			if s.node.registered(s.key.registration) {
+				withdrawn = 0
+			}
+			if idle >= idleLooks && s.retire(false) {
+				return conclusion{reason: errors.New("its processes have ended")}
+			}
+			if withdrawn >= withdrawnLooks {
+				return conclusion{reason: errors.New("its registration was withdrawn")}
+			}
+		}
+	}
+}
+
+// follow hands the processes that wait to the controller.
+func (s *session) follow() {
+	s.node.mu.Lock()
+	waiting := s.waiting
+	s.waiting = nil
+	s.node.mu.Unlock()
+	for _, process := range waiting {
+		if err := s.controller.FollowProcess(process); err != nil && !errors.Is(err, procid.ErrGone) {
+			s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
+		}
+		_ = process.Close() // it is open until here
+	}
+	s.node.touch()
+}
+
+// retire takes the session out of the list if no process waits for it, or if
+// those that do have ended, where that is enough.
+func (s *session) retire(endedIsEnough bool) bool {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, process := range s.waiting {
+		if !endedIsEnough || process.Alive() {
+			return false
+		}
+	}
+	s.forget()
+	return true
+}
+
+// forget takes the session out of the list. The caller holds Node.mu.
+func (s *session) forget() {
+	if s.node.sessions[s.key] == s {
+		delete(s.node.sessions, s.key)
+	}
+	for _, process := range s.waiting {
+		_ = process.Close() // it is open until here
+	}
+	s.waiting = nil
+}
+
+// conclude notes that an Analyzer does not want a session.
+func (n *Node) conclude(key sessionKey) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over[key] = true
+}
+
+// close gives everything back.
+func (s *session) close(ctx context.Context, end conclusion) {
+	s.node.mu.Lock()
+	s.forget()
+	s.node.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.node.config.StopTimeout)
+	defer cancel()
+	s.keep(ctx, end.keep)
+	if err := s.controller.Stop(ctx); err != nil {
+		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
+		s.node.notes.trouble("session could not give everything back: " + err.Error())
+	}
+	if err := os.RemoveAll(s.folder()); err != nil {
+		s.log.Debug("folder of the start gate", "error", err)
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// troubleInterval is how often the node's clock and disk are looked at.
+	troubleInterval = 10 * time.Second
+	// clockJump is how far the clock may go from its course in between: what
+	// adjusts it gently stays far below.
+	clockJump = time.Second
+)
+
+// watchTroubles looks for what a node survives and its people should know.
+func (n *Node) watchTroubles(ctx context.Context) {
+	tick := time.NewTicker(troubleInterval)
+	defer tick.Stop()
+	offset := clockOffset()
+	full := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := clockOffset()
+		if jump := now - offset; jump.Abs() > clockJump {
+			n.log.Warn("the clock of the node was set", "by", jump)
+			n.notes.trouble(fmt.Sprintf("the clock was set by %v: times in reports before and after differ by that", jump.Round(time.Millisecond)))
+		}
+		offset = now
+		err := writable(n.config.StateDir)
+		if err != nil && !full {
+			n.log.Error("nothing can be written down, so that nothing is changed any more", "error", err)
+			n.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
+		}
+		if err == nil && full {
+			n.log.Info("undo journals can be written again", "directory", n.config.StateDir)
+		}
+		full = err != nil
+	}
+}
+
+// clockOffset is what separates the time of day from the time that passes,
+// suspended time included.
+func clockOffset() time.Duration {
+	var day, passed unix.Timespec
+	// Neither fails for these clocks.
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &day)
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &passed)
+	return time.Duration(day.Nano() - passed.Nano())
+}
+
+// writable tries whether a file in dir can be written.
+func writable(dir string) error {
+	path := filepath.Join(dir, ".writable")
+	err := os.WriteFile(path, make([]byte, os.Getpagesize()), 0o600)
+	return errors.Join(err, removed(path))
+}
+
+func removed(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
