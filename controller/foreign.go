@@ -43,7 +43,7 @@ func onlyUser(status []byte, uid uint32) bool {
 		}
 		fields := bytes.Fields(ids)
 		for _, field := range fields {
-			if id, err := strconv.ParseUint(string(field), 10, 32); err != nil || uint32(id) != uid {
+			if id, err := strconv.ParseUint(string(field), 10, 32); err != nil || id != uint64(uid) {
 				return false
 			}
 		}

@@ -8,48 +8,105 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 )
 
 // Keys of the configuration: flags, and the same in files and, with
 // ATTUNED_ in front, in the environment.
 const (
-	keyAnalyzer = "analyzer"
-	keyGate     = "gate"
+	keyRegistry = "registry"
+	keyCA       = "tls-ca"
+	keyCert     = "tls-cert"
+	keyKey      = "tls-key"
+	keyName     = "node-name"
+	keyRunDir   = "run-dir"
 	keyStateDir = "state-dir"
-	keyJob      = "job"
+	keyPolicy   = "policy"
+	keyFind     = "find"
+	keyPoll     = "poll-interval"
+	keyBudget   = "budget"
 	keyNoBPF    = "no-bpf"
 	keyLogLevel = "log-level"
+	keyLogForm  = "log-format"
+	keyJob      = "job"
+	keyAnalyzer = "analyzer"
+	keyGate     = "gate"
+
+	// keyBatch is in files only: batch systems beside those that are known.
+	keyBatch = "batch"
+)
+
+const (
+	formatText = "text"
+	formatJSON = "json"
 )
 
 // settings is what a start of attuned goes by.
 type settings struct {
-	controller controller.Config
-	level      slog.Level
-	checkOnly  bool
-	version    bool
+	registry     string
+	tls          pki.Files
+	name         string
+	runDir       string
+	stateDir     string
+	policy       string
+	find         string
+	pollInterval time.Duration
+	batch        []discover.Profile
+	budget       float64
+	noBPF        bool
+	job          string
+	analyzer     string
+	gate         string
+
+	level     slog.Level
+	logFormat string
+	checkOnly bool
+	version   bool
+}
+
+func newFlags(stderr io.Writer) *pflag.FlagSet {
+	flags := pflag.NewFlagSet("attuned", pflag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.String(keyRegistry, "unix:/run/attune/registry.sock", "the site's registry: tls://HOST:PORT, or unix:PATH for that of an Analyzer on this node")
+	flags.String(keyCA, "/etc/attune/tls/ca.pem", "certificate of the site's CA, for registries and Analyzers on other machines")
+	flags.String(keyCert, "/etc/attune/tls/node.pem", "certificate of this node, role node")
+	flags.String(keyKey, "/etc/attune/tls/node.key", "key of the certificate")
+	flags.String(keyName, "", "name of this node (default: the host name)")
+	flags.String(keyRunDir, "/run/attune", "directory of sockets")
+	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
+	flags.String(keyPolicy, policy.Path, "the site's policy; without this file nothing is touched")
+	flags.String(keyFind, discover.ModeWatch, "how processes are found: watch, or poll where the kernel's events are not wanted")
+	flags.Duration(keyPoll, discover.DefaultPollInterval, "interval of polling")
+	flags.Float64(keyBudget, 100*controller.DefaultBudget, "percent of a process' CPU time that measure points may take")
+	flags.Bool(keyNoBPF, false, "do not use BPF")
+	flags.String(keyLogLevel, "info", "debug, info, warn or error")
+	flags.String(keyLogForm, formatText, "text or json")
+	flags.String(keyJob, "", "serve this one job (ATTUNE_JOB of its processes), without registry")
+	flags.String(keyAnalyzer, "", "with --job: address of its Analyzer, unix:PATH")
+	flags.String(keyGate, "", "with --job: Unix socket of its start gate (default: RUN-DIR/gate.sock)")
+	return flags
 }
 
 // load reads the configuration: defaults, then the file, then the files of its
 // drop-in directory in the order of their names, then the environment, then
 // flags.
 func load(args []string, stderr io.Writer) (settings, error) {
-	flags := pflag.NewFlagSet("attuned", pflag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.String(keyAnalyzer, "", "address of the Analyzer, e.g. unix:/run/attune/analyzer.sock")
-	flags.String(keyGate, "/run/attune/gate.sock", "Unix socket of the start gate")
-	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
-	flags.String(keyJob, "", "id of the job to follow (ATTUNE_JOB of its processes)")
-	flags.Bool(keyNoBPF, false, "do not use BPF")
-	flags.String(keyLogLevel, "info", "debug, info, warn or error")
+	flags := newFlags(stderr)
 	file := flags.String("config", "/etc/attune/attuned.yaml", "configuration file; FILE.d/*.yaml are read after it")
 	check := flags.Bool("check-config", false, "check the configuration and end")
 	version := flags.Bool("version", false, "print the version and end")
@@ -72,7 +129,17 @@ func load(args []string, stderr io.Writer) (settings, error) {
 	if err := v.BindPFlags(flags); err != nil {
 		return settings{}, fmt.Errorf("bind flags: %w", err)
 	}
-	return fromViper(v, *check)
+	for _, key := range v.AllKeys() {
+		if key != keyBatch && flags.Lookup(key) == nil {
+			return settings{}, fmt.Errorf("unknown key %q in the configuration; attuned --help lists those that there are", key)
+		}
+	}
+	s, err := fromViper(v)
+	s.checkOnly = *check
+	if err == nil {
+		err = s.validate()
+	}
+	return s, err
 }
 
 // readFiles reads the file, which need not exist unless it was asked for, and
@@ -97,29 +164,98 @@ func readFiles(v *viper.Viper, file string, required bool) error {
 	return nil
 }
 
-func fromViper(v *viper.Viper, check bool) (settings, error) {
-	known := []string{keyAnalyzer, keyGate, keyStateDir, keyJob, keyNoBPF, keyLogLevel, "config", "check-config", "version"}
-	for _, key := range v.AllKeys() {
-		if !slices.Contains(known, key) {
-			return settings{}, fmt.Errorf("unknown key %q in the configuration", key)
+func fromViper(v *viper.Viper) (s settings, err error) {
+	s = settings{
+		registry: v.GetString(keyRegistry), name: v.GetString(keyName),
+		tls:    pki.Files{CA: v.GetString(keyCA), Cert: v.GetString(keyCert), Key: v.GetString(keyKey)},
+		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy),
+		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
+		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
+		job: v.GetString(keyJob), analyzer: v.GetString(keyAnalyzer), gate: v.GetString(keyGate),
+	}
+	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
+		return s, err
+	}
+	if s.name == "" {
+		if s.name, err = os.Hostname(); err != nil {
+			return s, fmt.Errorf("host name: %w; give it with --%s", err, keyName)
 		}
 	}
-	s := settings{checkOnly: check, controller: controller.Config{
-		AnalyzerAddress: v.GetString(keyAnalyzer),
-		GatePath:        v.GetString(keyGate),
-		StateDir:        v.GetString(keyStateDir),
-		JobID:           v.GetString(keyJob),
-		UseBPF:          !v.GetBool(keyNoBPF),
-	}}
-	var err error
-	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
-		return settings{}, err
+	if s.gate == "" {
+		s.gate = filepath.Join(s.runDir, "gate.sock")
 	}
-	switch {
-	case s.controller.AnalyzerAddress == "":
-		return settings{}, errors.New("no Analyzer; give its address with --analyzer, e.g. unix:/run/attune/analyzer.sock")
-	case s.controller.JobID == "":
-		return settings{}, errors.New("no job; give its id with --job")
-	}
-	return s, s.controller.Validate()
+	s.batch, err = batchSystems(v)
+	return s, err
 }
+
+// batchSystems are those that are known, and those of the configuration.
+func batchSystems(v *viper.Viper) ([]discover.Profile, error) {
+	var own []struct {
+		Name    string   `mapstructure:"name"`
+		Daemons []string `mapstructure:"daemons"`
+		Parent  string   `mapstructure:"parent"`
+	}
+	if err := v.UnmarshalKey(keyBatch, &own); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyBatch, err)
+	}
+	profiles := discover.Profiles()
+	for _, p := range own {
+		if p.Name == "" || len(p.Daemons) == 0 {
+			return nil, fmt.Errorf("%s: a batch system needs a name, and daemons by the names of their executables", keyBatch)
+		}
+		profiles = append(profiles, discover.Profile{Name: p.Name, Daemons: p.Daemons, Parent: p.Parent})
+	}
+	return profiles, nil
+}
+
+// validate reports what cannot be, with its remedy.
+func (s settings) validate() error {
+	switch {
+	case s.logFormat != formatText && s.logFormat != formatJSON:
+		return fmt.Errorf("--%s %q is neither text nor json", keyLogForm, s.logFormat)
+	case s.budget < 0 || s.budget > 100:
+		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
+	case s.job == "" && s.analyzer != "":
+		return fmt.Errorf("--%s belongs to --%s; Analyzers of a site are found in its registry", keyAnalyzer, keyJob)
+	case s.job != "" && s.analyzer == "":
+		return fmt.Errorf("no Analyzer of the job; give its address with --%s, e.g. unix:/run/attune/analyzer.sock", keyAnalyzer)
+	case s.job != "":
+		return s.jobConfig().Validate()
+	case s.find != discover.ModeWatch && s.find != discover.ModePoll:
+		return fmt.Errorf("--%s %q is neither watch nor poll", keyFind, s.find)
+	case s.pollInterval <= 0:
+		return fmt.Errorf("--%s %v: give a time, e.g. 1s", keyPoll, s.pollInterval)
+	case !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) || !filepath.IsAbs(s.policy):
+		return fmt.Errorf("--%s, --%s and --%s must be absolute", keyRunDir, keyStateDir, keyPolicy)
+	case len(s.runDir) > maxRunDir:
+		return fmt.Errorf("--%s: %d bytes are too long for sockets in it, at most %d", keyRunDir, len(s.runDir), maxRunDir)
+	}
+	if err := (registry.Options{URL: s.registry, Identity: new(pki.Identity)}).Validate(); err != nil {
+		return err
+	}
+	_, err := s.identity(nil)
+	return err
+}
+
+// identity is the node's certificate; nil if there is none, and none is needed.
+func (s settings) identity(log *slog.Logger) (*pki.Identity, error) {
+	_, err := os.Stat(s.tls.Cert)
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(s.registry, "unix:") {
+		return nil, nil //nolint:nilnil // nil is the identity of one who needs none
+	}
+	return pki.Open(s.tls, log)
+}
+
+// maxRunDir leaves room for gates/NUMBER/gate in the 107 bytes of a socket's
+// address.
+const maxRunDir = 80
+
+// jobConfig is that of the controller of one job.
+func (s settings) jobConfig() controller.Config {
+	return controller.Config{
+		AnalyzerAddress: s.analyzer, GatePath: s.gate, StateDir: s.stateDir, JobID: s.job, UseBPF: !s.noBPF, Budget: s.budget / 100,
+	}
+}
+
+// equal says whether two configurations are the same.
+func (s settings) equal(other settings) bool { return reflect.DeepEqual(s, other) }

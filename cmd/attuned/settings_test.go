@@ -46,8 +46,8 @@ func TestPrecedence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.controller.GatePath != test.wants {
-				t.Errorf("gate is %s, want %s", s.controller.GatePath, test.wants)
+			if s.gate != test.wants {
+				t.Errorf("gate is %s, want %s", s.gate, test.wants)
 			}
 		})
 	}
@@ -74,13 +74,22 @@ func TestBadConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	mustWrite(t, filepath.Join(dir, "typo.yaml"), "analyser: unix:/a\n")
 	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
+	mustWrite(t, filepath.Join(dir, "batch.yaml"), "batch: [{name: own}]\n")
 	tests := []struct {
 		name  string
 		args  []string
 		wants string
 	}{
 		{"no analyzer", []string{"--job", "j"}, "give its address with --analyzer"},
-		{"no job", []string{"--analyzer", "unix:/a"}, "give its id with --job"},
+		{"analyzer without job", []string{"--analyzer", "unix:/a"}, "found in its registry"},
+		{"registry", []string{"--registry", "somewhere"}, "tls://HOST:PORT"},
+		{"no certificate", []string{"--registry", "tls://host:4222", "--tls-ca", filepath.Join(dir, "ca.pem")}, "ca.pem"},
+		{"way to find", []string{"--find", "guess"}, "neither watch nor poll"},
+		{"interval", []string{"--poll-interval", "0"}, "give a time"},
+		{"budget", []string{"--budget", "101"}, "0 to 100"},
+		{"relative directory", []string{"--run-dir", "run"}, "must be absolute"},
+		{"log format", []string{"--log-format", "xml"}, "neither text nor json"},
+		{"batch system", []string{"--config", filepath.Join(dir, "batch.yaml")}, "needs a name, and daemons"},
 		{"unknown key", []string{"--config", filepath.Join(dir, "typo.yaml")}, "unknown key"},
 		{"broken file", []string{"--config", filepath.Join(dir, "broken.yaml")}, "broken.yaml"},
 		{"missing file", []string{"--config", filepath.Join(dir, "missing.yaml")}, "missing.yaml"},

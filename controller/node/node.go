@@ -38,8 +38,10 @@ type Node struct {
 	view     registry.View
 	sessions map[sessionKey]*session
 	over     map[sessionKey]bool // the Analyzer does not want them (any more)
-	number   int                 // of sessions so far
-	work     sync.WaitGroup      // their goroutines
+	// registering are the registrations that an Analyzer is being told of.
+	registering map[string]bool
+	number      int            // of sessions so far
+	work        sync.WaitGroup // their goroutines
 }
 
 // New prepares the node's directories. The caller calls Run, once.
@@ -51,6 +53,7 @@ func New(config Config) (*Node, error) {
 	n := &Node{
 		config: config, log: config.Log.With("component", "node"), owners: newOwners(), started: time.Now(),
 		touched: make(chan struct{}, 1), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]bool),
+		registering: make(map[string]bool),
 	}
 	n.notes = &notes{changed: n.touch}
 	if err := n.makeDirs(); err != nil {

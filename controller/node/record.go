@@ -107,12 +107,15 @@ func (n *Node) record() *attunev1.ControllerRecord {
 		r.Reason = "it is starting"
 	}
 	for _, s := range n.list() {
-		r.Shares = append(r.Shares, &attunev1.SessionShare{
-			Registration: s.key.registration, Job: s.order.job, Processes: uint32(s.living()),
-		})
+		r.Shares = append(r.Shares, s.share())
 	}
 	r.Mismatches, r.Troubles = n.notes.current()
 	return r
+}
+
+// share is the session's part here.
+func (s *session) share() *attunev1.SessionShare {
+	return &attunev1.SessionShare{Registration: s.key.registration, Job: s.order.job, Processes: uint32(s.living())}
 }
 
 // living counts the session's processes.

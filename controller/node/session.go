@@ -184,7 +184,7 @@ func (s *session) over(keep []string, reason error) {
 func (s *session) serve(ctx context.Context) conclusion {
 	look := time.NewTicker(lookInterval)
 	defer look.Stop()
-	idle, withdrawn := 0, 0
+	idle, withdrawn, known := 0, 0, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,12 +201,12 @@ func (s *session) serve(ctx context.Context) conclusion {
 				idle = 0
 			}
 			if s.node.registered(s.key.registration) {
-				withdrawn = 0
+				withdrawn, known = 0, true
 			}
 			if idle >= idleLooks && s.retire(false) {
 				return conclusion{reason: errors.New("its processes have ended")}
 			}
-			if withdrawn >= withdrawnLooks {
+			if known && withdrawn >= withdrawnLooks {
 				return conclusion{reason: errors.New("its registration was withdrawn")}
 			}
 		}

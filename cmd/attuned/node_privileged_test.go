@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+// site is a registry with one Analyzer that has one registration, in its own
+// directory.
+type site struct {
+	t        *testing.T
+	dir      string
+	binary   string // of attuned
+	registry *registry.Client
+	analyzer *analyzer.Analyzer
+	record   *attunev1.AnalyzerRecord
+	served   chan error
+}
+
+func mustSite(t *testing.T, config analyzer.Config) *site {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // programs of users load the library below
+		t.Fatal(err)
+	}
+	s := &site{t: t, dir: dir, binary: filepath.Join(dir, "attuned"), served: make(chan error, 1)}
+	if out, err := exec.Command("go", "build", "-o", s.binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	s.write("policy.yaml", "service:\n  - mode: tune\n    users: [root, nobody]\n")
+	s.openRegistry()
+	s.serveAnalyzer(config)
+	return s
+}
+
+func (s *site) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *site) write(name, content string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) openRegistry() {
+	s.t.Helper()
+	server, err := embed.Start(embed.Options{Dir: s.path("registry"), Socket: s.path("r.sock")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = server.Close() })
+	s.registry, err = registry.Open(s.t.Context(), registry.Options{URL: "unix:" + s.path("r.sock")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(s.registry.Close)
+}
+
+func (s *site) serveAnalyzer(config analyzer.Config) {
+	s.t.Helper()
+	var err error
+	if s.analyzer, err = analyzer.New(config); err != nil {
+		s.t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", s.path("a.sock"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.t.Cleanup(cancel)
+	go func() { s.served <- s.analyzer.Serve(ctx, listener) }()
+	if err := s.analyzer.Start(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.record = &attunev1.AnalyzerRecord{Id: "a1", Host: host, Addresses: []string{"unix:" + s.path("a.sock")}}
+	if _, err := s.registry.Announce(ctx, s.record); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// register registers a program, for the site.
+func (s *site) register(id, executable, mode string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	if err := s.registry.PutRegistration(ctx, &attunev1.Registration{
+		Id: id, Executable: executable, Mode: mode, Owner: &attunev1.Principal{Name: "site", Role: attunev1.Role_ROLE_NODE},
+		RegisteredUnixNano: time.Now().UnixNano(),
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.registry.Claim(ctx, id, s.record); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// attuned starts the daemon.
+func (s *site) attuned(args ...string) *exec.Cmd {
+	s.t.Helper()
+	daemon := exec.Command(s.binary, append([]string{
+		"--config", os.DevNull, "--registry", "unix:" + s.path("r.sock"), "--run-dir", s.path("run"),
+		"--state-dir", s.path("state"), "--policy", s.path("policy.yaml"), "--log-level", "debug",
+	}, args...)...)
+	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	daemon.Stderr = log
+	if err := daemon.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = daemon.Process.Kill() // it has ended unless the test failed
+		if s.t.Failed() {
+			text, _ := os.ReadFile(s.path("log"))
+			s.t.Logf("attuned says:\n%s", text)
+		}
+	})
+	return daemon
+}
+
+// stop ends the daemon in order.
+func (s *site) stop(daemon *exec.Cmd) {
+	s.t.Helper()
+	if err := daemon.Process.Signal(unix.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := daemon.Wait(); err != nil {
+		s.t.Errorf("attuned ended with %v", err)
+	}
+}
+
+// await waits until something holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// A registered program is found when it starts, and one that runs already; both
+// come to the Analyzer as processes of a session, and end as they would have.
+func TestRegisteredProgramIsFound(t *testing.T) {
+	s := mustSite(t, analyzer.Config{Mode: "observe", Command: []string{"sleep"}, JobID: "found", NoTunlets: true})
+	program := s.path("program")
+	if out, err := exec.Command("cp", "/bin/sleep", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	early := exec.Command(program, "3")
+	if err := early.Start(); err != nil {
+		t.Fatal(err)
+	}
+	daemon := s.attuned()
+	s.register("r1", program, "observe")
+	processes := func() int { return len(s.analyzer.Snapshot().Processes) }
+	await(t, "the program that ran already", func() bool { return processes() == 1 })
+	late := exec.Command(program, "1")
+	if err := late.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the program that was started", func() bool { return processes() == 2 })
+	for _, program := range []*exec.Cmd{early, late} {
+		if err := program.Wait(); err != nil {
+			t.Errorf("program: %v", err)
+		}
+	}
+	s.stop(daemon)
+	r := s.analyzer.Finish(context.Background(), report.Exit{})
+	for _, p := range r.Processes {
+		if !strings.HasSuffix(p.Exe, "program") {
+			t.Errorf("process in the report: %+v", p)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/attune-hpc/attune/internal/peercred"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// localTimeout bounds one conversation: whoever hands over a task has a job
+	// waiting, and waits less.
+	localTimeout = 2 * time.Second
+	// maxBody bounds what is posted.
+	maxBody = 64 << 10
+	// everybody may connect to the local socket; what they may see and do
+	// depends on who they are.
+	everybody = 0o666
+)
+
+// Listen makes the local socket. One that a node before has left is replaced:
+// the caller knows that it is alone.
+func Listen(path string) (*net.UnixListener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("local socket of before: %w", err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	if err != nil {
+		return nil, fmt.Errorf("local socket: %w", err)
+	}
+	if err := os.Chmod(path, everybody); err != nil {
+		return nil, errors.Join(fmt.Errorf("local socket: %w", err), listener.Close())
+	}
+	return listener, nil
+}
+
+// peerKey is the key of the peer's user id in a request's context.
+type peerKey struct{}
+
+// ServeLocal answers at the local socket, by HTTP/1, until ctx ends, and closes
+// it.
+func (n *Node) ServeLocal(ctx context.Context, listener *net.UnixListener) error {
+	server := &http.Server{
+		Handler: n.handler(), ReadTimeout: localTimeout, WriteTimeout: 2 * localTimeout, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			peer, err := peercred.Of(conn.(*net.UnixConn))
+			if err != nil {
+				return ctx // without a user: everything is denied
+			}
+			return context.WithValue(ctx, peerKey{}, uint32(peer.UID))
+		},
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it only fails to close what is closed
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("local socket: %w", err)
+	}
+	return nil
+}
+
+func (n *Node) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", n.serveReady)
+	mux.HandleFunc("GET /v1/status", n.serveStatus)
+	mux.HandleFunc("GET /metrics", n.serveMetrics)
+	mux.HandleFunc("POST /v1/task", n.serveTask)
+	return mux
+}
+
+// serveReady says whether processes are found. A registry that is away is told,
+// and is no reason to be unready: what is registered is still known.
+func (n *Node) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if err := n.Ready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+	if !n.config.Registry.Connected() {
+		_, _ = fmt.Fprintln(w, "the registry is away")
+	}
+}
+
+// serveStatus tells what the node has: root everything, others what is theirs.
+func (n *Node) serveStatus(w http.ResponseWriter, r *http.Request) {
+	uid, ok := r.Context().Value(peerKey{}).(uint32)
+	if !ok {
+		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
+		return
+	}
+	text, err := protojson.Marshal(n.recordFor(uid))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer := struct {
+		Registry bool            `json:"registry_connected"`
+		Record   json.RawMessage `json:"record"`
+	}{n.config.Registry.Connected(), text}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+}
+
+// recordFor is the record as far as a user may see it.
+func (n *Node) recordFor(uid uint32) *attunev1.ControllerRecord {
+	record := n.record()
+	if uid == 0 {
+		return record
+	}
+	record.Shares, record.Mismatches = nil, filter(record.GetMismatches(), func(m *attunev1.Mismatch) bool { return m.GetUid() == uid })
+	for _, s := range n.list() {
+		if s.key.uid == uid {
+			record.Shares = append(record.Shares, s.share())
+		}
+	}
+	return record
+}
+
+func filter[T any](list []T, keep func(T) bool) (kept []T) {
+	for _, item := range list {
+		if keep(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// serveTask takes a task that is handed over.
+func (n *Node) serveTask(w http.ResponseWriter, r *http.Request) {
+	uid, ok := r.Context().Value(peerKey{}).(uint32)
+	if !ok {
+		http.Error(w, "the kernel does not say who asks", http.StatusForbidden)
+		return
+	}
+	var task Task
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&task); err != nil {
+		http.Error(w, "the task is no JSON: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
+	defer cancel()
+	env, err := n.TakeTask(ctx, uid, task)
+	if err != nil {
+		n.log.Info("task is not taken", "pid", task.PID, "uid", task.UID, "by", uid, "reason", err)
+		http.Error(w, err.Error(), statusOf(err))
+		return
+	}
+	n.log.Info("task is taken", "pid", task.PID, "uid", task.UID, "job", task.Job.Kind+"/"+task.Job.ID, "rank", task.Rank)
+	writeEnvironment(w, r, env)
+}
+
+func statusOf(err error) int {
+	switch {
+	case errors.Is(err, errBadTask):
+		return http.StatusBadRequest
+	case errors.Is(err, errDenied):
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}
+
+// writeEnvironment answers with a line per variable, or with JSON for whoever
+// prefers that.
+func writeEnvironment(w http.ResponseWriter, r *http.Request, env []string) {
+	if strings.Contains(r.Header.Get("Accept"), "application/json") {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string][]string{"environment": env}) // whoever asked is gone
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	for _, line := range env {
+		_, _ = fmt.Fprintln(w, line)
+	}
+}
+
+// serveMetrics tells figures of the node in the text form of Prometheus.
+func (n *Node) serveMetrics(w http.ResponseWriter, _ *http.Request) {
+	status := n.watcher.Status()
+	sessions := n.list()
+	processes := 0
+	for _, s := range sessions {
+		processes += s.living()
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	for _, m := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"attune_sessions", "gauge", "Sessions that have processes on this node.", uint64(len(sessions))},
+		{"attune_processes", "gauge", "Processes under control.", uint64(processes)},
+		{"attune_processes_found_total", "counter", "Processes that were found and taken.", status.Found},
+		{"attune_process_events_lost_total", "counter", "Process events that were lost.", status.Lost},
+		{"attune_registry_connected", "gauge", "Whether the registry is there.", oneIf(n.config.Registry.Connected())},
+	} {
+		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)
+	}
+}
+
+func oneIf(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
