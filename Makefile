@@ -121,6 +121,11 @@ test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanit
 test-e2e: build ## Tests of the built commands on real programs
 	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
 
+.PHONY: test-site
+test-site: build ## Tests on a cluster of two nodes in namespaces, with Slurm; as root
+	@scripts/deps site test
+	go test -count=1 -p 1 -tags site $$(scripts/go-packages site)
+
 .PHONY: test-vm
 test-vm: build ## Tests that meet the kernel on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one
 	@scripts/deps vm test

@@ -6,5 +6,6 @@
 // root they also go through the kernel's side.
 //
 // Those with the tag vm run in a virtual machine (make test-vm): they change what
-// belongs to a whole machine. One closed loop has both tags.
+// belongs to a whole machine. One closed loop has both tags. Those with the tag
+// site run on a cluster in namespaces (make test-site).
 package e2e

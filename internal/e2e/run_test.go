@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e || vm
+//go:build e2e || vm || site
 
 package e2e
 

@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"os/exec"
 	"runtime"
 	"strconv"
 	"testing"
@@ -42,18 +41,4 @@ func TestSilentWithoutTheProblem(t *testing.T) {
 	if len(r.Changes) != 0 || len(r.Advice) != 0 {
 		t.Errorf("changes %+v, advice %+v; want none", r.Changes, r.Advice)
 	}
-}
-
-// buildMPI builds the MPI workload; without an MPI compiler there is nothing
-// to test on this machine.
-func buildMPI(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("mpicc.openmpi"); err != nil {
-		t.Skip("no mpicc.openmpi: apt-get install libopenmpi-dev openmpi-bin")
-	}
-	program := t.TempDir() + "/mpi_exchange"
-	if text, err := exec.Command("mpicc.openmpi", "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
-		t.Fatalf("mpicc: %v\n%s", err, text)
-	}
-	return program
 }

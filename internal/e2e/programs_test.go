@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e || vm || site
+
+package e2e
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const workloads = "../../bench/workloads/"
+
+// rate reads what a workload printed about itself.
+func rate(t *testing.T, stdout string) float64 {
+	t.Helper()
+	for line := range strings.Lines(stdout) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] != "total" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(fields[1], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, err := strconv.ParseFloat(fields[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count / seconds
+	}
+	t.Fatalf("no total in:\n%s", stdout)
+	return 0
+}
+
+// leastGain is far below what the benchmarks show, and far above noise.
+const leastGain = 2
+
+// buildMPI builds the MPI workload; without an MPI compiler there is nothing
+// to test on this machine.
+func buildMPI(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("mpicc.openmpi"); err != nil {
+		t.Skip("no mpicc.openmpi: apt-get install libopenmpi-dev openmpi-bin")
+	}
+	program := t.TempDir() + "/mpi_exchange"
+	if text, err := exec.Command("mpicc.openmpi", "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
+		t.Fatalf("mpicc: %v\n%s", err, text)
+	}
+	return program
+}
