@@ -25,7 +25,7 @@ const (
 	Changes = "attune.changes."
 	// inboxPrefix begins the subjects that answers to services go to: users,
 	// whose clients have another one, cannot listen there.
-	inboxPrefix = "attune.inbox"
+	inboxPrefix = "attune.inbox."
 	// replicas in a cluster: one server may be lost.
 	replicas = 3
 	// sessionsKept is how long a session's record outlives its last change.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,6 +64,11 @@ func FindAnalyzers(ctx context.Context, o Options) ([]*attunev1.AnalyzerRecord, 
 // is away does not matter: the subscription is made again.
 func (c *Client) serveAnalyzer(record func() proto.Message) (stop func()) {
 	sub, err := c.nats.Subscribe(SubjectAnalyzers, func(m *nats.Msg) {
+		// Who asks says where the answer goes, and may be somebody who must not
+		// write anywhere else.
+		if !strings.HasPrefix(m.Reply, nats.InboxPrefix) {
+			return
+		}
 		value, err := c.encode(record())
 		if err == nil {
 			err = m.Respond(value)

@@ -119,7 +119,7 @@ func (c *Client) dial() (*nats.Conn, error) {
 		// A request that was kept would be made when nobody wants it any more.
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2), nats.Timeout(dialWithin),
-		nats.CustomInboxPrefix(inboxPrefix),
+		nats.CustomInboxPrefix(strings.TrimSuffix(inboxPrefix, ".")),
 		nats.ConnectHandler(func(*nats.Conn) { c.link.connected(); c.log.Info("registry connected") }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.link.connected(); c.log.Info("registry connected again") }),
 		nats.DisconnectErrHandler(c.disconnected),

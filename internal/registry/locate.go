@@ -121,7 +121,7 @@ func (c *Client) ServeLocate(ctx context.Context, host string, f func(*attunev1.
 			return ErrClosed
 		case m := <-questions:
 			q := new(attunev1.LocateRequest)
-			if proto.Unmarshal(m.Data, q) != nil || q.GetHost() != "" && q.GetHost() != host {
+			if !strings.HasPrefix(m.Reply, inboxPrefix) || proto.Unmarshal(m.Data, q) != nil || q.GetHost() != "" && q.GetHost() != host {
 				continue
 			}
 			if answer := f(q); answer != nil {

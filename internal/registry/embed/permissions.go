@@ -20,23 +20,27 @@ func forPersons() *nats.Permissions {
 	}
 }
 
-// forServices allows what package registry does with its buckets, but not to
-// delete them as a whole.
+// forServices allows what package registry does with its buckets, but neither
+// to delete them as a whole nor to say that something has changed.
 func forServices() *nats.Permissions {
 	publish := []string{"attune.>", "_INBOX.>", "$JS.API.INFO"}
 	for _, bucket := range registry.Buckets() {
 		stream := "KV_" + bucket
-		publish = append(publish, "$KV."+bucket+".>")
-		for _, verb := range []string{
-			"STREAM.CREATE.%", "STREAM.INFO.%", "STREAM.PURGE.%", "STREAM.MSG.GET.%",
-			"DIRECT.GET.%", "DIRECT.GET.%.>",
-			"CONSUMER.CREATE.%", "CONSUMER.CREATE.%.>", "CONSUMER.INFO.%.>", "CONSUMER.DELETE.%.>",
-		} {
-			publish = append(publish, "$JS.API."+strings.ReplaceAll(verb, "%", stream))
+		publish = append(publish, "$KV."+bucket+".>", "$JS.FC."+stream+".>")
+		for _, request := range requests {
+			publish = append(publish, "$JS.API."+strings.ReplaceAll(request, "STREAM_NAME", stream))
 		}
 	}
 	return &nats.Permissions{
 		Publish:   &nats.SubjectPermission{Allow: publish, Deny: []string{registry.Changes + ">"}},
 		Subscribe: &nats.SubjectPermission{Allow: []string{"attune.>", "_INBOX.>"}},
 	}
+}
+
+// requests to JetStream that services make.
+var requests = []string{
+	"STREAM.CREATE.STREAM_NAME", "STREAM.INFO.STREAM_NAME", "STREAM.PURGE.STREAM_NAME",
+	"STREAM.MSG.GET.STREAM_NAME", "DIRECT.GET.STREAM_NAME", "DIRECT.GET.STREAM_NAME.>",
+	"CONSUMER.CREATE.STREAM_NAME", "CONSUMER.CREATE.STREAM_NAME.>",
+	"CONSUMER.INFO.STREAM_NAME.>", "CONSUMER.DELETE.STREAM_NAME.>",
 }
