@@ -122,7 +122,7 @@ test-e2e: build ## Tests of the built commands on real programs
 	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
 
 .PHONY: test-site
-test-site: build ## Tests on a cluster of two nodes in namespaces, with Slurm; as root
+test-site: build ## Tests on clusters of nodes in namespaces, with Slurm and Grid Engine; as root
 	@scripts/deps site test
 	go test -count=1 -p 1 -tags site $$(scripts/go-packages site)
 
