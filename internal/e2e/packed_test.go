@@ -57,3 +57,20 @@ func TestPackedMPIRanksAreTuned(t *testing.T) {
 			got, ranks, before, after, leastGain, r.Changes)
 	}
 }
+
+// TestPackedMPICHRanksHaveOneController: with the other library, too.
+func TestPackedMPICHRanksHaveOneController(t *testing.T) {
+	const ranks = 4
+	packed, file := pack(t, buildMPIWith(t, "mpich"))
+	run(t, "mpirun.mpich", "-np", strconv.Itoa(ranks), packed, "1")
+	r := packedReport(t, file)
+	seen := map[int]bool{}
+	for _, p := range r.Processes {
+		if p.Rank != nil && p.Instrumented {
+			seen[*p.Rank] = true
+		}
+	}
+	if len(r.Processes) != ranks || len(seen) != ranks {
+		t.Errorf("%d processes of ranks %v in the report, want all %d, instrumented", len(r.Processes), seen, ranks)
+	}
+}

@@ -38,16 +38,22 @@ func rate(t *testing.T, stdout string) float64 {
 // leastGain is far below what the benchmarks show, and far above noise.
 const leastGain = 2
 
-// buildMPI builds the MPI workload; without an MPI compiler there is nothing
-// to test on this machine.
 func buildMPI(t *testing.T) string {
 	t.Helper()
-	if _, err := exec.LookPath("mpicc.openmpi"); err != nil {
-		t.Skip("no mpicc.openmpi: apt-get install libopenmpi-dev openmpi-bin")
+	return buildMPIWith(t, "openmpi")
+}
+
+// buildMPIWith builds the MPI workload with openmpi or mpich; without that
+// compiler there is nothing to test on this machine.
+func buildMPIWith(t *testing.T, library string) string {
+	t.Helper()
+	compiler := "mpicc." + library
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skipf("no %s: apt-get install lib%s-dev", compiler, library)
 	}
 	program := t.TempDir() + "/mpi_exchange"
-	if text, err := exec.Command("mpicc.openmpi", "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
-		t.Fatalf("mpicc: %v\n%s", err, text)
+	if text, err := exec.Command(compiler, "-O1", "-o", program, workloads+"mpi_exchange.c").CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", compiler, err, text)
 	}
 	return program
 }

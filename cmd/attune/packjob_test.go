@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// controllers lists the controllers of packed jobs with folders below TMPDIR.
+func controllers(t *testing.T) (pids []int) {
+	t.Helper()
+	for _, pid := range processIDs() {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && bytes.HasPrefix(line, []byte("attune\x00packed\x00"+os.Getenv("TMPDIR"))) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// instrumented tells whether a process has shared memory with a controller.
+func instrumented(pid int) bool {
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	return err == nil && bytes.Contains(maps, []byte("memfd:attune"))
+}
+
+func TestOneControllerForAJob(t *testing.T) {
+	emptyPlaces(t)
+	const ranks = 64
+	dir := t.TempDir()
+	packed := mustPack(t, "/bin/bash", "--mode", "observe", "--report", filepath.Join(dir, "r.json"), "--timeline", filepath.Join(dir, "t.jsonl"))
+	t.Setenv("PMIX_NAMESPACE", "job of a test")
+	var started []*exec.Cmd
+	for range ranks {
+		cmd := exec.Command(packed, "-c", "read line")
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		started = append(started, cmd)
+	}
+	eventually(t, "all processes are instrumented", func() bool {
+		timeline, _ := os.ReadFile(filepath.Join(dir, "t.jsonl")) // not there at first
+		return !slices.ContainsFunc(started, func(cmd *exec.Cmd) bool {
+			known := fmt.Sprintf(`"process_started","process":%d,`, cmd.Process.Pid)
+			return !instrumented(cmd.Process.Pid) || !bytes.Contains(timeline, []byte(known))
+		})
+	})
+	if got := controllers(t); len(got) != 1 {
+		t.Errorf("controllers %v, want one", got)
+	}
+	for _, cmd := range started {
+		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid)); err != nil || string(name) != "bash\n" {
+			t.Errorf("name %q, %v", name, err)
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+	eventually(t, "the controller ends", func() bool { return len(controllers(t)) == 0 })
+	r := readReport(t, dir)
+	if r.Exit.Signal != "SIGTERM" {
+		t.Errorf("exit %+v, want SIGTERM", r.Exit)
+	}
+	for _, cmd := range started {
+		others := func(p report.Process) bool { return p.PID != cmd.Process.Pid }
+		if found := slices.DeleteFunc(slices.Clone(r.Processes), others); len(found) != 1 {
+			t.Errorf("process %d is %d times in the report, want once: %+v", cmd.Process.Pid, len(found), found)
+		}
+	}
+}
+
+func TestControllerKilled(t *testing.T) {
+	list := emptyPlaces(t)
+	packed := mustPackBash(t)
+	cmd := exec.Command(packed, "-c", "read line; exit 4")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
+	if err := syscall.Kill(controllers(t)[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 4 {
+		t.Errorf("exit code %d, want 4", code)
+	}
+	if len(list()) == 0 {
+		t.Fatal("a killed controller left nothing: this test tests nothing")
+	}
+	if text, err := exec.Command(packed, "-c", "sleep 1").CombinedOutput(); err != nil || len(text) > 0 {
+		t.Errorf("%v: %s", err, text)
+	}
+	eventually(t, "the next one cleans up", func() bool { return len(list()) == 0 })
+}
