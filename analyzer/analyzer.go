@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
@@ -131,13 +130,17 @@ func (o observer) TunletGone(name, reason string, final bool) {
 }
 
 // Session takes what the channels carry that belong to this session.
-func (a *Analyzer) Session() channel.Session { return a.session }
+func (a *Analyzer) Session() *session.Session { return a.session }
 
-// Start starts the session, and the tunlets in the background. The error names
-// the tunlets that are missing or refused; the Analyzer runs nevertheless. It
-// does not end with ctx but with Stop, since the end of a run has to be written
-// down when everything else is being ended.
+// Start is Begin and StartTunlets.
 func (a *Analyzer) Start(ctx context.Context) error {
+	return a.StartTunlets(a.Begin(ctx))
+}
+
+// Begin starts the session and returns a context for StartTunlets. It does not
+// end with ctx but with Stop, since the end of a run has to be written down when
+// everything else is being ended.
+func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a.mu.Lock()
 	a.started, a.cancel = true, cancel
@@ -146,6 +149,12 @@ func (a *Analyzer) Start(ctx context.Context) error {
 	if len(a.cfg.Probes) > 0 {
 		a.session.TunletReady(a.own)
 	}
+	return ctx
+}
+
+// StartTunlets starts the tunlets in the background, once. The error names those
+// that are missing or refused; the Analyzer runs nevertheless.
+func (a *Analyzer) StartTunlets(ctx context.Context) error {
 	if a.cfg.NoTunlets {
 		return nil
 	}
@@ -180,7 +189,7 @@ func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report 
 }
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
-// some milliseconds, at most [channel.HelloPatience] more for a peer that has
+// some milliseconds, at most channel.HelloPatience more for a peer that has
 // connected and says nothing, and a second for a timeline that nobody reads. It
 // may be called more than once.
 func (a *Analyzer) Stop(context.Context) {
@@ -194,6 +203,13 @@ func (a *Analyzer) Stop(context.Context) {
 		a.closeTimeline("timeline", a.timeline)
 		a.closeTimeline("audit log", a.audit)
 	})
+}
+
+// Abandon is Stop for a session that another Analyzer goes on with: nothing is
+// undone, no tunlet is told of an end.
+func (a *Analyzer) Abandon(ctx context.Context) {
+	a.session.Close()
+	a.Stop(ctx)
 }
 
 // stopUnstarted ends the loop of a session that was never started, so that

@@ -41,7 +41,7 @@ func (e *eventService) Publish(stream grpc.ClientStreamingServer[attunev1.Publis
 		}
 		select {
 		case <-session.Done():
-			return errEnded
+			return session.Ended()
 		default:
 		}
 		resp.Messages++

@@ -45,7 +45,7 @@ func (m *managementService) Manage(stream stream) error {
 	session.ControllerConnected(hello, q)
 	ended := make(chan error, 1)
 	m.receivers.Go(func() { ended <- receive(session, hello.GetControllerId(), stream) }) // ends with the stream
-	err = q.serve(stream, session.Done(), ended)
+	err = q.serve(stream, session, ended)
 	session.ControllerGone(hello.GetControllerId(), q, err == nil)
 	return err
 }
@@ -89,7 +89,7 @@ func (q *queue) Send(r *attunev1.ManageResponse) bool {
 
 // serve sends what is queued until the channel or the session ends. nil: the
 // controller has nothing more to do here.
-func (q *queue) serve(stream stream, done <-chan struct{}, ended <-chan error) error {
+func (q *queue) serve(stream stream, session Session, ended <-chan error) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	for {
@@ -102,8 +102,8 @@ func (q *queue) serve(stream stream, done <-chan struct{}, ended <-chan error) e
 			return status.Error(codes.ResourceExhausted, "the controller does not read its requests")
 		case err := <-ended:
 			return err
-		case <-done:
-			return errEnded
+		case <-session.Done():
+			return session.Ended()
 		case <-ctx.Done():
 			return ctx.Err()
 		}

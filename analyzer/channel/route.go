@@ -22,6 +22,9 @@ type Session interface {
 	Manage(id string, m *attunev1.ManageRequest)
 	// Done is closed when the session takes no more messages.
 	Done() <-chan struct{}
+	// Ended is what its controllers are told then, a gRPC status as those of
+	// Route.
+	Ended() error
 }
 
 // Hello is what both channels begin with.
@@ -38,12 +41,15 @@ type Hello interface {
 type Route func(ctx context.Context, hello Hello) (Session, error)
 
 // To returns the route of an Analyzer that has one session only.
-func To(s Session) Route {
-	return func(context.Context, Hello) (Session, error) { return s, nil }
+func To(s *session.Session) Route {
+	return func(context.Context, Hello) (Session, error) { return only{s}, nil }
 }
 
-// errEnded is what controllers are told whose session has ended.
-var errEnded = status.Error(codes.Aborted, "the session has ended")
+// only is a session whose end is all that there is to say.
+type only struct{ *session.Session }
+
+// Ended implements Session.
+func (only) Ended() error { return status.Error(codes.Aborted, "the session has ended") }
 
 // find checks a hello and finds its session.
 func (r Route) find(ctx context.Context, hello Hello) (Session, error) {

@@ -121,6 +121,7 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 		c.adopt(ev.Held)
 	case Tick:
 	case Finish:
+		c.cfg.Keep = c.cfg.Keep || ev.Keep
 		c.finish()
 	}
 	c.advance()

@@ -116,7 +116,10 @@ type Tick struct{}
 
 // Finish ends the session: what was changed in processes that still run is
 // undone, but for what Config.Keep leaves.
-type Finish struct{}
+type Finish struct {
+	// Keep has it leave what was judged good, whatever Config.Keep says.
+	Keep bool
+}
 
 func (TunletReady) event()    {}
 func (TunletGone) event()     {}

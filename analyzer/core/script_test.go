@@ -100,7 +100,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "tick":
 		return Tick{}
 	case "finish":
-		return Finish{}
+		return Finish{Keep: d.HasArg("keep")}
 	}
 	t.Fatalf("unknown command %q", d.Cmd)
 	return nil

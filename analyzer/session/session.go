@@ -133,6 +133,7 @@ type Session struct {
 	hurryUntil    time.Duration // every tick is sampled until then
 	pace          time.Duration // of ticks and samples at present; 0: the tick
 	ticker        *time.Ticker  // nil in tests, which tick by hand
+	keep          bool          // Settle leaves what was kept
 	settling      bool          // nothing is decided any more
 	finishing     bool          // the tunlets have been told of the end
 	closing       bool
@@ -250,6 +251,18 @@ func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
 	return f(), nil
 }
 
+// Keep has a later Settle leave changes in force that were kept, and returns
+// their ids.
+func (s *Session) Keep(ctx context.Context) ([]string, error) {
+	return ask(ctx, s, func() (ids []string) {
+		s.keep = true
+		for _, k := range s.kept() {
+			ids = append(ids, k.GetId())
+		}
+		return ids
+	})
+}
+
 // Settle undoes what was changed in processes that still run; nothing is
 // decided from then on. Controllers go on delivering. It returns when all is
 // undone, or with ctx's error when that takes too long.
@@ -257,7 +270,7 @@ func (s *Session) Settle(ctx context.Context) error {
 	return s.until(ctx, "settle the session", func() {
 		if !s.settling {
 			s.settling = true
-			s.step(core.Finish{})
+			s.step(core.Finish{Keep: s.keep})
 		}
 	}, func() bool { return !s.core.Busy() })
 }
