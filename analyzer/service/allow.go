@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// site says whether a registration is the site's, not a user's.
+func site(r *attunev1.Registration) bool {
+	role := r.GetOwner().GetRole()
+	return role == attunev1.Role_ROLE_ADMIN || role == attunev1.Role_ROLE_NODE
+}
+
+// mayServe says whether somebody's controller may serve processes of a user for
+// a registration. Nodes may, for everybody: their own policy is asked there. A
+// user's own controller may for the user's own processes, if the registration is
+// theirs or the site's.
+func mayServe(who *attunev1.Principal, r *attunev1.Registration, user *attunev1.Principal) error {
+	switch {
+	case user != nil && !authn.Reaches(who, user.GetUid()):
+		return status.Errorf(codes.PermissionDenied, "%s may not serve processes of %s", who.GetName(), user.GetName())
+	case site(r) || authn.Reaches(who, r.GetOwner().GetUid()):
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "registration %s is not of %s", r.GetId(), who.GetName())
+}
+
+// mayJoin says whether somebody's controller may bring processes into a session
+// of a user.
+func mayJoin(who, user *attunev1.Principal) error {
+	if user == nil || authn.Reaches(who, user.GetUid()) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "the session is of %s", user.GetName())
+}
+
+// concerns says whether somebody may see and stop a registration.
+func concerns(who *attunev1.Principal, r *attunev1.Registration) bool {
+	return r != nil && authn.Reaches(who, r.GetOwner().GetUid())
+}
+
+// concernsSession says whether somebody may see and stop a session: its
+// processes are theirs, or what it belongs to. r may be nil.
+func concernsSession(who *attunev1.Principal, s *attunev1.SessionRecord, r *attunev1.Registration) bool {
+	return s.GetUser() != nil && authn.Reaches(who, s.GetUser().GetUid()) || concerns(who, r) ||
+		everybody(who)
+}
+
+// everybody says whether somebody may see all that there is.
+func everybody(who *attunev1.Principal) bool { return authn.Reaches(who, pki.NoUID) }
+
+// ownerOf returns who a new registration belongs to. Nodes register for their
+// users, everybody else for themselves.
+func ownerOf(who *attunev1.Principal, r *attunev1.Registration) *attunev1.Principal {
+	if who.GetRole() == attunev1.Role_ROLE_NODE && r.GetOwner() != nil {
+		return r.GetOwner()
+	}
+	return who
+}
+
+// withOwn returns the parts of a node's record that somebody may see: shares and
+// mismatches of theirs. visible says so of registrations.
+func withOwn(who *attunev1.Principal, c *attunev1.ControllerRecord, visible func(registration string) bool) {
+	if everybody(who) {
+		return
+	}
+	var shares []*attunev1.SessionShare
+	for _, s := range c.GetShares() {
+		if visible(s.GetRegistration()) {
+			shares = append(shares, s)
+		}
+	}
+	c.Shares = shares
+	c.Mismatches = ownMismatches(who, c.GetMismatches())
+}
+
+// ownMismatches returns those of processes of theirs.
+func ownMismatches(who *attunev1.Principal, all []*attunev1.Mismatch) (own []*attunev1.Mismatch) {
+	for _, m := range all {
+		if authn.Reaches(who, m.GetUid()) {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+// mayMean says whether somebody may register for the users that are meant. A
+// user's registration never reaches others, whoever it names.
+func mayMean(who *attunev1.Principal, r *attunev1.Registration) error {
+	owner := r.GetOwner()
+	if owner.GetRole() != attunev1.Role_ROLE_USER || r.GetUser() == "" ||
+		r.GetUser() == owner.GetName() || r.GetUser() == strconv.FormatUint(uint64(owner.GetUid()), 10) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "%s may register for their own processes only, not for those of %s", who.GetName(), r.GetUser())
+}

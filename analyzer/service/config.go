@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Config configures a Service. Zero values mean the defaults given.
+type Config struct {
+	// Record says who this Analyzer is and where controllers reach it.
+	Record *attunev1.AnalyzerRecord
+	// Registry is the site's; the caller closes it, after Run.
+	Registry *registry.Client
+	// Registrations are the site's own, by its configuration. Their ids begin
+	// with SiteID.
+	Registrations []*attunev1.Registration
+	// ReportDir keeps the reports of sessions that have ended.
+	ReportDir string
+	// Reports bounds their number; the oldest are deleted first; 0: 1000.
+	Reports int
+	// TunletDirs are the directories in which tunlets are looked for.
+	TunletDirs []string
+	// TunletOptions are each tunlet's settings, under those of a registration.
+	TunletOptions map[string]map[string]string
+	// TempDir is a private directory for the tunlets' sockets; empty: private
+	// directories are made in the system's.
+	TempDir string
+	// Digests remembers checksums of tunlets; nil: one of its own.
+	Digests *objfile.Digests
+	// TunletDelay is how old a session is when its tunlets are started: they are
+	// processes of some 15 MB each, and most applications that are found are not
+	// worth them; 0: 1 s.
+	TunletDelay time.Duration
+	// MaxSessions bounds the sessions; 0: 256.
+	MaxSessions int
+	// MaxTunletSessions bounds those with tunlets; others are observed until
+	// there is room; 0: 32.
+	MaxTunletSessions int
+	// MaxRegistrations bounds those of one user; 0: 64.
+	MaxRegistrations int
+	// Linger is how long a session without processes waits for more; 0: 10 s.
+	Linger time.Duration
+	// Grace is how long a controller may be out of reach; 0: 60 s.
+	Grace time.Duration
+	// Lease is how long changes outlive a silent Analyzer, and so how long
+	// another one has to take over; 0: 30 s.
+	Lease time.Duration
+	// Version of Attune, for reports.
+	Version string
+	// Log takes what has no better place; nil: nothing is logged.
+	Log *slog.Logger
+}
+
+// Validate reports what is missing.
+func (c Config) Validate() error {
+	switch {
+	case c.Record.GetId() == "":
+		return errors.New("service: the Analyzer has no id")
+	case c.Registry == nil:
+		return errors.New("service: no registry")
+	case c.ReportDir == "":
+		return errors.New("service: no directory for reports")
+	}
+	return validateSite(c.Registrations)
+}
+
+// withDefaults returns c with zero values replaced.
+func (c Config) withDefaults() Config {
+	c.Reports = cmp.Or(c.Reports, 1000)
+	c.TunletDelay = cmp.Or(c.TunletDelay, time.Second)
+	c.MaxSessions = cmp.Or(c.MaxSessions, 256)
+	c.MaxTunletSessions = cmp.Or(c.MaxTunletSessions, 32)
+	c.MaxRegistrations = cmp.Or(c.MaxRegistrations, 64)
+	c.Linger = cmp.Or(c.Linger, 10*time.Second)
+	c.Grace = cmp.Or(c.Grace, time.Minute)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	if c.Digests == nil {
+		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}

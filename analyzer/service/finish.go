@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/internal/authn"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// finish ends the session as asked.
+func (h *hosted) finish(e ending) {
+	if e.over != nil {
+		h.mu.Lock()
+		h.over = e.over
+		h.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	if e.leave {
+		h.moveOn(ctx)
+	} else {
+		h.conclude(ctx, e)
+	}
+	if h.tunlets {
+		<-h.service.tunlets
+	}
+	h.service.mu.Lock()
+	defer h.service.mu.Unlock()
+	delete(h.service.hosted, h.key)
+}
+
+// moveOn leaves the session to another Analyzer, with its record as it stands;
+// unless that one has it already.
+func (h *hosted) moveOn(ctx context.Context) {
+	h.mu.Lock()
+	taken := h.over == errMoved //nolint:errorlint // it is that very value
+	h.mu.Unlock()
+	if sum, err := h.Summary(ctx); err == nil && !taken {
+		h.publish(sum)
+	}
+	h.analyzer.Abandon(ctx)
+	h.log.Info("session left to the next Analyzer")
+}
+
+// conclude undoes what was changed, unless it is to be kept, has the controllers
+// leave, and keeps the report.
+func (h *hosted) conclude(ctx context.Context, e ending) {
+	var keep []string
+	if e.keep {
+		var err error
+		if keep, err = h.Keep(ctx); err != nil {
+			h.log.Warn("changes are not kept", "error", err)
+		}
+	}
+	sum, sumErr := h.Summary(ctx)
+	if err := h.analyzer.Settle(ctx); err != nil {
+		h.log.Warn("not everything was undone", "error", err)
+	}
+	h.dismiss(ctx, keep)
+	r := h.analyzer.Finish(ctx, report.Exit{})
+	complete(r, e.reason)
+	record := h.ended(sum, sumErr == nil)
+	if err := h.service.reports.put(record.GetId(), r); err != nil {
+		h.log.Error("report is lost", "error", err)
+	}
+	h.service.recorder.put(record)
+	h.log.Info("session ended", "reason", e.reason, "processes", record.GetProcesses(), "kept", record.GetKept(), "gain", record.GetGain())
+}
+
+// dismiss has the controllers leave.
+func (h *hosted) dismiss(ctx context.Context, keep []string) {
+	ctx, cancel := context.WithTimeout(ctx, dismissPatience)
+	defer cancel()
+	if err := h.Dismiss(ctx, keep); err != nil {
+		h.log.Warn("controllers are left behind; they give back what is changed by themselves", "error", err)
+	}
+}
+
+// ended returns the last record and notes it for the next session of the same
+// execution.
+func (h *hosted) ended(sum session.Summary, known bool) *attunev1.SessionRecord {
+	h.mu.Lock()
+	if known {
+		update(h.record, sum)
+	}
+	h.record.State, h.record.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, time.Now().UnixNano()
+	h.record.Running = 0
+	record := proto.CloneOf(h.record)
+	h.mu.Unlock()
+	h.service.mu.Lock()
+	defer h.service.mu.Unlock()
+	if o := h.service.owned[h.key.registration]; o != nil {
+		o.past[record.GetId()] = record
+	}
+	return record
+}
+
+// update brings a record up to date.
+func update(r *attunev1.SessionRecord, sum session.Summary) {
+	if sum.Processes == 0 {
+		return // a session that was taken over has not heard of them yet
+	}
+	if r.User == nil {
+		r.User = authn.OfUser(sum.UID)
+	}
+	r.CommandLine, r.Hosts = sum.Command, sum.Hosts
+	r.Processes, r.Running = uint32(sum.Processes), uint32(sum.Running)
+	r.Kept, r.Gain, r.KeptChanges = uint32(len(sum.Kept)), sum.Gain, sum.Kept
+}
+
+// complete says how the application ended, as far as controllers could tell:
+// like the first process that did not end well.
+func complete(r *report.Report, reason string) {
+	r.Finished = true
+	for _, p := range r.Processes {
+		if p.Exit == nil {
+			continue
+		}
+		well := p.Exit.Signal == "" && p.Exit.Code != nil && *p.Exit.Code == 0
+		if !well || r.Exit == (report.Exit{}) {
+			r.Exit = *p.Exit
+		}
+		if !well {
+			break
+		}
+	}
+	if reason != "" {
+		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: "The session was ended: " + reason + "."})
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"path"
+	"strconv"
+	"strings"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// SiteID begins the ids of the site's own registrations.
+	SiteID = "site-"
+	// maxName bounds what is taken of a name into an id.
+	maxName = 40
+	// tagSize is the length of what makes ids unique.
+	tagSize = 4
+)
+
+// newRegistrationID returns an id for people to type: the application's name and
+// what makes it unique.
+func newRegistrationID(r *attunev1.Registration) string {
+	name := path.Base(r.GetExecutable())
+	if r.GetExecutable() == "" {
+		name = "all"
+	}
+	clean, _ := plain(strings.ToLower(name))
+	return strings.Trim(clean, "-.") + "-" + randomTag()
+}
+
+// sessionID returns an id for an execution, the same whenever it is asked for;
+// number counts sessions of one execution, from 1 on.
+func sessionID(registration string, job *attunev1.Job, number int) string {
+	name := job.GetKind() + "-" + job.GetId()
+	if job.GetStep() != "" {
+		name += "." + job.GetStep()
+	}
+	clean, altered := plain(name)
+	if altered {
+		clean += "-" + tagOf(job.Key())
+	}
+	id := registration + "." + clean
+	if number > 1 {
+		id += "." + strconv.Itoa(number)
+	}
+	return id
+}
+
+// plain returns a name in letters that every part of Attune takes, and whether
+// that altered it.
+func plain(name string) (clean string, altered bool) {
+	clean = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, name)
+	if len(clean) > maxName {
+		clean = clean[:maxName]
+	}
+	for strings.Contains(clean, "..") {
+		clean = strings.ReplaceAll(clean, "..", ".")
+	}
+	clean = strings.Trim(clean, ".")
+	return clean, clean != name
+}
+
+// alphabet has no letters that are taken for digits.
+var alphabet = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
+
+// randomTag returns some random letters.
+func randomTag() string {
+	var b [tagSize]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return alphabet.EncodeToString(b[:])[:tagSize]
+}
+
+// tagOf returns some letters that depend on text.
+func tagOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return alphabet.EncodeToString(sum[:])[:tagSize]
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Service has the sessions of a site. Its methods are safe for use by several
+// goroutines.
+type Service struct {
+	attunev1.UnimplementedSessionServiceServer
+
+	cfg      Config
+	log      *slog.Logger
+	reports  *reports
+	recorder *recorder
+	tunlets  chan struct{} // a place for each session with tunlets
+	sessions sync.WaitGroup
+	claims   sync.WaitGroup
+	ctx      context.Context // of claims
+	cancel   context.CancelFunc
+
+	mu     sync.Mutex // guards what follows
+	view   registry.View
+	viewed chan struct{} // closed at the next view
+	owned  map[string]*owned
+	hosted map[key]*hosted
+	ending bool // no session is begun any more
+}
+
+// key is what a session is known by.
+type key struct{ registration, job string }
+
+// New returns a service that does nothing until Run.
+func New(cfg Config) (*Service, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	log := cfg.Log.With("component", "service")
+	reports, err := openReports(cfg.ReportDir, cfg.Reports, log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Service{
+		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
+		viewed: make(chan struct{}), owned: make(map[string]*owned), hosted: make(map[key]*hosted),
+	}, nil
+}
+
+// Register adds the channels and the SessionService to a server. The caller
+// waits for the channels after the server's Stop.
+func (s *Service) Register(server grpc.ServiceRegistrar) *channel.Channels {
+	attunev1.RegisterSessionServiceServer(server, s)
+	return channel.Register(server, s.route)
+}
+
+// Run announces the Analyzer and works until ctx ends. Sessions are then left as
+// they are, for whoever comes next: nothing is undone. The error is nil then.
+func (s *Service) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.cancel)()
+	announcement, err := s.cfg.Registry.Announce(context.WithoutCancel(ctx), s.cfg.Record)
+	if err != nil {
+		return fmt.Errorf("announce the Analyzer: %w", err)
+	}
+	defer announcement.End() // after the leases were released
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.cfg.Registry.Watch(inner, func(v registry.View) { s.see(inner, v) }) })
+	group.Go(func() error {
+		return s.cfg.Registry.WatchUnowned(inner, s.claim)
+	})
+	group.Go(func() error { return s.registerSite(inner) })
+	group.Go(func() error { s.recorder.run(inner); return nil })
+	err = group.Wait()
+	s.cancel()
+	s.leave(context.WithoutCancel(ctx))
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		return nil
+	}
+	return err
+}
+
+// see takes over what is registered now.
+func (s *Service) see(ctx context.Context, v registry.View) {
+	s.mu.Lock()
+	s.view = v
+	close(s.viewed)
+	s.viewed = make(chan struct{})
+	var withdrawn []*owned
+	for id, o := range s.owned {
+		if v.Registrations[id] == nil {
+			withdrawn = append(withdrawn, o)
+			delete(s.owned, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, o := range withdrawn {
+		s.log.Info("registration withdrawn", "registration", o.id)
+		for _, h := range s.hostedOf(o.id) {
+			h.stop(ending{reason: "its registration was withdrawn"})
+		}
+		s.release(ctx, o)
+	}
+}
+
+// registration returns a registration, and waits a moment for one that is so new
+// that it is not known here yet. nil: there is none.
+func (s *Service) registration(ctx context.Context, id string, patience time.Duration) *attunev1.Registration {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		r, viewed := s.view.Registrations[id], s.viewed
+		s.mu.Unlock()
+		if r != nil {
+			return r
+		}
+		select {
+		case <-viewed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// hostedOf returns the sessions of a registration, of all if id is empty.
+func (s *Service) hostedOf(id string) (list []*hosted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, h := range s.hosted {
+		if id == "" || k.registration == id {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// leave gives everything over to whoever comes next.
+func (s *Service) leave(ctx context.Context) {
+	s.mu.Lock()
+	s.ending = true
+	all := s.owned
+	s.owned = make(map[string]*owned)
+	s.mu.Unlock()
+	for _, h := range s.hostedOf("") {
+		h.abandon(errGoing)
+	}
+	s.sessions.Wait()
+	s.recorder.flush(ctx)
+	s.claims.Wait()
+	for _, o := range all {
+		s.release(ctx, o)
+	}
+}
+
+// inBackground has something about claims done, unless the service is ending.
+func (s *Service) inBackground(do func(context.Context)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ending {
+		s.claims.Go(func() { do(s.ctx) })
+	}
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+var job = &attunev1.Job{Kind: "slurm", Id: "12", Step: "0"}
+
+// hello is that of a node's controller.
+func hello(node, registration string, of *attunev1.Job, inForce ...string) *attunev1.ControllerHello {
+	return &attunev1.ControllerHello{
+		ControllerId: "ac-" + node + "-" + of.GetId(), Host: node, Registration: registration, Job: of, InForce: inForce,
+		User: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER},
+	}
+}
+
+// register registers an application and returns the registration's id, when the
+// Analyzer has it.
+func register(t *testing.T, a *running, people attunev1.SessionServiceClient, r *attunev1.Registration) string {
+	t.Helper()
+	resp, err := people.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := resp.GetRegistration().GetId()
+	until(t, "it is claimed", func() bool { return a.owner(id) != nil })
+	return id
+}
+
+// list lists what somebody sees.
+func list(t *testing.T, people attunev1.SessionServiceClient) *attunev1.ListSessionsResponse {
+	t.Helper()
+	resp, err := people.ListSessions(t.Context(), &attunev1.ListSessionsRequest{Ended: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// lines tells of sessions in a line each.
+func lines(t *testing.T, people attunev1.SessionServiceClient) (out []string) {
+	t.Helper()
+	for _, s := range list(t, people).GetSessions() {
+		out = append(out, fmt.Sprintf("%s/%s %s %v %d/%d %v", s.GetJob().GetKind(), s.GetJob().GetId(), s.GetState(), s.GetHosts(), s.GetRunning(), s.GetProcesses(), s.GetCommandLine()))
+	}
+	return out
+}
+
+// is waits until somebody sees these sessions.
+func is(t *testing.T, people attunev1.SessionServiceClient, want ...string) {
+	t.Helper()
+	var diff string
+	defer func() {
+		if t.Failed() {
+			t.Log(diff)
+		}
+	}()
+	until(t, "sessions are as wanted", func() bool {
+		diff = cmp.Diff(want, lines(t, people))
+		return diff == ""
+	})
+}
+
+// TestSessionsOfExecutions has two nodes with one execution and another one
+// beside it, until they end.
+func TestSessionsOfExecutions(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann := p.people(p.pki.User(t, "ann", 4711), a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	other := &attunev1.Job{Kind: "slurm", Id: "13"}
+	one, two, beside := p.dial(a, hello("n1", id, job), 1, 2), p.dial(a, hello("n2", id, job), 1), p.dial(a, hello("n1", id, other), 3)
+	is(t, ann,
+		"slurm/12 SESSION_STATE_RUNNING [n1 n2] 3/3 [solver in.dat]",
+		"slurm/13 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	live, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: list(t, ann).GetSessions()[0].GetId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := readReport(t, live.GetReport()); r.Finished || len(r.Processes) != 3 {
+		t.Errorf("report while it runs: %+v", r)
+	}
+	for handle, c := range map[uint64]*controller{1: one, 2: one} {
+		c.stop(handle)
+	}
+	two.stop(1)
+	one.leave()
+	two.leave()
+	is(t, ann,
+		"slurm/12 SESSION_STATE_ENDED [n1 n2] 0/3 [solver in.dat]",
+		"slurm/13 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	ended, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: list(t, ann).GetSessions()[0].GetId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := readReport(t, ended.GetReport())
+	if !r.Finished || r.Exit.Code == nil || *r.Exit.Code != 0 || r.JobID != ended.GetSession().GetId() {
+		t.Errorf("report of the end: %+v", r)
+	}
+	// The same execution again is another session.
+	again := p.dial(a, hello("n1", id, job), 9)
+	until(t, "there is a third one", func() bool { return len(lines(t, ann)) == 3 })
+	again.leave()
+	beside.leave()
+}
+
+func readReport(t *testing.T, text []byte) *report.Report {
+	t.Helper()
+	var r report.Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return &r
+}
+
+// TestStop stops a session, which stays stopped, and then its registration.
+func TestStop(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann := p.people(p.pki.User(t, "ann", 4711), a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver"})
+	c := p.dial(a, hello("n1", id, job), 1)
+	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	resp, err := ann.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: list(t, ann).GetSessions()[0].GetId()})
+	if err != nil || len(resp.GetSessions()) != 1 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if r := c.request(func(r *attunev1.ManageResponse) bool { return r.GetEnd() != nil }); len(r.GetEnd().GetKeep()) != 0 {
+		t.Errorf("asked to keep %v", r)
+	}
+	if err := c.why(); err != nil {
+		t.Errorf("the channel of a controller that left ended with %v", err)
+	}
+	if err := p.dial(a, hello("n2", id, job)).why(); status.Code(err) != codes.Aborted {
+		t.Errorf("another node of a stopped session: %v", err)
+	}
+	other := p.dial(a, hello("n1", id, &attunev1.Job{Kind: "slurm", Id: "13"}), 2)
+	until(t, "the next execution runs", func() bool { return len(lines(t, ann)) == 2 })
+	if resp, err = ann.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: id}); err != nil || resp.GetRegistration().GetId() != id {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if err := other.why(); err != nil {
+		t.Error(err)
+	}
+	if err := p.dial(a, hello("n1", id, job)).why(); status.Code(err) != codes.NotFound {
+		t.Errorf("after the registration was withdrawn: %v", err)
+	}
+	if left := list(t, ann).GetRegistrations(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPeople asks as several people for what is of one of them.
+func TestPeople(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann, bob, node := p.people(p.pki.User(t, "ann", 4711), a), p.people(p.pki.User(t, "bob", 4712), a), p.people(p.node, a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	c := p.dial(a, hello("n1", id, job), 1)
+	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	is(t, bob)
+	is(t, node, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	session := list(t, ann).GetSessions()[0].GetId()
+	for _, what := range []string{id, session} {
+		if _, err := bob.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: what}); status.Code(err) != codes.NotFound {
+			t.Errorf("bob stops %s: %v", what, err)
+		}
+		if _, err := bob.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: what}); status.Code(err) != codes.NotFound {
+			t.Errorf("bob sees %s: %v", what, err)
+		}
+	}
+	if _, err := bob.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: "x", User: "ann"}}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("bob registers ann's: %v", err)
+	}
+	if r := list(t, bob).GetRegistrations(); len(r) != 0 {
+		t.Errorf("bob sees %v", r)
+	}
+	c.leave()
+}
+
+// TestTakeover ends an Analyzer: another one goes on with its session. For one
+// that is killed see the tests of the command.
+func TestTakeover(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	id := register(t, a, p.people(p.node, a), &attunev1.Registration{
+		Executable: "solver", Owner: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER},
+	})
+	c := p.dial(a, hello("n1", id, job), 1)
+	is(t, p.people(p.node, a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	b := p.analyzer("b", nil)
+	if err := p.dial(b, hello("n1", id, job)).why(); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("at the wrong Analyzer: %v", err)
+	}
+	before := list(t, p.people(p.node, b)).GetSessions()
+	until(t, "the record is in the registry", func() bool {
+		before = list(t, p.people(p.node, b)).GetSessions()
+		return len(before) == 1 && before[0].GetRunning() == 1
+	})
+	before[0].KeptChanges = []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "t"}}
+	a.end()
+	if err := c.why(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the channel ended with %v", err)
+	}
+	if err := p.records.PutSession(t.Context(), before[0]); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the other one has the registration", func() bool { return b.owner(id) != nil })
+	c = p.dial(b, hello("n1", id, job, "old-c1", "stray"), 1)
+	renewed := c.request(func(r *attunev1.ManageResponse) bool { return len(r.GetRenew().GetChanges()) > 0 })
+	if diff := cmp.Diff([]string{"old-c1"}, renewed.GetRenew().GetChanges()); diff != "" {
+		t.Error(diff)
+	}
+	undone := c.request(func(r *attunev1.ManageResponse) bool { return r.GetUndo() != nil })
+	if diff := cmp.Diff([]string{"stray"}, undone.GetUndo().GetChangeIds()); diff != "" {
+		t.Error(diff)
+	}
+	until(t, "the session is the same", func() bool {
+		after := list(t, p.people(p.node, b)).GetSessions()
+		return len(after) == 1 && after[0].GetId() == before[0].GetId() && after[0].GetKept() == 1 &&
+			after[0].GetStartedUnixNano() == before[0].GetStartedUnixNano() && after[0].GetAnalyzer() == "b"
+	})
+	c.leave()
+}
+
+// TestOrphans takes over sessions whose controllers do not come.
+func TestOrphans(t *testing.T) {
+	p := newPlace(t)
+	if err := p.records.PutRegistration(t.Context(), &attunev1.Registration{Id: "r", Executable: "solver", Mode: "tune"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.records.PutSession(t.Context(), &attunev1.SessionRecord{
+		Id: "r.slurm-12.0", Registration: "r", Job: job, State: attunev1.SessionState_SESSION_STATE_RUNNING, Running: 1, Processes: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a := p.analyzer("a", nil)
+	is(t, p.people(p.node, a), "slurm/12 SESSION_STATE_ENDED [] 0/1 []")
+}
+
+// TestSite brings the registry in line with the configuration.
+func TestSite(t *testing.T) {
+	p := newPlace(t)
+	solver := &attunev1.Registration{Id: "site-solver", Executable: "solver", Mode: "observe"}
+	a := p.analyzer("a", func(c *Config) { c.Registrations = []*attunev1.Registration{solver} })
+	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	c := p.dial(a, hello("n1", "site-solver", job), 1)
+	ann := p.people(p.pki.User(t, "ann", 4711), a)
+	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]") // it is of her processes
+	if _, err := p.people(p.node, a).StopSession(t.Context(), &attunev1.StopSessionRequest{Id: "site-solver"}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("stop what is configured: %v", err)
+	}
+	a.end()
+	if err := c.why(); status.Code(err) != codes.Unavailable {
+		t.Error(err)
+	}
+	b := p.analyzer("a", nil)
+	until(t, "it is gone", func() bool { return len(list(t, p.people(p.node, b)).GetRegistrations()) == 0 })
+}
+
+// TestBounds has one session and one registration at most.
+func TestBounds(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", func(c *Config) { c.MaxSessions, c.MaxRegistrations = 1, 1 })
+	ann := p.people(p.pki.User(t, "ann", 4711), a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	until(t, "it is known", func() bool { return len(list(t, ann).GetRegistrations()) == 1 })
+	if _, err := ann.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: &attunev1.Registration{Executable: "x"}}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a second registration: %v", err)
+	}
+	c := p.dial(a, hello("n1", id, job), 1)
+	until(t, "it runs", func() bool { return len(lines(t, ann)) == 1 })
+	if err := p.dial(a, hello("n1", id, &attunev1.Job{Kind: "slurm", Id: "13"})).why(); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a second session: %v", err)
+	}
+	c.leave()
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/pki"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// sitePause lies between attempts to register what the configuration says.
+const sitePause = time.Second
+
+// validateSite says what is wrong with the site's own registrations.
+func validateSite(list []*attunev1.Registration) error {
+	seen := make(map[string]bool)
+	for _, r := range list {
+		switch id := r.GetId(); {
+		case !strings.HasPrefix(id, SiteID):
+			return fmt.Errorf("registration %q: the id of a site's own has to begin with %s", id, SiteID)
+		case seen[id]:
+			return fmt.Errorf("registration %q is there twice", id)
+		}
+		seen[r.GetId()] = true
+		if err := ValidateRegistration(r); err != nil {
+			return fmt.Errorf("registration %s: %w", r.GetId(), err)
+		}
+	}
+	return nil
+}
+
+// ValidateRegistration says what makes no sense in a registration.
+func ValidateRegistration(r *attunev1.Registration) error {
+	if r.GetExecutable() == "" && r.GetJob() == nil {
+		return errors.New("no application is named")
+	}
+	if _, err := path.Match(r.GetExecutable(), ""); err != nil {
+		return fmt.Errorf("executable %q: %w", r.GetExecutable(), err)
+	}
+	if sum, err := hex.DecodeString(r.GetSha256()); err != nil || len(sum) != 0 && len(sum) != 32 {
+		return fmt.Errorf("%q is no SHA-256: write 64 hexadecimal digits, as sha256sum prints them", r.GetSha256())
+	}
+	if _, err := regexp.Compile(r.GetArguments()); err != nil {
+		return fmt.Errorf("arguments: %w", err)
+	}
+	_, err := core.ParseMode(r.GetMode())
+	return err
+}
+
+// registerSite puts the site's own registrations into the registry and takes out
+// what was among them earlier, then waits for ctx.
+func (s *Service) registerSite(ctx context.Context) error {
+	said := false
+	for {
+		err := s.syncSite(ctx)
+		if err == nil {
+			break
+		}
+		if !said && ctx.Err() == nil {
+			said = true
+			s.log.Warn("the site's registrations are not in the registry yet", "error", err)
+		}
+		if !pause(ctx, sitePause) {
+			return nil
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// syncSite brings the registry in line with the configuration.
+func (s *Service) syncSite(ctx context.Context) error {
+	there, err := s.cfg.Registry.Registrations(ctx)
+	if err != nil {
+		return err
+	}
+	old := make(map[string]*attunev1.Registration)
+	for _, r := range there {
+		own := r.GetOwner().GetName() == s.cfg.Record.GetHost() // not of another Analyzer's configuration
+		if strings.HasPrefix(r.GetId(), SiteID) && (own || s.configured(r.GetId())) {
+			old[r.GetId()] = r
+		}
+	}
+	for _, r := range s.cfg.Registrations {
+		r = proto.CloneOf(r)
+		r.Owner = &attunev1.Principal{Name: s.cfg.Record.GetHost(), Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
+		r.RegisteredUnixNano = old[r.GetId()].GetRegisteredUnixNano()
+		if !proto.Equal(r, old[r.GetId()]) {
+			r.RegisteredUnixNano = time.Now().UnixNano()
+			if err := s.cfg.Registry.PutRegistration(ctx, r); err != nil {
+				return err
+			}
+		}
+		delete(old, r.GetId())
+	}
+	for id := range old {
+		if err := s.cfg.Registry.DeleteRegistration(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configured says whether the configuration has a registration.
+func (s *Service) configured(id string) bool {
+	return slices.ContainsFunc(s.cfg.Registrations, func(r *attunev1.Registration) bool { return r.GetId() == id })
+}
