@@ -38,11 +38,23 @@ type site struct {
 	served   chan error
 }
 
+// mustSite has an Analyzer with one session.
 func mustSite(t *testing.T, config analyzer.Config) *site {
 	t.Helper()
+	s := mustSiteOnly(t)
+	s.serveAnalyzer(config)
+	return s
+}
+
+// mustSiteOnly has an Analyzer in the registry that the test is to serve, at
+// a.sock.
+func mustSiteOnly(t *testing.T) *site {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil { // programs of users load the library below
-		t.Fatal(err)
+	for _, dir := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(dir, 0o755); err != nil { // users have programs and sockets below
+			t.Fatal(err)
+		}
 	}
 	s := &site{t: t, dir: dir, binary: filepath.Join(dir, "attuned"), served: make(chan error, 1)}
 	if out, err := exec.Command("go", "build", "-o", s.binary, ".").CombinedOutput(); err != nil {
@@ -50,7 +62,7 @@ func mustSite(t *testing.T, config analyzer.Config) *site {
 	}
 	s.write("policy.yaml", "service:\n  - mode: tune\n    users: [root, nobody]\n")
 	s.openRegistry()
-	s.serveAnalyzer(config)
+	s.announceAnalyzer()
 	return s
 }
 
@@ -93,12 +105,16 @@ func (s *site) serveAnalyzer(config analyzer.Config) {
 	if err := s.analyzer.Start(ctx); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func (s *site) announceAnalyzer() {
+	s.t.Helper()
 	host, err := os.Hostname()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.record = &attunev1.AnalyzerRecord{Id: "a1", Host: host, Addresses: []string{"unix:" + s.path("a.sock")}}
-	if _, err := s.registry.Announce(ctx, s.record); err != nil {
+	if _, err := s.registry.Announce(s.t.Context(), s.record); err != nil {
 		s.t.Fatal(err)
 	}
 }
