@@ -225,12 +225,3 @@ func (o observed) hits(target string) uint64 {
 	}
 	return hits
 }
-
-func mustAbs(t *testing.T, path string) string {
-	t.Helper()
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return absolute
-}

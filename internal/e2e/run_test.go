@@ -82,3 +82,12 @@ func keptIn(r report.Report, tunlet string) int {
 	}
 	return len(processes)
 }
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return absolute
+}
