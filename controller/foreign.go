@@ -3,53 +3,39 @@
 package controller
 
 import (
-	"bytes"
 	"fmt"
-	"strconv"
 
+	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxStatus is more than a status file of /proc has.
-const maxStatus = 64 << 10
-
-// foreign is why a process of the session must be left alone: it has the rights
-// of another user than the session's, by a set-user-id program, which the
-// session's user must not come by. Nil without a session's user, whom the
-// kernel then judges. An exec may change it at any time: it is asked anew each
-// time.
-func (c *Controller) foreign(t *target) error {
-	user := c.config.Session.User
-	if user == nil {
+// foreign is why a process of the session must be left alone: it is another
+// user's, or has more rights than its user has, as a setuid program that the
+// application starts. The kernel does not look after that, since the service
+// runs as root. Nil without an owner of the session, whom the kernel then judges.
+// An exec may change it at any time: it is asked anew each time.
+func (c *Controller) foreign(pid int) error {
+	session := c.config.Session
+	if session.Owner == nil {
 		return nil
 	}
-	status, err := procid.ReadFile(t.pid, "status", maxStatus)
+	owner, err := procid.Owner(pid)
 	if err != nil {
 		return err
 	}
-	if !onlyUser(status, user.GetUid()) {
-		return fmt.Errorf("it runs with the rights of another user than %d", user.GetUid())
+	if session.User != nil && session.User.GetUid() != owner || !authn.Reaches(session.Owner, owner) {
+		return fmt.Errorf("it belongs to user %d, or has more rights than its user, and is left alone: the session is one of user %d",
+			owner, session.User.GetUid())
 	}
 	return nil
 }
 
-// onlyUser says whether all user ids in a status file are the given one.
-func onlyUser(status []byte, uid uint32) bool {
-	for line := range bytes.Lines(status) {
-		ids, ok := bytes.CutPrefix(line, []byte("Uid:"))
-		if !ok {
-			continue
-		}
-		fields := bytes.Fields(ids)
-		for _, field := range fields {
-			if id, err := strconv.ParseUint(string(field), 10, 32); err != nil || id != uint64(uid) {
-				return false
-			}
-		}
-		return len(fields) > 0
+// closeWays notes that none of the ways into a process is open.
+func (c *Controller) closeWays(t *target) {
+	for _, mechanism := range []string{mechanismDMLib, mechanismUprobe, mechanismVMWrite} {
+		t.setMechanism(mechanism, false, t.outOfReach.Error())
 	}
-	return false
 }
 
 // whyNot is why none of the changes may be made whatever they are; nil: the
@@ -57,7 +43,7 @@ func onlyUser(status []byte, uid uint32) bool {
 func (c *Controller) whyNot(changes []*attunev1.Change) error {
 	for _, change := range changes {
 		if t := c.targets.get(change.GetProcess()); t != nil {
-			if err := c.foreign(t); err != nil && t.Alive() {
+			if err := c.foreign(t.pid); err != nil && t.Alive() {
 				return fmt.Errorf("process %d: %w", t.pid, err)
 			}
 		}

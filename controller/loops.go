@@ -133,7 +133,7 @@ func earliest(standard time.Time, times ...time.Time) time.Time {
 func (c *Controller) sampleAll() {
 	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
 	for _, t := range c.targets.list() {
-		if !t.Alive() || !t.told.Load() {
+		if !t.Alive() || !t.told.Load() || t.outOfReach != nil {
 			continue
 		}
 		readings, err := c.sampler.Sample(t.pid)

@@ -59,12 +59,6 @@ func (c *Controller) lateExpect(t *target) {
 	if t.admitted.Swap(true) {
 		return
 	}
-	if why := c.foreign(t); why != nil {
-		t.setMechanism(mechanismDMLib, false, why.Error())
-		t.setMechanism(mechanismUprobe, false, why.Error())
-		c.changed(t)
-		return
-	}
 	t.setMechanism(mechanismDMLib, false, errNotNeeded.Error())
 	c.openWays(t)
 	c.changed(t)
@@ -158,7 +152,7 @@ func (c *Controller) enterLate(ctx context.Context, t *target) error {
 	if process.Identity() != t.identity {
 		return errors.Join(fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH)), process.Close())
 	}
-	if why := c.foreign(t); why != nil {
+	if why := c.foreign(t.pid); why != nil {
 		return errors.Join(why, process.Close())
 	}
 	a := &Attached{controller: c, process: process, handle: t.handle}

@@ -49,10 +49,13 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	t.update(process)
 	if held == nil {
 		t.ended.Store(true)
+	} else if t.outOfReach = f.foreign(t.pid); t.outOfReach != nil {
+		t.admitted.Store(true) // it never will be
+		f.closeWays(t)
 	}
 	f.targets.add(t)
 	f.tell(news{target: t})
-	if held != nil {
+	if held != nil && t.outOfReach == nil {
 		settle := settleTime
 		if f.placer.ForAll() > 0 {
 			settle = 0
@@ -229,6 +232,9 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 	t := c.targets.get(handle)
 	if t == nil {
 		return nil, errors.New("ended at the gate")
+	}
+	if t.outOfReach != nil {
+		return nil, t.outOfReach
 	}
 	a.Memory.SetAttendant(c.attendant(t))
 	a.Memory.SetGuard(confinement(a))

@@ -72,7 +72,11 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	if c.config.LibraryPath == "" {
 		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
 	}
-	if t := c.targets.get(handle); t != nil && t.memory.Load() != nil || c.arrivals.waiting(process.PID()) {
+	t := c.targets.get(handle)
+	if t != nil && t.outOfReach != nil {
+		return inject.Result{}, t.outOfReach
+	}
+	if t != nil && t.memory.Load() != nil || c.arrivals.waiting(process.PID()) {
 		return inject.Result{}, nil
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{

@@ -35,6 +35,8 @@ type target struct {
 	told       atomic.Bool // the Analyzer knows of it, at the present connection
 	known      atomic.Bool // it did at some connection
 	bringing   *bringing
+	// outOfReach is why it is left alone, nil if it is not; see foreign.
+	outOfReach error
 	// attached is how it came under control; nil: it was started under it.
 	attached atomic.Pointer[Attached]
 

@@ -21,7 +21,7 @@ const maxStatus = 64 << 10
 // allowed asks the policy. Every plan does so before it looks at the process'
 // memory. names are all that the thing is known by.
 func (a *Actuator) allowed(process Process, action string, values []*attunev1.Value, names ...string) error {
-	owner, err := ownerOf(process.PID())
+	owner, err := a.ownerOf(process.PID())
 	if err != nil {
 		return err
 	}
@@ -38,6 +38,16 @@ func (a *Actuator) allowed(process Process, action string, values []*attunev1.Va
 // as it was asked for.
 func namesOf(found objfile.Resolved, object, symbol string) []string {
 	return []string{found.Image.Name() + ":" + found.Symbol.Name, object + ":" + symbol}
+}
+
+// ownerOf is whose process it is for who asks. Where that is not the
+// controller's own user, the kernel does not look after the difference.
+func (a *Actuator) ownerOf(pid int) (int, error) {
+	if a.options.Asker == nil {
+		return ownerOf(pid)
+	}
+	owner, err := procid.Owner(pid)
+	return int(owner), err
 }
 
 // ownerOf is the effective user of a process. The owner of its files in /proc
