@@ -122,16 +122,21 @@ func (s *site) announceAnalyzer() {
 // register registers a program, for the site.
 func (s *site) register(id, executable, mode string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
-	defer cancel()
-	if err := s.registry.PutRegistration(ctx, &attunev1.Registration{
+	s.put(&attunev1.Registration{
 		Id: id, Executable: executable, Mode: mode, Owner: &attunev1.Principal{Name: "site", Role: attunev1.Role_ROLE_NODE},
 		RegisteredUnixNano: time.Now().UnixNano(),
-	}); err != nil {
-		s.t.Fatal(err)
+	})
+}
+
+// put has a registration in the registry, and the Analyzer have it.
+func (s *site) put(r *attunev1.Registration) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	if err := s.registry.PutRegistration(ctx, r); err != nil {
+		s.t.Error(err)
 	}
-	if _, err := s.registry.Claim(ctx, id, s.record); err != nil {
-		s.t.Fatal(err)
+	if _, err := s.registry.Claim(ctx, r.GetId(), s.record); err != nil {
+		s.t.Error(err)
 	}
 }
 

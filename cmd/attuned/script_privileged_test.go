@@ -22,7 +22,9 @@ import (
 type scripted struct {
 	attunev1.UnimplementedEventServiceServer
 	attunev1.UnimplementedManagementServiceServer
-	points []*attunev1.AddPoint // asked for at each connection
+	attunev1.UnimplementedSessionServiceServer
+	points     []*attunev1.AddPoint         // asked for at each connection
+	registered func(*attunev1.Registration) // nil: nobody registers
 
 	mu       sync.Mutex // guards what follows
 	current  *connection
@@ -48,6 +50,7 @@ func serveScript(t *testing.T, a *scripted, path string) (stop func()) {
 	server := grpc.NewServer()
 	attunev1.RegisterEventServiceServer(server, a)
 	attunev1.RegisterManagementServiceServer(server, a)
+	attunev1.RegisterSessionServiceServer(server, a)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -77,6 +80,11 @@ func (a *scripted) connection(fresh bool) *connection {
 
 // reset forgets the present connection: the next one is another.
 func (a *scripted) reset() *connection { return a.connection(true) }
+
+func (a *scripted) StartSession(_ context.Context, r *attunev1.StartSessionRequest) (*attunev1.StartSessionResponse, error) {
+	a.registered(r.GetRegistration())
+	return &attunev1.StartSessionResponse{Registration: r.GetRegistration()}, nil
+}
 
 func (a *scripted) Publish(stream attunev1.EventService_PublishServer) error {
 	c := a.connection(false)
