@@ -8,8 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// Domain is the name of a JetStream that serves other sites, too: from those it
+// is reached by that name only.
+const Domain = "attune"
 
 // Names of the buckets. A stream of the same name with KV_ before it is what
 // JetStream makes of each.
@@ -68,9 +73,13 @@ func (c *Client) bucket(ctx context.Context, name string) (jetstream.KeyValue, e
 	if kv != nil {
 		return kv, nil
 	}
-	kv, err := c.js.KeyValue(ctx, name)
+	js, err := c.jetStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kv, err = js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = c.createBucket(ctx, name)
+		kv, err = c.createBucket(ctx, js, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registry bucket %s: %w", name, err)
@@ -81,20 +90,34 @@ func (c *Client) bucket(ctx context.Context, name string) (jetstream.KeyValue, e
 	return kv, nil
 }
 
+// jetStream returns the one that has the name, also if it is at another site,
+// else that of the server itself: a site's own need not have a name.
+func (c *Client) jetStream(ctx context.Context) (jetstream.JetStream, error) {
+	js, err := jetstream.NewWithDomain(c.nats, Domain)
+	if err != nil {
+		return nil, err
+	}
+	_, err = js.AccountInfo(ctx)
+	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+		return jetstream.New(c.nats)
+	}
+	return js, err
+}
+
 // createBucket makes it replicated where servers for that are.
-func (c *Client) createBucket(ctx context.Context, name string) (jetstream.KeyValue, error) {
+func (c *Client) createBucket(ctx context.Context, js jetstream.JetStream, name string) (jetstream.KeyValue, error) {
 	config := c.bucketConfig(name)
 	if c.nats.ConnectedClusterName() != "" {
 		config.Replicas = replicas
-		if kv, err := c.js.CreateKeyValue(ctx, config); err == nil {
+		if kv, err := js.CreateKeyValue(ctx, config); err == nil {
 			return kv, nil
 		}
 		config.Replicas = 1
 	}
-	kv, err := c.js.CreateKeyValue(ctx, config)
+	kv, err := js.CreateKeyValue(ctx, config)
 	if errors.Is(err, jetstream.ErrBucketExists) {
 		// Somebody else's request came first, with another TTL.
-		return c.js.KeyValue(ctx, name)
+		return js.KeyValue(ctx, name)
 	}
 	return kv, err
 }

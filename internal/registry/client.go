@@ -30,7 +30,6 @@ type Client struct {
 	options Options
 	log     *slog.Logger
 	nats    *nats.Conn
-	js      jetstream.JetStream
 
 	// ctx ends with Close; tasks are the goroutines that it waits for.
 	ctx    context.Context
@@ -83,11 +82,6 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
 	}
 	c.nats = conn
-	if c.js, err = jetstream.New(conn); err != nil {
-		c.cancel()
-		conn.Close()
-		return nil, fmt.Errorf("registry %s: %w", o.URL, err)
-	}
 	return c, nil
 }
 

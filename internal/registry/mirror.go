@@ -225,11 +225,13 @@ func (m *mirror) interrupted() {
 // again.
 func (m *mirror) synchronise(ctx context.Context) bool {
 	err := m.client.doWithin(ctx, readWithin, func(ctx context.Context) error {
-		kv, err := m.client.bucket(ctx, m.bucket)
+		short, cancel := context.WithTimeout(ctx, attempt)
+		defer cancel()
+		kv, err := m.client.bucket(short, m.bucket)
 		if err != nil {
 			return err
 		}
-		status, err := kv.Status(ctx)
+		status, err := kv.Status(short)
 		if err != nil {
 			return err
 		}

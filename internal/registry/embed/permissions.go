@@ -23,12 +23,15 @@ func forPersons() *nats.Permissions {
 // forServices allows what package registry does with its buckets, but neither
 // to delete them as a whole nor to say that something has changed.
 func forServices() *nats.Permissions {
-	publish := []string{"attune.>", "_INBOX.>", "$JS.API.INFO"}
+	publish := []string{"attune.>", "_INBOX.>"}
 	for _, bucket := range registry.Buckets() {
 		stream := "KV_" + bucket
 		publish = append(publish, "$KV."+bucket+".>", "$JS.FC."+stream+".>")
-		for _, request := range requests {
-			publish = append(publish, "$JS.API."+strings.ReplaceAll(request, "STREAM_NAME", stream))
+		for _, api := range []string{"$JS.API.", "$JS." + registry.Domain + ".API."} {
+			publish = append(publish, api+"INFO", api+"$KV."+bucket+".>")
+			for _, request := range requests {
+				publish = append(publish, api+strings.ReplaceAll(request, "STREAM_NAME", stream))
+			}
 		}
 	}
 	return &nats.Permissions{

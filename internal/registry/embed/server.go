@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	nats "github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/registry"
 )
 
 const (
@@ -101,16 +106,15 @@ func (s *Server) start() error {
 func (s *Server) natsOptions() (*nats.Options, error) {
 	o := s.options
 	n := &nats.Options{
-		ServerName: "attune", NoSigs: true, NoLog: true, NoSystemAccount: true, DisableJetStreamBanner: true,
+		ServerName: serverName(o.Dir), NoSigs: true, NoLog: true, NoSystemAccount: true, DisableJetStreamBanner: true,
 		CustomClientAuthentication: s.gate,
 		JetStream:                  len(o.Remotes) == 0,
 		StoreDir:                   o.Dir,
 		SyncInterval:               syncEvery,
 		DontListen:                 o.Listen == "",
 	}
-	host, err := os.Hostname()
-	if err == nil {
-		n.ServerName += "-" + host
+	if n.JetStream {
+		n.JetStreamDomain = registry.Domain
 	}
 	if o.Listen != "" {
 		n.Host, n.Port, _ = address(o.Listen)
@@ -134,6 +138,13 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		n.LeafNode.ReconnectInterval = time.Second
 	}
 	return n, nil
+}
+
+// serverName is another one for each server of a host: two of one name do not
+// connect.
+func serverName(dir string) string {
+	host, _ := os.Hostname() // there need not be one
+	return fmt.Sprintf("attune-%s-%x", host, xxhash.Sum64String(dir))
 }
 
 // address is splitAddress of what was validated, with a port that nats-server
@@ -160,6 +171,19 @@ func (s *Server) Addr() string {
 		return ""
 	}
 	return s.nats.Addr().String()
+}
+
+// LeafAddr is the address that servers of other sites find it at; empty: none.
+func (s *Server) LeafAddr() string {
+	if s.options.LeafListen == "" {
+		return ""
+	}
+	info, err := s.nats.Varz(nil)
+	if err != nil {
+		return ""
+	}
+	host, _, _ := splitAddress(s.options.LeafListen)
+	return net.JoinHostPort(host, strconv.Itoa(info.LeafNode.Port))
 }
 
 // Close ends the server. Clients connect again when there is another.

@@ -140,11 +140,11 @@ func forward(conn, inner net.Conn, secret string) error {
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	if _, err := inner.Write(line); err != nil {
-		return err
+	// From here on either end may close, or break off.
+	if _, err := inner.Write(line); err == nil {
+		_, _ = io.Copy(inner, from)
 	}
-	_, err = io.Copy(inner, from)
-	return err
+	return nil
 }
 
 // withSecret returns a CONNECT message with the secret as its only credential.
