@@ -54,8 +54,10 @@ func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
 }
 
 func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error {
-	if err := stream.Send(a.request); err != nil {
-		return err
+	if a.request != nil {
+		if err := stream.Send(a.request); err != nil {
+			return err
+		}
 	}
 	for {
 		answer, err := stream.Recv()

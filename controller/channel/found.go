@@ -28,6 +28,8 @@ type pauses struct {
 	first, longest time.Duration
 	// silence is how long an Analyzer may say nothing. 0: 10 s.
 	silence time.Duration
+	// refusal is the least pause after one, times how many there were. 0: 1 s.
+	refusal time.Duration
 }
 
 func (p pauses) withDefaults() pauses {
@@ -36,6 +38,9 @@ func (p pauses) withDefaults() pauses {
 	}
 	if p.longest == 0 {
 		p.longest = 10 * time.Second
+	}
+	if p.refusal == 0 {
+		p.refusal = time.Second
 	}
 	if p.silence == 0 {
 		p.silence = 10 * time.Second
@@ -65,14 +70,15 @@ func (c *Client) runFound(ctx context.Context, handle Handler) error {
 	}()
 	pause := c.options.pause.withDefaults()
 	said := ""
+	refused := 0 // in a row, with the word that there is no such session
 	for failed := 0; ; failed++ {
 		began := time.Now()
-		peer, err := c.attempt(ctx, looking, handle)
+		peer, heard, err := c.attempt(ctx, looking, handle)
 		if c.finished() || looking.Err() != nil {
 			c.log.Debug("left the analyzer", "error", err)
 			return ctx.Err()
 		}
-		if code := status.Code(err); code == codes.NotFound || code == codes.Aborted {
+		if refused = refusals(refused, err); heard && refused > 0 || refused >= maxRefusals {
 			return fmt.Errorf("%w: %w", ErrOver, err)
 		}
 		if time.Since(began) > pause.longest { // it was connected, or waited for an Analyzer to be known
@@ -84,19 +90,32 @@ func (c *Client) runFound(ctx context.Context, handle Handler) error {
 		}
 		select {
 		case <-looking.Done():
-		case <-time.After(pause.after(failed)):
+		case <-time.After(max(pause.after(failed), time.Duration(refused)*pause.refusal)):
 		}
 	}
 }
 
-// attempt finds the Analyzer and stays with it for as long as that lasts. The
-// error is nil after Finish only.
-func (c *Client) attempt(ctx, looking context.Context, handle Handler) (Peer, error) {
+// maxRefusals is how often an Analyzer that never knew of the session has to say
+// so to be believed: it may be starting, or just ending an execution before.
+const maxRefusals = 4
+
+// refusals counts them.
+func refusals(before int, err error) int {
+	if code := status.Code(err); code == codes.NotFound || code == codes.Aborted {
+		return before + 1
+	}
+	return 0
+}
+
+// attempt finds the Analyzer and stays with it for as long as that lasts, and
+// says whether anything came from it. The error is nil after Finish only.
+func (c *Client) attempt(ctx, looking context.Context, handle Handler) (peer Peer, heard bool, err error) {
 	peer, moved, err := c.options.Finder.Find(looking)
 	if err != nil {
-		return peer, err
+		return peer, false, err
 	}
-	return peer, c.visit(ctx, peer, moved, handle)
+	heard, err = c.visit(ctx, peer, moved, handle)
+	return peer, heard, err
 }
 
 func (c *Client) finished() bool {
@@ -109,10 +128,10 @@ func (c *Client) finished() bool {
 }
 
 // visit connects to an Analyzer and serves it until the connection breaks.
-func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, handle Handler) error {
+func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, handle Handler) (heard bool, err error) {
 	l, err := dial(peer)
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
@@ -129,7 +148,7 @@ func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, ha
 	}
 	cancel(nil)
 	<-watched
-	return err
+	return l.spoken.Load(), err
 }
 
 // watch returns why a connection is to be given up.

@@ -46,6 +46,7 @@ type roaming struct {
 	opened chan struct{}
 	lost   chan struct{}
 	ran    chan error
+	ends   error // what Run returns
 }
 
 func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
@@ -73,7 +74,7 @@ func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
 			r.opened <- struct{}{}
 		},
 		Lost:  func() { r.lost <- struct{}{} },
-		pause: pauses{first: time.Millisecond, longest: 10 * time.Millisecond, silence: silence},
+		pause: pauses{first: time.Millisecond, longest: 10 * time.Millisecond, silence: silence, refusal: time.Microsecond},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,8 +82,8 @@ func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
 	go func() { r.ran <- r.Run(context.Background(), func(context.Context, *attunev1.ManageResponse) {}) }()
 	t.Cleanup(func() {
 		r.Finish()
-		if err := <-r.ran; err != nil {
-			t.Errorf("run: %v", err)
+		if err := <-r.ran; !errors.Is(err, r.ends) {
+			t.Errorf("run: %v, want %v", err, r.ends)
 		}
 	})
 	return r
@@ -165,6 +166,23 @@ func TestRefusingAnalyzerIsTriedAgain(t *testing.T) {
 	if m := <-a.messages; m.GetHello() == nil {
 		t.Errorf("the first message is %v, want a hello", m)
 	}
+}
+
+// One that says that there is no such session is believed when it says so again.
+func TestSessionThatIsOver(t *testing.T) {
+	a := big()
+	a.request = nil
+	a.refuse = status.Error(codes.NotFound, "no such registration")
+	r := mustRoam(t, serve(t, a), time.Minute)
+	r.ends = ErrOver
+	for range maxRefusals {
+		<-a.answers // a hello
+	}
+	err := <-r.ran
+	if !errors.Is(err, ErrOver) || status.Code(err) != codes.NotFound {
+		t.Errorf("run: %v, want the end of the session with its reason", err)
+	}
+	r.ran <- err
 }
 
 func TestPausesGrowToABound(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -24,6 +25,7 @@ type link struct {
 	ready                 chan struct{} // closed when the event channel has said hello
 	broken                chan struct{} // closed by serve when it returns
 	heard                 chan struct{} // signalled when the Analyzer said something
+	spoken                atomic.Bool   // it did
 }
 
 // dial prepares both connections without waiting for the Analyzer.
@@ -192,6 +194,7 @@ func (c *Client) receive(ctx context.Context, l *link, stream attunev1.Managemen
 		if err != nil {
 			return err
 		}
+		l.spoken.Store(true)
 		select {
 		case l.heard <- struct{}{}:
 		default:

@@ -37,7 +37,7 @@ type Node struct {
 	closed   bool // no more sessions
 	view     registry.View
 	sessions map[sessionKey]*session
-	over     map[sessionKey]bool // the Analyzer does not want them (any more)
+	over     map[sessionKey]time.Time // since when the Analyzer does not want them
 	// registering are the registrations that an Analyzer is being told of.
 	registering map[string]bool
 	number      int            // of sessions so far
@@ -52,7 +52,7 @@ func New(config Config) (*Node, error) {
 	config = config.withDefaults()
 	n := &Node{
 		config: config, log: config.Log.With("component", "node"), owners: newOwners(), started: time.Now(),
-		touched: make(chan struct{}, 1), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]bool),
+		touched: make(chan struct{}, 1), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
 		registering: make(map[string]bool),
 	}
 	n.notes = &notes{changed: n.touch}
@@ -138,11 +138,6 @@ func (n *Node) restore() {
 func (n *Node) setView(view registry.View) {
 	n.mu.Lock()
 	n.view = view
-	for key := range n.over { // whoever registers again means it
-		if view.Registrations[key.registration] == nil {
-			delete(n.over, key)
-		}
-	}
 	n.mu.Unlock()
 	n.owners.set(view.Owners)
 	n.watcher.SetRegistrations(slices.Collect(maps.Values(view.Registrations)))

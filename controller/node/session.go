@@ -82,8 +82,8 @@ func (n *Node) take(o order, process *procid.Process) (*session, error) {
 	switch {
 	case n.closed || n.ctx == nil:
 		return nil, errClosed
-	case n.over[key]:
-		return nil, errors.New("the analyzer has ended this session")
+	case n.unwanted(key):
+		return nil, errors.New("the analyzer has just ended this session")
 	}
 	s := n.sessions[key]
 	if s == nil {
@@ -258,7 +258,23 @@ func (s *session) forget() {
 func (n *Node) conclude(key sessionKey) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.over[key] = true
+	n.over[key] = time.Now()
+}
+
+// overTime is how long nothing of a session is taken that the Analyzer has
+// ended: then it is asked again, which may have another execution by that name.
+const overTime = 10 * time.Second
+
+// unwanted says whether the Analyzer has just ended a session. The caller holds
+// mu.
+func (n *Node) unwanted(key sessionKey) bool {
+	for k, since := range n.over {
+		if time.Since(since) > overTime {
+			delete(n.over, k)
+		}
+	}
+	_, unwanted := n.over[key]
+	return unwanted
 }
 
 // close gives everything back.
