@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -57,7 +58,7 @@ func (n *Node) ServeLocal(ctx context.Context, listener *net.UnixListener) error
 		Handler: n.handler(), ReadTimeout: localTimeout, WriteTimeout: 2 * localTimeout, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			peer, err := peercred.Of(conn.(*net.UnixConn))
+			peer, err := peercred.Of(conn.(syscall.Conn))
 			if err != nil {
 				return ctx // without a user: everything is denied
 			}
@@ -66,7 +67,7 @@ func (n *Node) ServeLocal(ctx context.Context, listener *net.UnixListener) error
 	}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // it only fails to close what is closed
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(peercred.Limit(listener, peercred.PerUser)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("local socket: %w", err)
 	}
 	return nil

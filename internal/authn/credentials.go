@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 
 	"google.golang.org/grpc/credentials"
 
@@ -72,26 +73,26 @@ func (t *transport) checked(raw net.Conn, secure func(*pki.Identity) (net.Conn, 
 	return nil, nil, err
 }
 
-func (t *transport) identify(raw net.Conn, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error)) (net.Conn, Info, error) {
-	switch raw := raw.(type) {
-	case *net.UnixConn:
-		peer, err := peercred.Of(raw)
-		if err != nil {
-			return nil, Info{}, err
-		}
-		return raw, ofPeer(peer), nil
+func (t *transport) identify(conn net.Conn, secure func(*pki.Identity) (net.Conn, credentials.AuthInfo, error)) (net.Conn, Info, error) {
+	switch raw := conn.(type) {
 	case *net.TCPConn:
 		if t.options.Identity == nil {
 			return nil, Info{}, fmt.Errorf("%w: TCP needs a certificate (attune cert), without it there are Unix sockets only", ErrNotKnown)
 		}
-		conn, auth, err := secure(t.options.Identity)
+		encrypted, auth, err := secure(t.options.Identity)
 		if err != nil {
 			return nil, Info{}, err
 		}
 		info, err := ofTLS(auth)
-		return conn, info, err
+		return encrypted, info, err
+	case syscall.Conn: // also one that wraps a *net.UnixConn
+		peer, err := peercred.Of(raw)
+		if err != nil {
+			return nil, Info{}, fmt.Errorf("%w: %w", ErrNotKnown, err)
+		}
+		return conn, ofPeer(peer), nil
 	}
-	return nil, Info{}, fmt.Errorf("%w: %T is neither a Unix socket nor TCP", ErrNotKnown, raw)
+	return nil, Info{}, fmt.Errorf("%w: %T is neither a Unix socket nor TCP", ErrNotKnown, conn)
 }
 
 // Info describes the protocol.

@@ -8,7 +8,7 @@
 //
 //   - Unix sockets: root is a node, everybody else a user. Nothing is sent.
 //   - TCP: mutual TLS 1.3; the role is the certificate's.
-//   - Everything else is refused, pipes and sockets given by wrappers too.
+//   - Everything else is refused, pipes and wrappers that hide the socket too.
 //
 // It has no state; everything may be used from any goroutine.
 package authn

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
@@ -47,7 +48,7 @@ func listen(path string, server *nats.Server, g *gate, log *slog.Logger) (*socke
 	if err := removeSocket(path); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", path)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func listen(path string, server *nats.Server, g *gate, log *slog.Logger) (*socke
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	s := &socket{listener: listener, server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
+	s := &socket{listener: peercred.Limit(listener, peercred.PerUser), server: server, gate: g, log: log, open: make(map[net.Conn]struct{})}
 	s.tasks.Go(s.accept)
 	return s, nil
 }
@@ -97,7 +98,7 @@ func (s *socket) accept() {
 // serve passes one connection on until either end closes.
 func (s *socket) serve(conn net.Conn) error {
 	defer func() { _ = conn.Close() }()
-	peer, err := peercred.Of(conn.(*net.UnixConn))
+	peer, err := peercred.Of(conn.(syscall.Conn))
 	if err != nil {
 		return err
 	}
