@@ -327,6 +327,12 @@ func (c *Controller) Processes() (processes []*attunev1.Process) {
 // Living counts the processes under control.
 func (c *Controller) Living() int { return len(c.targets.handles()) }
 
+// Has says whether a process is under control, whatever it executes.
+func (c *Controller) Has(process procid.Identity) bool {
+	t := c.targets.ofPID(process.PID)
+	return t != nil && t.identity.StartTicks == process.StartTicks && t.identity.BootID == process.BootID
+}
+
 // Stop undoes what is still in force, takes all points out, delivers what is
 // queued, and ends everything. It returns when ctx ends at the latest; what it
 // could not undo stays in the journal. Processes that have ended, of which the

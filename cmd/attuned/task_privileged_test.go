@@ -92,6 +92,14 @@ func TestTaskIsHandedOver(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(env, "LD_PRELOAD=") || !strings.Contains(env, "ATTUNE_SOCKET=") {
 		t.Fatalf("answer %d: %s", status, env)
 	}
+	again := node.Task{PID: target.PID, UID: nobody, Mode: "tune", Job: node.TaskJob{Kind: "slurm", ID: "77", Step: "0"}}
+	if status, text := s.handOver(again); status != http.StatusOK || text != env {
+		t.Errorf("once more: answer %d: %s", status, text)
+	}
+	again.Job.ID = "78" // a process has one session
+	if status, text := s.handOver(again); status != http.StatusForbidden || !strings.Contains(text, "belongs to the session of registration slurm-77-65534") {
+		t.Errorf("for another job: answer %d: %s", status, text)
+	}
 	if err := target.Say(env); err != nil { // ends with an empty line
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -60,7 +61,16 @@ func (f found) offer(p discover.Found) bool {
 		f.Mismatch(mismatch(p.Registration, process, o.grant.reason))
 		return false
 	}
-	if _, err := f.take(o, p.Held); err != nil {
+	if owner, err := procid.Owner(p.Held.PID()); err != nil || owner != o.uid {
+		f.Mismatch(mismatch(p.Registration, process, "it has more rights than its user, or has ended"))
+		return false
+	}
+	_, err := f.take(o, p.Held)
+	if errors.Is(err, errTooMany) {
+		f.Mismatch(mismatch(p.Registration, process, err.Error()))
+		return false
+	}
+	if err != nil {
 		f.log.Debug("process is left alone", "pid", p.Held.PID(), "reason", err)
 		return false
 	}

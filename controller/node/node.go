@@ -32,7 +32,7 @@ type Node struct {
 	started time.Time
 	touched chan struct{} // signalled when the record is to be announced anew
 
-	mu       sync.Mutex // guards what follows; a leaf lock
+	mu       sync.Mutex // guards what follows; held while controllers are asked what they have
 	ctx      context.Context
 	closed   bool // no more sessions
 	view     registry.View

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,7 +87,14 @@ func (n *Node) take(o order, process *procid.Process) (*session, error) {
 		return nil, errors.New("the analyzer has just ended this session")
 	}
 	s := n.sessions[key]
-	if s == nil {
+	switch holder := n.holder(process); {
+	case holder != nil && holder == s:
+		return s, process.Close() // it was given twice
+	case holder != nil:
+		return nil, fmt.Errorf("process %d belongs to the session of registration %s already", process.PID(), holder.key.registration)
+	case s == nil && key.uid != 0 && n.sessionsOf(key.uid) >= maxSessionsOfUser:
+		return nil, errTooMany
+	case s == nil:
 		s = n.begin(o)
 	}
 	s.waiting = append(s.waiting, process)
@@ -95,6 +103,54 @@ func (n *Node) take(o order, process *procid.Process) (*session, error) {
 	default:
 	}
 	return s, nil
+}
+
+// maxSessionsOfUser bounds what one user can make this node do: a job id costs
+// them nothing, and a session some hundred kilobytes, and objects in the kernel.
+const maxSessionsOfUser = 64
+
+// errTooMany refuses one session more.
+var errTooMany = fmt.Errorf("the user has %d sessions on this node, which is the most", maxSessionsOfUser)
+
+// sessionsOf counts those of a user. The caller holds mu.
+func (n *Node) sessionsOf(uid uint32) (count int) {
+	for key := range n.sessions {
+		if key.uid == uid {
+			count++
+		}
+	}
+	return count
+}
+
+// holder is the session that has a process, nil if none has: one process has one
+// controller, whoever hands it over once more. The caller holds mu.
+func (n *Node) holder(process *procid.Process) *session {
+	for _, s := range n.sessions {
+		if s.has(process) {
+			return s
+		}
+	}
+	return nil
+}
+
+// has says whether a process is the session's. The caller holds Node.mu.
+func (s *session) has(process *procid.Process) bool {
+	for _, other := range s.waiting {
+		if same(other.Identity(), process.Identity()) {
+			return true
+		}
+	}
+	select {
+	case <-s.ready:
+		return s.controller.Has(process.Identity())
+	default:
+		return false
+	}
+}
+
+// same tells processes apart, whatever they execute.
+func same(a, b procid.Identity) bool {
+	return a.PID == b.PID && a.StartTicks == b.StartTicks && a.BootID == b.BootID
 }
 
 // begin makes a session. The caller holds mu.
@@ -213,19 +269,25 @@ func (s *session) serve(ctx context.Context) conclusion {
 	}
 }
 
-// follow hands the processes that wait to the controller.
+// follow hands the processes that wait to the controller. They wait until it
+// has them, so that nobody takes one twice.
 func (s *session) follow() {
-	s.node.mu.Lock()
-	waiting := s.waiting
-	s.waiting = nil
-	s.node.mu.Unlock()
+	n := s.node
+	n.mu.Lock()
+	waiting := slices.Clone(s.waiting)
+	n.mu.Unlock()
 	for _, process := range waiting {
 		if err := s.controller.FollowProcess(process); err != nil && !errors.Is(err, procid.ErrGone) {
 			s.log.Warn("process is not followed", "pid", process.PID(), "error", err)
 		}
+	}
+	n.mu.Lock()
+	s.waiting = s.waiting[len(waiting):] // more may have come
+	n.mu.Unlock()
+	for _, process := range waiting {
 		_ = process.Close() // it is open until here
 	}
-	s.node.touch()
+	n.touch()
 }
 
 // retire takes the session out of the list if no process waits for it, or if

@@ -129,7 +129,7 @@ func mayHandOver(by uint32, t Task) error {
 	if by == 0 {
 		return nil
 	}
-	owner, err := procid.UserID(t.PID)
+	owner, err := procid.Owner(t.PID)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadTask, err)
 	}
