@@ -15,9 +15,10 @@ import (
 type Profile struct {
 	// Name of the batch system.
 	Name string
-	// Daemons by the base names of their executables, as path.Match has them.
+	// Daemons by the base names that they were started by or that their
+	// executables have, as path.Match has them.
 	Daemons []string
-	// Parent is the base name of the executable that started the daemon; "":
+	// Parent is the same of the program that must have started the daemon; "":
 	// whichever.
 	Parent string
 }
@@ -112,21 +113,36 @@ func (b *batchLookup) keep(way []key) {
 	}
 }
 
+// isDaemon says whether the process is one that starts jobs. Anybody may give a
+// program such a name, so it must be another user's than the job, or root's.
 func (b *batchLookup) isDaemon(pid int, stat procid.Stat, uid uint32) bool {
-	base := path.Base(executable(pid))
-	for _, profile := range b.profiles {
-		if !slices.ContainsFunc(profile.Daemons, func(pattern string) bool { return matches(pattern, base) }) {
-			continue
-		}
-		if profile.Parent != "" && !matches(profile.Parent, path.Base(executable(stat.ParentPID))) {
-			continue
-		}
-		if owner, err := procid.UserID(pid); err == nil && (owner == 0 || owner != uid) {
-			return true
-		}
+	if !slices.ContainsFunc(b.profiles, func(p Profile) bool { return p.startedBy(pid, stat) }) {
+		return false
 	}
-	return false
+	owner, err := procid.UserID(pid)
+	return err == nil && (owner == 0 || owner != uid)
 }
+
+func (p Profile) startedBy(pid int, stat procid.Stat) bool {
+	if !slices.ContainsFunc(p.Daemons, func(pattern string) bool { return isCalled(pattern, pid, stat) }) {
+		return false
+	}
+	if p.Parent == "" {
+		return true
+	}
+	parent, err := procid.ReadStat(stat.ParentPID)
+	return err == nil && isCalled(p.Parent, stat.ParentPID, parent)
+}
+
+// isCalled says whether a process was started by that name, of which the kernel
+// keeps 15 bytes, or its executable has it. The two differ: Debian's slurmstepd
+// is a link to slurmstepd-wlm.
+func isCalled(pattern string, pid int, stat procid.Stat) bool {
+	return matches(pattern[:min(len(pattern), maxComm)], stat.Comm) || matches(pattern, path.Base(executable(pid)))
+}
+
+// maxComm is the length of the kernel's names of processes.
+const maxComm = 15
 
 func matches(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)

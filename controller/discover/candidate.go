@@ -4,7 +4,6 @@ package discover
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path"
@@ -33,6 +32,8 @@ type candidate struct {
 	batch bool
 	// attuneJob is its ATTUNE_JOB.
 	attuneJob string
+	// privileged says that it may do what its user may not.
+	privileged bool
 }
 
 // key tells processes with one number apart.
@@ -116,6 +117,7 @@ func (s *state) describe(e event, names []string) (*candidate, error) {
 		process: d.Process, held: d.Held, attuneJob: d.AttuneJob, names: append(names, d.Process.GetExecutable()),
 	}
 	c.file = c.checkedFile()
+	c.privileged = privileged(e.PID, c.process.GetUid())
 	c.batch = s.batch.started(e.PID, c.process.GetUid())
 	return c, nil
 }
@@ -195,22 +197,14 @@ func interprets(pid int, file string) bool {
 		asked.Dev == runs.Dev && asked.Ino == runs.Ino
 }
 
-const (
-	// maxPath bounds what is read of a path, and of the first arguments.
-	maxPath = 4096
-	// executedName is AT_EXECFN of the auxiliary vector, see getauxval(3).
-	executedName = 31
-)
+// maxPath bounds what is read of a path, and of the first arguments.
+const maxPath = 4096
 
 // startedAs returns the path that execve(2) was given for the present image, ""
 // where it cannot be read. The kernel keeps it in the process' own memory.
 func startedAs(pid int) string {
-	vector, err := procid.ReadFile(pid, "auxv", maxPath)
+	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
 	if err != nil {
-		return ""
-	}
-	address := auxiliary(vector, executedName)
-	if address == 0 {
 		return ""
 	}
 	memory, err := os.Open(procPath(pid, "mem"))
@@ -227,13 +221,12 @@ func startedAs(pid int) string {
 	return string(text)
 }
 
-// auxiliary finds a value in a process' auxiliary vector, 0 if it is not there.
-func auxiliary(vector []byte, wanted uint64) uint64 {
-	const word = 8
-	for ; len(vector) >= 2*word; vector = vector[2*word:] {
-		if binary.NativeEndian.Uint64(vector) == wanted {
-			return binary.NativeEndian.Uint64(vector[word:])
-		}
+// privileged says whether the process has more rights than its user: whoever
+// could change it would have them. Of one that has ended it does not matter.
+func privileged(pid int, uid uint32) bool {
+	owner, err := procid.Owner(pid)
+	if err != nil {
+		return !errors.Is(err, procid.ErrGone)
 	}
-	return 0
+	return owner != uid
 }

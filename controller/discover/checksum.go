@@ -4,6 +4,7 @@ package discover
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,14 @@ type checksum struct {
 }
 
 func (c *checksum) is(wanted string) bool { return c.err == nil && strings.EqualFold(c.sum, wanted) }
+
+// differs says why the process is left alone.
+func (c *checksum) differs(wanted string) string {
+	if c.err != nil {
+		return fmt.Sprintf("its checksum cannot be computed: %v", c.err)
+	}
+	return fmt.Sprintf("its checksum is %s, registered is %s", c.sum, wanted)
+}
 
 // knownSum returns the checksum if it is remembered.
 func (s *state) knownSum(c *candidate) *checksum {

@@ -4,26 +4,30 @@ package discover
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // executed looks at a process that runs another program.
 func (s *state) executed(e event) {
-	if len(s.registrations) == 0 || e.PID == os.Getpid() || s.hub.taken(e.PID) {
+	if len(s.registrations) == 0 || e.PID == os.Getpid() || !e.tagged && s.hub.taken(key{e.PID, e.StartTicks}) {
 		return
 	}
 	names := names(e, s.wanted)
+	if len(names) == 0 && e.Kind == track.Exec {
+		s.status.miss() // it has ended, and nothing tells what it was
+	}
 	if !slices.ContainsFunc(names, s.wanted) {
 		return
 	}
 	c, err := s.describe(e, names)
 	switch {
 	case errors.Is(err, procid.ErrGone):
+		s.status.miss()
 		return
 	case err != nil:
 		s.log.Warn("process cannot be described", "pid", e.PID, "error", err)
@@ -47,10 +51,10 @@ func (s *state) decide(c *candidate, sum *checksum) bool {
 	}
 	g := s.given[c.key()]
 	if g == nil {
-		g = &gift{registrations: make(map[string]bool)}
+		g = &gift{offered: make(map[string]bool)}
 	}
 	for _, r := range s.registrations {
-		if g.taken || g.registrations[r.GetId()] || !r.agrees(c) {
+		if g.offered[r.GetId()] || !r.agrees(c) {
 			continue
 		}
 		if r.GetSha256() != "" && sum == nil {
@@ -59,12 +63,17 @@ func (s *state) decide(c *candidate, sum *checksum) bool {
 			}
 		}
 		s.given[c.key()] = g
-		g.registrations[r.GetId()] = true
-		if r.GetSha256() != "" && !sum.is(r.GetSha256()) {
-			s.mismatch(r, c, sum)
+		g.offered[r.GetId()] = true
+		if c.privileged && r.GetOwner().GetRole() == attunev1.Role_ROLE_USER {
+			s.mismatch(r, c, "it runs with privileges that its user does not have")
 			continue
 		}
-		if g.taken = s.give(r, c); g.taken {
+		if r.GetSha256() != "" && !sum.is(r.GetSha256()) {
+			s.mismatch(r, c, sum.differs(r.GetSha256()))
+			continue
+		}
+		if s.give(r, c) {
+			g.to = r.GetId()
 			return true
 		}
 	}
@@ -83,7 +92,8 @@ func (s *state) elsewhere(c *candidate) bool {
 		if err != nil || pid <= 1 {
 			return false
 		}
-		if g := s.given[key{pid, stat.StartTicks}]; g != nil && g.taken || s.hub.taken(pid) {
+		k := key{pid, stat.StartTicks}
+		if g := s.given[k]; g != nil && g.taken() || s.hub.taken(k) {
 			return true
 		}
 		pid = stat.ParentPID
@@ -104,11 +114,7 @@ func (s *state) give(r *registration, c *candidate) (taken bool) {
 	return true
 }
 
-func (s *state) mismatch(r *registration, c *candidate, sum *checksum) {
-	reason := fmt.Sprintf("its checksum is %s, registered is %s", sum.sum, r.GetSha256())
-	if sum.err != nil {
-		reason = fmt.Sprintf("its checksum cannot be computed: %v", sum.err)
-	}
+func (s *state) mismatch(r *registration, c *candidate, reason string) {
 	s.handler.Mismatch(&attunev1.Mismatch{
 		Registration: r.GetId(), Pid: c.process.GetIdentity().GetPid(), Uid: c.process.GetUid(),
 		Executable: c.process.GetExecutable(), Reason: reason,

@@ -79,6 +79,7 @@ type Options struct {
 type Watcher struct {
 	options Options
 	log     *slog.Logger
+	ways    []way
 	hub     *hub
 	state   *state
 
@@ -115,7 +116,7 @@ func New(options Options) (*Watcher, error) {
 	}
 	hub := newHub(log)
 	return &Watcher{
-		options: options, log: log, hub: hub, state: newState(options, hub, own, log),
+		options: options, log: log, ways: waysOf(options), hub: hub, state: newState(options, hub, own, log),
 		registered: make(chan []*attunev1.Registration, 1),
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,9 +45,12 @@ type running struct {
 	stop func()
 }
 
-func mustRun(t *testing.T, options Options) *running {
+func mustRun(t *testing.T, options Options, prepare ...func(*recorder)) *running {
 	t.Helper()
 	r := &running{recorder: newRecorder()}
+	for _, f := range prepare {
+		f(r.recorder)
+	}
 	options.Handler = r.recorder
 	if options.PollInterval == 0 {
 		options.PollInterval = 10 * time.Millisecond
@@ -63,9 +67,25 @@ func mustRun(t *testing.T, options Options) *running {
 		if err := <-ended; err != nil {
 			t.Errorf("run: %v", err)
 		}
+		r.drain()
 	}
 	t.Cleanup(r.stop)
 	return r
+}
+
+// drain closes and returns what was found and not taken from the channel.
+func (r *recorder) drain() (rest []Found) {
+	for {
+		select {
+		case f := <-r.found:
+			if f.Held != nil {
+				_ = f.Held.Close()
+			}
+			rest = append(rest, f)
+		default:
+			return rest
+		}
+	}
 }
 
 // mustFind returns the next process found.
@@ -82,6 +102,16 @@ func (r *running) mustFind(t *testing.T) Found {
 	case <-time.After(patience):
 		t.Fatal("nothing was found")
 		return Found{}
+	}
+}
+
+// mustEventually waits until something holds.
+func (r *running) mustEventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never %s: %+v", what, r.Status())
+		}
 	}
 }
 
@@ -105,20 +135,31 @@ func mustProgram(t *testing.T, name string) string {
 	return path
 }
 
-// mustStart starts a command that ends with the test, and returns its pid.
+// mustStart starts a command that ends with the test, with all that it forks,
+// and returns its pid.
 func mustStart(t *testing.T, command *exec.Cmd) int {
 	t.Helper()
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = command.Wait() // killed
 	})
 	return command.Process.Pid
 }
 
-func modes() []string { return []string{ModeWatch, ModePoll} }
+// modes are those that this user has on this machine.
+func modes() []string {
+	for _, way := range waysOf(Options{})[:2] {
+		if s, err := way.open(); err == nil {
+			_ = s.close()
+			return []string{ModeWatch, ModePoll}
+		}
+	}
+	return []string{ModePoll}
+}
 
 func TestFindsWhoRunsAndWhoComes(t *testing.T) {
 	for _, mode := range modes() {
@@ -134,7 +175,8 @@ func TestFindsWhoRunsAndWhoComes(t *testing.T) {
 			if f := r.mustFind(t); int(f.Process.GetIdentity().GetPid()) != after || f.Held == nil || !f.Held.Alive() {
 				t.Errorf("found %v, want process %d", f, after)
 			}
-			if status := r.Status(); status.Mode != mode || status.Found != 2 {
+			r.mustEventually(t, "two found", func() bool { return r.Status().Found == 2 })
+			if status := r.Status(); status.Mode != mode {
 				t.Errorf("status %+v", status)
 			}
 		})

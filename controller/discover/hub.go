@@ -6,20 +6,29 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // event is one of the node's.
 type event struct {
 	track.Event
-	// view whose member the process is, as the stream knows; 0: none, or the
-	// stream follows nobody.
-	view uint32
+	// tagged says that the stream knows who is a member of which view, and view
+	// which one that is; 0: of none.
+	tagged bool
+	view   uint32
 	// program is what was executed, if the stream tells.
 	program *bpf.Program
+}
+
+// member is a process of a view.
+type member struct {
+	view  uint32
+	start uint64 // clock ticks since boot; 0 if unknown
 }
 
 // candidatesQueued bounds the processes that wait to be looked at; more wait in
@@ -40,14 +49,14 @@ type hub struct {
 	names   []bpf.Name
 	views   map[uint32]*view
 	lastID  uint32
-	members map[int]uint32 // process to view
-	before  uint64         // events that earlier streams have lost
+	members map[int]member
+	before  uint64 // events that earlier streams have lost
 }
 
 func newHub(log *slog.Logger) *hub {
 	return &hub{
 		log: log, candidates: make(chan event, candidatesQueued), rescan: make(chan struct{}, 1),
-		views: make(map[uint32]*view), members: make(map[int]uint32),
+		views: make(map[uint32]*view), members: make(map[int]member),
 	}
 }
 
@@ -59,8 +68,8 @@ func (h *hub) use(s stream, reason string) error {
 	if err := s.want(h.names); err != nil {
 		return err
 	}
-	for pid, view := range h.members {
-		if err := s.follow(pid, view); err != nil {
+	for pid, m := range h.members {
+		if err := s.follow(pid, m.view); err != nil {
 			return err
 		}
 	}
@@ -110,10 +119,21 @@ func (h *hub) lost() uint64 {
 }
 
 // taken says whether a view has the process.
-func (h *hub) taken(pid int) bool {
+func (h *hub) taken(k key) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.members[pid] != 0
+	m, ok := h.members[k.pid]
+	return ok && (m.start == 0 || m.start == k.start)
+}
+
+// prune forgets members whose end was not told.
+func (h *hub) prune(there map[int]uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.members, func(pid int, m member) bool {
+		start, ok := there[pid]
+		return !ok || m.start != 0 && m.start != start
+	})
 }
 
 // event passes an event on. It may wait for the state.
@@ -137,31 +157,35 @@ func (h *hub) event(ctx context.Context, e event) {
 func (h *hub) viewOf(e *event) *view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	of := e.PID
+	if e.Kind == track.Fork {
+		of = e.Parent
+	}
 	id := e.view
-	if id == 0 {
-		id = h.members[e.PID]
+	if !e.tagged {
+		id = h.members[of].view
 	}
-	switch e.Kind {
-	case track.Fork:
-		if e.view == 0 {
-			id = h.members[e.Parent]
-		}
-		if h.views[id] == nil {
-			delete(h.members, e.PID) // its number was somebody else's before
-			return nil
-		}
-		h.members[e.PID] = id
-	case track.Exit:
+	v := h.views[id]
+	switch {
+	case e.Kind == track.Exit:
 		delete(h.members, e.PID)
+	case e.Kind == track.Fork && v != nil:
+		h.members[e.PID] = member{id, e.StartTicks}
+	case e.Kind == track.Fork:
+		delete(h.members, e.PID) // its number was somebody else's before
 	}
-	return h.views[id]
+	return v
 }
 
 // add makes a process and what it forks from now on members of a view.
 func (h *hub) add(pid int, view uint32) error {
+	m := member{view: view}
+	if stat, err := procid.ReadStat(pid); err == nil {
+		m.start = stat.StartTicks
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.members[pid] = view
+	h.members[pid] = m
 	if h.stream == nil {
 		return nil
 	}
@@ -172,7 +196,7 @@ func (h *hub) add(pid int, view uint32) error {
 func (h *hub) remove(pid int, view uint32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.members[pid] != view {
+	if h.members[pid].view != view {
 		return nil
 	}
 	delete(h.members, pid)
@@ -198,8 +222,8 @@ func (h *hub) drop(v *view) error {
 	defer h.mu.Unlock()
 	delete(h.views, v.id)
 	var errs []error
-	for pid, id := range h.members {
-		if id != v.id {
+	for pid, m := range h.members {
+		if m.view != v.id {
 			continue
 		}
 		delete(h.members, pid)

@@ -47,13 +47,20 @@ func compile(r *attunev1.Registration, uidOf func(name string) (uint32, error)) 
 	if c.uid, err = meantUser(r, uidOf); err != nil {
 		return nil, err
 	}
-	if path.IsAbs(r.GetExecutable()) {
-		// As it is now; one that is not there yet has no other name.
-		if target, err := filepath.EvalSymlinks(r.GetExecutable()); err == nil {
-			c.target = target
-		}
-	}
 	return c, nil
+}
+
+// follow finds out what the path names now. One that is not there yet has no
+// other name.
+func (r *registration) follow() {
+	if !path.IsAbs(r.GetExecutable()) || r.wild {
+		return
+	}
+	target, err := filepath.EvalSymlinks(r.GetExecutable())
+	if err != nil {
+		target = ""
+	}
+	r.target = target
 }
 
 // meantUser says whose processes a registration means. Whatever it asks for,

@@ -3,6 +3,7 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -33,9 +35,11 @@ type state struct {
 	batch   batchLookup
 
 	registrations []*registration // in the order of who comes first
+	asked         []*attunev1.Registration
 	// given are the processes that were told of, to whom.
 	given map[key]*gift
 	lost  uint64 // events, as logged
+	ticks int
 
 	unchecked chan *candidate // wait for their checksum
 	hashed    chan checksum
@@ -43,19 +47,30 @@ type state struct {
 	status statusBoard
 }
 
-// gift says what a process was told of.
+// gift says whom a process was offered to.
 type gift struct {
-	taken bool
-	// registrations by id that it was offered to or kept from, or that wait for
-	// its checksum.
-	registrations map[string]bool
+	// to is the id of the registration that has taken it; "": none.
+	to string
+	// offered are the registrations by id that it was offered to or kept from.
+	offered map[string]bool
 }
+
+func (g *gift) taken() bool { return g.to != "" }
 
 // statusBoard is read by others.
 type statusBoard struct {
-	mu       sync.Mutex // guards what follows
-	found    uint64
-	unusable map[string]string // registration to why
+	mu            sync.Mutex // guards what follows
+	found         uint64
+	missed        uint64
+	registrations int
+	unusable      map[string]string // registration to why
+}
+
+// miss counts a process that had ended before it could be looked at.
+func (b *statusBoard) miss() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.missed++
 }
 
 // program names this process' own executable.
@@ -97,27 +112,48 @@ func newState(options Options, hub *hub, own program, log *slog.Logger) *state {
 
 // register takes a new set of registrations and looks at who runs.
 func (s *state) register(registrations []*attunev1.Registration) {
-	var usable []*registration
-	unusable := make(map[string]string)
-	for _, r := range registrations {
-		compiled, err := compile(r, lookupUser)
-		if err != nil {
-			unusable[r.GetId()] = err.Error()
-			continue
-		}
-		usable = append(usable, compiled)
+	before := make(map[string]*registration, len(s.registrations))
+	for _, r := range s.registrations {
+		before[r.GetId()] = r
 	}
-	slices.SortFunc(usable, precedes)
+	there := make(map[string]bool, len(registrations))
+	unusable := make(map[string]string)
+	s.asked, s.registrations = registrations, nil
+	for _, r := range registrations {
+		there[r.GetId()] = true
+		compiled := before[r.GetId()]
+		if compiled == nil || !proto.Equal(compiled.Registration, r) {
+			var err error
+			if compiled, err = compile(r, lookupUser); err != nil {
+				unusable[r.GetId()] = err.Error()
+				continue
+			}
+		}
+		compiled.follow()
+		s.registrations = append(s.registrations, compiled)
+	}
+	slices.SortFunc(s.registrations, precedes)
+	for _, g := range s.given {
+		if !there[g.to] {
+			g.to = "" // its session has ended with the registration
+		}
+	}
 	s.tellUnusable(unusable)
-	s.registrations = usable
+	s.tellKernel()
+	s.scan()
+	s.status.mu.Lock()
+	s.status.registrations = len(s.registrations)
+	s.status.mu.Unlock()
+}
+
+func (s *state) tellKernel() {
 	var names []bpf.Name
-	for _, r := range usable {
+	for _, r := range s.registrations {
 		names = append(names, r.names()...)
 	}
 	if err := s.hub.want(names); err != nil {
 		s.log.Warn("new processes of some registrations are not found", "error", err)
 	}
-	s.scan()
 }
 
 // tellUnusable logs what is new among the registrations that mean nobody.
@@ -140,25 +176,35 @@ func (s *state) scan() {
 		s.log.Warn("processes cannot be listed", "error", err)
 		return
 	}
-	there := make(map[key]bool, len(s.given))
+	there := make(map[int]uint64, len(pids))
 	for _, pid := range pids {
-		stat, err := procid.ReadStat(pid)
-		if err != nil {
-			continue
-		}
-		there[key{pid, stat.StartTicks}] = true
-		if len(s.registrations) > 0 && !stat.Zombie() {
-			e := event{}
-			e.PID, e.StartTicks = pid, stat.StartTicks
-			s.executed(e)
+		if stat, err := procid.ReadStat(pid); err == nil && !stat.Zombie() {
+			there[pid] = stat.StartTicks
 		}
 	}
-	maps.DeleteFunc(s.given, func(k key, _ *gift) bool { return !there[k] })
+	maps.DeleteFunc(s.given, func(k key, _ *gift) bool { return there[k.pid] != k.start })
+	s.hub.prune(there)
+	if len(s.registrations) == 0 {
+		return
+	}
+	// Parents before their children, which are then the same session's.
+	for _, pid := range slices.SortedFunc(maps.Keys(there), func(a, b int) int {
+		return cmp.Or(cmp.Compare(there[a], there[b]), cmp.Compare(a, b))
+	}) {
+		e := event{}
+		e.PID, e.StartTicks = pid, there[pid]
+		s.executed(e)
+	}
 }
 
-// sweepAt is how many processes are remembered before those that have ended
-// are looked for.
-const sweepAt = 4096
+const (
+	// sweepAt is how many processes are remembered before those that have ended
+	// are looked for.
+	sweepAt = 4096
+	// retryTicks is after how many ticks a registration is tried again that could
+	// not be used: the node's directory of users may answer by then.
+	retryTicks = 60
+)
 
 // tick looks whether events were lost.
 func (s *state) tick(lost uint64) {
@@ -167,6 +213,9 @@ func (s *state) tick(lost uint64) {
 		s.lost = lost
 		s.scan()
 		return
+	}
+	if s.ticks++; s.ticks%retryTicks == 0 && len(s.registrations) < len(s.asked) {
+		s.register(s.asked)
 	}
 	if len(s.given) > sweepAt {
 		maps.DeleteFunc(s.given, func(k key, _ *gift) bool {

@@ -12,6 +12,12 @@ type Status struct {
 	Reason string
 	// Lost is how many events were lost.
 	Lost uint64
+	// Missed is how many processes had ended before anything could be found out
+	// about them. BPF tells at once, so there are none.
+	Missed uint64
+	// Registrations that are looked for: whoever runs was looked at, and whoever
+	// comes will be.
+	Registrations int
 	// Found is how many processes were given and taken.
 	Found uint64
 	// Unusable are registrations that mean nobody on this node, by id, with the
@@ -28,6 +34,7 @@ func (w *Watcher) Status() Status {
 	b := &w.state.status
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	status.Found, status.Unusable = b.found, maps.Clone(b.unusable)
+	status.Missed = b.missed
+	status.Found, status.Registrations, status.Unusable = b.found, b.registrations, maps.Clone(b.unusable)
 	return status
 }

@@ -34,10 +34,10 @@ type way struct {
 	open func() (stream, error)
 }
 
-// ways lists them, the best first.
-func (w *Watcher) ways() []way {
-	poll := way{"poll", func() (stream, error) { return newPoller(w.options.PollInterval), nil }}
-	if w.options.Prefer == ModePoll {
+// waysOf lists them, the best first.
+func waysOf(o Options) []way {
+	poll := way{"poll", func() (stream, error) { return newPoller(o.PollInterval), nil }}
+	if o.Prefer == ModePoll {
 		return []way{poll}
 	}
 	return []way{{"bpf", openBPF}, {"connector", openConnector}, poll}
@@ -46,7 +46,7 @@ func (w *Watcher) ways() []way {
 // stream runs the best way there is, and when it fails the next one.
 func (w *Watcher) stream(ctx context.Context) error {
 	var reasons error
-	for _, way := range w.ways() {
+	for _, way := range w.ways {
 		err := w.listen(ctx, way, reasons)
 		if ctx.Err() != nil {
 			return nil
@@ -73,8 +73,14 @@ func (w *Watcher) listen(ctx context.Context, way way, reasons error) (err error
 	}
 	defer w.hub.leave(s)
 	w.log.Info("processes are found", "mode", s.mode(), "by", way.name)
-	return s.run(ctx, func(e event) { w.hub.event(ctx, e) })
+	if err := s.run(ctx, func(e event) { w.hub.event(ctx, e) }); err != nil {
+		return err
+	}
+	return errEnded
 }
+
+// errEnded says that a stream has ended by itself.
+var errEnded = errors.New("its events have ended")
 
 // bpfStream is BPF process events: the kernel knows who is a member of which
 // view, and which names matter.
@@ -101,7 +107,11 @@ func (b bpfStream) want(names []bpf.Name) error { return b.Want(names) }
 
 func (b bpfStream) run(ctx context.Context, handle func(event)) error {
 	return b.Run(ctx, func(e bpf.Event) {
-		handle(event{Event: track.EventOf(e), view: e.Slot, program: e.Program})
+		tagged := event{Event: track.EventOf(e), tagged: true, program: e.Program}
+		if e.Member {
+			tagged.view = e.Slot
+		}
+		handle(tagged)
 	})
 }
 

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build privileged
+//go:build site
 
 package track
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/attune-hpc/attune/internal/cluster"
 )
 
 // execution is what the ranks of one start said of it.
@@ -96,62 +90,4 @@ func TestRanksOfLocalLaunchers(t *testing.T) {
 			checkApart(t, out.String(), []string{"first", "second"}, []string{"0", "1", "2", "3"}, 1)
 		})
 	}
-}
-
-// batchScript starts the program by all launchers, two of each kind at a time.
-const batchScript = `#!/bin/bash
-unset TMPDIR
-start() { # LABEL COMMAND...
-    ATTUNE_TEST_RANK=$1 timeout -s KILL 60 "${@:2}"
-}
-start openmpi1 mpirun.openmpi --oversubscribe -n 4 --map-by node %[1]s &
-start openmpi2 mpirun.openmpi --oversubscribe -n 4 --map-by node sh -c '%[1]s; :' &
-wait
-start mpich1 mpirun.mpich -n 4 -ppn 2 %[1]s &
-start mpich2 mpirun.mpich -n 4 -ppn 2 sh -c '%[1]s; :' &
-wait
-start pmix srun --overcommit -n4 --mpi=pmix %[1]s
-start pmi2 srun --overcommit -n4 --mpi=pmi2 %[1]s
-start none srun --overcommit -n4 --mpi=none %[1]s
-`
-
-// Under Slurm ranks are on several nodes, and parts of one start are in different
-// steps, or in none.
-func TestRanksUnderSlurm(t *testing.T) {
-	dir := t.TempDir()
-	for _, each := range []string{dir, filepath.Dir(dir)} { // alice goes through both
-		if err := os.Chmod(each, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rank := filepath.Join(dir, "rank")
-	if err := os.WriteFile(rank, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	c, err := cluster.Start(t.Context(), cluster.Options{Repository: "../..", Keep: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := c.WriteFile(ctx, "/srv/job", fmt.Sprintf(batchScript, rank)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Run(ctx, cluster.Alice, cluster.Login, "sbatch", "--wait", "-N2", "-n4", "--overcommit", "-o", "/home/alice/out", "/srv/job"); err != nil {
-		t.Errorf("%v\n%s", err, c.Logs(ctx))
-	}
-	out, err := c.Run(ctx, cluster.Alice, cluster.Login, "cat", "/home/alice/out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkApart(t, out, []string{"openmpi1", "openmpi2", "mpich1", "mpich2", "pmix", "pmi2", "none"}, []string{"0", "1", "2", "3"}, 2)
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package discover
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/track"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// breaking is a stream that tells what it is given, and fails when told so.
+type breaking struct {
+	events   chan event
+	fail     chan error
+	followed map[int]uint32
+}
+
+func newBreaking() *breaking {
+	return &breaking{events: make(chan event), fail: make(chan error, 1), followed: make(map[int]uint32)}
+}
+
+func (*breaking) mode() string { return ModeWatch }
+
+func (b *breaking) follow(pid int, view uint32) error {
+	b.followed[pid] = view
+	return nil
+}
+
+func (b *breaking) unfollow(pid int) error {
+	delete(b.followed, pid)
+	return nil
+}
+
+func (*breaking) want([]bpf.Name) error { return nil }
+
+func (b *breaking) run(ctx context.Context, handle func(event)) error {
+	for {
+		select {
+		case e := <-b.events:
+			handle(e)
+		case err := <-b.fail:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (*breaking) lost() uint64 { return 5 }
+
+func (*breaking) close() error { return nil }
+
+// When the way in use fails, the next one takes over: it follows whom the former
+// followed, and what was missed in between is found.
+func TestFallback(t *testing.T) {
+	first, second := newBreaking(), newBreaking()
+	w, err := New(Options{Handler: newRecorder()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ways = []way{
+		{"none", func() (stream, error) { return nil, errors.New("not on this kernel") }},
+		{"first", func() (stream, error) { return first, nil }},
+		{"second", func() (stream, error) { return second, nil }},
+		waysOf(Options{Prefer: ModePoll, PollInterval: 1})[0],
+	}
+	r := &running{Watcher: w, recorder: w.state.handler.(*recorder)}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}()
+	path := mustProgram(t, "attune-t-fallback")
+	w.SetRegistrations([]*attunev1.Registration{site("r", path)})
+	r.mustEventually(t, "first", func() bool { return strings.Contains(w.Status().Reason, "not on this kernel") })
+	source := w.Source()
+	if err := source.Add(4711); err != nil {
+		t.Fatal(err)
+	}
+	first.fail <- errors.New("it broke")
+	r.mustEventually(t, "second", func() bool { return strings.Contains(w.Status().Reason, "it broke") })
+	second.fail <- nil // a stream that ends by itself has failed, too
+	r.mustEventually(t, "polling", func() bool { return w.Status().Mode == ModePoll })
+	if second.followed[4711] == 0 || first.followed[4711] != second.followed[4711] {
+		t.Errorf("followed %v, then %v", first.followed, second.followed)
+	}
+	if lost := source.Lost(); lost < 5+1+5+1 {
+		t.Errorf("%d events lost, want those of both streams and one for each change", lost)
+	}
+	r.mustFindOnly(t, mustStart(t, exec.Command(path, "1000")))
+}
+
+// Each view hears of its own processes and their descendants.
+func TestViews(t *testing.T) {
+	for _, tagged := range []bool{false, true} {
+		h := newHub(slog.New(slog.DiscardHandler))
+		one, two := h.newView(), h.newView()
+		if err := errors.Join(one.Add(101), two.Add(102)); err != nil {
+			t.Fatal(err)
+		}
+		tell := func(view *view, e track.Event) {
+			told := event{Event: e, tagged: tagged}
+			if tagged && view != nil {
+				told.view = view.id
+			}
+			h.event(t.Context(), told)
+		}
+		tell(one, track.Event{Kind: track.Fork, PID: 201, Parent: 101})
+		tell(one, track.Event{Kind: track.Fork, PID: 301, Parent: 201})
+		tell(two, track.Event{Kind: track.Exec, PID: 102})
+		tell(nil, track.Event{Kind: track.Exec, PID: 103})
+		tell(nil, track.Event{Kind: track.Fork, PID: 203, Parent: 103})
+		tell(one, track.Event{Kind: track.Exit, PID: 201, Last: true})
+		tell(one, track.Event{Kind: track.Exec, PID: 301})
+		if got := pids(t, one); got != "F201 F301 X201 E301 " {
+			t.Errorf("tagged %t: one hears %q", tagged, got)
+		}
+		if got := pids(t, two); got != "E102 " {
+			t.Errorf("tagged %t: two hears %q", tagged, got)
+		}
+		if e := <-h.candidates; e.PID != 103 || e.Member {
+			t.Errorf("tagged %t: candidate %+v", tagged, e)
+		}
+		if !h.taken(key{301, 5}) || h.taken(key{201, 5}) || h.taken(key{203, 5}) {
+			t.Errorf("tagged %t: members %v", tagged, h.members)
+		}
+		if err := one.Close(); err != nil || h.taken(key{301, 5}) {
+			t.Errorf("tagged %t: still taken after close, %v", tagged, err)
+		}
+	}
+}
+
+// pids reads what is queued in a view.
+func pids(t *testing.T, v *view) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var text strings.Builder
+	letters := map[track.Kind]string{track.Fork: "F", track.Exec: "E", track.Exit: "X"}
+	if err := v.Run(ctx, func(e track.Event) {
+		if !e.Member {
+			t.Errorf("event %+v of a stranger", e)
+		}
+		text.WriteString(letters[e.Kind])
+		text.WriteString(strconv.Itoa(e.PID) + " ")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// A listener that does not listen loses events and hears of it, and holds up
+// nobody.
+func TestSlowView(t *testing.T) {
+	h := newHub(slog.New(slog.DiscardHandler))
+	slow := h.newView()
+	if err := slow.Add(101); err != nil {
+		t.Fatal(err)
+	}
+	for range viewQueue + 7 {
+		h.event(t.Context(), event{Event: track.Event{Kind: track.Exec, PID: 101}})
+	}
+	if lost := slow.Lost(); lost != 7 {
+		t.Errorf("%d lost, want 7", lost)
+	}
+}
+
+// A number that was a member's and is somebody else's by now is no member.
+func TestPrune(t *testing.T) {
+	h := newHub(slog.New(slog.DiscardHandler))
+	v := h.newView()
+	h.members[1], h.members[2], h.members[3] = member{v.id, 10}, member{v.id, 20}, member{v.id, 0}
+	h.prune(map[int]uint64{1: 10, 2: 21, 3: 30})
+	if _, two := h.members[2]; two || len(h.members) != 2 {
+		t.Errorf("members %v", h.members)
+	}
+}
