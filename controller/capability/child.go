@@ -9,7 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // child is a process of our own to try things on: cat, which waits for input
@@ -56,19 +57,14 @@ func (c *child) end() {
 // stack returns an address inside the child's stack, whose bytes may be read
 // and written back.
 func (c *child) stack() (uint64, error) {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.pid))
+	mappings, err := objfile.AllMappings(c.pid)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(maps)) {
-		if !strings.HasSuffix(strings.TrimSpace(line), "[stack]") {
-			continue
+	for _, m := range mappings {
+		if m.Path == "[stack]" {
+			return m.End - uint64(os.Getpagesize()), nil // whole, in use: it holds the environment
 		}
-		var start, end uint64
-		if _, err := fmt.Sscanf(line, "%x-%x", &start, &end); err != nil {
-			return 0, fmt.Errorf("memory map: %w", err)
-		}
-		return end - uint64(os.Getpagesize()), nil // whole, in use: it holds the environment
 	}
 	return 0, errors.New("the process to try on has no stack")
 }

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"strings"
 
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // uprobeLikely asks for the privilege only.
@@ -89,18 +89,13 @@ func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err 
 // fileOffset finds where in its file the code at an address of this process
 // lies, whether the program is position-independent or not.
 func fileOffset(address uint64) (uint64, error) {
-	maps, err := os.ReadFile("/proc/self/maps")
+	mappings, err := objfile.Mappings(os.Getpid())
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(maps)) {
-		var start, end, offset uint64
-		var mode string
-		if _, err := fmt.Sscanf(line, "%x-%x %s %x", &start, &end, &mode, &offset); err != nil {
-			return 0, fmt.Errorf("memory map: %w", err)
-		}
-		if start <= address && address < end {
-			return address - start + offset, nil
+	for _, m := range mappings {
+		if m.Start <= address && address < m.End {
+			return address - m.Start + m.Offset, nil
 		}
 	}
 	return 0, fmt.Errorf("no mapping holds address %#x", address)

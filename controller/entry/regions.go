@@ -8,17 +8,17 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // regions reads what of a process' address space is in use.
 func regions(pid int) ([]patch.Region, error) {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	mappings, err := objfile.AllMappings(pid)
 	if err != nil {
-		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+		return nil, err
 	}
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -28,34 +28,29 @@ func regions(pid int) ([]patch.Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stat of %d: %w", pid, err)
 	}
-	found, err := parseRegions(maps)
 	// The heap grows from here even before there is any of it.
-	return append(found, patch.Region{Start: heap, End: heap, Grows: patch.Upward}), err
+	return append(regionsOf(mappings), patch.Region{Start: heap, End: heap, Grows: patch.Upward}), nil
 }
 
-// parseRegions parses a maps file: "start-end perms offset device inode path".
-func parseRegions(maps []byte) (found []patch.Region, err error) {
-	for line := range strings.Lines(string(maps)) {
-		addresses, rest, _ := strings.Cut(line, " ")
-		start, end, ok := strings.Cut(addresses, "-")
-		r := patch.Region{}
-		var errStart, errEnd error
-		r.Start, errStart = strconv.ParseUint(start, 16, 64)
-		r.End, errEnd = strconv.ParseUint(end, 16, 64)
-		if !ok || errStart != nil || errEnd != nil {
-			return nil, fmt.Errorf("malformed line %q in maps", line)
-		}
-		rest = strings.TrimSpace(rest)
-		r.Bare = rest == "r-xp 00000000 00:00 0"
+func regionsOf(mappings []objfile.Mapping) (found []patch.Region) {
+	for _, m := range mappings {
+		r := patch.Region{Start: m.Start, End: m.End, Bare: isBare(m)}
 		switch {
-		case strings.HasSuffix(rest, "[heap]"):
+		case m.Inode != 0:
+		case m.Path == "[heap]":
 			r.Grows = patch.Upward
-		case strings.HasSuffix(rest, "[stack]"):
+		case m.Path == "[stack]":
 			r.Grows = patch.Downward
 		}
 		found = append(found, r)
 	}
-	return found, nil
+	return found
+}
+
+// isBare says whether a mapping is as DMLib makes those for islands: anonymous,
+// private, without a name, readable and executable.
+func isBare(m objfile.Mapping) bool {
+	return m == objfile.Mapping{Start: m.Start, End: m.End, Read: true, Exec: true, Private: true}
 }
 
 // startOfHeap returns start_brk, field 47 of /proc/PID/stat. The second field

@@ -95,24 +95,24 @@ func (p *plan) findPlace() error {
 // [ErrInterrupted] if it is just becoming another program: what was mapped is
 // not there any more, or the last part of the new one not yet, the kernel's own.
 func (g *ground) findAnyGadget(pid int) error {
-	mappings, err := objfile.Mappings(pid)
+	all, err := objfile.AllMappings(pid)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(mappings, libcFirst)
-	whole := false
-	for _, m := range mappings {
+	whole := slices.ContainsFunc(all, func(m objfile.Mapping) bool { return m.Path == "[vdso]" })
+	files := objfile.Files(all)
+	slices.SortStableFunc(files, libcFirst)
+	for _, m := range files {
 		if !m.Exec {
 			continue
 		}
 		g.libc = span{m.Start, m.End}
-		switch err = g.findGadget(pid); {
-		case err == nil:
+		if err = g.findGadget(pid); err == nil {
 			return nil
-		case !errors.Is(err, ErrUnsuited) && m.Path != vsyscall:
+		}
+		if !errors.Is(err, ErrUnsuited) {
 			return ErrInterrupted
 		}
-		whole = whole || m.Path == "[vdso]"
 	}
 	if !whole {
 		return ErrInterrupted
@@ -134,9 +134,6 @@ func libcFirst(a, b objfile.Mapping) int {
 	}
 	return rank(a) - rank(b)
 }
-
-// vsyscall is mapped in every process, and cannot be read.
-const vsyscall = "[vsyscall]"
 
 // threads lists those that may do the job, the likeliest first.
 func (p *plan) threads() ([]int, error) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 // constant is code that returns a number and spoils registers that a function
@@ -75,6 +77,25 @@ func TestExecuteInOneThread(t *testing.T) {
 	}
 	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), make([]byte, MaxCode+1), ExecuteOptions{}); !errors.Is(err, ErrUnsuited) {
 		t.Errorf("code that is too long: %v", err)
+	}
+}
+
+// TestExecuteWithoutSystemCalls: a program that has none cannot make one for us,
+// which trying again does not change.
+func TestExecuteWithoutSystemCalls(t *testing.T) {
+	path := targets.BuildText(t, "silent", "void _start(void) { for (;;) ; }\n", "-nostdlib", "-static")
+	cmd := exec.Command(path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	process, end := mustOpen(t, cmd.Process.Pid), time.Now().Add(muchTime)
+	err := ErrInterrupted // as long as it is becoming that program
+	for errors.Is(err, ErrInterrupted) && time.Now().Before(end) {
+		_, _, err = Execute(t.Context(), process, ownThread(), ExecuteOptions{Anywhere: true})
+	}
+	if !errors.Is(err, ErrUnsuited) {
+		t.Errorf("error %v, want %v", err, ErrUnsuited)
 	}
 }
 

@@ -3,11 +3,10 @@
 package inject
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 // stacks are the parts of a process that are certain to be a stack, from the
@@ -25,11 +24,11 @@ func newStacks(pid int) (s stacks) {
 	if err != nil {
 		return stacks{}
 	}
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	mappings, err := objfile.AllMappings(pid)
 	if err != nil {
 		return stacks{}
 	}
-	s.main, s.guarded = parseStacks(maps)
+	s.main, s.guarded = stacksIn(mappings)
 	s.threads = make(map[int]bool, len(tids))
 	for _, tid := range tids {
 		s.threads[tid] = true
@@ -37,34 +36,23 @@ func newStacks(pid int) (s stacks) {
 	return s
 }
 
-// parseStacks finds them in the content of a maps file, in the order of
-// addresses. What is no thread's stack may be among the guarded.
-func parseStacks(maps []byte) (first span, guarded []span) {
+// stacksIn finds them among the mappings, which are in the order of addresses.
+// What is no thread's stack may be among the guarded.
+func stacksIn(mappings []objfile.Mapping) (first span, guarded []span) {
 	var guardEnd uint64
-	for line := range bytes.Lines(maps) {
-		fields := bytes.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		start, end, _ := bytes.Cut(fields[0], []byte("-"))
-		s := span{address16(start), address16(end)}
-		anonymous := string(fields[4]) == "0"
-		switch access := string(fields[1]); {
-		case len(fields) == 6 && string(fields[5]) == "[stack]":
+	for _, m := range mappings {
+		s := span{m.Start, m.End}
+		switch {
+		case m.Path == "[stack]":
 			first = s
-		case anonymous && access == "rw-p" && s.start == guardEnd:
+		case m.Inode != 0 || !m.Private || m.Exec:
+		case m.Read && m.Write && s.start == guardEnd:
 			guarded = append(guarded, s)
-		case anonymous && access == "---p":
+		case !m.Read && !m.Write:
 			guardEnd = s.end
 		}
 	}
 	return first, guarded
-}
-
-// address16 is a hexadecimal number as the kernel writes it; 0 if it is none.
-func address16(digits []byte) uint64 {
-	n, _ := strconv.ParseUint(string(digits), 16, 64)
-	return n
 }
 
 // of is the stack that a thread of the process is on, from its pointer's mapping

@@ -2,7 +2,11 @@
 
 package inject
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+)
 
 const someMaps = `55d0c0000000-55d0c0002000 r-xp 00000000 fe:00 11 /bin/program
 55d0c1000000-55d0c1021000 rw-p 00000000 00:00 0                          [heap]
@@ -18,8 +22,12 @@ const someMaps = `55d0c0000000-55d0c0002000 r-xp 00000000 fe:00 11 /bin/program
 `
 
 func TestStacks(t *testing.T) {
+	mappings, err := objfile.ParseMaps([]byte(someMaps))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var s stacks
-	s.main, s.guarded = parseStacks([]byte(someMaps))
+	s.main, s.guarded = stacksIn(mappings)
 	s.threads = map[int]bool{5: true, 6: true}
 	for _, row := range []struct {
 		name           string

@@ -29,13 +29,28 @@ func TestParseMaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	device := unix.Mkdev(0xfe, 1)
+	program := objfile.Mapping{Device: device, Inode: 655, Path: "/usr/bin/cat", Read: true, Private: true}
+	text, code := program, program
+	text.Start, text.End = 0x55d5c0a00000, 0x55d5c0a02000
+	code.Start, code.End, code.Offset, code.Exec = 0x55d5c0a02000, 0x55d5c0a07000, 0x2000, true
+	shared := objfile.Mapping{
+		Start: 0x7f0000000000, End: 0x7f0000001000, Offset: 0x1000, Device: device, Inode: 77, Path: "/tmp/with blank\nand line",
+		Deleted: true, Read: true, Write: true, Exec: true,
+	}
 	want := []objfile.Mapping{
-		{Start: 0x55d5c0a00000, End: 0x55d5c0a02000, Device: device, Inode: 655, Path: "/usr/bin/cat", Read: true},
-		{Start: 0x55d5c0a02000, End: 0x55d5c0a07000, Offset: 0x2000, Device: device, Inode: 655, Path: "/usr/bin/cat", Read: true, Exec: true},
-		{Start: 0x7f0000000000, End: 0x7f0000001000, Offset: 0x1000, Device: device, Inode: 77, Path: "/tmp/with blank\nand line", Deleted: true, Read: true, Write: true, Exec: true},
+		text, code,
+		{Start: 0x55d5c1000000, End: 0x55d5c1021000, Path: "[heap]", Read: true, Write: true, Private: true},
+		shared,
+		{Start: 0x7f0000001000, End: 0x7f0000002000, Read: true, Write: true, Private: true},
+		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Path: "[stack]", Read: true, Write: true, Private: true},
+		{Start: 0xffffffffff600000, End: 0xffffffffff601000, Path: "[vsyscall]", Exec: true, Private: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("mappings (-want +got):\n%s", diff)
+	}
+	got = objfile.Files(got)
+	if diff := cmp.Diff([]objfile.Mapping{text, code, shared}, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"/usr/bin/cat", "/tmp/with blank\nand line"}, objfile.Objects(got)); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
@@ -81,7 +96,7 @@ func FuzzParseMaps(f *testing.F) {
 			return
 		}
 		for _, m := range mappings {
-			if m.Start > m.End || m.Inode == 0 {
+			if m.Start > m.End || m.Inode == 0 && m.Deleted {
 				t.Errorf("accepted %+v", m)
 			}
 		}

@@ -23,20 +23,24 @@ var ErrMalformedMaps = errors.New("malformed maps file")
 // makes about 8 MB.
 const maxMapsBytes = 32 << 20
 
-// Mapping is one line of /proc/PID/maps that maps a file.
+// Mapping is one line of /proc/PID/maps.
 type Mapping struct {
 	// Start and End are addresses in the process; End is the first behind.
 	Start, End uint64
 	// Offset in the file, bytes.
 	Offset uint64
-	// Device as in stat(2) and Inode name the file.
+	// Device as in stat(2) and Inode name the file; 0 where none is mapped.
 	Device, Inode uint64
-	// Path of the file at the time it was mapped or last renamed.
+	// Path of the file at the time it was mapped or last renamed. Where none is
+	// mapped, what the kernel calls it ("[heap]", "[stack]", "[vdso]",
+	// "[anon:NAME]"), or nothing.
 	Path string
 	// Deleted says that the file has no name any more.
 	Deleted bool
 	// Read, Write and Exec are the permissions.
 	Read, Write, Exec bool
+	// Private says that stores are this process's own.
+	Private bool
 }
 
 // Mappings reads which files a process has mapped, in the order of addresses.
@@ -44,6 +48,12 @@ type Mapping struct {
 // memory at all (any more), of which a thread of the kernel is the other case,
 // must not look like a program that has mapped nothing.
 func Mappings(pid int) ([]Mapping, error) {
+	all, err := AllMappings(pid)
+	return Files(all), err
+}
+
+// AllMappings is Mappings with those that map no file.
+func AllMappings(pid int) ([]Mapping, error) {
 	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
 		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
@@ -59,8 +69,17 @@ func Mappings(pid int) ([]Mapping, error) {
 	return ParseMaps(data)
 }
 
-// ParseMaps parses the content of a maps file; lines that map no file are
-// left out.
+// Files are those that map a file.
+func Files(mappings []Mapping) (files []Mapping) {
+	for _, m := range mappings {
+		if m.Inode != 0 {
+			files = append(files, m)
+		}
+	}
+	return files
+}
+
+// ParseMaps parses the content of a maps file.
 func ParseMaps(data []byte) ([]Mapping, error) {
 	var mappings []Mapping
 	for line := range bytes.Lines(data) {
@@ -68,9 +87,7 @@ func ParseMaps(data []byte) ([]Mapping, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Inode != 0 {
-			mappings = append(mappings, m)
-		}
+		mappings = append(mappings, m)
 	}
 	return mappings, nil
 }
@@ -100,6 +117,7 @@ func parseMapping(line []byte) (Mapping, error) {
 		Start: numbers[0], End: numbers[1], Offset: numbers[2],
 		Device: unix.Mkdev(uint32(numbers[3]), uint32(numbers[4])), Inode: inode,
 		Read: fields[1][0] == 'r', Write: fields[1][1] == 'w', Exec: fields[1][2] == 'x',
+		Private: fields[1][3] == 'p', Path: string(bytes.Trim(rest, " ")),
 	}
 	if inode != 0 {
 		name := strings.ReplaceAll(string(bytes.TrimLeft(rest, " ")), `\012`, "\n")

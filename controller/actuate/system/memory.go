@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -169,44 +170,36 @@ func (s *memorySlot) advise(one span) (done int, err error) {
 
 // spans lists the mappings that a region means.
 func (s *memorySlot) spans(region string) ([]span, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.target.pid()))
+	mappings, err := objfile.AllMappings(s.target.pid())
 	if err != nil {
-		return nil, procid.GoneError(err)
+		return nil, err
 	}
-	spans := parseMaps(string(data), region)
+	spans := spansOf(mappings, region)
 	if len(spans) == 0 {
 		return nil, badValue("the process has nothing mapped at %s", region)
 	}
 	return spans, nil
 }
 
-// parseMaps returns what a maps file has of a region.
-func parseMaps(maps, region string) []span {
+// spansOf returns what the mappings have of a region.
+func spansOf(mappings []objfile.Mapping, region string) []span {
 	name, named := regionNames[region]
 	want, _ := parseSpan(region) // only used for a span
 	var spans []span
-	for line := range strings.Lines(maps) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		here, err := parseSpan(fields[0])
-		if err != nil {
-			continue
-		}
-		label := strings.Join(fields[5:], " ")
+	for _, m := range mappings {
+		here := span{m.Start, m.End}
 		switch {
 		case !named:
 			here = span{max(here.from, want.from), min(here.to, want.to)}
 			if here.from < here.to {
 				spans = append(spans, here)
 			}
+		case m.Inode != 0:
 		case region == "anonymous":
-			private := strings.HasPrefix(fields[1], "rw") && strings.HasSuffix(fields[1], "p")
-			if private && (label == "" || label == "[heap]" || strings.HasPrefix(label, "[anon:")) {
+			if m.Read && m.Write && m.Private && (m.Path == "" || m.Path == "[heap]" || strings.HasPrefix(m.Path, "[anon:")) {
 				spans = append(spans, here)
 			}
-		case label == name:
+		case m.Path == name:
 			spans = append(spans, here)
 		}
 	}

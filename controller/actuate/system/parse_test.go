@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 func TestCgroupDirectory(t *testing.T) {
@@ -54,8 +56,11 @@ func TestRegions(t *testing.T) {
 7000-8000 rw-s 00000000 00:00 0
 8000-9000 rw-p 00000000 00:00 0 [anon:glibc: malloc arena]
 9000-a000 rw-p 00000000 00:00 0 [stack]
-garbage
 `
+	mappings, err := objfile.ParseMaps([]byte(maps))
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		region string
 		want   []span
@@ -68,7 +73,7 @@ garbage
 	}
 	for _, tt := range tests {
 		t.Run(tt.region, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, parseMaps(maps, tt.region), cmp.AllowUnexported(span{})); diff != "" {
+			if diff := cmp.Diff(tt.want, spansOf(mappings, tt.region), cmp.AllowUnexported(span{})); diff != "" {
 				t.Error(diff)
 			}
 		})
