@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
@@ -254,8 +255,16 @@ func confinement(a attach.Attachment) func() error {
 }
 
 // sameImage says whether the process still has DMLib where it was when it came
-// to the gate: an exec, or another process with its pid, has not.
+// to the gate: an exec, or another process with its pid, has not. One that came
+// early may have executed another program since, with DMLib at the same place: it
+// must have the very memory file.
 func sameImage(a attach.Attachment) bool {
+	if a.Hello.Flags&attach.Early != 0 {
+		mappings, err := objfile.Mappings(a.PID)
+		return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
+			return m.Inode == a.Memory.Inode() && m.Path == "/memfd:"+ring.FileName
+		})
+	}
 	head := make([]byte, len(elf.ELFMAG))
 	err := procmem.Read(a.PID, a.Memory.App().Base, head)
 	return errors.Is(err, procmem.ErrPermission) || err == nil && string(head) == elf.ELFMAG

@@ -44,7 +44,7 @@ func orphaned(pid int) (bool, error) {
 	}
 	orphan := false
 	for _, m := range mappings {
-		if m.Path != "/memfd:attune-dm" || m.Offset != 0 {
+		if m.Path != "/memfd:"+ring.FileName || m.Offset != 0 {
 			continue
 		}
 		header := make([]byte, ring.HeaderSize)

@@ -23,6 +23,7 @@ const FileName = "attune-dm"
 type Memory struct {
 	geometry Geometry
 	at       placement
+	inode    uint64 // of the file
 
 	life   sync.RWMutex
 	data   []byte // nil once closed
@@ -90,7 +91,12 @@ func owning(file *os.File, make func() (*Memory, error)) (*Memory, error) {
 func mapFile(file *os.File, g Geometry) (*Memory, error) {
 	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
 	m.freePrograms, m.freeTables = upTo(g.Programs), upTo(g.Tables)
-	var err error
+	var info unix.Stat_t
+	err := unix.Fstat(int(file.Fd()), &info)
+	if err != nil {
+		return nil, fmt.Errorf("memory file: %w", err)
+	}
+	m.inode = info.Ino
 	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err)
@@ -148,6 +154,9 @@ func writeHeader(b []byte, g Geometry) {
 
 // Geometry returns the sizes in force, without zeros.
 func (m *Memory) Geometry() Geometry { return m.geometry }
+
+// Inode names the memory file, for whoever looks which processes have it mapped.
+func (m *Memory) Inode() uint64 { return m.inode }
 
 // File returns the memory file, nil after CloseFile. It stays owned by m.
 func (m *Memory) File() *os.File {
