@@ -205,7 +205,7 @@ func (n *Node) askAny(ctx context.Context, r *attunev1.Registration) error {
 }
 
 func (n *Node) ask(ctx context.Context, address string, r *attunev1.Registration) (err error) {
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(n.config.Credentials))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(n.config.Credentials), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return err
 	}
