@@ -112,7 +112,8 @@ func update(r *attunev1.SessionRecord, sum session.Summary) {
 	}
 	r.CommandLine, r.Hosts = sum.Command, sum.Hosts
 	r.Processes, r.Running = uint32(sum.Processes), uint32(sum.Running)
-	r.Kept, r.Gain, r.KeptChanges = uint32(len(sum.Kept)), sum.Gain, sum.Kept
+	r.Gain, r.KeptChanges = sum.Gain, sum.Kept
+	r.Kept = max(r.Kept, uint32(len(sum.Kept))) // those of processes that have ended are in force no more
 }
 
 // complete says how the application ended, as far as controllers could tell:

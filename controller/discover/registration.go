@@ -145,7 +145,7 @@ func isStarter(base string) bool {
 	switch base {
 	case "sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env", "timeout", "nohup", "nice", "time", "numactl", "taskset",
 		"srun", "mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra",
-		"orterun", "orted", "prterun", "prted", "prun", "hydra_pmi_proxy", "slurmstepd", "slurm_script", "ssh", "sshd", "rsh", "qrsh":
+		"orterun", "orted", "prterun", "prted", "prun", "hydra_pmi_proxy", "slurmstepd", "slurmstepd-wlm", "slurm_script", "ssh", "sshd", "rsh", "qrsh":
 		return true
 	}
 	return false

@@ -145,7 +145,7 @@ func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, e
 		status.Symbols, status.CostNanos, status.CostMeasured = p.symbols, p.cost, p.measured
 		t.describe(index, status)
 		t.placer.log.Info("measure point placed", "point", spec.GetId(), "pid", t.process.PID(),
-			"mechanism", p.mechanism, "symbols", p.symbols)
+			"mechanism", p.mechanism, "symbols", len(p.symbols))
 	}
 	t.placer.options.Status(status)
 }
