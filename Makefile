@@ -142,7 +142,11 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-attach bench-inject bench-closed-loop ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-inject bench-closed-loop ## All benchmarks below
+
+.PHONY: bench-announce
+bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
+	@bench/announce $(ARGS)
 
 .PHONY: bench-attach
 bench-attach: dmlib ## How soon a hundred measure points in a running program deliver

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -202,13 +203,16 @@ func (a *Announcement) current() proto.Message {
 	return a.record
 }
 
+// interval is until the next renewal: not the same for all who have connected
+// again at one moment.
 func (a *Announcement) interval() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.life == 0 {
 		return time.Second
 	}
-	return a.life / renewals
+	most := a.life / renewals
+	return most - rand.N(most/4+1)
 }
 
 // valid returns the term in which nobody can believe this Analyzer dead, 0 if

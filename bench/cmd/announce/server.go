@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// serveVariable makes this program the registry in the directory that it names,
+// so that its memory can be told from that of the nodes.
+const serveVariable = "ATTUNE_BENCH_REGISTRY"
+
+// serve is the registry until it is told to end. It writes its address.
+func serve(dir string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	identity, err := pki.Open(pki.FilesIn(dir, "node"), nil)
+	if err == nil {
+		var server *embed.Server
+		server, err = embed.Start(embed.Options{Dir: inDir(dir, "store"), Listen: "127.0.0.1:0", Identity: identity})
+		if err == nil {
+			fmt.Println(server.URL())
+			<-ctx.Done()
+			err = server.Close()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// server is the registry's process.
+type server struct {
+	command  *exec.Cmd
+	url      string
+	identity *pki.Identity
+}
+
+func startServer(ctx context.Context, dir string) (*server, error) {
+	identity, err := certificates(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{command: exec.CommandContext(ctx, "/proc/self/exe"), identity: identity}
+	s.command.Env = append(os.Environ(), serveVariable+"="+dir)
+	s.command.Stderr = os.Stderr
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fscanln(out, &s.url); err != nil || !strings.HasPrefix(s.url, "tls://") {
+		return nil, fmt.Errorf("registry says %q: %w", s.url, err)
+	}
+	return s, nil
+}
+
+// certificates makes a site's CA and a node's certificate.
+func certificates(dir string) (*pki.Identity, error) {
+	ca, err := pki.NewAuthority("bench", 2*time.Hour)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ca.PEM()
+	if err != nil {
+		return nil, err
+	}
+	node, err := ca.Issue(pki.Request{Name: "node", Role: attunev1.Role_ROLE_NODE, Hosts: []string{"127.0.0.1"}, Valid: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	files := pki.FilesIn(dir, "node")
+	for path, data := range map[string][]byte{files.CA: own.Cert, files.Cert: node.Cert, files.Key: node.Key} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return pki.Open(files, nil)
+}
+
+func (s *server) open(ctx context.Context, name string) (*registry.Client, error) {
+	return registry.Open(ctx, registry.Options{URL: s.url, Identity: s.identity, Name: name})
+}
+
+func (s *server) end() error {
+	if err := s.command.Process.Signal(unix.SIGTERM); err != nil {
+		return err
+	}
+	return s.command.Wait()
+}
+
+// process opens what the kernel says of a process, by its id or "self".
+func process(who string) (procfs.Proc, error) {
+	if who == "self" {
+		return procfs.Self()
+	}
+	var pid int
+	if _, err := fmt.Sscan(who, &pid); err != nil {
+		return procfs.Proc{}, err
+	}
+	return procfs.NewProc(pid)
+}
+
+// residentKB returns the memory that a process has in RAM.
+func residentKB(who string) (float64, error) {
+	p, err := process(who)
+	if err != nil {
+		return 0, err
+	}
+	status, err := p.NewStatus()
+	return float64(status.VmRSS) / 1024, err
+}
+
+// cpuTime returns what a process has used so far.
+func cpuTime(who string) (time.Duration, error) {
+	p, err := process(who)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}

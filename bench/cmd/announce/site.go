@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// site is the nodes, each with a client of its own.
+type site struct {
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	clients []*registry.Client
+	seen    chan sighting
+}
+
+// sighting is of one node that knows of one registration.
+type sighting struct {
+	id string
+	at time.Time
+}
+
+// newSite makes the nodes and returns when all of them are connected.
+func newSite(ctx context.Context, server *server, nodes int) (*site, error) {
+	s := &site{seen: make(chan sighting, 2*nodes)}
+	ctx, s.cancel = context.WithCancel(ctx)
+	for i := range nodes {
+		c, err := server.open(ctx, fmt.Sprint("node ", i))
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.clients = append(s.clients, c)
+		if err := s.run(ctx, c, fmt.Sprint("host-", i)); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	for _, c := range s.clients {
+		for !c.Connected() {
+			if ctx.Err() != nil {
+				s.close()
+				return nil, context.Cause(ctx)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	return s, nil
+}
+
+// run does what attuned does with its client.
+func (s *site) run(ctx context.Context, c *registry.Client, host string) error {
+	record := &attunev1.ControllerRecord{Id: host, Host: host, Version: "bench", Cpus: 64, Modes: []string{"watch"}}
+	if _, err := c.Announce(ctx, record); err != nil {
+		return err
+	}
+	s.tasks.Go(func() {
+		known := make(map[string]bool)
+		_ = c.Watch(ctx, func(v registry.View) {
+			now := time.Now()
+			for id := range v.Registrations {
+				if !known[id] {
+					known[id] = true
+					select {
+					case s.seen <- sighting{id, now}:
+					case <-ctx.Done():
+					}
+				}
+			}
+		})
+	})
+	s.tasks.Go(func() {
+		_ = c.ServeLocate(ctx, host, func(*attunev1.LocateRequest) *attunev1.LocateResponse {
+			return &attunev1.LocateResponse{Controller: host, Host: host}
+		})
+	})
+	return nil
+}
+
+// await returns, in milliseconds, how long each node took to know of a
+// registration.
+func (s *site) await(ctx context.Context, id string, began time.Time) ([]float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var took []float64
+	for len(took) < len(s.clients) {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%d of %d nodes know of %s: %w", len(took), len(s.clients), id, context.Cause(ctx))
+		case one := <-s.seen:
+			if one.id == id {
+				took = append(took, milliseconds(one.at.Sub(began)))
+			}
+		}
+	}
+	return took, nil
+}
+
+func (s *site) close() {
+	s.cancel()
+	s.tasks.Wait()
+	var all sync.WaitGroup
+	for _, c := range s.clients {
+		all.Go(c.Close)
+	}
+	all.Wait()
+}
