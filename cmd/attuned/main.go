@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/logging"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -38,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	level := new(slog.LevelVar)
 	level.Set(settings.level)
-	log := newLog(stderr, settings.logFormat, level)
+	log := logging.Service(stderr, settings.logFormat, level)
 	if settings.job != "" {
 		err = serveJob(settings, stdout, log)
 	} else {
@@ -49,12 +50,4 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitcode.Failure
 	}
 	return exitcode.OK
-}
-
-func newLog(to io.Writer, format string, level slog.Leveler) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
-	if format == formatJSON {
-		return slog.New(slog.NewJSONHandler(to, options))
-	}
-	return slog.New(slog.NewTextHandler(to, options))
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -85,29 +85,16 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 }
 
 // alone locks the node for this process.
-func alone(runDir string) (*os.File, error) {
+func alone(runDir string) (io.Closer, error) {
 	const mode = 0o755 // users pass through to their gates
 	if err := os.MkdirAll(runDir, mode); err != nil {
 		return nil, fmt.Errorf("directory of sockets: %w", err)
 	}
-	path := filepath.Join(runDir, "attuned.lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock of the node: %w", err)
+	lock, err := instance.Lock(filepath.Join(runDir, "attuned.lock"))
+	if errors.Is(err, instance.ErrTaken) {
+		err = fmt.Errorf("%w: it serves this node; stop it first, or give this one its own --%s and --%s", err, keyRunDir, keyStateDir)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		other, _ := io.ReadAll(file) // empty: somebody whom we do not know
-		return nil, errors.Join(fmt.Errorf("another attuned serves this node (%s, process %s): stop it first, "+
-			"or give this one its own --%s and --%s", path, other, keyRunDir, keyStateDir), file.Close())
-	}
-	err = file.Truncate(0)
-	if err == nil {
-		_, err = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock of the node: %w", err), file.Close())
-	}
-	return file, nil
+	return lock, err
 }
 
 func (a *service) nodeConfig(ctx context.Context, client *registry.Client, identity *pki.Identity) node.Config {

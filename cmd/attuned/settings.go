@@ -51,11 +51,6 @@ const (
 	keyBatch = "batch"
 )
 
-const (
-	formatText = "text"
-	formatJSON = "json"
-)
-
 // settings is what a start of attuned goes by.
 type settings struct {
 	registry     string
@@ -82,11 +77,11 @@ type settings struct {
 func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags := pflag.NewFlagSet("attuned", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
+	files := pki.NodeFiles()
 	flags.String(keyRegistry, "unix:/run/attune/registry.sock", "the site's registry: tls://HOST:PORT, or unix:PATH for that of an Analyzer on this node")
-	certificate := pki.FilesIn(pki.Directory, "node")
-	flags.String(keyCA, certificate.CA, "certificate of the site's CA, for registries and Analyzers on other machines")
-	flags.String(keyCert, certificate.Cert, "certificate of this node, role node")
-	flags.String(keyKey, certificate.Key, "key of the certificate")
+	flags.String(keyCA, files.CA, "certificate of the site's CA, for registries and Analyzers on other machines")
+	flags.String(keyCert, files.Cert, "certificate of this node, role node")
+	flags.String(keyKey, files.Key, "key of the certificate")
 	flags.String(keyName, "", "name of this node (default: the host name)")
 	flags.String(keyRunDir, "/run/attune", "directory of sockets")
 	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
@@ -96,7 +91,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.Float64(keyBudget, 100*controller.DefaultBudget, "percent of a process' CPU time that measure points may take")
 	flags.Bool(keyNoBPF, false, "do not use BPF")
 	flags.String(keyLogLevel, "info", "debug, info, warn or error")
-	flags.String(keyLogForm, formatText, "text or json")
+	flags.String(keyLogForm, logging.FormatText, "text or json")
 	flags.String(keyJob, "", "serve this one job (ATTUNE_JOB of its processes), without registry")
 	flags.String(keyAnalyzer, "", "with --job: address of its Analyzer, unix:PATH")
 	flags.String(keyGate, "", "with --job: Unix socket of its start gate (default: RUN-DIR/gate.sock)")
@@ -211,9 +206,10 @@ func batchSystems(v *viper.Viper) ([]discover.Profile, error) {
 
 // validate reports what cannot be, with its remedy.
 func (s settings) validate() error {
+	if _, err := logging.ParseFormat(s.logFormat); err != nil {
+		return err
+	}
 	switch {
-	case s.logFormat != formatText && s.logFormat != formatJSON:
-		return fmt.Errorf("--%s %q is neither text nor json", keyLogForm, s.logFormat)
 	case s.budget < 0 || s.budget > 100:
 		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
 	case s.job == "" && s.analyzer != "":
