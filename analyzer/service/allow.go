@@ -13,8 +13,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// site says whether a registration is the site's, not a user's.
-func site(r *attunev1.Registration) bool {
+// ofSite says whether a registration is the site's, not a user's.
+func ofSite(r *attunev1.Registration) bool {
 	role := r.GetOwner().GetRole()
 	return role == attunev1.Role_ROLE_ADMIN || role == attunev1.Role_ROLE_NODE
 }
@@ -27,7 +27,7 @@ func mayServe(who *attunev1.Principal, r *attunev1.Registration, user *attunev1.
 	switch {
 	case user != nil && !authn.Reaches(who, user.GetUid()):
 		return status.Errorf(codes.PermissionDenied, "%s may not serve processes of %s", who.GetName(), user.GetName())
-	case site(r) || authn.Reaches(who, r.GetOwner().GetUid()):
+	case ofSite(r) || authn.Reaches(who, r.GetOwner().GetUid()):
 		return nil
 	}
 	return status.Errorf(codes.PermissionDenied, "registration %s is not of %s", r.GetId(), who.GetName())

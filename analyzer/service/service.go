@@ -28,6 +28,7 @@ type Service struct {
 	reports  *reports
 	recorder *recorder
 	tunlets  chan struct{} // a place for each session with tunlets
+	resite   chan struct{} // signalled when the site's registrations change
 	sessions sync.WaitGroup
 	claims   sync.WaitGroup
 	ctx      context.Context // of claims
@@ -58,6 +59,7 @@ func New(cfg Config) (*Service, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
 		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
+		resite: make(chan struct{}, 1),
 		viewed: make(chan struct{}), owned: make(map[string]*owned), hosted: make(map[key]*hosted),
 	}, nil
 }

@@ -59,29 +59,48 @@ func ValidateRegistration(r *attunev1.Registration) error {
 	return err
 }
 
+// SetRegistrations replaces the site's own registrations, which must be valid.
+func (s *Service) SetRegistrations(list []*attunev1.Registration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Registrations = list
+	signal(s.resite)
+}
+
+// site returns the site's own registrations.
+func (s *Service) site() []*attunev1.Registration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.Registrations
+}
+
 // registerSite puts the site's own registrations into the registry and takes out
-// what was among them earlier, then waits for ctx.
+// what was among them earlier, at first and when they change, until ctx ends.
 func (s *Service) registerSite(ctx context.Context) error {
 	said := false
 	for {
 		err := s.syncSite(ctx)
-		if err == nil {
-			break
-		}
-		if !said && ctx.Err() == nil {
+		switch {
+		case err == nil:
+			said = false
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-s.resite:
+			}
+		case !said && ctx.Err() == nil:
 			said = true
 			s.log.Warn("the site's registrations are not in the registry yet", "error", err)
 		}
-		if !pause(ctx, sitePause) {
+		if err != nil && !pause(ctx, sitePause) {
 			return nil
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
 // syncSite brings the registry in line with the configuration.
 func (s *Service) syncSite(ctx context.Context) error {
+	configured := s.site()
 	there, err := s.cfg.Registry.Registrations(ctx)
 	if err != nil {
 		return err
@@ -89,11 +108,11 @@ func (s *Service) syncSite(ctx context.Context) error {
 	old := make(map[string]*attunev1.Registration)
 	for _, r := range there {
 		own := r.GetOwner().GetName() == s.cfg.Record.GetHost() // not of another Analyzer's configuration
-		if strings.HasPrefix(r.GetId(), SiteID) && (own || s.configured(r.GetId())) {
+		if strings.HasPrefix(r.GetId(), SiteID) && (own || has(configured, r.GetId())) {
 			old[r.GetId()] = r
 		}
 	}
-	for _, r := range s.cfg.Registrations {
+	for _, r := range configured {
 		r = proto.CloneOf(r)
 		r.Owner = &attunev1.Principal{Name: s.cfg.Record.GetHost(), Uid: pki.NoUID, Role: attunev1.Role_ROLE_NODE}
 		r.RegisteredUnixNano = old[r.GetId()].GetRegisteredUnixNano()
@@ -113,7 +132,7 @@ func (s *Service) syncSite(ctx context.Context) error {
 	return nil
 }
 
-// configured says whether the configuration has a registration.
-func (s *Service) configured(id string) bool {
-	return slices.ContainsFunc(s.cfg.Registrations, func(r *attunev1.Registration) bool { return r.GetId() == id })
+// has says whether a registration is among others.
+func has(list []*attunev1.Registration, id string) bool {
+	return slices.ContainsFunc(list, func(r *attunev1.Registration) bool { return r.GetId() == id })
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
@@ -144,8 +145,12 @@ func load(flags *pflag.FlagSet, files []string) (config.Run, error) {
 	return fromViper(v)
 }
 
-// merge adds one file, which need not exist.
-func merge(v *viper.Viper, file string) error {
+// merge adds one file of settings of a run, which need not exist.
+func merge(v *viper.Viper, file string) error { return mergeKnown(v, file, fileKeys()) }
+
+// mergeKnown adds one file, which need not exist. known are the keys that may
+// stand in it, also with keys below them.
+func mergeKnown(v *viper.Viper, file string, known []string) error {
 	f, err := os.Open(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -162,7 +167,8 @@ func merge(v *viper.Viper, file string) error {
 		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	for _, key := range one.AllKeys() {
-		if !slices.Contains(fileKeys(), key) && !strings.HasPrefix(key, keyTunlets+".") {
+		top, _, _ := strings.Cut(key, ".")
+		if !slices.Contains(known, top) {
 			return fmt.Errorf("configuration %s: unknown key %q", file, key)
 		}
 	}
@@ -236,6 +242,26 @@ func (r *settingsReader) number(key string) float64 {
 		r.refuse(key, value, "write a number")
 	}
 	return number
+}
+
+// count reads a number of things, at least one.
+func (r *settingsReader) count(key string) int {
+	value := r.v.Get(key)
+	count, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil || count <= 0 {
+		r.refuse(key, value, "write a whole number above 0")
+	}
+	return count
+}
+
+// duration reads a time, more than none.
+func (r *settingsReader) duration(key string) time.Duration {
+	value := r.v.Get(key)
+	d, err := time.ParseDuration(fmt.Sprint(value))
+	if err != nil || d <= 0 {
+		r.refuse(key, value, "write a time, for example 10s")
+	}
+	return d
 }
 
 // list reads a list; in the environment, its elements stand between commas.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+const analyzerServeLong = `Serve runs the Analyzer of a site until SIGINT or SIGTERM: nodes with attuned find
+it in the registry, and every execution of a registered application becomes a
+session. attune session start registers one, and so does the configuration.
+
+Without settings it serves this machine, through Unix sockets, and keeps the
+registry itself. With --listen and --registry-listen other machines reach it, by
+certificates that attune cert makes. Several Analyzers may share a registry: when
+one ends, others go on with its sessions, and nothing is undone.
+
+Settings are read from /etc/attune/analyzer.yaml, from the files in
+/etc/attune/analyzer.yaml.d, from ATTUNE_ANALYZER_* in the environment, and from
+the flags, later ones first. SIGHUP reads them again: what is registered there and
+the log level change at once, the rest at the next start. See
+docs/reference/analyzer.md.`
+
+func newAnalyzer(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                        "analyzer",
+		Short:                      "Run the Analyzer of a site",
+		Args:                       noSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var file string
+	var check bool
+	serve := &cobra.Command{
+		Use:     "serve [flags]",
+		Short:   "Serve the nodes of a site",
+		Long:    analyzerServeLong,
+		Example: "  attune analyzer serve\n  attune analyzer serve --listen :7117 --registry-listen :4222\n  attune analyzer serve --check-config",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			read := func() (analyzerSettings, error) {
+				return loadAnalyzer(cmd.Flags(), file, cmd.Flags().Changed(keyConfig))
+			}
+			s, err := read()
+			if err != nil {
+				return err
+			}
+			if check {
+				_, err := fmt.Fprintln(p.stdout, "configuration is valid")
+				return err
+			}
+			return serveAnalyzer(cmd.Context(), p, s, read)
+		},
+	}
+	analyzerFlags(serve.Flags())
+	serve.Flags().StringVar(&file, keyConfig, siteConfig+"/analyzer.yaml", "read the settings of `FILE`, and of FILE.d/*.yaml after it")
+	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings and end")
+	mustComplete(serve, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	mustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
+	cmd.AddCommand(serve)
+	return cmd
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Keys of the configuration of `attune analyzer serve`: flags, the same in its
+// files, and with ATTUNE_ANALYZER_ in front in the environment. Those that attune
+// run has too mean the same.
+const (
+	keyListen         = "listen"
+	keyAdvertise      = "advertise"
+	keyRunDir         = "run-dir"
+	keyStateDir       = "state-dir"
+	keyRegistry       = "registry"
+	keyRegistryListen = "registry-listen"
+	keyRegistryLeaf   = "registry-leaf-listen"
+	keyRegistrySites  = "registry-remote"
+	keyTLSCA          = "tls-ca"
+	keyTLSCert        = "tls-cert"
+	keyTLSKey         = "tls-key"
+	keyAuditLog       = "audit-log"
+	keyLogFormat      = "log-format"
+	keyMaxSessions    = "max-sessions"
+	keyMaxTunlets     = "max-tunlet-sessions"
+	keyTunletDelay    = "tunlet-delay"
+	keyLinger         = "linger"
+	keyGrace          = "grace"
+	keyLease          = "lease"
+	keyReports        = "reports"
+	keyConfig         = "config"
+	keyCheckConfig    = "check-config"
+	// keyRegistrations are the site's own, by name; in files only.
+	keyRegistrations = "registrations"
+)
+
+// registryEmbedded is the registry that the Analyzer has in itself.
+const registryEmbedded = "embedded"
+
+// analyzerSettings is what a start of the Analyzer goes by.
+type analyzerSettings struct {
+	listen, advertise []string
+	runDir, stateDir  string
+	registry          string // registryEmbedded, or an address
+	embed             embed.Options
+	tls               pki.Files
+	tlsGiven          bool // also where nothing needs it
+	auditLog          string
+	logFormat         string
+	level             slog.Level
+	service           service.Config // without what is made of it
+}
+
+// analyzerFlags declares the flags.
+func analyzerFlags(flags *pflag.FlagSet) {
+	files := pki.NodeFiles()
+	flags.StringArray(keyListen, nil, "serve at `HOST:PORT` too, for other machines; may be repeated")
+	flags.StringArray(keyAdvertise, nil, "tell other machines this `HOST:PORT` instead of what is listened at; may be repeated")
+	flags.String(keyRunDir, "", "`DIR` of sockets (default: /run/attune, of others than root in XDG_RUNTIME_DIR)")
+	flags.String(keyStateDir, "", "`DIR` of reports and of the embedded registry (default: /var/lib/attune/analyzer, of others than root in XDG_STATE_HOME)")
+	flags.String(keyRegistry, registryEmbedded, "the site's registry: embedded, or the `ADDRESS` of one, tls://HOST:PORT")
+	flags.String(keyRegistryListen, "", "serve the embedded registry at `HOST:PORT` too, for other machines")
+	flags.String(keyRegistryLeaf, "", "let registries of other sites join at `HOST:PORT`")
+	flags.StringArray(keyRegistrySites, nil, "join the registry of another site at `ADDRESS`, tls://HOST:PORT; may be repeated")
+	flags.String(keyTLSCA, files.CA, "`FILE` with certificates of the site's CA")
+	flags.String(keyTLSCert, files.Cert, "`FILE` with the certificate of this machine, role node")
+	flags.String(keyTLSKey, files.Key, "`FILE` with its key")
+	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
+	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	flags.Int(keyMaxSessions, 256, "most sessions at a time")
+	flags.Int(keyMaxTunlets, 32, "most sessions with tunlets at a time; each tunlet of a session takes some 15 MB")
+	flags.Duration(keyTunletDelay, time.Second, "age at which a session gets its tunlets")
+	flags.Duration(keyLinger, 10*time.Second, "how long a session without processes waits for more")
+	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
+	flags.Duration(keyLease, 30*time.Second, "how long changes stay in force without word from an Analyzer")
+	flags.Int(keyReports, 1000, "most reports of ended sessions to keep")
+	flags.String(keyLogLevel, "info", "what to log: debug, info, warn or error")
+	flags.String(keyLogFormat, logging.FormatText, "how to log: text or json")
+}
+
+// serviceDirs are where a service of root keeps its things, or a user's own.
+func serviceDirs(uid int, env func(string) string) (run, state string) {
+	if uid == 0 {
+		return "/run/attune", "/var/lib/attune/analyzer"
+	}
+	run = fmt.Sprintf("/tmp/attune-%d", uid)
+	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		run = filepath.Join(dir, "attune")
+	}
+	state = filepath.Join(env("HOME"), ".local/state")
+	if dir := env("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		state = dir
+	}
+	return filepath.Join(run, "site"), filepath.Join(state, "attune/analyzer")
+}
+
+// loadAnalyzer reads the configuration: defaults, then the file, then those of
+// FILE.d in the order of their names, then the environment, then flags. Errors
+// have the code for usage.
+func loadAnalyzer(flags *pflag.FlagSet, file string, required bool) (analyzerSettings, error) {
+	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
+	v.SetConfigType("yaml")
+	v.SetEnvPrefix("ATTUNE_ANALYZER")
+	known := []string{keyRegistrations, keyTunlets}
+	var err error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if err == nil && f.Name != "help" && f.Name != keyConfig && f.Name != keyCheckConfig {
+			known = append(known, f.Name)
+			err = errors.Join(v.BindPFlag(f.Name, f), v.BindEnv(f.Name))
+		}
+	})
+	if err == nil {
+		err = readService(v, file, required, known)
+	}
+	var s analyzerSettings
+	if err == nil {
+		s, err = analyzerFrom(v)
+	}
+	if err == nil {
+		err = s.validate()
+	}
+	if err != nil {
+		return s, exitcode.UsageError(err, "see `attune analyzer serve --help` and docs/reference/analyzer.md")
+	}
+	return s, nil
+}
+
+// readService reads a service's file, which need not exist unless it is
+// required, and its drop-ins.
+func readService(v *viper.Viper, file string, required bool, known []string) error {
+	if _, err := os.Stat(file); required && err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	drops, err := filepath.Glob(filepath.Join(file+".d", "*.yaml"))
+	if err != nil {
+		return fmt.Errorf("configuration directory: %w", err)
+	}
+	slices.Sort(drops)
+	for _, one := range append([]string{file}, drops...) {
+		if err := mergeKnown(v, one, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// analyzerFrom takes the settings.
+func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
+	from := settingsReader{v: v}
+	run, state := serviceDirs(os.Geteuid(), os.Getenv)
+	s := analyzerSettings{
+		listen: from.list(keyListen), advertise: from.list(keyAdvertise),
+		runDir: cmp.Or(from.text(keyRunDir), run), stateDir: cmp.Or(from.text(keyStateDir), state), registry: from.text(keyRegistry),
+		tls:      pki.Files{CA: from.text(keyTLSCA), Cert: from.text(keyTLSCert), Key: from.text(keyTLSKey)},
+		tlsGiven: v.IsSet(keyTLSCert) && from.text(keyTLSCert) != pki.NodeFiles().Cert,
+		auditLog: from.text(keyAuditLog), logFormat: from.text(keyLogFormat),
+		service: service.Config{
+			TunletDirs:  from.list(keyTunletDir),
+			MaxSessions: from.count(keyMaxSessions), MaxTunletSessions: from.count(keyMaxTunlets), Reports: from.count(keyReports),
+			TunletDelay: from.duration(keyTunletDelay), Linger: from.duration(keyLinger), Grace: from.duration(keyGrace), Lease: from.duration(keyLease),
+		},
+	}
+	s.embed = embed.Options{
+		Dir: filepath.Join(s.stateDir, "registry"), Socket: filepath.Join(s.runDir, "registry.sock"),
+		Listen: from.text(keyRegistryListen), LeafListen: from.text(keyRegistryLeaf), Remotes: from.list(keyRegistrySites),
+	}
+	if s.auditLog == "" {
+		s.auditLog = filepath.Join(s.stateDir, "audit.jsonl")
+	}
+	if from.err != nil {
+		return s, from.err
+	}
+	var err error
+	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
+		return s, err
+	}
+	if err := v.UnmarshalKey(keyTunlets, &s.service.TunletOptions); err != nil {
+		return s, fmt.Errorf("%s: %s", keyTunlets, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	s.service.Registrations, err = siteRegistrations(v)
+	return s, err
+}
+
+// siteRegistration is one of the site's own, as a file has it.
+type siteRegistration struct {
+	App       string   `mapstructure:"app"`
+	SHA256    string   `mapstructure:"sha256"`
+	Arguments string   `mapstructure:"args"`
+	User      string   `mapstructure:"user"`
+	BatchOnly bool     `mapstructure:"batch-only"`
+	Mode      string   `mapstructure:"mode"`
+	Tunlets   []string `mapstructure:"tunlets"`
+}
+
+// siteRegistrations reads the site's own, by their names.
+func siteRegistrations(v *viper.Viper) ([]*attunev1.Registration, error) {
+	var all map[string]siteRegistration
+	strict := func(c *mapstructure.DecoderConfig) { c.ErrorUnused = true }
+	if err := v.UnmarshalKey(keyRegistrations, &all, strict); err != nil {
+		return nil, fmt.Errorf("%s: %s", keyRegistrations, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	var out []*attunev1.Registration
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r := all[name]
+		one := &attunev1.Registration{
+			Id: service.SiteID + name, Executable: r.App, Sha256: r.SHA256, Arguments: r.Arguments, User: r.User,
+			BatchOnly: r.BatchOnly, Mode: cmp.Or(r.Mode, "observe"), Tunlets: r.Tunlets,
+		}
+		if err := service.ValidateRegistration(one); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", keyRegistrations, name, err)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// validate reports what cannot be.
+func (s analyzerSettings) validate() error {
+	if _, err := logging.ParseFormat(s.logFormat); err != nil {
+		return err
+	}
+	if !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) {
+		return fmt.Errorf("--%s and --%s must be absolute", keyRunDir, keyStateDir)
+	}
+	for _, address := range append(slices.Clone(s.listen), s.advertise...) {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--%s %q: want HOST:PORT: %w", keyListen, address, err)
+		}
+	}
+	if s.needsTLS() {
+		if _, err := pki.Open(s.tls, nil); err != nil {
+			return fmt.Errorf("to be reached from other machines it needs a certificate: %w", err)
+		}
+	}
+	return s.validateRegistry()
+}
+
+// validateRegistry reports what cannot be about the registry.
+func (s analyzerSettings) validateRegistry() error {
+	if s.registry == registryEmbedded {
+		o := s.embed
+		if s.needsTLS() {
+			o.Identity = new(pki.Identity)
+		}
+		return o.Validate()
+	}
+	if s.embed.Listen != "" || s.embed.LeafListen != "" || len(s.embed.Remotes) > 0 {
+		return fmt.Errorf("--%s and --%s belong to the embedded registry, --%s names another one", keyRegistryListen, keyRegistryLeaf, keyRegistry)
+	}
+	return registry.Options{URL: s.registry, Identity: new(pki.Identity)}.Validate()
+}
+
+// needsTLS says whether anything goes over the network.
+func (s analyzerSettings) needsTLS() bool {
+	remote := s.registry != registryEmbedded && !strings.HasPrefix(s.registry, "unix:")
+	return s.tlsGiven || remote || len(s.listen) > 0 || s.embed.Listen != "" || s.embed.LeafListen != "" || len(s.embed.Remotes) > 0
+}
+
+// equal says whether two configurations differ in what a reload takes over only.
+func (s analyzerSettings) equal(other analyzerSettings) bool {
+	other.level, other.service.Registrations = s.level, s.service.Registrations
+	return reflect.DeepEqual(s, other)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/buildinfo"
+)
+
+// healthSocket is the name of the socket for those that look after services.
+const healthSocket = "analyzer-health.sock"
+
+// health is what GET /v1/status answers.
+type health struct {
+	Version       string   `json:"version"`
+	Analyzer      string   `json:"analyzer"`
+	Addresses     []string `json:"addresses"`
+	Registry      bool     `json:"registry_connected"`
+	Registrations int      `json:"registrations"`
+	Owned         int      `json:"registrations_owned"`
+	Sessions      int      `json:"sessions"`
+	WithTunlets   int      `json:"sessions_with_tunlets"`
+	Audit         string   `json:"audit_trouble,omitempty"`
+}
+
+// health says how the service is. It names nobody, so that anybody may ask.
+func (a *analyzerService) health() health {
+	st := a.service.Status()
+	h := health{
+		Version: buildinfo.Get().Version, Analyzer: st.Record.GetId(), Addresses: st.Record.GetAddresses(),
+		Registry: a.registry.Connected(), Registrations: st.Registrations, Owned: st.Owned,
+		Sessions: st.Sessions, WithTunlets: st.WithTunlets,
+	}
+	if err := a.audit.Trouble(); err != nil {
+		h.Audit = err.Error()
+	}
+	return h
+}
+
+// serveHealth serves a Unix socket until ctx ends: /healthz says that the
+// process lives, /readyz whether it can begin sessions, /v1/status how it is.
+func (a *analyzerService) serveHealth(ctx context.Context) error {
+	lis, err := listenUnix(ctx, filepath.Join(a.settings.runDir, healthSocket))
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !a.registry.Connected() {
+			http.Error(w, "the registry is away: sessions go on, new ones cannot be registered", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(a.health()); err != nil {
+			a.log.Debug("status not delivered", "error", err)
+		}
+	})
+	const patience = 5 * time.Second
+	server := &http.Server{Handler: mux, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve health: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/internal/audit"
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/buildinfo"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/instance"
+	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// serviceSocket is the name of the service's socket in its run directory.
+const serviceSocket = "analyzer.sock"
+
+// analyzerService is `attune analyzer serve`. What was opened is closed in the
+// opposite order.
+type analyzerService struct {
+	settings  analyzerSettings
+	read      func() (analyzerSettings, error)
+	level     *slog.LevelVar
+	log       *slog.Logger
+	identity  *pki.Identity // nil: nothing goes over the network
+	audit     *audit.Log
+	registry  *registry.Client
+	listeners []net.Listener
+	service   *service.Service
+	closers   []func() error
+}
+
+// serveAnalyzer serves until a signal. A second one ends it at once.
+func serveAnalyzer(ctx context.Context, p *process, s analyzerSettings, read func() (analyzerSettings, error)) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar)}
+	a.level.Set(s.level)
+	a.log = logging.Service(p.stderr, s.logFormat, a.level)
+	defer func() {
+		for i := len(a.closers) - 1; i >= 0; i-- {
+			err = errors.Join(err, a.closers[i]())
+		}
+	}()
+	if err := a.open(ctx); err != nil {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err}
+	}
+	return a.run(ctx, stop)
+}
+
+// defers has something closed at the end.
+func (a *analyzerService) defers(c func() error) { a.closers = append(a.closers, c) }
+
+// open makes everything that can be refused.
+func (a *analyzerService) open(ctx context.Context) (err error) {
+	if err := a.alone(); err != nil {
+		return err
+	}
+	if a.settings.needsTLS() {
+		if a.identity, err = pki.Open(a.settings.tls, a.log); err != nil {
+			return err
+		}
+	}
+	if a.audit, err = audit.Open(audit.Options{Path: a.settings.auditLog, Log: a.log}); err != nil {
+		return err
+	}
+	a.defers(a.audit.Close)
+	if err := a.openRegistry(ctx); err != nil {
+		return err
+	}
+	if err := a.listen(ctx); err != nil {
+		return err
+	}
+	cfg := a.settings.service
+	cfg.Record, cfg.Registry = a.record(), a.registry
+	cfg.ReportDir = filepath.Join(a.settings.stateDir, "reports")
+	cfg.TunletDirs = tunletDirs(cfg.TunletDirs)
+	cfg.Digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
+	cfg.Version, cfg.Log = buildinfo.Get().Version, a.log
+	a.service, err = service.New(cfg)
+	return err
+}
+
+// alone makes the directories and locks them for this process.
+func (a *analyzerService) alone() error {
+	const passing = 0o755 // users pass through to the sockets
+	if err := errors.Join(os.MkdirAll(a.settings.runDir, passing), os.MkdirAll(a.settings.stateDir, 0o700)); err != nil {
+		return err
+	}
+	for _, dir := range []string{a.settings.runDir, a.settings.stateDir} {
+		lock, err := instance.Lock(filepath.Join(dir, "analyzer.lock"))
+		if errors.Is(err, instance.ErrTaken) {
+			err = fmt.Errorf("%w: stop it first, or give this one directories of its own with --%s and --%s", err, keyRunDir, keyStateDir)
+		}
+		if err != nil {
+			return err
+		}
+		a.defers(lock.Close)
+	}
+	return nil
+}
+
+// openRegistry starts the embedded registry, if it is that, and connects.
+func (a *analyzerService) openRegistry(ctx context.Context) error {
+	url := a.settings.registry
+	if url == registryEmbedded {
+		o := a.settings.embed
+		o.Identity, o.Log = a.identity, a.log
+		server, err := embed.Start(o)
+		if err != nil {
+			return err
+		}
+		a.defers(server.Close)
+		url = "unix:" + o.Socket
+	}
+	client, err := registry.Open(ctx, registry.Options{URL: url, Identity: a.identity, Name: "analyzer " + strconv.Itoa(os.Getpid()), Log: a.log})
+	if err != nil {
+		return err
+	}
+	a.registry = client
+	a.defers(func() error { client.Close(); return nil })
+	return nil
+}
+
+// listen opens the sockets: everybody may connect to that of this machine, and
+// is known there.
+func (a *analyzerService) listen(ctx context.Context) error {
+	path := filepath.Join(a.settings.runDir, serviceSocket)
+	lis, err := listenUnix(ctx, path)
+	if err != nil {
+		return err
+	}
+	a.listeners = append(a.listeners, lis)
+	for _, address := range a.settings.listen {
+		lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		a.listeners = append(a.listeners, lis)
+	}
+	return nil
+}
+
+// listenUnix listens at a path that may be left over from a process that was
+// killed: the lock says that there is no other.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	lis, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // whoever connects is asked who they are
+		return nil, errors.Join(err, lis.Close())
+	}
+	return lis, nil
+}
+
+// record says who this Analyzer is and where it is reached.
+func (a *analyzerService) record() *attunev1.AnalyzerRecord {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	now := time.Now()
+	r := &attunev1.AnalyzerRecord{
+		Id: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), now.Unix()), Host: host,
+		Version: buildinfo.Get().Version, StartedUnixNano: now.UnixNano(), Addresses: a.settings.advertise,
+	}
+	for _, lis := range a.listeners {
+		switch at := lis.Addr().(type) {
+		case *net.UnixAddr:
+			r.Addresses = append(r.Addresses, "unix:"+at.Name)
+		case *net.TCPAddr:
+			if len(a.settings.advertise) > 0 {
+				continue
+			}
+			name := at.IP.String()
+			if at.IP.IsUnspecified() {
+				name = host
+			}
+			r.Addresses = append(r.Addresses, net.JoinHostPort(name, strconv.Itoa(at.Port)))
+		}
+	}
+	return r
+}
+
+// run serves until ctx ends. Sessions are then left to the next Analyzer.
+func (a *analyzerService) run(ctx context.Context, stop context.CancelFunc) error {
+	server := channel.NewServer(authn.New(authn.Options{Identity: a.identity, Refused: a.audit.Refused}),
+		grpc.ChainUnaryInterceptor(a.audit.Unary()), grpc.ChainStreamInterceptor(a.audit.Stream()))
+	channels := a.service.Register(server)
+	group, inner := errgroup.WithContext(ctx)
+	for _, lis := range a.listeners {
+		a.log.Info("serving", "address", lis.Addr().String(), "version", buildinfo.Get().Version)
+		group.Go(func() error {
+			if err := server.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+				return fmt.Errorf("serve %s: %w", lis.Addr(), err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error { return a.serveHealth(inner) })
+	group.Go(func() error { a.reloads(inner); return nil })
+	group.Go(func() error {
+		err := a.service.Run(inner) // first the sessions, then the channels
+		stop()                      // from now on a signal has its ordinary effect
+		server.Stop()
+		channels.Wait()
+		return err
+	})
+	notify(a.log, daemon.SdNotifyReady)
+	err := group.Wait()
+	notify(a.log, daemon.SdNotifyStopping)
+	return err
+}
+
+// notify tells systemd, if it is there.
+func notify(log *slog.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Debug("systemd is not told", "error", err)
+	}
+}
+
+// reloads takes over what can change while it runs, at SIGHUP. Certificates are
+// read when they change.
+func (a *analyzerService) reloads(ctx context.Context) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			notify(a.log, daemon.SdNotifyReloading)
+			a.reload()
+			notify(a.log, daemon.SdNotifyReady)
+		}
+	}
+}
+
+func (a *analyzerService) reload() {
+	s, err := a.read()
+	if err != nil {
+		a.log.Error("the configuration stays as it was", "error", err)
+		return
+	}
+	a.level.Set(s.level)
+	a.service.SetRegistrations(s.service.Registrations)
+	if !a.settings.equal(s) {
+		a.log.Warn("what else has changed in the configuration needs a restart")
+	}
+	a.log.Info("configuration read again", "registrations", len(s.service.Registrations))
+}
