@@ -73,7 +73,7 @@ func (c *Client) runFound(ctx context.Context, handle Handler) error {
 	refused := 0 // in a row, with the word that there is no such session
 	for failed := 0; ; failed++ {
 		began := time.Now()
-		peer, heard, err := c.attempt(ctx, looking, handle)
+		peer, moved, heard, err := c.attempt(ctx, looking, handle)
 		if c.finished() || looking.Err() != nil {
 			c.log.Debug("left the analyzer", "error", err)
 			return ctx.Err()
@@ -90,6 +90,8 @@ func (c *Client) runFound(ctx context.Context, handle Handler) error {
 		}
 		select {
 		case <-looking.Done():
+		case <-moved: // never, where there is none
+			failed = 0
 		case <-time.After(max(pause.after(failed), time.Duration(refused)*pause.refusal)):
 		}
 	}
@@ -109,13 +111,14 @@ func refusals(before int, err error) int {
 
 // attempt finds the Analyzer and stays with it for as long as that lasts, and
 // says whether anything came from it. The error is nil after Finish only.
-func (c *Client) attempt(ctx, looking context.Context, handle Handler) (peer Peer, heard bool, err error) {
-	peer, moved, err := c.options.Finder.Find(looking)
-	if err != nil {
-		return peer, false, err
+func (c *Client) attempt(
+	ctx, looking context.Context, handle Handler,
+) (peer Peer, moved <-chan struct{}, heard bool, err error) {
+	if peer, moved, err = c.options.Finder.Find(looking); err != nil {
+		return peer, nil, false, err
 	}
 	heard, err = c.visit(ctx, peer, moved, handle)
-	return peer, heard, err
+	return peer, moved, heard, err
 }
 
 func (c *Client) finished() bool {

@@ -111,7 +111,6 @@ func (c *Client) open(ctx context.Context, l *link) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c.log.Info("connected to the analyzer", "analyzer", l.eventConn.Target())
 	c.options.Opened(
 		func(m *attunev1.PublishRequest) error { return put(ctx, c.closed, l.broken, l.events, m) },
 		func() { c.link.Store(l) },
@@ -196,7 +195,9 @@ func (c *Client) receive(ctx context.Context, l *link, stream attunev1.Managemen
 		if err != nil {
 			return err
 		}
-		l.spoken.Store(true)
+		if !l.spoken.Swap(true) {
+			c.log.Info("connected to the analyzer", "analyzer", l.manageConn.Target())
+		}
 		select {
 		case l.heard <- struct{}{}:
 		default:
