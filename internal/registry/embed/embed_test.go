@@ -21,7 +21,12 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if options := os.Getenv(serveVariable); options != "" {
+		os.Exit(serve(options))
+	}
+	leaktest.Main(m)
+}
 
 // patience is for what has to come some time; nothing is asserted of when.
 const patience = time.Minute

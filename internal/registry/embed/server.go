@@ -26,6 +26,9 @@ const (
 	// syncEvery is how long a record may be in the kernel only: a crash of the
 	// whole host loses no more.
 	syncEvery = time.Second
+	// pingEvery, with two pings that may be missing, finds a connection that a
+	// firewall has forgotten.
+	pingEvery = 15 * time.Second
 	// anyPort is how nats-server writes a port of the kernel's choice.
 	anyPort = -1
 )
@@ -112,6 +115,7 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		StoreDir:                   o.Dir,
 		SyncInterval:               syncEvery,
 		DontListen:                 o.Listen == "",
+		PingInterval:               pingEvery,
 	}
 	if n.JetStream {
 		n.JetStreamDomain = registry.Domain
