@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -162,12 +162,12 @@ func (s *stdioStream) checkLocking() error {
 		return err
 	}
 	s.inlined = slices.Contains(called, unlocked[0])
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", s.process.PID()))
+	tids, err := procid.Threads(s.process.PID())
 	if err != nil {
 		return err
 	}
-	if len(called) > 0 && len(tasks) > 1 {
-		return fmt.Errorf("its %d threads may write without the stream's lock: it calls %s", len(tasks), strings.Join(called, ", "))
+	if len(called) > 0 && len(tids) > 1 {
+		return fmt.Errorf("its %d threads may write without the stream's lock: it calls %s", len(tids), strings.Join(called, ", "))
 	}
 	return nil
 }

@@ -5,8 +5,6 @@ package actuate
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/threadlocal"
@@ -45,7 +43,7 @@ func (v variable) copies(process Process, set *attunev1.SetVariable) (words []Wo
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	tids, err := threads(process.PID())
+	tids, err := procid.Threads(process.PID())
 	if err == nil && set.GetThread() != 0 {
 		tids = make([]int, 1)
 		tids[0], err = outerThread(process.PID(), int(set.GetThread()))
@@ -94,25 +92,10 @@ func (v variable) copyOf(process Process, block *threadlocal.Block, tid int, set
 	return word, err
 }
 
-// threads lists those of a process.
-func threads(pid int) ([]int, error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	tids := make([]int, 0, len(entries))
-	for _, entry := range entries {
-		if tid, err := strconv.Atoi(entry.Name()); err == nil {
-			tids = append(tids, tid)
-		}
-	}
-	return tids, nil
-}
-
 // outerThread is the controller's number for a thread that the process knows by
 // its own, in its pid namespace.
 func outerThread(pid, inner int) (int, error) {
-	tids, err := threads(pid)
+	tids, err := procid.Threads(pid)
 	if err != nil {
 		return 0, err
 	}

@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -91,15 +89,9 @@ func (p *plan) trapIsFree() error {
 func (a *ambush) cover() error {
 	tids := []int{a.thread}
 	if a.thread == 0 {
-		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", a.pid))
-		if err != nil {
-			return fmt.Errorf("threads of %d: %w", a.pid, procid.GoneError(err))
-		}
-		tids = tids[:0]
-		for _, entry := range entries {
-			if tid, err := strconv.Atoi(entry.Name()); err == nil {
-				tids = append(tids, tid)
-			}
+		var err error
+		if tids, err = procid.Threads(a.pid); err != nil {
+			return err
 		}
 	}
 	blocked := 0

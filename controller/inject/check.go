@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -79,23 +80,17 @@ func check(pid int) (status, error) {
 // later, may not. Those with as many are taken to have the same, since filters
 // are inherited.
 func checkFilters(pid int) error {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	tids, err := procid.Threads(pid)
 	if err != nil {
-		return fmt.Errorf("threads of %d: %w", pid, procid.GoneError(err))
+		return err
 	}
-	least, most := 0, 0
-	for i, entry := range entries {
-		tid, _ := strconv.Atoi(entry.Name())
-		s, err := statusOf(pid, tid)
-		switch {
-		case err != nil:
-			continue // it has ended
-		case i == 0:
-			least = s.filters
+	least, most := math.MaxInt, 0
+	for _, tid := range tids {
+		if s, err := statusOf(pid, tid); err == nil { // else it has ended
+			least, most = min(least, s.filters), max(most, s.filters)
 		}
-		least, most = min(least, s.filters), max(most, s.filters)
 	}
-	if least != most {
+	if least < most {
 		return fmt.Errorf("%w: its threads are under different seccomp filters", ErrUnsuited)
 	}
 	return nil

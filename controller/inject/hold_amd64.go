@@ -90,7 +90,7 @@ func ownTracer(tid int) bool { return tid != 0 && exists(os.Getpid(), tid) }
 // between vfork(2) and execve(2). It asks of every process once: who is born
 // later is asked for again.
 func (h *hold) alone() error {
-	pids, err := numbersIn("/proc")
+	pids, err := procid.AppendNumbers(nil, "/proc")
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,9 @@ func (h *hold) alone() error {
 // stands still.
 func (h *hold) takeAll(process *procid.Process) error {
 	for quiet := 0; quiet < 2; quiet++ {
-		tids, err := numbersIn(fmt.Sprintf("/proc/%d/task", h.pid))
+		tids, err := procid.Threads(h.pid)
 		if err != nil {
-			return fmt.Errorf("threads of %d: %w", h.pid, err)
+			return err
 		}
 		if len(tids) > MaxHeld {
 			return fmt.Errorf("%w: it has %d threads, which would all have to be stopped at a time: at most %d are", ErrUnsuited, len(tids), MaxHeld)

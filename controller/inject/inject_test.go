@@ -226,11 +226,11 @@ func mapped(t *testing.T, pid int) (n int) {
 
 func threads(t *testing.T, pid int) int {
 	t.Helper()
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	tids, err := procid.Threads(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(entries)
+	return len(tids)
 }
 
 func TestSignalsDuringInjection(t *testing.T) {

@@ -174,8 +174,8 @@ func mayHaveThreads(pid int, images []objfile.Image) bool {
 	}
 	single, err := objfile.ResolveIn(images, "libc.so.6", "__libc_single_threaded", objfile.Variable)
 	if err != nil { // before glibc 2.32
-		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		return err == nil && len(tasks) > 1
+		tids, err := procid.Threads(pid)
+		return err == nil && len(tids) > 1
 	}
 	var flag [1]byte
 	return procmem.Read(pid, single.Address, flag[:]) == nil && flag[0] == 0

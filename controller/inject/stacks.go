@@ -3,10 +3,10 @@
 package inject
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // stacks are the parts of a process that are certain to be a stack, from the
@@ -20,7 +20,7 @@ type stacks struct {
 
 // newStacks reads them. What cannot be read is not there.
 func newStacks(pid int) (s stacks) {
-	tids, err := numbersIn(fmt.Sprintf("/proc/%d/task", pid))
+	tids, err := procid.Threads(pid)
 	if err != nil {
 		return stacks{}
 	}

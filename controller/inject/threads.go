@@ -18,16 +18,12 @@ const maxCandidates = 64
 // candidates lists threads to try, those first that block in a system call
 // which can be restarted as if nothing had been.
 func candidates(pid int) ([]int, error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	tids, err := procid.Threads(pid)
 	if err != nil {
-		return nil, fmt.Errorf("threads of %d: %w", pid, procid.GoneError(err))
+		return nil, err
 	}
 	var blocked, others []int
-	for _, entry := range entries {
-		tid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
+	for _, tid := range tids {
 		if call, ok := currentCall(pid, tid); ok && blocking[call] {
 			blocked = append(blocked, tid)
 		} else {
@@ -71,20 +67,10 @@ func signalPending(pid, tid int, blocked uint64) bool {
 	return pending&^blocked != 0
 }
 
-// innerID is the id of a thread as the process itself sees it, in its pid
-// namespace.
+// innerID is [procid.InnerID], or the id as we have it if that is not known.
 func innerID(pid, tid int) int {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	if err != nil {
-		return tid
-	}
-	for line := range strings.Lines(string(content)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			ids = strings.TrimSpace(ids)
-			if id, err := strconv.Atoi(ids[strings.LastIndexAny(ids, " \t")+1:]); err == nil {
-				return id
-			}
-		}
+	if inner, err := procid.InnerID(pid, tid); err == nil {
+		return inner
 	}
 	return tid
 }
@@ -94,12 +80,12 @@ func outerID(pid, inner int) int {
 	if innerID(pid, inner) == inner && exists(pid, inner) {
 		return inner
 	}
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	tids, err := procid.Threads(pid)
 	if err != nil {
 		return 0
 	}
-	for _, entry := range entries {
-		if tid, err := strconv.Atoi(entry.Name()); err == nil && innerID(pid, tid) == inner {
+	for _, tid := range tids {
+		if innerID(pid, tid) == inner {
 			return tid
 		}
 	}
@@ -129,23 +115,4 @@ func signalSet(pid, tid int, name string) (uint64, error) {
 		}
 	}
 	return 0, fmt.Errorf("status of thread %d without %s", tid, name)
-}
-
-// numbersIn lists the entries of a folder that are numbers.
-func numbersIn(folder string) (numbers []int, err error) {
-	directory, err := os.Open(folder)
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	defer directory.Close()
-	names, err := directory.Readdirnames(-1)
-	if err != nil {
-		return nil, procid.GoneError(err)
-	}
-	for _, name := range names {
-		if number, err := strconv.Atoi(name); err == nil {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers, nil
 }

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 
 	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -128,13 +127,13 @@ func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism st
 // filtered says whether some thread of a process has a seccomp filter, or
 // whether that cannot be known.
 func filtered(pid int) bool {
-	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
-	if err != nil || len(files) == 0 {
+	tids, err := procid.Threads(pid)
+	if err != nil {
 		return true
 	}
-	for _, file := range files {
-		status, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
+	for _, tid := range tids {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
+		if errors.Is(procid.GoneError(err), procid.ErrGone) {
 			continue // the thread has ended
 		}
 		if err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n")) && bytes.Contains(status, []byte("\nSeccomp:")) {

@@ -124,8 +124,8 @@ func (p *process) list(s *Sampler, stat procid.Stat) error {
 		p.tids = append(p.tids[:0], p.pid)
 	default:
 		var err error
-		if p.tids, err = listThreads(p.root+"/task", p.tids[:0]); err != nil {
-			return err
+		if p.tids, err = procid.AppendNumbers(p.tids[:0], p.root+"/task"); err != nil {
+			return fmt.Errorf("threads: %w", err)
 		}
 	}
 	for _, tid := range p.tids {

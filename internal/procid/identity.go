@@ -95,13 +95,12 @@ func LiveThread(pid int, stat Stat) int {
 	if !stat.Leaderless() {
 		return pid
 	}
-	entries, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	tids, err := Threads(pid)
 	if err != nil {
 		return pid
 	}
-	for _, entry := range entries {
-		tid, err := strconv.Atoi(entry.Name())
-		if err != nil || tid == pid {
+	for _, tid := range tids {
+		if tid == pid {
 			continue
 		}
 		if thread, err := ReadStat(tid); err == nil && !thread.dead() {

@@ -3,11 +3,11 @@
 package procid
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 )
 
 // InnerID is the id of a thread as its process sees it, in the innermost pid
@@ -18,10 +18,15 @@ func InnerID(pid, tid int) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("thread %d: %w", tid, GoneError(err))
 	}
-	for line := range strings.Lines(string(content)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			fields := strings.Fields(ids)
-			return strconv.Atoi(fields[len(fields)-1])
+	return ParseInnerID(content)
+}
+
+// ParseInnerID parses the status file of a thread.
+func ParseInnerID(status []byte) (int, error) {
+	for line := range bytes.Lines(status) {
+		ids, ok := bytes.CutPrefix(line, []byte("NSpid:"))
+		if fields := bytes.Fields(ids); ok && len(fields) > 0 {
+			return strconv.Atoi(string(fields[len(fields)-1]))
 		}
 	}
 	return 0, errors.New("status without NSpid")

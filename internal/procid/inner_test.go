@@ -20,3 +20,21 @@ func TestInnerID(t *testing.T) {
 		t.Errorf("of an ended process: %d, %v", id, err)
 	}
 }
+
+func TestParseInnerID(t *testing.T) {
+	for name, test := range map[string]struct {
+		status string
+		want   int
+		fails  bool
+	}{
+		"same namespace": {"Name:\tx\nNSpid:\t77\n", 77, false},
+		"container":      {"Name:\tx\nPid:\t4711\nNSpid:\t4711\t12\t3\nNSpgid:\t1\n", 3, false},
+		"none":           {"Name:\tNSpid\nPid:\t1\n", 0, true},
+		"no number":      {"NSpid:\tx\n", 0, true},
+	} {
+		got, err := procid.ParseInnerID([]byte(test.status))
+		if got != test.want || (err != nil) != test.fails {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+}

@@ -80,16 +80,12 @@ func (t *Target) owned(ids []string) error {
 // threads lists the threads with their start times. Threads that end while
 // they are listed are left out.
 func (t *Target) threads() ([]Place, error) {
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", t.pid()))
+	tids, err := procid.Threads(t.pid())
 	if err != nil {
-		return nil, fmt.Errorf("threads of process %d: %w", t.pid(), procid.GoneError(err))
+		return nil, err
 	}
-	places := make([]Place, 0, len(entries))
-	for _, entry := range entries {
-		tid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
+	places := make([]Place, 0, len(tids))
+	for _, tid := range tids {
 		if started, err := t.threadStart(tid); err == nil {
 			places = append(places, Place{Scope: OnThreads, Number: tid, Started: started})
 		}
