@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 static FILE *out;
-static volatile int going;
+static int threaded;
+static _Atomic int going;
+static _Atomic int idle; /* the second thread has seen that it is not */
 static long lines;
 static char buffer[3000];
 
@@ -37,7 +39,8 @@ static void write_line(void) {
 
 static void *writer(void *unused) {
     for (;;) {
-        if (going)
+        idle = !going;
+        if (!idle)
             write_line();
         else
             usleep(1000);
@@ -48,7 +51,8 @@ static void *writer(void *unused) {
 static void answer(const char *line) {
     if (strcmp(line, "go") == 0 || strcmp(line, "stop") == 0) {
         going = line[0] == 'g';
-        usleep(20000);
+        while (threaded && idle == going) /* or it is still in a line */
+            usleep(1000);
         puts("ok");
     } else if (strcmp(line, "line") == 0) {
         write_line();
@@ -66,7 +70,6 @@ int main(void) {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
     const char *mode = getenv("MODE");
     char line[64];
-    int threaded = getenv("THREAD") != NULL;
     pthread_t thread;
 
     out = fopen(getenv("OUT"), "w");
@@ -78,6 +81,7 @@ int main(void) {
         setvbuf(out, NULL, _IONBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0);
     write_line();
+    threaded = getenv("THREAD") != NULL;
     if (threaded)
         pthread_create(&thread, NULL, writer, NULL);
     puts("ready");
