@@ -59,7 +59,8 @@ type InForce struct {
 }
 
 // OpenKept opens the journal of a node and its pid namespace in dir, which is
-// created with mode 0700 if needed. A home may be shared by many nodes. It waits until ctx ends for another command that has it open.
+// created with mode 0700 if needed. A home may be shared by many nodes. It
+// waits until ctx ends for another command that has it open.
 func OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)

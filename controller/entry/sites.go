@@ -201,11 +201,11 @@ func (s *Sites) Add(ctx context.Context, name string, f Function, a patch.Action
 	return nil
 }
 
-// Drop ends an action. What else is done at the function goes on without a
-// hit missed; if nothing is, its code is what it was, or the error says that the
+// Drop ends an action. What else is done at the function goes on without a hit
+// missed; if nothing is, its code is what it was, or the error says that the
 // jump, which does nothing any more, stays until threads can be stopped for
-// taking it out. [ErrUnknown] if there is
-// none of that name. A library that was unloaded meanwhile is no error.
+// taking it out. [ErrUnknown] if there is none of that name. A library that was
+// unloaded meanwhile is no error.
 func (s *Sites) Drop(ctx context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

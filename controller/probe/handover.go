@@ -56,12 +56,12 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 // serve, in all processes, and then calls then, with [entry.ErrActed] or
 // [entry.ErrJump] where it may not. It returns at once.
 //
-// No call is missed, but by kernels without uprobe_multi, and none counted twice.
-// The kernel begins to watch before
-// its breakpoint comes, which is one byte in the place of the jump's first: each
-// call takes one of them. What was on its way by the jump finds its point still
-// set, for as long as the point stays. What a patch sees at exits alone it goes
-// on seeing, since the breakpoint is at the entry.
+// No call is missed, but by kernels without uprobe_multi, and none counted
+// twice. The kernel begins to watch before its breakpoint comes, which is one
+// byte in the place of the jump's first: each call takes one of them. What was
+// on its way by the jump finds its point still set, for as long as the point
+// stays. What a patch sees at exits alone it goes on seeing, since the
+// breakpoint is at the entry.
 func (p *Placer) handOver(numbers []int, then func(error)) {
 	p.begin(func() {
 		tenants, affected, err := p.lockAll(numbers)

@@ -65,8 +65,8 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
 }
 
 // patchOne turns a function's point on and patches it, in this order. beside is
-// that of [entry.Where].
-// Whatever is wrong about the function wraps [patch.ErrUnpatchable].
+// that of [entry.Where]. Whatever is wrong about the function wraps
+// [patch.ErrUnpatchable].
 func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside, held bool) error {
 	number, err := t.placer.options.Functions.Number(entry.KeyOf(f))
 	if err != nil {

@@ -60,8 +60,8 @@ type slotReader struct {
 // most BatchRecords. In a batch, time is CLOCK_MONOTONIC nanoseconds, point the
 // session's index, thread the thread's id as the process sees it, and the extra
 // value of a DURATION record nanoseconds. Continuations follow their record in
-// the same batch. A batch is valid until emit returns.
-// Records of one thread come in order; threads follow one another.
+// the same batch. A batch is valid until emit returns. Records of one thread
+// come in order; threads follow one another.
 //
 // Slots of ended threads are freed when they are empty. After Close it does
 // nothing. See the package comment for what emit must not do.

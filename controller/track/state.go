@@ -12,10 +12,11 @@ import (
 )
 
 // state is everything that changes while a job runs. It is touched by the
-// goroutine of Tracker.loop alone, by the methods in this file (events), image.go
-// (telling of images), scan.go (what is found in /proc), refresh.go (what
-// becomes known later) and requests.go; that is why there is no lock. The only other goroutines that
-// know of it are those of watch, which wait for a pidfd and post to exits.
+// goroutine of Tracker.loop alone, by the methods in this file (events),
+// image.go (telling of images), scan.go (what is found in /proc), refresh.go
+// (what becomes known later) and requests.go; that is why there is no lock. The
+// only other goroutines that know of it are those of watch, which wait for a
+// pidfd and post to exits.
 type state struct {
 	options             Options
 	log                 *slog.Logger

@@ -78,8 +78,8 @@ type LookupOptions struct {
 
 // Lookup finds what a name or pattern stands for (see [symname.Parse]), in
 // .dynsym and .symtab, and if there is no .symtab, in the separate debug file,
-// and without that in .gnu_debugdata, or what a Go program has for itself. Addresses come in ascending order, each
-// once.
+// and without that in .gnu_debugdata, or what a Go program has for itself.
+// Addresses come in ascending order, each once.
 //
 // A pattern may match any number of addresses up to the limit, beyond it
 // [ErrTooManySymbols] comes with what there is. A name stands for one address,

@@ -21,10 +21,14 @@
 //	executes a program meanwhile        plain     inject: TestExecWhileEntering; outside
 //	the same, with a hundred threads    becomes   inject: TestExecIntoAmbush
 //	2,000 threads                       many      inject: TestHardPrograms; all, with 200
-//	threads begin and end meanwhile     churn     inject: TestHardPrograms, TestAtTheSameTime; all
-//	stopped by SIGSTOP                  plain     inject: TestStopWhileEntering, TestStoppedProcessStaysStopped; outside
+//	threads begin and end meanwhile     churn     inject: TestHardPrograms,
+//	                                              TestAtTheSameTime; all
+//	stopped by SIGSTOP                  plain     inject: TestStopWhileEntering,
+//	                                              TestStoppedProcessStaysStopped; outside
 //	another tracer                      plain     inject: TestOtherTracer
-//	seccomp                             forbids   inject: TestSeccomp, TestSeccompOfSomeThreads (root), TestSeccompLater; outside
+//	seccomp                             forbids   inject: TestSeccomp,
+//	                                              TestSeccompOfSomeThreads (root),
+//	                                              TestSeccompLater; outside
 //	other pids, other mounts            churn     inject: TestNamespaces, TestNoProc (root)
 //	deleted executable                  plain     inject: TestDeletedProgram; outside
 //	library upgraded since the start    plain     inject: TestUpgradedLibrary (root)
@@ -32,12 +36,17 @@
 //	stacks of 4 KB                      small     inject: TestHardPrograms; all
 //	stacks of 16 KB                     busy      inject: TestInjectWhateverThreadsDo
 //	in a handler, with sigaltstack      handler   inject: TestHardPrograms; all
-//	signals arrive all the time         alarms    inject: TestHardPrograms, TestSignalsDuringInjection; all
+//	signals arrive all the time         alarms    inject: TestHardPrograms,
+//	                                              TestSignalsDuringInjection; all
 //	in timed system calls               timed     inject: TestTimedCallsGoOn
-//	in malloc, qsort, printf            busy      inject: TestInjectWhateverThreadsDo, TestExecute
+//	in malloc, qsort, printf            busy      inject: TestInjectWhateverThreadsDo,
+//	                                              TestExecute
 //	in dlopen                           loads     inject: TestHardPrograms; all
-//	vfork                               spawns    inject: TestHardPrograms, TestVforkChild, TestVforkParent; all
+//	vfork                               spawns    inject: TestHardPrograms, TestVforkChild,
+//	                                              TestVforkParent; all
 //	debug registers of its own          watches   inject: TestHardPrograms; all
-//	                                    visits    inject: TestExecuteBesideOwnBreakpoints, TestExecuteAtRefuses
-//	many rounds, nothing left           busy      inject: TestManyRounds; a thousand: make bench-inject
+//	                                    visits    inject: TestExecuteBesideOwnBreakpoints,
+//	                                              TestExecuteAtRefuses
+//	many rounds, nothing left           busy      inject: TestManyRounds;
+//	                                              a thousand: make bench-inject
 package targets

@@ -11,10 +11,9 @@ import (
 // communication lists the functions whose calls are counted: those that move
 // data between ranks or wait for it. Left out on purpose are clocks and local
 // questions (MPI_Wtime, MPI_Comm_rank), which say nothing about progress, and
-// polls (MPI_Test*, MPI_Iprobe, MPI_Improbe), which a rank makes more often
-// the less there is to do.
-// The leading * lets PMPI_ names in, by which Open MPI's Fortran bindings call;
-// a C program calls one of the two names, never both.
+// polls (MPI_Test*, MPI_Iprobe, MPI_Improbe), which a rank makes more often the
+// less there is to do. The leading * lets PMPI_ names in, by which Open MPI's
+// Fortran bindings call; a C program calls one of the two names, never both.
 func communication() []string {
 	return []string{
 		"*MPI_*[Ss]end*", "*MPI_Recv", "*MPI_[IM]recv", "*MPI_[PM]*robe", "*MPI_Start*", "*MPI_Wait*",

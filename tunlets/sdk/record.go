@@ -11,8 +11,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// RecordSize is the size of one packed record in bytes
-// (struct attune_record of dmlib_abi.h).
+// RecordSize is the size of one packed record in bytes (struct attune_record of
+// dmlib_abi.h).
 const RecordSize = 32
 
 // Flags of a record.

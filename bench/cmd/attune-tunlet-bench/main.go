@@ -32,8 +32,9 @@ func (*tunlet) Describe() sdk.Description {
 }
 
 // Configure reads the option "points": OBJECT:SYMBOL, separated by blanks, each
-// perhaps with "@got" (calls through dynamic linking are enough), "@events"
-// (a record per hit), "@coarse" (with coarse times), "@exit" or "@time" (the time in the call) behind it.
+// perhaps with "@got" (calls through dynamic linking are enough), "@events" (a
+// record per hit), "@coarse" (with coarse times), "@exit" or "@time" (the time
+// in the call) behind it.
 func (t *tunlet) Configure(options map[string]string) error {
 	for _, text := range strings.Fields(options["points"]) {
 		p, err := parse(text)
