@@ -33,6 +33,7 @@ type Hello interface {
 	GetHost() string
 	GetRegistration() string
 	GetJob() *attunev1.Job
+	GetUser() *attunev1.Principal
 }
 
 // Route finds the session that a controller names. ctx carries who it is (see

@@ -73,11 +73,11 @@ type ending struct {
 
 // begin begins the session of an execution, or goes on with one that another
 // Analyzer began. The caller holds mu and enters it.
-func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration, job *attunev1.Job) (*hosted, error) {
-	record := o.next(r, job)
+func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
+	record := o.next(r, job, user)
 	record.Analyzer = s.cfg.Record.GetId()
 	h := &hosted{
-		service: s, key: key{r.GetId(), job.Key()}, record: record, log: s.log.With("session", record.GetId()),
+		service: s, key: newKey(r.GetId(), job, user), record: record, log: s.log.With("session", record.GetId()),
 		changed: make(chan struct{}, 1), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 	}
 	a, err := analyzer.New(analyzer.Config{
@@ -98,9 +98,9 @@ func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration,
 
 // next returns the record with which an execution's session begins: that of one
 // that is to be taken over, or a new one.
-func (o *owned) next(r *attunev1.Registration, job *attunev1.Job) *attunev1.SessionRecord {
+func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) *attunev1.SessionRecord {
 	for number := 1; ; number++ {
-		id := sessionID(r.GetId(), job, number)
+		id := sessionID(r, job, user, number)
 		old := o.past[id]
 		if old != nil && old.GetEndedUnixNano() != 0 {
 			continue
@@ -109,7 +109,7 @@ func (o *owned) next(r *attunev1.Registration, job *attunev1.Job) *attunev1.Sess
 			return proto.CloneOf(old)
 		}
 		return &attunev1.SessionRecord{
-			Id: id, Registration: r.GetId(), Job: job, State: attunev1.SessionState_SESSION_STATE_RUNNING,
+			Id: id, Registration: r.GetId(), Job: job, User: user, State: attunev1.SessionState_SESSION_STATE_RUNNING,
 			StartedUnixNano: time.Now().UnixNano(),
 		}
 	}

@@ -67,8 +67,23 @@ func (s *Service) order(who *attunev1.Principal, asked *attunev1.Registration) (
 	if r.GetId() != "" {
 		return r, s.sameOwner(r)
 	}
-	r.Id = newRegistrationID(r)
-	return r, s.roomFor(r.GetOwner())
+	if err := s.roomFor(r.GetOwner()); err != nil {
+		return nil, err
+	}
+	r.Id = s.newID(r)
+	return r, nil
+}
+
+// newID returns an id that nobody has: one that is given twice would hand
+// somebody's registration over to somebody else.
+func (s *Service) newID(r *attunev1.Registration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		if id := newRegistrationID(r); s.view.Registrations[id] == nil {
+			return id
+		}
+	}
 }
 
 // knowTunlets returns an error that names tunlets which are not there.
@@ -140,7 +155,7 @@ func (s *Service) StopSession(ctx context.Context, q *attunev1.StopSessionReques
 	}
 	s.mu.Lock()
 	if o := s.owned[h.key.registration]; o != nil {
-		o.stopped[h.key.job] = true
+		o.stopped[h.key] = true
 	}
 	s.mu.Unlock()
 	records, err := s.stopAll(ctx, []*hosted{h}, ending{reason: "stopped by " + who.GetName(), keep: q.GetKeep()})

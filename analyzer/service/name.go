@@ -34,8 +34,9 @@ func newRegistrationID(r *attunev1.Registration) string {
 }
 
 // sessionID returns an id for an execution, the same whenever it is asked for;
-// number counts sessions of one execution, from 1 on.
-func sessionID(registration string, job *attunev1.Job, number int) string {
+// number counts sessions of one execution, from 1 on. The site's registrations
+// may have several users.
+func sessionID(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal, number int) string {
 	name := job.GetKind() + "-" + job.GetId()
 	if job.GetStep() != "" {
 		name += "." + job.GetStep()
@@ -44,7 +45,10 @@ func sessionID(registration string, job *attunev1.Job, number int) string {
 	if altered {
 		clean += "-" + tagOf(job.Key())
 	}
-	id := registration + "." + clean
+	id := r.GetId() + "." + clean
+	if ofSite(r) && user != nil {
+		id += ".u" + strconv.FormatUint(uint64(user.GetUid()), 10)
+	}
 	if number > 1 {
 		id += "." + strconv.Itoa(number)
 	}

@@ -39,7 +39,7 @@ type owned struct {
 	// that run are to be taken over when their controllers come.
 	past map[string]*attunev1.SessionRecord
 	// stopped are executions that are to be left alone.
-	stopped map[string]bool
+	stopped map[key]bool
 }
 
 // errMoved and errGoing are what controllers are told.
@@ -87,7 +87,7 @@ func (s *Service) own(ctx context.Context, id string) {
 		}
 		return
 	}
-	o := &owned{id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), stopped: make(map[string]bool)}
+	o := &owned{id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), stopped: make(map[key]bool)}
 	if err := s.recall(ctx, o); err != nil {
 		s.log.Warn("earlier sessions are not known; what they kept is undone", "registration", id, "error", err)
 	}
@@ -156,18 +156,21 @@ func (s *Service) tidy(ctx context.Context, o *owned) {
 	s.mu.Lock()
 	r := s.view.Registrations[o.id]
 	var orphans []*attunev1.SessionRecord
+	here := make(map[string]bool)
+	for k, h := range s.hosted {
+		if k.registration == o.id {
+			here[h.snapshot().GetId()] = true
+		}
+	}
 	for id, p := range o.past {
-		if p.GetEndedUnixNano() == 0 && s.hosted[key{o.id, p.GetJob().Key()}] == nil {
+		if p.GetEndedUnixNano() == 0 && !here[id] {
 			p = proto.CloneOf(p)
 			p.State, p.Running, p.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, 0, time.Now().UnixNano()
 			o.past[id] = p
 			orphans = append(orphans, p)
 		}
 	}
-	busy, served := false, len(o.past) > 0
-	for k := range s.hosted {
-		busy = busy || k.registration == o.id
-	}
+	busy, served := len(here) > 0, len(o.past) > 0
 	s.mu.Unlock()
 	for _, p := range orphans {
 		s.log.Info("session ended while it had no Analyzer", "session", p.GetId())

@@ -141,10 +141,16 @@ type controller struct {
 	ended    chan error // why the management channel ended
 }
 
-// dial connects a controller; it leaves when it is asked to.
+// dial connects a node's controller; it leaves when it is asked to.
 func (p *place) dial(a *running, hello *attunev1.ControllerHello, processes ...uint64) *controller {
 	p.t.Helper()
-	conn := p.as(p.node, a)
+	return p.dialAs(p.node, a, hello, processes...)
+}
+
+// dialAs connects somebody's controller.
+func (p *place) dialAs(who *pki.Identity, a *running, hello *attunev1.ControllerHello, processes ...uint64) *controller {
+	p.t.Helper()
+	conn := p.as(who, a)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.t.Cleanup(cancel)
 	c := &controller{
@@ -159,7 +165,7 @@ func (p *place) dial(a *running, hello *attunev1.ControllerHello, processes ...u
 	}
 	c.send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}})
 	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: &attunev1.StreamHello{
-		ControllerId: hello.GetControllerId(), Host: hello.GetHost(), Registration: hello.GetRegistration(), Job: hello.GetJob(), Processes: processes,
+		ControllerId: hello.GetControllerId(), Host: hello.GetHost(), Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(), Processes: processes,
 	}}})
 	go c.receive()
 	for _, handle := range processes {

@@ -29,9 +29,9 @@ func (s *Service) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 	if r == nil {
 		return nil, status.Errorf(codes.NotFound, "there is no registration %q", id)
 	}
-	var user *attunev1.Principal // the event channel does not say
-	if m, ok := hello.(*attunev1.ControllerHello); ok {
-		user = m.GetUser()
+	user := hello.GetUser()
+	if user == nil && who.GetRole() == attunev1.Role_ROLE_USER {
+		user = who
 	}
 	if err := mayServe(who, r, user); err != nil {
 		return nil, err
@@ -70,13 +70,13 @@ func (s *Service) awaitOwnership(ctx context.Context, id string) error {
 func (s *Service) session(ctx context.Context, who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, k := s.owned[r.GetId()], key{r.GetId(), job.Key()}
+	o, k := s.owned[r.GetId()], newKey(r.GetId(), job, user)
 	switch {
 	case s.ending:
 		return nil, errGoing
 	case o == nil:
 		return nil, errMoved
-	case o.stopped[k.job]:
+	case o.stopped[k]:
 		return nil, status.Error(codes.Aborted, "the session was stopped")
 	}
 	h := s.hosted[k]
@@ -84,8 +84,11 @@ func (s *Service) session(ctx context.Context, who *attunev1.Principal, r *attun
 		if len(s.hosted) >= s.cfg.MaxSessions {
 			return nil, status.Errorf(codes.ResourceExhausted, "the Analyzer has %d sessions already", len(s.hosted))
 		}
+		if err := s.roomForSession(who, k.uid); err != nil {
+			return nil, err
+		}
 		var err error
-		if h, err = s.begin(ctx, o, r, job); err != nil {
+		if h, err = s.begin(ctx, o, r, job, user); err != nil {
 			return nil, err
 		}
 		s.hosted[k] = h
@@ -95,3 +98,26 @@ func (s *Service) session(ctx context.Context, who *attunev1.Principal, r *attun
 	}
 	return h, nil
 }
+
+// roomForSession says whether somebody's own controller may begin one session
+// more: there are as many job ids as they like. Nodes bring what runs there. The
+// caller holds mu.
+func (s *Service) roomForSession(who *attunev1.Principal, uid uint32) error {
+	if who.GetRole() != attunev1.Role_ROLE_USER {
+		return nil
+	}
+	n := 0
+	for k := range s.hosted {
+		if k.uid == uid {
+			n++
+		}
+	}
+	if most := max(1, s.cfg.MaxSessions/userShare); n >= most {
+		return status.Errorf(codes.ResourceExhausted, "%s has %d sessions already", who.GetName(), n)
+	}
+	return nil
+}
+
+// userShare is which part of all sessions the controllers of one user get: one in
+// so many.
+const userShare = 8

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -42,8 +43,21 @@ type Service struct {
 	ending bool // no session is begun any more
 }
 
-// key is what a session is known by.
-type key struct{ registration, job string }
+// key is what a session is known by. Users are told apart, since anybody can give
+// their processes the job id of somebody else, and keep them away from the site's
+// registrations by being first.
+type key struct {
+	registration, job string
+	uid               uint32 // pki.NoUID: nobody has said
+}
+
+func newKey(registration string, job *attunev1.Job, user *attunev1.Principal) key {
+	uid := pki.NoUID
+	if user != nil {
+		uid = user.GetUid()
+	}
+	return key{registration, job.Key(), uid}
+}
 
 // New returns a service that does nothing until Run.
 func New(cfg Config) (*Service, error) {

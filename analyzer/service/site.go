@@ -41,8 +41,14 @@ func validateSite(list []*attunev1.Registration) error {
 	return nil
 }
 
+// maxRegistration bounds a registration, bytes.
+const maxRegistration = 16 << 10
+
 // ValidateRegistration says what makes no sense in a registration.
 func ValidateRegistration(r *attunev1.Registration) error {
+	if size := proto.Size(r); size > maxRegistration {
+		return fmt.Errorf("registration of %d bytes, at most %d: every node keeps it", size, maxRegistration)
+	}
 	if r.GetExecutable() == "" && r.GetJob() == nil {
 		return errors.New("no application is named")
 	}

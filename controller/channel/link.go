@@ -89,7 +89,7 @@ func (c *Client) runEvents(ctx context.Context, l *link, hello *attunev1.Control
 	}
 	first := &attunev1.StreamHello{
 		ControllerId: hello.GetControllerId(), Host: hello.GetHost(),
-		Registration: hello.GetRegistration(), Job: hello.GetJob(),
+		Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(),
 	}
 	if c.options.Living != nil {
 		first.Processes = c.options.Living()

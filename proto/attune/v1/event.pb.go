@@ -265,7 +265,9 @@ type StreamHello struct {
 	// connection that is not the controller's first: the Analyzer takes others
 	// that it knows for ended. What is known of them follows, as process_changed,
 	// and is news for an Analyzer that took the session over.
-	Processes     []uint64 `protobuf:"varint,5,rep,packed,name=processes,proto3" json:"processes,omitempty"`
+	Processes []uint64 `protobuf:"varint,5,rep,packed,name=processes,proto3" json:"processes,omitempty"`
+	// As in ControllerHello.
+	User          *Principal `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,6 +333,13 @@ func (x *StreamHello) GetJob() *Job {
 func (x *StreamHello) GetProcesses() []uint64 {
 	if x != nil {
 		return x.Processes
+	}
+	return nil
+}
+
+func (x *StreamHello) GetUser() *Principal {
+	if x != nil {
+		return x.User
 	}
 	return nil
 }
@@ -843,7 +852,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\"\xac\x03\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\"\xac\x03\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -857,13 +866,14 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x05event\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"\xaa\x01\n" +
+	"\arecords\x18\x02 \x01(\x04R\arecords\"\xd4\x01\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
 	"\fregistration\x18\x03 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
-	"\tprocesses\x18\x05 \x03(\x04R\tprocesses\"\x8a\x02\n" +
+	"\tprocesses\x18\x05 \x03(\x04R\tprocesses\x12(\n" +
+	"\x04user\x18\x06 \x01(\v2\x14.attune.v1.PrincipalR\x04user\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +
@@ -937,7 +947,8 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*SampleBatch)(nil),     // 8: attune.v1.SampleBatch
 	(*Process)(nil),         // 9: attune.v1.Process
 	(*Job)(nil),             // 10: attune.v1.Job
-	(*Reading)(nil),         // 11: attune.v1.Reading
+	(*Principal)(nil),       // 11: attune.v1.Principal
+	(*Reading)(nil),         // 12: attune.v1.Reading
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
@@ -948,16 +959,17 @@ var file_attune_v1_event_proto_depIdxs = []int32{
 	6,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
 	8,  // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
 	10, // 7: attune.v1.StreamHello.job:type_name -> attune.v1.Job
-	5,  // 8: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	11, // 9: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	7,  // 10: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 11: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	1,  // 12: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	11, // 8: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
+	5,  // 9: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	12, // 10: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	7,  // 11: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 12: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	1,  // 13: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	13, // [13:14] is the sub-list for method output_type
+	12, // [12:13] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -966,6 +978,7 @@ func file_attune_v1_event_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
+	file_attune_v1_registry_proto_init()
 	file_attune_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*PublishRequest_Hello)(nil),
 		(*PublishRequest_ProcessStarted)(nil),

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	annUID = 4711 // whose processes the rig's controllers have
+	bobUID = 4712
+)
+
+// of names the user of a controller's processes.
+func of(h *attunev1.ControllerHello, name string, uid uint32) *attunev1.ControllerHello {
+	h.User = &attunev1.Principal{Name: name, Uid: uid, Role: attunev1.Role_ROLE_USER}
+	return h
+}
+
+// TestForeignControllers: a user's certificate does not speak for another, who
+// may name what they like.
+func TestForeignControllers(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", func(c *Config) {
+		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
+	})
+	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	bob := p.pki.User(t, "bob", bobUID)
+	annsOwn := register(t, a, p.people(p.pki.User(t, "ann", annUID), a), &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	tests := []struct {
+		name  string
+		hello *attunev1.ControllerHello
+	}{
+		{"her registration", of(hello("n1", annsOwn, job), "bob", bobUID)},
+		{"her registration, as her", of(hello("n1", annsOwn, job), "ann", annUID)},
+		{"her processes of the site's", of(hello("n1", "site-solver", job), "ann", annUID)},
+		{"root's processes", of(hello("n1", "site-solver", job), "root", 0)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := p.dialAs(bob, a, tt.hello, 1).why(); status.Code(err) != codes.PermissionDenied {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	if sessions := list(t, p.people(p.node, a)).GetSessions(); len(sessions) > 0 {
+		t.Errorf("there are sessions: %v", sessions)
+	}
+}
+
+// TestSameJob: whoever gives their own processes somebody else's job id has a
+// session of their own, and keeps nobody away.
+func TestSameJob(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", func(c *Config) {
+		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
+	})
+	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	p.dialAs(p.pki.User(t, "bob", bobUID), a, of(hello("far", "site-solver", job), "bob", bobUID))
+	until(t, "bob has one", func() bool { return len(list(t, p.people(p.node, a)).GetSessions()) == 1 })
+	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
+	ann := p.people(p.pki.User(t, "ann", annUID), a)
+	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	if got := list(t, ann).GetSessions()[0].GetId(); !strings.HasSuffix(got, ".u"+strconv.Itoa(annUID)) {
+		t.Errorf("id %s", got)
+	}
+}
+
+// TestManyJobs: one user's controllers do not take all sessions.
+func TestManyJobs(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", func(c *Config) {
+		c.MaxSessions = 2 * userShare
+		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
+	})
+	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	bob := p.pki.User(t, "bob", bobUID)
+	for n := range 2 {
+		p.dialAs(bob, a, of(hello("far", "site-solver", &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(n)}), "bob", bobUID))
+	}
+	until(t, "bob has two", func() bool { return len(list(t, p.people(bob, a)).GetSessions()) == 2 })
+	if err := p.dialAs(bob, a, of(hello("far", "site-solver", job), "bob", bobUID)).why(); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a third one: %v", err)
+	}
+	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
+	is(t, p.people(p.pki.User(t, "ann", annUID), a), "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+}
+
+// TestRegistersAsOneself: whatever a user writes into a registration, it is
+// theirs, and reaches nobody else.
+func TestRegistersAsOneself(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann, bob := p.people(p.pki.User(t, "ann", annUID), a), p.people(p.pki.User(t, "bob", bobUID), a)
+	hers := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	ask := func(r *attunev1.Registration) (*attunev1.Registration, error) {
+		answer, err := bob.StartSession(t.Context(), &attunev1.StartSessionRequest{Registration: r})
+		return answer.GetRegistration(), err
+	}
+	for name, owner := range map[string]*attunev1.Principal{
+		"ann": {Name: "ann", Uid: annUID, Role: attunev1.Role_ROLE_USER}, "an admin": {Name: "bob", Uid: bobUID, Role: attunev1.Role_ROLE_ADMIN},
+		"a node": {Name: "n1", Role: attunev1.Role_ROLE_NODE},
+	} {
+		r, err := ask(&attunev1.Registration{Id: hers, Executable: "solver", Mode: "tune", Owner: owner})
+		if err != nil || r.GetId() == hers || r.GetOwner().GetUid() != bobUID || r.GetOwner().GetRole() != attunev1.Role_ROLE_USER {
+			t.Errorf("as %s: %v, %v", name, r, err)
+		}
+	}
+	for _, user := range []string{"ann", "root", strconv.Itoa(annUID), "0"} {
+		if r, err := ask(&attunev1.Registration{Executable: "solver", User: user}); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("for processes of %s: %v, %v", user, r, err)
+		}
+	}
+	if _, err := ask(&attunev1.Registration{Executable: strings.Repeat("x", maxRegistration)}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a huge one: %v", err)
+	}
+	if _, err := bob.StopSession(t.Context(), &attunev1.StopSessionRequest{Id: hers}); status.Code(err) != codes.NotFound {
+		t.Errorf("bob stops hers: %v", err)
+	}
+}
