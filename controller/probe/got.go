@@ -4,13 +4,11 @@ package probe
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
@@ -75,12 +73,6 @@ func (t *tenant) stubbable(spec *attunev1.MeasurePoint) error {
 		return fmt.Errorf("a stub takes one of the first %d integer parameters", ring.Parameters)
 	}
 	return nil
-}
-
-// slotWriter is for a process with DMLib.
-func (t *tenant) slotWriter(held bool) slotWriter {
-	memory := t.process.Memory()
-	return slotWriter{memory: memory, app: memory.App(), pid: t.process.PID(), held: held}
 }
 
 // takeBack undoes a placement that failed halfway, except for what served the
@@ -202,155 +194,6 @@ func (t *tenant) giveBack(ctx context.Context, writer slotWriter, locals []int) 
 		t.placer.log.Debug("GOT slots stay redirected", "pid", t.process.PID(), "slots", len(left), "reason", err)
 	}
 	t.redirect = slices.Concat(kept, left)
-}
-
-// slotWriter writes a process' GOT: from outside while the process is held in
-// the start gate, by DMLib at its next hook otherwise. The kernel promises no
-// whole words for writes from outside, so a slot that a thread may be jumping
-// through is written by DMLib only.
-type slotWriter struct {
-	memory *ring.Memory
-	app    ring.App
-	pid    int
-	held   bool
-}
-
-const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
-
-// bound reads which stubs are bound, and to which functions.
-func (w slotWriter) bound() (map[uint64]int, error) {
-	stubs := make(map[uint64]int)
-	content := make([]byte, 8*w.app.StubCount)
-	if err := procmem.Read(w.pid, w.app.StubTarget, content); err != nil {
-		return stubs, err
-	}
-	for i := range w.app.StubCount {
-		if function := binary.LittleEndian.Uint64(content[8*i:]); function != 0 && function != w.app.StubUnbound {
-			stubs[function] = i
-		}
-	}
-	return stubs, nil
-}
-
-// bind leads a stub that is not bound to its function. No thread goes through
-// it yet, so its target can be written from outside at any time; DMLib does it
-// where the kernel does not allow that, and refuses with EBUSY if the stub
-// is bound.
-func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
-	err := w.store(w.app.StubTarget+uint64(stub)*8, function, false)
-	if !errors.Is(err, procmem.ErrPermission) {
-		return err
-	}
-	_, err = w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
-	return err
-}
-
-func (w slotWriter) stubAddress(stub int) uint64 {
-	return w.app.StubEntry + uint64(stub*w.app.StubSize)
-}
-
-// lost says that a slot does not lead to its stub any more: its library was
-// unloaded, and the address may mean anything by now, or the loader bound it
-// anew.
-func (w slotWriter) lost(r redirection) bool {
-	now, err := w.load(r.address)
-	if errors.Is(err, procmem.ErrPermission) {
-		return false // cannot be told
-	}
-	return err != nil || now != w.stubAddress(r.stub)
-}
-
-// lead makes slots lead to their stubs and returns those that do, with what
-// they held before.
-func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirection, error) {
-	done := make([]bool, len(slots))
-	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
-		err := w.leadOne(ctx, &slots[i])
-		done[i] = err == nil
-		return err
-	})
-	var led []redirection
-	for i, ok := range done {
-		if ok {
-			led = append(led, slots[i])
-		}
-	}
-	return led, err
-}
-
-// leadTries bounds how often a slot is read again that changed before it was
-// written; the loader changes one once, when it binds it at its first call.
-const leadTries = 4
-
-// leadOne makes one slot lead to its stub and notes what it held.
-func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) {
-	for range leadTries {
-		if slot.old, err = w.load(slot.address); err != nil {
-			return err
-		}
-		err = w.set(ctx, *slot, slot.old, w.stubAddress(slot.stub))
-		if !errors.Is(err, unix.EAGAIN) {
-			return err
-		}
-	}
-	return err
-}
-
-// restore puts the old contents back and returns the slots where it could not.
-// One that cannot be restored is no reason to leave the others; one that leads
-// elsewhere by now is no longer ours.
-func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirection, error) {
-	failed := make([]error, len(slots))
-	_ = w.each(ctx, len(slots), func(_ context.Context, i int) error {
-		failed[i] = w.set(ctx, slots[i], w.stubAddress(slots[i].stub), slots[i].old)
-		return nil
-	})
-	var left []redirection
-	for i, err := range failed {
-		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EFAULT) {
-			left = append(left, slots[i])
-		}
-	}
-	return left, errors.Join(failed...)
-}
-
-// each runs f for every index, leaving some of the mailbox to tuning actions.
-func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(ring.MailboxSize - 4)
-	for i := range n {
-		group.Go(func() error { return f(ctx, i) })
-	}
-	return group.Wait()
-}
-
-// set writes a slot that holds from; EAGAIN if it does not. In the start gate
-// nothing runs that could have changed it.
-func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) error {
-	if w.held {
-		return w.store(slot.address, to, slot.relro)
-	}
-	const compare = 1
-	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 1: 8, 2: to, 3: compare, 4: from}}
-	if slot.relro {
-		command.Args[5] = 1
-	}
-	_, err := w.memory.Run(ctx, command)
-	return err
-}
-
-func (w slotWriter) store(address, value uint64, readOnly bool) error {
-	content := binary.LittleEndian.AppendUint64(nil, value)
-	if readOnly {
-		return procmem.WriteReadOnly(w.pid, address, content)
-	}
-	return procmem.Write(w.pid, address, content)
-}
-
-func (w slotWriter) load(address uint64) (uint64, error) {
-	content := make([]byte, 8)
-	err := procmem.Read(w.pid, address, content)
-	return binary.LittleEndian.Uint64(content), err
 }
 
 // wantedSlots finds the slots of all objects whose symbol matches, and where
