@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What the probes of uprobes.bpf.c share with user space, and with each other:
+ * maps, records and settings. */
+#ifndef ATTUNE_UPROBE_MAPS_H
+#define ATTUNE_UPROBE_MAPS_H
+
+#include "attune_bpf.h"
+
+#include "attune/program.h"
+#include "keyed.h"
+#include "plan.h"
+#include "ring.h"
+#include "watch.h"
+
+struct watch_key {
+    u32 process;
+    u32 point;
+};
+
+/* A record as it travels: the word of the ring, then struct attune_record. */
+struct uprobe_record {
+    u64 word;
+    u64 time; /* CLOCK_MONOTONIC, ns */
+    u16 point;
+    u16 flags; /* RECORD_* */
+    u32 thread;
+    u64 value;
+    u64 extra; /* RECORD_DURATION: ns spent in the call */
+};
+
+#define RECORD_DURATION (1u << 0)
+#define RECORD_SAMPLED (1u << 1)
+
+/* A record with what was captured. User space makes continuations of the rest.
+ * The value of a string is its length, and ATTUNE_STRING_CUT; the bytes of all
+ * strings follow one another, each in as many words as it needs. */
+struct captured_record {
+    struct uprobe_record record;
+    u32 captures;
+    u32 kinds;
+    u64 value[ATTUNE_CAPTURES];
+    u8 strings[];
+};
+
+#define ALL_STRINGS (RING_RECORD_MAX - sizeof(struct captured_record) - ATTUNE_STRING - 16)
+
+/* bpf2go emits the types that some global refers to. */
+const struct watch *unused_watch __attribute__((unused));
+const struct plan *unused_plan __attribute__((unused));
+const struct operand *unused_operand __attribute__((unused));
+const struct aggregate *unused_aggregate __attribute__((unused));
+const struct keyed *unused_keyed __attribute__((unused));
+const struct ring *unused_ring __attribute__((unused));
+const struct captured_record *unused_record __attribute__((unused));
+
+/* The controller's pid namespace, 0 and 0 for the initial one. Process and
+ * thread ids are as seen from there. */
+const volatile u64 pid_namespace_device = 0;
+const volatile u64 pid_namespace_inode = 0;
+/* Number of struct bpf_uprobe_multi_run_ctx in the kernel's type information; 0:
+ * the attach cookie can be had by the helper only. */
+const volatile u32 run_ctx_type = 0;
+/* Bytes of the ring, a power of two. */
+const volatile u32 ring_size = 2 * 1024 * 1024;
+
+/* (user) number of the interval; its parity chooses the extremes in use. */
+u32 interval;
+/* Returns whose call was not seen, or was forgotten for newer ones. */
+u64 unpaired_returns;
+
+/* What the probes find where they stand, by attach cookie. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1024);
+    __type(key, u32);
+    __type(value, struct plan);
+} plans SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1024);
+    __type(key, u32);
+    __type(value, struct watch);
+} watches SEC(".maps");
+
+/* Some watch of each bucket, as its number + 1; 0: no watch falls into it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, WATCH_BUCKETS);
+    __type(key, u32);
+    __type(value, u64);
+} buckets SEC(".maps");
+
+/* Which process is watched at which point: number of the watch. Asked where a
+ * bucket holds several. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC); /* only user space inserts */
+    __uint(max_entries, 1024);
+    __type(key, struct watch_key);
+    __type(value, u32);
+} watched SEC(".maps");
+
+/* Programs of captures of watches that have one. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __type(value, struct attune_program);
+} programs SEC(".maps");
+
+struct key_table {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+    __uint(max_entries, 2);
+    __type(key, u32);
+    __type(value, struct keyed);
+};
+
+/* Tables of keys, each made when a watch needs it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 256);
+    __type(key, u32);
+    __array(values, struct key_table);
+} key_tables SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __type(key, u32);
+    __type(value, struct ring);
+} record_ring SEC(".maps");
+
+/* ring_size bytes and room for the longest record; user space gives the size. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, 2 * 1024 * 1024 + RING_RECORD_MAX);
+} ring_memory SEC(".maps");
+
+#define STACK_FRAMES 32
+
+struct {
+    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
+    __uint(max_entries, 1024);
+    __uint(key_size, sizeof(u32));
+    __uint(value_size, STACK_FRAMES * sizeof(u64));
+} stacks SEC(".maps");
+
+struct call_key {
+    u64 thread;
+    u64 frame;
+    u64 plan;
+};
+
+struct call {
+    u64 entered;
+    u64 value;
+    u64 parameters[PARAMETERS];
+};
+
+/* Calls under way at points with both entry and exit. Least recently used
+ * ones make room: those of threads that ended, or left by longjmp. */
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 8192);
+    __type(key, struct call_key);
+    __type(value, struct call);
+} calls SEC(".maps");
+
+#endif
