@@ -48,9 +48,14 @@ type Config struct {
 	// them while they run, when a measure point or an action needs it, and taken
 	// out of their calls at the end. A process that has it comes to the gate.
 	LateLibrary bool
-	// Untouched is why nothing may be changed in processes; empty: changes are
-	// up to the policy.
-	Untouched string
+	// Untouched says at each request why nothing may be changed in processes;
+	// empty, and nil: changes are up to the policy.
+	Untouched func() string
+	// Asked is told of each request of the Analyzer that touches processes, and
+	// Answered of what became of each change, for a log of both. They may be
+	// called from several goroutines; nil: nobody is told.
+	Asked    func(*attunev1.ManageResponse)
+	Answered func(*attunev1.ActionResult)
 	// Over is called once if the Analyzer wants the session ended, with the
 	// changes that are to stay, or says that there is none. The caller then
 	// calls Stop. Nil: both are ignored.
@@ -77,9 +82,9 @@ type Config struct {
 	Hidden *hidden.Prober
 	// Lease is how long a change outlives a silent Analyzer. 0: 10 seconds.
 	Lease time.Duration
-	// Policy says which tuning actions are allowed; nil: a user's own processes
-	// may be changed, and by root all.
-	Policy *policy.Policy
+	// Policy says which tuning actions are allowed, and is asked for at each of
+	// them; nil: a user's own processes may be changed, and by root all.
+	Policy func() *policy.Policy
 	// Budget is the share of a process' CPU time that its measure points may
 	// take; 0: [DefaultBudget]. Beyond it less of them is delivered. 1: all of
 	// it, there is no limit.
@@ -145,6 +150,15 @@ func (c Config) withDefaults() Config {
 	if c.ID == "" {
 		host, _ := os.Hostname() // only for people
 		c.ID = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	if c.Untouched == nil {
+		c.Untouched = func() string { return "" }
+	}
+	if c.Asked == nil {
+		c.Asked = func(*attunev1.ManageResponse) {}
+	}
+	if c.Answered == nil {
+		c.Answered = func(*attunev1.ActionResult) {}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -19,6 +19,9 @@ import (
 // safe points, so each such request has a goroutine of its own; requests for
 // one process wait for one another at the process.
 func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse) {
+	if request.GetApply() != nil || request.GetUndo() != nil || request.GetEnd() != nil {
+		c.config.Asked(request)
+	}
 	switch r := request.GetRequest().(type) {
 	case *attunev1.ManageResponse_AddPoint:
 		c.addPoint(r.AddPoint)
@@ -144,8 +147,8 @@ func (c *Controller) tellPoint(status *attunev1.PointStatus) {
 // apply makes changes, all or nothing. If the connection by which they were
 // asked for is lost meanwhile, they are the Analyzer's only if it says so.
 func (c *Controller) apply(connection uint64, requestID string, changes []*attunev1.Change) {
-	if c.config.Untouched != "" {
-		c.answerAll(requestID, refuseAll(changes, c.config.Untouched))
+	if why := c.config.Untouched(); why != "" {
+		c.answerAll(requestID, refuseAll(changes, why))
 		return
 	}
 	if why := c.whyNot(changes); why != nil {
@@ -225,6 +228,7 @@ func (c *Controller) undoOne(changeID string) *attunev1.ActionResult {
 func (c *Controller) answerAll(requestID string, results []*attunev1.ActionResult) {
 	for _, result := range results {
 		result.RequestId = requestID
+		c.config.Answered(result)
 		c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: result}})
 	}
 }

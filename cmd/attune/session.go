@@ -206,7 +206,7 @@ func (s *session) newController() (*controller.Controller, error) {
 		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: at.id, UseBPF: !s.cfg.NoBPF,
 		Budget: s.cfg.Budget / 100,
 		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
-		Policy: s.policy(),
+		Policy: s.policy().Always,
 	})
 }
 

@@ -70,7 +70,7 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	t := &tuning{}
-	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules, Origin: "hand"}
+	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
 	if !flags.dryRun {
 		if t.kept, err = openKept(ctx); err != nil {
 			return err

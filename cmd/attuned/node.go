@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/node"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/instance"
@@ -40,31 +42,24 @@ type service struct {
 	level    *slog.LevelVar
 	log      *slog.Logger
 	policy   atomic.Pointer[policy.Policy]
+	closers  []func() error
 }
 
 // serveNode serves the node until a signal. A second signal ends it at once:
 // what is then still changed stays in the journals for the next start.
-func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger) error {
+func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	lock, err := alone(s.runDir)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
+	hangup := make(chan os.Signal, 1) // from now on it ends nothing
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
 	a := &service{settings: s, args: args, level: level, log: log}
-	a.loadPolicy()
-	go a.reloadLoop(ctx)
-	identity, err := s.identity(log)
-	if err != nil {
-		return err
-	}
-	client, err := registry.Open(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Log: log})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	n, err := node.New(a.nodeConfig(ctx, client, identity))
+	defer func() {
+		for _, c := range slices.Backward(a.closers) {
+			err = errors.Join(err, c())
+		}
+	}()
+	n, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +76,43 @@ func serveNode(s settings, args []string, level *slog.LevelVar, log *slog.Logger
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.ServeLocal(ctx, listener) })
 	group.Go(func() error { return n.Run(ctx) })
+	group.Go(func() error { a.reloadLoop(ctx, hangup); return nil })
 	return group.Wait()
+}
+
+// defers has something closed at the end.
+func (a *service) defers(c func() error) { a.closers = append(a.closers, c) }
+
+// open makes everything that can be refused.
+func (a *service) open(ctx context.Context) (*node.Node, error) {
+	s := a.settings
+	lock, err := alone(s.runDir)
+	if err != nil {
+		return nil, err
+	}
+	a.defers(lock.Close)
+	a.loadPolicy()
+	identity, err := s.identity(a.log)
+	if err != nil {
+		return nil, err
+	}
+	const private = 0o711 // as the node has it: users pass to the library
+	if err := os.MkdirAll(s.stateDir, private); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	auditLog, err := audit.Open(audit.Options{Path: s.audit, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	a.defers(auditLog.Close)
+	client, err := registry.Open(ctx, registry.Options{URL: s.registry, Identity: identity, Name: "attuned " + s.name, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	a.defers(func() error { client.Close(); return nil })
+	config := a.nodeConfig(ctx, client, identity)
+	config.Audit = auditLog
+	return node.New(config)
 }
 
 // alone locks the node for this process.
@@ -144,54 +175,4 @@ func (a *service) openKept(ctx context.Context) (*actuate.Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, keptPatience)
 	defer cancel()
 	return actuate.OpenKept(ctx, dir, host)
-}
-
-// loadPolicy reads the site's policy. One that cannot be read denies everything.
-func (a *service) loadPolicy() {
-	p, err := policy.Load(a.settings.policy)
-	if err != nil {
-		a.log.Error("nothing is touched", "error", err)
-	}
-	a.policy.Store(p)
-}
-
-// reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and
-// the log level. Certificates are read when they change.
-func (a *service) reloadLoop(ctx context.Context) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-			a.notify(daemon.SdNotifyReloading)
-			a.reload()
-			a.notify(daemon.SdNotifyReady)
-		}
-	}
-}
-
-func (a *service) reload() {
-	s, err := load(a.args, io.Discard)
-	if err != nil {
-		a.log.Error("the configuration stays as it was", "error", err)
-		return
-	}
-	a.level.Set(s.level)
-	a.loadPolicy()
-	before := a.settings
-	before.level = s.level
-	if !before.equal(s) {
-		a.log.Warn("what else has changed in the configuration needs a restart")
-	}
-	a.log.Info("reloaded: policy and log level", "level", s.level)
-}
-
-// notify tells systemd how things are; without it nobody listens.
-func (a *service) notify(state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.log.Debug("tell systemd", "error", err)
-	}
 }

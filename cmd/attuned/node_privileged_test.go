@@ -32,6 +32,7 @@ type site struct {
 	t        *testing.T
 	dir      string
 	binary   string // of attuned
+	server   *embed.Server
 	registry *registry.Client
 	analyzer *analyzer.Analyzer
 	record   *attunev1.AnalyzerRecord
@@ -77,16 +78,29 @@ func (s *site) write(name, content string) {
 
 func (s *site) openRegistry() {
 	s.t.Helper()
-	server, err := embed.Start(embed.Options{Dir: s.path("registry"), Socket: s.path("r.sock")})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = server.Close() })
+	s.startRegistry()
+	s.t.Cleanup(func() { _ = s.server.Close() })
+	var err error
 	s.registry, err = registry.Open(s.t.Context(), registry.Options{URL: "unix:" + s.path("r.sock")})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(s.registry.Close)
+}
+
+func (s *site) startRegistry() {
+	s.t.Helper()
+	var err error
+	if s.server, err = embed.Start(embed.Options{Dir: s.path("registry"), Socket: s.path("r.sock")}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *site) closeRegistry() {
+	s.t.Helper()
+	if err := s.server.Close(); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *site) serveAnalyzer(config analyzer.Config) {

@@ -37,6 +37,7 @@ const (
 	keyRunDir   = "run-dir"
 	keyStateDir = "state-dir"
 	keyPolicy   = "policy"
+	keyAudit    = "audit-log"
 	keyFind     = "find"
 	keyPoll     = "poll-interval"
 	keyBudget   = "budget"
@@ -59,6 +60,7 @@ type settings struct {
 	runDir       string
 	stateDir     string
 	policy       string
+	audit        string
 	find         string
 	pollInterval time.Duration
 	batch        []discover.Profile
@@ -86,6 +88,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.String(keyRunDir, "/run/attune", "directory of sockets")
 	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
 	flags.String(keyPolicy, policy.Path, "the site's policy; without this file nothing is touched")
+	flags.String(keyAudit, "", "file that says who asked for what (default: STATE-DIR/audit.jsonl)")
 	flags.String(keyFind, discover.ModeWatch, "how processes are found: watch, or poll where the kernel's events are not wanted")
 	flags.Duration(keyPoll, discover.DefaultPollInterval, "interval of polling")
 	flags.Float64(keyBudget, 100*controller.DefaultBudget, "percent of a process' CPU time that measure points may take")
@@ -164,7 +167,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 	s = settings{
 		registry: v.GetString(keyRegistry), name: v.GetString(keyName),
 		tls:    pki.Files{CA: v.GetString(keyCA), Cert: v.GetString(keyCert), Key: v.GetString(keyKey)},
-		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy),
+		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), audit: v.GetString(keyAudit),
 		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
 		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
 		job: v.GetString(keyJob), analyzer: v.GetString(keyAnalyzer), gate: v.GetString(keyGate),
@@ -176,6 +179,9 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 		if s.name, err = os.Hostname(); err != nil {
 			return s, fmt.Errorf("host name: %w; give it with --%s", err, keyName)
 		}
+	}
+	if s.audit == "" {
+		s.audit = filepath.Join(s.stateDir, "audit.jsonl")
 	}
 	if s.gate == "" {
 		s.gate = filepath.Join(s.runDir, "gate.sock")

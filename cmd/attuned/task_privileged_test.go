@@ -89,6 +89,9 @@ func TestTaskIsHandedOver(t *testing.T) {
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	target := targets.Launch(t, command)
 	status, env := s.handOver(node.Task{PID: target.PID, UID: nobody, Mode: "tune", Job: node.TaskJob{Kind: "slurm", ID: "77", Step: "0"}})
+	if log, err := os.ReadFile(s.path("state/audit.jsonl")); err != nil || !strings.Contains(string(log), `"what":"POST /v1/task"`) {
+		t.Errorf("audit log: %v\n%s", err, log)
+	}
 	if status != http.StatusOK || !strings.Contains(env, "LD_PRELOAD=") || !strings.Contains(env, "ATTUNE_SOCKET=") {
 		t.Fatalf("answer %d: %s", status, env)
 	}

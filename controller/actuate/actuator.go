@@ -96,8 +96,9 @@ type Options struct {
 	Origin string
 	// WithoutUndo allows system settings that this user could not take back.
 	WithoutUndo bool
-	// Policy says what is allowed; nil: a user's own processes.
-	Policy *policy.Policy
+	// Policy says what is allowed, and is asked for at each change, since it may
+	// be another one by then; nil: a user's own processes.
+	Policy func() *policy.Policy
 	// Asker is who asks; nil: the controller's own user, whoever that is.
 	Asker *attunev1.Principal
 	// Log may be nil.

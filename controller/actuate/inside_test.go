@@ -345,7 +345,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.actuator.options.Policy = rules
+	i.actuator.options.Policy = func() *policy.Policy { return rules }
 	before := i.Ask(t, "counter")
 	for _, row := range []struct {
 		rule   string

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -50,6 +51,9 @@ type Config struct {
 	// Kept opens the journal of changes that stay after their session; nil: none
 	// does.
 	Kept func(context.Context) (*actuate.Kept, error)
+	// Audit takes who asked for what to be done, and what was answered; nil:
+	// nobody.
+	Audit *audit.Log
 	// Budget and Lease are those of every controller; 0: theirs.
 	Budget float64
 	Lease  time.Duration

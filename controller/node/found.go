@@ -21,8 +21,11 @@ type grant struct {
 
 // untouched is why nothing may be changed; empty: the policy of actions decides.
 func (g grant) untouched() string {
-	if g.mode == "tune" {
+	switch g.mode {
+	case "tune":
 		return ""
+	case "":
+		return g.reason
 	}
 	return fmt.Sprintf("the policy of this node allows to %s: %s", g.mode, g.reason)
 }
@@ -55,7 +58,7 @@ func (f found) Found(p discover.Found) bool {
 
 func (f found) offer(p discover.Found) bool {
 	process := p.Process
-	o := order{registration: p.Registration, job: p.Job, uid: process.GetUid()}
+	o := order{registration: p.Registration, job: p.Job, uid: process.GetUid(), executable: process.GetExecutable()}
 	o.grant = f.granted(p.Registration, o.uid, process.GetExecutable())
 	if o.grant.mode == "" {
 		f.Mismatch(mismatch(p.Registration, process, o.grant.reason))

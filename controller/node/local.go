@@ -154,7 +154,9 @@ func (n *Node) serveTask(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), localTimeout)
 	defer cancel()
+	answered := n.noteTask(uid, task)
 	env, err := n.TakeTask(ctx, uid, task)
+	answered(err)
 	if err != nil {
 		n.log.Info("task is not taken", "pid", task.PID, "uid", task.UID, "by", uid, "reason", err)
 		http.Error(w, err.Error(), statusOf(err))

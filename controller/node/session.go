@@ -32,7 +32,8 @@ type order struct {
 	registration *attunev1.Registration
 	job          *attunev1.Job
 	uid          uint32
-	grant        grant
+	executable   string // of the first process
+	grant        grant  // when it was found
 }
 
 func (o order) key() sessionKey {
@@ -224,11 +225,17 @@ func (s *session) config() controller.Config {
 			User: authn.OfUser(s.key.uid), Mode: s.order.grant.mode,
 		},
 		GatePath: filepath.Join(s.folder(), "gate"), LibraryPath: n.config.LibraryPath, LateLibrary: true,
-		Untouched: s.order.grant.untouched(), Over: s.over,
+		Untouched: s.untouched, Over: s.over,
+		Asked: s.asked, Answered: s.answered,
 		StateDir: n.journals(), Source: n.watcher.Source(), Mechanisms: n.config.Mechanisms, UseBPF: n.config.UseBPF,
-		Hidden: n.config.Hidden, Lease: n.config.Lease, Policy: n.config.Policy(), Budget: n.config.Budget,
+		Hidden: n.config.Hidden, Lease: n.config.Lease, Policy: n.config.Policy, Budget: n.config.Budget,
 		Digests: n.config.Digests, Version: n.config.Version, Log: n.config.Log.With("session", s.number),
 	}
+}
+
+// untouched asks the policy of the day whether anything may be changed.
+func (s *session) untouched() string {
+	return s.node.granted(s.order.registration, s.order.uid, s.order.executable).untouched()
 }
 
 // over takes the Analyzer's word that the session has ended.

@@ -107,7 +107,7 @@ func (n *Node) TakeTask(ctx context.Context, by uint32, t Task) (env []string, e
 		return nil, errors.Join(err, held.Close())
 	}
 	r := t.registration()
-	o := order{registration: r, job: r.GetJob(), uid: t.UID, grant: n.granted(r, t.UID, handedOver)}
+	o := order{registration: r, job: r.GetJob(), uid: t.UID, executable: handedOver, grant: n.granted(r, t.UID, handedOver)}
 	if o.grant.mode == "" {
 		return nil, errors.Join(fmt.Errorf("%w: %s", errDenied, o.grant.reason), held.Close())
 	}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/attune-hpc/attune/controller/policy"
+)
+
+// loadPolicy reads the site's policy. One that cannot be read denies everything.
+func (a *service) loadPolicy() {
+	p, err := policy.Load(a.settings.policy)
+	if err != nil {
+		a.log.Error("nothing is touched", "error", err)
+	}
+	a.policy.Store(p)
+}
+
+// reloadLoop takes what can change while attuned runs, at SIGHUP: the policy and
+// the log level. Certificates are read when they change.
+func (a *service) reloadLoop(ctx context.Context, hangup <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			a.notify(daemon.SdNotifyReloading)
+			a.reload()
+			a.notify(daemon.SdNotifyReady)
+		}
+	}
+}
+
+func (a *service) reload() {
+	s, err := load(a.args, io.Discard)
+	if err != nil {
+		a.log.Error("the configuration stays as it was", "error", err)
+		return
+	}
+	a.level.Set(s.level)
+	a.loadPolicy()
+	before := a.settings
+	before.level = s.level
+	if !before.equal(s) {
+		a.log.Warn("what else has changed in the configuration needs a restart")
+	}
+	a.log.Info("reloaded: policy and log level", "level", s.level)
+}
+
+// notify tells systemd how things are; without it nobody listens.
+func (a *service) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		a.log.Debug("tell systemd", "error", err)
+	}
+}
