@@ -127,6 +127,15 @@ func (s *leases) all() []*Lease {
 	return list
 }
 
+// registrations returns what they are of.
+func (s *leases) registrations() map[string]bool {
+	held := make(map[string]bool)
+	for _, l := range s.all() {
+		held[l.registration] = true
+	}
+	return held
+}
+
 // drop ends the leases of a registration.
 func (s *leases) drop(registration string) {
 	for _, l := range s.all() {

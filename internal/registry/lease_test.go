@@ -278,6 +278,12 @@ func TestSameAnalyzerStartsAgain(t *testing.T) {
 	}
 	before.wire.Cut()
 	after := mustRival(t, server.URL(), "analyzer", longTTL)
+	found := errors.New("found")
+	ctx, cancel := context.WithCancelCause(patient(t))
+	err = after.client.WatchUnowned(ctx, func([]string) { cancel(found) })
+	if !errors.Is(err, found) {
+		t.Errorf("what it had in its earlier life is never offered: %v", err)
+	}
 	again, err := after.client.Claim(patient(t), "solver", after.record)
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ func (c *Client) WatchSessions(ctx context.Context, f func(map[string]*attunev1.
 }
 
 // WatchUnowned calls f with the ids of registrations that no living Analyzer
-// has, sorted, whenever there are some: at a change, and about every third of
+// has, sorted, those too that one of this client's had before it was started
+// again, whenever there are some: at a change, and about every third of
 // Options.TTL. That is for Analyzers, who may Claim them. It returns as Watch.
 func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
 	tick := time.NewTicker(c.options.TTL / renewals)
@@ -98,11 +99,15 @@ func (c *Client) WatchUnowned(ctx context.Context, f func(ids []string)) error {
 	}
 }
 
-// unowned returns the ids of registrations without living owner.
+// unowned returns the ids of registrations without living owner. An Analyzer of
+// this client that has no lease of what it owns had it in an earlier life.
 func (c *Client) unowned() []string {
 	v := c.view()
+	held := c.leases.registrations()
 	for id, owner := range v.Owners {
-		if !c.dead(owner.GetAnalyzer().GetId()) {
+		_, err := c.analyzer(owner.GetAnalyzer())
+		earlier := err == nil && !held[id]
+		if !earlier && !c.dead(owner.GetAnalyzer().GetId()) {
 			delete(v.Registrations, id)
 		}
 	}
