@@ -186,9 +186,13 @@ func (a *analyzerService) record() *attunev1.AnalyzerRecord {
 	if err != nil {
 		host = "localhost"
 	}
+	id, err := analyzerID(a.settings.stateDir, host)
+	if err != nil {
+		a.log.Warn("the Analyzer's id is not kept: started again, it has to wait for its registrations", "error", err)
+	}
 	now := time.Now()
 	r := &attunev1.AnalyzerRecord{
-		Id: fmt.Sprintf("%s-%d-%d", host, os.Getpid(), now.Unix()), Host: host,
+		Id: id, Host: host,
 		Version: buildinfo.Get().Version, StartedUnixNano: now.UnixNano(), Addresses: a.settings.advertise,
 	}
 	for _, lis := range a.listeners {
