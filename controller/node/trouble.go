@@ -25,30 +25,44 @@ const (
 func (n *Node) watchTroubles(ctx context.Context) {
 	tick := time.NewTicker(troubleInterval)
 	defer tick.Stop()
-	offset := clockOffset()
-	full := false
+	h := health{node: n, offset: clockOffset()}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			h.clock(clockOffset())
+			h.disk(writable(n.config.StateDir))
 		}
-		now := clockOffset()
-		if jump := now - offset; jump.Abs() > clockJump {
-			n.log.Warn("the clock of the node was set", "by", jump)
-			n.notes.trouble(fmt.Sprintf("the clock was set by %v: times in reports before and after differ by that", jump.Round(time.Millisecond)))
-		}
-		offset = now
-		err := writable(n.config.StateDir)
-		if err != nil && !full {
-			n.log.Error("nothing can be written down, so that nothing is changed any more", "error", err)
-			n.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
-		}
-		if err == nil && full {
-			n.log.Info("undo journals can be written again", "directory", n.config.StateDir)
-		}
-		full = err != nil
 	}
+}
+
+// health is how clock and disk were at the last look.
+type health struct {
+	node   *Node
+	offset time.Duration
+	full   bool
+}
+
+// clock takes the present offset of the clock.
+func (h *health) clock(now time.Duration) {
+	if jump := now - h.offset; jump.Abs() > clockJump {
+		h.node.log.Warn("the clock of the node was set", "by", jump)
+		h.node.notes.trouble(fmt.Sprintf("the clock was set by %v: times before and after differ by that", jump.Round(time.Millisecond)))
+	}
+	h.offset = now
+}
+
+// disk takes why nothing can be written now; nil: it can.
+func (h *health) disk(err error) {
+	switch {
+	case err != nil && !h.full:
+		h.node.log.Error("nothing is changed any more, for no undo journal can be written", "error", err)
+		h.node.notes.trouble("nothing is changed any more, for no undo journal can be written: " + err.Error())
+	case err == nil && h.full:
+		h.node.log.Info("undo journals can be written again", "directory", h.node.config.StateDir)
+	}
+	h.full = err != nil
 }
 
 // clockOffset is what separates the time of day from the time that passes,

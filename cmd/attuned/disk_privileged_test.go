@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// The disk of the journals is full: nothing is changed that could not be undone,
+// people are told, and when there is room again all goes on.
+func TestFullDisk(t *testing.T) {
+	s := mustSiteOnly(t)
+	if err := os.Mkdir(s.path("state"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("attuned", s.path("state"), "tmpfs", 0, "size=4m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(s.path("state"), unix.MNT_DETACH) })
+	a := &scripted{}
+	serveScript(t, a, s.path("a.sock"))
+	program := s.path("worker")
+	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
+		t.Fatal(err)
+	}
+	target := targets.Start(t, program)
+	s.register("r1", program, "tune")
+	c := a.reset()
+	daemon := s.attuned()
+	process := receive(t, "the process", c.processes)
+
+	fillDisk(t, s.path("state/full"))
+	await(t, "word of the full disk", func() bool {
+		_, text := s.get("/v1/status")
+		return strings.Contains(text, "no undo journal can be written")
+	})
+	c.requests <- setKnob("c1", process.GetHandle())
+	result := receive(t, "the answer", c.results)
+	if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED || !strings.Contains(result.GetReason(), "journal") {
+		t.Errorf("change: %v, want it refused for want of a journal", result)
+	}
+	if knob := target.Ask(t, "knob"); knob != knobBefore {
+		t.Errorf("the knob is %s, which nobody could undo", knob)
+	}
+
+	if err := os.Remove(s.path("state/full")); err != nil {
+		t.Fatal(err)
+	}
+	c.requests <- setKnob("c2", process.GetHandle())
+	checkChanged(t, c, target)
+	s.stop(daemon)
+	if knob := target.Ask(t, "knob"); knob != knobBefore {
+		t.Errorf("after the end the knob is %s, want it as it was", knob)
+	}
+	checkUnharmed(t, target)
+}
+
+// fillDisk writes until there is no room.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, size := range []int{1 << 16, 1} { // then the last page
+		for err = nil; err == nil; {
+			_, err = file.Write(bytes.Repeat([]byte{1}, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+}

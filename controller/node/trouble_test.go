@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newNotes() (n *Node, told func() []string) {
+	n = &Node{log: slog.New(slog.DiscardHandler)}
+	n.notes = &notes{changed: func() {}}
+	return n, func() []string {
+		_, troubles := n.notes.current()
+		return troubles
+	}
+}
+
+// A clock that drifts is adjusted and tells nothing; one that is set is told
+// of, in either direction, once.
+func TestClockThatIsSet(t *testing.T) {
+	n, told := newNotes()
+	h := health{node: n, offset: time.Hour}
+	for _, step := range []struct {
+		by   time.Duration
+		told string // in the latest trouble; empty: nothing new
+	}{
+		{500 * time.Millisecond, ""},
+		{-clockJump, ""},
+		{time.Hour, "set by 1h0m0s"},
+		{0, ""},
+		{-2 * time.Second, "set by -2s"},
+	} {
+		before := len(told())
+		h.clock(h.offset + step.by)
+		now := told()
+		if step.told == "" && len(now) != before {
+			t.Errorf("a step of %v is told: %q", step.by, now[before:])
+		}
+		if step.told != "" && (len(now) != before+1 || !strings.Contains(now[before], step.told)) {
+			t.Errorf("a step of %v: %q, want %q", step.by, now[before:], step.told)
+		}
+	}
+}
+
+// A full disk is told of when it begins, not for as long as it lasts.
+func TestFullDiskIsToldOnce(t *testing.T) {
+	n, told := newNotes()
+	h := health{node: n}
+	full := errors.New("no space left on device")
+	for _, err := range []error{nil, full, full, nil, nil, full} {
+		h.disk(err)
+	}
+	if got := told(); len(got) != 2 || !strings.Contains(got[0], full.Error()) {
+		t.Errorf("told %q, want the disk to be full twice", got)
+	}
+}
+
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	if err := writable(dir); err != nil {
+		t.Error(err)
+	}
+	if err := writable(dir + "/missing"); err == nil {
+		t.Error("a directory that is not there can be written to")
+	}
+}
+
+func TestNotesAreBounded(t *testing.T) {
+	n, told := newNotes()
+	for range 3 * maxTroubles {
+		n.notes.trouble("again")
+	}
+	n.notes.trouble("last")
+	if got := told(); len(got) != maxTroubles || !strings.HasSuffix(got[len(got)-1], "last") {
+		t.Errorf("%d troubles, the latest %q", len(got), got[len(got)-1])
+	}
+}
