@@ -3,12 +3,9 @@
 package mpiprogress_test
 
 import (
-	"path"
 	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/mpiprogress"
@@ -16,65 +13,8 @@ import (
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
-const (
-	applied = attunev1.ProposalState_PROPOSAL_STATE_APPLIED
-	kept    = attunev1.ProposalState_PROPOSAL_STATE_KEPT
-	undone  = attunev1.ProposalState_PROPOSAL_STATE_UNDONE
-)
-
 func TestSuite(t *testing.T) {
 	tunlettest.Suite(t, mpiprogress.New, func() *tunlettest.Process { return rank(0, 0.5) })
-}
-
-func openMPI() []string {
-	return []string{"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libopen-rte.so.40", "/usr/lib/libopen-pal.so.40"}
-}
-
-// rank makes a rank that shares CPUs with others: it gets `run` of them and
-// waits for the rest of the time, never sleeping.
-func rank(number int32, run float64) *tunlettest.Process {
-	p := &tunlettest.Process{
-		Rank: proto.Int32(number), Objects: openMPI(), CPUs: 2,
-		Rates:  map[sdk.Signal]float64{sdk.MinorFaults: 10},
-		Gauges: map[sdk.Signal]float64{sdk.ResidentBytes: 5e7, sdk.Threads: 3, sdk.CPUsAllowed: 2},
-		Hits:   calls("MPI_Allreduce", 140),
-	}
-	spin(p, run)
-	return p
-}
-
-// spin sets what a spinning rank shows: a switch every 4 ms on its CPU.
-func spin(p *tunlettest.Process, run float64) {
-	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = run*1e9, (1-run)*1e9
-	p.Rates[sdk.CPUUser] = run * 1e9
-	p.Rates[sdk.VoluntarySwitches], p.Rates[sdk.InvoluntarySwitches] = 2, run*250
-}
-
-// calls makes the points that cover a function count it.
-func calls(function string, perSecond float64) func(*attunev1.MeasurePoint) (float64, uint64) {
-	return func(p *attunev1.MeasurePoint) (float64, uint64) {
-		for _, pattern := range p.GetFunction().GetSymbols() {
-			if ok, _ := path.Match(pattern, function); ok {
-				return perSecond, 0
-			}
-		}
-		return 0, 0
-	}
-}
-
-func start(t *testing.T) *tunlettest.Harness {
-	t.Helper()
-	h := tunlettest.New(t, mpiprogress.New)
-	h.Mechanism = "got"
-	h.StartSession()
-	return h
-}
-
-func startRanks(h *tunlettest.Harness, n int, run float64) (ranks []*tunlettest.Process) {
-	for i := range n {
-		ranks = append(ranks, h.StartProcess(rank(int32(i), run)))
-	}
-	return ranks
 }
 
 func TestCrowdedRanksAreCured(t *testing.T) {
@@ -212,15 +152,6 @@ func TestMPICHHasNoKnob(t *testing.T) {
 	}
 }
 
-func startRanksOf(n int, objects []string) (out []*tunlettest.Process) {
-	for i := range n {
-		p := rank(int32(i), 0.5)
-		p.Objects = objects
-		out = append(out, p)
-	}
-	return out
-}
-
 func TestLibraryIsLoadedLater(t *testing.T) {
 	h := start(t)
 	ranks := startRanksOf(4, nil) // python before it imports mpi4py
@@ -276,126 +207,6 @@ func TestLateRankIsTreatedLikeTheOthers(t *testing.T) {
 	}
 	if c := h.Proposals[1].GetChanges(); len(c) != 1 || c[0].GetProcess() != uint64(late.Handle) {
 		t.Errorf("second proposal %v, want the late rank only", c)
-	}
-}
-
-// tuned is a run with four ranks whose change was kept.
-func tuned(t *testing.T) (*tunlettest.Harness, []*tunlettest.Process) {
-	t.Helper()
-	h := start(t)
-	ranks := startRanks(h, 4, 0.5)
-	h.Run(500 * time.Millisecond)
-	if len(h.Proposals) != 1 {
-		t.Fatalf("proposals %v, want one", h.Proposals)
-	}
-	h.SetState(h.Proposals[0].GetId(), applied, "")
-	for _, p := range ranks {
-		p.Rates[sdk.InvoluntarySwitches] = 50_000
-		p.Hits = calls("MPI_Allreduce", 11_800)
-	}
-	h.Run(500 * time.Millisecond)
-	h.SetState(h.Proposals[0].GetId(), kept, "")
-	h.Run(5 * time.Second)
-	if len(h.Withdrawals) > 0 || len(h.Proposals) != 1 {
-		t.Fatalf("withdrawals %v, proposals %v while nothing changed", h.Withdrawals, h.Proposals)
-	}
-	return h, ranks
-}
-
-func TestWithdrawsWhenThereIsRoom(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		room  func(h *tunlettest.Harness, ranks []*tunlettest.Process)
-		least time.Duration
-		most  time.Duration
-	}{
-		{"ranks ended", func(h *tunlettest.Harness, ranks []*tunlettest.Process) {
-			for _, p := range ranks[2:] {
-				h.EndProcess(p)
-			}
-			for _, p := range ranks[:2] {
-				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
-			}
-		}, time.Second, 2 * time.Second},
-		{"CPU set widened", func(_ *tunlettest.Harness, ranks []*tunlettest.Process) {
-			for _, p := range ranks {
-				p.Gauges[sdk.CPUsAllowed] = 4
-				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
-			}
-		}, time.Second, 2 * time.Second},
-		{"half of the ranks sleep", func(_ *tunlettest.Harness, ranks []*tunlettest.Process) {
-			for _, p := range ranks[2:] {
-				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e7, 0
-			}
-			for _, p := range ranks[:2] {
-				p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
-			}
-		}, 5 * time.Second, 6 * time.Second},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, ranks := tuned(t)
-			began := h.Elapsed()
-			tt.room(h, ranks)
-			h.Run(10 * time.Second)
-			if len(h.Withdrawals) != 1 || h.Withdrawals[0].GetProposalId() != h.Proposals[0].GetId() {
-				t.Fatalf("withdrawals %v, want that of the proposal", h.Withdrawals)
-			}
-			if took := h.Withdrawals[0].At - began; took < tt.least || took > tt.most {
-				t.Errorf("withdrawn after %v, want %v to %v", took, tt.least, tt.most)
-			}
-			if len(h.Proposals) != 1 {
-				t.Errorf("proposed again while there was room: %v", h.Proposals[1:])
-			}
-		})
-	}
-}
-
-func TestShortRoomIsNoReason(t *testing.T) {
-	h, ranks := tuned(t)
-	for range 10 {
-		for _, run := range []float64{0.01, 0.5} { // writes a file for half a second, works on
-			for _, p := range ranks {
-				p.Rates[sdk.RunTime] = run * 1e9
-				p.Rates[sdk.RunqueueWait] = run * 1e9
-			}
-			h.Run(500 * time.Millisecond)
-		}
-	}
-	if len(h.Withdrawals) > 0 {
-		t.Errorf("withdrawn: %v", h.Withdrawals[0])
-	}
-}
-
-func TestDoesNotFlap(t *testing.T) {
-	h, ranks := tuned(t)
-	for range 20 { // at the edge: room and no room in turn
-		for _, cpus := range []float64{4, 2} {
-			for _, p := range ranks {
-				p.Gauges[sdk.CPUsAllowed] = cpus
-				spin(p, cpus/4)
-			}
-			h.Run(2 * time.Second)
-			for _, p := range h.Proposals {
-				h.SetState(p.GetId(), kept, "")
-			}
-		}
-	}
-	if n := len(h.Proposals); n < 2 || n > 4 {
-		t.Errorf("%d proposals in 80 s at the edge, want a second try and few more", n)
-	}
-}
-
-func TestGivesUpAfterFailures(t *testing.T) {
-	h := start(t)
-	startRanks(h, 4, 0.5)
-	for range 4 {
-		h.Run(13 * time.Second)
-		for _, p := range h.Proposals {
-			h.SetState(p.GetId(), undone, "no gain")
-		}
-	}
-	if len(h.Proposals) != 3 {
-		t.Errorf("%d proposals, want 3", len(h.Proposals))
 	}
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestSlowTunletLosesData blocks a tunlet: data is dropped and counted, news is
+// not, and the loop goes on.
+func TestSlowTunletLosesData(t *testing.T) {
+	r := newRigThatWaits(t, core.ModeTune, 200*time.Millisecond)
+	r.connect("ac1", 1)
+	a := newScripted(t, "a", nil)
+	a.block = make(chan struct{})
+	r.session.TunletReady(a)
+	const batches = 3 * maxData
+	for range batches {
+		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{Samples: []*attunev1.Sample{{Process: 1}}}}})
+		r.report() // one by one, so that nothing is lost at the inbox
+	}
+	rep := r.until("hung", func(*report.Report) bool { return get(a, func() bool { return a.killed != "" }) })
+	if rep.Events.Samples != batches || rep.Events.Lost.Tunlet < maxData || rep.Events.Lost.Analyzer != 0 {
+		t.Errorf("events %+v", rep.Events)
+	}
+	if got := get(a, func() string { return a.killed }); got != "no answer to HandleEvents within 200ms" {
+		t.Errorf("killed because %q", got)
+	}
+	close(a.block)
+	r.session.TunletGone("a", "killed", true)
+	if after := r.report(); after.Events.Lost.Tunlet != rep.Events.Lost.Tunlet {
+		t.Errorf("lost %d, before the tunlet's end %d", after.Events.Lost.Tunlet, rep.Events.Lost.Tunlet)
+	}
+}
+
+// TestNewsOverflow lets more news pile up than a tunlet may.
+func TestNewsOverflow(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	a := newScripted(t, "a", nil)
+	a.block = make(chan struct{})
+	defer close(a.block)
+	r.session.TunletReady(a)
+	r.connect("ac1", 1)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{}}})
+	r.session.post(func() {
+		for i := range maxNews + 2 {
+			r.session.tunlets["a"].processStarted(&attunev1.Process{Handle: uint64(i)}, true)
+		}
+	})
+	r.until("killed", func(*report.Report) bool {
+		return get(a, func() bool { return a.killed == "it does not keep up with what it is told" })
+	})
+}
+
+// TestInboxOverflow blocks the loop: data is dropped and counted, the publisher
+// is not held up, and who wants records is told before the process' end.
+func TestInboxOverflow(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	wants := newScripted(t, "wants", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("p", "malloc")}})
+	r.session.TunletReady(wants)
+	r.connect("ac1", 1)
+	r.report() // the process is known before time passes
+	r.tick()
+	r.settle("wants")
+	gate := make(chan struct{})
+	r.session.post(func() { <-gate })
+	for range 2 * inboxSize {
+		r.records("ac1", 1, 1, 2)
+	}
+	big := make([]byte, inboxBytes)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: 1, Records: big}}})
+	close(gate)
+	rep := r.report()
+	total := uint64(2*2*inboxSize + len(big)/recordSize)
+	if e := rep.Events; e.Records+e.Lost.Analyzer != total || e.Records < inboxSize || e.Lost.Analyzer < uint64(len(big)/recordSize) {
+		t.Errorf("events %+v, want %d in all", e, total)
+	}
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 1}}})
+	r.report()
+	r.settle("wants")
+	if lost, e := lostOf(wants), r.report().Events.Lost; lost != e.Analyzer+e.Tunlet {
+		t.Errorf("the tunlet was told of %d lost records, want %d and %d", lost, e.Analyzer, e.Tunlet)
+	}
+}

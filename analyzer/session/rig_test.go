@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const patience = 20 * time.Second
+
+// rig is a session with a clock that the test moves.
+type rig struct {
+	t       *testing.T
+	session *Session
+	ticks   chan time.Time
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex
+	now     time.Time
+	entries []report.Entry
+}
+
+func newRig(t *testing.T, mode core.Mode) *rig { return newRigThatWaits(t, mode, time.Hour) }
+
+// newRigThatWaits gives a tunlet so long for an answer. A short time is for tests
+// of what follows: on a crowded machine every tunlet may be late.
+func newRigThatWaits(t *testing.T, mode core.Mode, timeout time.Duration) *rig {
+	return newRigWith(t, Config{Core: core.Config{Mode: mode}, CallTimeout: timeout, Command: []string{"solver"}})
+}
+
+func newRigWith(t *testing.T, cfg Config) *rig {
+	r := &rig{t: t, ticks: make(chan time.Time), now: time.Unix(1000, 0)}
+	cfg.ID, cfg.Now, cfg.Ticks = "s1", r.time, r.ticks
+	cfg.Entry = func(e report.Entry) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.entries = append(r.entries, e)
+	}
+	r.session = New(cfg)
+	r.wg.Go(func() { r.session.Run(context.Background()) })
+	t.Cleanup(func() {
+		r.session.Close()
+		r.wg.Wait()
+	})
+	return r
+}
+
+func (r *rig) time() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// tick lets 50 ms pass, and waits until the session has seen it.
+func (r *rig) tick() {
+	r.mu.Lock()
+	r.now = r.now.Add(50 * time.Millisecond)
+	r.mu.Unlock()
+	r.ticks <- r.now
+	r.report()
+}
+
+// report returns the report, and thereby waits until the loop has done all that
+// was posted before.
+func (r *rig) report() *report.Report {
+	r.t.Helper()
+	rep, err := r.session.Report(context.Background())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rep
+}
+
+// until waits for a condition on the report.
+func (r *rig) until(what string, cond func(*report.Report) bool) *report.Report {
+	r.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		rep := r.report()
+		if cond(rep) {
+			return rep
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s: not so: %+v", what, rep)
+		}
+	}
+}
+
+// link is a management channel that keeps what it was sent.
+type link struct {
+	mu   sync.Mutex
+	sent []*attunev1.ManageResponse
+	full bool
+}
+
+func (l *link) Send(m *attunev1.ManageResponse) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full {
+		return false
+	}
+	l.sent = append(l.sent, m)
+	return true
+}
+
+// kinds returns the kinds of requests sent.
+func (l *link) kinds() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, m := range l.sent {
+		out = append(out, fmt.Sprintf("%T", m.GetRequest())[len("*attunev1.ManageResponse_"):])
+	}
+	return out
+}
+
+// connect connects a controller with a process each of the given handles.
+func (r *rig) connect(id string, handles ...uint64) *link {
+	l := &link{}
+	r.session.ControllerConnected(&attunev1.ControllerHello{ControllerId: id}, l)
+	for _, h := range handles {
+		r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{
+			Handle: h, Identity: &attunev1.ProcessIdentity{Pid: int32(h)}, Executable: "/bin/app",
+		}}})
+	}
+	return l
+}
+
+// scripted is a tunlet whose reactions the test gives, over real gRPC.
+type scripted struct {
+	attunev1.UnimplementedTunletServiceServer
+	name    string
+	wants   []*attunev1.SampleInterest // reaction to each process
+	service attunev1.TunletServiceClient
+	block   chan struct{} // HandleEvents waits for it, if there is one
+	started *attunev1.Reaction
+
+	mu     sync.Mutex
+	events []*attunev1.HandleEventsRequest
+	points []*attunev1.PointChangedRequest
+	told   []string
+	killed string
+}
+
+func newScripted(t *testing.T, name string, started *attunev1.Reaction) *scripted {
+	s := &scripted{name: name, started: started}
+	lis := bufconn.Listen(1 << 16)
+	server := grpc.NewServer()
+	attunev1.RegisterTunletServiceServer(server, s)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve(lis) })
+	conn, err := grpc.NewClient("passthrough:"+name, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return lis.Dial() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		server.Stop()
+		wg.Wait()
+	})
+	s.service = attunev1.NewTunletServiceClient(conn)
+	return s
+}
+
+func (s *scripted) Info() *attunev1.DescribeResponse {
+	return &attunev1.DescribeResponse{Name: s.name, Knobs: []*attunev1.Knob{{Name: "k"}}}
+}
+
+func (s *scripted) Service() attunev1.TunletServiceClient { return s.service }
+
+func (s *scripted) Kill(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killed = reason
+}
+
+func (s *scripted) tell(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, what)
+}
+
+func (s *scripted) ApplicationStarted(_ context.Context, r *attunev1.ApplicationStartedRequest) (*attunev1.ApplicationStartedResponse, error) {
+	s.tell("application " + r.GetApplication().GetSessionId() + " " + r.GetApplication().GetMode())
+	return &attunev1.ApplicationStartedResponse{Reaction: s.started}, nil
+}
+
+func (s *scripted) ProcessStarted(_ context.Context, r *attunev1.ProcessStartedRequest) (*attunev1.ProcessStartedResponse, error) {
+	s.tell(fmt.Sprintf("process %d pid %d update %v", r.GetProcess().GetHandle(), r.GetProcess().GetIdentity().GetPid(), r.GetUpdate()))
+	return &attunev1.ProcessStartedResponse{Reaction: &attunev1.Reaction{Interests: s.wants}}, nil
+}
+
+func (s *scripted) ProcessEnded(_ context.Context, r *attunev1.ProcessEndedRequest) (*attunev1.ProcessEndedResponse, error) {
+	s.tell(fmt.Sprintf("ended %d", r.GetEnded().GetProcess()))
+	return &attunev1.ProcessEndedResponse{}, nil
+}
+
+func (s *scripted) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest) (*attunev1.HandleEventsResponse, error) {
+	if s.block != nil {
+		<-s.block
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, r)
+	return &attunev1.HandleEventsResponse{}, nil
+}
+
+func (s *scripted) PointChanged(_ context.Context, r *attunev1.PointChangedRequest) (*attunev1.PointChangedResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.points = append(s.points, r)
+	return &attunev1.PointChangedResponse{}, nil
+}
+
+func (s *scripted) ApplicationEnded(context.Context, *attunev1.ApplicationEndedRequest) (*attunev1.ApplicationEndedResponse, error) {
+	s.tell("application ended")
+	return &attunev1.ApplicationEndedResponse{}, nil
+}
+
+// get reads something of the tunlet under its lock.
+func get[T any](s *scripted, f func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f()
+}
+
+func hook(id, name string) *attunev1.MeasurePoint {
+	return &attunev1.MeasurePoint{Id: id, Target: &attunev1.MeasurePoint_Hook{Hook: name}, Delivery: attunev1.Delivery_DELIVERY_EVENT}
+}
+
+// settle waits until the tunlet has answered all calls queued so far.
+func (r *rig) settle(names ...string) {
+	r.t.Helper()
+	for _, name := range names {
+		answered := make(chan struct{})
+		r.session.post(func() {
+			r.session.tunlets[name].worker.push(call{
+				method: "test", do: func(context.Context) (*attunev1.Reaction, error) { return nil, nil },
+				done: func(error) { r.session.post(func() { close(answered) }) },
+			})
+		})
+		select {
+		case <-answered:
+		case <-time.After(patience):
+			r.t.Fatal("the tunlet does not answer")
+		}
+	}
+}
+
+// records publishes one record for each of the points.
+func (r *rig) records(id string, process uint64, points ...uint16) {
+	data := make([]byte, recordSize*len(points))
+	for i, p := range points {
+		binary.LittleEndian.PutUint16(data[i*recordSize+recordPoint:], p)
+	}
+	r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: process, Records: data}}})
+}
+
+// recordsOf counts the records that a tunlet got.
+func recordsOf(s *scripted) int {
+	return get(s, func() int {
+		n := 0
+		for _, e := range s.events {
+			for _, rec := range e.GetRecords() {
+				n += len(rec.GetRecords()) / recordSize
+			}
+		}
+		return n
+	})
+}
