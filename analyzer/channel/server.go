@@ -22,6 +22,10 @@ const (
 	// word, as when their node has lost its power.
 	pingAfter    = 10 * time.Second
 	pingPatience = 10 * time.Second
+	// renewal is how long a connection takes new calls: for the next ones a peer
+	// connects again, and shows the certificate that it has by then. Calls that
+	// run go on.
+	renewal = time.Hour
 	// minPing is how often a peer may do the same.
 	minPing = 5 * time.Second
 )
@@ -31,7 +35,7 @@ const (
 func NewServer(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(creds), grpc.MaxRecvMsgSize(maxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience, MaxConnectionAge: renewal}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	}, more...)...)
 }

@@ -47,7 +47,7 @@ func (a *analyzerService) health() health {
 // serveHealth serves a Unix socket until ctx ends: /healthz says that the
 // process lives, /readyz whether it can begin sessions, /v1/status how it is.
 func (a *analyzerService) serveHealth(ctx context.Context) error {
-	lis, err := listenUnix(ctx, filepath.Join(a.settings.runDir, healthSocket))
+	lis, err := listenUnix(filepath.Join(a.settings.runDir, healthSocket))
 	if err != nil {
 		return err
 	}

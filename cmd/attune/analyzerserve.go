@@ -28,6 +28,7 @@ import (
 	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
@@ -107,7 +108,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 // alone makes the directories and locks them for this process.
 func (a *analyzerService) alone() error {
 	const passing = 0o755 // users pass through to the sockets
-	if err := errors.Join(os.MkdirAll(a.settings.runDir, passing), os.MkdirAll(a.settings.stateDir, 0o700)); err != nil {
+	if err := errors.Join(instance.Directory(a.settings.runDir, passing), instance.Directory(a.settings.stateDir, 0o700)); err != nil {
 		return err
 	}
 	for _, dir := range []string{a.settings.runDir, a.settings.stateDir} {
@@ -149,7 +150,7 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 // is known there.
 func (a *analyzerService) listen(ctx context.Context) error {
 	path := filepath.Join(a.settings.runDir, serviceSocket)
-	lis, err := listenUnix(ctx, path)
+	lis, err := listenUnix(path)
 	if err != nil {
 		return err
 	}
@@ -166,18 +167,18 @@ func (a *analyzerService) listen(ctx context.Context) error {
 
 // listenUnix listens at a path that may be left over from a process that was
 // killed: the lock says that there is no other.
-func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	lis, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	lis, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // whoever connects is asked who they are
 		return nil, errors.Join(err, lis.Close())
 	}
-	return lis, nil
+	return peercred.Limit(lis, peercred.PerUser), nil
 }
 
 // record says who this Analyzer is and where it is reached.

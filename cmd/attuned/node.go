@@ -97,7 +97,7 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 		return nil, err
 	}
 	const private = 0o711 // as the node has it: users pass to the library
-	if err := os.MkdirAll(s.stateDir, private); err != nil {
+	if err := instance.Directory(s.stateDir, private); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	auditLog, err := audit.Open(audit.Options{Path: s.audit, Log: a.log})
@@ -118,7 +118,7 @@ func (a *service) open(ctx context.Context) (*node.Node, error) {
 // alone locks the node for this process.
 func alone(runDir string) (io.Closer, error) {
 	const mode = 0o755 // users pass through to their gates
-	if err := os.MkdirAll(runDir, mode); err != nil {
+	if err := instance.Directory(runDir, mode); err != nil {
 		return nil, fmt.Errorf("directory of sockets: %w", err)
 	}
 	lock, err := instance.Lock(filepath.Join(runDir, "attuned.lock"))

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package instance
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDirectory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	for range 2 {
+		if err := Directory(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Directory(path, 0o755); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		t.Errorf("one that everybody may change: %v", err)
+	}
+	if err := Directory("/tmp", 0o755); err == nil {
+		t.Error("/tmp is taken")
+	}
+	if os.Geteuid() != 0 {
+		return // the rest needs another user's
+	}
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, 61001, 61001); err != nil {
+		t.Fatal(err)
+	}
+	if err := Directory(path, 0o755); err == nil || !strings.Contains(err.Error(), "belongs to user 61001") {
+		t.Errorf("another user's: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Directory(file, 0o755); err == nil {
+		t.Error("a file is taken")
+	}
+}
