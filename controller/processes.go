@@ -4,21 +4,15 @@ package controller
 
 import (
 	"context"
-	"debug/elf"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -120,13 +114,6 @@ func (f *follower) endAtGate(t *target, replaced bool) {
 	}
 }
 
-// letGo frees what an attachment holds; DMLib goes inert if it is still there.
-func (c *Controller) letGo(a attach.Attachment) {
-	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
-		c.log.Debug("close attachment", "pid", a.PID, "error", err)
-	}
-}
-
 // release lets go of everything that is kept about a process. It may wait for
 // a tuning action under way, so it happens beside the tracker, unless the
 // process was never heard of.
@@ -150,124 +137,6 @@ func (f *follower) release(t *target) {
 			}
 		}
 	})
-}
-
-// holds says whether a process has to wait at the gate: for points that are to
-// be in place before main, or for the tracker to know of it, which otherwise
-// could miss what it starts first.
-func (c *Controller) holds(peer peercred.Peer) bool {
-	if c.placer.ForAll() > 0 || !c.targets.has(peer.PID) {
-		return true
-	}
-	c.arrivals.greet(peer.PID)
-	return false
-}
-
-// atGate is called while a process waits in the start gate, after it was let
-// through, or after a forked child registered. A process that does not wait is
-// taken in when it has settled.
-func (c *Controller) atGate(a attach.Attachment) {
-	if !a.Deadline.IsZero() {
-		c.takeIn(a, true)
-		return
-	}
-	c.arrivals.attach(a)
-}
-
-// refused notes who did not get through the gate.
-func (c *Controller) refused(r attach.Refusal) {
-	c.arrivals.part(r.Peer.PID)
-	if errors.Is(r.Err, procid.ErrGone) {
-		return // before the gate was open
-	}
-	c.log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
-}
-
-// takeIn makes a process with DMLib part of the job. held says that it waits
-// in the start gate meanwhile.
-func (c *Controller) takeIn(a attach.Attachment, held bool) {
-	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
-	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
-	if held {
-		cancel()
-		ctx, cancel = context.WithDeadline(c.ctx, a.Deadline)
-	}
-	defer cancel()
-	t, err := c.register(ctx, a)
-	if err != nil {
-		c.log.Info("process not followed", "pid", a.PID, "reason", err)
-		c.tooLate(a.PID)
-		a.Memory.Detach()
-		_ = a.Memory.Close()
-		return
-	}
-	if held && c.placer.ForAll() == 0 {
-		c.work.Go(func() { c.admitRunning(t) }) // it waited for register alone
-		return
-	}
-	c.admit(ctx, t, held)
-}
-
-func (c *Controller) admitRunning(t *target) {
-	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
-	defer cancel()
-	c.admit(ctx, t, false)
-}
-
-// tooLate notes of a process that is ending, which the tracker has not told
-// yet, that it had come to the gate.
-func (c *Controller) tooLate(pid int) {
-	if t := c.targets.ofPID(pid); t != nil && t.memory.Load() == nil && !t.admitted.Load() {
-		t.setMechanism(mechanismDMLib, true, "")
-	}
-}
-
-func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target, error) {
-	if !sameImage(a) {
-		return nil, errors.New("it has ended, or runs another program by now")
-	}
-	handle, err := c.tracker.Registered(ctx, a.PID)
-	if err != nil {
-		return nil, fmt.Errorf("track: %w", err)
-	}
-	t := c.targets.get(handle)
-	if t == nil {
-		return nil, errors.New("ended at the gate")
-	}
-	if t.outOfReach != nil {
-		return nil, t.outOfReach
-	}
-	a.Memory.SetAttendant(c.attendant(t))
-	a.Memory.SetGuard(confinement(a))
-	if !t.memory.CompareAndSwap(nil, a.Memory) {
-		return nil, errors.New("registered twice")
-	}
-	return t, nil
-}
-
-// confinement is the guard of a process's commands: what counts are the seccomp
-// filters since DMLib came in.
-func confinement(a attach.Attachment) func() error {
-	if a.Hello.Flags&attach.Early != 0 {
-		return inject.InheritedConfinement(a.PID)
-	}
-	return inject.Confinement(a.PID)
-}
-
-// sameImage says whether the process still has DMLib where it was when it came
-// to the gate: an exec, or another process with its pid, has not. One that came
-// early may have executed another program since, with DMLib at the same place: it
-// must have the very memory file.
-func sameImage(a attach.Attachment) bool {
-	if a.Hello.Flags&attach.Early != 0 {
-		mappings, err := objfile.Mappings(a.PID)
-		return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
-			return m.Inode == a.Memory.Inode() && m.Path == "/memfd:"+ring.FileName
-		})
-	}
-	head := make([]byte, len(elf.ELFMAG))
-	err := procmem.Read(a.PID, a.Memory.App().Base, head)
-	return errors.Is(err, procmem.ErrPermission) || err == nil && string(head) == elf.ELFMAG
 }
 
 // admit places the measure points in a process with DMLib.
