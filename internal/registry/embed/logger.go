@@ -5,13 +5,17 @@ package embed
 import (
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 )
 
 // logger is what nats-server logs to. What it would end the process for goes to
-// fatal instead.
+// fatal instead; broken is set when it gives up a stream on disk, of which it
+// tells nobody else.
 type logger struct {
-	log   *slog.Logger
-	fatal chan<- string
+	log    *slog.Logger
+	fatal  chan<- string
+	broken *atomic.Bool
 }
 
 // Noticef tells of the normal.
@@ -26,6 +30,9 @@ func (l *logger) Warnf(format string, v ...any) {
 
 // Errorf tells of what went wrong: with one peer, mostly, and not with Attune.
 func (l *logger) Errorf(format string, v ...any) {
+	if strings.Contains(format, "critical write error") {
+		l.broken.Store(true)
+	}
 	l.log.Warn("nats", "said", fmt.Sprintf(format, v...))
 }
 

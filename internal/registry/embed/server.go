@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -45,6 +46,8 @@ type Server struct {
 	gate    *gate
 	socket  *socket // nil: there is none
 	tend    *tender
+	// broken says that the store has been given up.
+	broken atomic.Bool
 }
 
 // Start starts a server and returns when it serves. Close ends it.
@@ -75,7 +78,7 @@ func (s *Server) start() error {
 		return err
 	}
 	fatal := make(chan string, 1)
-	s.nats.SetLoggerV2(&logger{s.log, fatal}, false, false, false)
+	s.nats.SetLoggerV2(&logger{s.log, fatal, &s.broken}, false, false, false)
 	s.gate.account = s.nats.GlobalAccount()
 	started := make(chan struct{})
 	go func() { // ends with Start, which begins what it needs and returns
@@ -112,13 +115,11 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		ServerName: serverName(o.Dir), NoSigs: true, NoLog: true, NoSystemAccount: true, DisableJetStreamBanner: true,
 		CustomClientAuthentication: s.gate,
 		JetStream:                  len(o.Remotes) == 0,
+		JetStreamDomain:            s.domain(),
 		StoreDir:                   o.Dir,
 		SyncInterval:               syncEvery,
 		DontListen:                 o.Listen == "",
 		PingInterval:               pingEvery,
-	}
-	if n.JetStream {
-		n.JetStreamDomain = registry.Domain
 	}
 	if o.Listen != "" {
 		n.Host, n.Port, _ = address(o.Listen)
@@ -142,6 +143,14 @@ func (s *Server) natsOptions() (*nats.Options, error) {
 		n.LeafNode.ReconnectInterval = time.Second
 	}
 	return n, nil
+}
+
+// domain is the name of the store; empty: there is none here.
+func (s *Server) domain() string {
+	if len(s.options.Remotes) > 0 {
+		return ""
+	}
+	return registry.Domain
 }
 
 // serverName is another one for each server of a host: two of one name do not

@@ -5,30 +5,40 @@ package embed
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	nats "github.com/nats-io/nats-server/v2/server"
 )
 
-// tendEvery is how often the server is looked after.
-const tendEvery = 5 * time.Second
+const (
+	// tendEvery is how often the server is looked after.
+	tendEvery = time.Second
+	// room is what has to be free on the disk before its store is opened again,
+	// bytes.
+	room = 1 << 20
+)
 
-// ErrDisabled is what is wrong with a registry whose store was given up.
-var ErrDisabled = errors.New("the registry keeps nothing: its disk was full or failed")
+// ErrStore is what is wrong with a registry whose disk is full or fails.
+var ErrStore = errors.New("the registry keeps nothing: its disk is full or has failed")
 
-// tender turns a store on again that nats-server has given up: it does so for
-// good when a disk is full once.
+// tender opens a store again that nats-server has given up: it does so for good
+// when a write has failed once.
 type tender struct {
-	done  chan struct{}
-	tasks sync.WaitGroup
+	server *Server
+	// broken is set by the logger: nats-server tells nobody else.
+	broken *atomic.Bool
+	done   chan struct{}
+	tasks  sync.WaitGroup
 }
 
 func (s *Server) startTending() *tender {
-	t := &tender{done: make(chan struct{})}
+	t := &tender{server: s, broken: &s.broken, done: make(chan struct{})}
 	if len(s.options.Remotes) == 0 {
-		t.tasks.Go(func() { s.tendStore(t.done) })
+		t.tasks.Go(t.run)
 	}
 	return t
 }
@@ -38,27 +48,51 @@ func (t *tender) stop() {
 	t.tasks.Wait()
 }
 
-func (s *Server) tendStore(done <-chan struct{}) {
+func (t *tender) run() {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
+	told := false
 	for {
 		select {
-		case <-done:
+		case <-t.done:
 			return
 		case <-tick.C:
 		}
-		if s.nats.JetStreamEnabled() {
+		if !t.broken.Load() && t.server.nats.JetStreamEnabled() {
+			told = false
 			continue
 		}
-		err := s.nats.EnableJetStream(&nats.JetStreamConfig{
-			StoreDir: filepath.Join(s.options.Dir, "jetstream"), SyncInterval: syncEvery,
-		})
-		if err != nil {
-			s.log.Error("registry keeps nothing, trying again; make room on its disk", "dir", s.options.Dir, "error", err)
-			continue
+		err := t.reopen()
+		switch {
+		case err == nil:
+			t.server.log.Warn("registry keeps records again")
+		case !told:
+			t.server.log.Error("registry keeps nothing; make room on its disk, it goes on by itself", "dir", t.server.options.Dir, "error", err)
+			told = true
 		}
-		s.log.Warn("registry keeps records again")
 	}
+}
+
+// reopen closes the store and opens it as a start does, if there is room. What
+// was in memory only is lost: whoever is there announces itself again.
+func (t *tender) reopen() error {
+	if err := haveRoom(t.server.options.Dir); err != nil {
+		return err
+	}
+	if err := t.server.nats.ShutdownJetStream(); err != nil {
+		return err
+	}
+	t.broken.Store(false)
+	return t.server.nats.EnableJetStream(&nats.JetStreamConfig{
+		StoreDir: t.server.options.Dir, SyncInterval: syncEvery, Domain: t.server.domain(),
+	})
+}
+
+// haveRoom returns an error if the disk takes no more.
+func haveRoom(dir string) error {
+	path := filepath.Join(dir, "room")
+	err := os.WriteFile(path, make([]byte, room), 0o600)
+	return errors.Join(err, os.Remove(path))
 }
 
 // Healthy returns what is wrong with the server, nil if nothing is.
@@ -66,10 +100,11 @@ func (s *Server) Healthy() error {
 	if !s.nats.Running() {
 		return errors.New("the registry has ended")
 	}
-	if len(s.options.Remotes) == 0 && !s.nats.JetStreamEnabled() {
-		return ErrDisabled
+	remote := len(s.options.Remotes) > 0
+	if !remote && (s.broken.Load() || !s.nats.JetStreamEnabled()) {
+		return ErrStore
 	}
-	if len(s.options.Remotes) > 0 && s.nats.NumLeafNodes() == 0 {
+	if remote && s.nats.NumLeafNodes() == 0 {
 		return fmt.Errorf("the registry of the other site cannot be reached: %q", s.options.Remotes)
 	}
 	return nil

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package embed_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// A registry whose disk is full says so, takes nothing back, and goes on when
+// there is room.
+func TestDiskIsFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	server := mustStart(t, embed.Options{Dir: filepath.Join(dir, "registry"), Socket: filepath.Join(t.TempDir(), "socket")})
+	c := mustOpen(t, server.URL(), nil)
+	mustPut(t, c, "before")
+	mustSee(t, c, "before")
+
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, zeros{}); !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	f.Close()
+	for i := 0; server.Healthy() == nil; i++ {
+		if !mayPut(t, c, fmt.Sprint("meanwhile-", i)) {
+			break
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, c, "after")
+	mustSee(t, c, "after")
+	list, err := mustOpen(t, server.URL(), nil).Registrations(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := make(map[string]bool)
+	for _, r := range list {
+		kept[r.GetId()] = true
+	}
+	if !kept["before"] || !kept["after"] {
+		t.Errorf("registrations: %v", kept)
+	}
+	if err := server.Healthy(); err != nil {
+		t.Error(err)
+	}
+}
+
+// mayPut tries to write for a short time.
+func mayPut(t *testing.T, c *registry.Client, id string) bool {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	return c.PutRegistration(ctx, &attunev1.Registration{Id: id, Executable: string(make([]byte, 4096))}) == nil
+}
