@@ -59,6 +59,7 @@ func (c *Controller) lateExpect(t *target) {
 	if t.admitted.Swap(true) {
 		return
 	}
+	t.late.Store(c.config.LateLibrary)
 	t.setMechanism(mechanismDMLib, false, errNotNeeded.Error())
 	c.openWays(t)
 	c.changed(t)
@@ -89,12 +90,23 @@ func (c *Controller) need(t *target) {
 				return
 			case <-time.After(pause):
 			}
-			if !c.wantsLibrary(t) || c.bringIn(c.ctx, t) {
+			if !c.wantsLibrary(t) {
 				return
+			}
+			if c.bringIn(c.ctx, t) {
+				break
 			}
 			pause = needPause
 		}
+		c.withoutLibrary(t)
 	})
+}
+
+// withoutLibrary has it told which points are not served where DMLib does not come.
+func (c *Controller) withoutLibrary(t *target) {
+	if t.memory.Load() == nil && t.Alive() && t.late.Swap(false) {
+		c.placer.Refresh(t.handle)
+	}
 }
 
 // needAll is need for all processes: there is a new measure point.

@@ -35,6 +35,7 @@ type target struct {
 	told       atomic.Bool // the Analyzer knows of it, at the present connection
 	known      atomic.Bool // it did at some connection
 	bringing   *bringing
+	late       atomic.Bool // DMLib may be brought in yet
 	// outOfReach is why it is left alone, nil if it is not; see foreign.
 	outOfReach error
 	// attached is how it came under control; nil: it was started under it.
@@ -53,6 +54,9 @@ func (t *target) Handle() uint64            { return t.handle }
 func (t *target) PID() int                  { return t.pid }
 func (t *target) Identity() procid.Identity { return t.identity }
 func (t *target) Memory() *ring.Memory      { return t.memory.Load() }
+
+// Expected says whether DMLib may yet come.
+func (t *target) Expected() bool { return t.late.Load() }
 
 // Alive says whether the process still runs the same image, as far as the
 // tracker knows.

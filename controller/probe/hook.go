@@ -26,7 +26,9 @@ const (
 // Errors of placing.
 var (
 	errNoDMLib = errors.New("DMLib is not in the process")
-	errBusy    = errors.New("another measure point with other settings has it already")
+	// errExpected: it is placed when DMLib comes, or refused when it does not.
+	errExpected = errors.New("DMLib is not in the process yet")
+	errBusy     = errors.New("another measure point with other settings has it already")
 )
 
 // placeHook turns one of DMLib's hooks on.
@@ -37,6 +39,9 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 	}
 	memory := t.process.Memory()
 	if memory == nil {
+		if p, ok := t.process.(latecomer); ok && p.Expected() {
+			return nil, errExpected
+		}
 		return nil, errNoDMLib
 	}
 	if owner := t.owner[hook.Index]; owner != 0 && owner != index {

@@ -42,6 +42,15 @@ type Process interface {
 	Sites() *entry.Sites
 }
 
+// latecomer is a Process into which DMLib may be brought. Until it is known
+// whether it comes, points that only DMLib can serve are neither placed nor
+// refused.
+type latecomer interface {
+	// Expected says whether DMLib may yet come. When it does not, the caller
+	// calls Refresh; when it does, Admit.
+	Expected() bool
+}
+
 // Options of a Placer.
 type Options struct {
 	// Status hears what became of each point in each process. It must not

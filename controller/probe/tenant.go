@@ -122,6 +122,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	switch {
 	case err != nil && held && ctx.Err() != nil:
 		return false
+	case errors.Is(err, errExpected):
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
 	case err != nil:
 		t.refuse(index, spec, err)
