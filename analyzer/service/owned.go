@@ -77,9 +77,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 // own claims a registration and has it until it is lost. Somebody else may be
 // quicker.
 func (s *Service) own(ctx context.Context, id string) {
-	if s.owner(id) != nil {
+	if !s.beginClaim(id) {
 		return
 	}
+	defer s.endClaim(id)
 	lease, err := s.cfg.Registry.Claim(ctx, id, s.cfg.Record)
 	if err != nil {
 		if !errors.Is(err, registry.ErrOwned) && !errors.Is(err, registry.ErrNoRegistration) && ctx.Err() == nil {
@@ -93,7 +94,7 @@ func (s *Service) own(ctx context.Context, id string) {
 	}
 	known := len(o.past)
 	s.mu.Lock()
-	taken := !s.ending && s.owned[id] == nil
+	taken := !s.ending
 	if taken {
 		s.owned[id] = o
 	}
@@ -104,6 +105,24 @@ func (s *Service) own(ctx context.Context, id string) {
 	}
 	s.log.Info("registration claimed", "registration", id, "epoch", lease.Epoch(), "sessions", known)
 	s.hold(ctx, o)
+}
+
+// beginClaim returns false for a registration that this Analyzer has, or is
+// claiming: a second claim would end the lease of the first.
+func (s *Service) beginClaim(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.claiming[id] {
+		return false
+	}
+	s.claiming[id] = true
+	return true
+}
+
+func (s *Service) endClaim(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.claiming, id)
 }
 
 // recall reads what is known of the sessions of a registration.

@@ -39,8 +39,10 @@ type Service struct {
 	view   registry.View
 	viewed chan struct{} // closed at the next view
 	owned  map[string]*owned
-	hosted map[key]*hosted
-	ending bool // no session is begun any more
+	// claiming are the registrations that somebody here claims or holds.
+	claiming map[string]bool
+	hosted   map[key]*hosted
+	ending   bool // no session is begun any more
 }
 
 // key is what a session is known by. Users are told apart, since anybody can give
@@ -74,7 +76,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{
 		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
 		resite: make(chan struct{}, 1),
-		viewed: make(chan struct{}), owned: make(map[string]*owned), hosted: make(map[key]*hosted),
+		viewed: make(chan struct{}), owned: make(map[string]*owned), claiming: make(map[string]bool), hosted: make(map[key]*hosted),
 	}, nil
 }
 
@@ -117,13 +119,22 @@ func (s *Service) see(ctx context.Context, v registry.View) {
 	close(s.viewed)
 	s.viewed = make(chan struct{})
 	var withdrawn []*owned
+	var own []string // by its record, from before it was started again
 	for id, o := range s.owned {
 		if v.Registrations[id] == nil {
 			withdrawn = append(withdrawn, o)
 			delete(s.owned, id)
 		}
 	}
+	for id, o := range v.Owners {
+		if o.GetAnalyzer().GetId() == s.cfg.Record.GetId() && s.owned[id] == nil && v.Registrations[id] != nil {
+			own = append(own, id)
+		}
+	}
 	s.mu.Unlock()
+	for _, id := range own {
+		s.inBackground(func(ctx context.Context) { s.own(ctx, id) })
+	}
 	for _, o := range withdrawn {
 		s.log.Info("registration withdrawn", "registration", o.id)
 		for _, h := range s.hostedOf(o.id) {
