@@ -252,12 +252,15 @@ func (s analyzerSettings) validate() error {
 			return fmt.Errorf("--%s %q: want HOST:PORT: %w", keyListen, address, err)
 		}
 	}
+	if err := s.validateRegistry(); err != nil {
+		return err
+	}
 	if s.needsTLS() {
 		if _, err := pki.Open(s.tls, nil); err != nil {
 			return fmt.Errorf("to be reached from other machines it needs a certificate: %w", err)
 		}
 	}
-	return s.validateRegistry()
+	return nil
 }
 
 // validateRegistry reports what cannot be about the registry.

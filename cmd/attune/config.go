@@ -146,7 +146,9 @@ func load(flags *pflag.FlagSet, files []string) (config.Run, error) {
 }
 
 // merge adds one file of settings of a run, which need not exist.
-func merge(v *viper.Viper, file string) error { return mergeKnown(v, file, fileKeys()) }
+func merge(v *viper.Viper, file string) error {
+	return mergeKnown(v, file, append(fileKeys(), keyAnalyzer, keyRegistry))
+}
 
 // mergeKnown adds one file, which need not exist. known are the keys that may
 // stand in it, also with keys below them.

@@ -26,7 +26,10 @@ const psLong = `Ps lists your processes, for root all, and what can be done with
   files     attune tune of its sockets and pipes; needs what a debugger needs
   preload   the library that attune run preloads would be taken, at its next start
 
-What cannot be done stands behind it with the reason.`
+What cannot be done stands behind it with the reason.
+
+With --site it lists the processes that are under control at a site, on all of its
+nodes, as attune session start asked for.`
 
 // running is one process; the JSON document's element.
 type running struct {
@@ -45,14 +48,18 @@ type way struct {
 }
 
 func newPS(p *process) *cobra.Command {
-	var asJSON, all bool
+	var at siteFlags
+	var asJSON, all, site bool
 	cmd := &cobra.Command{
 		Use:     "ps",
 		Short:   "List the processes that can be tuned",
 		Long:    psLong,
 		Example: "  attune ps\n  attune ps --json | jq '.[] | select(.threads > 8)'",
 		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if site {
+				return siteProcesses(cmd.Context(), p, at, asJSON)
+			}
 			list := listRunning(all || os.Geteuid() == 0)
 			if !asJSON {
 				return writeRunning(p, list)
@@ -64,6 +71,8 @@ func newPS(p *process) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "list other users' processes too")
+	cmd.Flags().BoolVar(&site, "site", false, "list the processes under control at the site instead")
+	at.add(cmd.Flags())
 	return cmd
 }
 

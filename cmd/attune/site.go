@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// keyAnalyzer is where the site's Analyzer is; a flag, and in files.
+const keyAnalyzer = "analyzer"
+
+// sitePatience is how long the site may take for an answer; sessions are stopped
+// within that.
+const sitePatience = 30 * time.Second
+
+// errNoSite is returned where no Analyzer can be found.
+var errNoSite = errors.New("no Analyzer of a site is known here")
+
+// siteFlags say where the site's Analyzer is.
+type siteFlags struct{ analyzer, registry string }
+
+func (f *siteFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.analyzer, keyAnalyzer, "", "ask the Analyzer at `ADDRESS`, HOST:PORT or unix:PATH")
+	flags.StringVar(&f.registry, keyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")
+}
+
+// siteClient is a connection to an Analyzer of the site.
+type siteClient struct {
+	attunev1.SessionServiceClient
+
+	conn *grpc.ClientConn
+}
+
+func (c *siteClient) close() { _ = c.conn.Close() } // nothing is under way
+
+// ask calls an Analyzer of the site, and goes on to another one if that one has
+// what is asked for.
+func ask[R any](ctx context.Context, f siteFlags, call func(context.Context, *siteClient) (R, error)) (R, error) {
+	var none R
+	addresses, err := f.addresses(ctx)
+	if err != nil {
+		return none, err
+	}
+	answer, err := askAt(ctx, addresses, call)
+	if other := owner(err); other != nil {
+		answer, err = askAt(ctx, reachable(other), call)
+	}
+	if err != nil {
+		return none, siteError(err)
+	}
+	return answer, nil
+}
+
+// askAt calls the Analyzer at the first of the addresses that can be reached.
+func askAt[R any](ctx context.Context, addresses []string, call func(context.Context, *siteClient) (R, error)) (answer R, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sitePatience)
+	defer cancel()
+	err = errNoSite
+	for _, address := range addresses {
+		var c *siteClient
+		if c, err = dialSite(address); err != nil {
+			continue
+		}
+		answer, err = call(ctx, c)
+		c.close()
+		if status.Code(err) != codes.Unavailable {
+			return answer, err
+		}
+	}
+	return answer, err
+}
+
+// dialSite prepares a connection. A service of the site is believed, and on this
+// machine one of this user.
+func dialSite(address string) (*siteClient, error) {
+	o := authn.Options{Admit: isService}
+	if !strings.HasPrefix(address, "unix:") {
+		var err error
+		if o.Identity, err = ownIdentity(); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(authn.New(o)), grpc.WithDisableServiceConfig())
+	if err != nil {
+		return nil, err
+	}
+	return &siteClient{attunev1.NewSessionServiceClient(conn), conn}, nil
+}
+
+func isService(p *attunev1.Principal) error {
+	if p.GetRole() == attunev1.Role_ROLE_NODE || authn.OwnAndRoot(p) == nil {
+		return nil
+	}
+	return fmt.Errorf("%s has not the role node: it is no service of this site", p.GetName())
+}
+
+// ownIdentity is the user's certificate; for root also this machine's.
+func ownIdentity() (*pki.Identity, error) {
+	var files []pki.Files
+	if dir, err := os.UserConfigDir(); err == nil {
+		files = append(files, pki.UserFiles(filepath.Join(dir, "attune")))
+	}
+	if os.Geteuid() == 0 {
+		files = append(files, pki.NodeFiles())
+	}
+	for _, f := range files {
+		if f.Present() {
+			return pki.Open(f, nil)
+		}
+	}
+	return nil, errors.New("you have no certificate for other machines: ask for user.crt and user.key, made by `attune cert issue`, and put them into ~/.config/attune")
+}
+
+// addresses are where an Analyzer of the site may be, best first.
+func (f siteFlags) addresses(ctx context.Context) ([]string, error) {
+	if err := f.fill(); err != nil {
+		return nil, err
+	}
+	if f.analyzer != "" {
+		return []string{f.analyzer}, nil
+	}
+	if f.registry != "" {
+		return f.find(ctx)
+	}
+	own, _ := serviceDirs(os.Geteuid(), os.Getenv)
+	site, _ := serviceDirs(0, os.Getenv)
+	var found []string
+	for _, dir := range []string{own, site} {
+		path := filepath.Join(dir, serviceSocket)
+		if _, err := os.Stat(path); err == nil && !slices.Contains(found, "unix:"+path) {
+			found = append(found, "unix:"+path)
+		}
+	}
+	if len(found) == 0 {
+		return nil, &exitcode.Error{Code: exitcode.Failure, Err: errNoSite,
+			Remedy: "name one with --analyzer or --registry, in the environment as ATTUNE_ANALYZER, or in attune.yaml; `attune analyzer serve` starts one"}
+	}
+	return found, nil
+}
+
+// fill takes from environment and files what no flag says.
+func (f *siteFlags) fill() error {
+	if f.analyzer != "" || f.registry != "" {
+		return nil
+	}
+	v := viper.New()
+	v.SetConfigType("yaml")
+	for _, file := range configFiles(os.Getenv) {
+		if err := merge(v, file); err != nil {
+			return exitcode.UsageError(err, "correct the file")
+		}
+	}
+	v.SetEnvPrefix("ATTUNE")
+	if err := errors.Join(v.BindEnv(keyAnalyzer), v.BindEnv(keyRegistry)); err != nil {
+		return err
+	}
+	f.analyzer, f.registry = v.GetString(keyAnalyzer), v.GetString(keyRegistry)
+	return nil
+}
+
+// find asks the registry.
+func (f siteFlags) find(ctx context.Context) ([]string, error) {
+	o := registry.Options{URL: f.registry, Name: "attune"}
+	if !strings.HasPrefix(f.registry, "unix:") {
+		var err error
+		if o.Identity, err = ownIdentity(); err != nil {
+			return nil, &exitcode.Error{Code: exitcode.Failure, Err: err}
+		}
+	}
+	analyzers, err := registry.FindAnalyzers(ctx, o)
+	if err != nil {
+		return nil, &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "is an Analyzer running? `attune analyzer serve` starts one"}
+	}
+	var out []string
+	for _, a := range analyzers {
+		out = append(out, reachable(a)...)
+	}
+	return out, nil
+}
+
+// reachable are the addresses of an Analyzer that can be dialled from here: Unix
+// sockets on its own host only.
+func reachable(a *attunev1.AnalyzerRecord) []string {
+	host, err := os.Hostname()
+	var out []string
+	for _, address := range a.GetAddresses() {
+		if strings.HasPrefix(address, "unix:") {
+			if err == nil && host == a.GetHost() {
+				out = slices.Insert(out, 0, address)
+			}
+		} else if _, _, err := net.SplitHostPort(address); err == nil {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// owner returns the Analyzer that an error names; nil if it names none.
+func owner(err error) *attunev1.AnalyzerRecord {
+	for _, detail := range status.Convert(err).Details() {
+		if a, ok := detail.(*attunev1.AnalyzerRecord); ok && err != nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// siteError is what an answer means to a person.
+func siteError(err error) error {
+	e := &exitcode.Error{Code: exitcode.Failure, Err: said(err)}
+	switch status.Code(err) {
+	case codes.Unavailable:
+		_, why, _ := strings.Cut(err.Error(), "Error while dialing: ") // of gRPC's own errors
+		if e.Err = said(err); why != "" {
+			e.Err = fmt.Errorf("the Analyzer is not reached: %s", strings.TrimSuffix(why, `"`))
+		}
+		e.Remedy = "is the Analyzer running, and is the address right?"
+	case codes.InvalidArgument:
+		e.Code = exitcode.Usage
+	case codes.NotFound:
+		e.Remedy = "`attune session list --all` shows yours"
+	}
+	return e
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// site is an Analyzer's service as a process of its own.
+type site struct {
+	t   *testing.T
+	dir string
+	cmd *exec.Cmd
+	log *bytes.Buffer
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s") //nolint:usetesting // sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{t: t, dir: dir}
+	t.Cleanup(func() {
+		s.end(syscall.SIGKILL)
+		_ = os.RemoveAll(dir)
+	})
+	s.start()
+	return s
+}
+
+func (s *site) flags() []string {
+	return []string{"analyzer", "serve", "--run-dir", filepath.Join(s.dir, "run"), "--state-dir", filepath.Join(s.dir, "state"), "--tunlet-dir", bin}
+}
+
+// start starts it and waits until it is ready.
+func (s *site) start() {
+	s.t.Helper()
+	s.log = new(bytes.Buffer)
+	s.cmd = exec.Command(filepath.Join(bin, "attune"), s.flags()...)
+	s.cmd.Stderr = s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for s.get("/readyz") != http.StatusOK {
+		if time.Now().After(deadline) {
+			s.end(syscall.SIGKILL)
+			s.t.Fatalf("it does not become ready: %s", s.log)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// get asks for its health; 0: there is no answer.
+func (s *site) get(path string) int {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", healthSocket))
+	}}}
+	resp, err := client.Get("http://analyzer" + path)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// end ends it by a signal and returns its exit code.
+func (s *site) end(signal syscall.Signal) int {
+	_ = s.cmd.Process.Signal(signal)
+	_ = s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// ask runs a command of attune that asks it.
+func (s *site) ask(args ...string) (stdout string, code int) {
+	s.t.Helper()
+	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", serviceSocket))
+	var out, errs bytes.Buffer
+	code = run(args, &process{stdout: &out, stderr: &errs})
+	return out.String() + errs.String(), code
+}
+
+// TestSiteCommands registers an application, which stays so when the service is
+// killed, and takes it back.
+func TestSiteCommands(t *testing.T) {
+	s := newSite(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"session", "list"}, exitcode.OK, "Nothing is registered"},
+		{[]string{"session", "start"}, exitcode.Usage, "no application is named"},
+		{[]string{"session", "start", "--app", "x", "--args", "("}, exitcode.Usage, "missing closing )"},
+		{[]string{"session", "start", "--app", "x", "--sha256", "abc"}, exitcode.Usage, "no SHA-256"},
+		{[]string{"session", "start", "--app", "x", "--mode", "y"}, exitcode.Usage, `unknown mode "y"`},
+		{[]string{"session", "start", "--app", "x", "--tunlet", "none"}, exitcode.Usage, "tunlet none"},
+		{[]string{"session", "show", "x"}, exitcode.Failure, `no session or registration "x"`},
+		{[]string{"session", "stop", "x"}, exitcode.Failure, `no session or registration "x"`},
+		{[]string{"session", "stop"}, exitcode.Usage, "one id is needed"},
+		{[]string{"session", "start", "--app", "solver*", "--mode", "advise", "--tunlet", "malloc"}, exitcode.OK, "observed, with advice"},
+		{[]string{"session", "list"}, exitcode.OK, "solver*"},
+		{[]string{"node", "list"}, exitcode.OK, "Analyzer"},
+		{[]string{"ps", "--site"}, exitcode.OK, "NODE"},
+	} {
+		if got, code := s.ask(c.args...); code != c.code || !strings.Contains(got, c.want) {
+			t.Errorf("attune %v: code %d, %q", c.args, code, got)
+		}
+	}
+	second := exec.Command(filepath.Join(bin, "attune"), s.flags()...)
+	if out, err := second.CombinedOutput(); second.ProcessState.ExitCode() != exitcode.Failure || !strings.Contains(string(out), "stop it first") {
+		t.Errorf("a second service: %v, %s", err, out)
+	}
+	s.end(syscall.SIGKILL)
+	if got, code := s.ask("session", "list"); code != exitcode.Failure || !strings.Contains(got, "is the Analyzer running") {
+		t.Errorf("without the service: code %d, %q", code, got)
+	}
+	s.start()
+	list, _ := s.ask("session", "list")
+	fields := strings.Fields(list)
+	at := slices.Index(fields, "solver*")
+	if at < 1 {
+		t.Fatalf("after it was killed: %q\n%s", list, s.log)
+	}
+	if got, code := s.ask("session", "stop", fields[at-1]); code != exitcode.OK || !strings.Contains(got, "left alone") {
+		t.Errorf("stop: code %d, %q", code, got)
+	}
+	if code := s.end(syscall.SIGTERM); code != exitcode.OK {
+		t.Errorf("ended with code %d: %s", code, s.log)
+	}
+}
+
+// TestAnalyzerSettings checks configurations without serving.
+func TestAnalyzerSettings(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		flags      []string
+		want       string // of the error; empty: it is valid
+	}{
+		{name: "nothing"},
+		{name: "registrations", file: "registrations:\n  lammps:\n    app: lmp*\n    mode: tune\n    batch-only: true\n"},
+		{name: "an unknown key", file: "listne: [\":1\"]\n", want: `unknown key "listne"`},
+		{name: "an unknown key of a registration", file: "registrations:\n  x:\n    app: y\n    mod: tune\n", want: "mod"},
+		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
+		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
+		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},
+		{name: "no time", flags: []string{"--lease", "0"}, want: "write a time"},
+		{name: "a registry that is two", flags: []string{"--registry", "unix:/x", "--registry-listen", ":1"}, want: "belong to the embedded registry"},
+		{name: "no log level", file: "log-level: loud\n", want: "loud"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "analyzer.yaml")
+			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out, errs bytes.Buffer
+			code := run(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &process{stdout: &out, stderr: &errs})
+			switch {
+			case c.want == "" && (code != exitcode.OK || out.String() != "configuration is valid\n"):
+				t.Errorf("code %d, %s", code, errs.String())
+			case c.want != "" && (code != exitcode.Usage || !strings.Contains(errs.String(), c.want)):
+				t.Errorf("code %d, %q", code, errs.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func newNode(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                        "node",
+		Short:                      "Show the nodes of a site",
+		Args:                       noSuchCommand,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var at siteFlags
+	var asJSON, verbose bool
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List nodes with attuned, and Analyzers",
+		Long: `List shows each node that attuned serves: how it finds processes, how many of yours
+are under control, and what went wrong and was survived. With --verbose also the
+processes that have the name of an application and are left alone, and why.`,
+		Example: "  attune node list\n  attune node list --verbose",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			nodes, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ListNodesResponse, error) {
+				return c.ListNodes(ctx, &attunev1.ListNodesRequest{})
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeProto(p, nodes)
+			}
+			return writeNodes(p.stdout, nodes, verbose)
+		},
+	}
+	at.add(list.Flags())
+	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	list.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, and all troubles")
+	cmd.AddCommand(list)
+	return cmd
+}
+
+// writeNodes prints nodes and Analyzers.
+func writeNodes(out io.Writer, nodes *attunev1.ListNodesResponse, verbose bool) error {
+	w := table(out)
+	fmt.Fprintln(w, "NODE\tCPUS\tFINDS BY\tSESSIONS\tPROCESSES\tLEFT ALONE\tVERSION\tTROUBLE")
+	for _, c := range nodes.GetControllers() {
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", c.GetHost(), c.GetCpus(), strings.Join(c.GetModes(), ","), len(c.GetShares()),
+			controlled(c), len(c.GetMismatches()), c.GetVersion(), dash(trouble(c)))
+	}
+	for _, a := range nodes.GetAnalyzers() {
+		fmt.Fprintf(w, "%s\t-\tAnalyzer\t-\t-\t-\t%s\t%s\n", a.GetHost(), a.GetVersion(), dash(strings.Join(a.GetAddresses(), " ")))
+	}
+	if err := w.Flush(); err != nil || !verbose {
+		return err
+	}
+	for _, c := range nodes.GetControllers() {
+		for _, m := range c.GetMismatches() {
+			fmt.Fprintf(out, "%s: process %d of user %d, %s, is left alone: %s\n", c.GetHost(), m.GetPid(), m.GetUid(), dash(m.GetExecutable()), dash(m.GetReason()))
+		}
+		for _, t := range c.GetTroubles() {
+			fmt.Fprintf(out, "%s: %s\n", c.GetHost(), dash(t))
+		}
+	}
+	return nil
+}
+
+// controlled counts the processes of a node.
+func controlled(c *attunev1.ControllerRecord) (n uint32) {
+	for _, s := range c.GetShares() {
+		n += s.GetProcesses()
+	}
+	return n
+}
+
+// trouble is the latest, or why a node does not find processes by the best way.
+func trouble(c *attunev1.ControllerRecord) string {
+	if n := len(c.GetTroubles()); n > 0 {
+		return c.GetTroubles()[n-1]
+	}
+	return c.GetReason()
+}
+
+// siteProcesses lists the processes under control at a site.
+func siteProcesses(ctx context.Context, p *process, at siteFlags, asJSON bool) error {
+	found, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.LocateProcessesResponse, error) {
+		return c.LocateProcesses(ctx, &attunev1.LocateProcessesRequest{Locate: &attunev1.LocateRequest{}})
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeProto(p, found)
+	}
+	w := table(p.stdout)
+	fmt.Fprintln(w, "NODE\tPID\tUSER\tRANK\tREGISTRATION\tJOB\tMECHANISMS\tPROGRAM")
+	for _, n := range found.GetNodes() {
+		for _, l := range n.GetProcesses() {
+			pr := l.GetProcess()
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", n.GetHost(), pr.GetIdentity().GetPid(), userName(int(pr.GetUid())), rankText(pr),
+				l.GetRegistration(), dash(pr.GetJob().Key()), dash(mechanismsText(pr)), dash(pr.GetExecutable()))
+		}
+	}
+	for _, host := range found.GetSilent() {
+		fmt.Fprintf(p.stderr, "attune: node %s did not answer\n", host)
+	}
+	return w.Flush()
+}
+
+func rankText(p *attunev1.Process) string {
+	if p.Rank == nil {
+		return "-"
+	}
+	return fmt.Sprint(p.GetRank())
+}
+
+func mechanismsText(p *attunev1.Process) string {
+	var open []string
+	for _, m := range p.GetMechanisms() {
+		if m.GetAvailable() {
+			open = append(open, m.GetName())
+		}
+	}
+	slices.Sort(open)
+	return strings.Join(open, ",")
+}
