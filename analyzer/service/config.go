@@ -5,6 +5,7 @@ package service
 import (
 	"cmp"
 	"errors"
+	"io"
 	"log/slog"
 	"time"
 
@@ -53,6 +54,9 @@ type Config struct {
 	// Lease is how long changes outlive a silent Analyzer, and so how long
 	// another one has to take over; 0: 30 s.
 	Lease time.Duration
+	// Audit gives a place for what is decided in a session, JSON lines; nil: it
+	// is not audited.
+	Audit func(session string) io.Writer
 	// Version of Attune, for reports.
 	Version string
 	// Log takes what has no better place; nil: nothing is logged.

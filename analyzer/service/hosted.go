@@ -84,7 +84,7 @@ func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration,
 		Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: s.cfg.Version,
 		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), TempDir: s.cfg.TempDir, Digests: s.cfg.Digests,
 		Lease: s.cfg.Lease, Grace: s.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
-		Changed: func() { signal(h.changed) }, Log: h.log,
+		Changed: func() { signal(h.changed) }, Audit: s.audit(record.GetId()), Log: h.log,
 	})
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "begin a session: %v", err)

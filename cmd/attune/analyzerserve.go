@@ -100,6 +100,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	cfg.ReportDir = filepath.Join(a.settings.stateDir, "reports")
 	cfg.TunletDirs = tunletDirs(cfg.TunletDirs)
 	cfg.Digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
+	cfg.Audit = a.audit.Lines
 	cfg.Version, cfg.Log = buildinfo.Get().Version, a.log
 	a.service, err = service.New(cfg)
 	return err

@@ -215,7 +215,7 @@ func (l *Log) report(number uint64, err error) {
 }
 
 // Lines takes the lines of a log of decisions, each written at once and JSON, as
-// Decided. What they are about is what. It has a Sync, bounded in time.
+// Decided. What they are about is what. Write does not wait for the disk.
 func (l *Log) Lines(what string) io.Writer { return lines{l, what} }
 
 type lines struct {
@@ -232,11 +232,4 @@ func (w lines) Write(line []byte) (int, error) {
 	}
 	w.log.Write(e)
 	return len(line), nil
-}
-
-// Sync makes the lines durable.
-func (w lines) Sync() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return w.log.Sync(ctx)
 }

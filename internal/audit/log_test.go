@@ -284,9 +284,7 @@ func TestDecisions(t *testing.T) {
 	w := l.Lines("session 1")
 	fmt.Fprintln(w, `{"kind":"applied"}`)
 	fmt.Fprintln(w, "no JSON")
-	if err := w.(interface{ Sync() error }).Sync(); err != nil {
-		t.Fatal(err)
-	}
+	mustSync(t, l)
 	entries := mustRead(t, path)
 	if len(entries) != 3 || entries[1].What != "session 1" || string(entries[1].Message) != `{"kind":"applied"}` || entries[2].Error == "" {
 		t.Errorf("%+v", entries)
