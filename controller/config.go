@@ -68,6 +68,9 @@ type Config struct {
 	// Source tells what processes do; the controller closes it. Nil: the best
 	// that this user may have, of its own.
 	Source track.Source
+	// LookInterval is how often processes are looked for beside Source, for what
+	// that may have lost; 0: [track.DefaultResyncInterval].
+	LookInterval time.Duration
 	// Mechanisms says what this node can do; nil: it is tried.
 	Mechanisms []*attunev1.Mechanism
 	// UseBPF allows uprobes and kernel process events where the user may

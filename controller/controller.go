@@ -116,7 +116,7 @@ func New(config Config) (c *Controller, err error) {
 		return nil, err
 	}
 	if c.tracker, err = track.New(track.Options{
-		JobID: config.JobID, Handler: &follower{c}, Source: source(), Digests: config.Digests, Log: config.Log,
+		JobID: config.JobID, Handler: &follower{c}, Source: source(), PollInterval: config.LookInterval, Digests: config.Digests, Log: config.Log,
 	}); err != nil {
 		return nil, err
 	}

@@ -67,9 +67,9 @@ func nextPace(last time.Duration, found uint64) time.Duration {
 // samplingLoop samples signals and closes intervals of aggregates at the
 // periods that the Analyzer asked for.
 func (c *Controller) samplingLoop(ctx context.Context) error {
-	const rest = 10 * time.Millisecond // until the Analyzer has asked
+	const never = time.Hour // until the Analyzer asks for some, which wakes it
 	var samples, aggregates due
-	timer := time.NewTimer(rest)
+	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for {
 		select {
@@ -85,7 +85,7 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		if samples.is(now, time.Duration(c.sampling.Load())) {
 			c.sampleAll()
 		}
-		timer.Reset(time.Until(earliest(now.Add(rest), samples.next, aggregates.next)))
+		timer.Reset(time.Until(earliest(now.Add(never), samples.next, aggregates.next)))
 	}
 }
 

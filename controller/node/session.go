@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -49,6 +51,8 @@ const (
 	// withdrawnLooks is how many it waits for the Analyzer's word when its
 	// registration was withdrawn.
 	withdrawnLooks = 15
+	// rareLook bounds how long a process is unknown whose start was lost.
+	rareLook = 30 * time.Second
 	// retryInterval follows a controller that could not be made.
 	retryInterval = 5 * time.Second
 )
@@ -227,10 +231,20 @@ func (s *session) config() controller.Config {
 		GatePath: filepath.Join(s.folder(), "gate"), LibraryPath: n.config.LibraryPath, LateLibrary: true,
 		Untouched: s.untouched, Over: s.over,
 		Asked: s.asked, Answered: s.answered,
-		StateDir: n.journals(), Source: n.watcher.Source(), Mechanisms: n.config.Mechanisms, UseBPF: n.config.UseBPF,
+		StateDir: n.journals(), Source: n.watcher.Source(), LookInterval: n.lookInterval(), Mechanisms: n.config.Mechanisms, UseBPF: n.config.UseBPF,
 		Hidden: n.config.Hidden, Lease: n.config.Lease, Policy: n.config.Policy, Budget: n.config.Budget,
 		Digests: n.config.Digests, Version: n.config.Version, Log: n.config.Log.With("session", s.number),
 	}
+}
+
+// lookInterval is how often a session looks for processes beside the node's
+// events: rarely, for each looks at all of the node; often where the node itself
+// has nothing better.
+func (n *Node) lookInterval() time.Duration {
+	if n.watcher.Status().Mode == discover.ModePoll {
+		return track.DefaultPollInterval
+	}
+	return rareLook
 }
 
 // untouched asks the policy of the day whether anything may be changed.
