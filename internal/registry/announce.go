@@ -65,6 +65,7 @@ func (c *Client) Announce(ctx context.Context, record proto.Message) (*Announcem
 		if err := c.enter(a); err != nil {
 			return nil, err
 		}
+		c.tidying.Do(func() { c.start(c.keepTidy) })
 	}
 	ctx, a.cancel = context.WithCancel(ctx)
 	c.start(func(closed context.Context) {

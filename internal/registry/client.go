@@ -42,6 +42,7 @@ type Client struct {
 	sessions *mirror
 	signs    *signsOfLife
 	leases   leases
+	tidying  sync.Once
 
 	mu        sync.Mutex
 	buckets   map[string]jetstream.KeyValue
