@@ -126,12 +126,3 @@ func (r serviceRule) say(file string) string {
 	}
 	return text
 }
-
-// Lesser is the mode that allows less. What is no mode allows nothing.
-func Lesser(a, b string) string {
-	least := min(slices.Index(Modes, a), slices.Index(Modes, b))
-	if least < 0 {
-		return ""
-	}
-	return Modes[least]
-}

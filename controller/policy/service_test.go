@@ -123,14 +123,3 @@ func FuzzService(f *testing.F) {
 		}
 	})
 }
-
-func TestLesser(t *testing.T) {
-	for _, tt := range []struct{ a, b, want string }{
-		{"tune", "observe", "observe"}, {"advise", "tune", "advise"}, {"tune", "tune", "tune"},
-		{"", "tune", ""}, {"tune", "", ""}, {"kill", "tune", ""},
-	} {
-		if got := Lesser(tt.a, tt.b); got != tt.want {
-			t.Errorf("%q, %q: %q", tt.a, tt.b, got)
-		}
-	}
-}

@@ -61,24 +61,6 @@ func Open(files Files, log *slog.Logger) (*Identity, error) {
 	return i, nil
 }
 
-// ServerConfig is that of an [Identity] of the files.
-func ServerConfig(files Files) (*tls.Config, error) {
-	identity, err := Open(files, nil)
-	if err != nil {
-		return nil, err
-	}
-	return identity.ServerConfig(), nil
-}
-
-// ClientConfig is that of an [Identity] of the files.
-func ClientConfig(files Files) (*tls.Config, error) {
-	identity, err := Open(files, nil)
-	if err != nil {
-		return nil, err
-	}
-	return identity.ClientConfig(), nil
-}
-
 // ServerConfig makes TLS 1.3 with peers that show a certificate of the CA which
 // names a role. It follows the files. Tickets are not given: they would outlive
 // the certificate.
