@@ -195,18 +195,27 @@ func (c *Controller) awaitMemory(ctx context.Context, t *target) bool {
 }
 
 // prepare brings DMLib into the processes of changes, which would do without
-// less well or not at all. What acts from outside needs none.
+// less well or not at all. What acts from outside needs none, and must not wait:
+// a process that gets little CPU time may take seconds to take DMLib in.
 func (c *Controller) prepare(changes []*attunev1.Change) {
 	if !c.config.LateLibrary {
 		return
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, needTimeout)
 	defer cancel()
+	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil && change.GetAction().GetSystem() == nil {
-			c.bringIn(ctx, t)
+		if t := c.targets.get(change.GetProcess()); t != nil && !fromOutside(change.GetAction()) {
+			all.Go(func() { c.bringIn(ctx, t) })
 		}
 	}
+	all.Wait()
+}
+
+// fromOutside says whether an action is the same with and without DMLib in the
+// process.
+func fromOutside(action *attunev1.Action) bool {
+	return action.GetSystem() != nil || action.GetSetVariable() != nil
 }
 
 // leaveEntered gives processes that DMLib was brought into their calls back, as
