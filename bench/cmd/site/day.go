@@ -149,9 +149,26 @@ func (d *document) readService(ctx context.Context, c *cluster.Cluster) error {
 			}
 			continue
 		}
-		d.Other = otherJob{r.Mode, d.Other.Processes + len(r.Processes), d.Other.Changes + len(r.Changes), d.Other.Points + len(r.Points)}
+		d.Other.add(r)
 	}
 	return nil
+}
+
+// add counts one session. A change that was proposed and refused is none.
+func (o *otherJob) add(r report.Report) {
+	o.Processes += len(r.Processes)
+	for _, point := range r.Points {
+		if point.Hits > 0 {
+			o.Points++
+		}
+	}
+	for _, change := range r.Changes {
+		if change.AppliedAt != nil {
+			o.Changes++
+		} else {
+			o.Refusal = change.Reason
+		}
+	}
 }
 
 func say(what string) { fmt.Fprintln(os.Stderr, "site:", what) }

@@ -52,10 +52,11 @@ type tunedDay struct {
 // otherJob is what came of the job of a user for whom the policy has only
 // observing.
 type otherJob struct {
-	Mode      string `json:"mode"`
-	Processes int    `json:"processes"`
-	Changes   int    `json:"changes"`
-	Points    int    `json:"points"`
+	Processes int `json:"processes"`
+	// Points counts measure points that were hit.
+	Points  int    `json:"points"`
+	Changes int    `json:"changes"`
+	Refusal string `json:"refusal,omitempty"` // why a change was not made
 }
 
 func main() {
@@ -96,7 +97,7 @@ func (d *document) judge() {
 		gain("service: tuned / plain", d.Service),
 		all("service: ranks tuned in one session of both nodes", d.Service.keptTogether()),
 		{Name: "service: changes in the other user's job", Value: present.Figure(d.Other.Changes), Limit: 0},
-		{Name: "service: other user's processes that are observed", Value: present.Figure(d.Other.Processes), Limit: 1, AtLeast: true},
+		{Name: "service: measure points in it", Value: present.Figure(d.Other.Points), Limit: 1, AtLeast: true},
 		gain("packed: tuned / plain", d.Packed),
 		all("packed: ranks tuned", d.Packed.Kept),
 	}
@@ -134,6 +135,7 @@ func (d *document) Print() {
 		fmt.Printf("\n%s: %s %s → %s in %d processes on %s, %s: %s\n", c.Tunlet, c.Knob, c.Old, c.New, c.Processes,
 			strings.Join(d.Service.Hosts, " and "), c.Verdict, c.Reason)
 	}
-	fmt.Printf("\nthe other user's job: mode %s, %d processes, %d changes\n\n", d.Other.Mode, d.Other.Processes, d.Other.Changes)
+	fmt.Printf("\nthe other user's job: %d processes, %d measure points, %d changes; %s\n\n",
+		d.Other.Processes, d.Other.Points, d.Other.Changes, d.Other.Refusal)
 	present.PrintGoals(os.Stdout, d.Goals)
 }
