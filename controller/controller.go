@@ -8,34 +8,22 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
-	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/sample"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// deliveryPatience is how long the end waits for an Analyzer that may be gone.
-const deliveryPatience = time.Second
-
-// othersSocket is the mode of a gate for another user's processes, whom the
-// kernel names at each connection.
-const othersSocket = 0o666
 
 // Controller is one Application Controller.
 type Controller struct {
@@ -122,60 +110,6 @@ func New(config Config) (c *Controller, err error) {
 	}
 	c.gate, err = attach.New(c.gateOptions())
 	return c, err
-}
-
-// gateOptions let the user in whose processes are followed.
-func (c *Controller) gateOptions() attach.Options {
-	o := attach.Options{
-		Path: c.config.GatePath, Early: c.config.EarlyGate, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: c.config.Log,
-	}
-	if user := c.config.Session.User; user != nil {
-		o.Mode = othersSocket
-		o.Admit = func(p peercred.Peer) error {
-			if p.UID != int(user.GetUid()) {
-				return fmt.Errorf("%w: user %d is not the session's %d", attach.ErrNotAdmitted, p.UID, user.GetUid())
-			}
-			return nil
-		}
-	}
-	return o
-}
-
-// newClient prepares the way to the Analyzer.
-func (c *Controller) newClient() (err error) {
-	c.mechanisms = c.config.Mechanisms
-	if c.mechanisms == nil {
-		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
-	}
-	c.outbox.send, c.outbox.silent = c.publish, c.config.Analyzer != nil
-	c.client, err = channel.New(channel.Options{
-		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
-		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost, Log: c.config.Log,
-	})
-	return err
-}
-
-func (c *Controller) newActuator() error {
-	journal, err := actuate.OpenJournal(c.config.StateDir, strconv.Itoa(os.Getpid()))
-	if err != nil {
-		return err
-	}
-	c.journal = journal
-	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has,
-		Policy: c.config.Policy, Asker: c.config.Session.Owner, Log: c.config.Log,
-	})
-	return nil
-}
-
-func (c *Controller) hello() *attunev1.ControllerHello {
-	host, _ := os.Hostname() // only for people
-	return &attunev1.ControllerHello{
-		ControllerId: c.config.ID, Host: host,
-		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: c.mechanisms,
-		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User, Mode: c.config.Session.Mode,
-		InForce: c.actuator.Applied(),
-	}
 }
 
 // Environment is what the program's environment needs, beside what it has, to
@@ -298,24 +232,6 @@ func (c *Controller) restore() {
 	}
 }
 
-// Keep makes the changes in force the user's own, who undoes them by hand. Stop
-// undoes what is left. It returns the ids to undo them by.
-func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) {
-	c.actuator.Stop()
-	return c.actuator.HandOver(kept)
-}
-
-// KeepOnly is Keep for some of the changes; the others are undone.
-func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		if !slices.Contains(changes, id) {
-			c.actuator.Undo(ctx, id)
-		}
-	}
-	return c.actuator.HandOver(kept)
-}
-
 // Processes tells what is known of the processes under control now.
 func (c *Controller) Processes() (processes []*attunev1.Process) {
 	for _, t := range c.targets.list() {
@@ -331,110 +247,6 @@ func (c *Controller) Living() int { return len(c.targets.handles()) }
 func (c *Controller) Has(process procid.Identity) bool {
 	t := c.targets.ofPID(process.PID)
 	return t != nil && t.identity.StartTicks == process.StartTicks && t.identity.BootID == process.BootID
-}
-
-// Stop undoes what is still in force, takes all points out, delivers what is
-// queued, and ends everything. It returns when ctx ends at the latest; what it
-// could not undo stays in the journal. Processes that have ended, of which the
-// tracker may not have told yet, are finished before their points would be
-// taken out.
-func (c *Controller) Stop(ctx context.Context) error {
-	// Whoever waits for room in the queues, perhaps with a lock that is wanted
-	// below, waits no longer than that.
-	unblock := context.AfterFunc(ctx, c.client.Finish)
-	defer unblock()
-	c.undoAll(ctx)
-	c.tellRest(ctx)
-	c.placer.Withdraw(ctx)
-	c.leaveEntered(ctx)
-	c.placer.Close()
-	for _, t := range c.targets.list() {
-		if memory := t.memory.Load(); memory != nil {
-			memory.Detach()
-		}
-	}
-	c.sendStatus()
-	c.client.Finish()
-	c.cancel()
-	if !ends(ctx, &c.tracks.work) || !ends(ctx, &c.work) {
-		return fmt.Errorf("stop controller: %w", ctx.Err())
-	}
-	c.lastWords(ctx)
-	return c.dispose()
-}
-
-// tellRest ends the tracker when it has told of all that has happened, and
-// empties the outbox, unless the Analyzer takes nothing.
-func (c *Controller) tellRest(ctx context.Context) {
-	if c.tracks.stop == nil {
-		return // never started
-	}
-	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
-	defer cancel()
-	c.tracks.stop()
-	var rest sync.WaitGroup
-	rest.Go(func() { // ends with the client's Finish at the latest
-		c.tracks.work.Wait()
-		c.outbox.flush()
-	})
-	ends(ctx, &rest)
-}
-
-// lastWords waits until the Analyzer has everything, and gives up on one that
-// is not there.
-func (c *Controller) lastWords(ctx context.Context) {
-	if c.giveUp == nil {
-		return // never started
-	}
-	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
-	defer cancel()
-	if !ends(ctx, &c.serve) {
-		c.log.Warn("the analyzer does not take the last messages")
-	}
-	c.giveUp()
-	c.serve.Wait()
-}
-
-// ends waits for a group until ctx ends, and reports whether it has ended.
-func ends(ctx context.Context, group *sync.WaitGroup) bool {
-	done := make(chan struct{})
-	go func() { // ends with the group
-		defer close(done)
-		group.Wait()
-	}()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// dispose frees what New made.
-func (c *Controller) dispose() error {
-	var errs []error
-	if c.gate != nil {
-		errs = append(errs, c.gate.Close())
-	}
-	c.arrivals.release(c.letGo)
-	if c.sampler != nil {
-		errs = append(errs, c.sampler.Close())
-	}
-	errs = append(errs, c.kernel.close(), c.cache.Close())
-	if c.journal != nil {
-		errs = append(errs, c.journal.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// undoAll takes back what is in force, the latest first, and lets nothing more
-// come into force.
-func (c *Controller) undoAll(ctx context.Context) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		result := c.actuator.Undo(ctx, id)
-		c.log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
-	}
 }
 
 // canWrite says whether this user may touch the memory of a process.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/capability"
+	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/internal/peercred"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// othersSocket is the mode of a gate for another user's processes, whom the
+// kernel names at each connection.
+const othersSocket = 0o666
+
+// gateOptions let the user in whose processes are followed.
+func (c *Controller) gateOptions() attach.Options {
+	o := attach.Options{
+		Path: c.config.GatePath, Early: c.config.EarlyGate, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused, Log: c.config.Log,
+	}
+	if user := c.config.Session.User; user != nil {
+		o.Mode = othersSocket
+		o.Admit = func(p peercred.Peer) error {
+			if p.UID != int(user.GetUid()) {
+				return fmt.Errorf("%w: user %d is not the session's %d", attach.ErrNotAdmitted, p.UID, user.GetUid())
+			}
+			return nil
+		}
+	}
+	return o
+}
+
+// newClient prepares the way to the Analyzer.
+func (c *Controller) newClient() (err error) {
+	c.mechanisms = c.config.Mechanisms
+	if c.mechanisms == nil {
+		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
+	}
+	c.outbox.send, c.outbox.silent = c.publish, c.config.Analyzer != nil
+	c.client, err = channel.New(channel.Options{
+		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
+		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost, Log: c.config.Log,
+	})
+	return err
+}
+
+func (c *Controller) newActuator() error {
+	journal, err := actuate.OpenJournal(c.config.StateDir, strconv.Itoa(os.Getpid()))
+	if err != nil {
+		return err
+	}
+	c.journal = journal
+	c.actuator = actuate.New(actuate.Options{
+		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has,
+		Policy: c.config.Policy, Asker: c.config.Session.Owner, Log: c.config.Log,
+	})
+	return nil
+}
+
+func (c *Controller) hello() *attunev1.ControllerHello {
+	host, _ := os.Hostname() // only for people
+	return &attunev1.ControllerHello{
+		ControllerId: c.config.ID, Host: host,
+		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: c.mechanisms,
+		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User, Mode: c.config.Session.Mode,
+		InForce: c.actuator.Applied(),
+	}
+}

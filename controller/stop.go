@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+)
+
+// deliveryPatience is how long the end waits for an Analyzer that may be gone.
+const deliveryPatience = time.Second
+
+// Keep makes the changes in force the user's own, who undoes them by hand. Stop
+// undoes what is left. It returns the ids to undo them by.
+func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) {
+	c.actuator.Stop()
+	return c.actuator.HandOver(kept)
+}
+
+// KeepOnly is Keep for some of the changes; the others are undone.
+func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		if !slices.Contains(changes, id) {
+			c.actuator.Undo(ctx, id)
+		}
+	}
+	return c.actuator.HandOver(kept)
+}
+
+// Stop undoes what is still in force, takes all points out, delivers what is
+// queued, and ends everything. It returns when ctx ends at the latest; what it
+// could not undo stays in the journal. Processes that have ended, of which the
+// tracker may not have told yet, are finished before their points would be
+// taken out.
+func (c *Controller) Stop(ctx context.Context) error {
+	// Whoever waits for room in the queues, perhaps with a lock that is wanted
+	// below, waits no longer than that.
+	unblock := context.AfterFunc(ctx, c.client.Finish)
+	defer unblock()
+	c.undoAll(ctx)
+	c.tellRest(ctx)
+	c.placer.Withdraw(ctx)
+	c.leaveEntered(ctx)
+	c.placer.Close()
+	for _, t := range c.targets.list() {
+		if memory := t.memory.Load(); memory != nil {
+			memory.Detach()
+		}
+	}
+	c.sendStatus()
+	c.client.Finish()
+	c.cancel()
+	if !ends(ctx, &c.tracks.work) || !ends(ctx, &c.work) {
+		return fmt.Errorf("stop controller: %w", ctx.Err())
+	}
+	c.lastWords(ctx)
+	return c.dispose()
+}
+
+// tellRest ends the tracker when it has told of all that has happened, and
+// empties the outbox, unless the Analyzer takes nothing.
+func (c *Controller) tellRest(ctx context.Context) {
+	if c.tracks.stop == nil {
+		return // never started
+	}
+	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
+	defer cancel()
+	c.tracks.stop()
+	var rest sync.WaitGroup
+	rest.Go(func() { // ends with the client's Finish at the latest
+		c.tracks.work.Wait()
+		c.outbox.flush()
+	})
+	ends(ctx, &rest)
+}
+
+// lastWords waits until the Analyzer has everything, and gives up on one that
+// is not there.
+func (c *Controller) lastWords(ctx context.Context) {
+	if c.giveUp == nil {
+		return // never started
+	}
+	ctx, cancel := context.WithTimeout(ctx, deliveryPatience)
+	defer cancel()
+	if !ends(ctx, &c.serve) {
+		c.log.Warn("the analyzer does not take the last messages")
+	}
+	c.giveUp()
+	c.serve.Wait()
+}
+
+// ends waits for a group until ctx ends, and reports whether it has ended.
+func ends(ctx context.Context, group *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() { // ends with the group
+		defer close(done)
+		group.Wait()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// dispose frees what New made.
+func (c *Controller) dispose() error {
+	var errs []error
+	if c.gate != nil {
+		errs = append(errs, c.gate.Close())
+	}
+	c.arrivals.release(c.letGo)
+	if c.sampler != nil {
+		errs = append(errs, c.sampler.Close())
+	}
+	errs = append(errs, c.kernel.close(), c.cache.Close())
+	if c.journal != nil {
+		errs = append(errs, c.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// undoAll takes back what is in force, the latest first, and lets nothing more
+// come into force.
+func (c *Controller) undoAll(ctx context.Context) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		result := c.actuator.Undo(ctx, id)
+		c.log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+}
