@@ -142,7 +142,7 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-inject bench-closed-loop bench-site ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-inject bench-closed-loop bench-scale bench-site ## All benchmarks below
 
 .PHONY: bench-announce
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
@@ -175,6 +175,10 @@ bench-peers: build ## What watching a function costs, with Attune and with other
 .PHONY: bench-probe
 bench-probe: build ## What counting a function's calls costs, by mechanism
 	@bench/probe $(ARGS)
+
+.PHONY: bench-scale
+bench-scale: build ## What one Analyzer takes for a thousand controllers, and how soon it commands them
+	@bench/scale $(ARGS)
 
 .PHONY: bench-site
 bench-site: build ## A site's day: jobs of Slurm on two nodes found, joined and tuned; as root

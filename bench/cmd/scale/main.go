@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command scale measures one Analyzer with the controllers of a large site: they
+// are simulated, but speak the real protocol over mutual TLS, with two
+// connections each, and deliver aggregates of the points that a tunlet has asked
+// for. It shows memory, CPU time, and how soon the Analyzer answers a controller
+// with a command meanwhile, for growing numbers of controllers.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+)
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	// Sessions share the controllers; each controller has so many processes, and
+	// sends an aggregate of each point of each of them every second.
+	Sessions  int            `json:"sessions"`
+	Processes int            `json:"processes_per_controller"`
+	Points    int            `json:"points"`
+	Steps     []step         `json:"steps"`
+	Goals     []present.Goal `json:"goals"`
+}
+
+// step is a number of controllers.
+type step struct {
+	Controllers int `json:"controllers"`
+	// ResidentMB is the Analyzer's, without its tunlets.
+	ResidentMB float64 `json:"resident_mb"`
+	// CPU is what the Analyzer takes, in cores; Simulation what all controllers
+	// together take of the same machine.
+	CPU        float64 `json:"cpu_cores"`
+	Simulation float64 `json:"simulation_cpu_cores"`
+	// PerSecond is how many aggregates the Analyzer took, Lost how many of those
+	// sent it dropped, as its reports count them.
+	PerSecond float64 `json:"aggregates_per_second"`
+	Lost      uint64  `json:"lost"`
+	// RoundTrips are the times from a controller's message to the Analyzer's
+	// command that it leads to, milliseconds.
+	RoundTrips []float64 `json:"round_trips_ms"`
+}
+
+// betweenTrips keeps the measurement from being a load of its own.
+const betweenTrips = 20 * time.Millisecond
+
+func main() {
+	controllers := flag.Int("controllers", 1000, "controllers in the last step")
+	steps := flag.Int("steps", 4, "numbers of controllers up to that")
+	length := flag.Duration("length", 10*time.Second, "how long each is measured")
+	d := &document{Machine: present.ThisMachine(), Sessions: 10, Processes: 10, Points: 10}
+	os.Exit(benchmark.Main("scale", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, *controllers, *steps, *length)
+	}))
+}
+
+func (d *document) measure(ctx context.Context, controllers, steps int, length time.Duration) (err error) {
+	dir, err := os.MkdirTemp("", "ab-") // sockets have short paths
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	a, err := startAnalyzer(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.end()) }()
+	registration, err := a.register(ctx, d.Points)
+	if err != nil {
+		return err
+	}
+	load := newLoad(a, registration, d)
+	defer load.close()
+	for i := range steps {
+		if err := load.grow(ctx, controllers*(i+1)/steps); err != nil {
+			return err
+		}
+		s, err := d.step(ctx, a, load, length)
+		if err != nil {
+			return err
+		}
+		d.Steps = append(d.Steps, s)
+	}
+	return nil
+}
+
+// step measures with the controllers that there are.
+func (d *document) step(ctx context.Context, a *analyzer, load *load, length time.Duration) (step, error) {
+	s := step{Controllers: load.size()}
+	if err := pause(ctx, length/2); err != nil { // until it has settled
+		return s, err
+	}
+	before, err := a.account(ctx)
+	if err != nil {
+		return s, err
+	}
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		trip, err := load.roundTrip(ctx)
+		if err != nil {
+			return s, err
+		}
+		s.RoundTrips = append(s.RoundTrips, float64(trip)/float64(time.Millisecond))
+		if err := pause(ctx, betweenTrips); err != nil {
+			return s, err
+		}
+	}
+	after, err := a.account(ctx)
+	if err != nil {
+		return s, err
+	}
+	passed := after.at.Sub(before.at).Seconds()
+	s.ResidentMB = after.residentMB
+	s.CPU, s.Simulation = (after.cpu-before.cpu)/passed, (after.own-before.own)/passed
+	s.PerSecond, s.Lost = float64(after.aggregates-before.aggregates)/passed, after.lost-before.lost
+	return s, nil
+}
+
+// Print implements benchmark.Document.
+func (d *document) Print() {
+	var table present.Table
+	table.Row("controllers", "processes", "aggregates/s", "lost", "memory", "Analyzer CPU", "simulation CPU", "command median", "p99")
+	for _, s := range d.Steps {
+		table.Row(fmt.Sprint(s.Controllers), fmt.Sprint(s.Controllers*d.Processes), present.Number(s.PerSecond), fmt.Sprint(s.Lost),
+			present.Number(s.ResidentMB)+" MB", present.Number(s.CPU)+" cores", present.Number(s.Simulation)+" cores",
+			present.Number(measure.Quantile(s.RoundTrips, 0.5))+" ms", present.Number(measure.Quantile(s.RoundTrips, 0.99))+" ms")
+	}
+	table.Print(os.Stdout)
+	first, last := d.Steps[0], d.Steps[len(d.Steps)-1]
+	if last.Controllers > first.Controllers {
+		fmt.Printf("each further controller: %s kB\n", present.Number(1024*(last.ResidentMB-first.ResidentMB)/float64(last.Controllers-first.Controllers)))
+	}
+	d.Goals = []present.Goal{
+		{Name: "command round trip, p99", Value: present.Figure(measure.Quantile(last.RoundTrips, 0.99)), Unit: "ms", Limit: 50},
+	}
+	present.PrintGoals(os.Stdout, d.Goals)
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
