@@ -12,7 +12,7 @@
 //
 // A session survives its service: its record in the registry says what was kept,
 // and whoever has the registration next goes on with that when the controllers
-// come. See docs/design/0024.
+// come. See docs/design/0026.
 //
 // Who may do what is decided in allow.go alone. Locking rule: Service.mu guards
 // the maps and is a leaf; each session has a goroutine of its own that does all
