@@ -24,7 +24,7 @@ const (
 	joinSize    = 24
 	joinParent  = 12 // offset of its parent's pid, as it sees it
 	joinStart   = 16 // offset of its start, clock ticks since boot
-	joinFiles   = 1  // a pidfd of itself
+	joinFiles   = 1  // a pidfd of itself, at most
 )
 
 // joinPatience is how long a connection that says nothing is listened to: who
@@ -54,14 +54,27 @@ func whoJoins(conn *net.UnixConn) (member, error) {
 	if err != nil {
 		return member{}, err
 	}
-	if len(message) != joinSize || len(files) != joinFiles || string(message[:len(joinMagic)]) != joinMagic ||
+	if len(message) != joinSize || string(message[:len(joinMagic)]) != joinMagic ||
 		binary.LittleEndian.Uint32(message[len(joinMagic):]) != joinVersion {
 		return member{}, errors.New("this is no packed program")
 	}
-	pidfd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return member{}, err
-	}
-	process, err := procid.Adopt(pidfd, peer.PID, binary.LittleEndian.Uint64(message[joinStart:]))
+	process, err := joined(peer.PID, binary.LittleEndian.Uint64(message[joinStart:]), files)
 	return member{process: process, parent: int(int32(binary.LittleEndian.Uint32(message[joinParent:])))}, err
+}
+
+// joined is the process with that pid and start, by its pidfd if there is one. It
+// had none to send where too many were under way.
+func joined(pid int, start uint64, files []*os.File) (*procid.Process, error) {
+	if len(files) > 0 {
+		pidfd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		return procid.Adopt(pidfd, pid, start)
+	}
+	process, err := procid.Open(pid)
+	if err == nil && process.Identity().StartTicks != start {
+		err = errors.Join(procid.ErrGone, process.Close())
+	}
+	return process, err
 }

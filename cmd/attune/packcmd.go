@@ -29,7 +29,7 @@ controller comes up beside it and takes over what is there by then. Where nothin
 can be instrumented the program simply runs, and with ATTUNE=off in the
 environment too.
 
-The packed file is about 22 MB larger than the program: pack says how much, and
+The packed file is about 26 MB larger than the program: pack says how much, and
 attune unpack --list where it goes. Every byte of it is checked at the start of the
 first process, and the program is copied into memory: 6 ms, and 0.8 ms for each MB
 of the program. The other processes of the job on that node start 2 ms later than

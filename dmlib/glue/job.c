@@ -41,8 +41,8 @@
 
 #define JOIN_VERSION 2
 
-/* What a process says, with a pidfd of itself (SCM_RIGHTS): it may have ended
- * before anybody listens. The kernel tells its pid and user. */
+/* What a process says, with a pidfd of itself if it can (SCM_RIGHTS): it may
+ * have ended before anybody listens. The kernel tells its pid and user. */
 struct join {
     char magic[8]; /* of the record */
     uint32_t version;
@@ -205,8 +205,11 @@ static bool join(const struct job *job) {
     int fd = socket_in(job, JOIN_SOCKET, &address);
     if (fd < 0)
         return false;
+    /* Of so many descriptors under way as a process may have open, the kernel
+     * takes no more. */
     bool done = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-                send_with(fd, &message, sizeof(message), job->self);
+                (send_with(fd, &message, sizeof(message), job->self) ||
+                 send(fd, &message, sizeof(message), MSG_NOSIGNAL) == (ssize_t)sizeof(message));
     close(fd);
     return done;
 }

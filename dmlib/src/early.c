@@ -62,8 +62,10 @@ static int new_file(const struct attune_header *header) {
     return -1;
 }
 
-/* The connection keeps what was sent until the controller accepts it. */
-static bool leave(int to, const struct attune_hello *hello, int file, int self) {
+/* The connection keeps what was sent until the controller accepts it. Of so many
+ * descriptors under way as a process may have open, the kernel takes no more:
+ * there is room again when the controller comes up. */
+static bool leave(int to, const struct attune_hello *hello, int64_t deadline, int file, int self) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(2 * sizeof(int))];
@@ -78,8 +80,12 @@ static bool leave(int to, const struct attune_hello *hello, int file, int self) 
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(2 * sizeof(int));
     memcpy(CMSG_DATA(header), (int[]){file, self}, 2 * sizeof(int));
-    long sent = dm_syscall(SYS_sendmsg, to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent == (long)sizeof(*hello);
+    for (;;) {
+        long sent = dm_syscall(SYS_sendmsg, to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent != -ETOOMANYREFS || dm_gate_now() >= deadline)
+            return sent == (long)sizeof(*hello);
+        dm_gate_pause();
+    }
 }
 
 static bool deliver(const struct attune_hello *hello, const struct sockaddr_un *gate,
@@ -89,7 +95,7 @@ static bool deliver(const struct attune_hello *hello, const struct sockaddr_un *
         return false;
     int to = dm_gate_connect(&path, deadline);
     int self = (int)dm_syscall(SYS_pidfd_open, hello->pid, 0);
-    bool done = to >= 0 && self >= 0 && leave(to, hello, file, self);
+    bool done = to >= 0 && self >= 0 && leave(to, hello, deadline, file, self);
     dm_gate_close(self);
     dm_gate_close(to);
     return done;

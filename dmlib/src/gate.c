@@ -43,6 +43,13 @@ void dm_gate_close(int fd) {
         dm_syscall(SYS_close, fd);
 }
 
+/* Not by nanosleep(2): the thread may have been taken out of a timed system call,
+ * and the kernel would forget how that goes on. */
+void dm_gate_pause(void) {
+    struct timespec pause = {.tv_nsec = 1000000};
+    dm_syscall(SYS_ppoll, NULL, 0, &pause, NULL, sizeof(uint64_t));
+}
+
 /* A non-blocking connect to a Unix socket fails with EAGAIN while the
  * listener's queue is full; there is nothing to poll for. */
 int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline) {
@@ -57,10 +64,7 @@ int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline) {
             dm_gate_close(fd);
             return (int)result;
         }
-        /* Not by nanosleep(2): the thread may have been taken out of a timed
-         * system call, and the kernel would forget how that goes on. */
-        struct timespec pause = {.tv_nsec = 1000000};
-        dm_syscall(SYS_ppoll, NULL, 0, &pause, NULL, sizeof(uint64_t));
+        dm_gate_pause();
     }
 }
 

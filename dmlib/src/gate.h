@@ -15,6 +15,8 @@
 
 /* Milliseconds, for deadlines. */
 DM_HIDDEN int64_t dm_gate_now(void);
+/* A millisecond. */
+DM_HIDDEN void dm_gate_pause(void);
 /* -1 is no descriptor. */
 DM_HIDDEN void dm_gate_close(int fd);
 /* A connection, or a negative errno value. */
