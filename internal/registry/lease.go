@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -65,20 +66,30 @@ func (l *Lease) Release(ctx context.Context) error {
 		return nil
 	}
 	l.client.leases.remove(l)
-	value, err := proto.Marshal(&attunev1.OwnerRecord{Registration: l.registration, Epoch: l.epoch})
-	if err != nil {
-		return err
-	}
 	return l.client.do(ctx, func(ctx context.Context) error {
 		kv, err := l.client.bucket(ctx, bucketOrders)
 		if err != nil {
 			return err
 		}
-		if _, err = kv.Update(ctx, keyOwner+l.registration, value, l.revision); conflict(err) {
-			return nil // somebody has it already, or this was done
+		owner, revision, err := getOwner(ctx, kv, l.registration)
+		if err != nil || !l.names(owner) {
+			return err // somebody has it already, or this was done
+		}
+		owner.Analyzer = nil
+		value, err := proto.Marshal(owner)
+		if err != nil {
+			return err
+		}
+		if _, err = kv.Update(ctx, keyOwner+l.registration, value, revision); conflict(err) {
+			return nil
 		}
 		return err
 	})
+}
+
+// names says whether a record was written for this very start of the Analyzer.
+func (l *Lease) names(owner *attunev1.OwnerRecord) bool {
+	return proto.Equal(owner.GetAnalyzer(), l.analyzer)
 }
 
 // end ends the lease; false: it was over.
@@ -100,7 +111,9 @@ type leases struct {
 	held map[*Lease]struct{}
 }
 
+// add takes a lease into care; one before it of the same registration is lost.
 func (s *leases) add(c *Client, l *Lease) {
+	s.drop(l.registration)
 	s.mu.Lock()
 	if s.held == nil {
 		s.held = make(map[*Lease]struct{})
@@ -177,15 +190,41 @@ func (c *Client) keepLease(ctx context.Context, l *Lease) bool {
 	newer := state.last > l.revision && (!there || e.revision > l.revision)
 	again := term != 0 && term != l.term
 	l.mu.Unlock()
-	switch {
-	case another:
+	if another {
 		return term == 0 || l.restore(ctx, term)
-	case newer:
-		return false
-	case again:
-		return l.renew(ctx, term)
 	}
-	return true
+	if newer {
+		if owner, ok := e.record.(*attunev1.OwnerRecord); !ok || !l.names(owner) {
+			return false
+		}
+		again = term != 0 // it is our own: the answer to a write was lost
+	}
+	return !again || l.renew(ctx, term)
+}
+
+// rewrite makes this Analyzer the owner again, whose record had the revision, 0:
+// which is not there. The answer to an earlier attempt may have been lost.
+func (l *Lease) rewrite(ctx context.Context, kv jetstream.KeyValue, revision uint64) error {
+	l.mu.Lock()
+	epoch := l.epoch
+	l.mu.Unlock()
+	err := l.write(ctx, kv, epoch, revision)
+	if !conflict(err) {
+		return err
+	}
+	owner, revision, readErr := getOwner(ctx, kv, l.registration)
+	if readErr != nil {
+		return readErr
+	}
+	select {
+	case <-l.lost: // it was released meanwhile
+		return err
+	default:
+	}
+	if !l.names(owner) {
+		return err
+	}
+	return l.write(ctx, kv, owner.GetEpoch(), revision)
 }
 
 // renew takes a lease again that was not valid for a while, unless somebody
@@ -194,9 +233,12 @@ func (c *Client) keepLease(ctx context.Context, l *Lease) bool {
 func (l *Lease) renew(ctx context.Context, term uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
+	l.mu.Lock()
+	revision := l.revision
+	l.mu.Unlock()
 	kv, err := l.client.bucket(ctx, bucketOrders)
 	if err == nil {
-		err = l.write(ctx, kv, l.epoch, l.revision)
+		err = l.rewrite(ctx, kv, revision)
 	}
 	return l.settled(err, term)
 }
@@ -216,7 +258,7 @@ func (l *Lease) restore(ctx context.Context, term uint64) bool {
 	}
 	kv, err := l.client.bucket(ctx, bucketOrders)
 	if err == nil {
-		err = l.write(ctx, kv, l.epoch, 0)
+		err = l.rewrite(ctx, kv, 0)
 	}
 	if err == nil {
 		_, err = kv.Create(ctx, keyRegistration+l.registration, value)

@@ -279,7 +279,7 @@ func (m *mirror) readChanges(ctx context.Context, kv jetstream.KeyValue, now str
 		now.last = max(now.last, e.Revision())
 		list = append(list, m.change(e.Key(), e.Revision(), e.Value(), e.Operation() != jetstream.KeyValuePut))
 	}
-	if others == missing {
+	if others == missing && now.life == 0 { // the others end by age anyway
 		m.client.log.Warn("registry has lost what it had, putting back what is ours", "bucket", m.bucket)
 	}
 	if options == nil {

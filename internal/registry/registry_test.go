@@ -52,7 +52,7 @@ func mustOpen(t testing.TB, url string) *registry.Client {
 
 func mustAnnounce(t testing.TB, c *registry.Client, id string) *attunev1.AnalyzerRecord {
 	t.Helper()
-	record := &attunev1.AnalyzerRecord{Id: id, Host: "host-" + id}
+	record := &attunev1.AnalyzerRecord{Id: id, Host: "host-" + id, StartedUnixNano: time.Now().UnixNano()}
 	if _, err := c.Announce(t.Context(), record); err != nil {
 		t.Fatal(err)
 	}
