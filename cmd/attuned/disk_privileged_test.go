@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Mkdir(s.path("state"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("attuned", s.path("state"), "tmpfs", 0, "size=4m"); err != nil {
+	if err := unix.Mount("attuned", s.path("state"), "tmpfs", 0, "size=4m,mode=755"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(s.path("state"), unix.MNT_DETACH) })
