@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command detect measures how soon a process that a registration means is found
+// and instrumented by a node's service, how many short-lived ones are missed,
+// and what the service costs a node that runs other things.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/measure"
+	"github.com/attune-hpc/attune/bench/internal/present"
+)
+
+// document is what -json writes.
+type document struct {
+	Machine present.Machine `json:"machine"`
+	Starts  starts          `json:"starts"`
+	Short   short           `json:"short_processes"`
+	Service service         `json:"service"`
+	Goals   []present.Goal  `json:"goals"`
+}
+
+func main() {
+	runs := flag.Int("n", 100, "processes that are timed")
+	d := &document{Machine: present.ThisMachine("libc6")}
+	os.Exit(benchmark.Main("detect", d.Machine, d, func(ctx context.Context) error { return d.measure(ctx, *runs) }))
+}
+
+func (d *document) measure(ctx context.Context, runs int) (err error) {
+	if os.Getuid() != 0 {
+		return fmt.Errorf("a node's service is root's: run it as root")
+	}
+	dir, err := os.MkdirTemp("", "attune-detect-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // what is left is in a temporary folder
+	if d.Starts, err = timeStarts(ctx, dir, runs); err != nil {
+		return fmt.Errorf("starts: %w", err)
+	}
+	if d.Short, err = countShort(ctx, dir); err != nil {
+		return fmt.Errorf("short processes: %w", err)
+	}
+	if d.Service, err = weighService(ctx, dir); err != nil {
+		return fmt.Errorf("service: %w", err)
+	}
+	d.Goals = []present.Goal{
+		{Name: "exec to instrumented, median", Value: quantile(d.Starts.Instrumented, 0.5), Unit: "ms", Limit: 2},
+		{Name: "calls from main on that were counted", Value: present.Figure(100 * d.Starts.Counted), Unit: "%", Limit: 100, AtLeast: true},
+		{Name: "short processes missed", Value: present.Figure(d.Short.Started - d.Short.Found), Limit: 0},
+		{Name: "CPU of the idle service beside 1,000 processes", Value: d.Service.IdlePercent, Unit: "% of a core", Limit: 0.2},
+		{Name: "resident memory of the service", Value: d.Service.ResidentMB, Unit: "MB", Limit: 40},
+	}
+	return nil
+}
+
+func quantile(milliseconds []float64, share float64) present.Figure {
+	if len(milliseconds) == 0 {
+		return present.Figure(math.NaN())
+	}
+	if share == 0.5 {
+		return present.Figure(measure.Median(milliseconds))
+	}
+	return present.Figure(measure.Quantile(milliseconds, share))
+}
+
+// Print shows the figures and the goals.
+func (d *document) Print() {
+	number := func(f present.Figure) string { return present.Number(float64(f)) }
+	var table present.Table
+	table.Row("since exec, ms", "median", "p90", "most")
+	for _, row := range []struct {
+		name   string
+		values []float64
+	}{{"seen", d.Starts.Seen}, {"instrumented", d.Starts.Instrumented}, {"main begins", d.Starts.Main}} {
+		table.Row(row.name, number(quantile(row.values, 0.5)), number(quantile(row.values, 0.9)), number(quantile(row.values, 1)))
+	}
+	fmt.Println()
+	table.Print(os.Stdout)
+	fmt.Printf("\n%.0f %% of the processes were seen before main, %.0f %% instrumented before main\n", 100*d.Starts.SeenBefore, 100*d.Starts.PlacedBefore)
+	fmt.Printf("%d short processes: %d found, %d events lost\n", d.Short.Started, d.Short.Found, d.Short.Lost)
+	fmt.Printf("%d forks and execs of others: %s s without the service, %s s beside it, which took %s ms of CPU time\n\n",
+		d.Service.StormProcesses, number(d.Service.StormWithout), number(d.Service.StormBeside), number(d.Service.StormCPU))
+	present.PrintGoals(os.Stdout, d.Goals)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/registry/embed"
+)
+
+const (
+	// unrelated is how many processes nobody has registered.
+	unrelated = 1000
+	// idle is for how long the service is weighed beside them.
+	idle = 30 * time.Second
+	// stormProcesses is how many processes a build is made of here.
+	stormProcesses = 3000
+	// quiet is how long the service is left alone before it is weighed.
+	quiet = 5 * time.Second
+)
+
+// service is what attuned takes.
+type service struct {
+	IdlePercent present.Figure `json:"idle_percent_of_a_core"`
+	ResidentMB  present.Figure `json:"resident_mb"`
+	// A make-like storm of short processes that nobody has registered, seconds.
+	StormProcesses int            `json:"storm_processes"`
+	StormWithout   present.Figure `json:"storm_without_s"`
+	StormBeside    present.Figure `json:"storm_beside_s"`
+	// StormCPU is the service's CPU time meanwhile, milliseconds.
+	StormCPU present.Figure `json:"storm_service_cpu_ms"`
+}
+
+// weighService runs attuned with a registry that has a registration, beside a
+// thousand processes that it does not mean.
+func weighService(ctx context.Context, dir string) (s service, err error) {
+	s.StormProcesses = stormProcesses
+	if s.StormWithout, err = storm(ctx); err != nil {
+		return s, err
+	}
+	socket := filepath.Join(dir, "registry.sock")
+	server, err := embed.Start(embed.Options{Dir: filepath.Join(dir, "registry"), Socket: socket})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	client, err := registry.Open(ctx, registry.Options{URL: "unix:" + socket})
+	if err != nil {
+		return s, err
+	}
+	defer client.Close()
+	if err := client.PutRegistration(ctx, registration("/opt/nobody/runs-this")); err != nil {
+		return s, err
+	}
+	end, err := startUnrelated(ctx)
+	defer end()
+	if err != nil {
+		return s, err
+	}
+	daemon := exec.Command("bin/attuned", "--registry", "unix:"+socket, "--run-dir", filepath.Join(dir, "run"),
+		"--state-dir", filepath.Join(dir, "state-attuned"), "--policy", filepath.Join(dir, "no-policy"), "--log-level", "error")
+	daemon.Stderr = os.Stderr
+	if err := daemon.Start(); err != nil {
+		return s, err
+	}
+	defer func() {
+		_ = daemon.Process.Signal(syscall.SIGTERM)
+		_ = daemon.Wait() // ended as asked
+	}()
+	return s, s.weigh(ctx, daemon.Process.Pid)
+}
+
+func (s *service) weigh(ctx context.Context, pid int) (err error) {
+	pause(ctx, quiet)
+	before, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	pause(ctx, idle)
+	after, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	s.IdlePercent = present.Figure(100 * (after - before).Seconds() / idle.Seconds())
+	if s.StormBeside, err = storm(ctx); err != nil {
+		return err
+	}
+	stormed, err := cpuTime(pid)
+	if err != nil {
+		return err
+	}
+	s.StormCPU = present.Figure(milliseconds(stormed - after))
+	s.ResidentMB, err = resident(pid)
+	return err
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// startUnrelated starts processes that sleep; end ends them.
+func startUnrelated(ctx context.Context) (end func(), err error) {
+	var all []*exec.Cmd
+	end = func() {
+		for _, c := range all {
+			_ = c.Process.Kill()
+			_ = c.Wait() // killed
+		}
+	}
+	for range unrelated {
+		c := exec.CommandContext(ctx, "sleep", "3600")
+		if err := c.Start(); err != nil {
+			return end, err
+		}
+		all = append(all, c)
+	}
+	return end, nil
+}
+
+// storm starts short processes as a build does, and returns the seconds taken.
+func storm(ctx context.Context) (present.Figure, error) {
+	began := time.Now()
+	script := fmt.Sprintf("i=0; while [ $i -lt %d ]; do /bin/true; i=$((i+1)); done", stormProcesses)
+	err := exec.CommandContext(ctx, "sh", "-c", script).Run()
+	return present.Figure(time.Since(began).Seconds()), err
+}
+
+// cpuTime returns the CPU time of a process, all threads, in steps of
+// nanoseconds.
+func cpuTime(pid int) (total time.Duration, err error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(files) == 0 {
+		return 0, errors.Join(err, errors.New("the service has ended"))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that has just ended
+		}
+		ran, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, err := strconv.ParseInt(ran, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(nanoseconds)
+	}
+	return total, nil
+}
+
+// resident returns the resident memory of a process, MB.
+func resident(pid int) (present.Figure, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0, errors.New("status without VmRSS")
+	}
+	kilobytes, err := strconv.ParseFloat(fields[0], 64)
+	return present.Figure(kilobytes / 1024), err
+}

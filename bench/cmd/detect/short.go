@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/discover"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// shortProcesses is how many are started one after the other.
+const shortProcesses = 2000
+
+// short is what became of processes that end at once.
+type short struct {
+	Started int    `json:"started"`
+	Found   int    `json:"found"`
+	Lost    uint64 `json:"events_lost"`
+}
+
+// counter is a discover.Handler that counts.
+type counter struct{ found atomic.Int64 }
+
+// Found implements discover.Handler.
+func (c *counter) Found(f discover.Found) bool {
+	c.found.Add(1)
+	if f.Held != nil {
+		_ = f.Held.Close() // it is open until here
+	}
+	return true
+}
+
+// Mismatch implements discover.Handler.
+func (c *counter) Mismatch(*attunev1.Mismatch) {}
+
+// countShort starts processes that do nothing.
+func countShort(ctx context.Context, dir string) (s short, err error) {
+	program := filepath.Join(dir, "detected-short")
+	if err := copyFile("/bin/true", program); err != nil {
+		return s, err
+	}
+	c := new(counter)
+	w, err := discover.New(discover.Options{Handler: c})
+	if err != nil {
+		return s, err
+	}
+	watching, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(watching) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-ended)
+	}()
+	w.SetRegistrations([]*attunev1.Registration{registration(program)})
+	if err := await(ctx, "registration", func() bool { return w.Status().Registrations == 1 }); err != nil {
+		return s, err
+	}
+	for range shortProcesses {
+		if err := exec.CommandContext(ctx, program).Run(); err != nil {
+			return s, err
+		}
+		s.Started++
+	}
+	// What does not come within patience was missed.
+	_ = await(ctx, "processes", func() bool { return c.found.Load() >= shortProcesses })
+	s.Found, s.Lost = int(c.found.Load()), w.Status().Lost
+	return s, nil
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+// await waits until something holds, for patience at most.
+func await(ctx context.Context, what string, holds func() bool) error {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(end) {
+			return errors.New(what + ": nothing within " + patience.String())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/discover"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// patience bounds whatever is waited for: what takes longer has failed.
+	patience = 20 * time.Second
+	// calls is how often the program calls the probed function from main on.
+	calls = 100
+	// settle is how long the counts of a process are waited for.
+	settle = 300 * time.Millisecond
+)
+
+// starts is what was measured of processes that a registration means, in
+// milliseconds since their exec.
+type starts struct {
+	Seen         []float64 `json:"seen_ms"`
+	Instrumented []float64 `json:"instrumented_ms"`
+	Main         []float64 `json:"main_ms"`
+	// SeenBefore and PlacedBefore are the shares of the processes that were seen
+	// and instrumented before main began; Counted is the share of the calls from
+	// main on that were counted.
+	SeenBefore   float64 `json:"seen_before_main"`
+	PlacedBefore float64 `json:"instrumented_before_main"`
+	Counted      float64 `json:"calls_counted"`
+}
+
+// timeStarts starts processes one after the other, in one session whose measure
+// point is known.
+func timeStarts(ctx context.Context, dir string, runs int) (s starts, err error) {
+	program, launcher, err := compile(ctx, dir)
+	if err != nil {
+		return s, err
+	}
+	n, err := newNode(ctx, dir, program)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	var counted uint64
+	for i := range runs + 1 {
+		run, err := n.time(ctx, launcher, program)
+		if err != nil {
+			return s, err
+		}
+		if i == 0 {
+			continue // puts the probe on the file
+		}
+		s.add(run)
+		counted += run.hits
+	}
+	s.SeenBefore, s.PlacedBefore = s.SeenBefore/float64(runs), s.PlacedBefore/float64(runs)
+	s.Counted = float64(counted) / float64(calls*runs)
+	return s, nil
+}
+
+// run is what was seen of one process; times of CLOCK_MONOTONIC in nanoseconds.
+type run struct {
+	executed, main, seen, placed int64
+	hits                         uint64
+}
+
+func (s *starts) add(r run) {
+	since := func(at int64) float64 { return float64(at-r.executed) / 1e6 }
+	s.Seen, s.Main = append(s.Seen, since(r.seen)), append(s.Main, since(r.main))
+	s.Instrumented = append(s.Instrumented, since(r.placed))
+	if r.seen < r.main {
+		s.SeenBefore++
+	}
+	if r.placed < r.main {
+		s.PlacedBefore++
+	}
+}
+
+// compile builds the program, under its own name and that of its launcher.
+func compile(ctx context.Context, dir string) (program, launcher string, err error) {
+	program, launcher = filepath.Join(dir, "detected"), filepath.Join(dir, "launcher")
+	out, err := exec.CommandContext(ctx, "gcc", "-O2", "-o", program, "bench/workloads/detected.c").CombinedOutput()
+	if err != nil {
+		return "", "", fmt.Errorf("gcc: %w: %s", err, out)
+	}
+	return program, launcher, os.Link(program, launcher)
+}
+
+// node is discovery, and a controller and an Analyzer for what it finds.
+type node struct {
+	attunev1.ProbeServiceClient
+
+	ctx        context.Context
+	watcher    *discover.Watcher
+	controller *controller.Controller
+	stop       func() error
+
+	mu     sync.Mutex // guards what follows
+	seen   map[int]int64
+	placed map[int]int64
+}
+
+func newNode(ctx context.Context, dir, program string) (*node, error) {
+	n := &node{ctx: ctx, seen: make(map[int]int64), placed: make(map[int]int64)}
+	a, err := analyzer.New(analyzer.Config{
+		Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: dir, Probes: []string{"detected:detected_call"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, "analyzer"))
+	if err != nil {
+		return nil, err
+	}
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(context.WithoutCancel(ctx), listener) }() // ends with Stop
+	if n.watcher, err = discover.New(discover.Options{Handler: n}); err != nil {
+		return nil, err
+	}
+	n.controller, err = controller.New(controller.Config{
+		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(),
+		StateDir: filepath.Join(dir, "state"), JobID: "bench", UseBPF: true, Budget: 1, Log: slog.New(n.listen()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient("unix:"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- n.watcher.Run(watching) }()
+	n.stop = func() error {
+		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer end()
+		err := errors.Join(conn.Close(), n.controller.Stop(ctx))
+		a.Stop(ctx)
+		cancel()
+		return errors.Join(err, <-served, <-watched)
+	}
+	if err := errors.Join(n.controller.Start(ctx), a.Start(ctx), n.controller.AwaitPoints(ctx, 1)); err != nil {
+		return nil, errors.Join(err, n.stop())
+	}
+	n.watcher.SetRegistrations([]*attunev1.Registration{registration(program)})
+	return n, nil
+}
+
+func (n *node) close() error { return n.stop() }
+
+// registration means a program, whoever runs it.
+func registration(program string) *attunev1.Registration {
+	return &attunev1.Registration{
+		Id: "bench", Executable: program, Mode: "observe", RegisteredUnixNano: time.Now().UnixNano(),
+		Owner: &attunev1.Principal{Name: "root", Role: attunev1.Role_ROLE_ADMIN},
+	}
+}
+
+// Found implements discover.Handler.
+func (n *node) Found(f discover.Found) bool {
+	if f.Held == nil {
+		return false
+	}
+	n.note(n.seen, f.Held.PID())
+	go func() { // as the service does it: discovery goes on meanwhile
+		_ = n.controller.Follow(f.Held.PID()) // what has ended is not instrumented, and counts as such
+		_ = f.Held.Close()
+	}()
+	return true
+}
+
+// Mismatch implements discover.Handler.
+func (n *node) Mismatch(*attunev1.Mismatch) {}
+
+func (n *node) note(when map[int]int64, pid int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	when[pid] = monotonic()
+}
+
+func monotonic() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail for this clock
+	return now.Nano()
+}
+
+// time starts one process and takes what was seen of it.
+func (n *node) time(ctx context.Context, launcher, program string) (r run, err error) {
+	command := exec.CommandContext(ctx, launcher, program)
+	in, err := command.StdinPipe()
+	if err != nil {
+		return r, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return r, err
+	}
+	if err := command.Start(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, in.Close(), command.Wait()) }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return r, err
+	}
+	if _, err := fmt.Sscan(line, &r.executed, &r.main); err != nil {
+		return r, fmt.Errorf("program says %q: %w", line, err)
+	}
+	pid := command.Process.Pid
+	if r.hits, err = n.hits(ctx, pid); err != nil {
+		return r, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.seen, r.placed = n.seen[pid], n.placed[pid]
+	if r.seen == 0 || r.placed == 0 {
+		return r, fmt.Errorf("process %d was not found, or not instrumented", pid)
+	}
+	return r, nil
+}
+
+// hits waits until all calls of a process were counted, or no more come.
+func (n *node) hits(ctx context.Context, pid int) (hits uint64, err error) {
+	for end := time.Now().Add(settle); ; time.Sleep(5 * time.Millisecond) {
+		list, err := n.ListProbes(ctx, &attunev1.ListProbesRequest{Pids: []int32{int32(pid)}})
+		if err != nil && time.Now().After(end) {
+			return hits, err
+		}
+		for _, p := range list.GetProbes() {
+			hits = max(hits, p.GetHits())
+		}
+		if hits == calls || time.Now().After(end) {
+			return hits, nil
+		}
+	}
+}
