@@ -142,7 +142,7 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-inject bench-closed-loop bench-scale bench-site ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-detect bench-inject bench-closed-loop bench-scale bench-site ## All benchmarks below
 
 .PHONY: bench-announce
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
@@ -155,6 +155,10 @@ bench-attach: dmlib ## How soon a hundred measure points in a running program de
 .PHONY: bench-closed-loop
 bench-closed-loop: build ## Default, tuned and best static, side by side; ARGS='-n 1' is quick
 	@bench/closed-loop $(ARGS)
+
+.PHONY: bench-detect
+bench-detect: build ## How soon processes are found and instrumented, and what that costs a node; as root
+	@bench/detect $(ARGS)
 
 .PHONY: bench-dmlib
 bench-dmlib: dmlib ## What the preloaded library costs per call

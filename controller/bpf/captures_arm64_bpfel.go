@@ -57,6 +57,17 @@ type capturesCallKey struct {
 	Plan   uint64
 }
 
+type capturesExpectation struct {
+	_        structs.HostLayout
+	Inode    uint64
+	Device   uint32
+	Uid      uint32
+	Point    uint32
+	Watch    uint32
+	Claimed  uint32
+	Reserved uint32
+}
+
 type capturesPlan struct {
 	_     structs.HostLayout
 	Point uint32
@@ -139,6 +150,7 @@ type capturesWatchKey struct {
 const (
 	capturesMapBuckets            = "buckets"
 	capturesMapCalls              = "calls"
+	capturesMapExpectations       = "expectations"
 	capturesMapKeyTables          = "key_tables"
 	capturesMapPlans              = "plans"
 	capturesMapPrograms           = "programs"
@@ -151,6 +163,7 @@ const (
 	capturesProgAtExit            = "at_exit"
 	capturesProgPairEntry         = "pair_entry"
 	capturesProgPairExit          = "pair_exit"
+	capturesVarExpected           = "expected"
 	capturesVarInterval           = "interval"
 	capturesVarPidNamespaceDevice = "pid_namespace_device"
 	capturesVarPidNamespaceInode  = "pid_namespace_inode"
@@ -158,6 +171,7 @@ const (
 	capturesVarRunCtxType         = "run_ctx_type"
 	capturesVarUnpairedReturns    = "unpaired_returns"
 	capturesVarUnusedAggregate    = "unused_aggregate"
+	capturesVarUnusedExpectation  = "unused_expectation"
 	capturesVarUnusedKeyed        = "unused_keyed"
 	capturesVarUnusedOperand      = "unused_operand"
 	capturesVarUnusedPlan         = "unused_plan"
@@ -218,22 +232,24 @@ type capturesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturesMapSpecs struct {
-	Buckets    *ebpf.MapSpec `ebpf:"buckets"`
-	Calls      *ebpf.MapSpec `ebpf:"calls"`
-	KeyTables  *ebpf.MapSpec `ebpf:"key_tables"`
-	Plans      *ebpf.MapSpec `ebpf:"plans"`
-	Programs   *ebpf.MapSpec `ebpf:"programs"`
-	RecordRing *ebpf.MapSpec `ebpf:"record_ring"`
-	RingMemory *ebpf.MapSpec `ebpf:"ring_memory"`
-	Stacks     *ebpf.MapSpec `ebpf:"stacks"`
-	Watched    *ebpf.MapSpec `ebpf:"watched"`
-	Watches    *ebpf.MapSpec `ebpf:"watches"`
+	Buckets      *ebpf.MapSpec `ebpf:"buckets"`
+	Calls        *ebpf.MapSpec `ebpf:"calls"`
+	Expectations *ebpf.MapSpec `ebpf:"expectations"`
+	KeyTables    *ebpf.MapSpec `ebpf:"key_tables"`
+	Plans        *ebpf.MapSpec `ebpf:"plans"`
+	Programs     *ebpf.MapSpec `ebpf:"programs"`
+	RecordRing   *ebpf.MapSpec `ebpf:"record_ring"`
+	RingMemory   *ebpf.MapSpec `ebpf:"ring_memory"`
+	Stacks       *ebpf.MapSpec `ebpf:"stacks"`
+	Watched      *ebpf.MapSpec `ebpf:"watched"`
+	Watches      *ebpf.MapSpec `ebpf:"watches"`
 }
 
 // capturesVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type capturesVariableSpecs struct {
+	Expected           *ebpf.VariableSpec `ebpf:"expected"`
 	Interval           *ebpf.VariableSpec `ebpf:"interval"`
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
@@ -241,6 +257,7 @@ type capturesVariableSpecs struct {
 	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
+	UnusedExpectation  *ebpf.VariableSpec `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.VariableSpec `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.VariableSpec `ebpf:"unused_plan"`
@@ -269,22 +286,24 @@ func (o *capturesObjects) Close() error {
 //
 // It can be passed to loadCapturesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturesMaps struct {
-	Buckets    *ebpf.Map `ebpf:"buckets"`
-	Calls      *ebpf.Map `ebpf:"calls"`
-	KeyTables  *ebpf.Map `ebpf:"key_tables"`
-	Plans      *ebpf.Map `ebpf:"plans"`
-	Programs   *ebpf.Map `ebpf:"programs"`
-	RecordRing *ebpf.Map `ebpf:"record_ring"`
-	RingMemory *ebpf.Map `ebpf:"ring_memory"`
-	Stacks     *ebpf.Map `ebpf:"stacks"`
-	Watched    *ebpf.Map `ebpf:"watched"`
-	Watches    *ebpf.Map `ebpf:"watches"`
+	Buckets      *ebpf.Map `ebpf:"buckets"`
+	Calls        *ebpf.Map `ebpf:"calls"`
+	Expectations *ebpf.Map `ebpf:"expectations"`
+	KeyTables    *ebpf.Map `ebpf:"key_tables"`
+	Plans        *ebpf.Map `ebpf:"plans"`
+	Programs     *ebpf.Map `ebpf:"programs"`
+	RecordRing   *ebpf.Map `ebpf:"record_ring"`
+	RingMemory   *ebpf.Map `ebpf:"ring_memory"`
+	Stacks       *ebpf.Map `ebpf:"stacks"`
+	Watched      *ebpf.Map `ebpf:"watched"`
+	Watches      *ebpf.Map `ebpf:"watches"`
 }
 
 func (m *capturesMaps) Close() error {
 	return _CapturesClose(
 		m.Buckets,
 		m.Calls,
+		m.Expectations,
 		m.KeyTables,
 		m.Plans,
 		m.Programs,
@@ -300,6 +319,7 @@ func (m *capturesMaps) Close() error {
 //
 // It can be passed to loadCapturesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type capturesVariables struct {
+	Expected           *ebpf.Variable `ebpf:"expected"`
 	Interval           *ebpf.Variable `ebpf:"interval"`
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
@@ -307,6 +327,7 @@ type capturesVariables struct {
 	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
+	UnusedExpectation  *ebpf.Variable `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.Variable `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.Variable `ebpf:"unused_plan"`

@@ -21,7 +21,7 @@ var (
 		"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred",
 		"bpf_uprobe", "bpf_uprobe_multi_run_ctx",
 	}
-	// execStructs are for process_exec_named alone. Some of their members lie in
+	// execStructs are for programs that look at what a process executes. Some of their members lie in
 	// anonymous ones, which takes as long to find as all the rest.
 	execStructs = slices.Concat(kernelStructs, []string{
 		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",

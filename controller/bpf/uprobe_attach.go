@@ -211,6 +211,22 @@ func (a *Attachment) Mechanism() (mechanism, whyNot string) {
 	return "uprobe_multi", ""
 }
 
+// Path of the file, as it was given.
+func (a *Attachment) Path() string { return a.shared.spec.Path }
+
+// Hold takes another hold on the same point in the same file; nil if this one
+// was closed.
+func (a *Attachment) Hold() *Attachment {
+	u := a.uprobes
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed || u.attached[a.key] != a.shared {
+		return nil
+	}
+	a.shared.users++
+	return &Attachment{uprobes: u, shared: a.shared, key: a.key}
+}
+
 // Close gives up this hold. With the last one nothing is taken any more from
 // this moment on; the kernel detaches in the background, and until then, 50 ms
 // as a rule, a hit costs what one in a process that is not watched costs. It is

@@ -127,7 +127,7 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 
 func collectionOptions(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *ebpf.CollectionOptions {
 	return &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types, kernelStructs)}, MapReplacements: maps,
+		Programs: ebpf.ProgramOptions{KernelTypes: kernelTypes(spec.Types, execStructs)}, MapReplacements: maps,
 	}
 }
 
@@ -193,7 +193,7 @@ func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
 		".bss": o.Zeroed, uprobesMapBuckets: o.Buckets, uprobesMapCalls: o.Calls, uprobesMapKeyTables: o.KeyTables,
 		uprobesMapPlans: o.Plans, uprobesMapPrograms: o.Programs, uprobesMapRecordRing: o.RecordRing,
 		uprobesMapRingMemory: o.RingMemory, uprobesMapStacks: o.Stacks, uprobesMapWatched: o.Watched,
-		uprobesMapWatches: o.Watches,
+		uprobesMapWatches: o.Watches, uprobesMapExpectations: o.Expectations,
 	}))
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type watchTable struct {
 	index    map[uprobesWatchKey]*watchEntry
 	inBucket map[uint32][]uint32 // numbers of watches
 	untold   map[uint32]uint64   // records that watches had lost, by process, when they were taken away
+	waiting  waitingWatches
 	// The free ones are used as queues: a program that still runs when its
 	// watch is taken away must not find that memory in new hands.
 	free         []uint32
@@ -85,6 +86,9 @@ func (t *watchTable) open(objects *uprobesObjects) (err error) {
 	if t.programs, err = mapArray[[measure.ProgramSize]byte](objects.Programs); err != nil {
 		return fmt.Errorf("map programs: %w", err)
 	}
+	if err := t.waiting.open(objects); err != nil {
+		return err
+	}
 	for i := range t.watches.elements {
 		t.free = append(t.free, uint32(i))
 	}
@@ -99,7 +103,7 @@ func (t *watchTable) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.points, t.index, t.free, t.freePrograms = nil, nil, nil, nil
-	return errors.Join(t.watches.unmap(), t.buckets.unmap(), t.programs.unmap(), t.keys.close())
+	return errors.Join(t.watches.unmap(), t.buckets.unmap(), t.programs.unmap(), t.keys.close(), t.waiting.expectations.unmap())
 }
 
 // define notes that the point is attached to one more file.
@@ -127,6 +131,7 @@ func (t *watchTable) undefine(point uint16) {
 	}
 	if defined.files--; defined.files == 0 {
 		delete(t.points, point)
+		t.unexpect(point)
 	}
 }
 
@@ -184,6 +189,9 @@ func (u *Uprobes) Watch(w Watch) error {
 }
 
 func (t *watchTable) add(key uprobesWatchKey, w Watch, config pointConfig) error {
+	if adopted, err := t.adopt(key, w, config); adopted || err != nil {
+		return err
+	}
 	if len(t.free) == 0 {
 		return ErrTooManyWatches
 	}

@@ -87,6 +87,17 @@ type uprobesCapturedRecord struct {
 	Strings  [0]uint8
 }
 
+type uprobesExpectation struct {
+	_        structs.HostLayout
+	Inode    uint64
+	Device   uint32
+	Uid      uint32
+	Point    uint32
+	Watch    uint32
+	Claimed  uint32
+	Reserved uint32
+}
+
 type uprobesKeyed struct {
 	_    structs.HostLayout
 	Key  uint64
@@ -158,6 +169,7 @@ type uprobesWatchKey struct {
 const (
 	uprobesMapBuckets            = "buckets"
 	uprobesMapCalls              = "calls"
+	uprobesMapExpectations       = "expectations"
 	uprobesMapKeyTables          = "key_tables"
 	uprobesMapPlans              = "plans"
 	uprobesMapPrograms           = "programs"
@@ -170,6 +182,7 @@ const (
 	uprobesProgAtExit            = "at_exit"
 	uprobesProgPairEntry         = "pair_entry"
 	uprobesProgPairExit          = "pair_exit"
+	uprobesVarExpected           = "expected"
 	uprobesVarInterval           = "interval"
 	uprobesVarPidNamespaceDevice = "pid_namespace_device"
 	uprobesVarPidNamespaceInode  = "pid_namespace_inode"
@@ -177,6 +190,7 @@ const (
 	uprobesVarRunCtxType         = "run_ctx_type"
 	uprobesVarUnpairedReturns    = "unpaired_returns"
 	uprobesVarUnusedAggregate    = "unused_aggregate"
+	uprobesVarUnusedExpectation  = "unused_expectation"
 	uprobesVarUnusedKeyed        = "unused_keyed"
 	uprobesVarUnusedOperand      = "unused_operand"
 	uprobesVarUnusedPlan         = "unused_plan"
@@ -237,22 +251,24 @@ type uprobesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type uprobesMapSpecs struct {
-	Buckets    *ebpf.MapSpec `ebpf:"buckets"`
-	Calls      *ebpf.MapSpec `ebpf:"calls"`
-	KeyTables  *ebpf.MapSpec `ebpf:"key_tables"`
-	Plans      *ebpf.MapSpec `ebpf:"plans"`
-	Programs   *ebpf.MapSpec `ebpf:"programs"`
-	RecordRing *ebpf.MapSpec `ebpf:"record_ring"`
-	RingMemory *ebpf.MapSpec `ebpf:"ring_memory"`
-	Stacks     *ebpf.MapSpec `ebpf:"stacks"`
-	Watched    *ebpf.MapSpec `ebpf:"watched"`
-	Watches    *ebpf.MapSpec `ebpf:"watches"`
+	Buckets      *ebpf.MapSpec `ebpf:"buckets"`
+	Calls        *ebpf.MapSpec `ebpf:"calls"`
+	Expectations *ebpf.MapSpec `ebpf:"expectations"`
+	KeyTables    *ebpf.MapSpec `ebpf:"key_tables"`
+	Plans        *ebpf.MapSpec `ebpf:"plans"`
+	Programs     *ebpf.MapSpec `ebpf:"programs"`
+	RecordRing   *ebpf.MapSpec `ebpf:"record_ring"`
+	RingMemory   *ebpf.MapSpec `ebpf:"ring_memory"`
+	Stacks       *ebpf.MapSpec `ebpf:"stacks"`
+	Watched      *ebpf.MapSpec `ebpf:"watched"`
+	Watches      *ebpf.MapSpec `ebpf:"watches"`
 }
 
 // uprobesVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type uprobesVariableSpecs struct {
+	Expected           *ebpf.VariableSpec `ebpf:"expected"`
 	Interval           *ebpf.VariableSpec `ebpf:"interval"`
 	PidNamespaceDevice *ebpf.VariableSpec `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
@@ -260,6 +276,7 @@ type uprobesVariableSpecs struct {
 	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
+	UnusedExpectation  *ebpf.VariableSpec `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.VariableSpec `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.VariableSpec `ebpf:"unused_plan"`
@@ -288,22 +305,24 @@ func (o *uprobesObjects) Close() error {
 //
 // It can be passed to loadUprobesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type uprobesMaps struct {
-	Buckets    *ebpf.Map `ebpf:"buckets"`
-	Calls      *ebpf.Map `ebpf:"calls"`
-	KeyTables  *ebpf.Map `ebpf:"key_tables"`
-	Plans      *ebpf.Map `ebpf:"plans"`
-	Programs   *ebpf.Map `ebpf:"programs"`
-	RecordRing *ebpf.Map `ebpf:"record_ring"`
-	RingMemory *ebpf.Map `ebpf:"ring_memory"`
-	Stacks     *ebpf.Map `ebpf:"stacks"`
-	Watched    *ebpf.Map `ebpf:"watched"`
-	Watches    *ebpf.Map `ebpf:"watches"`
+	Buckets      *ebpf.Map `ebpf:"buckets"`
+	Calls        *ebpf.Map `ebpf:"calls"`
+	Expectations *ebpf.Map `ebpf:"expectations"`
+	KeyTables    *ebpf.Map `ebpf:"key_tables"`
+	Plans        *ebpf.Map `ebpf:"plans"`
+	Programs     *ebpf.Map `ebpf:"programs"`
+	RecordRing   *ebpf.Map `ebpf:"record_ring"`
+	RingMemory   *ebpf.Map `ebpf:"ring_memory"`
+	Stacks       *ebpf.Map `ebpf:"stacks"`
+	Watched      *ebpf.Map `ebpf:"watched"`
+	Watches      *ebpf.Map `ebpf:"watches"`
 }
 
 func (m *uprobesMaps) Close() error {
 	return _UprobesClose(
 		m.Buckets,
 		m.Calls,
+		m.Expectations,
 		m.KeyTables,
 		m.Plans,
 		m.Programs,
@@ -319,6 +338,7 @@ func (m *uprobesMaps) Close() error {
 //
 // It can be passed to loadUprobesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type uprobesVariables struct {
+	Expected           *ebpf.Variable `ebpf:"expected"`
 	Interval           *ebpf.Variable `ebpf:"interval"`
 	PidNamespaceDevice *ebpf.Variable `ebpf:"pid_namespace_device"`
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
@@ -326,6 +346,7 @@ type uprobesVariables struct {
 	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
 	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
+	UnusedExpectation  *ebpf.Variable `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`
 	UnusedOperand      *ebpf.Variable `ebpf:"unused_operand"`
 	UnusedPlan         *ebpf.Variable `ebpf:"unused_plan"`

@@ -30,11 +30,14 @@ func (w *Watcher) Status() Status {
 	status := Status{Lost: w.hub.lost()}
 	w.hub.mu.Lock()
 	status.Mode, status.Reason = w.hub.mode, w.hub.reason
+	running := w.hub.stream != nil
 	w.hub.mu.Unlock()
 	b := &w.state.status
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	status.Missed = b.missed
-	status.Found, status.Registrations, status.Unusable = b.found, b.registrations, maps.Clone(b.unusable)
+	status.Found, status.Missed, status.Unusable = b.found, b.missed, maps.Clone(b.unusable)
+	if running {
+		status.Registrations = b.registrations
+	}
 	return status
 }

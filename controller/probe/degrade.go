@@ -61,6 +61,7 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 	switch {
 	case step.To == budget.Off:
 		d.before = placed
+		t.placer.unstand(index) // it would go on to cost a trap
 		t.takeOut(ctx, index)
 		t.degraded[index] = d
 		t.show()

@@ -90,6 +90,7 @@ type Placer struct {
 	points    map[uint16]*attunev1.MeasurePoint
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
+	standing  map[uint16]*bpf.Attachment // see expectMore
 }
 
 // New returns an empty Placer.
@@ -115,6 +116,7 @@ func New(options Options) *Placer {
 		points:    make(map[uint16]*attunev1.MeasurePoint),
 		processes: make(map[uint64]*tenant),
 		watching:  make(map[watchKey]*tenant),
+		standing:  make(map[uint16]*bpf.Attachment),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -143,6 +145,7 @@ func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 		meant = p.meantFor(spec)
 	}
 	p.mu.Unlock()
+	p.unstand(index)
 	for _, t := range meant {
 		t.ask(wish{index: index, spec: spec, gone: true})
 	}
@@ -269,6 +272,7 @@ func (p *Placer) Withdraw(ctx context.Context) {
 	}
 	clear(p.points)
 	p.mu.Unlock()
+	p.unstand()
 	var all sync.WaitGroup
 	for _, t := range tenants {
 		all.Go(func() { t.removeAll(ctx) })
@@ -292,6 +296,7 @@ func (p *Placer) Close() {
 	p.mu.Unlock()
 	p.cancel()
 	p.work.Wait()
+	p.unstand()
 }
 
 // Uprobed calls f for every point whose hits a uprobe sums up in a process. It

@@ -62,6 +62,9 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		t.unwatch(index, p)
 		return nil, err
 	}
+	if len(spec.GetProcesses()) == 0 {
+		t.expectMore(uprobes, index, images, p.attachments)
+	}
 	return p, nil
 }
 

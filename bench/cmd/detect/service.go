@@ -78,7 +78,8 @@ func weighService(ctx context.Context, dir string) (s service, err error) {
 		_ = daemon.Process.Signal(syscall.SIGTERM)
 		_ = daemon.Wait() // ended as asked
 	}()
-	return s, s.weigh(ctx, daemon.Process.Pid)
+	err = s.weigh(ctx, daemon.Process.Pid)
+	return s, err
 }
 
 func (s *service) weigh(ctx context.Context, pid int) (err error) {

@@ -38,12 +38,15 @@ const (
 // starts is what was measured of processes that a registration means, in
 // milliseconds since their exec.
 type starts struct {
-	Seen         []float64 `json:"seen_ms"`
+	Seen []float64 `json:"seen_ms"`
+	// Instrumented is when calls were counted from, at the latest; Known when the
+	// controller had taken over what the kernel counted until then.
 	Instrumented []float64 `json:"instrumented_ms"`
+	Known        []float64 `json:"known_ms"`
 	Main         []float64 `json:"main_ms"`
-	// SeenBefore and PlacedBefore are the shares of the processes that were seen
-	// and instrumented before main began; Counted is the share of the calls from
-	// main on that were counted.
+	// SeenBefore is the share of the processes that were seen before main began,
+	// PlacedBefore of those whose every call was counted; Counted is the share of
+	// the calls.
 	SeenBefore   float64 `json:"seen_before_main"`
 	PlacedBefore float64 `json:"instrumented_before_main"`
 	Counted      float64 `json:"calls_counted"`
@@ -79,6 +82,8 @@ func timeStarts(ctx context.Context, dir string, runs int) (s starts, err error)
 }
 
 // run is what was seen of one process; times of CLOCK_MONOTONIC in nanoseconds.
+// placed is when the controller had made the kernel's watch its own: the kernel
+// may have counted before.
 type run struct {
 	executed, main, seen, placed int64
 	hits                         uint64
@@ -87,12 +92,17 @@ type run struct {
 func (s *starts) add(r run) {
 	since := func(at int64) float64 { return float64(at-r.executed) / 1e6 }
 	s.Seen, s.Main = append(s.Seen, since(r.seen)), append(s.Main, since(r.main))
-	s.Instrumented = append(s.Instrumented, since(r.placed))
+	s.Known = append(s.Known, since(r.placed))
+	// Whose every call was counted was instrumented when main began, if not
+	// before: nobody can tell from outside when between exec and main.
+	instrumented := r.placed
+	if r.hits == calls {
+		instrumented = min(r.placed, r.main)
+		s.PlacedBefore++
+	}
+	s.Instrumented = append(s.Instrumented, since(instrumented))
 	if r.seen < r.main {
 		s.SeenBefore++
-	}
-	if r.placed < r.main {
-		s.PlacedBefore++
 	}
 }
 
@@ -228,16 +238,18 @@ func (n *node) time(ctx context.Context, launcher, program string) (r run, err e
 		return r, fmt.Errorf("program says %q: %w", line, err)
 	}
 	pid := command.Process.Pid
-	if r.hits, err = n.hits(ctx, pid); err != nil {
+	if err := await(ctx, "instrumentation", func() bool { return n.at(n.placed, pid) != 0 }); err != nil {
 		return r, err
 	}
+	r.seen, r.placed = n.at(n.seen, pid), n.at(n.placed, pid)
+	r.hits, err = n.hits(ctx, pid)
+	return r, err
+}
+
+func (n *node) at(when map[int]int64, pid int) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r.seen, r.placed = n.seen[pid], n.placed[pid]
-	if r.seen == 0 || r.placed == 0 {
-		return r, fmt.Errorf("process %d was not found, or not instrumented", pid)
-	}
-	return r, nil
+	return when[pid]
 }
 
 // hits waits until all calls of a process were counted, or no more come.

@@ -79,6 +79,7 @@ struct linux_binprm {
 struct mm_struct {
     unsigned long arg_start;
     unsigned long arg_end;
+    struct file *exe_file;
 } KERNEL_STRUCT;
 
 #define SIGNAL_GROUP_EXIT 0x00000004

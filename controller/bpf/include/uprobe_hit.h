@@ -4,6 +4,7 @@
 #define ATTUNE_UPROBE_HIT_H
 
 #include "kernel_types.h"
+#include "uprobe_expect.h"
 #include "uprobe_maps.h"
 
 /* One hit of a watched process. The call stays in its map until the hit has
@@ -34,10 +35,6 @@ INLINE void current_ids(struct hit *hit, struct task_struct *task) {
     bpf_get_ns_current_pid_tgid(pid_namespace_device, pid_namespace_inode, &ids, sizeof(ids));
     hit->process = ids.tgid;
     hit->thread = ids.pid;
-}
-
-INLINE bool is_watch(const struct watch *watch, u32 process, u32 point) {
-    return watch && watch->process == process && watch->point == point;
 }
 
 INLINE struct watch *find_watch(u32 process, u32 point) {
@@ -81,6 +78,8 @@ INLINE bool begin(struct registers *ctx, struct hit *hit) {
         return false;
     current_ids(hit, task);
     hit->watch = find_watch(hit->process, hit->plan->point);
+    if (!hit->watch && expected && hit->process)
+        hit->watch = expected_watch(hit->process, hit->plan->point);
     if (!hit->watch)
         return false;
     start = task->group_leader->start_boottime;

@@ -65,6 +65,8 @@ const volatile u32 ring_size = 2 * 1024 * 1024;
 
 /* (user) number of the interval; its parity chooses the extremes in use. */
 u32 interval;
+/* (user) how many expectations there are. */
+u32 expected;
 /* Returns whose call was not seen, or was forgotten for newer ones. */
 u64 unpaired_returns;
 
@@ -103,6 +105,30 @@ struct {
     __type(key, struct watch_key);
     __type(value, u32);
 } watched SEC(".maps");
+
+/* A watch that waits for the next process of a user that executes a file, and
+ * is given to it at its first hit: before anybody has told that it is there. */
+struct expectation {
+    u64 inode;   /* (user) of the program's file, as the kernel has it */
+    u32 device;  /* (user) major << 20 | minor                         */
+    u32 uid;     /* (user)                                             */
+    u32 point;   /* (user) 0: none                                     */
+    u32 watch;   /* (user) its number                                  */
+    u32 claimed; /* the process that has it; 0: none                   */
+    u32 reserved;
+};
+
+#define EXPECTATIONS 32
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, EXPECTATIONS);
+    __type(key, u32);
+    __type(value, struct expectation);
+} expectations SEC(".maps");
+
+const struct expectation *unused_expectation __attribute__((unused));
 
 /* Programs of captures of watches that have one. */
 struct {
