@@ -74,17 +74,14 @@ func (c *Controller) takeIn(a attach.Attachment, held bool) {
 		_ = a.Memory.Close()
 		return
 	}
-	if held && c.placer.ForAll() == 0 {
-		c.work.Go(func() { c.admitRunning(t) }) // it waited for register alone
-		return
+	switch {
+	case !held:
+		c.admit(c.ctx, t, false) // nobody waits: each point has the time that it may take
+	case c.placer.ForAll() == 0:
+		c.work.Go(func() { c.admit(c.ctx, t, false) }) // it waited for register alone
+	default:
+		c.admit(ctx, t, true)
 	}
-	c.admit(ctx, t, held)
-}
-
-func (c *Controller) admitRunning(t *target) {
-	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
-	defer cancel()
-	c.admit(ctx, t, false)
 }
 
 // tooLate notes of a process that is ending, which the tracker has not told
