@@ -56,6 +56,8 @@ type Withdraw struct {
 	Tunlet string
 	// Proposal is the proposal's id.
 	Proposal string
+	// Processes are those whose changes are to be undone; none: all.
+	Processes []uint64
 	// Reason says why, for people.
 	Reason string
 }

@@ -102,6 +102,8 @@ type proposal struct {
 	judgement *Judgement
 	watchFrom time.Duration
 
+	splits int // parts of it that were withdrawn alone
+
 	adoptedGain float64 // as an earlier session measured it; 0: unknown
 
 	undoTo      State // state after the undo

@@ -82,7 +82,11 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "propose":
 		return Propose{Tunlet: tunlet, Proposal: s.proposal(t, d, id)}
 	case "withdraw":
-		return Withdraw{Tunlet: tunlet, Proposal: id, Reason: reason}
+		w := Withdraw{Tunlet: tunlet, Proposal: id, Reason: reason}
+		if process := s.number(t, d, "process", 0); process > 0 {
+			w.Processes = []uint64{process}
+		}
+		return w
 	case "result":
 		return s.result(t, d, reason)
 	case "done":

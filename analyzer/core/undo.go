@@ -2,7 +2,12 @@
 
 package core
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
 
 // withdraw takes a proposal back at its tunlet's wish.
 func (c *Core) withdraw(ev Withdraw) {
@@ -10,9 +15,53 @@ func (c *Core) withdraw(ev Withdraw) {
 	if t == nil {
 		return
 	}
-	if p := t.proposals[ev.Proposal]; p != nil && !p.final() {
-		c.takeBack(p, "withdrawn by the tunlet: "+ev.Reason)
+	p := t.proposals[ev.Proposal]
+	if p == nil || p.final() {
+		return
 	}
+	if p.state == StateKept && len(ev.Processes) > 0 {
+		if p = c.split(p, ev.Processes); p == nil {
+			return
+		}
+	}
+	c.takeBack(p, "withdrawn by the tunlet: "+ev.Reason)
+}
+
+// split makes a proposal of its own, kept like p, of p's changes in the given
+// processes, and returns it: p itself if nothing of p in force would be left,
+// nil if nothing of p in force is in them.
+func (c *Core) split(p *proposal, processes []uint64) *proposal {
+	var part, rest []*change
+	inForce := 0 // of the rest
+	for _, ch := range p.changes {
+		switch {
+		case ch.inForce() && slices.Contains(processes, ch.spec.GetProcess()):
+			part = append(part, ch)
+			continue
+		case ch.inForce():
+			inForce++
+		}
+		rest = append(rest, ch)
+	}
+	switch {
+	case len(part) == 0:
+		return nil
+	case inForce == 0:
+		return p
+	}
+	p.splits++
+	q := *p
+	q.spec = proto.CloneOf(p.spec)
+	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
+	q.spec.Changes = nil
+	q.changes, p.changes = part, rest
+	for _, ch := range part {
+		ch.proposal = &q
+		q.spec.Changes = append(q.spec.Changes, ch.spec)
+		c.owners[knob{ch.spec.GetKnob(), ch.spec.GetProcess()}] = &q
+	}
+	c.active = append(c.active, &q)
+	return &q
 }
 
 // takeBack ends a proposal whatever its state, without a measured verdict. A

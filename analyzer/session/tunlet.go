@@ -146,7 +146,7 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 		s.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: s.sinceUnix(o.GetUnixNano())})
 	}
 	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
-		s.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Reason: w.GetReason()})
+		s.step(core.Withdraw{Tunlet: t.name, Proposal: w.GetProposalId(), Processes: w.GetProcesses(), Reason: w.GetReason()})
 	}
 	for _, p := range limit(r.GetProposals(), maxProposals) {
 		s.step(core.Propose{Tunlet: t.name, Proposal: p})

@@ -89,6 +89,15 @@ func (c *crowd) add(l rankLoad) {
 	c.switches += l.voluntary + l.involuntary
 }
 
+// join adds the busy ranks of another node, for people to read: the sums say
+// nothing about pressure.
+func (c *crowd) join(o crowd) {
+	c.ranks += o.ranks
+	c.run += o.run
+	c.wait += o.wait
+	c.switches += o.switches
+}
+
 // crowded says that there are more busy ranks than CPUs for them: by the sizes
 // of their CPU sets, which alone would take ranks on disjoint sets for crowded,
 // and by the waiting that follows, which alone would take ranks beside somebody

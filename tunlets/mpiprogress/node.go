@@ -44,7 +44,20 @@ const (
 // knob is the name of what is changed.
 const knob = "openmpi.yield_when_idle"
 
-// node decides for the ranks of one node.
+// inForce is a proposal that changed ranks of a node, or is on its way.
+type inForce struct {
+	judged bool
+	joint  bool // other nodes' ranks, too
+}
+
+// trouble is what there is to change on a node, while it is due.
+type trouble struct {
+	ranks   []*rank
+	crowd   crowd
+	blocked float64 // see crowd.blocked
+}
+
+// node knows the ranks of one node, and whether they are in trouble.
 type node struct {
 	host  string
 	ranks map[sdk.Handle]*rank
@@ -55,8 +68,10 @@ type node struct {
 	roomAt    time.Time // since when there is room; zero: there is not
 	hold      time.Duration
 	until     time.Time // no proposal before
+	trouble   trouble
+	dueAt     time.Time // since when a change is due; zero: it is not
 
-	proposals map[string]bool // in force or on their way; true: judged
+	proposals map[string]inForce
 	sequence  int
 	failures  int
 	dear      bool   // measure points cost much here
@@ -67,7 +82,7 @@ type node struct {
 func newNode(host string) *node {
 	return &node{
 		host: host, ranks: map[sdk.Handle]*rank{},
-		proposals: map[string]bool{}, remarked: map[string]bool{},
+		proposals: map[string]inForce{}, remarked: map[string]bool{},
 	}
 }
 
@@ -184,12 +199,27 @@ func (n *node) withdraw(h *sdk.Host) {
 	if room < needed {
 		return
 	}
+	reason = fmt.Sprintf("%s since %v: yielding would only cost", reason, room.Round(time.Millisecond))
 	for _, id := range slices.Sorted(maps.Keys(n.proposals)) {
-		h.Withdraw(id, fmt.Sprintf("%s since %v: yielding would only cost", reason, room.Round(time.Millisecond)))
+		if changed := n.changedBy(id); !n.proposals[id].joint {
+			h.Withdraw(id, reason)
+		} else if len(changed) > 0 {
+			h.WithdrawIn(id, changed, reason) // there may be no room on the other nodes
+		}
 	}
 	n.release()
 	n.hold = min(max(firstHold, 2*n.hold), lastHold)
 	n.until = h.Now().Add(n.hold)
+}
+
+// changedBy lists the ranks that a proposal changed.
+func (n *node) changedBy(id string) (processes []sdk.Handle) {
+	for _, r := range n.sorted() {
+		if r.proposal == id {
+			processes = append(processes, r.handle)
+		}
+	}
+	return processes
 }
 
 // present is the ranks per CPU, busy or not.
@@ -211,23 +241,26 @@ func (n *node) release() {
 
 // judging says that a proposal of this node is on its way.
 func (n *node) judging() bool {
-	for _, judged := range n.proposals {
-		if !judged {
+	for _, p := range n.proposals {
+		if !p.judged {
 			return true
 		}
 	}
 	return false
 }
 
-// changed follows a proposal of this node.
-func (n *node) changed(h *sdk.Host, c sdk.ProposalChange) {
-	if _, ours := n.proposals[c.Proposal]; !ours || !c.State.Final() {
-		return
+// ended hears of the end of a proposal, or that it is kept. It reports whether
+// it was one of this node.
+func (n *node) ended(h *sdk.Host, c sdk.ProposalChange) bool {
+	p, ours := n.proposals[c.Proposal]
+	if !ours {
+		return false
 	}
 	if c.State == sdk.Kept {
-		n.proposals[c.Proposal] = true
+		p.judged = true
+		n.proposals[c.Proposal] = p
 		n.shed(h)
-		return
+		return true
 	}
 	delete(n.proposals, c.Proposal)
 	for _, r := range n.ranks {
@@ -238,6 +271,7 @@ func (n *node) changed(h *sdk.Host, c sdk.ProposalChange) {
 	n.failures++
 	n.until = h.Now().Add(sdk.RetryPause)
 	n.shed(h)
+	return true
 }
 
 // shed gives dear measure points back while nothing is to be judged.

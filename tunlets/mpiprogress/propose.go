@@ -4,35 +4,70 @@ package mpiprogress
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// decide proposes when the trouble is there, known for long enough, and there
-// is a baseline to judge by.
-func (n *node) decide(h *sdk.Host) {
+// due says that the trouble is there, known for long enough, and there is a
+// baseline to judge a change by. Then it is in n.trouble.
+func (n *node) due(h *sdk.Host) bool {
+	if !n.diagnose(h) {
+		n.dueAt = time.Time{}
+		return false
+	}
+	if n.dueAt.IsZero() {
+		n.dueAt = h.Now()
+	}
+	return true
+}
+
+func (n *node) diagnose(h *sdk.Host) bool {
 	now := h.Now()
 	if n.crowdedAt.IsZero() || now.Before(n.until) || now.Sub(n.crowdedAt) < n.hold || n.judging() || n.failures >= maxFailures {
-		return
+		return false
 	}
 	fresh := n.tunable(h)
 	if len(fresh) == 0 {
-		return
+		return false
 	}
 	for _, r := range fresh {
 		r.watch(h)
 	}
 	if n.progress < baseline || !n.ready(h, fresh) {
 		n.blind(h, fresh)
-		return
+		return false
 	}
 	c, _ := n.crowd()
-	if blocked := c.blocked(n.mean() / float64(len(n.ranks))); blocked >= leastBlocked {
-		n.propose(h, fresh, c, blocked)
-	} else if n.dear {
-		n.until = now.Add(sdk.RetryPause)
-		n.shed(h)
+	blocked := c.blocked(n.mean() / float64(len(n.ranks)))
+	if blocked < leastBlocked {
+		if n.dear {
+			n.until = now.Add(sdk.RetryPause)
+			n.shed(h)
+		}
+		return false
 	}
+	n.trouble = trouble{fresh, c, blocked}
+	return true
+}
+
+// mayFollow says that a change may soon be due, though it is not yet: there are
+// more ranks than CPUs, some of them want a CPU all the time or are not known
+// yet, and there is one to change.
+func (n *node) mayFollow(h *sdk.Host) bool {
+	const rounding = 1e-9 // present is a sum of fractions
+	if n.present() <= 1+rounding || h.Now().Before(n.until) || n.failures >= maxFailures {
+		return false
+	}
+	if c, known := n.crowd(); known && c.ranks == 0 {
+		return false
+	}
+	for _, r := range n.ranks {
+		if r.library == openMPI && r.proposal == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // blind says why trouble is left alone whose cure could not be judged.
@@ -72,24 +107,47 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 	return true
 }
 
-// propose changes all the given ranks at once.
-func (n *node) propose(h *sdk.Host, ranks []*rank, c crowd, blocked float64) {
-	n.sequence++
-	id := fmt.Sprintf("%s-%s-%d", Name, n.host, n.sequence)
-	changes := make([]sdk.Change, 0, len(ranks))
-	for _, r := range ranks {
-		r.proposal = id
-		changes = append(changes, sdk.Change{
-			Knob: knob, Process: r.handle,
-			Action: sdk.SetVariableFrom("libopen-pal.so*", "opal_progress_yield_when_idle", 1,
-				sdk.Bool(false), sdk.Bool(true)),
-		})
+// propose changes all the ranks that are in trouble on the given nodes, at
+// once. The ranks of a job go as fast as the slowest, so the node where calls
+// block most tells the gain.
+func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
+	first := nodes[0]
+	first.sequence++
+	id := fmt.Sprintf("%s-%s-%d", Name, first.host, first.sequence)
+	scope := first.scope()
+	if len(nodes) > 1 {
+		scope = t.joint.scope
+		t.joint.judges[id] = true
 	}
-	n.proposals[id] = false
-	h.Propose(sdk.Proposal{
-		ID: id, Changes: changes, Scope: n.scope(),
-		Reason: fmt.Sprintf("%d busy ranks share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
-			c.ranks, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), n.mean()),
-		PredictedGain: gain(blocked), Confidence: 0.9,
-	})
+	p := sdk.Proposal{ID: id, Scope: scope, Reason: reasonFor(nodes), Confidence: 0.9}
+	for _, n := range nodes {
+		n.proposals[id] = inForce{joint: len(nodes) > 1}
+		n.dueAt = time.Time{}
+		for _, r := range n.trouble.ranks {
+			r.proposal = id
+			p.Changes = append(p.Changes, sdk.Change{
+				Knob: knob, Process: r.handle,
+				Action: sdk.SetVariableFrom("libopen-pal.so*", "opal_progress_yield_when_idle", 1,
+					sdk.Bool(false), sdk.Bool(true)),
+			})
+		}
+		p.PredictedGain = max(p.PredictedGain, gain(n.trouble.blocked))
+	}
+	h.Propose(p)
+}
+
+// reasonFor tells people the figures, of all nodes together.
+func reasonFor(nodes []*node) string {
+	var c crowd
+	var calls float64
+	for _, n := range nodes {
+		c.join(n.trouble.crowd)
+		calls += n.mean()
+	}
+	where := ""
+	if len(nodes) > 1 {
+		where = fmt.Sprintf(" on %d nodes", len(nodes))
+	}
+	return fmt.Sprintf("%d busy ranks%s share %.1f CPUs: %.0f %% of their time waiting for a CPU, %.0f context switches/s each; %.0f MPI calls/s",
+		c.ranks, where, c.run, 100*c.wait/(c.run+c.wait), c.switches/float64(c.ranks), calls)
 }

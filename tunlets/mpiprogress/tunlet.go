@@ -20,6 +20,10 @@ const maxRanks = 4096
 type Tunlet struct {
 	nodes map[string]*node
 	ranks map[sdk.Handle]*node // the node that each rank is on
+
+	series []*series // objectives of several nodes together
+	joint  *series   // that of all whose calls are counted; nil: fewer than two
+	apart  bool      // a change of several nodes could not be made
 }
 
 var (
@@ -45,7 +49,7 @@ func (*Tunlet) Describe() sdk.Description {
 		Summary: "makes waiting MPI ranks yield their CPU while there are more ranks than CPUs",
 		Objective: sdk.Objective{
 			Name: "mpi_calls_per_second", Unit: "1/s",
-			Description: "communication calls per second of all ranks of a node; a time step makes the same number of them " +
+			Description: "communication calls per second of all ranks of a node, or of several nodes that are changed together; a time step makes the same number of them " +
 				"however the ranks wait, so their rate stands for the program's speed",
 		},
 		Knobs:    []sdk.Knob{{Name: knob, Description: "a rank that waits in an MPI call yields its CPU (opal_progress_yield_when_idle of libopen-pal)"}},
@@ -105,6 +109,7 @@ func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 // HandleSamples looks for crowded nodes, and for room.
 func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	touched := map[*node]bool{}
+	var heard []*node
 	for _, sample := range s.Items {
 		if n := t.ranks[sample.Process]; n != nil {
 			n.ranks[sample.Process].sample(sample)
@@ -115,9 +120,10 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 		if touched[n] {
 			n.attend(h)
 			n.observe(h)
-			n.decide(h)
+			heard = append(heard, n)
 		}
 	}
+	t.decide(h, heard)
 }
 
 // sorted lists the nodes in a fixed order.
@@ -129,7 +135,8 @@ func (t *Tunlet) sorted() []*node {
 	return out
 }
 
-// HandleAggregates reports the objective of the node that the batch comes from.
+// HandleAggregates reports the objective of the node that the batch comes from,
+// and with it that of several nodes.
 func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	if a.Seconds() == 0 {
 		return
@@ -145,11 +152,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 	}
 	for _, n := range t.sorted() {
 		if calls, heard := counts[n]; heard {
-			n.count(calls, a.Seconds())
-			// What came before the first call, in MPI_Init, is no baseline.
-			if n.progress > 0 {
-				h.Objective(n.scope(), n.latest())
-			}
+			t.report(h, n, calls, a.Seconds())
 		}
 	}
 }
@@ -169,7 +172,14 @@ func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
 
 // ProposalChanged follows its proposals.
 func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
-	for _, n := range t.sorted() {
-		n.changed(h, c)
+	if !c.State.Final() {
+		return
 	}
+	nodes := 0
+	for _, n := range t.sorted() {
+		if n.ended(h, c) {
+			nodes++
+		}
+	}
+	t.settled(h, c, nodes)
 }

@@ -46,6 +46,17 @@ func (h *Host) Withdraw(proposal, reason string) {
 	})
 }
 
+// WithdrawIn asks for the changes of a kept proposal to be undone in some of
+// its processes, while they stay in the others. A proposal that is not judged
+// yet is undone as a whole.
+func (h *Host) WithdrawIn(proposal string, processes []Handle, reason string) {
+	w := &attunev1.Withdrawal{ProposalId: proposal, Reason: reason}
+	for _, p := range processes {
+		w.Processes = append(w.Processes, uint64(p))
+	}
+	h.reaction.Withdrawals = append(h.reaction.Withdrawals, w)
+}
+
 // Objective reports one value of the objective, over the time since the last
 // one of the same scope, ending now. The scope is the tunlet's own name for
 // what the value is about.

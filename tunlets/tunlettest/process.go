@@ -135,10 +135,40 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 	for _, id := range h.order {
 		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
 	}
-	if events.GetSamples() != nil || len(events.GetAggregates()) > 0 {
-		h.events(events)
+	for _, part := range h.byHost(events) {
+		h.events(part)
 	}
 	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: now.UnixNano()})
+}
+
+// byHost parts what was measured by the hosts of its processes, in the order in
+// which they came: each has a controller that sends for itself.
+func (h *Harness) byHost(r *attunev1.HandleEventsRequest) (out []*attunev1.HandleEventsRequest) {
+	hosts := map[uint64]string{}
+	for _, p := range h.processes {
+		hosts[uint64(p.Handle)] = p.Host
+	}
+	parts := map[string]*attunev1.HandleEventsRequest{}
+	part := func(process uint64) *attunev1.HandleEventsRequest {
+		host := hosts[process]
+		if parts[host] == nil {
+			parts[host] = &attunev1.HandleEventsRequest{FromUnixNano: r.GetFromUnixNano(), ToUnixNano: r.GetToUnixNano()}
+			out = append(out, parts[host])
+		}
+		return parts[host]
+	}
+	for _, s := range r.GetSamples().GetSamples() {
+		p := part(s.GetProcess())
+		if p.Samples == nil {
+			p.Samples = &attunev1.SampleBatch{UnixNano: r.GetSamples().GetUnixNano()}
+		}
+		p.Samples.Samples = append(p.Samples.Samples, s)
+	}
+	for _, a := range r.GetAggregates() {
+		p := part(a.GetAggregate().GetProcess())
+		p.Aggregates = append(p.Aggregates, a)
+	}
+	return out
 }
 
 func (h *Harness) events(r *attunev1.HandleEventsRequest) {

@@ -867,7 +867,12 @@ type Withdrawal struct {
 	// Id of the proposal.
 	ProposalId string `protobuf:"bytes,1,opt,name=proposal_id,json=proposalId,proto3" json:"proposal_id,omitempty"`
 	// Why.
-	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Handles of the processes whose changes are to be undone, while the others
+	// of a kept proposal stay; empty: all. A proposal under judgement is undone
+	// as a whole. What is undone alone is a proposal of its own from then on,
+	// under the id of the whole, a slash and a number.
+	Processes     []uint64 `protobuf:"varint,3,rep,packed,name=processes,proto3" json:"processes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -914,6 +919,13 @@ func (x *Withdrawal) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Withdrawal) GetProcesses() []uint64 {
+	if x != nil {
+		return x.Processes
+	}
+	return nil
 }
 
 // ObjectiveSample is one value of the objective.
@@ -2317,12 +2329,13 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x0epredicted_gain\x18\x05 \x01(\x01R\rpredictedGain\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\x06 \x01(\x01R\n" +
-	"confidence\"E\n" +
+	"confidence\"c\n" +
 	"\n" +
 	"Withdrawal\x12\x1f\n" +
 	"\vproposal_id\x18\x01 \x01(\tR\n" +
 	"proposalId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"Z\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1c\n" +
+	"\tprocesses\x18\x03 \x03(\x04R\tprocesses\"Z\n" +
 	"\x0fObjectiveSample\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x1b\n" +
