@@ -118,7 +118,8 @@ func reloads(t *testing.T, a *acted) {
 }
 
 // untilPatched waits until both functions are patched again, without calling
-// them.
+// them, and whoever has done it rests: what it may still write is meant for the
+// library that is loaded now.
 func (a *acted) untilPatched(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"r_counted", "r_removed"} {
@@ -129,6 +130,10 @@ func (a *acted) untilPatched(t *testing.T) {
 			}
 			a.Ask(t, "idle")
 		}
+	}
+	target := a.controller.targets.ofPID(a.PID)
+	for target.patching.Load() || target.sites.Stale() {
+		a.Ask(t, "idle")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +47,8 @@ type roaming struct {
 	opened chan struct{}
 	lost   chan struct{}
 	ran    chan error
-	ends   error // what Run returns
+	ends   error        // what Run returns
+	hellos atomic.Int32 // one for each time that it tries
 }
 
 func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
@@ -55,13 +57,11 @@ func mustRoam(t *testing.T, address string, silence time.Duration) *roaming {
 		finder: &finder{address: address, moved: make(chan struct{})},
 		opened: make(chan struct{}, 100), lost: make(chan struct{}, 100), ran: make(chan error, 1),
 	}
-	hellos := 0
 	var err error
 	r.Client, err = New(Options{
 		Finder: r.finder,
 		Hello: func() *attunev1.ControllerHello {
-			hellos++
-			return &attunev1.ControllerHello{ControllerId: fmt.Sprintf("c%d", hellos)}
+			return &attunev1.ControllerHello{ControllerId: fmt.Sprintf("c%d", r.hellos.Add(1))}
 		},
 		Living: func() []uint64 { return []uint64{7} },
 		Opened: func(send func(*attunev1.PublishRequest) error, open func()) {
@@ -175,10 +175,10 @@ func TestSessionThatIsOver(t *testing.T) {
 	a.refuse = status.Error(codes.NotFound, "no such registration")
 	r := mustRoam(t, serve(t, a), time.Minute)
 	r.ends = ErrOver
-	for range maxRefusals {
-		<-a.answers // a hello
-	}
 	err := <-r.ran
+	if tries := r.hellos.Load(); tries < maxRefusals {
+		t.Errorf("believed after %d tries, want %d", tries, maxRefusals)
+	}
 	if !errors.Is(err, ErrOver) || status.Code(err) != codes.NotFound {
 		t.Errorf("run: %v, want the end of the session with its reason", err)
 	}
