@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,7 +31,12 @@ type seen struct {
 	objects  map[file]*object // those that are open
 	memory   *procmem.Writer  // nil: not opened yet
 	mappings []objfile.Mapping
+	mapped   time.Time // when they were read
 }
+
+// mappingsAge is how old they may be: a library that is unloaded meanwhile must
+// not be written to for long, and reading them takes a twentieth of that.
+const mappingsAge = time.Millisecond
 
 // file tells files apart.
 type file struct{ device, inode uint64 }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,13 +76,14 @@ func (w writer) holdsAt(device, inode, offset, address uint64) (bool, error) {
 	return false, nil
 }
 
-// mappings are those of the process, in a batch as of its beginning. Code that
+// mappings are those of the process, in a batch as of a moment ago. Code that
 // was unloaded since is not what is compared before it is changed.
 func (w writer) mappings() (found []objfile.Mapping, err error) {
 	if w.seen == nil {
 		return objfile.Mappings(w.pid)
 	}
-	if w.seen.mappings == nil {
+	if now := time.Now(); now.Sub(w.seen.mapped) > mappingsAge {
+		w.seen.mapped = now
 		w.seen.mappings, err = objfile.Mappings(w.pid)
 	}
 	return w.seen.mappings, err
