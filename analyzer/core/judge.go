@@ -80,7 +80,7 @@ func (c *Core) look(p *proposal, before, after []float64, last bool, inAll float
 	case last && len(before) == 0:
 		c.undo(p, StateUndone, "no baseline to judge it by")
 	case last && len(after) < c.cfg.MinSamples:
-		c.undo(p, StateUndone, fmt.Sprintf("only %d samples of the objective in %v", len(after), c.cfg.JudgeTimeout))
+		c.undo(p, StateUndone, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(after), c.cfg.JudgeTimeout))
 	case last:
 		c.ask(p, attunev1.Verdict_VERDICT_UNDO)
 	}

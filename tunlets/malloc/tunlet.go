@@ -142,7 +142,7 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counted[item.Process] = b
 	}
 	for _, p := range slices.Sorted(maps.Keys(counted)) {
-		if w := t.watches[p]; w != nil {
+		if w := t.watches[p]; w != nil && a.Known(p) {
 			w.count(h, a.From, counted[p])
 			t.decide(h, w)
 		}

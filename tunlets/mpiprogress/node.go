@@ -291,7 +291,9 @@ func (n *node) unwatch(h *sdk.Host) {
 
 // placed hears of a measure point.
 func (n *node) placed(h *sdk.Host, r *rank, c sdk.PointChange) {
+	r.off = c.Off
 	if !c.Placed {
+		r.placed = false
 		if !c.Removed {
 			n.refusal = c.Reason
 		}

@@ -97,8 +97,13 @@ func (n *node) tunable(h *sdk.Host) (fresh []*rank) {
 }
 
 // ready says that every rank to be changed has left MPI_Init, or has had time
-// enough to.
+// enough to, and that no rank's calls are unknown: nothing could be judged.
 func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
+	for _, r := range n.ranks {
+		if r.off {
+			return false
+		}
+	}
 	for _, r := range fresh {
 		if r.hits == 0 && h.Now().Sub(r.since) < joinPatience {
 			return false

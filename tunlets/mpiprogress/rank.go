@@ -46,7 +46,8 @@ type rank struct {
 
 	asleep   bool // samples wanted only from leastWait
 	watched  bool // measure points asked for
-	placed   bool // at least one is in place
+	placed   bool // they are in place
+	off      bool // the overhead budget has switched them off
 	hits     uint64
 	proposal string // the proposal that changed it, while in force
 }
@@ -110,6 +111,6 @@ func (r *rank) unwatch(h *sdk.Host) {
 	if !r.watched {
 		return
 	}
-	r.watched, r.placed = false, false
+	r.watched, r.placed, r.off = false, false, false
 	h.RemovePoint(pointID(r.handle))
 }

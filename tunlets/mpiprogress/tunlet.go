@@ -150,6 +150,11 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 		counts[n] += item.Count
 		n.ranks[item.Process].hits += item.Count
 	}
+	for _, p := range a.Unknown {
+		if n := t.ranks[p]; n != nil {
+			delete(counts, n) // with this rank's calls there would be more
+		}
+	}
 	for _, n := range t.sorted() {
 		if calls, heard := counts[n]; heard {
 			t.report(h, n, calls, a.Seconds())

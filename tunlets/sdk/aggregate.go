@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -14,8 +15,20 @@ type Aggregates struct {
 	// From and To bound the interval.
 	From, To time.Time
 	// Items hold one entry per point and process that is watched, also where
-	// nothing was hit.
+	// nothing was hit. They are of one host.
 	Items []Aggregate
+	// Unknown are the processes of that host, in order, of which Items do not
+	// have all hits of the interval: the overhead budget has a measure point
+	// off, or had it for a part of the time, or its entry is missing. What was
+	// hit there is not known; it is not zero. Sums over such a process are no
+	// value of an objective.
+	Unknown []Handle
+}
+
+// Known says that Items have all hits of a process.
+func (a Aggregates) Known(p Handle) bool {
+	_, missing := slices.BinarySearch(a.Unknown, p)
+	return !missing
 }
 
 // Seconds is the interval's length; 0 for an interval that is none.

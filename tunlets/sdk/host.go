@@ -15,6 +15,7 @@ import (
 type Host struct {
 	now      time.Time
 	reaction *attunev1.Reaction
+	ledger   *ledger
 }
 
 // Now is the time of what the tunlet is being told, by the Analyzer's clock.
@@ -31,6 +32,7 @@ func (h *Host) AddPoint(p Point) {
 // RemovePoint gives a measure point back; unknown ids are ignored.
 func (h *Host) RemovePoint(id string) {
 	h.reaction.RemovePoints = append(h.reaction.RemovePoints, id)
+	h.ledger.removed(id)
 }
 
 // Propose proposes changes. The objective needs samples of the proposal's

@@ -84,13 +84,17 @@ type PointChange struct {
 	// Process it is about.
 	Process Handle
 	// Placed says that hits are being delivered; otherwise the point was
-	// refused (Reason says why) or taken away.
+	// refused (Reason says why), is off or was taken away.
 	Placed bool
+	// Off says that the overhead budget of the process leaves nothing of the
+	// point for the time being: hits are neither counted nor delivered. How
+	// many there are is unknown; see [Aggregates.Unknown].
+	Off bool
 	// Removed says that it was taken away.
 	Removed bool
 	// Mechanism that serves it: hook, got, uprobe_multi, uprobe.
 	Mechanism string
-	// Reason why it was refused, or why nothing cheaper could be used.
+	// Reason why it was refused or is off, or why nothing cheaper could be used.
 	Reason string
 	// Symbols found.
 	Symbols []string
@@ -123,11 +127,17 @@ func (p Point) proto() *attunev1.MeasurePoint {
 
 func pointChangeFrom(r *attunev1.PointChangedRequest) PointChange {
 	s := r.GetStatus()
+	off := s.GetState() == attunev1.PointState_POINT_STATE_OFF
+	reason := s.GetReason()
+	if off {
+		reason = s.GetDegradedReason()
+	}
 	return PointChange{
+		Off:   off,
 		Point: r.GetPointId(), Process: Handle(s.GetProcess()),
 		Placed:    s.GetState() == attunev1.PointState_POINT_STATE_PLACED,
 		Removed:   s.GetState() == attunev1.PointState_POINT_STATE_REMOVED,
-		Mechanism: s.GetMechanism(), Reason: s.GetReason(), Symbols: s.GetSymbols(),
+		Mechanism: s.GetMechanism(), Reason: reason, Symbols: s.GetSymbols(),
 		CostNanos: s.GetCostNanos(), CostMeasured: s.GetCostMeasured(),
 	}
 }

@@ -41,6 +41,7 @@ type server struct {
 	inUse   bool // the tunlet has seen a session
 	now     time.Time
 	names   map[uint32]string // point index to the tunlet's id
+	ledger  ledger
 	crash   error
 }
 
@@ -57,6 +58,16 @@ func NewServer(newTunlet func() Tunlet, opts ServerOptions) attunev1.TunletServi
 // unimplemented answers a call that the tunlet is not interested in.
 func unimplemented(what string) error {
 	return status.Errorf(codes.Unimplemented, "tunlet has no %s", what)
+}
+
+// unheard answers a call that the tunlet is not interested in, but that the
+// server must go on hearing, because what is missing from aggregates is told by
+// it.
+func (s *server) unheard(what string) error {
+	if _, ok := s.tunlet.(AggregateHandler); ok {
+		return nil
+	}
+	return unimplemented(what)
 }
 
 // call runs f as the only call at the time, with panics turned into an error
@@ -100,7 +111,7 @@ func (s *server) host(unixNano int64) (*Host, *attunev1.Reaction) {
 		s.now = t
 	}
 	r := &attunev1.Reaction{}
-	return &Host{now: s.now, reaction: r}, r
+	return &Host{now: s.now, reaction: r, ledger: &s.ledger}, r
 }
 
 func (s *server) Describe(ctx context.Context, r *attunev1.DescribeRequest) (out *attunev1.DescribeResponse, err error) {
@@ -133,7 +144,7 @@ func (s *server) Configure(ctx context.Context, r *attunev1.ConfigureRequest) (o
 
 // renew replaces a tunlet that has seen a session by a new one.
 func (s *server) renew() error {
-	s.names = map[uint32]string{}
+	s.names, s.ledger = map[uint32]string{}, ledger{}
 	if !s.inUse {
 		s.inUse = true
 		return nil
@@ -184,9 +195,11 @@ func (s *server) ApplicationEnded(ctx context.Context, r *attunev1.ApplicationEn
 
 func (s *server) ProcessStarted(ctx context.Context, r *attunev1.ProcessStartedRequest) (out *attunev1.ProcessStartedResponse, err error) {
 	err = s.call(ctx, "ProcessStarted", func() error {
+		s.ledger.started(r.GetProcess())
 		o, ok := s.tunlet.(ProcessStartObserver)
 		if !ok {
-			return unimplemented("ProcessStarted")
+			out = &attunev1.ProcessStartedResponse{}
+			return s.unheard("ProcessStarted")
 		}
 		h, reaction := s.host(0)
 		o.ProcessStarted(h, processFrom(r.GetProcess(), r.GetUpdate()))
@@ -198,9 +211,11 @@ func (s *server) ProcessStarted(ctx context.Context, r *attunev1.ProcessStartedR
 
 func (s *server) ProcessEnded(ctx context.Context, r *attunev1.ProcessEndedRequest) (out *attunev1.ProcessEndedResponse, err error) {
 	err = s.call(ctx, "ProcessEnded", func() error {
+		s.ledger.ended(Handle(r.GetEnded().GetProcess()))
 		o, ok := s.tunlet.(ProcessEndObserver)
 		if !ok {
-			return unimplemented("ProcessEnded")
+			out = &attunev1.ProcessEndedResponse{}
+			return s.unheard("ProcessEnded")
 		}
 		h, reaction := s.host(0)
 		o.ProcessEnded(h, endFrom(r.GetEnded()))

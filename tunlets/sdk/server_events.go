@@ -47,7 +47,9 @@ func (s *server) aggregates(r *attunev1.HandleEventsRequest, reaction *attunev1.
 	if ok && r.GetToUnixNano() > 0 {
 		h, _ := s.host(r.GetToUnixNano())
 		h.reaction = reaction
-		o.HandleAggregates(h, aggregatesFrom(r))
+		a := aggregatesFrom(r)
+		a.Unknown = s.ledger.unknown(a)
+		o.HandleAggregates(h, a)
 	}
 	return ok
 }
@@ -74,9 +76,11 @@ func (s *server) PointChanged(ctx context.Context, r *attunev1.PointChangedReque
 		if index := r.GetStatus().GetPoint(); index > 0 {
 			s.names[index] = r.GetPointId()
 		}
+		s.ledger.changed(r.GetPointId(), r.GetStatus())
 		o, ok := s.tunlet.(PointObserver)
 		if !ok {
-			return unimplemented("PointChanged")
+			out = &attunev1.PointChangedResponse{}
+			return s.unheard("PointChanged")
 		}
 		h, reaction := s.host(0)
 		o.PointChanged(h, pointChangeFrom(r))

@@ -110,3 +110,32 @@ func (h *Harness) place(p *point, process *Process) {
 	}
 	call(h, one(h.Client.PointChanged), &attunev1.PointChangedRequest{PointId: p.spec.GetId(), Status: s})
 }
+
+// SwitchOff has the overhead budget take a measure point out of a process, as
+// long as SwitchOn does not put it back: there are no aggregates of it.
+func (h *Harness) SwitchOff(id string, process *Process) {
+	h.tb.Helper()
+	h.budget(id, process, attunev1.PointState_POINT_STATE_OFF)
+}
+
+// SwitchOn has the overhead budget put a measure point back.
+func (h *Harness) SwitchOn(id string, process *Process) {
+	h.tb.Helper()
+	h.budget(id, process, attunev1.PointState_POINT_STATE_PLACED)
+}
+
+func (h *Harness) budget(id string, process *Process, state attunev1.PointState) {
+	h.tb.Helper()
+	p := h.points[id]
+	if p == nil {
+		h.tb.Fatalf("no measure point %q", id)
+	}
+	delete(p.placed, process.Handle)
+	if state == attunev1.PointState_POINT_STATE_PLACED {
+		p.placed[process.Handle] = new(float64)
+	}
+	call(h, one(h.Client.PointChanged), &attunev1.PointChangedRequest{PointId: id, Status: &attunev1.PointStatus{
+		Point: p.index, Process: uint64(process.Handle), State: state, Mechanism: h.Mechanism,
+		DegradedReason: "the overhead budget of the process",
+	}})
+}

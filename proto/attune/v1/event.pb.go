@@ -681,7 +681,8 @@ type AggregateBatch struct {
 	// End of the interval.
 	ToUnixNano int64 `protobuf:"varint,2,opt,name=to_unix_nano,json=toUnixNano,proto3" json:"to_unix_nano,omitempty"`
 	// One entry per point and process that is watched, zero counts included;
-	// for points with keys also one for each key that was hit.
+	// for points with keys also one for each key that was hit. A point that is
+	// off has none: its hits are unknown, not zero.
 	Aggregates    []*Aggregate `protobuf:"bytes,3,rep,name=aggregates,proto3" json:"aggregates,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
