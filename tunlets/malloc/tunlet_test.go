@@ -160,6 +160,32 @@ func TestHooksStayUntilJudged(t *testing.T) {
 	}
 }
 
+// What the overhead budget switches off for a while is not given up, and blocks
+// that are not counted are not none.
+func TestHooksThatAreOffAreWaitedFor(t *testing.T) {
+	h := start(t, nil)
+	p := h.StartProcess(storm())
+	h.Run(600 * time.Millisecond)
+	if len(h.Proposals) != 1 {
+		t.Fatalf("proposals: %v, want one", h.Proposals)
+	}
+	h.SetState(h.Proposals[0].GetId(), attunev1.ProposalState_PROPOSAL_STATE_APPLIED, "")
+	points, before := h.Points(), len(h.Objectives)
+	h.SwitchOff(points[0], p)
+	h.Run(time.Second)
+	if n := len(h.Objectives) - before; n > 0 {
+		t.Errorf("%d objective samples while %s was off, want none", n, points[0])
+	}
+	if len(h.Points()) != len(points) || len(h.Remarks) > 0 {
+		t.Errorf("points %v, remarks %v: given up", h.Points(), h.Remarks)
+	}
+	h.SwitchOn(points[0], p)
+	h.Run(time.Second)
+	if n := len(h.Objectives) - before; n < 18 {
+		t.Errorf("%d objective samples in a second after it was back, want nearly 20", n)
+	}
+}
+
 func TestUndoneIsTriedOnceMore(t *testing.T) {
 	h := start(t, nil)
 	h.StartProcess(storm())

@@ -134,6 +134,7 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
 	switch {
 	case !w.active() || c.Removed:
+	case c.Off: // for the time being: nothing is counted, but it may come back
 	case c.Placed && w.state == asked:
 		w.enter(counting, h.Now())
 	case !c.Placed && c.Point == w.point("malloc"):

@@ -58,3 +58,16 @@ func TestNothingIsProposedWhileCallsAreUnknown(t *testing.T) {
 	h.Run(time.Second)
 	only(t, h, 4)
 }
+
+// A node whose calls are not counted for the time being spins all the same, and
+// would hold up the one that is changed.
+func TestNodeWithUnknownCallsIsChangedWithTheOther(t *testing.T) {
+	h := start(t)
+	job := startJob(h, "a", "b")
+	h.Run(200 * time.Millisecond)
+	h.SwitchOff(fmt.Sprintf("mpi@%d", job["a"][1].Handle), job["a"][1])
+	h.Run(4 * time.Second)
+	if p := only(t, h, 8); p.GetScope() != "node/b" {
+		t.Errorf("judged by %q, want the node whose calls are known", p.GetScope())
+	}
+}

@@ -39,23 +39,29 @@ func (t *Tunlet) decide(h *sdk.Host, heard []*node) {
 
 // together lists the nodes to be changed with the first one, or none while
 // there is something to wait for: another node, or a baseline of them all.
-func (t *Tunlet) together(h *sdk.Host, first *node) (nodes []*node) {
+func (t *Tunlet) together(h *sdk.Host, first *node) []*node {
 	wait := h.Now().Sub(first.dueAt) < joinWait
+	nodes := []*node{first}
 	for _, n := range t.sorted() {
 		switch {
-		case n == first || n.due(h):
+		case n == first:
+		case n.due(h), !wait && n.suffers(h):
 			nodes = append(nodes, n)
 		case wait && n.mayFollow(h):
 			return nil
 		}
 	}
-	switch {
-	case len(nodes) == 1 || t.joint != nil && t.joint.values >= baseline && t.joint.covers(nodes):
-		return nodes
-	case wait:
+	if wait && len(nodes) > 1 && !t.jointly(nodes) {
 		return nil
 	}
-	return []*node{first}
+	return nodes
+}
+
+// jointly says that there is a baseline of nodes together, and that all their
+// calls are counted.
+func (t *Tunlet) jointly(nodes []*node) bool {
+	return t.joint != nil && t.joint.values >= baseline && t.joint.covers(nodes) &&
+		!slices.ContainsFunc(nodes, (*node).uncounted)
 }
 
 // judging says that a proposal is on its way: in one job, what is changed on

@@ -22,9 +22,15 @@ func (n *node) due(h *sdk.Host) bool {
 	return true
 }
 
+// mayPropose says that the trouble is there for long enough, and that there is
+// no reason not to try.
+func (n *node) mayPropose(now time.Time) bool {
+	return !n.crowdedAt.IsZero() && !now.Before(n.until) && now.Sub(n.crowdedAt) >= n.hold && !n.judging() && n.failures < maxFailures
+}
+
 func (n *node) diagnose(h *sdk.Host) bool {
 	now := h.Now()
-	if n.crowdedAt.IsZero() || now.Before(n.until) || now.Sub(n.crowdedAt) < n.hold || n.judging() || n.failures >= maxFailures {
+	if !n.mayPropose(now) {
 		return false
 	}
 	fresh := n.tunable(h)
@@ -49,6 +55,35 @@ func (n *node) diagnose(h *sdk.Host) bool {
 	}
 	n.trouble = trouble{fresh, c, blocked}
 	return true
+}
+
+// suffers says that the trouble is there, but that it is not known how much it
+// costs, since not all calls are counted for the time being. Such a node can
+// hold up the others, and be changed with one whose calls tell. Then its ranks
+// are in n.trouble.
+func (n *node) suffers(h *sdk.Host) bool {
+	if !n.mayPropose(h.Now()) || n.progress >= baseline && !n.uncounted() {
+		return false
+	}
+	fresh := n.tunable(h)
+	for _, r := range fresh {
+		if r.hits == 0 {
+			return false // in MPI_Init, or it does not communicate
+		}
+	}
+	c, _ := n.crowd()
+	n.trouble = trouble{fresh, c, 0}
+	return len(fresh) > 0
+}
+
+// uncounted says that the overhead budget has the points of a rank off.
+func (n *node) uncounted() bool {
+	for _, r := range n.ranks {
+		if r.off {
+			return true
+		}
+	}
+	return false
 }
 
 // mayFollow says that a change may soon be due, though it is not yet: there are
@@ -99,10 +134,8 @@ func (n *node) tunable(h *sdk.Host) (fresh []*rank) {
 // ready says that every rank to be changed has left MPI_Init, or has had time
 // enough to, and that no rank's calls are unknown: nothing could be judged.
 func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
-	for _, r := range n.ranks {
-		if r.off {
-			return false
-		}
+	if n.uncounted() {
+		return false
 	}
 	for _, r := range fresh {
 		if r.hits == 0 && h.Now().Sub(r.since) < joinPatience {
@@ -113,14 +146,15 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 }
 
 // propose changes all the ranks that are in trouble on the given nodes, at
-// once. The ranks of a job go as fast as the slowest, so the node where calls
+// once. They are judged together, or by the first node where the calls of
+// another are not known. The ranks of a job go as fast as the slowest, so the node where calls
 // block most tells the gain.
 func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
 	first := nodes[0]
 	first.sequence++
 	id := fmt.Sprintf("%s-%s-%d", Name, first.host, first.sequence)
 	scope := first.scope()
-	if len(nodes) > 1 {
+	if len(nodes) > 1 && t.jointly(nodes) {
 		scope = t.joint.scope
 		t.joint.judges[id] = true
 	}
