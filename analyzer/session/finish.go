@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// Keep has a later Settle leave changes in force that were kept, and returns
+// their ids.
+func (s *Session) Keep(ctx context.Context) ([]string, error) {
+	return ask(ctx, s, func() (ids []string) {
+		s.keep = true
+		for _, k := range s.kept() {
+			ids = append(ids, k.GetId())
+		}
+		return ids
+	})
+}
+
+// Settle undoes what was changed in processes that still run; nothing is
+// decided from then on. Controllers go on delivering. It returns when all is
+// undone, or with ctx's error when that takes too long.
+func (s *Session) Settle(ctx context.Context) error {
+	return s.until(ctx, "settle the session", func() {
+		if !s.settling {
+			s.settling = true
+			s.step(core.Finish{Keep: s.keep})
+		}
+	}, func() bool { return !s.core.Busy() })
+}
+
+// Finish tells the tunlets that the application has ended; what controllers
+// deliver later does not come before that. It includes Settle. It returns when
+// the tunlets have answered, or with ctx's error when that takes too long. The
+// session itself goes on until Close.
+func (s *Session) Finish(ctx context.Context) error {
+	if err := s.Settle(ctx); err != nil {
+		return err
+	}
+	return s.until(ctx, "finish the session", func() {
+		if s.finishing {
+			return
+		}
+		s.finishing = true
+		s.entry(report.Entry{Kind: "session_ended"})
+		for _, t := range s.tunlets {
+			t.applicationEnded(s.cfg.Now())
+		}
+	}, s.toldEnd)
+}
+
+// toldEnd says whether every tunlet has heard of the end.
+func (s *Session) toldEnd() bool {
+	for _, t := range s.tunlets {
+		if !t.toldEnd {
+			return false
+		}
+	}
+	return true
+}
+
+// waiter waits for a condition of the loop's state.
+type waiter struct {
+	met  func() bool
+	done chan struct{}
+}
+
+// until has the loop begin something and waits until its condition is met.
+func (s *Session) until(ctx context.Context, what string, begin func(), met func() bool) error {
+	w := waiter{met: met, done: make(chan struct{})}
+	if !s.post(func() { begin(); s.waiting = append(s.waiting, w) }) {
+		return ErrEnded
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-s.done:
+		return ErrEnded
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", what, ctx.Err())
+	}
+}
+
+// Close ends the loop. It does not wait; Run returns soon afterwards.
+func (s *Session) Close() {
+	s.post(func() { s.closing = true })
+}
+
+// release lets those go on whose condition is met.
+func (s *Session) release() {
+	s.waiting = slices.DeleteFunc(s.waiting, func(w waiter) bool {
+		met := w.met()
+		if met {
+			close(w.done)
+		}
+		return met
+	})
+}
