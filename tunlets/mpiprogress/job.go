@@ -51,10 +51,28 @@ func (t *Tunlet) together(h *sdk.Host, first *node) []*node {
 			return nil
 		}
 	}
+	if wait && len(t.nodes) > 1 && t.incomplete() {
+		return nil
+	}
 	if wait && len(nodes) > 1 && !t.jointly(nodes) {
 		return nil
 	}
 	return nodes
+}
+
+// incomplete says that the numbers of the job's ranks have a gap: on a crowded
+// node a process may be heard of later than the others. What is missing at the
+// end of the numbers cannot be told.
+func (t *Tunlet) incomplete() bool {
+	numbers := map[int]bool{}
+	greatest := -1
+	for handle, n := range t.ranks {
+		if number := n.ranks[handle].number; number >= 0 {
+			numbers[number] = true
+			greatest = max(greatest, number)
+		}
+	}
+	return len(numbers) <= greatest
 }
 
 // jointly says that there is a baseline of nodes together, and that all their

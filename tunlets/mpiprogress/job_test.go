@@ -81,6 +81,27 @@ func TestNodeWaitsForAnother(t *testing.T) {
 	only(t, h, 8)
 }
 
+func TestRanksNotHeardOfAreWaitedFor(t *testing.T) {
+	h := start(t)
+	var last *tunlettest.Process
+	for _, number := range []int32{0, 1, 2, 3, 4, 6, 7, 5} {
+		last = rank(number, 0.5)
+		if last.Host = "a"; number >= 4 {
+			last.Host = "b"
+		}
+		if number != 5 {
+			h.StartProcess(last)
+		}
+	}
+	h.Run(1500 * time.Millisecond)
+	if len(h.Proposals) > 0 {
+		t.Fatalf("proposed without rank 5: %v", h.Proposals)
+	}
+	h.StartProcess(last)
+	h.Run(450 * time.Millisecond)
+	only(t, h, 8)
+}
+
 func TestNodeWaitsNotForEver(t *testing.T) {
 	h := start(t)
 	job := startJob(h, "a", "b")

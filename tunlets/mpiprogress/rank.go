@@ -39,6 +39,7 @@ func libraryOf(p sdk.Process) library {
 // rank follows one MPI process.
 type rank struct {
 	handle  sdk.Handle
+	number  int // that the launcher gave; -1: unknown
 	library library
 	cpus    float64
 	since   time.Time
@@ -54,7 +55,7 @@ type rank struct {
 
 func newRank(p sdk.Process, l library, now time.Time) *rank {
 	return &rank{
-		handle: p.Handle, library: l, cpus: float64(p.CPUsAllowed), since: now,
+		handle: p.Handle, number: p.Rank, library: l, cpus: float64(p.CPUsAllowed), since: now,
 		window: sdk.NewWindow(crowdSpan),
 	}
 }
