@@ -80,10 +80,20 @@ func TestScripts(t *testing.T) {
 
 // An interpreter is registered with the script as an argument.
 func TestInterpreterWithArguments(t *testing.T) {
-	script := mustWrite(t, filepath.Join(t.TempDir(), "attune-t-job.sh"), "sleep 1000 & wait\n")
+	// It forks nobody, who would have its command line for a moment.
+	script := mustWrite(t, filepath.Join(t.TempDir(), "attune-t-job.sh"), "read -r line\n")
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
 	r := site("r", "bash")
 	r.Arguments = "attune-t-job"
-	eachMode(t, r, Options{}, func(t *testing.T) int { return mustStart(t, exec.Command("bash", script)) })
+	eachMode(t, r, Options{}, func(t *testing.T) int {
+		command := exec.Command("bash", script)
+		command.Stdin = read
+		return mustStart(t, command)
+	})
 }
 
 func TestSymbolicLink(t *testing.T) {
