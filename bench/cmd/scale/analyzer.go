@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -44,13 +45,16 @@ func startAnalyzer(ctx context.Context, dir string) (*analyzer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := counter.BuildTunlet(ctx, dir); err != nil {
+		return nil, err
+	}
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a := &analyzer{address: net.JoinHostPort("127.0.0.1", port), credentials: authn.New(authn.Options{Identity: identity})}
 	a.command = exec.CommandContext(ctx, "bin/attune", "analyzer", "serve", "--listen", a.address,
-		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", "bin",
+		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", dir,
 		"--tls-ca", files.CA, "--tls-cert", files.Cert, "--tls-key", files.Key, "--log-level", "warn")
 	a.command.Stderr = os.Stderr
 	a.command.Cancel = func() error { return a.command.Process.Signal(unix.SIGTERM) }

@@ -30,11 +30,8 @@ type Sums struct {
 // of the tunlet's Configure. It builds the tunlet and writes its configuration
 // into the folder scratch.
 func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune, error) {
-	tunlet := filepath.Join(scratch, "attune-tunlet-bench")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", tunlet, "./bench/cmd/attune-tunlet-bench")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return tuned.Attune{}, fmt.Errorf("build the tunlet: %w: %s", err, out)
+	if err := BuildTunlet(ctx, scratch); err != nil {
+		return tuned.Attune{}, err
 	}
 	dir := filepath.Join(scratch, "attune")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -49,6 +46,17 @@ func Attune(ctx context.Context, scratch string, points ...string) (tuned.Attune
 		// What a measure point costs is what is measured: none is to be made less of.
 		Flags: []string{"--mode", "observe", "--tunlet-dir", scratch, "--tunlet", "bench", "--budget", "100"},
 	}, nil
+}
+
+// BuildTunlet builds the tunlet, which is called bench, into a folder.
+func BuildTunlet(ctx context.Context, dir string) error {
+	tunlet := filepath.Join(dir, "attune-tunlet-bench")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", tunlet, "./bench/cmd/attune-tunlet-bench")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the tunlet: %w: %s", err, out)
+	}
+	return nil
 }
 
 // Got returns what the tunlet told of a measure point.
