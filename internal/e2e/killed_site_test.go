@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build site
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// services are an Analyzer's and a node's, on this machine.
+type services struct {
+	t                 *testing.T
+	dir               string
+	analyzer, attuned *exec.Cmd
+}
+
+// killPatience is how long a test waits for what services do when they are back.
+const killPatience = time.Minute
+
+func (s *services) path(name string) string { return filepath.Join(s.dir, name) }
+
+// start starts a service in the background; the test kills it at the end.
+func (s *services) start(command string, args ...string) *exec.Cmd {
+	s.t.Helper()
+	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("../../bin/"+command, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { kill(cmd) })
+	return cmd
+}
+
+func (s *services) startAnalyzer() {
+	s.analyzer = s.start("attune", "analyzer", "serve", "--config", os.DevNull,
+		"--run-dir", s.path("run"), "--state-dir", s.path("analyzer"), "--tunlet-dir", "../../bin")
+}
+
+func (s *services) startNode() {
+	s.attuned = s.start("attuned", "--config", os.DevNull, "--run-dir", s.path("run"), "--state-dir", s.path("node"),
+		"--registry", "unix:"+s.path("run/registry.sock"), "--policy", s.path("policy.yaml"))
+}
+
+// kill ends a service as a crash does, unless it has ended.
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// session runs attune session.
+func (s *services) session(args ...string) ([]byte, error) {
+	args = append([]string{"session", args[0], "--analyzer", "unix:" + s.path("run/analyzer.sock")}, args[1:]...)
+	return exec.Command(attune, args...).Output()
+}
+
+// register registers a program as soon as the Analyzer answers.
+func (s *services) register(program string) {
+	s.t.Helper()
+	s.until("registered", func() bool {
+		_, err := s.session("start", "--app", program, "--tunlet", "malloc")
+		return err == nil
+	})
+}
+
+// until waits for something to come true.
+func (s *services) until(what string, met func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(killPatience); !met(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(s.path("log"))
+			s.t.Fatalf("not %s within %s; sessions %v\n%s", what, killPatience, s.sessions(), log)
+		}
+	}
+}
+
+// sessions lists the sessions; none while nobody answers.
+func (s *services) sessions() []*attunev1.SessionRecord {
+	out, err := s.session("list", "--json")
+	if err != nil {
+		return nil
+	}
+	listed := new(attunev1.ListSessionsResponse)
+	if err := protojson.Unmarshal(out, listed); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	return listed.GetSessions()
+}
+
+// tuned waits until one session runs whose changes were kept.
+func (s *services) tuned(when string) (one *attunev1.SessionRecord) {
+	s.t.Helper()
+	s.until("tuned "+when, func() bool {
+		sessions := s.sessions()
+		if len(sessions) != 1 {
+			return false
+		}
+		one = sessions[0]
+		return one.GetRunning() == 1 && one.GetKept() > 0
+	})
+	return one
+}
+
+// tunlets lists the tunlets of the Analyzer, by process id.
+func (s *services) tunlets() []string {
+	parent := strconv.Itoa(s.analyzer.Process.Pid)
+	out, _ := exec.Command("pgrep", "-P", parent, "-f", "attune-tunlet-malloc").Output() // it fails where there is none
+	return strings.Fields(string(out))
+}
+
+// logged counts what the services have logged.
+func (s *services) logged(text string) int {
+	s.t.Helper()
+	log, err := os.ReadFile(s.path("log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.Count(string(log), text)
+}
+
+// Whatever is killed, the program runs on, and what was gained in it stays or
+// comes back.
+func TestServicesAreKilled(t *testing.T) {
+	dir, err := os.MkdirTemp("", "ak-") //nolint:usetesting // sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &services{t: t, dir: dir}
+	if err := os.WriteFile(s.path("policy.yaml"), []byte("service:\n  - mode: tune\n    users: [root]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.startAnalyzer()
+	s.startNode()
+	storm := targets.Build(t, workloads+"malloc_storm.c")
+	s.register(storm)
+	program := exec.Command(storm, "600")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kill(program) })
+	runs := func(after string) {
+		t.Helper()
+		if stat, err := procid.ReadStat(program.Process.Pid); err != nil || stat.Zombie() {
+			t.Fatalf("%s: the program has ended: %v", after, err)
+		}
+	}
+	first := s.tuned("at first")
+
+	kill(s.analyzer)
+	runs("without an Analyzer")
+	s.startAnalyzer()
+	again := s.tuned("after the Analyzer was killed")
+	if again.GetId() != first.GetId() || again.GetKept() != first.GetKept() {
+		t.Errorf("after the Analyzer was killed: session %v, before %v", again, first)
+	}
+
+	s.until("served by a tunlet", func() bool { return len(s.tunlets()) == 1 })
+	kill(s.attuned)
+	runs("without a controller")
+	changed := s.logged("outcome=OUTCOME_APPLIED")
+	s.startNode()
+	s.until("restored", func() bool { return s.logged("undone=true") == changed })
+	s.until("changed again", func() bool { return s.logged("outcome=OUTCOME_APPLIED") == 2*changed })
+	s.tuned("after the controller was killed")
+
+	killed := s.tunlets()
+	if len(killed) != 1 {
+		t.Fatalf("tunlets %v, want one of the session", killed)
+	}
+	run(t, "kill", "-KILL", killed[0])
+	s.until("restarted", func() bool {
+		now := s.tunlets()
+		return len(now) == 1 && now[0] != killed[0]
+	})
+	runs("after the tunlet was killed")
+
+	kill(program)
+	s.until("over", func() bool { return len(s.sessions()) == 0 })
+	for _, service := range []*exec.Cmd{s.attuned, s.analyzer} {
+		if err := service.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := service.Wait(); err != nil {
+			t.Errorf("%s ended with %v", service.Args[0], err)
+		}
+	}
+}
