@@ -78,6 +78,7 @@ type Change struct {
 	Proposal       string     `json:"proposal" jsonschema:"Proposal that it belongs to; its changes are judged together."`
 	Advice         string     `json:"advice" jsonschema:"Id of the recommendation, the same in another run."`
 	Process        int        `json:"process" jsonschema:"Process id."`
+	Host           string     `json:"host,omitempty" jsonschema:"Host of the process."`
 	Rank           *int       `json:"rank,omitempty" jsonschema:"MPI rank, where known."`
 	Knob           string     `json:"knob" jsonschema:"What was changed."`
 	Action         string     `json:"action" jsonschema:"How it was changed."`

@@ -193,3 +193,12 @@ func (s *Session) pidOf(id uint64) int {
 	}
 	return 0
 }
+
+// hostOf returns the host of the process behind a session's handle; "" if there
+// is none.
+func (s *Session) hostOf(id uint64) string {
+	if p := s.processes[id]; p != nil {
+		return p.info.GetHost()
+	}
+	return ""
+}

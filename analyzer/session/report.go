@@ -86,7 +86,7 @@ func (s *Session) reportProposal(r *report.Report, v core.ProposalView) {
 func (s *Session) change(v core.ProposalView, ch core.ChangeView) report.Change {
 	out := report.Change{
 		ID: ch.ID, Tunlet: v.Tunlet, Proposal: v.ID, Advice: v.AdviceID,
-		Process: s.pidOf(ch.Process), Rank: s.rankOf(ch.Process), Knob: ch.Knob, Action: ch.Action,
+		Process: s.pidOf(ch.Process), Host: s.hostOf(ch.Process), Rank: s.rankOf(ch.Process), Knob: ch.Knob, Action: ch.Action,
 		Old: report.ValueOf(ch.Result.GetOldValue()), New: newValue(ch), SafePoint: ch.Result.GetSafePoint(),
 		ProposedAt: v.ProposedAt.Seconds(), StoppedSeconds: time.Duration(ch.Result.GetStoppedNanos()).Seconds(),
 		PredictedGain: v.PredictedGain, Why: v.Why,
