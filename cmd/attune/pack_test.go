@@ -72,9 +72,25 @@ func emptyPlaces(t *testing.T) (list func() []string) {
 // eventually fails unless a condition comes true.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	eventuallyNone(t, what, func() []string {
+		if condition() {
+			return nil
+		}
+		return []string{"it is not so"}
+	})
+}
+
+// eventuallyNone fails unless there is nothing left that keeps something from
+// being true.
+func eventuallyNone(t *testing.T, what string, missing func() []string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		left := missing()
+		if len(left) == 0 {
+			return
+		}
 		if time.Now().After(end) {
-			t.Fatal("never: " + what)
+			t.Fatalf("never: %s: %q", what, left)
 		}
 	}
 }

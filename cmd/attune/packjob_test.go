@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -51,16 +52,22 @@ func TestOneControllerForAJob(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		started = append(started, cmd)
 	}
-	eventually(t, "all processes are instrumented", func() bool {
+	eventuallyNone(t, "all processes are known", func() (missing []string) {
 		timeline, _ := os.ReadFile(filepath.Join(dir, "t.jsonl")) // not there at first
-		return !slices.ContainsFunc(started, func(cmd *exec.Cmd) bool {
-			known := fmt.Sprintf(`"process_started","process":%d,`, cmd.Process.Pid)
-			return !instrumented(cmd.Process.Pid) || !bytes.Contains(timeline, []byte(known))
-		})
+		for _, cmd := range started {
+			if !bytes.Contains(timeline, fmt.Appendf(nil, `"process_started","process":%d,`, cmd.Process.Pid)) {
+				missing = append(missing, strconv.Itoa(cmd.Process.Pid))
+			}
+		}
+		return missing
 	})
-	if got := controllers(t); len(got) != 1 {
-		t.Errorf("controllers %v, want one", got)
-	}
+	// On a crowded machine some give up their place: the program does not wait.
+	eventually(t, "half of them are instrumented", func() bool {
+		there := func(cmd *exec.Cmd) bool { return instrumented(cmd.Process.Pid) }
+		return len(slices.DeleteFunc(slices.Clone(started), there)) <= ranks/2
+	})
+	// One that started for nothing, because two processes saw none, goes again.
+	eventually(t, "there is one controller", func() bool { return len(controllers(t)) == 1 })
 	for _, cmd := range started {
 		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid)); err != nil || string(name) != "bash\n" {
 			t.Errorf("name %q, %v", name, err)
@@ -74,9 +81,11 @@ func TestOneControllerForAJob(t *testing.T) {
 		t.Errorf("exit %+v, want SIGTERM", r.Exit)
 	}
 	for _, cmd := range started {
-		others := func(p report.Process) bool { return p.PID != cmd.Process.Pid }
-		if found := slices.DeleteFunc(slices.Clone(r.Processes), others); len(found) != 1 {
-			t.Errorf("process %d is %d times in the report, want once: %+v", cmd.Process.Pid, len(found), found)
+		// What the glue ran as may have been seen, too.
+		others := func(p report.Process) bool { return p.PID != cmd.Process.Pid || p.ReplacedByExec }
+		found := slices.DeleteFunc(slices.Clone(r.Processes), others)
+		if len(found) != 1 || !found[0].Instrumented && found[0].NotInstrumented == "" {
+			t.Errorf("process %d in the report is %+v, want it once, with DMLib or the reason why not", cmd.Process.Pid, found)
 		}
 	}
 }
