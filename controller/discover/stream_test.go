@@ -86,14 +86,15 @@ func TestFallback(t *testing.T) {
 	w.SetRegistrations([]*attunev1.Registration{site("r", path)})
 	r.mustEventually(t, "first", func() bool { return strings.Contains(w.Status().Reason, "not on this kernel") })
 	source := w.Source()
-	if err := source.Add(4711); err != nil {
+	member := mustStart(t, exec.Command("sleep", "1000")) // who is not there is soon forgotten
+	if err := source.Add(member); err != nil {
 		t.Fatal(err)
 	}
 	first.fail <- errors.New("it broke")
 	r.mustEventually(t, "second", func() bool { return strings.Contains(w.Status().Reason, "it broke") })
 	second.fail <- nil // a stream that ends by itself has failed, too
 	r.mustEventually(t, "polling", func() bool { return w.Status().Mode == ModePoll })
-	if second.followed[4711] == 0 || first.followed[4711] != second.followed[4711] {
+	if second.followed[member] == 0 || first.followed[member] != second.followed[member] {
 		t.Errorf("followed %v, then %v", first.followed, second.followed)
 	}
 	if lost := source.Lost(); lost < 5+1+5+1 {
