@@ -58,9 +58,7 @@ func mustSiteOnly(t *testing.T) *site {
 		}
 	}
 	s := &site{t: t, dir: dir, binary: filepath.Join(dir, "attuned"), served: make(chan error, 1)}
-	if out, err := exec.Command("go", "build", "-o", s.binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	buildDaemon(t, s.binary)
 	s.write("policy.yaml", "service:\n  - mode: tune\n    users: [root, nobody]\n")
 	s.openRegistry()
 	s.announceAnalyzer()
