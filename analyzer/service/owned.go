@@ -93,18 +93,26 @@ func (s *Service) own(ctx context.Context, id string) {
 		s.log.Warn("earlier sessions are not known; what they kept is undone", "registration", id, "error", err)
 	}
 	known := len(o.past)
-	s.mu.Lock()
-	taken := !s.ending
-	if taken {
-		s.owned[id] = o
-	}
-	s.mu.Unlock()
-	if !taken {
+	if !s.enter(o) {
 		s.release(context.WithoutCancel(ctx), o)
 		return
 	}
 	s.log.Info("registration claimed", "registration", id, "epoch", lease.Epoch(), "sessions", known)
 	s.hold(ctx, o)
+}
+
+// enter has controllers served from now on, those too that have been waiting for
+// it: the view that named this Analyzer may have come before. It returns false
+// if the service is ending.
+func (s *Service) enter(o *owned) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return false
+	}
+	s.owned[o.id] = o
+	s.wake()
+	return true
 }
 
 // beginClaim returns false for a registration that this Analyzer has, or is

@@ -58,7 +58,7 @@ func (s *Service) awaitOwnership(ctx context.Context, id string) error {
 			return errMoved
 		}
 		select {
-		case <-viewed: // a claim changes the view
+		case <-viewed:
 		case <-ctx.Done():
 			return status.Error(codes.Unavailable, "nobody has the registration yet")
 		}

@@ -37,7 +37,7 @@ type Service struct {
 
 	mu     sync.Mutex // guards what follows
 	view   registry.View
-	viewed chan struct{} // closed at the next view
+	viewed chan struct{} // closed when view or owned has changed
 	owned  map[string]*owned
 	// claiming are the registrations that somebody here claims or holds.
 	claiming map[string]bool
@@ -116,8 +116,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) see(ctx context.Context, v registry.View) {
 	s.mu.Lock()
 	s.view = v
-	close(s.viewed)
-	s.viewed = make(chan struct{})
+	s.wake()
 	var withdrawn []*owned
 	var own []string // by its record, from before it was started again
 	for id, o := range s.owned {
@@ -142,6 +141,12 @@ func (s *Service) see(ctx context.Context, v registry.View) {
 		}
 		s.release(ctx, o)
 	}
+}
+
+// wake has those look again who wait for a change. The caller holds mu.
+func (s *Service) wake() {
+	close(s.viewed)
+	s.viewed = make(chan struct{})
 }
 
 // registration returns a registration, and waits a moment for one that is so new
