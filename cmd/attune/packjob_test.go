@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -88,6 +89,19 @@ func TestOneControllerForAJob(t *testing.T) {
 			t.Errorf("process %d in the report is %+v, want it once, with DMLib or the reason why not", cmd.Process.Pid, found)
 		}
 	}
+}
+
+// TestPackedWithinPacked: what a packed program starts has its controller, also
+// while that is still coming up.
+func TestPackedWithinPacked(t *testing.T) {
+	list := emptyPlaces(t)
+	packed := mustPackBash(t)
+	got := shell(t, `$RUN -c '$RUN -c "echo \$ATTUNE_JOB; exit 3"; echo $? $ATTUNE_JOB'`, packed)
+	inner, outer, _ := strings.Cut(got.stdout, "\n")
+	if inner == "" || outer != "3 "+inner+"\n" {
+		t.Errorf("jobs and exit code of inner and outer program:\n%s%s", got.stdout, got.stderr)
+	}
+	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
 }
 
 func TestControllerKilled(t *testing.T) {

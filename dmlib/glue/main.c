@@ -14,11 +14,19 @@
 
 #include "attune/dmlib_gate.h"
 
+/* A controller is at this gate, or is still coming up (dmlib_gate.h). */
+static bool has_controller(const char *gate) {
+    char early[PATH_SIZE];
+    return access(gate, F_OK) == 0 ||
+           ((size_t)snprintf(early, sizeof(early), "%s" ATTUNE_EARLY_SOCKET, gate) <
+                sizeof(early) &&
+            access(early, F_OK) == 0);
+}
+
 /* Attune was switched off, or another controller has this process already. */
 static bool left_alone(void) {
     const char *attune = getenv("ATTUNE"), *gate = getenv("ATTUNE_SOCKET");
-    return (attune != NULL && strcmp(attune, "off") == 0) ||
-           (gate != NULL && access(gate, F_OK) == 0);
+    return (attune != NULL && strcmp(attune, "off") == 0) || (gate != NULL && has_controller(gate));
 }
 
 #define DAMAGED "the file is damaged: it does not fit its checksum; copy it again, or pack it anew"
