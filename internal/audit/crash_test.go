@@ -24,10 +24,12 @@ import (
 const (
 	writesVariable = "AUDIT_TEST_WRITES"
 	fullVariable   = "AUDIT_TEST_FULL"
+	cutVariable    = "AUDIT_TEST_CUT"
 )
 
 func TestMain(m *testing.M) {
-	for variable, child := range map[string]func(path string) error{writesVariable: writes, fullVariable: full} {
+	children := map[string]func(path string) error{writesVariable: writes, fullVariable: full, cutVariable: cutAnywhere}
+	for variable, child := range children {
 		if path := os.Getenv(variable); path != "" {
 			if err := child(path); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -95,14 +97,8 @@ func ignoreStatus(err error) error {
 // full makes files end at fullBytes, as a full disk does: the write that gets
 // there is cut off. Later there is room again.
 func full(path string) error {
-	signal.Ignore(unix.SIGXFSZ)
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
-		return err
-	}
-	whole := limit.Cur
-	limit.Cur = fullBytes
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+	room, err := endFiles(fullBytes)
+	if err != nil {
 		return err
 	}
 	l, err := Open(Options{Path: path})
@@ -118,8 +114,7 @@ func full(path string) error {
 	for l.Write(Entry{Event: Asked, What: strings.Repeat("y", 100)}) != 0 {
 		continue // until no more can wait
 	}
-	limit.Cur = whole
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+	if err := room(); err != nil {
 		return err
 	}
 	for l.Trouble() != nil {
@@ -129,6 +124,18 @@ func full(path string) error {
 }
 
 const fullBytes = 8000
+
+// endFiles makes this program's files end at size, until room is called.
+func endFiles(size uint64) (room func() error, err error) {
+	signal.Ignore(unix.SIGXFSZ)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return nil, err
+	}
+	whole := limit
+	limit.Cur = size
+	return func() error { return unix.Setrlimit(unix.RLIMIT_FSIZE, &whole) }, unix.Setrlimit(unix.RLIMIT_FSIZE, &limit)
+}
 
 // TestFullDisk: requests go on, lines wait and are lost, and the log says how
 // many.
@@ -153,5 +160,51 @@ func TestFullDisk(t *testing.T) {
 	}
 	if lost != 1 || asked < maxPending/1000 {
 		t.Errorf("%d lines, %d told as lost", asked, lost)
+	}
+}
+
+// cutAnywhere lets the disk be full at each byte of some lines in turn.
+func cutAnywhere(path string) error {
+	const lines = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n"
+	for size := range len(lines) {
+		file := fmt.Sprintf("%s.%d", path, size)
+		w := &writer{path: file}
+		room, err := endFiles(uint64(size))
+		if err != nil {
+			return err
+		}
+		left, full := w.append([]byte(lines))
+		if err := room(); err != nil {
+			return err
+		}
+		if !errors.Is(full, unix.EFBIG) {
+			return fmt.Errorf("%d bytes: %w", size, full)
+		}
+		if left, err = w.append(left); err != nil || len(left) > 0 {
+			return fmt.Errorf("%d bytes: %q is left: %w", size, left, err)
+		}
+		if err := w.close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestCutAnywhere: wherever the disk was full, each line is there once.
+func TestCutAnywhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if out, err := child(t, cutVariable, path).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	files, err := filepath.Glob(path + ".*")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range files {
+		entries, broken := read(t, file)
+		mustCount(t, entries, 1)
+		if len(entries) != 3 || broken > 1 {
+			t.Errorf("%s: %d lines, %d cut off", filepath.Ext(file), len(entries), broken)
+		}
 	}
 }

@@ -72,14 +72,21 @@ func (w *writer) append(lines []byte) ([]byte, error) {
 	}
 	n, err := w.file.Write(lines)
 	w.size += int64(n)
-	if err != nil {
-		// Opening it again ends what was cut off.
-		return lines[bytes.LastIndexByte(lines[:n], '\n')+1:], errors.Join(err, w.close())
+	// Also of a part: the file may be another one when the rest is written.
+	if unsure := w.file.Sync(); unsure != nil {
+		return lines, errors.Join(err, unsure, w.close())
 	}
-	if err := w.file.Sync(); err != nil {
-		return lines, errors.Join(err, w.close())
+	if err != nil {
+		return lines[written(lines, n):], errors.Join(err, w.close())
 	}
 	return nil, nil
+}
+
+// written is how many bytes of lines are there as whole ones when n were taken.
+// Opening the file again ends what was cut off: a line that lacks only its end
+// is whole then, and written again it would be there twice.
+func written(lines []byte, n int) int {
+	return bytes.LastIndexByte(lines[:min(n+1, len(lines))], '\n') + 1
 }
 
 // follow opens the file again if it is not the one of that name any more.
