@@ -151,7 +151,7 @@ func merge(v *viper.Viper, file string) error {
 }
 
 // mergeKnown adds one file, which need not exist. known are the keys that may
-// stand in it, also with keys below them.
+// stand in it; tunlets and registrations have keys below them.
 func mergeKnown(v *viper.Viper, file string, known []string) error {
 	f, err := os.Open(file)
 	switch {
@@ -169,8 +169,8 @@ func mergeKnown(v *viper.Viper, file string, known []string) error {
 		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	for _, key := range one.AllKeys() {
-		top, _, _ := strings.Cut(key, ".")
-		if !slices.Contains(known, top) {
+		top, _, below := strings.Cut(key, ".")
+		if !slices.Contains(known, top) || below && top != keyTunlets && top != keyRegistrations {
 			return fmt.Errorf("configuration %s: unknown key %q", file, key)
 		}
 	}

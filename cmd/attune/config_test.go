@@ -136,6 +136,7 @@ func TestBadConfiguration(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"syntax", "mode: [", "a.yaml"},
 		{"unknown key", "mod: tune", `unknown key "mod"`},
+		{"key below one", "report:\n  file: x\n", `unknown key "report.file"`},
 		{"bad value", "mode: fast", "observe, advise, tune"},
 		{"options of no tunlet", "tunlets: 3", "tunlets"},
 		{"options that are none", "tunlets:\n  malloc: 3\n", "write a map of settings"},

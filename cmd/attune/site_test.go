@@ -154,6 +154,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "nothing"},
 		{name: "registrations", file: "registrations:\n  lammps:\n    app: lmp*\n    mode: tune\n    batch-only: true\n"},
 		{name: "an unknown key", file: "listne: [\":1\"]\n", want: `unknown key "listne"`},
+		{name: "a key below one", file: "listen:\n  port: 7117\n", want: `unknown key "listen.port"`},
 		{name: "an unknown key of a registration", file: "registrations:\n  x:\n    app: y\n    mod: tune\n", want: "mod"},
 		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
