@@ -66,30 +66,49 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 		t.degraded[index] = d
 		t.show()
 	case placed == nil:
-		t.degraded[index] = d
-		p, err := t.serveNamed(ctx, index, t.effective(index, spec))
-		if patched := (patchedError{}); errors.As(err, &patched) {
-			t.placer.handOver(patched.numbers, func(error) {}) // it is tried again
-		}
-		if err != nil {
-			d.before = known.before
-			d.level, d.reason = budget.Off, errors.Join(errors.New(step.Reason), err).Error()
-			t.degraded[index] = d
+		if !t.resume(ctx, d, index, known) {
 			return
 		}
-		t.keep(index, spec, p)
 	default:
-		t.degraded[index] = d
-		if err := t.change(index, spec, placed); err != nil {
-			t.placer.log.Warn("measure point keeps its delivery", "point", spec.GetId(), "pid", t.process.PID(), "error", err)
-			delete(t.degraded, index)
-			if known.spec == spec {
-				t.degraded[index] = known
-			}
+		if !t.redeliver(d, index, placed, known) {
 			return
 		}
 	}
 	t.tellDegraded(index)
+}
+
+// resume puts a point in again that was off, to be delivered as d says; false if
+// it stays off. The caller holds t.mu.
+func (t *tenant) resume(ctx context.Context, d degradation, index uint16, known degradation) bool {
+	t.degraded[index] = d
+	p, err := t.serveNamed(ctx, index, t.effective(index, d.spec))
+	if patched := (patchedError{}); errors.As(err, &patched) {
+		t.placer.handOver(patched.numbers, func(error) {}) // it is tried again
+	}
+	if err != nil {
+		d.before = known.before
+		d.level, d.reason = budget.Off, errors.Join(errors.New(d.reason), err).Error()
+		t.degraded[index] = d
+		return false
+	}
+	t.keep(index, d.spec, p)
+	return true
+}
+
+// redeliver has a point in place delivered as d says; false if it stays as it was
+// known. The caller holds t.mu.
+func (t *tenant) redeliver(d degradation, index uint16, placed *placement, known degradation) bool {
+	t.degraded[index] = d
+	err := t.change(index, d.spec, placed)
+	if err == nil {
+		return true
+	}
+	t.placer.log.Warn("measure point keeps its delivery", "point", d.spec.GetId(), "pid", t.process.PID(), "error", err)
+	delete(t.degraded, index)
+	if known.spec == d.spec {
+		t.degraded[index] = known
+	}
+	return false
 }
 
 func (t *tenant) serveNamed(ctx context.Context, index uint16, spec *attunev1.MeasurePoint) (*placement, error) {

@@ -87,14 +87,7 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}
-	place := spec.GetPlace()
-	where := entry.Where{
-		Entry:  place != attunev1.Place_PLACE_EXIT,
-		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
-		Beside: beside,
-		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
-	}
-	if err := t.measure(ctx, f, number, where); err != nil {
+	if err := t.measure(ctx, f, number, whereOf(spec.GetPlace(), captures, beside)); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -107,6 +100,16 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	p.locals = append(p.locals, local)
 	p.symbols = append(p.symbols, f.Symbol.Name)
 	return nil
+}
+
+// whereOf says where a function is to be patched for a place.
+func whereOf(place attunev1.Place, captures captures, beside bool) entry.Where {
+	return entry.Where{
+		Entry:  place != attunev1.Place_PLACE_EXIT,
+		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
+		Beside: beside,
+		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
+	}
 }
 
 // dropPatches turns points off and ends the measuring of their functions,

@@ -202,7 +202,13 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 		why = before
 		delete(t.whyKernel, index)
 	}
-	p, err = t.placeUprobe(index, spec, why.Error())
+	return t.placeUnpatched(ctx, index, spec, held, why, unpatchable)
+}
+
+// placeUnpatched leaves a function to the kernel. why says why nothing cheaper
+// serves; unpatchable that some of what is asked for may still be patched.
+func (t *tenant) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool, why error, unpatchable bool) (*placement, error) {
+	p, err := t.placeUprobe(index, spec, why.Error())
 	patched := patchedError{}
 	switch {
 	case err == nil:

@@ -31,33 +31,12 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		return nil, err
 	}
 	p := &placement{reason: why}
-	object, what := targetOf(spec)
-	var errs []error
-	for _, image := range images {
-		if !watched(image, object) {
-			continue
-		}
-		err := t.attachImage(uprobes, index, spec, captures, image, watches, p)
-		if errors.As(err, &patchedError{}) {
-			t.unwatch(index, p)
-			return nil, err
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
+	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, watches: watches, placement: p}
+	if err := a.all(images); err != nil {
+		t.unwatch(index, p)
+		return nil, err
 	}
-	switch {
-	case len(p.attachments) == 0 && len(errs) > 0:
-		return nil, errors.Join(errs...)
-	case len(p.attachments) == 0:
-		return nil, fmt.Errorf("no object of the process has %s", what)
-	}
-	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
-		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
-	}
-	if why := p.attachments[0].WhyEstimated(); why != nil {
-		p.reason += fmt.Sprintf("; what it costs could not be measured here: %v", why)
-	}
+	p.explain()
 	if err := t.placer.watch(uprobes, t, index, captures.globals); err != nil {
 		t.unwatch(index, p)
 		return nil, err
@@ -68,8 +47,56 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	return p, nil
 }
 
-func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.MeasurePoint, captures captures, image objfile.Image, watches []bpf.Watch, p *placement) error {
-	symbols, err := spotsOf(image, spec)
+// explain adds what the first attachment has to say to the reason.
+func (p *placement) explain() {
+	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
+		p.reason = strings.TrimPrefix(p.reason+"; "+whyNot, "; ")
+	}
+	if why := p.attachments[0].WhyEstimated(); why != nil {
+		p.reason += fmt.Sprintf("; what it costs could not be measured here: %v", why)
+	}
+}
+
+// attaching is a point on its way into the files that a process maps.
+type attaching struct {
+	tenant    *tenant
+	uprobes   *bpf.Uprobes
+	index     uint16
+	spec      *attunev1.MeasurePoint
+	captures  captures
+	watches   []bpf.Watch // see placeUprobe
+	placement *placement  // what it becomes
+}
+
+// all attaches to the images that the point is meant for. One that refuses is no
+// reason to leave the others, but a patchedError is.
+func (a attaching) all(images []objfile.Image) error {
+	object, what := targetOf(a.spec)
+	var errs []error
+	for _, image := range images {
+		if !watched(image, object) {
+			continue
+		}
+		err := a.one(image)
+		if errors.As(err, &patchedError{}) {
+			return err
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	switch {
+	case len(a.placement.attachments) > 0:
+		return nil
+	case len(errs) > 0:
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("no object of the process has %s", what)
+}
+
+// one attaches to what the point is meant for in an image, if there is any.
+func (a attaching) one(image objfile.Image) error {
+	symbols, err := spotsOf(image, a.spec)
 	if err != nil || len(symbols) == 0 {
 		return err
 	}
@@ -81,25 +108,31 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	if err := t.placer.leaveToKernel(image, file, symbols); err != nil {
+	if err := a.tenant.placer.leaveToKernel(image, file, symbols); err != nil {
 		return err
 	}
 	var refused error
-	if len(watches) == 0 { // else patches give way just now
-		if symbols, refused = t.untouched(image, file, symbols); len(symbols) == 0 {
+	if len(a.watches) == 0 { // else patches give way just now
+		if symbols, refused = a.tenant.untouched(image, file, symbols); len(symbols) == 0 {
 			return refused
 		}
 	}
-	attachment, err := uprobes.Attach(bpf.UprobeSpec{
-		File: file, Path: image.Path, Symbols: symbols, Point: index,
-		Place: spec.GetPlace(), Parameter: spec.GetParameter(), Delivery: spec.GetDelivery(),
-		SampleMask: powerOfTwo(spec.GetSampleEvery()) - 1, CoarseTime: spec.GetCoarseTime(),
-		MinValue: spec.GetMinValue(), MaxValue: spec.GetMaxValue(),
-		Program: captures.program, Watches: watches,
+	attachment, err := a.uprobes.Attach(bpf.UprobeSpec{
+		File: file, Path: image.Path, Symbols: symbols, Point: a.index,
+		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
+		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
+		MinValue: a.spec.GetMinValue(), MaxValue: a.spec.GetMaxValue(),
+		Program: a.captures.program, Watches: a.watches,
 	})
 	if err != nil {
 		return err
 	}
+	a.placement.attached(attachment, refused)
+	return nil
+}
+
+// attached takes in what the kernel watches; refused is why some of it is not.
+func (p *placement) attached(attachment *bpf.Attachment, refused error) {
 	p.attachments = append(p.attachments, attachment)
 	p.mechanism, _ = attachment.Mechanism()
 	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {
@@ -116,7 +149,6 @@ func (t *tenant) attachImage(uprobes *bpf.Uprobes, index uint16, spec *attunev1.
 			p.symbols = append(p.symbols, s.Name)
 		}
 	}
-	return nil
 }
 
 // unwatch stops the kernel's probes of a placement.
