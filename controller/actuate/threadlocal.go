@@ -43,11 +43,7 @@ func (v variable) copies(process Process, set *attunev1.SetVariable) (words []Wo
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	tids, err := procid.Threads(process.PID())
-	if err == nil && set.GetThread() != 0 {
-		tids = make([]int, 1)
-		tids[0], err = outerThread(process.PID(), int(set.GetThread()))
-	}
+	tids, err := threadsMeant(process.PID(), set)
 	if err != nil {
 		return nil, "", err
 	}
@@ -75,6 +71,15 @@ func (v variable) copies(process Process, set *attunev1.SetVariable) (words []Wo
 		partial += fmt.Sprintf(", so do %d that have not used it yet", unused)
 	}
 	return words, partial, nil
+}
+
+// threadsMeant returns the thread whose copy is meant, or all.
+func threadsMeant(pid int, set *attunev1.SetVariable) ([]int, error) {
+	if set.GetThread() == 0 {
+		return procid.Threads(pid)
+	}
+	tid, err := outerThread(pid, int(set.GetThread()))
+	return []int{tid}, err
 }
 
 func (v variable) copyOf(process Process, block *threadlocal.Block, tid int, set *attunev1.SetVariable) (Word, error) {
