@@ -103,9 +103,7 @@ func New(config Config) (c *Controller, err error) {
 	if err := c.newClient(); err != nil {
 		return nil, err
 	}
-	if c.tracker, err = track.New(track.Options{
-		JobID: config.JobID, Handler: &follower{c}, Source: source(), PollInterval: config.LookInterval, Digests: config.Digests, Log: config.Log,
-	}); err != nil {
+	if err := c.newTracker(source()); err != nil {
 		return nil, err
 	}
 	c.gate, err = attach.New(c.gateOptions())

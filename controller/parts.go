@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -47,6 +48,14 @@ func (c *Controller) newClient() (err error) {
 	c.client, err = channel.New(channel.Options{
 		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
 		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost, Log: c.config.Log,
+	})
+	return err
+}
+
+func (c *Controller) newTracker(source track.Source) (err error) {
+	c.tracker, err = track.New(track.Options{
+		JobID: c.config.JobID, Handler: &follower{c}, Source: source, PollInterval: c.config.LookInterval,
+		Digests: c.config.Digests, Log: c.config.Log,
 	})
 	return err
 }
