@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -44,8 +45,14 @@ func validateSite(list []*attunev1.Registration) error {
 // maxRegistration bounds a registration, bytes.
 const maxRegistration = 16 << 10
 
-// ValidateRegistration says what makes no sense in a registration.
+// ValidateRegistration says what makes no sense in a registration, which need not
+// have an id yet.
 func ValidateRegistration(r *attunev1.Registration) error {
+	if r.GetId() != "" {
+		if err := registry.CheckRegistrationID(r.GetId()); err != nil {
+			return err
+		}
+	}
 	if size := proto.Size(r); size > maxRegistration {
 		return fmt.Errorf("registration of %d bytes, at most %d: every node keeps it", size, maxRegistration)
 	}

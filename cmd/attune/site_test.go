@@ -156,6 +156,7 @@ func TestAnalyzerSettings(t *testing.T) {
 		{name: "an unknown key", file: "listne: [\":1\"]\n", want: `unknown key "listne"`},
 		{name: "a key below one", file: "listen:\n  port: 7117\n", want: `unknown key "listen.port"`},
 		{name: "an unknown key of a registration", file: "registrations:\n  x:\n    app: y\n    mod: tune\n", want: "mod"},
+		{name: "a registration with no name for an id", file: "registrations:\n  my app:\n    app: y\n", want: "A-Z a-z 0-9"},
 		{name: "a registration of nothing", file: "registrations:\n  x:\n    mode: tune\n", want: "no application is named"},
 		{name: "the network without a certificate", flags: []string{"--listen", ":0", "--tls-cert", "/nonexistent"}, want: "certificate"},
 		{name: "no address", flags: []string{"--listen", "here"}, want: "want HOST:PORT"},

@@ -26,6 +26,10 @@ func (c *Client) PutRegistration(ctx context.Context, r *attunev1.Registration) 
 	return c.put(ctx, bucketOrders, keyRegistration+r.GetId(), r)
 }
 
+// CheckRegistrationID returns an error that says what an id has to be, if this
+// is none that PutRegistration takes.
+func CheckRegistrationID(id string) error { return checkID("registration", id) }
+
 // DeleteRegistration takes a registration back, with the record of its owner.
 // One that is not there is no error.
 func (c *Client) DeleteRegistration(ctx context.Context, id string) error {
