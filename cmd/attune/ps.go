@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
@@ -57,8 +58,13 @@ func newPS(p *process) *cobra.Command {
 		Example: "  attune ps\n  attune ps --json | jq '.[] | select(.threads > 8)'",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if site {
+			switch {
+			case site && all:
+				return exitcode.UsageError(errors.New("--all is about this machine's processes"), "leave out --all or --site")
+			case site:
 				return siteProcesses(cmd.Context(), p, at, asJSON)
+			case at != (siteFlags{}):
+				return exitcode.UsageError(errors.New("--analyzer and --registry are about a site's processes"), "add --site")
 			}
 			list := listRunning(all || os.Geteuid() == 0)
 			if !asJSON {

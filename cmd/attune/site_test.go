@@ -116,6 +116,8 @@ func TestSiteCommands(t *testing.T) {
 		{[]string{"session", "list"}, exitcode.OK, "solver*"},
 		{[]string{"node", "list"}, exitcode.OK, "Analyzer"},
 		{[]string{"ps", "--site"}, exitcode.OK, "NODE"},
+		{[]string{"ps", "--analyzer", "unix:/x"}, exitcode.Usage, "add --site"},
+		{[]string{"ps", "--site", "--all"}, exitcode.Usage, "leave out --all or --site"},
 	} {
 		if got, code := s.ask(c.args...); code != c.code || !strings.Contains(got, c.want) {
 			t.Errorf("attune %v: code %d, %q", c.args, code, got)
