@@ -24,12 +24,12 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// Descriptors that the start of a packed program (dmlib/glue/glue.h) opens. One
-// more, between them, is the program's file, which only has to stay open.
+// Descriptors that the start of a packed program (dmlib/glue/glue.h) opens.
 const (
-	packedFileFD  = 3
-	packedJoinFD  = 4
-	packedEarlyFD = 6
+	packedFileFD    = 3
+	packedJoinFD    = 4
+	packedProgramFD = 5 // only has to stay open: processes start by it
+	packedEarlyFD   = 6
 )
 
 // newPacked is what a packed program starts beside itself, for nobody to call.
@@ -51,6 +51,9 @@ func newPacked(p *process) *cobra.Command {
 func controlPacked(ctx context.Context, p *process, job rundir.Job, id string, args []string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	for _, fd := range []int{packedFileFD, packedJoinFD, packedProgramFD, packedEarlyFD} {
+		syscall.CloseOnExec(fd) // tunlets are not to have them
+	}
 	members, err := newMembers(os.NewFile(packedJoinFD, "join"), job)
 	if err != nil {
 		return err

@@ -104,6 +104,65 @@ func TestPackedWithinPacked(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
 }
 
+// childOf is a process that another one has started; 0: there is none.
+func childOf(t *testing.T, parent int) (child int) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread) // it may have ended
+		if pids := strings.Fields(string(text)); len(pids) > 0 {
+			child, _ = strconv.Atoi(pids[0])
+		}
+	}
+	return child
+}
+
+// TestControllerKeepsItsDescriptors: they are not for the tunlets that it starts.
+func TestControllerKeepsItsDescriptors(t *testing.T) {
+	list := emptyPlaces(t)
+	packed := mustPackBash(t)
+	cmd := exec.Command(packed, "-c", "read line")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
+	controller := controllers(t)[0]
+	tunlet := 0
+	eventually(t, "a tunlet is there", func() bool {
+		tunlet = childOf(t, controller)
+		return tunlet != 0
+	})
+	program, err := os.Stat(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Stat(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", tunlet))
+	if err != nil || len(descriptors) < 3 {
+		t.Fatalf("descriptors %q, %v", descriptors, err)
+	}
+	for _, descriptor := range descriptors {
+		if at, err := os.Stat(descriptor); err == nil && (os.SameFile(at, program) || os.SameFile(at, file)) {
+			t.Errorf("a tunlet has the controller's descriptor %s", filepath.Base(descriptor))
+		}
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // bash reads nothing
+	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+}
+
 func TestControllerKilled(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
