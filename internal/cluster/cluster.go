@@ -77,12 +77,16 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("start %s: %w", script, err)
 	}
 	late := time.AfterFunc(startTime, func() { _ = c.cmd.Process.Kill() })
-	defer late.Stop()
-	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-		c.Close()
-		return nil, fmt.Errorf("make a cluster: %s", strings.TrimSpace(stderr.String()))
+	line, _ := bufio.NewReader(stdout).ReadString('\n') // what went wrong is on stderr
+	inTime := late.Stop()
+	if inTime && line == "ready\n" {
+		return c, nil
 	}
-	return c, nil
+	c.Close()
+	if !inTime {
+		return nil, fmt.Errorf("make a cluster: it does not come up within %s: %s", startTime, strings.TrimSpace(stderr.String()))
+	}
+	return nil, fmt.Errorf("make a cluster: %s", strings.TrimSpace(stderr.String()))
 }
 
 func (o Options) flags() []string {

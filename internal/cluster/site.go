@@ -60,7 +60,7 @@ do sleep 0.1; done; ls "$0"`
 }
 
 // Submit runs a script as a batch job of a user's, from their home, and returns its
-// output when it has ended.
+// output when it has ended. Files in that home are the job's: one at a time.
 func (c *Cluster) Submit(ctx context.Context, user, options, script string) (string, error) {
 	folder := filepath.Join("/home", user)
 	job := fmt.Sprintf("#!/bin/bash\n#SBATCH %s -o %s/out\n%s\necho $? >%s/status\n", options, folder, script, folder)
@@ -68,6 +68,6 @@ func (c *Cluster) Submit(ctx context.Context, user, options, script string) (str
 		return "", err
 	}
 	// sbatch --wait looks only every ten seconds.
-	const submit = `cd; rm -f out status; sbatch job >&2; until [ -s status ]; do sleep 0.1; done; cat out; exit "$(cat status)"`
+	const submit = `cd; rm -f out status; sbatch job >&2 || exit; until [ -s status ]; do sleep 0.1; done; cat out; exit "$(cat status)"`
 	return c.Run(ctx, user, Login, "sh", "-c", submit)
 }
