@@ -21,15 +21,40 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// services are an Analyzer's and a node's, on this machine.
+// services are an Analyzer's and a node's, on this machine, with a program that
+// they tune.
 type services struct {
-	t                 *testing.T
-	dir               string
-	analyzer, attuned *exec.Cmd
+	t                          *testing.T
+	dir                        string
+	analyzer, attuned, program *exec.Cmd
 }
 
 // killPatience is how long a test waits for what services do when they are back.
 const killPatience = time.Minute
+
+// startServices starts both, and a program that they are to tune.
+func startServices(t *testing.T) *services {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ak-") //nolint:usetesting // sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &services{t: t, dir: dir}
+	if err := os.WriteFile(s.path("policy.yaml"), []byte("service:\n  - mode: tune\n    users: [root]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.startAnalyzer()
+	s.startNode()
+	storm := targets.Build(t, workloads+"malloc_storm.c")
+	s.register(storm)
+	s.program = exec.Command(storm, "600")
+	if err := s.program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kill(s.program) })
+	return s
+}
 
 func (s *services) path(name string) string { return filepath.Join(s.dir, name) }
 
@@ -136,64 +161,25 @@ func (s *services) logged(text string) int {
 	return strings.Count(string(log), text)
 }
 
+// programRuns checks that the program goes on.
+func (s *services) programRuns(after string) {
+	s.t.Helper()
+	if stat, err := procid.ReadStat(s.program.Process.Pid); err != nil || stat.Zombie() {
+		s.t.Fatalf("%s: the program has ended: %v", after, err)
+	}
+}
+
 // Whatever is killed, the program runs on, and what was gained in it stays or
 // comes back.
 func TestServicesAreKilled(t *testing.T) {
-	dir, err := os.MkdirTemp("", "ak-") //nolint:usetesting // sockets have short paths
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &services{t: t, dir: dir}
-	if err := os.WriteFile(s.path("policy.yaml"), []byte("service:\n  - mode: tune\n    users: [root]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.startAnalyzer()
-	s.startNode()
-	storm := targets.Build(t, workloads+"malloc_storm.c")
-	s.register(storm)
-	program := exec.Command(storm, "600")
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { kill(program) })
-	runs := func(after string) {
-		t.Helper()
-		if stat, err := procid.ReadStat(program.Process.Pid); err != nil || stat.Zombie() {
-			t.Fatalf("%s: the program has ended: %v", after, err)
-		}
-	}
+	s := startServices(t)
 	first := s.tuned("at first")
-
-	kill(s.analyzer)
-	runs("without an Analyzer")
-	s.startAnalyzer()
-	again := s.tuned("after the Analyzer was killed")
-	if again.GetId() != first.GetId() || again.GetKept() != first.GetKept() {
-		t.Errorf("after the Analyzer was killed: session %v, before %v", again, first)
-	}
-
+	s.killAnalyzer(first)
 	s.until("served by a tunlet", func() bool { return len(s.tunlets()) == 1 })
-	kill(s.attuned)
-	runs("without a controller")
-	changed := s.logged("outcome=OUTCOME_APPLIED")
-	s.startNode()
-	s.until("restored", func() bool { return s.logged("undone=true") == changed })
-	s.until("changed again", func() bool { return s.logged("outcome=OUTCOME_APPLIED") == 2*changed })
-	s.tuned("after the controller was killed")
+	s.killNode()
+	s.killTunlet()
 
-	killed := s.tunlets()
-	if len(killed) != 1 {
-		t.Fatalf("tunlets %v, want one of the session", killed)
-	}
-	run(t, "kill", "-KILL", killed[0])
-	s.until("restarted", func() bool {
-		now := s.tunlets()
-		return len(now) == 1 && now[0] != killed[0]
-	})
-	runs("after the tunlet was killed")
-
-	kill(program)
+	kill(s.program)
 	s.until("over", func() bool { return len(s.sessions()) == 0 })
 	for _, service := range []*exec.Cmd{s.attuned, s.analyzer} {
 		if err := service.Process.Signal(unix.SIGTERM); err != nil {
@@ -203,4 +189,44 @@ func TestServicesAreKilled(t *testing.T) {
 			t.Errorf("%s ended with %v", service.Args[0], err)
 		}
 	}
+}
+
+// killAnalyzer checks that the next one goes on with the session.
+func (s *services) killAnalyzer(before *attunev1.SessionRecord) {
+	s.t.Helper()
+	kill(s.analyzer)
+	s.programRuns("without an Analyzer")
+	s.startAnalyzer()
+	again := s.tuned("after the Analyzer was killed")
+	if again.GetId() != before.GetId() || again.GetKept() != before.GetKept() {
+		s.t.Errorf("after the Analyzer was killed: session %v, before %v", again, before)
+	}
+}
+
+// killNode checks that the next controller undoes what was changed, and that it is
+// changed again.
+func (s *services) killNode() {
+	s.t.Helper()
+	kill(s.attuned)
+	s.programRuns("without a controller")
+	changed := s.logged("outcome=OUTCOME_APPLIED")
+	s.startNode()
+	s.until("restored", func() bool { return s.logged("undone=true") == changed })
+	s.until("changed again", func() bool { return s.logged("outcome=OUTCOME_APPLIED") == 2*changed })
+	s.tuned("after the controller was killed")
+}
+
+// killTunlet checks that another one takes its place.
+func (s *services) killTunlet() {
+	s.t.Helper()
+	killed := s.tunlets()
+	if len(killed) != 1 {
+		s.t.Fatalf("tunlets %v, want one of the session", killed)
+	}
+	run(s.t, "kill", "-KILL", killed[0])
+	s.until("restarted", func() bool {
+		now := s.tunlets()
+		return len(now) == 1 && now[0] != killed[0]
+	})
+	s.programRuns("after the tunlet was killed")
 }
