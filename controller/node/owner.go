@@ -35,9 +35,11 @@ func (o *owners) set(records map[string]*attunev1.OwnerRecord) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, now := range o.of {
-		if record := records[id]; !sameOwner(now.record, record) {
+		// One that nobody has is forgotten: each job of a batch system may be a
+		// registration. Whoever waits for it asks again.
+		if record := records[id]; record == nil || !sameOwner(now.record, record) {
 			close(now.moved)
-			o.of[id] = &owner{record: record, moved: make(chan struct{})}
+			delete(o.of, id)
 		}
 	}
 	for id, record := range records {

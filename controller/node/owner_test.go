@@ -75,6 +75,34 @@ func TestFinderFollowsTheOwner(t *testing.T) {
 	}
 }
 
+// What is remembered of registrations goes with them, and who waits for an owner
+// hears of it in spite of that.
+func TestOwnersAreForgotten(t *testing.T) {
+	o := newOwners()
+	_, waits := o.get("r1")
+	o.set(ownedBy("a1", 1, "head:1"))
+	o.set(nil)
+	if len(o.of) != 0 {
+		t.Errorf("%d registrations are remembered, want none", len(o.of))
+	}
+	if !isClosed(waits) {
+		t.Error("who waits for an owner is not woken")
+	}
+	found := make(chan string)
+	go func() {
+		f := &finder{owners: o, registration: "r1", host: "node1"}
+		peer, _, _ := f.Find(t.Context()) // ends with the owner
+		found <- peer.Address
+	}()
+	for range 100 {
+		o.set(map[string]*attunev1.OwnerRecord{"other": {Registration: "other"}})
+	}
+	o.set(ownedBy("a1", 2, "head:1"))
+	if got := <-found; got != "head:1" {
+		t.Errorf("found %q", got)
+	}
+}
+
 func TestReachable(t *testing.T) {
 	analyzer := ownedBy("a1", 1, "head:1", "unix:/a")["r1"].GetAnalyzer()
 	if got := reachable(analyzer, "head"); len(got) != 2 || got[0] != "unix:/a" {
