@@ -3,6 +3,7 @@
 package discover
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"time"
@@ -37,22 +38,16 @@ func Profiles() []Profile {
 // batchLookup finds out whether a batch system has started a process.
 type batchLookup struct {
 	profiles []Profile
-	// known are answers for processes that were looked at, as parents and as
-	// leaders of a session: the way up is lost when a process on it ends.
-	known map[key]known
-}
-
-// known is an answer, and when it was last wanted.
-type known struct {
-	batch bool
-	used  time.Time
+	// known are processes of jobs, and when each was last met on a way up, or as
+	// the leader of a session: the way is lost when a process on it ends.
+	known map[key]time.Time
 }
 
 const (
 	// maxGenerations bounds the way up.
 	maxGenerations = 64
-	// maxKnown bounds the answers that are kept; the ones not wanted for
-	// longest go.
+	// maxKnown bounds the processes that are remembered. Where there are more,
+	// those go, down to half of it, that were met longest ago.
 	maxKnown = 8192
 )
 
@@ -67,12 +62,13 @@ func (b *batchLookup) started(pid int, uid uint32) bool {
 			break
 		}
 		k := key{pid, stat.StartTicks}
-		if before, ok := b.known[k]; ok && before.batch {
+		way = append(way, k)
+		if _, known := b.known[k]; known || b.isDaemon(pid, stat, uid) {
 			answer = true
 			break
 		}
-		way = append(way, k)
-		if b.isDaemon(pid, stat, uid) || b.session(stat) {
+		if leader, known := b.session(stat); known {
+			way = append(way, leader)
 			answer = true
 			break
 		}
@@ -84,32 +80,33 @@ func (b *batchLookup) started(pid int, uid uint32) bool {
 	return answer
 }
 
-// session says whether the process is in the session of one that is known: so
-// it is if the process between them has ended.
-func (b *batchLookup) session(stat procid.Stat) bool {
+// session says whether the process is in the session of one that is known, and
+// of which: so it is if the process between them has ended.
+func (b *batchLookup) session(stat procid.Stat) (leader key, known bool) {
 	if stat.Session == stat.PID {
-		return false
+		return key{}, false
 	}
-	leader, err := procid.ReadStat(stat.Session)
+	first, err := procid.ReadStat(stat.Session)
 	if err != nil {
-		return false
+		return key{}, false
 	}
-	return b.known[key{stat.Session, leader.StartTicks}].batch
+	leader = key{stat.Session, first.StartTicks}
+	_, known = b.known[leader]
+	return leader, known
 }
 
 // keep remembers the processes of a job.
 func (b *batchLookup) keep(way []key) {
 	now := time.Now()
 	for _, k := range way {
-		b.known[k] = known{true, now}
+		b.known[k] = now
 	}
-	for k, answer := range b.known {
-		if len(b.known) <= maxKnown {
-			return
-		}
-		if answer.used != now {
-			delete(b.known, k)
-		}
+	if len(b.known) <= maxKnown {
+		return
+	}
+	oldest := slices.SortedFunc(maps.Keys(b.known), func(x, y key) int { return b.known[x].Compare(b.known[y]) })
+	for _, k := range oldest[:len(oldest)-maxKnown/2] {
+		delete(b.known, k)
 	}
 }
 

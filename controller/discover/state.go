@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
@@ -105,7 +106,7 @@ func newState(options Options, hub *hub, own program, log *slog.Logger) *state {
 	boot, _ := procid.BootID() // the same for all: only for other nodes
 	return &state{
 		log: log, handler: options.Handler, theirs: options.Elsewhere, digests: options.Digests, hub: hub, own: own, boot: boot,
-		batch: batchLookup{profiles: options.Batch, known: make(map[key]known)},
+		batch: batchLookup{profiles: options.Batch, known: make(map[key]time.Time)},
 		given: make(map[key]*gift), unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum),
 	}
 }
