@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/track"
@@ -222,6 +223,20 @@ func TestRefused(t *testing.T) {
 	if f := r.mustFind(t); f.Registration.GetId() != "c" {
 		t.Errorf("given to %s again", f.Registration.GetId())
 	}
+}
+
+// A registration that has changed means what it says now, also of processes that
+// it did not mean before.
+func TestChangedRegistration(t *testing.T) {
+	path := mustProgram(t, "attune-t-changed")
+	pid := mustStart(t, exec.Command(path, "1000"))
+	r := mustRun(t, Options{})
+	wrong := site("r", path)
+	wrong.Sha256 = strings.Repeat("0", 64)
+	r.SetRegistrations([]*attunev1.Registration{wrong})
+	<-r.mismatches
+	r.SetRegistrations([]*attunev1.Registration{site("r", path)})
+	r.mustFindOnly(t, pid)
 }
 
 // What a process forks is its session's.

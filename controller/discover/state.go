@@ -117,13 +117,13 @@ func (s *state) register(registrations []*attunev1.Registration) {
 	for _, r := range s.registrations {
 		before[r.GetId()] = r
 	}
-	there := make(map[string]bool, len(registrations))
+	there, same := make(map[string]bool, len(registrations)), make(map[string]bool, len(registrations))
 	unusable := make(map[string]string)
 	s.asked, s.registrations = registrations, nil
 	for _, r := range registrations {
 		there[r.GetId()] = true
 		compiled := before[r.GetId()]
-		if compiled == nil || !proto.Equal(compiled.Registration, r) {
+		if same[r.GetId()] = compiled != nil && proto.Equal(compiled.Registration, r); !same[r.GetId()] {
 			var err error
 			if compiled, err = compile(r, lookupUser); err != nil {
 				unusable[r.GetId()] = err.Error()
@@ -138,6 +138,8 @@ func (s *state) register(registrations []*attunev1.Registration) {
 		if !there[g.to] {
 			g.to = "" // its session has ended with the registration
 		}
+		// What is registered anew may mean what it did not mean before.
+		maps.DeleteFunc(g.offered, func(id string, _ bool) bool { return !same[id] })
 	}
 	s.tellUnusable(unusable)
 	s.tellKernel()
