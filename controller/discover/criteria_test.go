@@ -239,6 +239,28 @@ func TestChangedRegistration(t *testing.T) {
 	r.mustFindOnly(t, pid)
 }
 
+// What a session leaves behind that ends after its registration was withdrawn is
+// given to the next one that means it.
+func TestGivenAfterTheSession(t *testing.T) {
+	path := mustProgram(t, "attune-t-left")
+	pid := mustStart(t, exec.Command(path, "1000"))
+	r := mustRun(t, Options{})
+	r.SetRegistrations([]*attunev1.Registration{site("first", path)})
+	r.mustFindOnly(t, pid)
+	session := r.Source()
+	if err := session.Add(pid); err != nil {
+		t.Fatal(err)
+	}
+	other := site("second", path)
+	r.SetRegistrations([]*attunev1.Registration{other})
+	marker := mustStart(t, exec.Command(path, "1000"))
+	r.mustFindOnly(t, marker) // by now the new set is known, and the other process is the session's
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.mustFindOnly(t, pid)
+}
+
 // What a process forks is its session's.
 func TestDescendants(t *testing.T) {
 	child := mustProgram(t, "attune-t-child")

@@ -216,7 +216,8 @@ func (h *hub) newView() *view {
 	return v
 }
 
-// drop forgets a view and lets its processes go.
+// drop forgets a view and lets its processes go: another registration may mean
+// them.
 func (h *hub) drop(v *view) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,6 +227,7 @@ func (h *hub) drop(v *view) error {
 		if m.view != v.id {
 			continue
 		}
+		h.missed()
 		delete(h.members, pid)
 		if h.stream != nil {
 			errs = append(errs, h.stream.unfollow(pid))
