@@ -50,16 +50,13 @@ func (v *view) Run(ctx context.Context, handle func(track.Event)) error {
 		case e := <-v.events:
 			handle(e)
 			continue
-		default:
-		}
-		select {
-		case e := <-v.events:
-			handle(e)
 		case <-ctx.Done():
-			return nil
 		case <-v.closed:
-			return nil
 		}
+		for range len(v.events) { // more may come for as long as processes fork
+			handle(<-v.events)
+		}
+		return nil
 	}
 }
 
