@@ -19,8 +19,8 @@ const (
 	defaultMaxBytes = 64 << 20
 	// defaultKeep is how many files are kept beside the one that grows.
 	defaultKeep = 20
-	// maxPending bounds the lines that wait for the disk beside those that are
-	// on their way, bytes.
+	// maxPending bounds the lines that wait for the disk or are on their way to
+	// it, bytes.
 	maxPending = 4 << 20
 	// retry is how often a disk that takes nothing is asked again.
 	retry = time.Second
@@ -51,6 +51,7 @@ type Log struct {
 
 	mu      sync.Mutex // guards what follows; a leaf lock
 	pending []byte     // whole lines
+	away    int        // of those before, on their way to the disk, bytes
 	number  uint64     // of the last line
 	durable uint64     // number of the last line that is on disk, or given up
 	lost    uint64     // lines since the last that says so
@@ -107,7 +108,7 @@ func (l *Log) write(e Entry) uint64 {
 		e.Call = e.Number
 	}
 	line, err := e.line()
-	if err != nil || len(l.pending)+len(line) > maxPending {
+	if err != nil || l.away+len(l.pending)+len(line) > maxPending {
 		l.lost++
 		return 0
 	}

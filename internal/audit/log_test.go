@@ -242,6 +242,29 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// TestSlowDisk: what the disk has not confirmed counts as waiting, however often
+// it is given back.
+func TestSlowDisk(t *testing.T) {
+	l := &Log{wake: make(chan struct{}, 1), trouble: unix.EIO}
+	line := Entry{Event: Asked, What: strings.Repeat("x", 1000)}
+	for range 3 {
+		for l.Write(line) != 0 {
+			continue // until no more can wait
+		}
+		lines, _, _ := l.take()
+		for range 10 {
+			l.Write(line)
+		}
+		l.giveBack(lines)
+		if n := len(l.pending); n > maxPending {
+			t.Fatalf("%d bytes wait, at most %d may", n, maxPending)
+		}
+	}
+	if l.lost < 30 {
+		t.Errorf("%d lines are counted as lost", l.lost)
+	}
+}
+
 // TestRefused: strangers cannot fill the disk.
 func TestRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")

@@ -16,6 +16,9 @@ func (l *Log) run(w *writer) {
 	for {
 		select {
 		case <-l.wake:
+			if l.waits() {
+				continue
+			}
 		case <-timer.C:
 		}
 		lines, number, last := l.take()
@@ -45,18 +48,27 @@ func (l *Log) take() (lines []byte, number uint64, last bool) {
 	lines, l.pending = l.pending, nil
 	l.tellLost() // there is room now
 	lines, l.pending = append(lines, l.pending...), nil
+	l.away = len(lines)
 	return lines, l.number, l.closed
 }
 
-// giveBack puts lines that could not be written before those that have come
-// since.
+// giveBack takes note that lines are not on their way any more, and puts those
+// that could not be written before those that have come since.
 func (l *Log) giveBack(lines []byte) {
-	if len(lines) == 0 {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(lines[:len(lines):len(lines)], l.pending...)
+	l.away = 0
+	if len(lines) > 0 {
+		l.pending = append(lines[:len(lines):len(lines)], l.pending...)
+	}
+}
+
+// waits says whether the disk takes nothing, so that it is not asked for each
+// line again.
+func (l *Log) waits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.trouble != nil && !l.closed
 }
 
 func (l *Log) empty() bool {
