@@ -158,23 +158,38 @@ func (f siteFlags) addresses(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
-// fill takes from environment and files what no flag says.
+// fill takes from the environment what no flag says, else from the last file that
+// does. Each place says where the Analyzer is by itself: with an address of one
+// kind, none of the other kind counts that stands behind it.
 func (f *siteFlags) fill() error {
-	if f.analyzer != "" || f.registry != "" {
-		return nil
+	if *f == (siteFlags{}) {
+		f.analyzer, f.registry = os.Getenv("ATTUNE_ANALYZER"), os.Getenv("ATTUNE_REGISTRY")
 	}
-	v := viper.New()
-	v.SetConfigType("yaml")
-	for _, file := range configFiles(os.Getenv) {
-		if err := merge(v, file); err != nil {
+	if *f == (siteFlags{}) {
+		if err := f.read(configFiles(os.Getenv)); err != nil {
 			return exitcode.UsageError(err, "correct the file")
 		}
 	}
-	v.SetEnvPrefix("ATTUNE")
-	if err := errors.Join(v.BindEnv(keyAnalyzer), v.BindEnv(keyRegistry)); err != nil {
-		return err
+	if f.analyzer != "" && f.registry != "" {
+		return exitcode.UsageError(errors.New("both an Analyzer and a registry are named"), "name one of them")
 	}
-	f.analyzer, f.registry = v.GetString(keyAnalyzer), v.GetString(keyRegistry)
+	return nil
+}
+
+// read takes what the last of the files says that says anything.
+func (f *siteFlags) read(files []string) error {
+	for _, file := range files {
+		from := settingsReader{v: viper.New()}
+		if err := merge(from.v, file); err != nil {
+			return err
+		}
+		if one := (siteFlags{from.text(keyAnalyzer), from.text(keyRegistry)}); one != (siteFlags{}) {
+			*f = one
+		}
+		if from.err != nil {
+			return fmt.Errorf("configuration %s: %w", file, from.err)
+		}
+	}
 	return nil
 }
 
