@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes: how they are started, and with what. */
+#include "target.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static void leave(int signal) {
+    (void)signal;
+    _exit(0);
+}
+
+static void work_until_killed(void) {
+    signal(SIGTERM, leave);
+    for (;;) {
+        lock_pairs(&own, 100);
+        usleep(100);
+    }
+}
+
+/* fork DEPTH: each process forks the next; the last works until SIGTERM */
+static void forks(void) {
+    for (long i = 0; i < number[0]; i++) {
+        lock_pairs(&own, 1);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child != 0) {
+            int status;
+            CHECK(waitpid(child, &status, 0) == child && status == 0);
+            return;
+        }
+        /* long enough to be registered as well before forking on */
+        for (int round = 0; i + 1 < number[0] && round < 50; round++) {
+            lock_pairs(&own, 100);
+            usleep(1000);
+        }
+    }
+    work_until_killed();
+}
+
+/* brief COUNT: children that exit at once */
+static void brief(void) {
+    for (long i = 0; i < number[0]; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            lock_pairs(&own, 10);
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+}
+
+static void wait_ok(pid_t child) {
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* vfork: exec after vfork, and an exec that fails in between */
+static void vforks(void) {
+    lock_pairs(&own, 10);
+    pid_t child = vfork();
+    if (child == 0) {
+        execl("/nonexistent", "x", NULL);
+        execl(self, self, "pairs", "7", NULL);
+        _exit(9);
+    }
+    wait_ok(child);
+    lock_pairs(&own, 10);
+}
+
+/* spawn: the same by posix_spawn */
+static void spawns(void) {
+    char *arguments[] = {(char *)self, "pairs", "7", NULL};
+    pid_t child;
+    lock_pairs(&own, 10);
+    CHECK(posix_spawn(&child, self, NULL, NULL, arguments, environ) == 0);
+    wait_ok(child);
+    lock_pairs(&own, 10);
+}
+
+/* limit MEGABYTES: goes on as `pairs 7` with so little address space */
+static void limit(void) {
+    struct rlimit space = {(rlim_t)number[0] << 20, (rlim_t)number[0] << 20};
+    CHECK(setrlimit(RLIMIT_AS, &space) == 0);
+    execl(self, self, "pairs", "7", NULL);
+    CHECK(false);
+}
+
+/* environment: what children get to see */
+static void environment(void) {
+    fflush(stdout);
+    CHECK(system("echo \"${LD_PRELOAD-none} ${ATTUNE_SOCKET+socket} ${KEPT-lost}\"") == 0);
+}
+
+const struct subject process_subjects[] = {
+    {"fork", forks},
+    {"brief", brief},
+    {"vfork", vforks},
+    {"spawn", spawns},
+    {"limit", limit},
+    {"environment", environment},
+    {"work", work_until_killed},
+    {NULL, NULL},
+};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks, descriptors, libraries and memory. */
+#include "target.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+#include <unistd.h>
+
+/* pairs COUNT */
+static void pairs(void) { lock_pairs(&own, number[0]); }
+
+/* open: descriptors are what they would have been */
+static void open_first(void) {
+    int fd = open("/dev/null", O_RDONLY);
+    printf("%d\n", fd);
+}
+
+/* closeall PAIRS: a daemon's start */
+static void close_all(void) {
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    lock_pairs(&own, number[0]);
+    CHECK(open("/dev/null", O_RDONLY) == 3);
+}
+
+#ifndef STATIC
+
+/* dlopen PAIRS: in a library that came late */
+static void load(void) {
+    const char *path = getenv("PLUGIN");
+    void *library = dlopen(path, RTLD_NOW);
+    CHECK(library != NULL);
+    void (*lock)(long);
+    *(void **)&lock = dlsym(library, "plugin_lock");
+    CHECK(lock != NULL);
+    lock(number[0]);
+    CHECK(dlclose(library) == 0);
+}
+
+#endif
+
+/* io COUNT: read and write in all their forms, counted by the test */
+static void io(void) {
+    char text[64];
+    int fd = open("/dev/zero", O_RDWR);
+    for (long i = 0; i < number[0]; i++) {
+        CHECK(read(fd, text, 10) == 10);
+        CHECK(pread(fd, text, 20, 0) == 20);
+        CHECK(write(fd, text, 30) == 30);
+        CHECK(pwrite(fd, text, 40, 0) == 40);
+        errno = 0;
+        CHECK(read(-1, text, 1) == -1 && errno == EBADF);
+    }
+}
+
+/* heap COUNT: every way to get memory */
+static void heap(void) {
+    for (long i = 0; i < number[0]; i++) {
+        void *place = NULL;
+        char *block = calloc(10, 11);
+        for (int at = 0; at < 110; at++)
+            CHECK(block[at] == 0);
+        memset(block, 1, 110);
+        block = realloc(block, 5000);
+        CHECK(block != NULL && block[109] == 1);
+        free(block);
+        block = aligned_alloc(256, 512);
+        CHECK((unsigned long)block % 256 == 0);
+        free(block);
+        CHECK(posix_memalign(&place, 128, 333) == 0 && (unsigned long)place % 128 == 0);
+        free(place);
+        free(memalign(64, 100));
+        free(NULL);
+        errno = 0;
+        CHECK(malloc((size_t)-1 / 2) == NULL && errno == ENOMEM);
+        CHECK(calloc((size_t)-1, 16) == NULL);
+    }
+}
+
+const struct subject resource_subjects[] = {
+    {"pairs", pairs}, {"open", open_first}, {"closeall", close_all},
+#ifndef STATIC
+    {"dlopen", load},
+#endif
+    {"io", io},       {"heap", heap},       {NULL, NULL},
+};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads: how they begin, wait and end. */
+#include "target.h"
+
+#include <stdbool.h>
+#include <unistd.h>
+
+static void *worker(void *unused) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    lock_pairs(&mutex, number[1]);
+    for (long i = 0; i < number[2]; i++)
+        free(malloc(4242));
+    return unused;
+}
+
+/* threads COUNT PAIRS MALLOCS: all at once */
+static void threads(void) {
+    pthread_t *all = calloc((size_t)number[0], sizeof(*all));
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    for (long i = 0; i < number[0]; i++)
+        CHECK(pthread_create(&all[i], &small, worker, NULL) == 0);
+    for (long i = 0; i < number[0]; i++)
+        CHECK(pthread_join(all[i], NULL) == 0);
+    free(all);
+}
+
+/* sequence COUNT PAIRS: one thread after the other */
+static void sequence(void) {
+    for (long i = 0; i < number[0]; i++) {
+        pthread_t one;
+        CHECK(pthread_create(&one, NULL, worker, NULL) == 0);
+        CHECK(pthread_join(one, NULL) == 0);
+        usleep(500);
+    }
+}
+
+static pthread_key_t key;
+
+static void at_end(void *count) { lock_pairs(&own, *(long *)count); }
+
+static void *ends(void *unused) {
+    pthread_setspecific(key, &number[0]);
+    lock_pairs(&own, 1);
+    return unused;
+}
+
+/* destructor PAIRS: hooks in the destructor of a key younger than DMLib's */
+static void destructor(void) {
+    pthread_t one;
+    CHECK(pthread_key_create(&key, at_end) == 0);
+    CHECK(pthread_create(&one, NULL, ends, NULL) == 0);
+    CHECK(pthread_join(one, NULL) == 0);
+}
+
+static int pipe_ends[2];
+static bool cleaned;
+
+static void clean(void *unused) {
+    (void)unused;
+    cleaned = true;
+}
+
+static void *reads(void *unused) {
+    char byte;
+    pthread_cleanup_push(clean, NULL);
+    for (;;)
+        CHECK(read(pipe_ends[0], &byte, 1) == 1);
+    pthread_cleanup_pop(0);
+    return unused;
+}
+
+/* cancel: a thread is cancelled while it waits in read */
+static void cancel(void) {
+    pthread_t one;
+    void *result;
+    CHECK(pipe(pipe_ends) == 0);
+    CHECK(pthread_create(&one, NULL, reads, NULL) == 0);
+    CHECK(write(pipe_ends[1], "ab", 2) == 2);
+    usleep(20000);
+    CHECK(pthread_cancel(one) == 0);
+    CHECK(pthread_join(one, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED && cleaned);
+    CHECK(write(pipe_ends[1], "c", 1) == 1);
+    char byte;
+    CHECK(read(pipe_ends[0], &byte, 1) == 1 && byte == 'c');
+}
+
+/* hold MICROSECONDS: lock waits for another thread so long */
+static void *holder(void *unused) {
+    pthread_mutex_lock(&own);
+    CHECK(write(pipe_ends[1], "x", 1) == 1);
+    usleep((useconds_t)number[0]);
+    pthread_mutex_unlock(&own);
+    return unused;
+}
+
+static void hold(void) {
+    pthread_t one;
+    char byte;
+    CHECK(pipe(pipe_ends) == 0);
+    CHECK(pthread_create(&one, NULL, holder, NULL) == 0);
+    CHECK(read(pipe_ends[0], &byte, 1) == 1);
+    lock_pairs(&own, 1);
+    pthread_join(one, NULL);
+}
+
+const struct subject thread_subjects[] = {
+    {"threads", threads}, {"sequence", sequence}, {"destructor", destructor},
+    {"cancel", cancel},   {"hold", hold},         {NULL, NULL},
+};
