@@ -278,6 +278,10 @@ func TestJobsRunWithoutTheService(t *testing.T) {
 		if out := mustRun(t, c, "srun --attune echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "attuned.sock: No such file") {
 			t.Errorf("srun wrote:\n%s", out)
 		}
+		names := strings.Repeat("a,", 127) + "a"
+		if out := mustRun(t, c, "srun --attune --attune-tunlets="+names+" echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "are too long") {
+			t.Errorf("srun with too many tunlets wrote:\n%s", out)
+		}
 		if out := mustRun(t, c, "srun echo ran"); out != "ran\n" { // nobody has asked for it
 			t.Errorf("srun wrote:\n%s", out)
 		}

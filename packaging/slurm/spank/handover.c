@@ -102,13 +102,16 @@ static int receive_all(int fd, char *text, size_t size, int64_t end) {
     }
 }
 
-/* write_tunlets writes the names as JSON strings. */
-static void write_tunlets(char *to, size_t size, const char *names) {
+/* write_tunlets writes the names as JSON strings, or returns -1 if they are too
+ * long. */
+static int write_tunlets(char *to, size_t size, const char *names) {
     size_t at = 0;
 
-    if (*names && size > 3)
+    if (*names)
         to[at++] = '"';
-    for (; *names && at + 5 < size; names++) {
+    for (; *names; names++) {
+        if (at + 5 > size) /* a comma's three bytes and the end's two */
+            return -1;
         if (*names == ',') {
             memcpy(to + at, "\",\"", 3);
             at += 3;
@@ -119,6 +122,7 @@ static void write_tunlets(char *to, size_t size, const char *names) {
     if (at > 0)
         to[at++] = '"';
     to[at] = 0;
+    return 0;
 }
 
 /* write_request returns the request's length, or -1 if it is too long. */
@@ -126,7 +130,8 @@ static int write_request(char *to, size_t size, const struct task *task) {
     char tunlets[REQUEST_BYTES / 2], body[REQUEST_BYTES];
     int n;
 
-    write_tunlets(tunlets, sizeof tunlets, task->tunlets);
+    if (write_tunlets(tunlets, sizeof tunlets, task->tunlets) < 0)
+        return -1;
     n = snprintf(body, sizeof body,
                  "{\"pid\":%d,\"uid\":%u,\"mode\":\"%s\",\"tunlets\":[%s],\"rank\":%u,"
                  "\"job\":{\"kind\":\"slurm\",\"id\":\"%s\",\"step\":\"%s\"}}",
