@@ -140,8 +140,11 @@ func (c *Controller) lost() {
 
 // opened tells an Analyzer that was found what it has to know.
 func (c *Controller) opened(send func(*attunev1.PublishRequest) error, open func()) {
-	c.rejoin.finds()
-	if missed := c.outbox.retell(c.targets.list(), send, open); missed > 0 {
+	found := func() { // one that breaks before is none
+		c.rejoin.finds()
+		open()
+	}
+	if missed := c.outbox.retell(c.targets.list(), send, found); missed > 0 {
 		c.log.Warn("the analyzer was away for too long to be told of every process", "missed", missed)
 	}
 }

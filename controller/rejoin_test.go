@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestConnectionThatBreaksAtOnce: an Analyzer that could not even be told who
+// lives does not keep measure points in place.
+func TestConnectionThatBreaksAtOnce(t *testing.T) {
+	c := &Controller{log: slog.New(slog.DiscardHandler), targets: newTargets()}
+	c.outbox.silent = true
+	c.targets.add(&target{handle: 1, info: new(attunev1.Process)})
+	now := time.Now()
+	c.rejoin.loses(now.Add(-time.Minute))
+	broken := func(*attunev1.PublishRequest) error { return errors.New("broken") }
+	c.opened(broken, func() { t.Error("opened") })
+	if !c.rejoin.abandoned(now, time.Second) {
+		t.Error("the connection counts as one")
+	}
+	opened := false
+	c.opened(func(*attunev1.PublishRequest) error { return nil }, func() { opened = true })
+	if !opened || c.rejoin.abandoned(now, time.Second) {
+		t.Errorf("opened %t, and abandoned all the same", opened)
+	}
+}
