@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,14 +26,16 @@ const (
 	// that is stopped, or whose threads all wait in the kernel, may go on.
 	needTries = 5
 	needPause = 5 * time.Second
-	// needTimeout bounds how long an action waits for DMLib.
+	// needTimeout bounds how long an action waits for DMLib, and how long a
+	// process may take to be taken in that DMLib was brought into.
 	needTimeout = 5 * time.Second
 )
 
 // bringing is the way of DMLib into a process that came without.
 type bringing struct {
-	once chan struct{} // holds a token: whoever has it tries
-	done bool          // there is nothing to try any more; guarded by the token
+	once  chan struct{} // holds a token: whoever has it tries
+	done  bool          // there is nothing to try any more; guarded by the token
+	asked atomic.Int32  // calls of need that are not answered yet; one goroutine answers them
 }
 
 func newBringing() *bringing {
@@ -77,29 +80,40 @@ func (t *target) age() time.Duration {
 }
 
 // need brings DMLib into a process for its measure points, when it is old
-// enough and if there are any.
+// enough and if there are any. However many points ask for it, the attempts are
+// those of one.
 func (c *Controller) need(t *target) {
-	if !c.config.LateLibrary {
+	if !c.config.LateLibrary || t.bringing.asked.Add(1) > 1 {
 		return
 	}
 	c.work.Go(func() {
-		pause := needAge - t.age()
-		for range needTries {
-			select {
-			case <-c.ctx.Done():
-				return
-			case <-time.After(pause):
-			}
-			if !c.wantsLibrary(t) {
+		for {
+			asked := t.bringing.asked.Load()
+			c.bringInForPoints(t)
+			if t.bringing.asked.CompareAndSwap(asked, 0) {
 				return
 			}
-			if c.bringIn(c.ctx, t) {
-				break
-			}
-			pause = needPause
 		}
-		c.withoutLibrary(t)
 	})
+}
+
+func (c *Controller) bringInForPoints(t *target) {
+	pause := needAge - t.age()
+	for range needTries {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if !c.wantsLibrary(t) {
+			return
+		}
+		if c.bringIn(c.ctx, t) {
+			break
+		}
+		pause = needPause
+	}
+	c.withoutLibrary(t)
 }
 
 // withoutLibrary has it told which points are not served where DMLib does not come.
@@ -174,14 +188,22 @@ func (c *Controller) enterLate(ctx context.Context, t *target) error {
 	if a.Injection.Memory == nil {
 		return process.Close() // it has come to the gate by itself
 	}
-	t.attached.Store(a)
+	if before := t.attached.Swap(a); before != nil {
+		_ = before.process.Close() // it was not taken in
+	}
+	if !t.Alive() {
+		_ = process.Close() // whoever let go of the target has perhaps not seen it
+	}
 	c.log.Info("DMLib brought in", "pid", t.pid, "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
 		"loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	return nil
 }
 
-// awaitMemory waits until a process that was entered is taken in.
+// awaitMemory waits until a process that was entered is taken in; false if it is
+// not, as on a node that is too busy to find out about it.
 func (c *Controller) awaitMemory(ctx context.Context, t *target) bool {
+	ctx, cancel := context.WithTimeout(ctx, needTimeout)
+	defer cancel()
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
 	for t.memory.Load() == nil && t.Alive() {
