@@ -12,6 +12,7 @@
 // # Goroutines
 //
 // Each session has one, which makes its controller, hands processes to it, and
-// ends it. Node.mu guards the list of sessions and what waits for each; it is a
-// leaf lock, for discovery asks while it holds up the node's events.
+// ends it. Node.mu guards the list of sessions and what waits for each. Beneath
+// it only those locks are taken that a controller's list of processes has, and
+// nothing waits: discovery asks while it holds up the node's events.
 package node

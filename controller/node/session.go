@@ -82,6 +82,14 @@ type conclusion struct {
 // run serves the session until nothing is left of it here.
 func (s *session) run(ctx context.Context) {
 	defer s.node.touch()
+	if err := os.Mkdir(s.folder(), 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+		s.log.Warn("folder of the start gate", "error", err) // the gate will say so, too
+	}
+	defer func() {
+		if err := os.RemoveAll(s.folder()); err != nil {
+			s.log.Debug("folder of the start gate", "error", err)
+		}
+	}()
 	if !s.open(ctx) {
 		return
 	}
@@ -123,9 +131,6 @@ func (s *session) folder() string { return filepath.Join(s.node.gates(), strconv
 // config is that of the session's controller.
 func (s *session) config() controller.Config {
 	n := s.node
-	if err := os.Mkdir(s.folder(), 0o711); err != nil && !errors.Is(err, os.ErrExist) {
-		s.log.Warn("folder of the start gate", "error", err) // the gate will say so, too
-	}
 	return controller.Config{
 		Analyzer: &finder{
 			owners: n.owners, registration: s.key.registration, host: n.config.Host, credentials: n.config.Credentials,
@@ -229,8 +234,5 @@ func (s *session) close(ctx context.Context, end conclusion) {
 	if err := s.controller.Stop(ctx); err != nil {
 		s.log.Warn("not everything was given back in time; the journal has the rest", "error", err)
 		s.node.notes.trouble("session could not give everything back: " + err.Error())
-	}
-	if err := os.RemoveAll(s.folder()); err != nil {
-		s.log.Debug("folder of the start gate", "error", err)
 	}
 }
