@@ -97,7 +97,7 @@ func (h *hosted) ended(sum session.Summary, known bool) *attunev1.SessionRecord 
 	h.service.mu.Lock()
 	defer h.service.mu.Unlock()
 	if o := h.service.owned[h.key.registration]; o != nil {
-		o.past[record.GetId()] = record
+		o.end(record)
 	}
 	return record
 }

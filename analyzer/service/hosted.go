@@ -101,11 +101,10 @@ func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration,
 func (o *owned) next(r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) *attunev1.SessionRecord {
 	for number := 1; ; number++ {
 		id := sessionID(r, job, user, number)
-		old := o.past[id]
-		if old != nil && old.GetEndedUnixNano() != 0 {
+		if _, ended := o.ended[id]; ended {
 			continue
 		}
-		if old != nil {
+		if old := o.past[id]; old != nil {
 			return proto.CloneOf(old)
 		}
 		return &attunev1.SessionRecord{

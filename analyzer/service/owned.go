@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	// jobPatience is how long a registration of one execution waits for it: jobs
 	// may wait in queues.
 	jobPatience = 14 * 24 * time.Hour
+	// endedKept is how long it is remembered that a session has ended, as the
+	// registry does.
+	endedKept = 7 * 24 * time.Hour
 	// releasePatience is how long the registry may take to let go.
 	releasePatience = 2 * time.Second
 )
@@ -35,11 +39,26 @@ const (
 type owned struct {
 	id    string
 	lease *registry.Lease
-	// past are the sessions of this registration that have a record, by id: those
-	// that run are to be taken over when their controllers come.
+	// past are the sessions of this registration, by id, that run by their record:
+	// they are to be taken over when their controllers come.
 	past map[string]*attunev1.SessionRecord
+	// ended says when others ended, by id, which is not given again.
+	ended map[string]time.Time
 	// stopped are executions that are to be left alone.
 	stopped map[key]bool
+}
+
+func newOwned(id string, lease *registry.Lease) *owned {
+	return &owned{
+		id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), ended: make(map[string]time.Time),
+		stopped: make(map[key]bool),
+	}
+}
+
+// end notes that a session has ended.
+func (o *owned) end(r *attunev1.SessionRecord) {
+	delete(o.past, r.GetId())
+	o.ended[r.GetId()] = time.Unix(0, r.GetEndedUnixNano())
 }
 
 // errMoved and errGoing are what controllers are told.
@@ -88,11 +107,11 @@ func (s *Service) own(ctx context.Context, id string) {
 		}
 		return
 	}
-	o := &owned{id: id, lease: lease, past: make(map[string]*attunev1.SessionRecord), stopped: make(map[key]bool)}
+	o := newOwned(id, lease)
 	if err := s.recall(ctx, o); err != nil {
 		s.log.Warn("earlier sessions are not known; what they kept is undone", "registration", id, "error", err)
 	}
-	known := len(o.past)
+	known := len(o.past) + len(o.ended)
 	if !s.enter(o) {
 		s.release(context.WithoutCancel(ctx), o)
 		return
@@ -140,7 +159,11 @@ func (s *Service) recall(ctx context.Context, o *owned) error {
 		return fmt.Errorf("read the sessions: %w", err)
 	}
 	for _, r := range records {
-		if r.GetRegistration() == o.id {
+		switch {
+		case r.GetRegistration() != o.id:
+		case r.GetEndedUnixNano() != 0:
+			o.end(r)
+		default:
 			o.past[r.GetId()] = r
 		}
 	}
@@ -190,14 +213,15 @@ func (s *Service) tidy(ctx context.Context, o *owned) {
 		}
 	}
 	for id, p := range o.past {
-		if p.GetEndedUnixNano() == 0 && !here[id] {
+		if !here[id] {
 			p = proto.CloneOf(p)
 			p.State, p.Running, p.EndedUnixNano = attunev1.SessionState_SESSION_STATE_ENDED, 0, time.Now().UnixNano()
-			o.past[id] = p
+			o.end(p)
 			orphans = append(orphans, p)
 		}
 	}
-	busy, served := len(here) > 0, len(o.past) > 0
+	busy, served := len(here) > 0, len(o.past)+len(o.ended) > 0
+	maps.DeleteFunc(o.ended, func(_ string, at time.Time) bool { return time.Since(at) > endedKept })
 	s.mu.Unlock()
 	for _, p := range orphans {
 		s.log.Info("session ended while it had no Analyzer", "session", p.GetId())

@@ -5,6 +5,7 @@ package service
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,11 +23,31 @@ func TestWaitsForOwnership(t *testing.T) {
 		routed := make(chan error, 1)
 		go func() { routed <- s.awaitOwnership(t.Context(), "r") }()
 		synctest.Wait()
-		if !s.enter(&owned{id: "r"}) {
+		if !s.enter(newOwned("r", nil)) {
 			t.Fatal("not entered")
 		}
 		if err := <-routed; err != nil {
 			t.Errorf("the controller was told: %v", err)
+		}
+	})
+}
+
+// TestForgetsWhatHasEnded: a session's id is not given twice while the registry
+// knows it, and is then forgotten.
+func TestForgetsWhatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{owned: make(map[string]*owned), hosted: make(map[key]*hosted)}
+		r, o := &attunev1.Registration{Id: "r"}, newOwned("r", nil)
+		first := o.next(r, job, nil)
+		first.EndedUnixNano = time.Now().UnixNano()
+		o.end(first)
+		if second := o.next(r, job, nil); second.GetId() == first.GetId() {
+			t.Errorf("%s is given twice", second.GetId())
+		}
+		time.Sleep(endedKept + time.Second)
+		s.tidy(t.Context(), o)
+		if len(o.ended) != 0 || len(o.past) != 0 {
+			t.Errorf("kept: %v, %v", o.ended, o.past)
 		}
 	})
 }
