@@ -73,7 +73,7 @@ type ending struct {
 
 // begin begins the session of an execution, or goes on with one that another
 // Analyzer began. The caller holds mu and enters it.
-func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
+func (s *Service) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (*hosted, error) {
 	record := o.next(r, job, user)
 	record.Analyzer = s.cfg.Record.GetId()
 	h := &hosted{
@@ -90,7 +90,7 @@ func (s *Service) begin(ctx context.Context, o *owned, r *attunev1.Registration,
 		return nil, status.Errorf(codes.Internal, "begin a session: %v", err)
 	}
 	h.analyzer, h.Session = a, a.Session()
-	h.ctx = a.Begin(ctx)
+	h.ctx = a.Begin(s.ctx) // not a channel's: its connection would stay in memory with the session
 	h.log.Info("session begins", "job", job.Key(), "mode", r.GetMode(), "taken_over", record.GetProcesses() > 0)
 	s.sessions.Go(h.run)
 	return h, nil

@@ -39,7 +39,7 @@ func (s *Service) route(ctx context.Context, hello channel.Hello) (channel.Sessi
 	if err := s.awaitOwnership(ctx, id); err != nil {
 		return nil, err
 	}
-	return s.session(ctx, who, r, hello.GetJob(), user)
+	return s.session(who, r, hello.GetJob(), user)
 }
 
 // awaitOwnership returns when this Analyzer has a registration, or the error for
@@ -67,7 +67,7 @@ func (s *Service) awaitOwnership(ctx context.Context, id string) error {
 
 // session returns the session of an execution; it begins with the first
 // controller that names it.
-func (s *Service) session(ctx context.Context, who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
+func (s *Service) session(who *attunev1.Principal, r *attunev1.Registration, job *attunev1.Job, user *attunev1.Principal) (channel.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, k := s.owned[r.GetId()], newKey(r.GetId(), job, user)
@@ -88,7 +88,7 @@ func (s *Service) session(ctx context.Context, who *attunev1.Principal, r *attun
 			return nil, err
 		}
 		var err error
-		if h, err = s.begin(ctx, o, r, job, user); err != nil {
+		if h, err = s.begin(o, r, job, user); err != nil {
 			return nil, err
 		}
 		s.hosted[k] = h
