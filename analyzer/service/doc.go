@@ -15,6 +15,6 @@
 // come. See docs/design/0026.
 //
 // Who may do what is decided in allow.go alone. Locking rule: Service.mu guards
-// the maps and is a leaf; each session has a goroutine of its own that does all
-// that takes time.
+// the maps, and only the leaf locks of a session and of the recorder are taken
+// under it; each session has a goroutine of its own that does all that takes time.
 package service

@@ -35,7 +35,7 @@ type Service struct {
 	ctx      context.Context // of claims
 	cancel   context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards what follows; before hosted.mu
 	view   registry.View
 	viewed chan struct{} // closed when view or owned has changed
 	owned  map[string]*owned
