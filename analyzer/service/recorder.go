@@ -16,10 +16,14 @@ const (
 	// recordPause lies between attempts.
 	recordPatience = 2 * time.Second
 	recordPause    = time.Second
+	// maxRecords bounds those that wait for a registry that is away: ten
+	// megabytes or so.
+	maxRecords = 10_000
 )
 
 // recorder puts the records of sessions into the registry, the newest of each,
-// for as long as that takes: nobody waits for a registry that is away.
+// for as long as that takes: nobody waits for a registry that is away. What is too
+// much is dropped, the oldest first, and counted.
 type recorder struct {
 	send func(context.Context, *attunev1.SessionRecord) error
 	log  *slog.Logger
@@ -29,6 +33,7 @@ type recorder struct {
 	pending map[string]*attunev1.SessionRecord
 	order   []string
 	failing bool // it has been said that the registry does not take them
+	dropped int  // since the registry took the last one
 }
 
 func newRecorder(send func(context.Context, *attunev1.SessionRecord) error, log *slog.Logger) *recorder {
@@ -43,7 +48,17 @@ func (r *recorder) put(record *attunev1.SessionRecord) {
 		r.order = append(r.order, record.GetId())
 	}
 	r.pending[record.GetId()] = record
+	r.bound()
 	signal(r.wake)
+}
+
+// bound drops what is too much. The caller holds mu.
+func (r *recorder) bound() {
+	for len(r.order) > maxRecords {
+		delete(r.pending, r.order[0])
+		r.order = r.order[1:]
+		r.dropped++
+	}
 }
 
 // run sends until ctx ends.
@@ -81,14 +96,16 @@ func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) 
 	defer cancel()
 	err := r.send(ctx, record)
 	r.mu.Lock()
-	said := r.failing
-	r.failing = err != nil
+	said, dropped := r.failing, r.dropped
+	if r.failing = err != nil; !r.failing {
+		r.dropped = 0
+	}
 	r.mu.Unlock()
 	switch {
 	case err != nil && !said:
 		r.log.Warn("registry does not take records of sessions; it is tried again", "error", err)
 	case err == nil && said:
-		r.log.Info("registry takes records of sessions again")
+		r.log.Info("registry takes records of sessions again", "dropped", dropped)
 	}
 	return err
 }
@@ -114,6 +131,7 @@ func (r *recorder) giveBack(record *attunev1.SessionRecord) {
 	if r.pending[record.GetId()] == nil {
 		r.pending[record.GetId()] = record
 		r.order = append(r.order, record.GetId())
+		r.bound()
 	}
 }
 
