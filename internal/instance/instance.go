@@ -25,16 +25,24 @@ func Lock(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		other, _ := io.ReadAll(io.LimitReader(file, 32)) // empty: somebody whom we do not know
-		return nil, errors.Join(fmt.Errorf("%w: process %s has %s", ErrTaken, strings.TrimSpace(string(other)), path), file.Close())
-	}
-	err = file.Truncate(0)
-	if err == nil {
-		_, err = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errors.Join(fmt.Errorf("%w: %s has %s", ErrTaken, holder(file), path), file.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	}
+	// For people only: on a full disk the lock holds without.
+	_ = file.Truncate(0)
+	_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	return file, nil
+}
+
+// holder is who has written its id, for people.
+func holder(file *os.File) string {
+	id, err := io.ReadAll(io.LimitReader(file, 32))
+	if err != nil || len(id) == 0 {
+		return "a process"
+	}
+	return "process " + strings.TrimSpace(string(id))
 }
