@@ -5,6 +5,7 @@ package embed
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -16,8 +17,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	nats "github.com/nats-io/nats-server/v2/server"
-	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/registry"
 )
 
@@ -41,7 +42,7 @@ var ErrRunning = errors.New("another registry uses the directory")
 type Server struct {
 	options Options
 	log     *slog.Logger
-	lock    *os.File
+	lock    io.Closer
 	nats    *nats.Server
 	gate    *gate
 	socket  *socket // nil: there is none
@@ -216,20 +217,13 @@ func (s *Server) Close() error {
 }
 
 // lock takes the directory for this process.
-func lock(dir string) (*os.File, error) {
+func lock(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("registry directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("registry directory: %w", err)
+	held, err := instance.Lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, instance.ErrTaken) {
+		err = fmt.Errorf("%w %s: stop it, or give this one another directory: %w", ErrRunning, dir, err)
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%w %s: stop it, or give this one another directory", ErrRunning, dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return held, err
 }
