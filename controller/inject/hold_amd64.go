@@ -90,7 +90,7 @@ func ownTracer(tid int) bool { return tid != 0 && exists(os.Getpid(), tid) }
 // between vfork(2) and execve(2). It asks of every process once: who is born
 // later is asked for again.
 func (h *hold) alone() error {
-	pids, err := procid.AppendNumbers(nil, "/proc")
+	pids, err := procid.List()
 	if err != nil {
 		return err
 	}

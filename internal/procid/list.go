@@ -2,29 +2,14 @@
 
 package procid
 
-import (
-	"fmt"
-	"os"
-	"strconv"
-)
+import "fmt"
 
 // List returns the ids of the processes that there are, kernel threads and
 // zombies included, in no order.
 func List() ([]int, error) {
-	dir, err := os.Open("/proc")
+	pids, err := AppendNumbers(nil, "/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
-	pids := make([]int, 0, len(names))
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			pids = append(pids, pid)
-		}
 	}
 	return pids, nil
 }
