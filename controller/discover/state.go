@@ -4,6 +4,7 @@ package discover
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -120,12 +121,15 @@ func (s *state) register(registrations []*attunev1.Registration) {
 	there, same := make(map[string]bool, len(registrations)), make(map[string]bool, len(registrations))
 	unusable := make(map[string]string)
 	s.asked, s.registrations = registrations, nil
+	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	defer cancel()
+	users := newUsers(ctx)
 	for _, r := range registrations {
 		there[r.GetId()] = true
 		compiled := before[r.GetId()]
 		if same[r.GetId()] = compiled != nil && proto.Equal(compiled.Registration, r); !same[r.GetId()] {
 			var err error
-			if compiled, err = compile(r, lookupUser); err != nil {
+			if compiled, err = compile(r, users.id); err != nil {
 				unusable[r.GetId()] = err.Error()
 				continue
 			}

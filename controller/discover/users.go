@@ -13,11 +13,34 @@ import (
 	"time"
 )
 
-// lookupPatience is how long the node's directory of users may take to answer.
+// lookupPatience is how long the node's directory of users may take to answer,
+// for all registrations together: meanwhile no process is looked at.
 const lookupPatience = 5 * time.Second
 
-// lookupUser returns the id of a user given by name or id.
-func lookupUser(name string) (uint32, error) {
+// users looks users up, each name once.
+type users struct {
+	ctx   context.Context // ends when the directory has had its time
+	known map[string]userID
+}
+
+type userID struct {
+	uid uint32
+	err error
+}
+
+func newUsers(ctx context.Context) *users { return &users{ctx, make(map[string]userID)} }
+
+// id returns the id of a user given by name or id.
+func (u *users) id(name string) (uint32, error) {
+	answer, ok := u.known[name]
+	if !ok {
+		answer.uid, answer.err = lookupUser(u.ctx, name)
+		u.known[name] = answer
+	}
+	return answer.uid, answer.err
+}
+
+func lookupUser(ctx context.Context, name string) (uint32, error) {
 	if id, ok := numeric(name); ok {
 		return id, nil
 	}
@@ -29,14 +52,12 @@ func lookupUser(name string) (uint32, error) {
 	if !errors.As(err, &unknown) {
 		return 0, err
 	}
-	return askDirectory(name)
+	return askDirectory(ctx, name)
 }
 
 // askDirectory asks getent(1): without cgo Go knows the users of files only, and
 // not those of a directory service.
-func askDirectory(name string) (uint32, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
-	defer cancel()
+func askDirectory(ctx context.Context, name string) (uint32, error) {
 	line, err := exec.CommandContext(ctx, "getent", "passwd", "--", name).Output()
 	if err != nil {
 		return 0, fmt.Errorf("not known on this node: %w", err)
