@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,10 +121,9 @@ func compile(ctx context.Context, dir string) (program, launcher string, err err
 type node struct {
 	attunev1.ProbeServiceClient
 
-	ctx        context.Context
 	watcher    *discover.Watcher
 	controller *controller.Controller
-	stop       func() error
+	ends       []func() error // of what has begun, in this order
 
 	mu     sync.Mutex // guards what follows
 	seen   map[int]int64
@@ -131,53 +131,74 @@ type node struct {
 }
 
 func newNode(ctx context.Context, dir, program string) (*node, error) {
-	n := &node{ctx: ctx, seen: make(map[int]int64), placed: make(map[int]int64)}
-	a, err := analyzer.New(analyzer.Config{
-		Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: dir, Probes: []string{"detected:detected_call"},
-	})
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("unix", filepath.Join(dir, "analyzer"))
-	if err != nil {
-		return nil, err
-	}
-	served := make(chan error, 1)
-	go func() { served <- a.Serve(context.WithoutCancel(ctx), listener) }() // ends with Stop
-	if n.watcher, err = discover.New(discover.Options{Handler: n}); err != nil {
-		return nil, err
-	}
-	n.controller, err = controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(),
-		StateDir: filepath.Join(dir, "state"), JobID: "bench", UseBPF: true, Budget: 1, Log: slog.New(n.listen()),
-	})
-	if err != nil {
-		return nil, err
-	}
-	conn, err := grpc.NewClient("unix:"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
-	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan error, 1)
-	go func() { watched <- n.watcher.Run(watching) }()
-	n.stop = func() error {
-		ctx, end := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer end()
-		err := errors.Join(conn.Close(), n.controller.Stop(ctx))
-		a.Stop(ctx)
-		cancel()
-		return errors.Join(err, <-served, <-watched)
-	}
-	if err := errors.Join(n.controller.Start(ctx), a.Start(ctx), n.controller.AwaitPoints(ctx, 1)); err != nil {
-		return nil, errors.Join(err, n.stop())
+	n := &node{seen: make(map[int]int64), placed: make(map[int]int64)}
+	if err := n.begin(ctx, dir); err != nil {
+		return nil, errors.Join(err, n.close())
 	}
 	n.watcher.SetRegistrations([]*attunev1.Registration{registration(program)})
 	return n, nil
 }
 
-func (n *node) close() error { return n.stop() }
+func (n *node) begin(ctx context.Context, dir string) error {
+	address, err := n.beginAnalyzer(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if n.watcher, err = discover.New(discover.Options{Handler: n}); err != nil {
+		return err
+	}
+	n.controller, err = controller.New(controller.Config{
+		AnalyzerAddress: address, GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(),
+		StateDir: filepath.Join(dir, "state"), JobID: "bench", UseBPF: true, Budget: 1, Log: slog.New(n.listen()),
+	})
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan error, 1)
+	go func() { watched <- n.watcher.Run(watching) }()
+	n.ends = append(n.ends, func() error { cancel(); return <-watched })
+	n.ends = append(n.ends, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		return n.controller.Stop(ctx)
+	})
+	return errors.Join(n.controller.Start(ctx), n.controller.AwaitPoints(ctx, 1))
+}
+
+// beginAnalyzer begins the Analyzer, which asks for its measure point in every
+// process that there is, and returns its address.
+func (n *node) beginAnalyzer(ctx context.Context, dir string) (address string, err error) {
+	listener, err := net.Listen("unix", filepath.Join(dir, "analyzer"))
+	if err != nil {
+		return "", err
+	}
+	a, err := analyzer.New(analyzer.Config{
+		Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: dir, Probes: []string{"detected:detected_call"},
+	})
+	if err != nil {
+		return "", errors.Join(err, listener.Close())
+	}
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(context.WithoutCancel(ctx), listener) }() // ends with Stop
+	n.ends = append(n.ends, func() error { a.Stop(context.WithoutCancel(ctx)); return <-served })
+	address = "unix:" + listener.Addr().String()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return "", err
+	}
+	n.ends = append(n.ends, conn.Close)
+	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
+	return address, a.Start(ctx)
+}
+
+// close ends what has begun, the last first.
+func (n *node) close() (err error) {
+	for _, end := range slices.Backward(n.ends) {
+		err = errors.Join(err, end())
+	}
+	return err
+}
 
 // registration means a program, whoever runs it.
 func registration(program string) *attunev1.Registration {
