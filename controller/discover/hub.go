@@ -27,8 +27,9 @@ type event struct {
 
 // member is a process of a view.
 type member struct {
-	view  uint32
-	start uint64 // clock ticks since boot; 0 if unknown
+	view   uint32
+	start  uint64 // clock ticks since boot; 0 if unknown
+	number uint64 // of members so far
 }
 
 // candidatesQueued bounds the processes that wait to be looked at; more wait in
@@ -50,6 +51,7 @@ type hub struct {
 	views   map[uint32]*view
 	lastID  uint32
 	members map[int]member
+	added   uint64 // members so far
 	before  uint64 // events that earlier streams have lost
 }
 
@@ -126,14 +128,30 @@ func (h *hub) taken(k key) bool {
 	return ok && (m.start == 0 || m.start == k.start)
 }
 
-// prune forgets members whose end was not told.
-func (h *hub) prune(there map[int]uint64) {
+// size is how many members there are.
+func (h *hub) size() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.members)
+}
+
+// mark is what prune goes by.
+func (h *hub) mark() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.added
+}
+
+// prune forgets members whose end was not told, of those that there were before
+// it was looked who is there, and returns how many are left.
+func (h *hub) prune(there map[int]uint64, mark uint64) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	maps.DeleteFunc(h.members, func(pid int, m member) bool {
 		start, ok := there[pid]
-		return !ok || m.start != 0 && m.start != start
+		return m.number <= mark && (!ok || m.start != 0 && m.start != start)
 	})
+	return len(h.members)
 }
 
 // event passes an event on. It may wait for the state.
@@ -167,14 +185,21 @@ func (h *hub) viewOf(e *event) *view {
 	}
 	v := h.views[id]
 	switch {
-	case e.Kind == track.Exit:
+	case e.Kind == track.Exit && e.Last: // else other threads may live on
 		delete(h.members, e.PID)
 	case e.Kind == track.Fork && v != nil:
-		h.members[e.PID] = member{id, e.StartTicks}
+		h.join(e.PID, member{view: id, start: e.StartTicks})
 	case e.Kind == track.Fork:
 		delete(h.members, e.PID) // its number was somebody else's before
 	}
 	return v
+}
+
+// join notes a member. The caller holds mu.
+func (h *hub) join(pid int, m member) {
+	h.added++
+	m.number = h.added
+	h.members[pid] = m
 }
 
 // add makes a process and what it forks from now on members of a view.
@@ -185,7 +210,7 @@ func (h *hub) add(pid int, view uint32) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.members[pid] = m
+	h.join(pid, m)
 	if h.stream == nil {
 		return nil
 	}

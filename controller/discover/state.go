@@ -40,8 +40,11 @@ type state struct {
 	asked         []*attunev1.Registration
 	// given are the processes that were told of, to whom.
 	given map[key]*gift
-	lost  uint64 // events, as logged
-	ticks int
+	// sweepAt is how many of them, or of the hub's members, are too many: twice
+	// those that were there when last it was looked which have ended.
+	sweepAt int
+	lost    uint64 // events, as logged
+	ticks   int
 
 	unchecked chan *candidate // wait for their checksum
 	hashed    chan checksum
@@ -108,7 +111,7 @@ func newState(options Options, hub *hub, own program, log *slog.Logger) *state {
 	return &state{
 		log: log, handler: options.Handler, theirs: options.Elsewhere, digests: options.Digests, hub: hub, own: own, boot: boot,
 		batch: batchLookup{profiles: options.Batch, known: make(map[key]time.Time)},
-		given: make(map[key]*gift), unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum),
+		given: make(map[key]*gift), sweepAt: leastSweep, unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum),
 	}
 }
 
@@ -176,12 +179,14 @@ func (s *state) tellUnusable(unusable map[string]string) {
 	b.unusable = unusable
 }
 
-// scan looks at everybody.
-func (s *state) scan() {
+// sweep forgets processes that have ended, and returns those that there are, with
+// when they started.
+func (s *state) sweep() map[int]uint64 {
+	mark := s.hub.mark() // who comes from now on may not be listed
 	pids, err := procid.List()
 	if err != nil {
 		s.log.Warn("processes cannot be listed", "error", err)
-		return
+		return nil
 	}
 	there := make(map[int]uint64, len(pids))
 	for _, pid := range pids {
@@ -190,7 +195,14 @@ func (s *state) scan() {
 		}
 	}
 	maps.DeleteFunc(s.given, func(k key, _ *gift) bool { return there[k.pid] != k.start })
-	s.hub.prune(there)
+	members := s.hub.prune(there, mark)
+	s.sweepAt = max(leastSweep, 2*len(s.given), 2*members)
+	return there
+}
+
+// scan looks at everybody.
+func (s *state) scan() {
+	there := s.sweep()
 	if len(s.registrations) == 0 {
 		return
 	}
@@ -205,9 +217,9 @@ func (s *state) scan() {
 }
 
 const (
-	// sweepAt is how many processes are remembered before those that have ended
-	// are looked for.
-	sweepAt = 4096
+	// leastSweep is how many processes are remembered at least before those that
+	// have ended are looked for.
+	leastSweep = 4096
 	// retryTicks is after how many ticks a registration is tried again that could
 	// not be used: the node's directory of users may answer by then.
 	retryTicks = 60
@@ -224,11 +236,8 @@ func (s *state) tick(lost uint64) {
 	if s.ticks++; s.ticks%retryTicks == 0 && len(s.registrations) < len(s.asked) {
 		s.register(s.asked)
 	}
-	if len(s.given) > sweepAt {
-		maps.DeleteFunc(s.given, func(k key, _ *gift) bool {
-			stat, err := procid.ReadStat(k.pid)
-			return err != nil || stat.StartTicks != k.start
-		})
+	if max(len(s.given), s.hub.size()) > s.sweepAt {
+		s.sweep()
 	}
 }
 

@@ -124,8 +124,9 @@ func TestViews(t *testing.T) {
 		tell(nil, track.Event{Kind: track.Exec, PID: 103})
 		tell(nil, track.Event{Kind: track.Fork, PID: 203, Parent: 103})
 		tell(one, track.Event{Kind: track.Exit, PID: 201, Last: true})
+		tell(one, track.Event{Kind: track.Exit, PID: 301}) // its first thread
 		tell(one, track.Event{Kind: track.Exec, PID: 301})
-		if got := pids(t, one); got != "F201 F301 X201 E301 " {
+		if got := pids(t, one); got != "F201 F301 X201 X301 E301 " {
 			t.Errorf("tagged %t: one hears %q", tagged, got)
 		}
 		if got := pids(t, two); got != "E102 " {
@@ -182,9 +183,13 @@ func TestSlowView(t *testing.T) {
 func TestPrune(t *testing.T) {
 	h := newHub(slog.New(slog.DiscardHandler))
 	v := h.newView()
-	h.members[1], h.members[2], h.members[3] = member{v.id, 10}, member{v.id, 20}, member{v.id, 0}
-	h.prune(map[int]uint64{1: 10, 2: 21, 3: 30})
-	if _, two := h.members[2]; two || len(h.members) != 2 {
+	for pid, start := range map[int]uint64{1: 10, 2: 20, 3: 0} {
+		h.join(pid, member{view: v.id, start: start})
+	}
+	mark := h.mark()
+	h.join(4, member{view: v.id, start: 40}) // after it was looked who is there
+	left := h.prune(map[int]uint64{1: 10, 2: 21, 3: 30}, mark)
+	if _, two := h.members[2]; two || left != 3 || h.size() != 3 {
 		t.Errorf("members %v", h.members)
 	}
 }
