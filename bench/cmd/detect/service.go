@@ -9,10 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -142,39 +142,27 @@ func storm(ctx context.Context) (present.Figure, error) {
 	return present.Figure(time.Since(began).Seconds()), err
 }
 
-// cpuTime returns the CPU time of a process, all threads, in steps of
+// cpuTime returns the CPU time of a process, all threads that run, in steps of
 // nanoseconds.
 func cpuTime(pid int) (total time.Duration, err error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil || len(files) == 0 {
-		return 0, errors.Join(err, errors.New("the service has ended"))
+	threads, err := procfs.AllThreads(pid)
+	if err != nil {
+		return 0, fmt.Errorf("the service has ended: %w", err)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // a thread that has just ended
+	for _, t := range threads {
+		if s, err := t.Schedstat(); err == nil { // else the thread has just ended
+			total += time.Duration(s.RunningNanoseconds)
 		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		nanoseconds, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		total += time.Duration(nanoseconds)
 	}
 	return total, nil
 }
 
 // resident returns the resident memory of a process, MB.
 func resident(pid int) (present.Figure, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(text), "VmRSS:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0, errors.New("status without VmRSS")
-	}
-	kilobytes, err := strconv.ParseFloat(fields[0], 64)
-	return present.Figure(kilobytes / 1024), err
+	status, err := p.NewStatus()
+	return present.Figure(float64(status.VmRSS) / (1 << 20)), err
 }
