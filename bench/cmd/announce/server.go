@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/bench/internal/nodecert"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // serveVariable makes this program the registry in the directory that it names,
@@ -53,7 +53,7 @@ type server struct {
 }
 
 func startServer(ctx context.Context, dir string) (*server, error) {
-	identity, err := certificates(dir)
+	identity, _, err := nodecert.New(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,29 +71,6 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 		return nil, fmt.Errorf("registry says %q: %w", s.url, err)
 	}
 	return s, nil
-}
-
-// certificates makes a site's CA and a node's certificate.
-func certificates(dir string) (*pki.Identity, error) {
-	ca, err := pki.NewAuthority("bench", 2*time.Hour)
-	if err != nil {
-		return nil, err
-	}
-	own, err := ca.PEM()
-	if err != nil {
-		return nil, err
-	}
-	node, err := ca.Issue(pki.Request{Name: "node", Role: attunev1.Role_ROLE_NODE, Hosts: []string{"127.0.0.1"}, Valid: time.Hour})
-	if err != nil {
-		return nil, err
-	}
-	files := pki.FilesIn(dir, "node")
-	for path, data := range map[string][]byte{files.CA: own.Cert, files.Cert: node.Cert, files.Key: node.Key} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	return pki.Open(files, nil)
 }
 
 func (s *server) open(ctx context.Context, name string) (*registry.Client, error) {

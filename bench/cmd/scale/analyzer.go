@@ -22,8 +22,8 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/bench/internal/counter"
+	"github.com/attune-hpc/attune/bench/internal/nodecert"
 	"github.com/attune-hpc/attune/internal/authn"
-	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -41,7 +41,7 @@ type analyzer struct {
 
 // startAnalyzer starts it with a registry and certificates of its own.
 func startAnalyzer(ctx context.Context, dir string) (*analyzer, error) {
-	identity, files, err := certificates(dir)
+	identity, files, err := nodecert.New(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -71,29 +71,6 @@ func startAnalyzer(ctx context.Context, dir string) (*analyzer, error) {
 		return nil, errors.Join(fmt.Errorf("the Analyzer does not start: %w", err), a.end())
 	}
 	return a, nil
-}
-
-// certificates makes a CA and a certificate of role node for this machine.
-func certificates(dir string) (*pki.Identity, pki.Files, error) {
-	authority, err := pki.NewAuthority("bench", 2*time.Hour)
-	if err != nil {
-		return nil, pki.Files{}, err
-	}
-	ca, err := authority.PEM()
-	if err != nil {
-		return nil, pki.Files{}, err
-	}
-	issued, err := authority.Issue(pki.Request{Name: "localhost", Role: attunev1.Role_ROLE_NODE, Hosts: []string{"127.0.0.1"}, Valid: time.Hour})
-	if err != nil {
-		return nil, pki.Files{}, err
-	}
-	files := pki.FilesIn(dir, "node")
-	const mode = 0o600
-	if err := errors.Join(os.WriteFile(files.CA, ca.Cert, mode), os.WriteFile(files.Cert, issued.Cert, mode), os.WriteFile(files.Key, issued.Key, mode)); err != nil {
-		return nil, files, err
-	}
-	identity, err := pki.Open(files, nil)
-	return identity, files, err
 }
 
 // freePort returns a port that nobody listens at.
