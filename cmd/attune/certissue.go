@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -60,11 +58,11 @@ func newCertIssue(p *process) *cobra.Command {
 		Short:   "Issue a certificate to a user or a node",
 		Long:    certIssueLong,
 		Example: certIssueExample,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return exitcode.UsageError(errors.New("one name is needed, of a user or a node"), "write: attune cert issue NAME")
 			}
-			return certIssue(p, args[0], flags)
+			return certIssue(cmd.Context(), p, args[0], flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.ca, "ca", defaultCA, "`DIR` of the CA")
@@ -77,8 +75,8 @@ func newCertIssue(p *process) *cobra.Command {
 	return cmd
 }
 
-func certIssue(p *process, name string, flags issueFlags) error {
-	request, err := flags.request(name)
+func certIssue(ctx context.Context, p *process, name string, flags issueFlags) error {
+	request, err := flags.request(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -111,7 +109,7 @@ func certIssue(p *process, name string, flags issueFlags) error {
 }
 
 // request is what the flags ask for; errors have the code for usage.
-func (f issueFlags) request(name string) (pki.Request, error) {
+func (f issueFlags) request(ctx context.Context, name string) (pki.Request, error) {
 	r := pki.Request{Name: name, Hosts: f.hosts}
 	var err error
 	if r.Role, err = pki.ParseRole(f.role); err != nil {
@@ -135,45 +133,25 @@ func (f issueFlags) request(name string) (pki.Request, error) {
 	if node && f.uid < 0 {
 		return r, nil
 	}
-	r.UID, err = f.userID(name)
+	r.UID, err = f.userID(ctx, name)
 	return r, err
 }
 
 // userID is that of --uid, or of the user of the name.
-func (f issueFlags) userID(name string) (*uint32, error) {
-	id := f.uid
-	if id < 0 {
-		found, err := lookUpUser(name)
+func (f issueFlags) userID(ctx context.Context, name string) (*uint32, error) {
+	if f.uid < 0 {
+		id, err := account.UserID(ctx, name)
 		if err != nil {
 			return nil, exitcode.UsageError(fmt.Errorf("user id of %q: %w", name, err), "give it with --uid")
 		}
-		id = found
+		return &id, nil
 	}
-	if id >= int64(pki.NoUID) {
-		return nil, exitcode.UsageError(fmt.Errorf("--uid %d is no user id", id), "see `id -u USER`")
+	if f.uid >= int64(pki.NoUID) {
+		return nil, exitcode.UsageError(fmt.Errorf("--uid %d is no user id", f.uid), "see `id -u USER`")
 	}
-	uid := uint32(id)
+	uid := uint32(f.uid)
 	return &uid, nil
 }
-
-// lookUpUser asks the files and then getent(1): without cgo Go knows no
-// directory services.
-func lookUpUser(name string) (int64, error) {
-	if found, err := user.Lookup(name); err == nil {
-		return strconv.ParseInt(found.Uid, 10, 64)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), directoryPatience)
-	defer cancel()
-	line, err := exec.CommandContext(ctx, "getent", "passwd", "--", name).Output()
-	fields := strings.Split(string(line), ":")
-	if err != nil || len(fields) < 3 || fields[0] != name {
-		return 0, errors.New("this machine knows no such user")
-	}
-	return strconv.ParseInt(fields[2], 10, 64)
-}
-
-// directoryPatience is how long a directory service may take to answer.
-const directoryPatience = 5 * time.Second
 
 // files are where a certificate goes. The directory is made if need be, for its
 // owner only.
