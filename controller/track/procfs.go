@@ -31,6 +31,7 @@ type description struct {
 	message *attunev1.Process // without handle, host, objects, sha256, mechanisms
 	held    *procid.Process
 	image   procid.Image
+	live    int // the thread in whose files it was read
 	session int
 	job     string // ATTUNE_JOB
 	// batchJob is the job without regard to that.
@@ -42,10 +43,11 @@ type description struct {
 
 // describe reads what is told of a process at once; the objects, which take as
 // long as all the rest, are left to refresh. An exec meanwhile would mix two
-// images, so it is looked for and the reading repeated. known is the event that
-// the process was last seen in, or zero. The error wraps [procid.ErrGone] if
-// the process has ended. Single facts that cannot be read (another user's
-// process) are left out.
+// images, and the files of a thread that ends are empty although others go on:
+// both are looked for and the reading repeated. known is the event that the
+// process was last seen in, or zero. The error wraps [procid.ErrGone] if the
+// process has ended. Single facts that cannot be read (another user's process)
+// are left out.
 func describe(pid int, known Event) (*description, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -55,10 +57,11 @@ func describe(pid int, known Event) (*description, error) {
 		}
 		d.at = monotonic()
 		after, err := procid.ReadStat(pid)
+		live, image := shown(pid, after)
 		switch {
-		case err == nil && imageOf(pid, after) == d.image, attempt == attempts && err == nil:
+		case err == nil && live == d.live && image == d.image, attempt == attempts && err == nil:
 			return d, nil
-		case (err != nil || dying(after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
+		case (err != nil || dying(pid, after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended
 		}
 		d.held.Close()
@@ -90,10 +93,10 @@ func Describe(pid int, known Event) (Description, error) {
 	return Description{d.message, d.held, d.job}, nil
 }
 
-// dying says whether a process has no memory any more and will be a zombie in
-// a moment. The kernel shows the size of the memory to everybody.
-func dying(stat procid.Stat) bool {
-	return stat.VirtualBytes == 0 && !stat.Leaderless()
+// dying says whether no thread of a process has memory any more, so that it will
+// be a zombie in a moment. The kernel shows the size of the memory to everybody.
+func dying(pid int, stat procid.Stat) bool {
+	return stat.VirtualBytes == 0 && procid.LiveThread(pid, stat) == pid
 }
 
 func describeOnce(pid int, known Event) (*description, error) {
@@ -101,18 +104,18 @@ func describeOnce(pid int, known Event) (*description, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dying(stat) {
+	if dying(pid, stat) {
 		return nil, errors.Join(procid.ErrGone, held.Close())
 	}
 	identity := held.Identity()
-	live := procid.LiveThread(pid, stat)
+	live, image := shown(pid, stat)
 	env := readEnviron(live)
 	uid := known.UID
 	if known.Kind != Exec || !known.HasUID { // it may have changed since a fork
 		uid = readUID(live)
 	}
 	d := &description{
-		held: held, image: imageOf(pid, stat), session: stat.Session,
+		held: held, image: image, live: live, session: stat.Session,
 		job: env[JobVariable], batchJob: env.job(placeOf(pid, stat)),
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
@@ -130,18 +133,18 @@ func describeOnce(pid int, known Event) (*description, error) {
 	return d, nil
 }
 
-// imageOf returns the image of a process, which the stat file of a first thread
-// that has ended does not show any more.
-func imageOf(pid int, stat procid.Stat) procid.Image {
-	live := procid.LiveThread(pid, stat)
+// shown returns the thread whose files show the image of a process, and that
+// image: the files of a first thread that has ended do not any more.
+func shown(pid int, stat procid.Stat) (live int, image procid.Image) {
+	live = procid.LiveThread(pid, stat)
 	if live == pid {
-		return stat.Image
+		return pid, stat.Image
 	}
 	thread, err := procid.ReadStat(live)
 	if err != nil {
-		return stat.Image // ended too, by now
+		return live, stat.Image // ended too, by now
 	}
-	return thread.Image
+	return live, thread.Image
 }
 
 // monotonic is the clock of the kernel's events, in nanoseconds.

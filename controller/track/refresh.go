@@ -129,7 +129,7 @@ func (s *state) refreshNow(handle uint64) error {
 // isImage says whether a stat file is that of the image that was described. An
 // image that does not show, because the process is just ending, is no other.
 func (s *state) isImage(m *member, stat procid.Stat) bool {
-	image := imageOf(m.pid, stat)
+	_, image := shown(m.pid, stat)
 	return (image == m.image || image == procid.Image{}) && stat.StartTicks == m.message.GetIdentity().GetStartTicks()
 }
 

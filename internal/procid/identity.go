@@ -52,11 +52,7 @@ func Of(pid int) (Identity, error) {
 // read reads the identity and the stat file of a process whose pid may change
 // hands meanwhile.
 func read(pid int) (Identity, Stat, error) {
-	stat, err := liveStat(pid)
-	if err != nil {
-		return Identity{}, Stat{}, err
-	}
-	device, inode, err := executable(LiveThread(pid, stat))
+	stat, device, inode, err := readLive(pid)
 	if err != nil {
 		return Identity{}, Stat{}, err
 	}
@@ -64,6 +60,20 @@ func read(pid int) (Identity, Stat, error) {
 	return Identity{
 		BootID: boot, PID: pid, StartTicks: stat.StartTicks, ExeDevice: device, ExeInode: inode,
 	}, stat, err
+}
+
+// readLive reads the stat file and names the executable. The thread that shows
+// it may end in between, and others go on.
+func readLive(pid int) (stat Stat, device, inode uint64, err error) {
+	for before, live := 0, 0; ; before = live {
+		if stat, err = liveStat(pid); err != nil {
+			return Stat{}, 0, 0, err
+		}
+		live = LiveThread(pid, stat)
+		if device, inode, err = executable(live); !errors.Is(err, ErrGone) || live == before {
+			return stat, device, inode, err
+		}
+	}
 }
 
 // BootID returns the id that the kernel drew at this boot.
@@ -89,8 +99,9 @@ func liveStat(pid int) (Stat, error) {
 }
 
 // LiveThread returns a thread of the process whose files in /proc can be read,
-// which is the pid itself unless the process is Leaderless. /proc/TID works
-// for any thread, although only processes are listed.
+// which is the pid itself unless the process is Leaderless and another thread
+// still has its memory. /proc/TID works for any thread, although only processes
+// are listed.
 func LiveThread(pid int, stat Stat) int {
 	if !stat.Leaderless() {
 		return pid
@@ -103,7 +114,7 @@ func LiveThread(pid int, stat Stat) int {
 		if tid == pid {
 			continue
 		}
-		if thread, err := ReadStat(tid); err == nil && !thread.dead() {
+		if thread, err := ReadStat(tid); err == nil && !thread.dead() && thread.VirtualBytes > 0 {
 			return tid
 		}
 	}

@@ -73,8 +73,9 @@ type Image struct {
 func (s *Stat) Zombie() bool { return s.dead() && s.Threads <= 1 }
 
 // Leaderless says whether the first thread of a process has ended and others
-// go on. Most files of /proc/PID are empty then, those of [LiveThread] are not.
-func (s *Stat) Leaderless() bool { return s.dead() && s.Threads > 1 }
+// go on. It has no memory any more before it shows as dead. Most files of
+// /proc/PID are empty then, those of [LiveThread] are not.
+func (s *Stat) Leaderless() bool { return s.Threads > 1 && (s.dead() || s.VirtualBytes == 0) }
 
 func (s *Stat) dead() bool { return s.State == 'Z' || s.State == 'X' }
 

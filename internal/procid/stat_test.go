@@ -66,6 +66,8 @@ func TestZombie(t *testing.T) {
 		{"zombie", procid.Stat{State: 'Z', Threads: 1}, true, false},
 		{"being reaped", procid.Stat{State: 'X'}, true, false},
 		{"first thread ended", procid.Stat{State: 'Z', Threads: 2}, false, true},
+		{"first thread is ending", procid.Stat{State: 'R', Threads: 2}, false, true},
+		{"several threads", procid.Stat{State: 'R', Threads: 2, VirtualBytes: 1}, false, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
