@@ -95,9 +95,10 @@ func (j Job) removeIfDead() {
 	}
 	defer func() { _ = lock.Close() }() // the lock only
 	conn, err := net.Dial("unixpacket", j.Socket(JoinSocket))
-	if err == nil {
+	switch {
+	case err == nil:
 		_ = conn.Close() // whoever listens sees that nothing was said
-		return
-	}
-	_ = os.RemoveAll(j.Path)
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED):
+		_ = os.RemoveAll(j.Path)
+	} // else somebody listens, whose queue is full
 }
