@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 )
@@ -161,6 +164,63 @@ func TestControllerKeepsItsDescriptors(t *testing.T) {
 	}
 	_ = cmd.Wait() // bash reads nothing
 	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+}
+
+// TestControllerDoesNotAccept: whoever comes then runs without it, and leaves the
+// job's folder as it is.
+func TestControllerDoesNotAccept(t *testing.T) {
+	list := emptyPlaces(t)
+	packed := mustPackBash(t)
+	t.Setenv("PMIX_NAMESPACE", "job of a stopped controller")
+	cmd := exec.Command(packed, "-c", "read line")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
+	controller := controllers(t)[0]
+	if err := syscall.Kill(controller, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(controller, syscall.SIGCONT) })
+	sockets, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*", "job-*", "join.sock"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %q, %v", sockets, err)
+	}
+	fillQueue(t, sockets[0])
+	if got := shell(t, "exec $RUN -c 'exit 5'", packed); got.code != 5 || got.stderr != "" {
+		t.Errorf("%+v, want code 5", got)
+	}
+	if _, err := os.Stat(sockets[0]); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(syscall.Kill(controller, syscall.SIGCONT), stdin.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // bash reads nothing
+	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+}
+
+// fillQueue connects to a socket until nobody else can.
+func fillQueue(t *testing.T, path string) {
+	t.Helper()
+	for {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: path})
+		_ = unix.Close(fd) // the connection stays in the queue
+		if errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestControllerKilled(t *testing.T) {

@@ -48,7 +48,7 @@ struct job {
 };
 
 enum role {
-    ROLE_NONE,  /* there is no place for a folder */
+    ROLE_NONE,  /* there is no place for a folder, or who is there does not listen */
     ROLE_FIRST, /* the controller is to be started */
     ROLE_OTHER, /* a controller is there and knows of this process */
 };

@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -194,8 +195,12 @@ static bool send_with(int to, const void *data, size_t size, int descriptor) {
     return sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
+/* How long a process waits where the queue is full: somebody is there who does not
+ * accept. */
+#define JOIN_MICROSECONDS 250000
+
 /* The connection stays in the socket's queue, with what was said, until it is
- * accepted, also after this end is closed. */
+ * accepted, also after this end is closed. False with errno. */
 static bool join(const struct job *job) {
     struct sockaddr_un address;
     struct join message = {.magic = PACK_MAGIC,
@@ -205,13 +210,22 @@ static bool join(const struct job *job) {
     int fd = socket_in(job, JOIN_SOCKET, &address);
     if (fd < 0)
         return false;
+    const struct timeval wait = {.tv_usec = JOIN_MICROSECONDS};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
     /* Of so many descriptors under way as a process may have open, the kernel
      * takes no more. */
     bool done = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
                 (send_with(fd, &message, sizeof(message), job->self) ||
                  send(fd, &message, sizeof(message), MSG_NOSIGNAL) == (ssize_t)sizeof(message));
+    int saved = errno;
     close(fd);
+    errno = saved;
     return done;
+}
+
+/* What join fails with where the controller was killed, or never was. */
+static bool means_nobody(int error) {
+    return error == ENOENT || error == ECONNREFUSED || error == ECONNRESET || error == EPIPE;
 }
 
 static int listening(const struct job *job, const char *name) {
@@ -264,6 +278,10 @@ enum role job_enter(struct job *job, const struct pack *pack) {
         return ROLE_NONE;
     if (join(job))
         return ROLE_OTHER;
+    if (!means_nobody(errno)) {
+        job_unlock(job);
+        return ROLE_NONE;
+    }
     /* A controller that was killed leaves its things. */
     nftw(job->folder, remove_rest, 4, FTW_DEPTH | FTW_PHYS);
     return ROLE_FIRST;
