@@ -145,10 +145,10 @@ func (n *node) ready(h *sdk.Host, fresh []*rank) bool {
 	return true
 }
 
-// propose changes all the ranks that are in trouble on the given nodes, at
-// once. They are judged together, or by the first node where the calls of
-// another are not known. The ranks of a job go as fast as the slowest, so the node where calls
-// block most tells the gain.
+// propose changes all the ranks that are in trouble on the given nodes, at once.
+// They are judged together, or by the first node where the calls of another are
+// not known. The ranks of a job go as fast as the slowest, so the node where
+// calls block most tells the gain.
 func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
 	first := nodes[0]
 	first.sequence++

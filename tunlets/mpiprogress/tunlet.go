@@ -4,8 +4,10 @@ package mpiprogress
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -109,30 +111,26 @@ func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
 // HandleSamples looks for crowded nodes, and for room.
 func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 	touched := map[*node]bool{}
-	var heard []*node
 	for _, sample := range s.Items {
 		if n := t.ranks[sample.Process]; n != nil {
 			n.ranks[sample.Process].sample(sample)
 			touched[n] = true
 		}
 	}
-	for _, n := range t.sorted() {
-		if touched[n] {
-			n.attend(h)
-			n.observe(h)
-			heard = append(heard, n)
-		}
+	heard := inOrder(maps.Keys(touched))
+	for _, n := range heard {
+		n.attend(h)
+		n.observe(h)
 	}
 	t.decide(h, heard)
 }
 
-// sorted lists the nodes in a fixed order.
-func (t *Tunlet) sorted() []*node {
-	out := make([]*node, 0, len(t.nodes))
-	for _, host := range slices.Sorted(maps.Keys(t.nodes)) {
-		out = append(out, t.nodes[host])
-	}
-	return out
+// sorted lists the nodes in a fixed order. There may be a thousand, and a batch
+// is about one: what comes with every batch does not go through them all.
+func (t *Tunlet) sorted() []*node { return inOrder(maps.Values(t.nodes)) }
+
+func inOrder(nodes iter.Seq[*node]) []*node {
+	return slices.SortedFunc(nodes, func(a, b *node) int { return strings.Compare(a.host, b.host) })
 }
 
 // HandleAggregates reports the objective of the node that the batch comes from,
@@ -155,10 +153,8 @@ func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
 			delete(counts, n) // with this rank's calls there would be more
 		}
 	}
-	for _, n := range t.sorted() {
-		if calls, heard := counts[n]; heard {
-			t.report(h, n, calls, a.Seconds())
-		}
+	for _, n := range inOrder(maps.Keys(counts)) {
+		t.report(h, n, counts[n], a.Seconds())
 	}
 }
 
