@@ -182,6 +182,10 @@ func (n *Node) tellAnalyzer(ctx context.Context, r *attunev1.Registration) {
 		case <-time.After(registerPause):
 		}
 	}
+	if ctx.Err() == nil {
+		n.log.Error("no analyzer has taken what was handed over; not trying any more", "registration", r.GetId(), "error", said)
+		n.notes.trouble(fmt.Sprintf("registration %s was handed over, and no analyzer has taken it: %s", r.GetId(), said))
+	}
 }
 
 func (n *Node) askAny(ctx context.Context, r *attunev1.Registration) error {
