@@ -237,10 +237,13 @@ func TestSocketWantsConnect(t *testing.T) {
 	}
 	defer conn.Close()
 	fmt.Fprint(conn, `CONNECT {"verbose":true,"user":"x","pass":"y","auth_token":"z","jwt":"j"}`+"\r\n")
-	said := bufio.NewScanner(conn)
-	for said.Scan() && said.Text() != "+OK" {
-		if strings.HasPrefix(said.Text(), "-ERR") {
-			t.Fatal(said.Text())
+	for said := bufio.NewScanner(conn); said.Scan(); {
+		switch line := said.Text(); {
+		case line == "+OK":
+			return
+		case strings.HasPrefix(line, "-ERR"):
+			t.Fatal(line)
 		}
 	}
+	t.Error("the connection was closed without a word")
 }
