@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rundir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// mustJob makes a job's folder in which somebody listens who accepts nobody.
+func mustJob(t *testing.T, base string) (job Job, listener int) {
+	t.Helper()
+	path, err := os.MkdirTemp(base, jobPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job = Job{Path: path}
+	listener, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(listener) })
+	err = errors.Join(os.WriteFile(filepath.Join(path, lockName), nil, 0o600),
+		unix.Bind(listener, &unix.SockaddrUnix{Name: job.Socket(JoinSocket)}), unix.Listen(listener, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job, listener
+}
+
+// A folder is removed only if nobody listens in it: one who has not accepted
+// anybody for long does.
+func TestDeadJobsAreRemovedAndLivingOnesKept(t *testing.T) {
+	base := shortTemp(t)
+	living, _ := mustJob(t, base)
+	dead, listener := mustJob(t, base)
+	if err := unix.Shutdown(listener, unix.SHUT_RDWR); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 { // the queue holds two
+		living.removeIfDead()
+		dead.removeIfDead()
+	}
+	if _, err := os.Stat(living.Path); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dead.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the dead job's folder: %v", err)
+	}
+}
