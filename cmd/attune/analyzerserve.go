@@ -58,6 +58,9 @@ type analyzerService struct {
 func serveAnalyzer(ctx context.Context, p *process, s analyzerSettings, read func() (analyzerSettings, error)) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
+	hangup := make(chan os.Signal, 1) // from now on it ends nothing
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
 	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar)}
 	a.level.Set(s.level)
 	a.log = logging.Service(p.stderr, s.logFormat, a.level)
@@ -69,7 +72,11 @@ func serveAnalyzer(ctx context.Context, p *process, s analyzerSettings, read fun
 	if err := a.open(ctx); err != nil {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err}
 	}
-	return a.run(ctx, stop)
+	context.AfterFunc(ctx, func() {
+		stop() // from now on a signal has its ordinary effect
+		notify(a.log, daemon.SdNotifyStopping)
+	})
+	return a.run(ctx, hangup)
 }
 
 // defers has something closed at the end.
@@ -216,7 +223,7 @@ func (a *analyzerService) record() *attunev1.AnalyzerRecord {
 }
 
 // run serves until ctx ends. Sessions are then left to the next Analyzer.
-func (a *analyzerService) run(ctx context.Context, stop context.CancelFunc) error {
+func (a *analyzerService) run(ctx context.Context, hangup <-chan os.Signal) error {
 	server := channel.NewServer(authn.New(authn.Options{Identity: a.identity, Refused: a.audit.Refused}),
 		grpc.ChainUnaryInterceptor(a.audit.Unary()), grpc.ChainStreamInterceptor(a.audit.Stream()))
 	channels := a.service.Register(server)
@@ -231,18 +238,15 @@ func (a *analyzerService) run(ctx context.Context, stop context.CancelFunc) erro
 		})
 	}
 	group.Go(func() error { return a.serveHealth(inner) })
-	group.Go(func() error { a.reloads(inner); return nil })
+	group.Go(func() error { a.reloads(inner, hangup); return nil })
 	group.Go(func() error {
 		err := a.service.Run(inner) // first the sessions, then the channels
-		stop()                      // from now on a signal has its ordinary effect
 		server.Stop()
 		channels.Wait()
 		return err
 	})
 	notify(a.log, daemon.SdNotifyReady)
-	err := group.Wait()
-	notify(a.log, daemon.SdNotifyStopping)
-	return err
+	return group.Wait()
 }
 
 // notify tells systemd, if it is there.
@@ -254,10 +258,7 @@ func notify(log *slog.Logger, state string) {
 
 // reloads takes over what can change while it runs, at SIGHUP. Certificates are
 // read when they change.
-func (a *analyzerService) reloads(ctx context.Context) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
+func (a *analyzerService) reloads(ctx context.Context, hangup <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
