@@ -12,14 +12,10 @@ import (
 )
 
 // mustJob makes a job's folder in which somebody listens who accepts nobody.
-func mustJob(t *testing.T, base string) (job Job, listener int) {
+func mustJob(t *testing.T, path string) (job Job, listener int) {
 	t.Helper()
-	path, err := os.MkdirTemp(base, jobPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
 	job = Job{Path: path}
-	listener, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	listener, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +31,8 @@ func mustJob(t *testing.T, base string) (job Job, listener int) {
 // A folder is removed only if nobody listens in it: one who has not accepted
 // anybody for long does.
 func TestDeadJobsAreRemovedAndLivingOnesKept(t *testing.T) {
-	base := shortTemp(t)
-	living, _ := mustJob(t, base)
-	dead, listener := mustJob(t, base)
+	living, _ := mustJob(t, shortTemp(t))
+	dead, listener := mustJob(t, shortTemp(t))
 	if err := unix.Shutdown(listener, unix.SHUT_RDWR); err != nil {
 		t.Fatal(err)
 	}
