@@ -31,8 +31,10 @@ const (
 	// endedKept is how long it is remembered that a session has ended, as the
 	// registry does.
 	endedKept = 7 * 24 * time.Hour
-	// releasePatience is how long the registry may take to let go.
+	// releasePatience is how long the registry may take to let go of one, and
+	// leavePatience of all at the end.
 	releasePatience = 2 * time.Second
+	leavePatience   = 10 * time.Second
 )
 
 // owned is a registration that this Analyzer has.

@@ -194,7 +194,9 @@ func (s *Service) leave(ctx context.Context) {
 	s.sessions.Wait()
 	s.recorder.flush(ctx)
 	s.claims.Wait()
-	for _, o := range all {
+	ctx, cancel := context.WithTimeout(ctx, leavePatience)
+	defer cancel()
+	for _, o := range all { // there may be thousands, and the registry away
 		s.release(ctx, o)
 	}
 }
