@@ -26,10 +26,9 @@ type scripted struct {
 	points     []*attunev1.AddPoint         // asked for at each connection
 	registered func(*attunev1.Registration) // nil: nobody registers
 
-	mu       sync.Mutex // guards what follows
-	current  *connection
-	hellos   []*attunev1.ControllerHello
-	statuses []*attunev1.PointStatus
+	mu      sync.Mutex // guards what follows
+	current *connection
+	hellos  []*attunev1.ControllerHello
 }
 
 // connection is one controller's.
@@ -37,6 +36,7 @@ type connection struct {
 	requests  chan *attunev1.ManageResponse
 	results   chan *attunev1.ActionResult
 	processes chan *attunev1.Process
+	points    chan *attunev1.PointStatus
 	counts    chan uint64 // hits of aggregates
 }
 
@@ -72,7 +72,7 @@ func (a *scripted) connection(fresh bool) *connection {
 	if a.current == nil || fresh {
 		a.current = &connection{
 			requests: make(chan *attunev1.ManageResponse, 100), results: make(chan *attunev1.ActionResult, 100),
-			processes: make(chan *attunev1.Process, 1000), counts: make(chan uint64, 100_000),
+			processes: make(chan *attunev1.Process, 1000), points: make(chan *attunev1.PointStatus, 1000), counts: make(chan uint64, 100_000),
 		}
 	}
 	return a.current
@@ -155,9 +155,7 @@ func (a *scripted) receive(c *connection, stream attunev1.ManagementService_Mana
 			c.results <- result
 		}
 		if status := m.GetPoint(); status != nil {
-			a.mu.Lock()
-			a.statuses = append(a.statuses, status)
-			a.mu.Unlock()
+			c.points <- status
 		}
 	}
 }
