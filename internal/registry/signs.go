@@ -46,7 +46,8 @@ func (s *signsOfLife) observe(list []change, interrupted bool) {
 		}
 	}
 	for id, seen := range s.seen {
-		if now.Sub(seen) > time.Hour { // the dead; ids do not come back
+		// The dead; one that comes back with its id gives a new sign.
+		if now.Sub(seen) > time.Hour {
 			delete(s.seen, id)
 			delete(s.revisions, id)
 			delete(s.left, id)
