@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -53,7 +54,7 @@ func lookAgain() { time.Sleep(time.Millisecond) }
 // lendTo lends, again where the giver was not back yet.
 func lendTo(t *testing.T, l *lender, tid int) {
 	t.Helper()
-	comesTo(t, tid, lentTold, func() { l.end(); l.lend(tid) })
+	comesTo(t, tid, lentTold, func() { l.end(); lookAgain(); l.lend(tid) })
 }
 
 // mustLend makes a lender for a test, whose OS thread ends with it.
@@ -90,6 +91,89 @@ func TestLend(t *testing.T) {
 	}
 	h.Right(t)
 	h.Finish(t)
+}
+
+// computing is the second thread of a program, the one that computes.
+func computing(t *testing.T, pid int) int {
+	t.Helper()
+	threads, err := procid.Threads(pid)
+	if err != nil || len(threads) != 2 {
+		t.Fatalf("threads %v, %v", threads, err)
+	}
+	return threads[1]
+}
+
+// pin lets threads run on one processor only.
+func pin(t *testing.T, processor int, tids ...int) {
+	t.Helper()
+	var set unix.CPUSet
+	set.Set(processor)
+	for _, tid := range tids {
+		if err := unix.SchedSetaffinity(tid, &set); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLoanEndsOnOneProcessor: a borrower that computes keeps nobody from taking
+// back what it has, also where all share a processor.
+func TestLoanEndsOnOneProcessor(t *testing.T) {
+	h := targets.StartProgram(t, "plain")
+	tid := computing(t, h.PID)
+	ordinary := priorityOf(t, tid)
+	l := mustLend(t)
+	pin(t, allowed(t)[0], tid, l.giver, unix.Gettid())
+	lendTo(t, l, tid)
+	comesTo(t, tid, ordinary, func() { lookAgain(); l.expire() })
+	h.Right(t)
+	h.Finish(t)
+}
+
+// allowed are the processors that this thread may run on.
+func allowed(t *testing.T) (list []int) {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// TestNothingLentOnOneProcessor: nobody could take it back from a borrower if
+// the controller were killed.
+func TestNothingLentOnOneProcessor(t *testing.T) {
+	runtime.LockOSThread()
+	pin(t, allowed(t)[0], unix.Gettid())
+	if l := newLender(); l != nil {
+		l.close()
+		t.Error("a lender on one processor")
+	}
+}
+
+// TestOneLoanAtATime: as many borrowers as processors could keep all of them.
+func TestOneLoanAtATime(t *testing.T) {
+	first, second := targets.StartProgram(t, "plain"), targets.StartProgram(t, "plain")
+	ordinary := priorityOf(t, second.PID)
+	l, other := mustLend(t), mustLend(t)
+	lendTo(t, l, first.PID)
+	for range 20 {
+		other.lend(second.PID)
+		if got := priorityOf(t, second.PID); got != ordinary {
+			t.Fatalf("priority %d while another one is lent to, want %d", got, ordinary)
+		}
+		other.end()
+		lookAgain()
+	}
+	l.end()
+	lendTo(t, other, second.PID)
+	other.end()
+	first.Finish(t)
+	second.Finish(t)
 }
 
 const lendVariable = "ATTUNE_TEST_LEND"
