@@ -107,20 +107,28 @@ func TestPackedWithinPacked(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
 }
 
-// childOf is a process that another one has started; 0: there is none.
-func childOf(t *testing.T, parent int) (child int) {
+// tunletOf is a process that a controller has started and that runs another file,
+// so that it is past execve(2); 0: there is none.
+func tunletOf(t *testing.T, controller int) int {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", controller))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.Stat(fmt.Sprintf("/proc/%d/exe", controller))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, thread := range threads {
 		text, _ := os.ReadFile(thread) // it may have ended
-		if pids := strings.Fields(string(text)); len(pids) > 0 {
-			child, _ = strconv.Atoi(pids[0])
+		for _, child := range strings.Fields(string(text)) {
+			runs, err := os.Stat("/proc/" + child + "/exe")
+			if pid, _ := strconv.Atoi(child); err == nil && !os.SameFile(runs, own) {
+				return pid
+			}
 		}
 	}
-	return child
+	return 0
 }
 
 // TestControllerKeepsItsDescriptors: they are not for the tunlets that it starts.
@@ -139,7 +147,7 @@ func TestControllerKeepsItsDescriptors(t *testing.T) {
 	controller := controllers(t)[0]
 	tunlet := 0
 	eventually(t, "a tunlet is there", func() bool {
-		tunlet = childOf(t, controller)
+		tunlet = tunletOf(t, controller)
 		return tunlet != 0
 	})
 	program, err := os.Stat(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid))
