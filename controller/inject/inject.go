@@ -144,7 +144,7 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 
 func injectOnce(ctx context.Context, process *procid.Process, s status, o Options) (Result, error) {
 	plan, err := newPlan(process.PID(), s, o)
-	if err != nil && (!process.Alive() || errors.Is(err, unix.ESRCH)) { // its memory goes first
+	if err != nil && (ending(process) || errors.Is(err, unix.ESRCH)) {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
 	if err != nil {
@@ -165,8 +165,18 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 		clear(p.late) // the kernel has let them go with the OS thread before
 		onOwnThread(func() { err = p.run(ctx, process, &result) })
 	}
-	if err != nil && !process.Alive() && !errors.Is(err, procid.ErrGone) {
+	if err != nil && ending(process) && !errors.Is(err, procid.ErrGone) {
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	return result, err
+}
+
+// ending says whether a process has ended, or is about to: its memory goes first,
+// and with it all that was to be read and written there.
+func ending(process *procid.Process) bool {
+	if !process.Alive() {
+		return true
+	}
+	stat, err := procid.ReadStat(process.PID())
+	return err == nil && procid.Dying(process.PID(), stat)
 }

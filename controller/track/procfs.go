@@ -61,7 +61,7 @@ func describe(pid int, known Event) (*description, error) {
 		switch {
 		case err == nil && live == d.live && image == d.image, attempt == attempts && err == nil:
 			return d, nil
-		case (err != nil || dying(pid, after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
+		case (err != nil || procid.Dying(pid, after)) && d.message.Executable != "" && len(d.message.CommandLine) > 0:
 			return d, nil // it was read whole before it ended
 		}
 		d.held.Close()
@@ -93,18 +93,12 @@ func Describe(pid int, known Event) (Description, error) {
 	return Description{d.message, d.held, d.job}, nil
 }
 
-// dying says whether no thread of a process has memory any more, so that it will
-// be a zombie in a moment. The kernel shows the size of the memory to everybody.
-func dying(pid int, stat procid.Stat) bool {
-	return stat.VirtualBytes == 0 && procid.LiveThread(pid, stat) == pid
-}
-
 func describeOnce(pid int, known Event) (*description, error) {
 	held, stat, err := procid.OpenStat(pid)
 	if err != nil {
 		return nil, err
 	}
-	if dying(pid, stat) {
+	if procid.Dying(pid, stat) {
 		return nil, errors.Join(procid.ErrGone, held.Close())
 	}
 	identity := held.Identity()

@@ -121,6 +121,12 @@ func LiveThread(pid int, stat Stat) int {
 	return pid
 }
 
+// Dying says whether no thread of a process has memory any more, so that it will
+// be a zombie in a moment. The kernel shows the size of the memory to everybody.
+func Dying(pid int, stat Stat) bool {
+	return stat.VirtualBytes == 0 && LiveThread(pid, stat) == pid
+}
+
 // executable follows /proc/PID/exe. Without permission both numbers are 0 and
 // the identity rests on pid and start time. A kernel thread has no
 // executable, which looks like a process that is just ending.
