@@ -141,15 +141,24 @@ func (b *bench) stop(t *testing.T) {
 // event waits for the first message that pick accepts.
 func event[T any](t *testing.T, b *bench, what string, pick func(*attunev1.PublishRequest) (T, bool)) T {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	got, ok := eventWithin(b, 20*time.Second, pick)
+	if !ok {
+		t.Fatalf("no %s within 20 s", what)
+	}
+	return got
+}
+
+// eventWithin waits for an event; false if it does not come.
+func eventWithin[T any](b *bench, patience time.Duration, pick func(*attunev1.PublishRequest) (T, bool)) (got T, ok bool) {
+	deadline := time.After(patience)
 	for {
 		select {
 		case message := <-b.events:
-			if got, ok := pick(message); ok {
-				return got
+			if got, ok = pick(message); ok {
+				return got, true
 			}
 		case <-deadline:
-			t.Fatalf("no %s within 20 s", what)
+			return got, false
 		}
 	}
 }
@@ -180,7 +189,12 @@ func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*
 // withDMLib waits until a process is in control by DMLib.
 func (b *bench) withDMLib(t *testing.T, pid int) *attunev1.Process {
 	t.Helper()
-	return event(t, b, "process with DMLib", func(m *attunev1.PublishRequest) (*attunev1.Process, bool) {
+	return event(t, b, "process with DMLib", hasDMLib(pid))
+}
+
+// hasDMLib picks the event that tells of DMLib in a process.
+func hasDMLib(pid int) func(*attunev1.PublishRequest) (*attunev1.Process, bool) {
+	return func(m *attunev1.PublishRequest) (*attunev1.Process, bool) {
 		p := m.GetProcessChanged()
 		for _, way := range p.GetMechanisms() {
 			if way.GetName() == mechanismDMLib && way.GetAvailable() && int(p.GetIdentity().GetPid()) == pid {
@@ -188,7 +202,7 @@ func (b *bench) withDMLib(t *testing.T, pid int) *attunev1.Process {
 			}
 		}
 		return nil, false
-	})
+	}
 }
 
 func (b *bench) apply(t *testing.T, changes ...*attunev1.Change) []*attunev1.ActionResult {
