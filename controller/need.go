@@ -178,9 +178,6 @@ func (c *Controller) enterLate(ctx context.Context, t *target) error {
 	if process.Identity() != t.identity {
 		return errors.Join(fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH)), process.Close())
 	}
-	if why := c.foreign(t.pid); why != nil {
-		return errors.Join(why, process.Close())
-	}
 	a := &Attached{controller: c, process: process, handle: t.handle}
 	if a.Injection, err = c.enter(ctx, process, t.handle); err != nil {
 		return errors.Join(err, process.Close())

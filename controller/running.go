@@ -72,10 +72,10 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	if c.config.LibraryPath == "" {
 		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
 	}
-	t := c.targets.get(handle)
-	if t != nil && t.outOfReach != nil {
-		return inject.Result{}, t.outOfReach
+	if why := c.foreign(process.PID()); why != nil {
+		return inject.Result{}, why
 	}
+	t := c.targets.get(handle)
 	if t != nil && t.memory.Load() != nil || c.arrivals.waiting(process.PID()) {
 		return inject.Result{}, nil
 	}
