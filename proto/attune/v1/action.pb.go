@@ -96,6 +96,9 @@ const (
 	Outcome_OUTCOME_UNDONE Outcome = 4
 	// Nothing is in force, so there is nothing to do: the process has ended.
 	Outcome_OUTCOME_GONE Outcome = 5
+	// It was in force, and somebody else has set another value since, which stays.
+	// It comes without having been asked for.
+	Outcome_OUTCOME_OVERRIDDEN Outcome = 6
 )
 
 // Enum value maps for Outcome.
@@ -107,6 +110,7 @@ var (
 		3: "OUTCOME_FAILED",
 		4: "OUTCOME_UNDONE",
 		5: "OUTCOME_GONE",
+		6: "OUTCOME_OVERRIDDEN",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_UNSPECIFIED": 0,
@@ -115,6 +119,7 @@ var (
 		"OUTCOME_FAILED":      3,
 		"OUTCOME_UNDONE":      4,
 		"OUTCOME_GONE":        5,
+		"OUTCOME_OVERRIDDEN":  6,
 	}
 )
 
@@ -1684,14 +1689,15 @@ const file_attune_v1_action_proto_rawDesc = "" +
 	"\x17RESULT_TYPE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13RESULT_TYPE_INTEGER\x10\x01\x12\x14\n" +
 	"\x10RESULT_TYPE_REAL\x10\x02\x12\x14\n" +
-	"\x10RESULT_TYPE_NONE\x10\x03*\x86\x01\n" +
+	"\x10RESULT_TYPE_NONE\x10\x03*\x9e\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fOUTCOME_APPLIED\x10\x01\x12\x13\n" +
 	"\x0fOUTCOME_REFUSED\x10\x02\x12\x12\n" +
 	"\x0eOUTCOME_FAILED\x10\x03\x12\x12\n" +
 	"\x0eOUTCOME_UNDONE\x10\x04\x12\x10\n" +
-	"\fOUTCOME_GONE\x10\x05B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
+	"\fOUTCOME_GONE\x10\x05\x12\x16\n" +
+	"\x12OUTCOME_OVERRIDDEN\x10\x06B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
 var (
 	file_attune_v1_action_proto_rawDescOnce sync.Once

@@ -397,6 +397,19 @@ const (
 	Signal_SIGNAL_RUNNABLE_THREADS Signal = 11
 	// CPUs the process may run on (gauge).
 	Signal_SIGNAL_CPUS_ALLOWED Signal = 12
+	// Anonymous resident memory, bytes (gauge): heap, stacks, what is mapped
+	// without a file (/proc/PID/status).
+	Signal_SIGNAL_ANONYMOUS_BYTES Signal = 13
+	// System calls of the read(2) family, on whatever file, pipe or socket, all
+	// threads; recv(2) is none of them. The kernel adds those of a child process
+	// when the process has waited for it (/proc/PID/io).
+	Signal_SIGNAL_READ_CALLS Signal = 14
+	// System calls of the write(2) family; send(2) is none of them.
+	Signal_SIGNAL_WRITE_CALLS Signal = 15
+	// Bytes that those calls read.
+	Signal_SIGNAL_READ_BYTES Signal = 16
+	// Bytes that those calls wrote.
+	Signal_SIGNAL_WRITTEN_BYTES Signal = 17
 )
 
 // Enum value maps for Signal.
@@ -415,6 +428,11 @@ var (
 		10: "SIGNAL_THREADS",
 		11: "SIGNAL_RUNNABLE_THREADS",
 		12: "SIGNAL_CPUS_ALLOWED",
+		13: "SIGNAL_ANONYMOUS_BYTES",
+		14: "SIGNAL_READ_CALLS",
+		15: "SIGNAL_WRITE_CALLS",
+		16: "SIGNAL_READ_BYTES",
+		17: "SIGNAL_WRITTEN_BYTES",
 	}
 	Signal_value = map[string]int32{
 		"SIGNAL_UNSPECIFIED":          0,
@@ -430,6 +448,11 @@ var (
 		"SIGNAL_THREADS":              10,
 		"SIGNAL_RUNNABLE_THREADS":     11,
 		"SIGNAL_CPUS_ALLOWED":         12,
+		"SIGNAL_ANONYMOUS_BYTES":      13,
+		"SIGNAL_READ_CALLS":           14,
+		"SIGNAL_WRITE_CALLS":          15,
+		"SIGNAL_READ_BYTES":           16,
+		"SIGNAL_WRITTEN_BYTES":        17,
 	}
 )
 
@@ -698,7 +721,8 @@ type Process struct {
 	Job *Job `protobuf:"bytes,9,opt,name=job,proto3" json:"job,omitempty"`
 	// Rank given by the MPI launcher; absent outside MPI.
 	Rank *int32 `protobuf:"varint,10,opt,name=rank,proto3,oneof" json:"rank,omitempty"`
-	// Shared objects mapped, by path. A first list comes with the process,
+	// Shared objects mapped, by path; of a program in Go also "linked:go", which
+	// stands for the run-time in it. A first list comes with the process,
 	// later ones as ProcessChanged.
 	Objects []string `protobuf:"bytes,11,rep,name=objects,proto3" json:"objects,omitempty"`
 	// Ways in, with reasons for those that are closed.
@@ -706,7 +730,11 @@ type Process struct {
 	// CPUs that the process may run on.
 	CpusAllowed uint32 `protobuf:"varint,13,opt,name=cpus_allowed,json=cpusAllowed,proto3" json:"cpus_allowed,omitempty"`
 	// When the controller saw it first, Unix time in nanoseconds.
-	SeenUnixNano  int64 `protobuf:"varint,14,opt,name=seen_unix_nano,json=seenUnixNano,proto3" json:"seen_unix_nano,omitempty"`
+	SeenUnixNano int64 `protobuf:"varint,14,opt,name=seen_unix_nano,json=seenUnixNano,proto3" json:"seen_unix_nano,omitempty"`
+	// CPUs that its threads could be given, as a list such as 0-3,8: those that its
+	// cpuset leaves to it and that the controller itself may use. Not in the first
+	// message of a process; empty: unknown.
+	CpusUsable    string `protobuf:"bytes,15,opt,name=cpus_usable,json=cpusUsable,proto3" json:"cpus_usable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,6 +865,13 @@ func (x *Process) GetSeenUnixNano() int64 {
 		return x.SeenUnixNano
 	}
 	return 0
+}
+
+func (x *Process) GetCpusUsable() string {
+	if x != nil {
+		return x.CpusUsable
+	}
+	return ""
 }
 
 // Value is one typed value, as read from or written to a process.
@@ -1789,7 +1824,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\tMechanism\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tavailable\x18\x02 \x01(\bR\tavailable\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xeb\x03\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x8c\x04\n" +
 	"\aProcess\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\x04R\x06handle\x126\n" +
 	"\bidentity\x18\x02 \x01(\v2\x1a.attune.v1.ProcessIdentityR\bidentity\x12\x1d\n" +
@@ -1810,7 +1845,9 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"mechanisms\x18\f \x03(\v2\x14.attune.v1.MechanismR\n" +
 	"mechanisms\x12!\n" +
 	"\fcpus_allowed\x18\r \x01(\rR\vcpusAllowed\x12$\n" +
-	"\x0eseen_unix_nano\x18\x0e \x01(\x03R\fseenUnixNanoB\a\n" +
+	"\x0eseen_unix_nano\x18\x0e \x01(\x03R\fseenUnixNano\x12\x1f\n" +
+	"\vcpus_usable\x18\x0f \x01(\tR\n" +
+	"cpusUsableB\a\n" +
 	"\x05_rank\"\x8d\x01\n" +
 	"\x05Value\x12\x1a\n" +
 	"\ainteger\x18\x01 \x01(\x03H\x00R\ainteger\x12\x1c\n" +
@@ -1920,7 +1957,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x0fCOMPARISON_LESS\x10\x03\x12\x19\n" +
 	"\x15COMPARISON_LESS_EQUAL\x10\x04\x12\x16\n" +
 	"\x12COMPARISON_GREATER\x10\x05\x12\x1c\n" +
-	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xd2\x02\n" +
+	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xce\x03\n" +
 	"\x06Signal\x12\x16\n" +
 	"\x12SIGNAL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSIGNAL_CPU_USER\x10\x01\x12\x15\n" +
@@ -1935,7 +1972,12 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x0eSIGNAL_THREADS\x10\n" +
 	"\x12\x1b\n" +
 	"\x17SIGNAL_RUNNABLE_THREADS\x10\v\x12\x17\n" +
-	"\x13SIGNAL_CPUS_ALLOWED\x10\fB7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
+	"\x13SIGNAL_CPUS_ALLOWED\x10\f\x12\x1a\n" +
+	"\x16SIGNAL_ANONYMOUS_BYTES\x10\r\x12\x15\n" +
+	"\x11SIGNAL_READ_CALLS\x10\x0e\x12\x16\n" +
+	"\x12SIGNAL_WRITE_CALLS\x10\x0f\x12\x15\n" +
+	"\x11SIGNAL_READ_BYTES\x10\x10\x12\x18\n" +
+	"\x14SIGNAL_WRITTEN_BYTES\x10\x11B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
 var (
 	file_attune_v1_common_proto_rawDescOnce sync.Once

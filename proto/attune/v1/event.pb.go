@@ -745,7 +745,10 @@ type Sample struct {
 	// Process handle.
 	Process uint64 `protobuf:"varint,1,opt,name=process,proto3" json:"process,omitempty"`
 	// The readings.
-	Readings      []*Reading `protobuf:"bytes,2,rep,name=readings,proto3" json:"readings,omitempty"`
+	Readings []*Reading `protobuf:"bytes,2,rep,name=readings,proto3" json:"readings,omitempty"`
+	// What was asked for beside; absent: nothing, or none of it was read in this
+	// round.
+	Details       *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -790,6 +793,13 @@ func (x *Sample) GetProcess() uint64 {
 func (x *Sample) GetReadings() []*Reading {
 	if x != nil {
 		return x.Readings
+	}
+	return nil
+}
+
+func (x *Sample) GetDetails() *Details {
+	if x != nil {
+		return x.Details
 	}
 	return nil
 }
@@ -853,7 +863,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\"\xac\x03\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\xac\x03\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -913,10 +923,11 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"toUnixNano\x124\n" +
 	"\n" +
 	"aggregates\x18\x03 \x03(\v2\x14.attune.v1.AggregateR\n" +
-	"aggregates\"R\n" +
+	"aggregates\"\x80\x01\n" +
 	"\x06Sample\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12.\n" +
-	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingR\breadings\"W\n" +
+	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingR\breadings\x12,\n" +
+	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsR\adetails\"W\n" +
 	"\vSampleBatch\x12\x1b\n" +
 	"\tunix_nano\x18\x01 \x01(\x03R\bunixNano\x12+\n" +
 	"\asamples\x18\x02 \x03(\v2\x11.attune.v1.SampleR\asamples2R\n" +
@@ -950,6 +961,7 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*Job)(nil),             // 10: attune.v1.Job
 	(*Principal)(nil),       // 11: attune.v1.Principal
 	(*Reading)(nil),         // 12: attune.v1.Reading
+	(*Details)(nil),         // 13: attune.v1.Details
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
@@ -963,14 +975,15 @@ var file_attune_v1_event_proto_depIdxs = []int32{
 	11, // 8: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
 	5,  // 9: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
 	12, // 10: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	7,  // 11: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 12: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	1,  // 13: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	13, // [13:14] is the sub-list for method output_type
-	12, // [12:13] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 11: attune.v1.Sample.details:type_name -> attune.v1.Details
+	7,  // 12: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 13: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	1,  // 14: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	14, // [14:15] is the sub-list for method output_type
+	13, // [13:14] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -979,6 +992,7 @@ func file_attune_v1_event_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
+	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
 	file_attune_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*PublishRequest_Hello)(nil),

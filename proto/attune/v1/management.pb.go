@@ -239,6 +239,7 @@ type ManageResponse struct {
 	//	*ManageResponse_Undo
 	//	*ManageResponse_Renew
 	//	*ManageResponse_End
+	//	*ManageResponse_Details
 	Request       isManageResponse_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -351,6 +352,15 @@ func (x *ManageResponse) GetEnd() *EndSession {
 	return nil
 }
 
+func (x *ManageResponse) GetDetails() *SetDetails {
+	if x != nil {
+		if x, ok := x.Request.(*ManageResponse_Details); ok {
+			return x.Details
+		}
+	}
+	return nil
+}
+
 type isManageResponse_Request interface {
 	isManageResponse_Request()
 }
@@ -390,6 +400,11 @@ type ManageResponse_End struct {
 	End *EndSession `protobuf:"bytes,8,opt,name=end,proto3,oneof"`
 }
 
+type ManageResponse_Details struct {
+	// Read details of processes.
+	Details *SetDetails `protobuf:"bytes,9,opt,name=details,proto3,oneof"`
+}
+
 func (*ManageResponse_AddPoint) isManageResponse_Request() {}
 
 func (*ManageResponse_RemovePoint) isManageResponse_Request() {}
@@ -403,6 +418,8 @@ func (*ManageResponse_Undo) isManageResponse_Request() {}
 func (*ManageResponse_Renew) isManageResponse_Request() {}
 
 func (*ManageResponse_End) isManageResponse_Request() {}
+
+func (*ManageResponse_Details) isManageResponse_Request() {}
 
 // ControllerHello introduces a controller.
 type ControllerHello struct {
@@ -741,6 +758,53 @@ func (x *SetSampling) GetAggregateNanos() int64 {
 	return 0
 }
 
+// SetDetails says which details are read with each sample, in place of all that
+// was asked for before. A connection that is lost takes it along.
+type SetDetails struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted of each process; of others nothing is.
+	Processes     []*DetailInterest `protobuf:"bytes,1,rep,name=processes,proto3" json:"processes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetDetails) Reset() {
+	*x = SetDetails{}
+	mi := &file_attune_v1_management_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetDetails) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetDetails) ProtoMessage() {}
+
+func (x *SetDetails) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_management_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetDetails.ProtoReflect.Descriptor instead.
+func (*SetDetails) Descriptor() ([]byte, []int) {
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SetDetails) GetProcesses() []*DetailInterest {
+	if x != nil {
+		return x.Processes
+	}
+	return nil
+}
+
 // ApplyChanges asks for changes.
 type ApplyChanges struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -753,7 +817,7 @@ type ApplyChanges struct {
 
 func (x *ApplyChanges) Reset() {
 	*x = ApplyChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[7]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +829,7 @@ func (x *ApplyChanges) String() string {
 func (*ApplyChanges) ProtoMessage() {}
 
 func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[7]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +842,7 @@ func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyChanges.ProtoReflect.Descriptor instead.
 func (*ApplyChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyChanges) GetChanges() []*Change {
@@ -799,7 +863,7 @@ type UndoChanges struct {
 
 func (x *UndoChanges) Reset() {
 	*x = UndoChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +875,7 @@ func (x *UndoChanges) String() string {
 func (*UndoChanges) ProtoMessage() {}
 
 func (x *UndoChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +888,7 @@ func (x *UndoChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoChanges.ProtoReflect.Descriptor instead.
 func (*UndoChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UndoChanges) GetChangeIds() []string {
@@ -846,7 +910,7 @@ type RenewLease struct {
 
 func (x *RenewLease) Reset() {
 	*x = RenewLease{}
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +922,7 @@ func (x *RenewLease) String() string {
 func (*RenewLease) ProtoMessage() {}
 
 func (x *RenewLease) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +935,7 @@ func (x *RenewLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLease.ProtoReflect.Descriptor instead.
 func (*RenewLease) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RenewLease) GetChanges() []string {
@@ -894,7 +958,7 @@ type EndSession struct {
 
 func (x *EndSession) Reset() {
 	*x = EndSession{}
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +970,7 @@ func (x *EndSession) String() string {
 func (*EndSession) ProtoMessage() {}
 
 func (x *EndSession) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +983,7 @@ func (x *EndSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSession.ProtoReflect.Descriptor instead.
 func (*EndSession) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EndSession) GetKeep() []string {
@@ -955,14 +1019,18 @@ type PointStatus struct {
 	DegradedReason string `protobuf:"bytes,10,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
 	// The cost was measured on this machine, by probes like it on a function of
 	// the controller's own. False: it is that of another machine.
-	CostMeasured  bool `protobuf:"varint,11,opt,name=cost_measured,json=costMeasured,proto3" json:"cost_measured,omitempty"`
+	CostMeasured bool `protobuf:"varint,11,opt,name=cost_measured,json=costMeasured,proto3" json:"cost_measured,omitempty"`
+	// For how long the process has run while the point was asked for and not in
+	// place, nanoseconds: its hits in that time are not seen, and their number is
+	// not known. 0: it was in place before main, or from the first hit on.
+	LateNanos     uint64 `protobuf:"varint,12,opt,name=late_nanos,json=lateNanos,proto3" json:"late_nanos,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PointStatus) Reset() {
 	*x = PointStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1042,7 @@ func (x *PointStatus) String() string {
 func (*PointStatus) ProtoMessage() {}
 
 func (x *PointStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1055,7 @@ func (x *PointStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointStatus.ProtoReflect.Descriptor instead.
 func (*PointStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PointStatus) GetPoint() uint32 {
@@ -1067,6 +1135,13 @@ func (x *PointStatus) GetCostMeasured() bool {
 	return false
 }
 
+func (x *PointStatus) GetLateNanos() uint64 {
+	if x != nil {
+		return x.LateNanos
+	}
+	return 0
+}
+
 // ControllerStatus is the controller's account of itself.
 type ControllerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1092,7 +1167,7 @@ type ControllerStatus struct {
 
 func (x *ControllerStatus) Reset() {
 	*x = ControllerStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1104,7 +1179,7 @@ func (x *ControllerStatus) String() string {
 func (*ControllerStatus) ProtoMessage() {}
 
 func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1117,7 +1192,7 @@ func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerStatus.ProtoReflect.Descriptor instead.
 func (*ControllerStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ControllerStatus) GetCpuSeconds() float64 {
@@ -1180,14 +1255,14 @@ var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
-	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\"\x96\x02\n" +
+	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\x96\x02\n" +
 	"\rManageRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.attune.v1.ControllerHelloH\x00R\x05hello\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x17.attune.v1.ActionResultH\x00R\x06result\x12.\n" +
 	"\x05point\x18\x03 \x01(\v2\x16.attune.v1.PointStatusH\x00R\x05point\x125\n" +
 	"\x06status\x18\x04 \x01(\v2\x1b.attune.v1.ControllerStatusH\x00R\x06status\x12,\n" +
 	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04doneB\t\n" +
-	"\amessage\"\xa1\x03\n" +
+	"\amessage\"\xd4\x03\n" +
 	"\x0eManageResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x122\n" +
@@ -1197,7 +1272,8 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05apply\x18\x05 \x01(\v2\x17.attune.v1.ApplyChangesH\x00R\x05apply\x12,\n" +
 	"\x04undo\x18\x06 \x01(\v2\x16.attune.v1.UndoChangesH\x00R\x04undo\x12-\n" +
 	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renew\x12)\n" +
-	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03endB\t\n" +
+	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03end\x121\n" +
+	"\adetails\x18\t \x01(\v2\x15.attune.v1.SetDetailsH\x00R\adetailsB\t\n" +
 	"\arequest\"\xcd\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
@@ -1223,7 +1299,10 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05point\x18\x01 \x01(\rR\x05point\"Y\n" +
 	"\vSetSampling\x12!\n" +
 	"\fperiod_nanos\x18\x01 \x01(\x03R\vperiodNanos\x12'\n" +
-	"\x0faggregate_nanos\x18\x02 \x01(\x03R\x0eaggregateNanos\";\n" +
+	"\x0faggregate_nanos\x18\x02 \x01(\x03R\x0eaggregateNanos\"E\n" +
+	"\n" +
+	"SetDetails\x127\n" +
+	"\tprocesses\x18\x01 \x03(\v2\x19.attune.v1.DetailInterestR\tprocesses\";\n" +
 	"\fApplyChanges\x12+\n" +
 	"\achanges\x18\x01 \x03(\v2\x11.attune.v1.ChangeR\achanges\",\n" +
 	"\vUndoChanges\x12\x1d\n" +
@@ -1234,7 +1313,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\achanges\x18\x01 \x03(\tR\achanges\" \n" +
 	"\n" +
 	"EndSession\x12\x12\n" +
-	"\x04keep\x18\x01 \x03(\tR\x04keep\"\x84\x03\n" +
+	"\x04keep\x18\x01 \x03(\tR\x04keep\"\xa3\x03\n" +
 	"\vPointStatus\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12+\n" +
@@ -1249,7 +1328,9 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x0edegraded_every\x18\t \x01(\rR\rdegradedEvery\x12'\n" +
 	"\x0fdegraded_reason\x18\n" +
 	" \x01(\tR\x0edegradedReason\x12#\n" +
-	"\rcost_measured\x18\v \x01(\bR\fcostMeasured\"\xe3\x02\n" +
+	"\rcost_measured\x18\v \x01(\bR\fcostMeasured\x12\x1d\n" +
+	"\n" +
+	"late_nanos\x18\f \x01(\x04R\tlateNanos\"\xe3\x02\n" +
 	"\x10ControllerStatus\x12\x1f\n" +
 	"\vcpu_seconds\x18\x01 \x01(\x01R\n" +
 	"cpuSeconds\x12.\n" +
@@ -1283,7 +1364,7 @@ func file_attune_v1_management_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_management_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_attune_v1_management_proto_goTypes = []any{
 	(PointState)(0),          // 0: attune.v1.PointState
 	(*ManageRequest)(nil),    // 1: attune.v1.ManageRequest
@@ -1293,47 +1374,51 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*AddPoint)(nil),         // 5: attune.v1.AddPoint
 	(*RemovePoint)(nil),      // 6: attune.v1.RemovePoint
 	(*SetSampling)(nil),      // 7: attune.v1.SetSampling
-	(*ApplyChanges)(nil),     // 8: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),      // 9: attune.v1.UndoChanges
-	(*RenewLease)(nil),       // 10: attune.v1.RenewLease
-	(*EndSession)(nil),       // 11: attune.v1.EndSession
-	(*PointStatus)(nil),      // 12: attune.v1.PointStatus
-	(*ControllerStatus)(nil), // 13: attune.v1.ControllerStatus
-	(*ActionResult)(nil),     // 14: attune.v1.ActionResult
-	(*Mechanism)(nil),        // 15: attune.v1.Mechanism
-	(*Job)(nil),              // 16: attune.v1.Job
-	(*Principal)(nil),        // 17: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 18: attune.v1.MeasurePoint
-	(*Change)(nil),           // 19: attune.v1.Change
-	(Delivery)(0),            // 20: attune.v1.Delivery
+	(*SetDetails)(nil),       // 8: attune.v1.SetDetails
+	(*ApplyChanges)(nil),     // 9: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),      // 10: attune.v1.UndoChanges
+	(*RenewLease)(nil),       // 11: attune.v1.RenewLease
+	(*EndSession)(nil),       // 12: attune.v1.EndSession
+	(*PointStatus)(nil),      // 13: attune.v1.PointStatus
+	(*ControllerStatus)(nil), // 14: attune.v1.ControllerStatus
+	(*ActionResult)(nil),     // 15: attune.v1.ActionResult
+	(*Mechanism)(nil),        // 16: attune.v1.Mechanism
+	(*Job)(nil),              // 17: attune.v1.Job
+	(*Principal)(nil),        // 18: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
+	(*DetailInterest)(nil),   // 20: attune.v1.DetailInterest
+	(*Change)(nil),           // 21: attune.v1.Change
+	(Delivery)(0),            // 22: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
-	14, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
-	12, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
-	13, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
+	15, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
+	13, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
+	14, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
 	4,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
 	5,  // 5: attune.v1.ManageResponse.add_point:type_name -> attune.v1.AddPoint
 	6,  // 6: attune.v1.ManageResponse.remove_point:type_name -> attune.v1.RemovePoint
 	7,  // 7: attune.v1.ManageResponse.set_sampling:type_name -> attune.v1.SetSampling
-	8,  // 8: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
-	9,  // 9: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
-	10, // 10: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
-	11, // 11: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
-	15, // 12: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	16, // 13: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	17, // 14: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	18, // 15: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	19, // 16: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 17: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	20, // 18: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 19: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 20: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	9,  // 8: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
+	10, // 9: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
+	11, // 10: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
+	12, // 11: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
+	8,  // 12: attune.v1.ManageResponse.details:type_name -> attune.v1.SetDetails
+	16, // 13: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
+	17, // 14: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	18, // 15: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	19, // 16: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	20, // 17: attune.v1.SetDetails.processes:type_name -> attune.v1.DetailInterest
+	21, // 18: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	0,  // 19: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	22, // 20: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 21: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 22: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1343,6 +1428,7 @@ func file_attune_v1_management_proto_init() {
 	}
 	file_attune_v1_action_proto_init()
 	file_attune_v1_common_proto_init()
+	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
 	file_attune_v1_management_proto_msgTypes[0].OneofWrappers = []any{
 		(*ManageRequest_Hello)(nil),
@@ -1359,6 +1445,7 @@ func file_attune_v1_management_proto_init() {
 		(*ManageResponse_Undo)(nil),
 		(*ManageResponse_Renew)(nil),
 		(*ManageResponse_End)(nil),
+		(*ManageResponse_Details)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1366,7 +1453,7 @@ func file_attune_v1_management_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_management_proto_rawDesc), len(file_attune_v1_management_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,75 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// OptionType says how an option's value is written.
+type OptionType int32
+
+const (
+	// Never sent.
+	OptionType_OPTION_TYPE_UNSPECIFIED OptionType = 0
+	// Any text.
+	OptionType_OPTION_TYPE_TEXT OptionType = 1
+	// true or false.
+	OptionType_OPTION_TYPE_BOOLEAN OptionType = 2
+	// A whole number.
+	OptionType_OPTION_TYPE_INTEGER OptionType = 3
+	// A number.
+	OptionType_OPTION_TYPE_NUMBER OptionType = 4
+	// A time with its unit, as in 250ms, 1.5s or 2h.
+	OptionType_OPTION_TYPE_DURATION OptionType = 5
+	// A number of bytes, with KiB, MiB, GiB or TiB behind it or nothing.
+	OptionType_OPTION_TYPE_BYTES OptionType = 6
+)
+
+// Enum value maps for OptionType.
+var (
+	OptionType_name = map[int32]string{
+		0: "OPTION_TYPE_UNSPECIFIED",
+		1: "OPTION_TYPE_TEXT",
+		2: "OPTION_TYPE_BOOLEAN",
+		3: "OPTION_TYPE_INTEGER",
+		4: "OPTION_TYPE_NUMBER",
+		5: "OPTION_TYPE_DURATION",
+		6: "OPTION_TYPE_BYTES",
+	}
+	OptionType_value = map[string]int32{
+		"OPTION_TYPE_UNSPECIFIED": 0,
+		"OPTION_TYPE_TEXT":        1,
+		"OPTION_TYPE_BOOLEAN":     2,
+		"OPTION_TYPE_INTEGER":     3,
+		"OPTION_TYPE_NUMBER":      4,
+		"OPTION_TYPE_DURATION":    5,
+		"OPTION_TYPE_BYTES":       6,
+	}
+)
+
+func (x OptionType) Enum() *OptionType {
+	p := new(OptionType)
+	*p = x
+	return p
+}
+
+func (x OptionType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OptionType) Descriptor() protoreflect.EnumDescriptor {
+	return file_attune_v1_tunlet_proto_enumTypes[0].Descriptor()
+}
+
+func (OptionType) Type() protoreflect.EnumType {
+	return &file_attune_v1_tunlet_proto_enumTypes[0]
+}
+
+func (x OptionType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OptionType.Descriptor instead.
+func (OptionType) EnumDescriptor() ([]byte, []int) {
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{0}
+}
+
 // Verdict on an applied proposal.
 type Verdict int32
 
@@ -64,11 +133,11 @@ func (x Verdict) String() string {
 }
 
 func (Verdict) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_tunlet_proto_enumTypes[0].Descriptor()
+	return file_attune_v1_tunlet_proto_enumTypes[1].Descriptor()
 }
 
 func (Verdict) Type() protoreflect.EnumType {
-	return &file_attune_v1_tunlet_proto_enumTypes[0]
+	return &file_attune_v1_tunlet_proto_enumTypes[1]
 }
 
 func (x Verdict) Number() protoreflect.EnumNumber {
@@ -77,7 +146,7 @@ func (x Verdict) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Verdict.Descriptor instead.
 func (Verdict) EnumDescriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{0}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{1}
 }
 
 // ProposalState is where a proposal stands.
@@ -138,11 +207,11 @@ func (x ProposalState) String() string {
 }
 
 func (ProposalState) Descriptor() protoreflect.EnumDescriptor {
-	return file_attune_v1_tunlet_proto_enumTypes[1].Descriptor()
+	return file_attune_v1_tunlet_proto_enumTypes[2].Descriptor()
 }
 
 func (ProposalState) Type() protoreflect.EnumType {
-	return &file_attune_v1_tunlet_proto_enumTypes[1]
+	return &file_attune_v1_tunlet_proto_enumTypes[2]
 }
 
 func (x ProposalState) Number() protoreflect.EnumNumber {
@@ -151,7 +220,7 @@ func (x ProposalState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ProposalState.Descriptor instead.
 func (ProposalState) EnumDescriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{1}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{2}
 }
 
 // Objective is what a tunlet judges by.
@@ -300,6 +369,192 @@ func (x *Knob) GetMax() *Value {
 	return nil
 }
 
+// Wake is one condition under which a tunlet is of use: all that it says is so
+// in one process at the same time.
+type Wake struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Levels that its signals have all reached; empty: no matter.
+	Levels []*Level `protobuf:"bytes,1,rep,name=levels,proto3" json:"levels,omitempty"`
+	// Pattern of the base name of an object that it has mapped, as in a shell
+	// (libmpi.so*); empty: no matter.
+	Object string `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// How long all of this must have been so, nanoseconds; 0: one sample is
+	// enough.
+	LastingNanos int64 `protobuf:"varint,3,opt,name=lasting_nanos,json=lastingNanos,proto3" json:"lasting_nanos,omitempty"`
+	// Counters have risen so over lasting_nanos taken together, instead of in each
+	// sample: what happens 20 times a second is not in each of 20 samples.
+	Averaged      bool `protobuf:"varint,4,opt,name=averaged,proto3" json:"averaged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wake) Reset() {
+	*x = Wake{}
+	mi := &file_attune_v1_tunlet_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wake) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wake) ProtoMessage() {}
+
+func (x *Wake) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_tunlet_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wake.ProtoReflect.Descriptor instead.
+func (*Wake) Descriptor() ([]byte, []int) {
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Wake) GetLevels() []*Level {
+	if x != nil {
+		return x.Levels
+	}
+	return nil
+}
+
+func (x *Wake) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Wake) GetLastingNanos() int64 {
+	if x != nil {
+		return x.LastingNanos
+	}
+	return 0
+}
+
+func (x *Wake) GetAveraged() bool {
+	if x != nil {
+		return x.Averaged
+	}
+	return false
+}
+
+// Option is something about a tunlet that can be configured.
+type Option struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name, as in tunlet_options.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How its value is written.
+	Type OptionType `protobuf:"varint,2,opt,name=type,proto3,enum=attune.v1.OptionType" json:"type,omitempty"`
+	// Its value if none is given; empty: the tunlet knows what to do without.
+	Default string `protobuf:"bytes,3,opt,name=default,proto3" json:"default,omitempty"`
+	// Least allowed value, for what has an order; empty: none.
+	Min string `protobuf:"bytes,4,opt,name=min,proto3" json:"min,omitempty"`
+	// Greatest allowed value; empty: none.
+	Max string `protobuf:"bytes,5,opt,name=max,proto3" json:"max,omitempty"`
+	// The values allowed; empty: any.
+	Choices []string `protobuf:"bytes,6,rep,name=choices,proto3" json:"choices,omitempty"`
+	// What it does, in a sentence.
+	Description string `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
+	// Without a value for it the tunlet is of no use, and is not started.
+	Required      bool `protobuf:"varint,8,opt,name=required,proto3" json:"required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Option) Reset() {
+	*x = Option{}
+	mi := &file_attune_v1_tunlet_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Option) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Option) ProtoMessage() {}
+
+func (x *Option) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_tunlet_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Option.ProtoReflect.Descriptor instead.
+func (*Option) Descriptor() ([]byte, []int) {
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Option) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Option) GetType() OptionType {
+	if x != nil {
+		return x.Type
+	}
+	return OptionType_OPTION_TYPE_UNSPECIFIED
+}
+
+func (x *Option) GetDefault() string {
+	if x != nil {
+		return x.Default
+	}
+	return ""
+}
+
+func (x *Option) GetMin() string {
+	if x != nil {
+		return x.Min
+	}
+	return ""
+}
+
+func (x *Option) GetMax() string {
+	if x != nil {
+		return x.Max
+	}
+	return ""
+}
+
+func (x *Option) GetChoices() []string {
+	if x != nil {
+		return x.Choices
+	}
+	return nil
+}
+
+func (x *Option) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Option) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
 // DescribeRequest asks a tunlet what it is.
 type DescribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -311,7 +566,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[2]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -323,7 +578,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[2]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -336,7 +591,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{2}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DescribeRequest) GetApiVersions() []string {
@@ -365,14 +620,25 @@ type DescribeResponse struct {
 	// kept, after which further proposals are refused; 0: three.
 	MaxTries uint32 `protobuf:"varint,7,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	// Least gain worth keeping, as a ratio (0.05 = 5 %); 0: 0.05.
-	MinGain       float64 `protobuf:"fixed64,8,opt,name=min_gain,json=minGain,proto3" json:"min_gain,omitempty"`
+	MinGain float64 `protobuf:"fixed64,8,opt,name=min_gain,json=minGain,proto3" json:"min_gain,omitempty"`
+	// When the tunlet is of use: it is started as soon as one of these conditions
+	// holds. Empty: at once.
+	Wake []*Wake `protobuf:"bytes,9,rep,name=wake,proto3" json:"wake,omitempty"`
+	// What can be configured. Empty: the tunlet itself says in Configure what it
+	// takes; else the Analyzer checks what is given, and adds the defaults.
+	Options []*Option `protobuf:"bytes,10,rep,name=options,proto3" json:"options,omitempty"`
+	// Which of two tunlets may have a knob that both want: the one of higher
+	// priority takes it over, also from a change that was kept. Of equal ones, the
+	// one that comes later gets a try if it predicts more than the other gained,
+	// and stays if it does gain more. 0: as most.
+	Priority      int32 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[3]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +650,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[3]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +663,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DescribeResponse) GetName() string {
@@ -456,6 +722,27 @@ func (x *DescribeResponse) GetMinGain() float64 {
 	return 0
 }
 
+func (x *DescribeResponse) GetWake() []*Wake {
+	if x != nil {
+		return x.Wake
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetOptions() []*Option {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
 // ConfigureRequest carries the tunlet's section of the configuration.
 type ConfigureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +754,7 @@ type ConfigureRequest struct {
 
 func (x *ConfigureRequest) Reset() {
 	*x = ConfigureRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[4]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +766,7 @@ func (x *ConfigureRequest) String() string {
 func (*ConfigureRequest) ProtoMessage() {}
 
 func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[4]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +779,7 @@ func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ConfigureRequest) GetOptions() map[string]string {
@@ -513,7 +800,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[5]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +812,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[5]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +825,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConfigureResponse) GetError() string {
@@ -564,14 +851,16 @@ type Reaction struct {
 	// Remarks for the log, the watch view and the report.
 	Remarks []*Remark `protobuf:"bytes,6,rep,name=remarks,proto3" json:"remarks,omitempty"`
 	// Which samples it wants from now on.
-	Interests     []*SampleInterest `protobuf:"bytes,7,rep,name=interests,proto3" json:"interests,omitempty"`
+	Interests []*SampleInterest `protobuf:"bytes,7,rep,name=interests,proto3" json:"interests,omitempty"`
+	// Which details it wants from now on.
+	Details       []*DetailInterest `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Reaction) Reset() {
 	*x = Reaction{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[6]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +872,7 @@ func (x *Reaction) String() string {
 func (*Reaction) ProtoMessage() {}
 
 func (x *Reaction) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[6]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +885,7 @@ func (x *Reaction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reaction.ProtoReflect.Descriptor instead.
 func (*Reaction) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Reaction) GetAddPoints() []*MeasurePoint {
@@ -648,6 +937,13 @@ func (x *Reaction) GetInterests() []*SampleInterest {
 	return nil
 }
 
+func (x *Reaction) GetDetails() []*DetailInterest {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // SampleInterest says which samples of one process a tunlet wants from now on.
 // Before it says so, it gets all of them.
 type SampleInterest struct {
@@ -665,7 +961,7 @@ type SampleInterest struct {
 
 func (x *SampleInterest) Reset() {
 	*x = SampleInterest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +973,7 @@ func (x *SampleInterest) String() string {
 func (*SampleInterest) ProtoMessage() {}
 
 func (x *SampleInterest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[7]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +986,7 @@ func (x *SampleInterest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleInterest.ProtoReflect.Descriptor instead.
 func (*SampleInterest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SampleInterest) GetProcess() uint64 {
@@ -728,7 +1024,7 @@ type Level struct {
 
 func (x *Level) Reset() {
 	*x = Level{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +1036,7 @@ func (x *Level) String() string {
 func (*Level) ProtoMessage() {}
 
 func (x *Level) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[8]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +1049,7 @@ func (x *Level) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Level.ProtoReflect.Descriptor instead.
 func (*Level) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Level) GetSignal() Signal {
@@ -784,14 +1080,19 @@ type Proposal struct {
 	// Gain the model predicts: 4.0 = four times the objective; 0: unknown.
 	PredictedGain float64 `protobuf:"fixed64,5,opt,name=predicted_gain,json=predictedGain,proto3" json:"predicted_gain,omitempty"`
 	// How sure the tunlet is that the change helps, 0 to 1.
-	Confidence    float64 `protobuf:"fixed64,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	Confidence float64 `protobuf:"fixed64,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	// Scope of the objective of each single process, by its handle, where the
+	// change in one process helps it alone. From four processes on, the change is
+	// then tried in one of them first, judged by its own objective, and made in the
+	// others only if it was kept there. Empty: all are changed at one time.
+	ProcessScopes map[uint64]string `protobuf:"bytes,7,rep,name=process_scopes,json=processScopes,proto3" json:"process_scopes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +1104,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[9]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +1117,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Proposal) GetId() string {
@@ -861,6 +1162,13 @@ func (x *Proposal) GetConfidence() float64 {
 	return 0
 }
 
+func (x *Proposal) GetProcessScopes() map[uint64]string {
+	if x != nil {
+		return x.ProcessScopes
+	}
+	return nil
+}
+
 // Withdrawal asks for a proposal to be undone.
 type Withdrawal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -879,7 +1187,7 @@ type Withdrawal struct {
 
 func (x *Withdrawal) Reset() {
 	*x = Withdrawal{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +1199,7 @@ func (x *Withdrawal) String() string {
 func (*Withdrawal) ProtoMessage() {}
 
 func (x *Withdrawal) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[10]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +1212,7 @@ func (x *Withdrawal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withdrawal.ProtoReflect.Descriptor instead.
 func (*Withdrawal) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Withdrawal) GetProposalId() string {
@@ -944,7 +1252,7 @@ type ObjectiveSample struct {
 
 func (x *ObjectiveSample) Reset() {
 	*x = ObjectiveSample{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -956,7 +1264,7 @@ func (x *ObjectiveSample) String() string {
 func (*ObjectiveSample) ProtoMessage() {}
 
 func (x *ObjectiveSample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[11]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -969,7 +1277,7 @@ func (x *ObjectiveSample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectiveSample.ProtoReflect.Descriptor instead.
 func (*ObjectiveSample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ObjectiveSample) GetScope() string {
@@ -1006,7 +1314,7 @@ type Remark struct {
 
 func (x *Remark) Reset() {
 	*x = Remark{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1326,7 @@ func (x *Remark) String() string {
 func (*Remark) ProtoMessage() {}
 
 func (x *Remark) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[12]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1339,7 @@ func (x *Remark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Remark.ProtoReflect.Descriptor instead.
 func (*Remark) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Remark) GetText() string {
@@ -1066,7 +1374,7 @@ type Application struct {
 
 func (x *Application) Reset() {
 	*x = Application{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1386,7 @@ func (x *Application) String() string {
 func (*Application) ProtoMessage() {}
 
 func (x *Application) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[13]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1399,7 @@ func (x *Application) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Application.ProtoReflect.Descriptor instead.
 func (*Application) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{13}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Application) GetSessionId() string {
@@ -1135,7 +1443,7 @@ type ApplicationStartedRequest struct {
 
 func (x *ApplicationStartedRequest) Reset() {
 	*x = ApplicationStartedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1455,7 @@ func (x *ApplicationStartedRequest) String() string {
 func (*ApplicationStartedRequest) ProtoMessage() {}
 
 func (x *ApplicationStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[14]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1468,7 @@ func (x *ApplicationStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationStartedRequest.ProtoReflect.Descriptor instead.
 func (*ApplicationStartedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{14}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ApplicationStartedRequest) GetApplication() *Application {
@@ -1188,7 +1496,7 @@ type ApplicationStartedResponse struct {
 
 func (x *ApplicationStartedResponse) Reset() {
 	*x = ApplicationStartedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1508,7 @@ func (x *ApplicationStartedResponse) String() string {
 func (*ApplicationStartedResponse) ProtoMessage() {}
 
 func (x *ApplicationStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[15]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1521,7 @@ func (x *ApplicationStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationStartedResponse.ProtoReflect.Descriptor instead.
 func (*ApplicationStartedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{15}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ApplicationStartedResponse) GetReaction() *Reaction {
@@ -1237,7 +1545,7 @@ type ProcessStartedRequest struct {
 
 func (x *ProcessStartedRequest) Reset() {
 	*x = ProcessStartedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1557,7 @@ func (x *ProcessStartedRequest) String() string {
 func (*ProcessStartedRequest) ProtoMessage() {}
 
 func (x *ProcessStartedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[16]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1570,7 @@ func (x *ProcessStartedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessStartedRequest.ProtoReflect.Descriptor instead.
 func (*ProcessStartedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{16}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProcessStartedRequest) GetProcess() *Process {
@@ -1290,7 +1598,7 @@ type ProcessStartedResponse struct {
 
 func (x *ProcessStartedResponse) Reset() {
 	*x = ProcessStartedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1610,7 @@ func (x *ProcessStartedResponse) String() string {
 func (*ProcessStartedResponse) ProtoMessage() {}
 
 func (x *ProcessStartedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[17]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1623,7 @@ func (x *ProcessStartedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessStartedResponse.ProtoReflect.Descriptor instead.
 func (*ProcessStartedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{17}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProcessStartedResponse) GetReaction() *Reaction {
@@ -1336,7 +1644,7 @@ type ProcessEndedRequest struct {
 
 func (x *ProcessEndedRequest) Reset() {
 	*x = ProcessEndedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1656,7 @@ func (x *ProcessEndedRequest) String() string {
 func (*ProcessEndedRequest) ProtoMessage() {}
 
 func (x *ProcessEndedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[18]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1669,7 @@ func (x *ProcessEndedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEndedRequest.ProtoReflect.Descriptor instead.
 func (*ProcessEndedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{18}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProcessEndedRequest) GetEnded() *ProcessEnded {
@@ -1382,7 +1690,7 @@ type ProcessEndedResponse struct {
 
 func (x *ProcessEndedResponse) Reset() {
 	*x = ProcessEndedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1702,7 @@ func (x *ProcessEndedResponse) String() string {
 func (*ProcessEndedResponse) ProtoMessage() {}
 
 func (x *ProcessEndedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[19]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1715,7 @@ func (x *ProcessEndedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEndedResponse.ProtoReflect.Descriptor instead.
 func (*ProcessEndedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{19}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProcessEndedResponse) GetReaction() *Reaction {
@@ -1430,7 +1738,7 @@ type NamedAggregate struct {
 
 func (x *NamedAggregate) Reset() {
 	*x = NamedAggregate{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1750,7 @@ func (x *NamedAggregate) String() string {
 func (*NamedAggregate) ProtoMessage() {}
 
 func (x *NamedAggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[20]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1763,7 @@ func (x *NamedAggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedAggregate.ProtoReflect.Descriptor instead.
 func (*NamedAggregate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{20}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NamedAggregate) GetPointId() string {
@@ -1489,7 +1797,7 @@ type NamedRecords struct {
 
 func (x *NamedRecords) Reset() {
 	*x = NamedRecords{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1809,7 @@ func (x *NamedRecords) String() string {
 func (*NamedRecords) ProtoMessage() {}
 
 func (x *NamedRecords) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[21]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1822,7 @@ func (x *NamedRecords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamedRecords.ProtoReflect.Descriptor instead.
 func (*NamedRecords) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{21}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NamedRecords) GetProcess() uint64 {
@@ -1564,7 +1872,7 @@ type HandleEventsRequest struct {
 
 func (x *HandleEventsRequest) Reset() {
 	*x = HandleEventsRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1884,7 @@ func (x *HandleEventsRequest) String() string {
 func (*HandleEventsRequest) ProtoMessage() {}
 
 func (x *HandleEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[22]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1897,7 @@ func (x *HandleEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandleEventsRequest.ProtoReflect.Descriptor instead.
 func (*HandleEventsRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{22}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HandleEventsRequest) GetAggregates() []*NamedAggregate {
@@ -1638,7 +1946,7 @@ type HandleEventsResponse struct {
 
 func (x *HandleEventsResponse) Reset() {
 	*x = HandleEventsResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1958,7 @@ func (x *HandleEventsResponse) String() string {
 func (*HandleEventsResponse) ProtoMessage() {}
 
 func (x *HandleEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[23]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1971,7 @@ func (x *HandleEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandleEventsResponse.ProtoReflect.Descriptor instead.
 func (*HandleEventsResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{23}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HandleEventsResponse) GetReaction() *Reaction {
@@ -1686,7 +1994,7 @@ type PointChangedRequest struct {
 
 func (x *PointChangedRequest) Reset() {
 	*x = PointChangedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +2006,7 @@ func (x *PointChangedRequest) String() string {
 func (*PointChangedRequest) ProtoMessage() {}
 
 func (x *PointChangedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[24]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +2019,7 @@ func (x *PointChangedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointChangedRequest.ProtoReflect.Descriptor instead.
 func (*PointChangedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{24}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PointChangedRequest) GetPointId() string {
@@ -1739,7 +2047,7 @@ type PointChangedResponse struct {
 
 func (x *PointChangedResponse) Reset() {
 	*x = PointChangedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2059,7 @@ func (x *PointChangedResponse) String() string {
 func (*PointChangedResponse) ProtoMessage() {}
 
 func (x *PointChangedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[25]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2072,7 @@ func (x *PointChangedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointChangedResponse.ProtoReflect.Descriptor instead.
 func (*PointChangedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{25}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PointChangedResponse) GetReaction() *Reaction {
@@ -1785,7 +2093,7 @@ type TickRequest struct {
 
 func (x *TickRequest) Reset() {
 	*x = TickRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +2105,7 @@ func (x *TickRequest) String() string {
 func (*TickRequest) ProtoMessage() {}
 
 func (x *TickRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[26]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +2118,7 @@ func (x *TickRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TickRequest.ProtoReflect.Descriptor instead.
 func (*TickRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{26}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TickRequest) GetUnixNano() int64 {
@@ -1831,7 +2139,7 @@ type TickResponse struct {
 
 func (x *TickResponse) Reset() {
 	*x = TickResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +2151,7 @@ func (x *TickResponse) String() string {
 func (*TickResponse) ProtoMessage() {}
 
 func (x *TickResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[27]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +2164,7 @@ func (x *TickResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TickResponse.ProtoReflect.Descriptor instead.
 func (*TickResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{27}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TickResponse) GetReaction() *Reaction {
@@ -1883,7 +2191,7 @@ type Estimate struct {
 
 func (x *Estimate) Reset() {
 	*x = Estimate{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2203,7 @@ func (x *Estimate) String() string {
 func (*Estimate) ProtoMessage() {}
 
 func (x *Estimate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[28]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2216,7 @@ func (x *Estimate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Estimate.ProtoReflect.Descriptor instead.
 func (*Estimate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{28}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Estimate) GetMedian() float64 {
@@ -1956,7 +2264,7 @@ type EvaluateRequest struct {
 
 func (x *EvaluateRequest) Reset() {
 	*x = EvaluateRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2276,7 @@ func (x *EvaluateRequest) String() string {
 func (*EvaluateRequest) ProtoMessage() {}
 
 func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[29]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2289,7 @@ func (x *EvaluateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateRequest.ProtoReflect.Descriptor instead.
 func (*EvaluateRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{29}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EvaluateRequest) GetProposalId() string {
@@ -2025,7 +2333,7 @@ type EvaluateResponse struct {
 
 func (x *EvaluateResponse) Reset() {
 	*x = EvaluateResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2345,7 @@ func (x *EvaluateResponse) String() string {
 func (*EvaluateResponse) ProtoMessage() {}
 
 func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[30]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2358,7 @@ func (x *EvaluateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateResponse.ProtoReflect.Descriptor instead.
 func (*EvaluateResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{30}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EvaluateResponse) GetVerdict() Verdict {
@@ -2084,7 +2392,7 @@ type ProposalChangedRequest struct {
 
 func (x *ProposalChangedRequest) Reset() {
 	*x = ProposalChangedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2404,7 @@ func (x *ProposalChangedRequest) String() string {
 func (*ProposalChangedRequest) ProtoMessage() {}
 
 func (x *ProposalChangedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[31]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2417,7 @@ func (x *ProposalChangedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalChangedRequest.ProtoReflect.Descriptor instead.
 func (*ProposalChangedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{31}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ProposalChangedRequest) GetProposalId() string {
@@ -2151,7 +2459,7 @@ type ProposalChangedResponse struct {
 
 func (x *ProposalChangedResponse) Reset() {
 	*x = ProposalChangedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2471,7 @@ func (x *ProposalChangedResponse) String() string {
 func (*ProposalChangedResponse) ProtoMessage() {}
 
 func (x *ProposalChangedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[32]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2484,7 @@ func (x *ProposalChangedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposalChangedResponse.ProtoReflect.Descriptor instead.
 func (*ProposalChangedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{32}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ProposalChangedResponse) GetReaction() *Reaction {
@@ -2197,7 +2505,7 @@ type ApplicationEndedRequest struct {
 
 func (x *ApplicationEndedRequest) Reset() {
 	*x = ApplicationEndedRequest{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2517,7 @@ func (x *ApplicationEndedRequest) String() string {
 func (*ApplicationEndedRequest) ProtoMessage() {}
 
 func (x *ApplicationEndedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[33]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2530,7 @@ func (x *ApplicationEndedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationEndedRequest.ProtoReflect.Descriptor instead.
 func (*ApplicationEndedRequest) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{33}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ApplicationEndedRequest) GetUnixNano() int64 {
@@ -2241,7 +2549,7 @@ type ApplicationEndedResponse struct {
 
 func (x *ApplicationEndedResponse) Reset() {
 	*x = ApplicationEndedResponse{}
-	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2561,7 @@ func (x *ApplicationEndedResponse) String() string {
 func (*ApplicationEndedResponse) ProtoMessage() {}
 
 func (x *ApplicationEndedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_tunlet_proto_msgTypes[34]
+	mi := &file_attune_v1_tunlet_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,14 +2574,14 @@ func (x *ApplicationEndedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationEndedResponse.ProtoReflect.Descriptor instead.
 func (*ApplicationEndedResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{34}
+	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{36}
 }
 
 var File_attune_v1_tunlet_proto protoreflect.FileDescriptor
 
 const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\n" +
-	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\"}\n" +
+	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\"}\n" +
 	"\tObjective\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12&\n" +
@@ -2283,9 +2591,23 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
 	"\x03min\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x03min\x12\"\n" +
-	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"4\n" +
+	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\x89\x01\n" +
+	"\x04Wake\x12(\n" +
+	"\x06levels\x18\x01 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\tR\x06object\x12#\n" +
+	"\rlasting_nanos\x18\x03 \x01(\x03R\flastingNanos\x12\x1a\n" +
+	"\baveraged\x18\x04 \x01(\bR\baveraged\"\xdd\x01\n" +
+	"\x06Option\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x04type\x18\x02 \x01(\x0e2\x15.attune.v1.OptionTypeR\x04type\x12\x18\n" +
+	"\adefault\x18\x03 \x01(\tR\adefault\x12\x10\n" +
+	"\x03min\x18\x04 \x01(\tR\x03min\x12\x10\n" +
+	"\x03max\x18\x05 \x01(\tR\x03max\x12\x18\n" +
+	"\achoices\x18\x06 \x03(\tR\achoices\x12 \n" +
+	"\vdescription\x18\a \x01(\tR\vdescription\x12\x1a\n" +
+	"\brequired\x18\b \x01(\bR\brequired\"4\n" +
 	"\x0fDescribeRequest\x12!\n" +
-	"\fapi_versions\x18\x01 \x03(\tR\vapiVersions\"\x8e\x02\n" +
+	"\fapi_versions\x18\x01 \x03(\tR\vapiVersions\"\xfc\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -2295,14 +2617,18 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\tobjective\x18\x05 \x01(\v2\x14.attune.v1.ObjectiveR\tobjective\x12%\n" +
 	"\x05knobs\x18\x06 \x03(\v2\x0f.attune.v1.KnobR\x05knobs\x12\x1b\n" +
 	"\tmax_tries\x18\a \x01(\rR\bmaxTries\x12\x19\n" +
-	"\bmin_gain\x18\b \x01(\x01R\aminGain\"\x92\x01\n" +
+	"\bmin_gain\x18\b \x01(\x01R\aminGain\x12#\n" +
+	"\x04wake\x18\t \x03(\v2\x0f.attune.v1.WakeR\x04wake\x12+\n" +
+	"\aoptions\x18\n" +
+	" \x03(\v2\x11.attune.v1.OptionR\aoptions\x12\x1a\n" +
+	"\bpriority\x18\v \x01(\x05R\bpriority\"\x92\x01\n" +
 	"\x10ConfigureRequest\x12B\n" +
 	"\aoptions\x18\x01 \x03(\v2(.attune.v1.ConfigureRequest.OptionsEntryR\aoptions\x1a:\n" +
 	"\fOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
 	"\x11ConfigureResponse\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\xf5\x02\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\xaa\x03\n" +
 	"\bReaction\x126\n" +
 	"\n" +
 	"add_points\x18\x01 \x03(\v2\x17.attune.v1.MeasurePointR\taddPoints\x12#\n" +
@@ -2313,14 +2639,15 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"objectives\x18\x05 \x03(\v2\x1a.attune.v1.ObjectiveSampleR\n" +
 	"objectives\x12+\n" +
 	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\x127\n" +
-	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\"f\n" +
+	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x123\n" +
+	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestR\adetails\"f\n" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
 	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"M\n" +
 	"\x05Level\x12)\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x19\n" +
-	"\bat_least\x18\x02 \x01(\x01R\aatLeast\"\xbc\x01\n" +
+	"\bat_least\x18\x02 \x01(\x01R\aatLeast\"\xcd\x02\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +
@@ -2329,7 +2656,11 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x0epredicted_gain\x18\x05 \x01(\x01R\rpredictedGain\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\x06 \x01(\x01R\n" +
-	"confidence\"c\n" +
+	"confidence\x12M\n" +
+	"\x0eprocess_scopes\x18\a \x03(\v2&.attune.v1.Proposal.ProcessScopesEntryR\rprocessScopes\x1a@\n" +
+	"\x12ProcessScopesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x04R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"c\n" +
 	"\n" +
 	"Withdrawal\x12\x1f\n" +
 	"\vproposal_id\x18\x01 \x01(\tR\n" +
@@ -2416,7 +2747,16 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\breaction\x18\x01 \x01(\v2\x13.attune.v1.ReactionR\breaction\"6\n" +
 	"\x17ApplicationEndedRequest\x12\x1b\n" +
 	"\tunix_nano\x18\x01 \x01(\x03R\bunixNano\"\x1a\n" +
-	"\x18ApplicationEndedResponse*X\n" +
+	"\x18ApplicationEndedResponse*\xba\x01\n" +
+	"\n" +
+	"OptionType\x12\x1b\n" +
+	"\x17OPTION_TYPE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10OPTION_TYPE_TEXT\x10\x01\x12\x17\n" +
+	"\x13OPTION_TYPE_BOOLEAN\x10\x02\x12\x17\n" +
+	"\x13OPTION_TYPE_INTEGER\x10\x03\x12\x16\n" +
+	"\x12OPTION_TYPE_NUMBER\x10\x04\x12\x18\n" +
+	"\x14OPTION_TYPE_DURATION\x10\x05\x12\x15\n" +
+	"\x11OPTION_TYPE_BYTES\x10\x06*X\n" +
 	"\aVerdict\x12\x17\n" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fVERDICT_KEEP\x10\x01\x12\x10\n" +
@@ -2456,121 +2796,132 @@ func file_attune_v1_tunlet_proto_rawDescGZIP() []byte {
 	return file_attune_v1_tunlet_proto_rawDescData
 }
 
-var file_attune_v1_tunlet_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_attune_v1_tunlet_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_attune_v1_tunlet_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_attune_v1_tunlet_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_attune_v1_tunlet_proto_goTypes = []any{
-	(Verdict)(0),                       // 0: attune.v1.Verdict
-	(ProposalState)(0),                 // 1: attune.v1.ProposalState
-	(*Objective)(nil),                  // 2: attune.v1.Objective
-	(*Knob)(nil),                       // 3: attune.v1.Knob
-	(*DescribeRequest)(nil),            // 4: attune.v1.DescribeRequest
-	(*DescribeResponse)(nil),           // 5: attune.v1.DescribeResponse
-	(*ConfigureRequest)(nil),           // 6: attune.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),          // 7: attune.v1.ConfigureResponse
-	(*Reaction)(nil),                   // 8: attune.v1.Reaction
-	(*SampleInterest)(nil),             // 9: attune.v1.SampleInterest
-	(*Level)(nil),                      // 10: attune.v1.Level
-	(*Proposal)(nil),                   // 11: attune.v1.Proposal
-	(*Withdrawal)(nil),                 // 12: attune.v1.Withdrawal
-	(*ObjectiveSample)(nil),            // 13: attune.v1.ObjectiveSample
-	(*Remark)(nil),                     // 14: attune.v1.Remark
-	(*Application)(nil),                // 15: attune.v1.Application
-	(*ApplicationStartedRequest)(nil),  // 16: attune.v1.ApplicationStartedRequest
-	(*ApplicationStartedResponse)(nil), // 17: attune.v1.ApplicationStartedResponse
-	(*ProcessStartedRequest)(nil),      // 18: attune.v1.ProcessStartedRequest
-	(*ProcessStartedResponse)(nil),     // 19: attune.v1.ProcessStartedResponse
-	(*ProcessEndedRequest)(nil),        // 20: attune.v1.ProcessEndedRequest
-	(*ProcessEndedResponse)(nil),       // 21: attune.v1.ProcessEndedResponse
-	(*NamedAggregate)(nil),             // 22: attune.v1.NamedAggregate
-	(*NamedRecords)(nil),               // 23: attune.v1.NamedRecords
-	(*HandleEventsRequest)(nil),        // 24: attune.v1.HandleEventsRequest
-	(*HandleEventsResponse)(nil),       // 25: attune.v1.HandleEventsResponse
-	(*PointChangedRequest)(nil),        // 26: attune.v1.PointChangedRequest
-	(*PointChangedResponse)(nil),       // 27: attune.v1.PointChangedResponse
-	(*TickRequest)(nil),                // 28: attune.v1.TickRequest
-	(*TickResponse)(nil),               // 29: attune.v1.TickResponse
-	(*Estimate)(nil),                   // 30: attune.v1.Estimate
-	(*EvaluateRequest)(nil),            // 31: attune.v1.EvaluateRequest
-	(*EvaluateResponse)(nil),           // 32: attune.v1.EvaluateResponse
-	(*ProposalChangedRequest)(nil),     // 33: attune.v1.ProposalChangedRequest
-	(*ProposalChangedResponse)(nil),    // 34: attune.v1.ProposalChangedResponse
-	(*ApplicationEndedRequest)(nil),    // 35: attune.v1.ApplicationEndedRequest
-	(*ApplicationEndedResponse)(nil),   // 36: attune.v1.ApplicationEndedResponse
-	nil,                                // 37: attune.v1.ConfigureRequest.OptionsEntry
-	(*Value)(nil),                      // 38: attune.v1.Value
-	(*MeasurePoint)(nil),               // 39: attune.v1.MeasurePoint
-	(Signal)(0),                        // 40: attune.v1.Signal
-	(*Change)(nil),                     // 41: attune.v1.Change
-	(*Process)(nil),                    // 42: attune.v1.Process
-	(*ProcessEnded)(nil),               // 43: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 44: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 45: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 46: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 47: attune.v1.ActionResult
+	(OptionType)(0),                    // 0: attune.v1.OptionType
+	(Verdict)(0),                       // 1: attune.v1.Verdict
+	(ProposalState)(0),                 // 2: attune.v1.ProposalState
+	(*Objective)(nil),                  // 3: attune.v1.Objective
+	(*Knob)(nil),                       // 4: attune.v1.Knob
+	(*Wake)(nil),                       // 5: attune.v1.Wake
+	(*Option)(nil),                     // 6: attune.v1.Option
+	(*DescribeRequest)(nil),            // 7: attune.v1.DescribeRequest
+	(*DescribeResponse)(nil),           // 8: attune.v1.DescribeResponse
+	(*ConfigureRequest)(nil),           // 9: attune.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),          // 10: attune.v1.ConfigureResponse
+	(*Reaction)(nil),                   // 11: attune.v1.Reaction
+	(*SampleInterest)(nil),             // 12: attune.v1.SampleInterest
+	(*Level)(nil),                      // 13: attune.v1.Level
+	(*Proposal)(nil),                   // 14: attune.v1.Proposal
+	(*Withdrawal)(nil),                 // 15: attune.v1.Withdrawal
+	(*ObjectiveSample)(nil),            // 16: attune.v1.ObjectiveSample
+	(*Remark)(nil),                     // 17: attune.v1.Remark
+	(*Application)(nil),                // 18: attune.v1.Application
+	(*ApplicationStartedRequest)(nil),  // 19: attune.v1.ApplicationStartedRequest
+	(*ApplicationStartedResponse)(nil), // 20: attune.v1.ApplicationStartedResponse
+	(*ProcessStartedRequest)(nil),      // 21: attune.v1.ProcessStartedRequest
+	(*ProcessStartedResponse)(nil),     // 22: attune.v1.ProcessStartedResponse
+	(*ProcessEndedRequest)(nil),        // 23: attune.v1.ProcessEndedRequest
+	(*ProcessEndedResponse)(nil),       // 24: attune.v1.ProcessEndedResponse
+	(*NamedAggregate)(nil),             // 25: attune.v1.NamedAggregate
+	(*NamedRecords)(nil),               // 26: attune.v1.NamedRecords
+	(*HandleEventsRequest)(nil),        // 27: attune.v1.HandleEventsRequest
+	(*HandleEventsResponse)(nil),       // 28: attune.v1.HandleEventsResponse
+	(*PointChangedRequest)(nil),        // 29: attune.v1.PointChangedRequest
+	(*PointChangedResponse)(nil),       // 30: attune.v1.PointChangedResponse
+	(*TickRequest)(nil),                // 31: attune.v1.TickRequest
+	(*TickResponse)(nil),               // 32: attune.v1.TickResponse
+	(*Estimate)(nil),                   // 33: attune.v1.Estimate
+	(*EvaluateRequest)(nil),            // 34: attune.v1.EvaluateRequest
+	(*EvaluateResponse)(nil),           // 35: attune.v1.EvaluateResponse
+	(*ProposalChangedRequest)(nil),     // 36: attune.v1.ProposalChangedRequest
+	(*ProposalChangedResponse)(nil),    // 37: attune.v1.ProposalChangedResponse
+	(*ApplicationEndedRequest)(nil),    // 38: attune.v1.ApplicationEndedRequest
+	(*ApplicationEndedResponse)(nil),   // 39: attune.v1.ApplicationEndedResponse
+	nil,                                // 40: attune.v1.ConfigureRequest.OptionsEntry
+	nil,                                // 41: attune.v1.Proposal.ProcessScopesEntry
+	(*Value)(nil),                      // 42: attune.v1.Value
+	(*MeasurePoint)(nil),               // 43: attune.v1.MeasurePoint
+	(*DetailInterest)(nil),             // 44: attune.v1.DetailInterest
+	(Signal)(0),                        // 45: attune.v1.Signal
+	(*Change)(nil),                     // 46: attune.v1.Change
+	(*Process)(nil),                    // 47: attune.v1.Process
+	(*ProcessEnded)(nil),               // 48: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 49: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 50: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 51: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 52: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
-	38, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
-	38, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
-	2,  // 2: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
-	3,  // 3: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
-	37, // 4: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	39, // 5: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	11, // 6: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	12, // 7: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	13, // 8: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	14, // 9: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	9,  // 10: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
-	10, // 11: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	40, // 12: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	41, // 13: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	15, // 14: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	8,  // 15: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	42, // 16: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	8,  // 17: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	43, // 18: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	8,  // 19: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	44, // 20: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	22, // 21: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	23, // 22: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	45, // 23: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	8,  // 24: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	46, // 25: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	8,  // 26: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	8,  // 27: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	30, // 28: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	30, // 29: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	0,  // 30: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	0,  // 31: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	1,  // 32: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	47, // 33: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	8,  // 34: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	4,  // 35: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	6,  // 36: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	16, // 37: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	18, // 38: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	20, // 39: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	24, // 40: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	26, // 41: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	28, // 42: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	31, // 43: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	33, // 44: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	35, // 45: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	5,  // 46: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	7,  // 47: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	17, // 48: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	19, // 49: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	21, // 50: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	25, // 51: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	27, // 52: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	29, // 53: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	32, // 54: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	34, // 55: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	36, // 56: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	46, // [46:57] is the sub-list for method output_type
-	35, // [35:46] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	42, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
+	42, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
+	13, // 2: attune.v1.Wake.levels:type_name -> attune.v1.Level
+	0,  // 3: attune.v1.Option.type:type_name -> attune.v1.OptionType
+	3,  // 4: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
+	4,  // 5: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
+	5,  // 6: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
+	6,  // 7: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
+	40, // 8: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	43, // 9: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	14, // 10: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	15, // 11: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	16, // 12: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	17, // 13: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	12, // 14: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	44, // 15: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
+	13, // 16: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	45, // 17: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	46, // 18: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 19: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 20: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 21: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	47, // 22: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 23: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	48, // 24: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 25: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	49, // 26: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 27: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 28: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	50, // 29: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 30: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	51, // 31: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 32: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 33: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 34: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 35: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 36: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 37: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 38: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	52, // 39: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	11, // 40: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 41: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 42: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 43: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 44: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 45: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 46: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 47: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 48: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 49: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 50: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 51: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 52: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 53: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 54: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 55: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 56: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 57: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 58: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 59: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 60: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 61: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 62: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	52, // [52:63] is the sub-list for method output_type
+	41, // [41:52] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }
@@ -2580,6 +2931,7 @@ func file_attune_v1_tunlet_proto_init() {
 	}
 	file_attune_v1_action_proto_init()
 	file_attune_v1_common_proto_init()
+	file_attune_v1_detail_proto_init()
 	file_attune_v1_event_proto_init()
 	file_attune_v1_management_proto_init()
 	type x struct{}
@@ -2587,8 +2939,8 @@ func file_attune_v1_tunlet_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_tunlet_proto_rawDesc), len(file_attune_v1_tunlet_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   36,
+			NumEnums:      3,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
