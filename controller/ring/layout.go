@@ -8,7 +8,7 @@ import "github.com/attune-hpc/attune/controller/measure"
 // here is the order there.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 2
+	abiVersion = 3
 	cacheLine  = 64
 
 	// HookCount is the number of local point indices reserved for DMLib's own
@@ -19,6 +19,11 @@ const (
 	StubCount = 192
 	// PointCount is the number of local point indices of one process.
 	PointCount = HookCount + StubCount
+
+	// sharerCount is the number of the last of the hooks' points, which belong to
+	// no hook and may take the hits of one as well. They start at sharerFirst.
+	sharerCount = 16
+	sharerFirst = HookCount - sharerCount
 
 	// HistogramBuckets is the number of log2 buckets of an aggregate.
 	HistogramBuckets = 64
@@ -67,6 +72,8 @@ const (
 	ctlNumbered  = 1 << 6
 
 	ctlProgram = 1 << 7
+	ctlShared  = 1 << 8
+	ctlTimed   = 1 << 9
 
 	ctlMeasuring = ctlAggregate | ctlEvent | ctlDuration | ctlUntimed | ctlProgram
 )

@@ -18,7 +18,7 @@ import (
 var programNames = regexp.MustCompile(`^ATTUNE_(CAPTURES|PREDICATES|STEPS|STRING|STRINGS|KEYS|STAYS_MAPPED|SIGN|STRING_CUT)$|^ATTUNE_(FROM|TYPE|KIND|IS|CONTINUATION|WORDS|CONTINUATIONS)_|^attune_(program|capture|predicate)(\.|$)`)
 
 // gateNames are those that packages attach and inject mirror and compare.
-var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH|ENTRY)_|attune_(hello|welcome|ready|go|attach|entry)`)
+var gateNames = regexp.MustCompile(`^$|ATTUNE_(GATE|HELLO|WELCOME|READY|ATTACH|ENTRY|ORIGIN)_|attune_(hello|welcome|ready|go|attach|entry|origin)`)
 
 func TestLayoutEqualsHeader(t *testing.T) {
 	want := abitest.Layout(t)
@@ -40,6 +40,8 @@ func mirror() map[string]uint64 {
 		"ATTUNE_HOOK_COUNT":      HookCount,
 		"ATTUNE_STUB_COUNT":      StubCount,
 		"ATTUNE_POINT_COUNT":     PointCount,
+		"ATTUNE_SHARER_COUNT":    sharerCount,
+		"ATTUNE_SHARER_FIRST":    sharerFirst,
 		"ATTUNE_HIST_BUCKETS":    HistogramBuckets,
 		"ATTUNE_MAILBOX_COUNT":   MailboxSize,
 		"ATTUNE_RECORD_DURATION": RecordDuration,
@@ -54,6 +56,8 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CTL_UNTIMED":   ctlUntimed,
 		"ATTUNE_CTL_NUMBERED":  ctlNumbered,
 		"ATTUNE_CTL_PROGRAM":   ctlProgram,
+		"ATTUNE_CTL_SHARED":    ctlShared,
+		"ATTUNE_CTL_TIMED":     ctlTimed,
 
 		"ATTUNE_RECORD_CONTINUATION": RecordContinuation,
 		"ATTUNE_RECORD_FOLLOW_SHIFT": recordFollow,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 var (
@@ -40,7 +42,8 @@ const (
 	OpStore
 	// OpStub binds stub Args[0] to the function Args[1], for good.
 	OpStub
-	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable.
+	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable. See
+	// [Command.Of].
 	OpGOT
 	// OpMap maps Args[1] bytes at Args[0], readable and executable, where
 	// nothing is mapped.
@@ -66,6 +69,16 @@ type Command struct {
 	ID uint64
 	// Args depend on Op.
 	Args [commandArgCount]uint64
+}
+
+// Of makes an OpGOT one for the slot that has an origin in an object which is
+// loaded at a bias: it ends with [unix.ESTALE] where that is not there any more.
+func (c Command) Of(origin objfile.Origin, bias uint64) Command {
+	if origin.Relocation != 0 {
+		c.Args[1], c.Args[6] = origin.Print, bias+origin.Relocation
+		c.Args[7] = uint64(uint32(origin.Symbol)) | uint64(uint32(origin.Name))<<32
+	}
+	return c
 }
 
 func (c Command) validate() error {

@@ -204,7 +204,7 @@ func (m *Memory) isClosed() bool {
 func (m *Memory) detach() {
 	store32(m.data, headerDetached, 1)
 	for i := range PointCount {
-		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|ctlMailbox))
+		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|ctlMailbox|ctlShared|ctlTimed))
 	}
 }
 

@@ -109,13 +109,15 @@ func (c PointControl) validate(index int) error {
 type point struct {
 	control PointControl // Point 0: not enabled
 	use     *programUse  // of control.Program
+	sharers uint16       // of a hook: bit b: point sharerFirst + b takes its hits as well
 	last    totals       // at the last Aggregates, or when it was enabled
 }
 
 // SetPoint enables or changes the local point index (a hook's index, or
 // HookCount plus a stub's number). Records that are in the rings already come
 // out under the new session index. A point that is set already as it should be
-// goes on without missing a hit. Safe to call at any time.
+// goes on without missing a hit. Safe to call at any time. Points that [Memory.Share]
+// returned are changed so as well.
 func (m *Memory) SetPoint(index int, c PointControl) error {
 	if err := c.validate(index); err != nil {
 		return err
@@ -127,6 +129,11 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
+	return m.setPoint(index, c)
+}
+
+// setPoint sets a point that is valid. The caller holds life and control.
+func (m *Memory) setPoint(index int, c PointControl) error {
 	if m.points == nil {
 		m.points = make([]point, PointCount)
 	}
@@ -146,6 +153,7 @@ func (m *Memory) SetPoint(index int, c PointControl) error {
 	m.mapping[index].Store(uint32(c.Point))
 	m.writeControl(index, c, use)
 	m.leaveProgram(before)
+	m.retime(index)
 	return nil
 }
 
@@ -180,13 +188,23 @@ func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	only := c.only()
 	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
 	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
-	store32(m.data, at+controlParameter, uint32(c.Parameter)|use.word()<<16)
+	m.writeParameter(index, c, use)
 	store64(m.data, at+controlMinValue, only.Min)
 	store64(m.data, at+controlMaxValue, only.Max)
 	or32(m.data, at+controlWord, c.word())
 	if !c.Numbered {
 		and32(m.data, at+controlWord, ^uint32(ctlNumbered))
 	}
+}
+
+// writeParameter writes which parameter is the value; a hook has a value of its own,
+// and there its sharers in this place.
+func (m *Memory) writeParameter(index int, c PointControl, use *programUse) {
+	parameter := uint32(c.Parameter)
+	if index < HookCount {
+		parameter = uint32(m.points[index].sharers)
+	}
+	store32(m.data, m.controlAt(index)+controlParameter, parameter|use.word()<<16)
 }
 
 // Numbered says whether the calls of a local point are counted.
@@ -208,7 +226,8 @@ func (m *Memory) Calls(index int) uint32 {
 }
 
 // ClearPoint disables the local point. Records of it that are still in the
-// rings are dropped: Drain first if they matter. Safe to call at any time; an
+// rings are dropped: Drain first if they matter. Those that share a hook go on
+// without it. Safe to call at any time; an
 // index out of range or a point that is not enabled changes nothing.
 func (m *Memory) ClearPoint(index int) {
 	m.life.RLock()
@@ -222,6 +241,7 @@ func (m *Memory) ClearPoint(index int) {
 	m.mapping[index].Store(0)
 	if m.points != nil {
 		m.leaveProgram(m.points[index].use)
-		m.points[index] = point{}
+		m.points[index] = point{sharers: m.points[index].sharers}
+		m.unshare(index)
 	}
 }

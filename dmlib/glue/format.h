@@ -32,7 +32,9 @@ enum pack_kind {
     PACK_TUNLET = 3,
     PACK_LIBRARY = 4,
     PACK_CONFIG = 5,
-    PACK_HEADERS = 6, /* of memory files, for ATTUNE_EARLY_HEADERS */
+    PACK_HEADERS = 6,     /* of memory files, for ATTUNE_EARLY_HEADERS */
+    PACK_TUNLET_LINK = 7, /* another name of a tunlet's file */
+    PACK_DESCRIPTIONS = 8,
 };
 
 enum pack_encoding { PACK_STORED = 0, PACK_ZSTD = 1 };

@@ -23,10 +23,27 @@ static bool has_controller(const char *gate) {
             access(early, F_OK) == 0);
 }
 
+/* The file of `attune off`, for the node or for this user (internal/offswitch). */
+static bool switched_off(void) {
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    const char *below = "attune/off";
+    char own[PATH_SIZE];
+    if (config == NULL || config[0] != '/') {
+        config = home;
+        below = ".config/attune/off";
+    }
+    if (config != NULL && config[0] == '/' &&
+        (size_t)snprintf(own, sizeof(own), "%s/%s", config, below) < sizeof(own) &&
+        access(own, F_OK) == 0)
+        return true;
+    return access("/etc/attune/off", F_OK) == 0;
+}
+
 /* Attune was switched off, or another controller has this process already. */
 static bool left_alone(void) {
     const char *attune = getenv("ATTUNE"), *gate = getenv("ATTUNE_SOCKET");
-    return (attune != NULL && strcmp(attune, "off") == 0) || (gate != NULL && has_controller(gate));
+    return (attune != NULL && strcmp(attune, "off") == 0) || switched_off() ||
+           (gate != NULL && has_controller(gate));
 }
 
 #define DAMAGED "the file is damaged: it does not fit its checksum; copy it again, or pack it anew"

@@ -4,6 +4,7 @@
 #include "dmlib.h"
 
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -30,15 +31,35 @@ static bool taken(const struct attune_attach *request) {
            (request->flags & ATTUNE_ATTACH_TAKE_OVER) == 0;
 }
 
-/* Calls that are bound already go round us until their slots are rewritten:
- * whole words, while other threads jump through them. */
-static void lead_to_hooks(struct attune_attach *request) {
-    struct attune_attach_slot *slots = slots_of(request);
-    uint64_t base = (uint64_t)(uintptr_t)__ehdr_start;
-    for (uint32_t i = 0; i < request->slot_count; i++)
-        slots[i].error = dm_memory_store_got(slots[i].address, base + slots[i].hook, false, 0,
-                                             slots[i].relro != 0, &slots[i].old);
+static int lead(struct attune_attach_slot *slot) {
+    uint64_t hook = (uint64_t)(uintptr_t)__ehdr_start + slot->hook;
+    if (!dm_origin_holds(&slot->origin))
+        return ESTALE;
+    int error = dm_memory_load(slot->address, 8, &slot->old);
+    while (error == 0 || error == EAGAIN) {
+        if (slot->old == slot->initial) /* the loader would add to what is there */
+            return EBUSY;
+        error =
+            dm_memory_store_got(slot->address, hook, true, slot->old, slot->relro != 0, &slot->old);
+        if (error == 0)
+            return 0;
+    }
+    return error;
 }
+
+static int lead_all(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)info, (void)size;
+    struct attune_attach *request = data;
+    struct attune_attach_slot *slots = slots_of(request);
+    for (uint32_t i = 0; i < request->slot_count; i++)
+        slots[i].error = lead(&slots[i]);
+    return 1;
+}
+
+/* Calls that are bound already go round us until their slots are rewritten:
+ * whole words, while other threads jump through them. No library is unloaded
+ * while dl_iterate_phdr(3) has the loader's list. */
+static void lead_to_hooks(struct attune_attach *request) { dl_iterate_phdr(lead_all, request); }
 
 static int attach(struct attune_attach *request) {
     struct dm_mapping mapping;

@@ -168,6 +168,8 @@ DM_HIDDEN bool dm_ring_holds(struct dm_thread *thread, uint64_t records);
 
 #define DM_CTL_ATTEND (ATTUNE_CTL_REGISTER | ATTUNE_CTL_MAILBOX)
 #define DM_CTL_MEASURE (ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_EVENT)
+/* Somebody wants to know how long the call takes. */
+#define DM_CTL_TIMES (ATTUNE_CTL_DURATION | ATTUNE_CTL_TIMED)
 
 /* Where a thread is. */
 struct dm_safe_point {
@@ -199,6 +201,10 @@ DM_HIDDEN int dm_memory_store(uint64_t address, uint64_t size, uint64_t value, b
 DM_HIDDEN int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t expected,
                                   bool relro, uint64_t *old);
 
+/* origin.c: whether a word is the GOT slot still that it was. True where that is
+ * not known. Asks the kernel, about 1 us. */
+DM_HIDDEN bool dm_origin_holds(const struct attune_origin *origin);
+
 /* Copies bytes from anywhere; returns how many could be read from the first on.
  * Asks the kernel, about 2 us. */
 DM_HIDDEN uint32_t dm_memory_copy(void *to, uint64_t address, uint32_t size);
@@ -209,6 +215,10 @@ DM_HIDDEN int dm_memory_map(uint64_t address, uint64_t size);
 DM_HIDDEN extern uint64_t dm_stub_target[ATTUNE_STUB_COUNT];
 DM_HIDDEN int dm_stub_bind(uint64_t index, uint64_t function);
 DM_HIDDEN void dm_stub_prepare(void);
+
+/* real.c: looks the real functions up, unless a hook has: before main, since a
+ * signal handler that comes in the middle of that finds none, or jumps out of it. */
+DM_HIDDEN void dm_real_resolve_preloaded(void);
 
 /* real.c: takes the real functions that the controller found, and looks the
  * others up: for a library that came by dlopen RTLD_NEXT means nothing. False:

@@ -36,7 +36,9 @@ DM_INLINE bool dm_idle(uint64_t asked) { return dm_likely((uint32_t)asked == 0);
 
 /* Is there something that only full_NAME does? */
 DM_INLINE bool dm_asks_before(uint64_t asked) {
-    return dm_unlikely((asked & (DM_CTL_ATTEND | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM)) != 0);
+    const uint32_t before =
+        DM_CTL_ATTEND | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM | ATTUNE_CTL_SHARED;
+    return dm_unlikely((asked & before) != 0);
 }
 
 /* First in full_NAME: safe points come before the real call. */
@@ -44,32 +46,35 @@ DM_INLINE uint32_t dm_begin(unsigned point, uint32_t family, uint64_t *start) {
     uint32_t word = dm_word(point);
     if (dm_unlikely(word & DM_CTL_ATTEND))
         word = dm_attend(point, family, word);
-    if (word & ATTUNE_CTL_DURATION)
+    if (word & DM_CTL_TIMES)
         *start = dm_ticks();
     return word;
 }
 
 DM_INLINE void dm_end(unsigned point, uint32_t word, uint64_t start, uint64_t value, uint64_t extra,
                       const struct dm_call *call) {
-    if ((word & DM_CTL_MEASURE) == 0)
+    if ((word & (DM_CTL_MEASURE | ATTUNE_CTL_SHARED)) == 0)
         return;
     struct dm_hit hit = {
         .point = point, .word = word, .value = value, .extra = extra, .call = call};
-    if (word & ATTUNE_CTL_DURATION) {
+    if (word & DM_CTL_TIMES) {
         hit.time = dm_ticks();
         hit.duration = hit.time - start;
     }
-    dm_measure(&hit, dm_thread_acquire);
+    if (word & DM_CTL_MEASURE)
+        dm_measure(&hit, dm_thread_acquire);
+    if (dm_unlikely(word & ATTUNE_CTL_SHARED))
+        dm_share(&hit, dm_thread_acquire);
 }
 
 #define DM_ARGUMENTS(a, b, c, d, ...)                                                              \
     { (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d) }
 
 /* Last in full_NAME, after the real call or, where has_result is false, before
- * it. The arguments are looked at only for a program. */
+ * it. The arguments are looked at only for a program, which sharers may have. */
 #define DM_END(point, word, start, value, extra, has_result, result, ...)                          \
     do {                                                                                           \
-        if (dm_likely(((word)&ATTUNE_CTL_PROGRAM) == 0)) {                                         \
+        if (dm_likely(((word) & (ATTUNE_CTL_PROGRAM | ATTUNE_CTL_SHARED)) == 0)) {                 \
             dm_end(point, word, start, value, extra, NULL);                                        \
             break;                                                                                 \
         }                                                                                          \

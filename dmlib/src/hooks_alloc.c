@@ -38,7 +38,7 @@ static DM_NOINLINE void full_free(void *address) {
     BEGIN(free);
     /* Afterwards only for its duration: by then another thread may have got,
      * and recorded, the same address. */
-    if (word & ATTUNE_CTL_DURATION) {
+    if (word & DM_CTL_TIMES) {
         dm_real_free(address);
         END(free, address_of(address), 0, 0, address_of(address));
     } else {

@@ -55,7 +55,7 @@ static DM_NOINLINE int full_unlock(pthread_mutex_t *mutex) {
     BEGIN(pthread_mutex_unlock);
     /* The duration is known only afterwards, where the mutex may be gone; its
      * address is just a number by then. */
-    if (word & ATTUNE_CTL_DURATION) {
+    if (word & DM_CTL_TIMES) {
         int result = dm_real_pthread_mutex_unlock(mutex);
         END(pthread_mutex_unlock, address_of(mutex), 0, result, mutex);
         return result;

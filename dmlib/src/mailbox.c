@@ -4,6 +4,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <string.h>
 
 typedef uint64_t (*any_function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 
@@ -17,6 +18,16 @@ static int call(struct attune_command *command) {
     command->result = function(args[1], args[2], args[3], args[4], args[5], args[6]);
     errno = saved;
     return 0;
+}
+
+static int lead(struct attune_command *command) {
+    const uint64_t *args = command->args;
+    struct attune_origin origin = {.print = args[1], .relocation = args[6]};
+    memcpy(&origin.symbol, &args[7], sizeof(args[7]));
+    if (!dm_origin_holds(&origin))
+        return ESTALE;
+    return dm_memory_store_got(args[0], args[2], args[3] != 0, args[4], args[5] != 0,
+                               &command->result);
 }
 
 static int execute(struct attune_command *command) {
@@ -33,8 +44,7 @@ static int execute(struct attune_command *command) {
     case ATTUNE_OP_STUB:
         return dm_stub_bind(args[0], args[1]);
     case ATTUNE_OP_GOT:
-        return dm_memory_store_got(args[0], args[2], args[3] != 0, args[4], args[5] != 0,
-                                   &command->result);
+        return lead(command);
     case ATTUNE_OP_MAP:
         return dm_memory_map(args[0], args[1]);
     }

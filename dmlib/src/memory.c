@@ -140,10 +140,15 @@ int dm_memory_store_got(uint64_t address, uint64_t value, bool compare, uint64_t
     if (!relro)
         return dm_memory_store(address, 8, value, compare, expected, old);
 
+    *old = 0;
     uint64_t page = address & ~(uint64_t)(DM_PAGE_SIZE - 1);
     if (__atomic_exchange_n(&dm_live.unprotected, 1, __ATOMIC_ACQUIRE) != 0)
         return EBUSY;
-    long error = dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ | PROT_WRITE);
+    /* A page that can be written is not finished: the loader would die of our
+     * making it read-only. */
+    long error = -EBUSY;
+    if (!writable(address))
+        error = dm_syscall(SYS_mprotect, page, DM_PAGE_SIZE, PROT_READ | PROT_WRITE);
     int result = (int)-error;
     if (error == 0) {
         result = store(address, 8, value, compare, expected, old);

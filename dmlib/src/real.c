@@ -123,25 +123,35 @@ BOOT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const struct timesp
      (mutex, until), return 0)
 BOOT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex), (mutex), return 0)
 
-static ssize_t no_such_call(void) {
-    errno = ENOSYS;
+/* The kernel's own, as the C library calls it: a signal handler that comes while
+ * functions are looked up reads and writes all the same. */
+static ssize_t result_of(long answer) {
+    if (answer >= 0)
+        return answer;
+    errno = (int)-answer;
     return -1;
 }
 
-#define BOOT_IO(name, parameters, arguments)                                                       \
-    BOOT(ssize_t, name, parameters, arguments, return no_such_call())
+#define BOOT_IO(name, parameters, arguments, ...)                                                  \
+    BOOT(ssize_t, name, parameters, arguments, return result_of(dm_syscall(__VA_ARGS__)))
 
-BOOT_IO(read, (int fd, void *buffer, size_t size), (fd, buffer, size))
-BOOT_IO(write, (int fd, const void *buffer, size_t size), (fd, buffer, size))
-BOOT_IO(pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
-BOOT_IO(pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
-BOOT_IO(pread64, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset))
+BOOT_IO(read, (int fd, void *buffer, size_t size), (fd, buffer, size), SYS_read, fd, buffer, size)
+BOOT_IO(write, (int fd, const void *buffer, size_t size), (fd, buffer, size), SYS_write, fd, buffer,
+        size)
+BOOT_IO(pread, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset),
+        SYS_pread64, fd, buffer, size, offset)
+BOOT_IO(pwrite, (int fd, const void *buffer, size_t size, off_t offset), (fd, buffer, size, offset),
+        SYS_pwrite64, fd, buffer, size, offset)
+BOOT_IO(pread64, (int fd, void *buffer, size_t size, off_t offset), (fd, buffer, size, offset),
+        SYS_pread64, fd, buffer, size, offset)
 BOOT_IO(pwrite64, (int fd, const void *buffer, size_t size, off_t offset),
-        (fd, buffer, size, offset))
-BOOT_IO(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count))
-BOOT_IO(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count))
+        (fd, buffer, size, offset), SYS_pwrite64, fd, buffer, size, offset)
+BOOT_IO(readv, (int fd, const struct iovec *parts, int count), (fd, parts, count), SYS_readv, fd,
+        parts, count)
+BOOT_IO(writev, (int fd, const struct iovec *parts, int count), (fd, parts, count), SYS_writev, fd,
+        parts, count)
 BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
-        (fd, buffer, size, capacity))
+        (fd, buffer, size, capacity), SYS_read, fd, buffer, size < capacity ? size : capacity)
 
 /* ---- looking up --------------------------------------------------------- */
 
@@ -158,6 +168,8 @@ static void look_up(void *(*find)(const char *), void **place, const char *name)
 static void look_up_free(void *(*find)(const char *)) {
     void *real_free = find("free");
     void *real_realloc = find("realloc");
+    if (real_free == NULL || real_realloc == NULL)
+        return; /* no C library yet */
     memcpy(&libc_free, &real_free, sizeof(libc_free));
     memcpy(&libc_realloc, &real_realloc, sizeof(libc_realloc));
     bool filter = __atomic_load_n(&arena_used, __ATOMIC_RELAXED) != 0;
@@ -182,6 +194,11 @@ static DM_COLD void resolve(void) {
     look_up_all(find_next);
     dm_thread.resolving = 0;
     errno = saved;
+}
+
+void dm_real_resolve_preloaded(void) {
+    if (dm_real_malloc == boot_malloc)
+        resolve();
 }
 
 /* What an object itself defines, not what it sees. */

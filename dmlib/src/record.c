@@ -72,6 +72,20 @@ void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     dm_leave(thread, generation);
 }
 
+/* A sharer that asked for durations after the call began gets its first one with
+ * the next call. */
+void dm_share(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
+    uint32_t sharers = __atomic_load_n(&dm_control(hit->point)->parameter, __ATOMIC_RELAXED);
+    for (; sharers != 0; sharers &= sharers - 1) {
+        struct dm_hit shared = *hit;
+        shared.point = ATTUNE_SHARER_FIRST + (unsigned)__builtin_ctz(sharers);
+        shared.word = dm_word(shared.point);
+        bool timed = (hit->word & DM_CTL_TIMES) != 0 || (shared.word & ATTUNE_CTL_DURATION) == 0;
+        if (timed && (shared.word & DM_CTL_MEASURE) != 0)
+            dm_measure(&shared, acquire);
+    }
+}
+
 uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result) {
     struct dm_hit hit = {.point = point, .word = dm_word(point), .value = value, .extra = extra};
     /* What came up during the call begins with the next. */

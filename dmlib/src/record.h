@@ -48,6 +48,9 @@ DM_HIDDEN void dm_write_followed(struct dm_thread *thread, const struct attune_r
  * function around it. */
 DM_HIDDEN void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *));
 
+/* Gives a hook's hit to the points that share the hook. */
+DM_HIDDEN void dm_share(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *));
+
 /* Measures a hit that dm_hot left over after the real call; returns result, so
  * that a hook can end with it. */
 DM_HIDDEN uint64_t dm_late(unsigned point, uint64_t value, uint64_t extra, uint64_t result);

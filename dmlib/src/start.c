@@ -15,6 +15,13 @@ static const char *own_path(void) {
     return info.dli_fname;
 }
 
+/* Calls lead here from the start. Of a library that came by dlopen, they do not. */
+static bool preloaded(void) {
+    extern const char __ehdr_start[] DM_HIDDEN;
+    Dl_info info;
+    return dladdr((const void *)(uintptr_t)malloc, &info) != 0 && info.dli_fbase == __ehdr_start;
+}
+
 static bool start(void) {
     struct dm_mapping mapping;
     if (getauxval(AT_SECURE) != 0)
@@ -35,6 +42,8 @@ __attribute__((constructor)) static void dm_constructor(void) {
     if (__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
         return;
     int saved = errno;
+    if (preloaded())
+        dm_real_resolve_preloaded();
     if (!start())
         dm_environment_clean(environ, own_path());
     errno = saved;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands: what they do, and what they refuse. */
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -171,6 +172,39 @@ static void check_protection(void) {
     munmap(pages, 3 * DM_PAGE_SIZE);
 }
 
+/* FNV-1a, as whoever asks computes it. */
+static uint64_t print_of(uint64_t print, const void *data, size_t size) {
+    for (const unsigned char *byte = data; size > 0; byte++, size--)
+        print = (print ^ *byte) * 0x100000001b3;
+    return print;
+}
+
+static void check_origin(void) {
+    struct {
+        Elf64_Rela relocation;
+        Elf64_Sym symbol;
+        char name[ATTUNE_ORIGIN_NAME];
+    } object = {.relocation = {.r_offset = 0x4018}, .symbol = {.st_name = 7}, .name = "malloc"};
+    uint64_t print = print_of(0xcbf29ce484222325, &object.relocation, sizeof(object.relocation));
+    print = print_of(print, &object.symbol, sizeof(object.symbol));
+    struct attune_origin origin = {
+        .print = print_of(print, "malloc", 6),
+        .relocation = at(&object.relocation),
+        .symbol = (int32_t)sizeof(object.relocation),
+        .name = (int32_t)(sizeof(object.relocation) + sizeof(object.symbol)),
+    };
+    struct attune_origin unknown = {0}, gone = origin;
+    gone.relocation = 4096;
+    EXPECT(dm_origin_holds(&origin));
+    EXPECT(dm_origin_holds(&unknown));
+    EXPECT(!dm_origin_holds(&gone));
+    object.name[0] = 'c';
+    EXPECT(!dm_origin_holds(&origin)); /* another function's slot */
+    object.name[0] = 'm';
+    object.relocation.r_offset += 8;
+    EXPECT(!dm_origin_holds(&origin)); /* another slot */
+}
+
 static void check_map(void) {
     char *pages = mmap(NULL, 3 * DM_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t first = (at(pages) + DM_PAGE_SIZE - 1) & ~(uint64_t)(DM_PAGE_SIZE - 1), got;
@@ -189,6 +223,7 @@ void test_memory(void) {
     check_sizes();
     check_protection();
     check_map();
+    check_origin();
 }
 
 /* ---- stubs.c ------------------------------------------------------------------------ */

@@ -30,7 +30,7 @@
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 2u
+#define ATTUNE_ABI_VERSION 3u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -43,6 +43,11 @@
 #define ATTUNE_HOOK_COUNT 64u
 #define ATTUNE_STUB_COUNT 192u
 #define ATTUNE_POINT_COUNT (ATTUNE_HOOK_COUNT + ATTUNE_STUB_COUNT)
+
+/* The last of the hooks' points belong to none: each may take the hits of a hook
+ * as well, with settings of its own. */
+#define ATTUNE_SHARER_COUNT 16u
+#define ATTUNE_SHARER_FIRST (ATTUNE_HOOK_COUNT - ATTUNE_SHARER_COUNT)
 
 /* Control word bits. A zero word means that nobody asked: the hook passes
  * straight through. */
@@ -63,13 +68,18 @@
 
 #define ATTUNE_CTL_PROGRAM (1u << 7)   /* captures values: `program` says which */
 
+#define ATTUNE_CTL_SHARED (1u << 8)    /* hooks: sharers take the hits as well;
+                                        * `parameter` says which              */
+#define ATTUNE_CTL_TIMED (1u << 9)     /* SHARED: one of them wants DURATION  */
+
 struct attune_point_control {
     uint32_t word;          /* (AC) ATTUNE_CTL_* */
     uint32_t sample_mask;   /* (AC) take the event when (n & mask) == 0; 2^k-1 */
     uint64_t min_value;     /* (AC) predicate: value >= min_value ...          */
     uint64_t max_value;     /* (AC) ... and value <= max_value                 */
     uint16_t parameter;     /* (AC) stubs and patches: which integer parameter is
-                             * the value, 0 to 5                               */
+                             * the value, 0 to 5; hooks with SHARED: bit b set:
+                             * point SHARER_FIRST + b takes the hits, too      */
     uint16_t program;       /* (AC) PROGRAM: number of the program             */
     uint32_t calls;         /* (app) NUMBERED: calls begun by all threads; wraps */
 };
@@ -213,7 +223,11 @@ struct attune_table {
                             * binding never changes afterwards (a forked
                             * child may still call through it)               */
 #define ATTUNE_OP_GOT 5u   /* like STORE of 8 bytes, and makes the page
-                            * writable for the store if args[5] != 0 (RELRO) */
+                            * writable for the store if args[5] != 0 (RELRO);
+                            * EBUSY if the loader is still at work on it.
+                            * args[1], [6], [7]: struct attune_origin of the
+                            * slot, as words; error = ESTALE if it is none any
+                            * more. All 0: it is not asked                   */
 #define ATTUNE_OP_MAP 6u   /* maps args[1] bytes at args[0], private, readable
                             * and executable, for the controller to write
                             * from outside; EEXIST if something is there     */

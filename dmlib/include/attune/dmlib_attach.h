@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "attune/dmlib_abi.h"
+
 /* clang-format off */
 
 /* A library that was brought into a running program by dlopen has no
@@ -19,12 +21,24 @@
  * which maps a memory file that the program has open already, and leads GOT
  * slots of the objects that are loaded already to its hooks. It returns 0 or an
  * errno value, and can be called again after a detach. */
-#define ATTUNE_ATTACH_VERSION 2u
+#define ATTUNE_ATTACH_VERSION 3u
 #define ATTUNE_ATTACH_SOCKET 108u
 #define ATTUNE_ATTACH_NAME 24u
 
 #define ATTUNE_ATTACH_TAKE_OVER (1u << 0) /* the controller that the process is
                                            * under is dead                    */
+
+/* What makes a word a GOT slot for a function: the relocation of the object. The
+ * print is FNV-1a (64 bits) over the relocation, the symbol that it names, and
+ * that one's name without its zero byte, at most ATTUNE_ORIGIN_NAME bytes. */
+#define ATTUNE_ORIGIN_NAME 64u
+
+struct attune_origin {
+    uint64_t print;      /* (AC)                                               */
+    uint64_t relocation; /* (AC) address of the Elf64_Rela; 0: not known       */
+    int32_t symbol;      /* (AC) where the Elf64_Sym lies, from there, bytes   */
+    int32_t name;        /* (AC) and its name                                  */
+};
 
 struct attune_attach_slot {
     uint64_t address; /* (AC) of the GOT slot                                  */
@@ -32,6 +46,9 @@ struct attune_attach_slot {
     uint32_t relro;   /* (AC) the page is read-only                            */
     int32_t error;    /* (app) 0: written, else an errno value                 */
     uint64_t old;     /* (app) what the slot held                              */
+    struct attune_origin origin; /* (AC) ESTALE if it is no such slot any more */
+    uint64_t initial; /* (AC) what it holds until the loader has relocated it:
+                       * EBUSY. All bits set: it has                           */
 };
 
 /* A function that a hook stands before; what is not named here is looked up. */
