@@ -31,6 +31,8 @@ const (
 	Refused Event = "refused"
 	// Decided is what a service did of its own, as by the rules of a session.
 	Decided Event = "decided"
+	// Switched says that Attune was switched off on the node, or on.
+	Switched Event = "switched"
 	// Lost says how many lines are missing.
 	Lost Event = "lost"
 	// Rotated says that the log goes on in a new file, and how the old one is

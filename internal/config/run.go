@@ -35,6 +35,9 @@ type Run struct {
 	TunletDirs []string
 	// TunletOptions are each tunlet's own settings by its name.
 	TunletOptions map[string]map[string]string
+	// TunletMB and TunletCPU are what one tunlet's process may take: megabytes,
+	// and percent of a core.
+	TunletMB, TunletCPU float64
 	// Probes are measure points; see [pointtext.Parse].
 	Probes []string
 	// Budget is the percentage of a process' CPU time that its measure points may
@@ -44,6 +47,8 @@ type Run struct {
 	Report string
 	// Timeline is the file for what happens, as JSON lines; empty: none.
 	Timeline string
+	// Record is the file for a recording of the run; empty: none.
+	Record string
 	// Quiet leaves out the text at the end.
 	Quiet bool
 	// Watch shows the run live on the terminal.
@@ -57,7 +62,7 @@ type Run struct {
 }
 
 // Default is the configuration of a run where nothing was set.
-func Default() Run { return Run{Mode: Tune, Budget: 2, LogLevel: "info"} }
+func Default() Run { return Run{Mode: Tune, TunletMB: 128, TunletCPU: 80, Budget: 2, LogLevel: "info"} }
 
 // Validate returns an *exitcode.Error with code Usage and a remedy if the run
 // cannot be meant like that.
@@ -72,6 +77,9 @@ func (r Run) Validate() error {
 		if name == "" || strings.ContainsAny(name, "/ ") {
 			return usage("`attune tunlet list` shows those there are", "%q is no tunlet's name", name)
 		}
+	}
+	if err := ValidateTunletLimits(r.TunletMB, r.TunletCPU); err != nil {
+		return err
 	}
 	for _, p := range r.Probes {
 		if _, err := pointtext.Parse(p); err != nil {
@@ -89,4 +97,17 @@ func (r Run) Validate() error {
 
 func usage(remedy, format string, args ...any) error {
 	return exitcode.UsageError(fmt.Errorf(format, args...), remedy)
+}
+
+// ValidateTunletLimits returns an *exitcode.Error with code Usage if no tunlet
+// could run within the limits.
+func ValidateTunletLimits(mb, percent float64) error {
+	const leastMB = 16 // of a tunlet that has nothing to do
+	if !(mb >= leastMB && mb <= 1e6) {
+		return usage("a tunlet takes some 15 MB when it does nothing", "tunlet-memory: %v is not 16 to 1000000 MB", mb)
+	}
+	if !(percent > 0 && percent <= 1e5) {
+		return usage("write a percentage of one core, for example 80", "tunlet-cpu: %v is not above 0", percent)
+	}
+	return nil
 }

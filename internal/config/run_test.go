@@ -3,6 +3,7 @@
 package config
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -25,6 +26,9 @@ func TestValidate(t *testing.T) {
 		{"probe", func(r *Run) { r.Probes = []string{"libc.so.6:malloc"} }, ""},
 		{"probe without object", func(r *Run) { r.Probes = []string{":malloc"} }, "OBJECT:FUNCTION"},
 		{"probe without symbol", func(r *Run) { r.Probes = []string{"malloc"} }, "OBJECT:FUNCTION"},
+		{"no memory for tunlets", func(r *Run) { r.TunletMB = 15 }, "15 MB"},
+		{"no number of megabytes", func(r *Run) { r.TunletMB = math.NaN() }, "15 MB"},
+		{"no time for tunlets", func(r *Run) { r.TunletCPU = 0 }, "percentage of one core"},
 		{"budget", func(r *Run) { r.Budget = 0 }, "percentage"},
 		{"budget beyond all", func(r *Run) { r.Budget = 101 }, "percentage"},
 		{"watch and quiet", func(r *Run) { r.Watch, r.Quiet = true, true }, "exclude"},

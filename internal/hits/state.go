@@ -42,6 +42,10 @@ func State(st *attunev1.PointStatus) string {
 	return cmp.Or(StateName(st.GetState()), "waiting")
 }
 
+// LeastLate is the least time without a point, after it was asked for, that
+// people are told of; the documents have each.
+const LeastLate = 100 * time.Millisecond
+
 // StateText is what became of a point, in a sentence.
 func StateText(st *attunev1.PointStatus) string {
 	text := State(st)
@@ -53,6 +57,9 @@ func StateText(st *attunev1.PointStatus) string {
 		text += " to " + delivery(st)
 	case text == "placed" && st.GetMechanism() != "":
 		text += fmt.Sprintf(" by %s, %s a hit", st.GetMechanism(), Cost(st.GetCostNanos(), st.GetCostMeasured()))
+	}
+	if late := time.Duration(st.GetLateNanos()); late >= LeastLate {
+		text += fmt.Sprintf(", in place %v late", late.Round(10*time.Millisecond))
 	}
 	if names := st.GetSymbols(); len(names) > 1 {
 		text += ", in " + Functions(names)

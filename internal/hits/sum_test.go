@@ -68,6 +68,8 @@ func TestStateText(t *testing.T) {
 			Symbols: []string{"a", "_ZN1b1cEi"}, Reason: "why"},
 		"placed by patch, about 9 ns a hit, in a, b, c, d, e and 2 more": {State: placed, Mechanism: "patch", CostNanos: 9,
 			Symbols: []string{"a", "b", "c", "d", "e", "f", "g"}},
+		"placed by hook, about 3 ns a hit, in place 1.23s late: why": {State: placed, Mechanism: "hook", CostNanos: 3, Reason: "why", LateNanos: 1_234_567_890},
+		"placed by hook, about 2 ns a hit":                           {State: placed, Mechanism: "hook", CostNanos: 2, LateNanos: 50_000_000},
 		"degraded to one hit in 128: too dear": {State: placed, Mechanism: "got", Reason: "why", DegradedReason: "too dear",
 			DegradedTo: attunev1.Delivery_DELIVERY_SAMPLED, DegradedEvery: 128},
 		"degraded to counts: too dear": {State: placed, DegradedTo: attunev1.Delivery_DELIVERY_AGGREGATE, DegradedReason: "too dear"},

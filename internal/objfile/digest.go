@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/filecache"
 )
 
 // DefaultDigests is how many digests are remembered by default.
@@ -44,7 +46,7 @@ func NewDigests(options DigestsOptions) *Digests {
 	if options.Entries <= 0 {
 		options.Entries = DefaultDigests
 	}
-	return &Digests{limit: options.Entries, store: digestStore(options.Dir), sums: make(map[fileKey]string)}
+	return &Digests{limit: options.Entries, store: digestStore{filecache.Dir(options.Dir)}, sums: make(map[fileKey]string)}
 }
 
 // Digest returns the SHA-256 of a regular file in hexadecimal. For the program

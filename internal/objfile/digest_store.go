@@ -6,13 +6,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/attune-hpc/attune/internal/filecache"
 )
 
 // settled is how old a file's last change must be for its digest to be kept
@@ -21,15 +18,11 @@ import (
 const settled = 2 * time.Second
 
 // digestStore keeps digests in a directory, one small file per inode, so that
-// a program is read once and not at each of its runs. What is there is trusted
-// as far as the directory is: it must belong to the user and to nobody else.
-// Whatever goes wrong costs a second reading and nothing more. The empty store
-// keeps nothing. It is safe for concurrent use by any number of processes.
-type digestStore string
+// a program is read once and not at each of its runs.
+type digestStore struct{ dir filecache.Dir }
 
-func (s digestStore) path(key fileKey) string {
-	return filepath.Join(string(s), fmt.Sprintf("%x-%x", key.device, key.inode))
-}
+// name of the file for a digest.
+func (digestStore) name(key fileKey) string { return fmt.Sprintf("%x-%x", key.device, key.inode) }
 
 // line is what the file says of a digest: only the whole line is valid.
 func line(key fileKey, sum string) []byte {
@@ -38,13 +31,7 @@ func line(key fileKey, sum string) []byte {
 }
 
 func (s digestStore) get(key fileKey) (sum string, ok bool) {
-	if s == "" {
-		return "", false
-	}
-	text, err := os.ReadFile(s.path(key))
-	if err != nil {
-		return "", false
-	}
+	text := s.dir.Get(s.name(key))
 	rest, same := bytes.CutPrefix(text, bytes.TrimSuffix(line(key, ""), []byte("\n")))
 	digest, whole := bytes.CutSuffix(rest, []byte("\n"))
 	if decoded, err := hex.DecodeString(string(digest)); !same || !whole || err != nil || len(decoded) != sha256.Size {
@@ -55,40 +42,8 @@ func (s digestStore) get(key fileKey) (sum string, ok bool) {
 
 // put remembers a digest; limit bounds how many files there may be.
 func (s digestStore) put(key fileKey, sum string, limit int) error {
-	if s == "" || time.Since(time.Unix(key.change.Unix())) < settled {
+	if time.Since(time.Unix(key.change.Unix())) < settled {
 		return nil
 	}
-	if err := s.makeRoom(limit); err != nil {
-		return err
-	}
-	// Complete under its name or not at all.
-	file, err := os.CreateTemp(string(s), "new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(line(key, sum))
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), s.path(key))
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
-}
-
-// makeRoom empties a directory that is full: rare, and what is in use comes
-// back.
-func (s digestStore) makeRoom(limit int) error {
-	entries, err := os.ReadDir(string(s))
-	if err != nil || len(entries) < limit {
-		return err
-	}
-	for _, entry := range entries {
-		err := os.Remove(filepath.Join(string(s), entry.Name()))
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return err
-		}
-	}
-	return nil
+	return s.dir.Put(s.name(key), line(key, sum), limit)
 }

@@ -13,7 +13,7 @@ import (
 func (f *File) IndirectSlots(resolver uint64) ([]Slot, error) {
 	var slots []Slot
 	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where)
+		data, err := f.load("relocations", where.table)
 		if err != nil {
 			return nil, err
 		}

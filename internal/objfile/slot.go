@@ -25,6 +25,8 @@ type Slot struct {
 	// Lazy says that the slot may hold the address of the PLT's resolver until
 	// the first call.
 	Lazy bool
+	// Origin is what makes it a slot; zero for those of indirect functions.
+	Origin Origin
 }
 
 // maxSlots bounds what one pattern returns.
@@ -69,12 +71,12 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	var slots []Slot
 	seen := make(map[uint64]bool)
 	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where)
+		data, err := f.load("relocations", where.table)
 		if err != nil {
 			return nil, err
 		}
-		for ; len(data) >= relaBytes; data = data[relaBytes:] {
-			slot, ok := f.slot(data, symbols, wanted)
+		for at := where.address; len(data) >= relaBytes; data, at = data[relaBytes:], at+relaBytes {
+			slot, ok := f.slot(data[:relaBytes], at, symbols, wanted)
 			if !ok || seen[slot.VirtualAddress] {
 				continue
 			}
@@ -121,16 +123,27 @@ func matchAny(patterns []string) (func([]byte) bool, error) {
 	}, nil
 }
 
-// relocations finds .rela.plt and .rela.dyn by the dynamic segment.
-func (f *File) relocations() []table {
-	var tables []table
-	if elf.DynTag(f.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
-		tables = append(tables, f.dynamic.table(f.headers, elf.DT_JMPREL, elf.DT_PLTRELSZ))
-	}
-	return append(tables, f.dynamic.table(f.headers, elf.DT_RELA, elf.DT_RELASZ))
+// relocationTable is a table of relocations, and its virtual address.
+type relocationTable struct {
+	table
+
+	address uint64
 }
 
-func (f *File) slot(data []byte, symbols *symbolTable, wanted []bool) (Slot, bool) {
+// relocations finds .rela.plt and .rela.dyn by the dynamic segment.
+func (f *File) relocations() []relocationTable {
+	find := func(place, size elf.DynTag) relocationTable {
+		return relocationTable{f.dynamic.table(f.headers, place, size), f.dynamic.values[place]}
+	}
+	var tables []relocationTable
+	if elf.DynTag(f.dynamic.values[elf.DT_PLTREL]) == elf.DT_RELA {
+		tables = append(tables, find(elf.DT_JMPREL, elf.DT_PLTRELSZ))
+	}
+	return append(tables, find(elf.DT_RELA, elf.DT_RELASZ))
+}
+
+// slot decodes the relocation that lies at a virtual address.
+func (f *File) slot(data []byte, at uint64, symbols *symbolTable, wanted []bool) (Slot, bool) {
 	address := binary.LittleEndian.Uint64(data)
 	info := binary.LittleEndian.Uint64(data[8:])
 	index := int(info >> 32)
@@ -145,6 +158,7 @@ func (f *File) slot(data []byte, symbols *symbolTable, wanted []bool) (Slot, boo
 	return Slot{
 		Symbol: string(name), VirtualAddress: address,
 		RELRO: f.headers.relro(address, 8), Lazy: jump && !f.BindNow(),
+		Origin: f.originOf(data, at, symbols, index),
 	}, true
 }
 
@@ -182,7 +196,7 @@ func (f *File) copies(name string) (bool, error) {
 		return false, err
 	}
 	for _, where := range f.relocations() {
-		data, err := f.load("relocations", where)
+		data, err := f.load("relocations", where.table)
 		if err != nil {
 			return false, err
 		}

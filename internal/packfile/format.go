@@ -55,8 +55,8 @@ const (
 // Kind says what a part is.
 type Kind uint32
 
-// The kinds. There is one program, one controller, and at most one each of the
-// last three.
+// The kinds. There is one program, one controller, and at most one each of
+// library, config, headers and descriptions.
 const (
 	Program Kind = 1 + iota
 	Controller
@@ -65,6 +65,10 @@ const (
 	Config
 	// Headers are those of memory files that processes make (controller/ring).
 	Headers
+	// TunletLink is another name of a tunlet's file: its content is that file's.
+	TunletLink
+	// Descriptions are what the tunlets say of themselves.
+	Descriptions
 )
 
 // String returns the kind in a word.
@@ -82,6 +86,10 @@ func (k Kind) String() string {
 		return "config"
 	case Headers:
 		return "headers"
+	case TunletLink:
+		return "link"
+	case Descriptions:
+		return "descriptions"
 	}
 	return fmt.Sprintf("kind %d", uint32(k))
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/cpulist"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -202,9 +203,13 @@ func openFiles(t *testing.T) int {
 }
 
 func TestCPUsAllowed(t *testing.T) {
-	shell := targets.StartCommand(t, exec.Command("taskset", "-c", firstAllowedCPU(t), "sh", "-c", "echo ready; read line"))
+	cpu := firstAllowedCPU(t)
+	shell := targets.StartCommand(t, exec.Command("taskset", "-c", cpu, "sh", "-c", "echo ready; read line"))
 	if n, err := procid.CPUsAllowed(shell.PID); err != nil || n != 1 {
 		t.Errorf("%d CPUs, %v, want 1", n, err)
+	}
+	if cpus, err := procid.Affinity(shell.PID); err != nil || cpulist.Format(cpus) != cpu {
+		t.Errorf("CPUs %v, %v, want %s", cpus, err, cpu)
 	}
 	if _, err := procid.CPUsAllowed(1 << 30); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("affinity of no process: %v", err)

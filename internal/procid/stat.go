@@ -51,6 +51,9 @@ type Stat struct {
 	VirtualBytes uint64
 	// ResidentPages is the resident memory in pages.
 	ResidentPages uint64
+	// LastCPU is the one that the task ran on last; 0 where the kernel does not
+	// tell.
+	LastCPU int
 	// Image is made of addresses that an exec draws anew.
 	Image Image
 	// ExitCode is the wait status of a zombie, 0 without permission to see it.
@@ -216,6 +219,8 @@ func (s *Stat) setSigned(field int, word []byte) error {
 		target = &s.Session
 	case 20:
 		target = &s.Threads
+	case 39:
+		target = &s.LastCPU
 	case 52:
 		// A signed 32-bit number; the kernel writes it as such.
 		code, err := strconv.ParseInt(string(word), 10, 32)

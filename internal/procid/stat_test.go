@@ -17,6 +17,7 @@ func TestParseStat(t *testing.T) {
 	plain := procid.Stat{
 		PID: 10635, Comm: "cat", State: 'R', ParentPID: 10621, ProcessGroup: 10621, Session: 7434,
 		MinorFaults: 100, Threads: 1, StartTicks: 148178, VirtualBytes: 3133440, ResidentPages: 412,
+		LastCPU: 1,
 		Image: procid.Image{
 			Code: 93974655598592, Stack: 140722106903088,
 			Arguments: 140722106911396, Environment: 140722106911437,

@@ -5,9 +5,24 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
+
+// KnowledgeDir returns a directory for what runs learn, made if need be. What the
+// environment names comes first, for root too: it need not be where journals are,
+// which concern the whole machine.
+func (u User) KnowledgeDir() (string, error) {
+	if base := u.Env("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		dir := filepath.Join(base, "attune")
+		if err := u.own(dir, 0o700); err != nil {
+			return "", err
+		}
+		return dir, nil
+	}
+	return u.LastingStateDir()
+}
 
 // LastingStateDir returns a directory for journals that must outlive the
 // command, made if need be. The error names every place that was tried.

@@ -89,6 +89,10 @@ func (u User) StateDir(run *Dir) string {
 // empty if there is none that outlives the run.
 func (u User) DigestDir() string { return u.cacheDir("digests") }
 
+// DescriptionDir returns a directory for what tunlets say of themselves, made if
+// need be; empty if there is none that outlives the run.
+func (u User) DescriptionDir() string { return u.cacheDir("tunlets") }
+
 // VariablesDir returns a directory for what was found out about variables
 // without symbol, made if need be; empty if there is none that outlives the
 // run.

@@ -42,6 +42,7 @@
 //	in malloc, qsort, printf            busy      inject: TestInjectWhateverThreadsDo,
 //	                                              TestExecute
 //	in dlopen                           loads     inject: TestHardPrograms; all
+//	libraries come and go               swaps     inject: TestObjectsThatSwap
 //	vfork                               spawns    inject: TestHardPrograms, TestVforkChild,
 //	                                              TestVforkParent; all
 //	debug registers of its own          watches   inject: TestHardPrograms; all

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// AvailableMemory returns how many bytes a process could take before somebody has
+// to go without: what the kernel takes to be available on the node, and what the
+// limits of the process' cgroup and of those above it leave, whichever is less.
+// File pages that are not in use count as free. A process that is gone gives
+// procid.ErrGone.
+func AvailableMemory(pid int) (uint64, error) {
+	membership, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return 0, procid.GoneError(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return 0, err
+	}
+	node, err := field("/proc/meminfo", "MemAvailable:")
+	if err != nil {
+		return 0, err
+	}
+	return min(node*1024, leftBelow(string(membership), string(mounts))), nil
+}
+
+// memoryFiles are those of one version that say what a cgroup may have and has.
+type memoryFiles struct{ limit, usage, inactive string }
+
+// leftBelow is what the limits of a process' cgroups leave; without limits,
+// math.MaxUint64.
+func leftBelow(membership, mounts string) uint64 {
+	hierarchy, files := "memory", memoryFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+	path, found := Path(membership, hierarchy)
+	if !found {
+		hierarchy, files = "", memoryFiles{"memory.max", "memory.current", "inactive_file"}
+		path, _ = Path(membership, hierarchy)
+	}
+	left := uint64(math.MaxUint64)
+	for path != "" {
+		// Those above what is mounted here cannot be seen; inside a container its
+		// own limit is that of what is mounted.
+		dir, found := Dir(mounts, hierarchy, path)
+		if !found {
+			break
+		}
+		left = min(left, files.left(dir))
+		if path == "/" {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return left
+}
+
+// left is what one cgroup's limit leaves. One without a limit, as the root is, and
+// one that cannot be read leave everything.
+func (f memoryFiles) left(dir string) uint64 {
+	limit, err := number(filepath.Join(dir, f.limit))
+	if err != nil {
+		return math.MaxUint64
+	}
+	usage, err := number(filepath.Join(dir, f.usage))
+	if err != nil {
+		return math.MaxUint64
+	}
+	inactive, err := field(filepath.Join(dir, "memory.stat"), f.inactive)
+	if err != nil {
+		inactive = 0
+	}
+	used := usage - min(usage, inactive)
+	return limit - min(limit, used)
+}
+
+// number reads a file that holds one; "max" is an error.
+func number(path string) (uint64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+}
+
+// field reads the number behind a name in a file of names and numbers.
+func field(path, name string) (uint64, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if words := strings.Fields(line); len(words) >= 2 && words[0] == name {
+			return strconv.ParseUint(words[1], 10, 54)
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", path, name)
+}
