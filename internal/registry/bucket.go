@@ -115,11 +115,15 @@ func (c *Client) createBucket(ctx context.Context, js jetstream.JetStream, name 
 		config.Replicas = 1
 	}
 	kv, err := js.CreateKeyValue(ctx, config)
-	if errors.Is(err, jetstream.ErrBucketExists) {
-		// Somebody else's request came first, with another TTL.
-		return js.KeyValue(ctx, name)
+	if err == nil {
+		return kv, nil
 	}
-	return kv, err
+	// Somebody else's request may have come first, or at once: servers then say
+	// that it is there with another TTL, or that its subjects overlap with its own.
+	if theirs, looking := js.KeyValue(ctx, name); looking == nil {
+		return theirs, nil
+	}
+	return nil, err
 }
 
 // forget makes the next request look for the buckets again: they may be gone

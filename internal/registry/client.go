@@ -144,6 +144,10 @@ func passing(err error) bool {
 	if api := new(jetstream.APIError); errors.As(err, &api) {
 		return api.Code >= 500 || api.ErrorCode == jetstream.JSErrCodeStreamNotFound
 	}
+	// What watches buckets has errors of its own.
+	if api := new(nats.APIError); errors.As(err, &api) {
+		return api.Code >= 500 || api.ErrorCode == nats.JSErrCodeStreamNotFound
+	}
 	for _, e := range []error{
 		context.DeadlineExceeded, context.Canceled, nats.ErrTimeout, nats.ErrNoResponders,
 		nats.ErrReconnectBufExceeded, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrStaleConnection,

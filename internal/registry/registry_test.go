@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -240,4 +241,28 @@ func testSessions(t *testing.T, server *process) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
+}
+
+// Clients that come to a new server at once all find, or make, the same buckets.
+func TestBucketsAreMadeOnce(t *testing.T) { eachServer(t, testBucketsAreMadeOnce) }
+
+func testBucketsAreMadeOnce(t *testing.T, server *process) {
+	const clients = 16
+	var together sync.WaitGroup
+	start := make(chan struct{})
+	for range clients {
+		c := mustOpen(t, server.URL)
+		together.Go(func() {
+			<-start
+			_, orders := c.Registrations(patient(t))
+			_, controllers := c.Controllers(patient(t))
+			_, analyzers := c.Analyzers(patient(t))
+			_, sessions := c.Sessions(patient(t))
+			if err := errors.Join(orders, controllers, analyzers, sessions); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(start)
+	together.Wait()
 }
