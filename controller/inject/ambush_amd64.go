@@ -14,8 +14,13 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// coverEvery is how often new threads are looked for.
-const coverEvery = 5 * time.Millisecond
+const (
+	// coverEvery is how often new threads are looked for.
+	coverEvery = 5 * time.Millisecond
+	// crowdPatience bounds the wait for a thread that could stop and has no
+	// processor, when it may have hit a breakpoint.
+	crowdPatience = 10 * time.Second
+)
 
 // ambush waits until a thread comes to an address.
 type ambush struct {
@@ -134,6 +139,7 @@ func (a *ambush) add(tid int) error {
 	t.idle = a.attend
 	w := &watched{tracee: t, event: -1}
 	a.threads[tid] = w
+	w.running = time.Now()
 	w.event, err = openBreakpoint(tid, a.at)
 	return err
 }
@@ -222,12 +228,13 @@ func (a *ambush) look() (*watched, error) {
 
 // stray lets a thread go that was told to stop and did so too late.
 func (a *ambush) stray(tid int, status unix.WaitStatus) {
-	delete(a.late, tid)
-	var signal unix.Signal
-	if int(status)>>16 == 0 && status.Stopped() {
-		signal = status.StopSignal()
+	if !status.Stopped() {
+		delete(a.late, tid)
+		return
 	}
-	_ = tracee{tid: tid}.ptrace(unix.PTRACE_DETACH, 0, uintptr(signal)) // it may have ended
+	if gone, _ := (tracee{tid: tid}).release(a.pid, stop{signal: status.StopSignal(), event: int(status) >> 16}); gone {
+		delete(a.late, tid)
+	}
 }
 
 // attend serves the other threads while one makes the call.
@@ -262,9 +269,9 @@ func (a *ambush) end() {
 	for _, w := range a.threads {
 		_ = w.ptrace(unix.PTRACE_INTERRUPT, 0, 0) // it may have ended
 	}
-	deadline := time.Now().Add(stepPatience)
+	now := time.Now()
 	for _, w := range a.threads {
-		if err := w.leave(a.pid, deadline); errors.Is(err, errLate) {
+		if err := w.leave(a.pid, now.Add(stepPatience), now.Add(crowdPatience)); errors.Is(err, errLate) {
 			a.late[w.tid] = true
 		}
 	}

@@ -54,7 +54,7 @@ func (c *conversation) apart() bool { return c.calls.create != 0 }
 func (c *conversation) make() error {
 	c.secure()
 	c.region = c.newRegion(len(c.saved.extra))
-	base, err := c.syscall(unix.SYS_MMAP, 0, c.region.size(), unix.PROT_READ|unix.PROT_EXEC,
+	base, err := c.syscall(unix.SYS_MMAP, c.room, c.region.size(), unix.PROT_READ|unix.PROT_EXEC,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, noSyscall, 0)
 	if err != nil {
 		return fmt.Errorf("map memory in the process: %w", err)

@@ -84,41 +84,62 @@ func (w *watched) pass(status unix.WaitStatus) error {
 }
 
 // ours says whether a signal is that of our breakpoint.
-func (w *watched) ours(signal unix.Signal) bool {
+func (t tracee) ours(signal unix.Signal) bool {
 	var info [siginfoBytes]byte
-	if signal != unix.SIGTRAP || w.point(unix.PTRACE_GETSIGINFO, 0, unsafe.Pointer(&info)) != nil {
+	if signal != unix.SIGTRAP || t.point(unix.PTRACE_GETSIGINFO, 0, unsafe.Pointer(&info)) != nil {
 		return false
 	}
 	return binary.LittleEndian.Uint32(info[siCode:]) == trapPerf && binary.LittleEndian.Uint64(info[siPerfData:]) == cookie
 }
 
+// closeEvent takes the breakpoint away. Closing alone would not do: a child of
+// this process has the descriptor too, from its fork to its exec, and a thread
+// that hits the breakpoint when nobody traces it any more is killed.
 func (w *watched) closeEvent() {
 	if w.event >= 0 {
+		_ = unix.IoctlSetInt(w.event, unix.PERF_EVENT_IOC_DISABLE, 0) // its thread may have ended
 		unix.Close(w.event)
 	}
 	w.event = -1
 }
 
-// leave detaches from a thread that was told to stop.
-func (w *watched) leave(pid int, deadline time.Time) error {
+// leave detaches from a thread that was told to stop. One that could run and has
+// no processor is waited for up to the second deadline.
+func (w *watched) leave(pid int, deadline, latest time.Time) error {
 	w.idle = nil
 	for {
 		s, err := w.wait(deadline)
+		if errors.Is(err, errLate) && time.Now().Before(latest) && runnable(pid, w.tid) {
+			deadline = time.Now().Add(stopPatience)
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		if s.event == 0 {
-			if w.ours(s.signal) {
-				s.signal = 0
-			}
-			return w.ptrace(unix.PTRACE_DETACH, 0, uintptr(s.signal))
-		}
-		pending, err := signalSet(pid, w.tid, "SigPnd")
-		if err != nil || pending&trapBit == 0 {
-			return w.letGo()
-		}
-		if err := w.goOn(0); err != nil {
+		if gone, err := w.release(pid, s); gone || err != nil {
 			return err
 		}
 	}
+}
+
+// release detaches from a thread that has stopped, unless our breakpoint's signal
+// is still to come, which would kill it untraced: then it goes on to that.
+func (t tracee) release(pid int, s stop) (gone bool, err error) {
+	if s.event == 0 {
+		if t.ours(s.signal) {
+			s.signal = 0
+		}
+		return true, t.ptrace(unix.PTRACE_DETACH, 0, uintptr(s.signal))
+	}
+	if !trapPending(pid, t.tid) {
+		return true, t.letGo()
+	}
+	err = t.ptrace(unix.PTRACE_CONT, 0, 0)
+	return errors.Is(err, ErrInterrupted), err
+}
+
+// trapPending says whether a thread is about to get the signal of a breakpoint.
+func trapPending(pid, tid int) bool {
+	pending, err := signalSet(pid, tid, "SigPnd")
+	return err == nil && pending&trapBit != 0
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -48,8 +50,9 @@ func TestExecuteAtEntry(t *testing.T) {
 		process := mustOpen(t, target.PID)
 		at := addressOf(t, target.PID, "visited", objfile.Function)
 		for i := range uint64(20) {
+			begun := time.Now()
 			value, result, err := Execute(t.Context(), process, constant(i), ExecuteOptions{At: at})
-			if err != nil || value != i || result.Thread == 0 {
+			if err != nil || value != i || result.Thread == 0 || result.Stopped <= 0 || result.Stopped > time.Since(begun) {
 				t.Fatalf("%d threads, round %d: %d, %v (%+v)", threads, i, value, err, result)
 			}
 		}
@@ -195,6 +198,49 @@ func TestKilledInAmbush(t *testing.T) {
 	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at}); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
+}
+
+// A child of the controller has all of its descriptors from its fork to its exec.
+// A breakpoint is away nonetheless when it has been closed: a thread that hits one
+// and is not traced is killed.
+func TestBreakpointThatAForkHolds(t *testing.T) {
+	target := startVisits(t, 1)
+	at := addressOf(t, target.PID, "visited", objfile.Function)
+	signal := func(s unix.Signal) {
+		t.Helper()
+		if err := unix.Kill(target.PID, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal(unix.SIGSTOP)
+	for _, tid := range tasks(t, target.PID) {
+		waitStopped(t, target.PID, tid)
+		w := &watched{tracee: tracee{tid: tid}}
+		var err error
+		if w.event, err = openBreakpoint(tid, at); err != nil {
+			t.Fatal(err)
+		}
+		held, err := unix.Dup(w.event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(held) })
+		w.closeEvent()
+	}
+	signal(unix.SIGCONT)
+	if got := target.Ask(t, "check"); got != allWell {
+		t.Error(got)
+	}
+}
+
+func waitStopped(t *testing.T, pid, tid int) {
+	t.Helper()
+	for deadline := time.Now().Add(muchTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if s, err := statusOf(pid, tid); err == nil && s.state == 'T' {
+			return
+		}
+	}
+	t.Fatalf("thread %d does not stop", tid)
 }
 
 // waitTraced waits until a process has a tracer.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // MaxCode is how long the code of [Execute] may be, bytes.
@@ -74,6 +75,9 @@ func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, er
 	p.at, p.exit = o.At, o.AtExit
 	if err = p.findPlace(); err != nil {
 		return nil, errors.Join(err, p.close())
+	}
+	if room, err := procmem.FreePage(pid); err == nil { // else the kernel finds some
+		p.room = room
 	}
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -61,6 +62,27 @@ func mappings(t *testing.T, pid int) string {
 		t.Fatal(err)
 	}
 	return string(maps)
+}
+
+// What is executed may map memory near a library, where a jump leads: it must not
+// find itself there.
+func TestExecuteFarFromLibraries(t *testing.T) {
+	const far = 1 << 29
+	target := start(t, "sleep", 0)
+	ownStack := []byte{0x48, 0x89, 0xe0, 0xc3} // mov %rsp,%rax; ret
+	stack, _, err := Execute(t.Context(), mustOpen(t, target.PID), ownStack, ExecuteOptions{Anywhere: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := objfile.AllMappings(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if stack+far > m.Start && stack < m.End+far {
+			t.Errorf("its stack is at %#x, beside %s at %#x", stack, m.Path, m.Start)
+		}
+	}
 }
 
 func TestExecuteInOneThread(t *testing.T) {

@@ -61,6 +61,10 @@ type Options struct {
 	Timeout time.Duration
 	// Cache keeps ELF files open; may be nil.
 	Cache *objfile.Cache
+	// Permitted is asked while the thread is stopped that is to make the call, so
+	// that no exec can change the answer before it is made. An error is returned as
+	// it is, and nothing was done. nil: it may be.
+	Permitted func() error
 
 	// died ends the tracer's thread somewhere in the middle of the call, and among
 	// leaves threads out; for tests.
@@ -85,7 +89,9 @@ type Slot struct {
 	// RELRO says that its page is read-only.
 	RELRO bool
 
-	real uint64 // the function behind the hook; 0: not known
+	real   uint64         // the function behind the hook; 0: not known
+	origin objfile.Origin // in an object that is loaded at bias
+	bias   uint64
 }
 
 // Result tells what an injection did and cost.

@@ -288,6 +288,36 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestNotPermitted: whoever must not be entered is asked about while a thread of
+// theirs is stopped, which then goes on as if nothing had been.
+func TestNotPermitted(t *testing.T) {
+	b := newBench(t)
+	target := start(t, "alloc", 2)
+	no := errors.New("it belongs to somebody else by now")
+	stopped := 0
+	b.options.among = notMain(target)
+	b.options.Permitted = func() error {
+		for _, tid := range tasks(t, target.PID) {
+			if s, err := statusOf(target.PID, tid); err == nil && s.state == 't' {
+				stopped++
+			}
+		}
+		return no
+	}
+	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, no) {
+		t.Errorf("error %v, want %v", err, no)
+	}
+	if stopped != 1 {
+		t.Errorf("%d threads were stopped when it was asked, want 1", stopped)
+	}
+	if got := mapped(t, target.PID); got != 0 {
+		t.Errorf("%d mappings of DMLib", got)
+	}
+	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
+		t.Errorf("program says %q", got)
+	}
+}
+
 func TestStoppedProcessStaysStopped(t *testing.T) {
 	b := newBench(t)
 	target := start(t, "sleep", 1)

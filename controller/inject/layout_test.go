@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/internal/abitest"
+	"github.com/attune-hpc/attune/internal/objfile"
 )
 
 func TestLayoutEqualsHeader(t *testing.T) {
@@ -18,6 +19,9 @@ func TestLayoutEqualsHeader(t *testing.T) {
 		"attune_attach.memory_size": requestMemorySize, "attune_attach.memory": requestMemory, "attune_attach.socket": requestSocket,
 		"attune_attach_slot": slotBytes, "attune_attach_slot.address": slotAddress, "attune_attach_slot.hook": slotHook,
 		"attune_attach_slot.relro": slotRELRO, "attune_attach_slot.error": slotError, "attune_attach_slot.old": slotOld,
+		"attune_attach_slot.origin": slotOrigin, "attune_attach_slot.initial": slotInitial,
+		"ATTUNE_ORIGIN_NAME": objfile.OriginName, "attune_origin.print": originPrint, "attune_origin.relocation": originRelocation,
+		"attune_origin.symbol": originSymbol, "attune_origin.name": originNameAt,
 		"attune_attach_real": realBytes, "attune_attach_real.name": 0, "attune_attach_real.address": realAddress,
 
 		"ATTUNE_ENTRY_FILES_MADE": stateFilesMade, "ATTUNE_ENTRY_DONE": stateDone,

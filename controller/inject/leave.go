@@ -4,10 +4,16 @@ package inject
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // atHooks are the safe points at which slots are written: any hook, for a store
@@ -32,8 +38,9 @@ func GiveBack(ctx context.Context, memory *ring.Memory, slots []Slot) (stayed []
 
 // Extend leads slots of objects that a process has loaded since to the hooks,
 // as far as it comes to one before ctx ends, and returns them. known are those
-// that lead there already.
-func Extend(ctx context.Context, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
+// that lead there already. One of an object that is unloaded meanwhile is left
+// alone.
+func Extend(ctx context.Context, pid int, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
 	l, found := library{}, false
 	for _, image := range images {
 		if image.Matches("libattune-dm*") {
@@ -58,15 +65,45 @@ func Extend(ctx context.Context, memory *ring.Memory, images []objfile.Image, kn
 		}
 	}
 	return writeSlots(fresh, func(s Slot) (Slot, bool) {
-		result, err := memory.Run(ctx, store(s, s.Hook))
-		s.Old = result.Value
+		old, err := extend(ctx, pid, memory, s)
+		s.Old = old
 		return s, err == nil && s.Old != s.Hook
 	}), nil
 }
 
+const (
+	// extendTries bounds how often a slot is looked at that the loader is not
+	// done with, or that it changed before it was written.
+	extendTries = 20
+	extendPause = 5 * time.Millisecond
+)
+
+// extend leads one slot to its hook, and returns what it held.
+func extend(ctx context.Context, pid int, memory *ring.Memory, s Slot) (old uint64, err error) {
+	err = unix.EBUSY
+	for try := 0; try < extendTries && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN)); try++ {
+		if try > 0 {
+			time.Sleep(extendPause)
+		}
+		word := make([]byte, 8)
+		if err := procmem.Read(pid, s.Address, word); err != nil {
+			return 0, err
+		}
+		if old = binary.LittleEndian.Uint64(word); old == s.Hook {
+			return old, nil
+		}
+		if err = unix.EBUSY; s.origin.Relocated(old, s.bias) {
+			command := store(s, s.Hook).Of(s.origin, s.bias)
+			command.Args[3], command.Args[4] = 1, old
+			_, err = memory.Run(ctx, command)
+		}
+	}
+	return old, err
+}
+
 // store is the command that writes a slot.
 func store(s Slot, value uint64) ring.Command {
-	command := ring.Command{Op: ring.OpGOT, At: atHooks, Args: [8]uint64{0: s.Address, 1: 8, 2: value}}
+	command := ring.Command{Op: ring.OpGOT, At: atHooks, Args: [8]uint64{0: s.Address, 2: value}}
 	if s.RELRO {
 		command.Args[5] = 1
 	}

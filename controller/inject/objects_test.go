@@ -5,11 +5,13 @@
 package inject
 
 import (
+	"context"
 	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
@@ -32,12 +34,43 @@ func TestDeletedProgram(t *testing.T) {
 // buildPart makes libpart.so, a library that calls malloc.
 func buildPart(t *testing.T) string {
 	t.Helper()
-	source := filepath.Join(t.TempDir(), "part.c")
-	text := "#include <stdlib.h>\nvoid *part(void) { return malloc(10); }\n"
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+	return buildLibrary(t, "part", "void *part(void) { return malloc(10); }")
+}
+
+// buildLibrary makes libNAME.so of a function that uses stdlib.h.
+func buildLibrary(t *testing.T, name, function string) string {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), name+".c")
+	if err := os.WriteFile(source, []byte("#include <stdlib.h>\n"+function+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return targets.BuildLibrary(t, source)
+}
+
+// TestObjectsThatSwap: what was found in a library is not written into another
+// one that lies there by now.
+func TestObjectsThatSwap(t *testing.T) {
+	b := newBench(t)
+	h := targets.StartProgram(t, "swaps",
+		buildLibrary(t, "one", `int one(void) { void *p = malloc(10); int ok = p != NULL; free(p); return ok; }`),
+		buildLibrary(t, "two", `int two(void) { return atoi("1") + (int)labs(-1L); }`))
+	for range 25 {
+		result := b.inject(t, h.PID)
+		images, err := objfile.Images(h.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		led, err := Extend(ctx, h.PID, result.Memory, images, result.Slots)
+		if err != nil {
+			t.Fatal(err)
+		}
+		GiveBack(ctx, result.Memory, append(led, result.Slots...))
+		cancel()
+		free(t, result)
+	}
+	h.Right(t)
+	h.Finish(t)
 }
 
 func imageOf(t *testing.T, pid int, name string) objfile.Image {
@@ -69,7 +102,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	led, err := Extend(t.Context(), result.Memory, images, result.Slots)
+	led, err := Extend(t.Context(), h.PID, result.Memory, images, result.Slots)
 	if err != nil || len(led) != 1 {
 		t.Fatalf("led %v to hooks, %v; want the library's malloc", led, err)
 	}
@@ -77,7 +110,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 	if s := led[0]; s.Address < part.Start || s.Address >= part.End || slotOf(t, h.PID, s) != s.Hook {
 		t.Errorf("slot %+v holds %#x", s, slotOf(t, h.PID, s))
 	}
-	if again, err := Extend(t.Context(), result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
+	if again, err := Extend(t.Context(), h.PID, result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
 		t.Errorf("led %v to hooks again, %v", again, err)
 	}
 	if stayed := GiveBack(t.Context(), result.Memory, led); len(stayed) != 0 || slotOf(t, h.PID, led[0]) != led[0].Old {

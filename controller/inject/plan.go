@@ -43,6 +43,10 @@ type plan struct {
 	// code is what is called instead of loading DMLib, value what it returned.
 	code  []byte
 	value uint64
+	// room is where the mapping is asked for; 0: wherever the kernel likes. It
+	// likes to be next to the libraries, where code that maps memory at a given
+	// address (for a landing) may want just that place.
+	room uint64
 	// thread is the only one that will do; 0: any. anywhere says that the code
 	// takes no lock and calls nothing, so that it may interrupt anything.
 	thread   int
@@ -251,7 +255,7 @@ func findSlots(images []objfile.Image, hooks map[string]uint64, reals []realFunc
 		for _, slot := range found {
 			slots = append(slots, Slot{
 				Address: image.Address(slot.VirtualAddress), Hook: hooks[slot.Symbol], RELRO: slot.RELRO,
-				real: behind[slot.Symbol],
+				real: behind[slot.Symbol], origin: slot.Origin, bias: image.Bias,
 			})
 		}
 	}

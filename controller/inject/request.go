@@ -2,13 +2,16 @@
 
 package inject
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // struct attune_attach, attune_attach_slot and attune_attach_real of
 // dmlib_attach.h.
 const (
 	abiMagic      = 0x0031424c4d445441
-	attachVersion = 2
+	attachVersion = 3
 	takeOver      = 1
 
 	requestVersion    = 8
@@ -26,7 +29,14 @@ const (
 	slotRELRO   = 16
 	slotError   = 20
 	slotOld     = 24
-	slotBytes   = 32
+	slotOrigin  = 32
+	slotInitial = 56
+	slotBytes   = 64
+
+	originPrint      = 0
+	originRelocation = 8
+	originSymbol     = 16
+	originNameAt     = 20
 
 	realAddress = 24
 	realBytes   = 32
@@ -53,6 +63,12 @@ func (p *plan) request() []byte {
 		if slot.RELRO {
 			order.PutUint32(at[slotRELRO:], 1)
 		}
+		slot.putOrigin(at[slotOrigin:])
+		initial := slot.origin.Initial
+		if slot.bias == 0 {
+			initial = math.MaxUint64 // the program itself
+		}
+		order.PutUint64(at[slotInitial:], initial)
 	}
 	for i, r := range p.reals {
 		at := b[requestBytes+slotBytes*len(p.slots)+realBytes*i:]
@@ -60,6 +76,15 @@ func (p *plan) request() []byte {
 		order.PutUint64(at[realAddress:], r.address)
 	}
 	return b
+}
+
+// putOrigin encodes struct attune_origin.
+func (s Slot) putOrigin(b []byte) {
+	order := binary.LittleEndian
+	order.PutUint64(b[originPrint:], s.origin.Print)
+	order.PutUint64(b[originRelocation:], s.bias+s.origin.Relocation)
+	order.PutUint32(b[originSymbol:], uint32(s.origin.Symbol))
+	order.PutUint32(b[originNameAt:], uint32(s.origin.Name))
 }
 
 // slotsOf returns the slots that were written, from the request as it came back.
@@ -74,6 +99,9 @@ func (p *plan) slotsOf(b []byte, base uint64) []Slot {
 		slot.Old = binary.LittleEndian.Uint64(at[slotOld:])
 		slot.Hook += base
 		if slot.Old == slot.Hook { // left behind by an earlier controller
+			if slot.real == 0 {
+				continue // nobody knows what it held: it goes on through the hook
+			}
 			slot.Old = slot.real
 		}
 		led = append(led, slot)

@@ -155,12 +155,24 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		return nil, nil
 	}
 	result.Thread = tid
-	c, err := p.call(t)
+	c, err := p.callPermitted(t)
 	result.Stopped = time.Since(stopped)
 	if errors.Is(err, ErrInterrupted) {
 		p.late[tid] = true
 	}
 	return c, err
+}
+
+// callPermitted makes the call in a stopped thread, if the process may be entered
+// as it is now.
+func (p *plan) callPermitted(t tracee) (*conversation, error) {
+	if p.options.Permitted != nil {
+		if err := p.options.Permitted(); err != nil {
+			p.letGoOn(t)
+			return nil, err
+		}
+	}
+	return p.call(t)
 }
 
 // stop stops a thread that is taken hold of.
@@ -206,7 +218,13 @@ func (p *plan) sweep() {
 		case errors.Is(err, errLate):
 			continue
 		case err == nil && s.event == 0:
+			if t.ours(s.signal) {
+				s.signal = 0
+			}
 			_ = t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)) // it may have ended
+			continue
+		case err == nil && trapPending(p.pid, tid):
+			_ = t.ptrace(unix.PTRACE_CONT, 0, 0)
 			continue
 		case err == nil:
 			delete(p.late, tid)
