@@ -54,8 +54,9 @@ type Mailbox interface {
 	// something is mapped.
 	Map(ctx context.Context, start, size uint64) error
 	// Store makes a GOT slot hold another value in one go; unix.EAGAIN if it
-	// does not hold the old one.
-	Store(ctx context.Context, slot, old, value uint64, readOnly bool) error
+	// does not hold the old one, unix.ESTALE if it is none any more, unix.EBUSY
+	// while the loader is at work on it.
+	Store(ctx context.Context, slot Word, old, value uint64) error
 }
 
 // Call is one call of a function inside a process.
@@ -114,6 +115,9 @@ type Actuator struct {
 	applied map[string]*appliedChange
 	number  uint64 // of the latest change
 	stopped bool
+	// filesRead are those whose code was read, and why they do not take any number
+	// of threads; nil: they do.
+	filesRead map[mappedFile]error
 }
 
 // appliedChange is a change in force. Its plan's words are guarded by the
@@ -249,10 +253,10 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		return result
 	}
 	if !change.process.Alive() {
-		return result // Forget closes its journal record
+		a.Forget(change.process)
+		return result
 	}
-	err := a.revert(ctx, changeID, change.process, change.plan)
-	switch {
+	switch err := a.revert(ctx, changeID, change.process, change.plan); {
 	case err != nil && dying(change.process):
 		return result
 	case err == nil:
@@ -299,7 +303,8 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 }
 
 // Forget drops the changes of a process that has ended, and takes back those
-// that outlive it.
+// that outlive it: also what was changed in the image of the same program that had
+// replaced it, before that was known.
 func (a *Actuator) Forget(process Process) {
 	a.mu.Lock()
 	forgotten := make(map[string]*appliedChange)
@@ -312,9 +317,10 @@ func (a *Actuator) Forget(process Process) {
 	a.mu.Unlock()
 	for id, change := range forgotten {
 		change.tending.end()
-		var err error
+		identity := process.Identity()
+		err := restoreWords(record{Process: &identity, Words: change.plan.words})
 		if change.plan.outlives {
-			err = change.plan.undo(context.Background())
+			err = errors.Join(err, change.plan.undo(context.Background()))
 		}
 		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
 			a.log.Warn("change of an ended process", "change", id, "error", err)

@@ -3,10 +3,12 @@
 package actuate
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,7 +59,7 @@ func (g gotChange) words() (words []Word, err error) {
 		if image.Matches("libattune-dm*") {
 			continue
 		}
-		of, err := g.slotsOf(image)
+		of, err := g.slotsOf(images, image)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +71,10 @@ func (g gotChange) words() (words []Word, err error) {
 	return words, nil
 }
 
-func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
+// slotsOf lists those of one object. One that the loader has not come to is as those
+// of objects that are loaded later, and one that leads to another object's function
+// of that name is none of this function's.
+func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image) (words []Word, err error) {
 	slots, err := image.GOTSlots(g.old.Symbol.Name)
 	if err != nil {
 		return nil, nil //nolint:nilerr // its calls stay as they are
@@ -79,11 +84,22 @@ func (g gotChange) slotsOf(image objfile.Image) (words []Word, err error) {
 		if err != nil {
 			return nil, err
 		}
-		w.ReadOnly, w.Slot = slot.RELRO, true
+		w.ReadOnly, w.Slot, w.Origin = slot.RELRO, true, slot.Origin
+		now := binary.LittleEndian.Uint64(w.Old)
+		if _, another := objfile.Elsewhere(images, slot.Symbol, g.old.Address, now); another || !slot.Origin.Relocated(now, image.Bias) {
+			continue
+		}
 		words = append(words, w)
 	}
 	return words, nil
 }
+
+const (
+	// busyTries is how often DMLib is asked while the loader is at work, after
+	// busyPause each.
+	busyTries = 4
+	busyPause = 5 * time.Millisecond
+)
 
 // exchangeSlot makes a slot hold something else in one go, while threads jump
 // through it: the kernel promises no whole words for writes from outside.
@@ -91,22 +107,62 @@ func exchangeSlot(ctx context.Context, process Process, w Word, from, to []byte)
 	if mailbox := process.Mailbox(); mailbox != nil {
 		ctx, cancel := context.WithTimeout(ctx, DefaultSafePointTimeout)
 		defer cancel()
-		err := mailbox.Store(ctx, w.Address, binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(to), w.ReadOnly)
-		if err == nil || errors.Is(err, unix.EAGAIN) {
+		if err := storeSlot(ctx, mailbox, w, from, to); err == nil || !next(err) {
 			return slotError(w, err)
 		}
 	}
+	if err := settled(process.PID(), w); err != nil {
+		return slotError(w, err)
+	}
 	previous, _, err := execute(ctx, process, exchangeCode(w, from, to), inject.ExecuteOptions{Anywhere: true})
 	if err == nil && previous != binary.LittleEndian.Uint64(from) {
-		err = slotError(w, unix.EAGAIN)
+		err = unix.EAGAIN
+	}
+	return slotError(w, err)
+}
+
+func storeSlot(ctx context.Context, mailbox Mailbox, w Word, from, to []byte) error {
+	err := error(unix.EBUSY)
+	for try := 0; try < busyTries && errors.Is(err, unix.EBUSY); try++ {
+		if try > 0 {
+			time.Sleep(busyPause)
+		}
+		err = mailbox.Store(ctx, w, binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(to))
 	}
 	return err
 }
 
-// slotError says what it means that a slot held something else.
+// settled says why a slot must not be written by a stopped thread: it is none any
+// more, or the loader is at work on it and has made its page writable.
+func settled(pid int, w Word) error {
+	read := func(address uint64, into []byte) error { return procmem.Read(pid, address, into) }
+	if !w.Origin.Holds(read, w.ImageBias) {
+		return unix.ESTALE
+	}
+	if !w.ReadOnly {
+		return nil
+	}
+	mappings, err := objfile.AllMappings(pid)
+	if err != nil {
+		return err
+	}
+	for _, m := range mappings {
+		if w.Address >= m.Start && w.Address < m.End && !m.Write {
+			return nil
+		}
+	}
+	return unix.EBUSY
+}
+
+// slotError says what it means that a slot could not be changed.
 func slotError(w Word, err error) error {
-	if errors.Is(err, unix.EAGAIN) {
+	switch {
+	case errors.Is(err, unix.EAGAIN):
 		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
+	case errors.Is(err, unix.ESTALE):
+		return fmt.Errorf("%s: the object has been unloaded: %w", w.What, err)
+	case errors.Is(err, unix.EBUSY):
+		return fmt.Errorf("%s: the loader is at work on it: %w", w.What, err)
 	}
 	return err
 }
@@ -117,12 +173,18 @@ func putSlotBack(pid int, w Word) error {
 	if err := procmem.Read(pid, w.Address, now); err != nil {
 		return err
 	}
-	if string(now) == string(w.Old) {
+	switch {
+	case bytes.Equal(now, w.Old):
 		return nil
+	case !bytes.Equal(now, w.New):
+		return slotError(w, unix.EAGAIN)
 	}
 	process, err := identityOf(pid)
 	if err != nil {
 		return err
 	}
-	return exchangeSlot(context.Background(), process, w, w.New, w.Old)
+	if err = exchangeSlot(context.Background(), process, w, w.New, w.Old); errors.Is(err, unix.ESTALE) {
+		return nil // with its object
+	}
+	return err
 }

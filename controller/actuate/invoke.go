@@ -197,13 +197,16 @@ func (i invocation) call(function uint64, arguments ...uint64) Call {
 	}
 }
 
+// pageBytes is the size of a page on x86-64.
+const pageBytes = 4096
+
 // codePage has DMLib map memory for code; free unmaps it.
 func (i invocation) codePage(ctx context.Context, process Process, mailbox Mailbox, code []byte) (page uint64, free func() error, err error) {
 	unmap, err := lookup(process, "libc.so*", "munmap", objfile.Function)
 	if err != nil {
 		return 0, nil, err
 	}
-	page, err = freePage(process.PID())
+	page, err = procmem.FreePage(process.PID())
 	if err != nil {
 		return 0, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -32,8 +33,10 @@ type Word struct {
 	// Old and New contents; the same length.
 	Old []byte `json:"old"`
 	New []byte `json:"new"`
-	// Slot says that threads jump through it: it changes in one go only.
-	Slot bool `json:"slot,omitempty"`
+	// Slot says that threads jump through it: it changes in one go only. Origin is
+	// what makes it one.
+	Slot   bool           `json:"slot,omitempty"`
+	Origin objfile.Origin `json:"origin,omitzero"`
 	// ReadOnly says that the process itself may not write there.
 	ReadOnly bool `json:"read_only,omitempty"`
 	// Thread whose copy of a thread-local variable it is; nil: no such copy.

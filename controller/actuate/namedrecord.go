@@ -73,6 +73,8 @@ func valuedOf(m method) valued {
 	switch m := m.(type) {
 	case byCalls:
 		return m.valued
+	case sharesWork:
+		return valuedOf(m.method)
 	case firstOf:
 		for _, way := range m {
 			if v := valuedOf(way); v != nil {

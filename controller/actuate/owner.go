@@ -18,6 +18,9 @@ import (
 // in a maps file (see ring).
 const memoryName = "/memfd:attune"
 
+// maxMaps bounds a maps file; see objfile.
+const maxMaps = 32 << 20
+
 // controllerOf finds the living controller of a process: whoever has a
 // descriptor of the memory that DMLib there has mapped. 0: nobody.
 func controllerOf(pid int) (int, error) {

@@ -197,13 +197,26 @@ func restoreWords(r record) error {
 }
 
 func restoreWord(pid int, images []objfile.Image, w Word) error {
-	mapped := slices.ContainsFunc(images, func(i objfile.Image) bool {
-		return i.Inode == w.ImageInode && i.Bias == w.ImageBias
-	})
-	if !mapped {
-		return nil // unloaded, or the process has another image by now
+	mapped, err := objectThere(pid, images, w)
+	if err != nil || !mapped {
+		return err // unloaded, or the process has another image by now
 	}
 	return putBack(pid, w)
+}
+
+// objectThere says whether the object of a word is where it was. One whose file has
+// been replaced is among the mappings, but not among the images of a user who may
+// not open it any more.
+func objectThere(pid int, images []objfile.Image, w Word) (bool, error) {
+	same := func(i objfile.Image) bool { return i.Inode == w.ImageInode }
+	if slices.ContainsFunc(images, same) {
+		return slices.ContainsFunc(images, func(i objfile.Image) bool { return same(i) && i.Bias == w.ImageBias }), nil
+	}
+	mappings, err := objfile.Mappings(pid)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(mappings, func(m objfile.Mapping) bool { return m.Exec && m.Inode == w.ImageInode }), nil
 }
 
 // putBack restores a word if it still holds what the change wrote: what

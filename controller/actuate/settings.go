@@ -56,7 +56,7 @@ type settingRequest struct {
 // Settings returns every named setting, in the order of names;
 // docs/reference/settings.md is made from it.
 func Settings() []Setting {
-	all := slices.Concat(glibcSettings(), stdioSettings(), gompSettings(), ompSettings(), jemallocSettings(), tcmallocSettings(), pythonSettings())
+	all := slices.Concat(glibcSettings(), stdioSettings(), gompSettings(), ompSettings(), jemallocSettings(), tcmallocSettings(), pythonSettings(), goSettings())
 	slices.SortFunc(all, func(a, b Setting) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

@@ -58,7 +58,7 @@ func stdioSettings() []Setting {
 		{
 			Name: "glibc.stdio.mode", Min: int64(fullBuffer), Max: int64(noBuffer), Default: "line for terminals, none for standard error, else full",
 			Description: "Whether a stream writes when its buffer is full, at each end of a line, or at once.",
-			Has:         has, WayIn: way, WayBack: bck,
+			Has:         has + "; full only where nobody else writes there", WayIn: way, WayBack: bck,
 			method: stdio{}, descriptors: true, on: standardOutput, words: bufferModes,
 		},
 	}
@@ -80,16 +80,17 @@ func ompSettings() []Setting {
 	return []Setting{
 		{
 			Name: "omp.num_threads", Min: 1, Max: 1 << 16, Default: "CPUs that the process may use",
-			Description: "Threads of the next parallel regions that the first thread begins and that do not say their number.",
-			Has:         "libgomp, LLVM's libomp, Intel's libiomp5",
+			Description: "Threads of the next parallel regions that the first thread begins and that do not say their number. " +
+				"Refused where a program may divide its work by the numbers of its threads, and so would leave some out.",
+			Has: "libgomp, LLVM's libomp, Intel's libiomp5",
 			WayIn: "omp_set_num_threads, " + way + "; in libgomp without DMLib it is written in place, " +
 				"for threads that never set a number themselves",
 			WayBack: backCall,
-			method: firstOf{
+			method: sharesWork{firstOf{
 				withDMLib{byCalls{ompThreads}},
-				inPlace{object: "libgomp.so*", variable: hidden.GOMPThreads(), most: 1 << 20},
-				byCalls{ompThreads},
-			},
+				inPlace{object: "libgomp.so*", variable: hidden.GOMPThreads(), most: 1 << 20, doubtful: true},
+				byCalls{functions{set: ompThreads.set, get: ompThreads.get, stopped: true}},
+			}},
 		},
 		{
 			Name: "omp.dynamic", Min: 0, Max: 1, Default: "0",

@@ -25,6 +25,8 @@ type inPlace struct {
 	object   string // base name pattern, or pythonObject
 	variable hidden.Variable
 	most     uint64 // what the old value may be: more, and it is not the variable
+	// doubtful: if the word holds the value already, another one may be what counts.
+	doubtful bool
 }
 
 func (m inPlace) plan(ctx context.Context, r *settingRequest) (*plan, error) {
@@ -42,6 +44,9 @@ func (m inPlace) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 	like := integer(0)
 	if old := word64(w.Old); old > m.most {
 		return nil, fmt.Errorf("%s holds %d, which it cannot: it is not what it was found to be", w.What, old)
+	}
+	if m.doubtful && word64(w.Old) == uint64(r.value) {
+		return nil, fmt.Errorf("%w: %s holds %d already; the thread may go by a number of its own", ErrRefused, w.What, r.value)
 	}
 	return &plan{
 		words: []Word{w}, way: WayMemory, unchanged: allThere([]Word{w}),

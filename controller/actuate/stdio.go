@@ -3,6 +3,7 @@
 package actuate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (m stdio) check(s stdioStream, from, to Buffering) error {
 	case m.size && from.Mode == noBuffer:
 		return errors.New("the stream is not buffered: change glibc.stdio.mode first")
 	case !m.size && to.Mode == fullBuffer && from.Mode != fullBuffer:
-		return s.mayHoldBack()
+		return cmp.Or(s.mayHoldBack(), s.soleWriter())
 	}
 	return nil
 }
@@ -170,47 +171,6 @@ func (s *stdioStream) checkLocking() error {
 		return fmt.Errorf("its %d threads may write without the stream's lock: it calls %s", len(tids), strings.Join(called, ", "))
 	}
 	return nil
-}
-
-// leaving are functions after which what a stream holds is written twice, late,
-// or never.
-var leaving = []string{
-	"fork", "vfork", "_Fork", "clone", "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve",
-	"posix_spawn", "posix_spawnp", "system", "popen", "_exit", "_Exit", "quick_exit",
-}
-
-// mayHoldBack refuses to have a stream hold back whole lines in a program that
-// may rely on their being written at once.
-func (s stdioStream) mayHoldBack() error {
-	called, err := callsAny(s.process, leaving)
-	if err == nil && len(called) > 0 {
-		err = fmt.Errorf("the program may call %s, where lines that are held back would be lost, late or written twice", strings.Join(called, ", "))
-	}
-	return err
-}
-
-// callsAny says which of the functions objects of a process call that are not
-// of the C library.
-func callsAny(process Process, functions []string) (called []string, err error) {
-	images, err := process.Images()
-	if err != nil {
-		return nil, err
-	}
-	for _, image := range images {
-		if image.Matches("libc.so*") || image.Matches("ld-linux*") || image.Matches("libattune-dm*") {
-			continue
-		}
-		slots, err := image.GOTSlots(functions...)
-		if err != nil {
-			return nil, err
-		}
-		for _, slot := range slots {
-			if !slices.Contains(called, slot.Symbol) {
-				called = append(called, slot.Symbol)
-			}
-		}
-	}
-	return called, nil
 }
 
 // Patience with a stream that is in use.

@@ -7,6 +7,7 @@ package actuate
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -190,4 +191,54 @@ func TestStreamRefusals(t *testing.T) {
 		}
 	}
 	w.complete(t)
+}
+
+// Lines that are held back would change places with what somebody else writes.
+func TestStreamOfOneWriter(t *testing.T) {
+	const want = "writes to the same file"
+	w := startWriter(t, "line", "OTHER=1")
+	if r := w.change(t, "c", "mode", text("full")); !strings.Contains(r.GetReason(), want) {
+		t.Errorf("open a second time: %v", r)
+	}
+	w.complete(t)
+
+	w = startWriter(t, "line")
+	file, err := os.OpenFile(w.out, os.O_WRONLY|os.O_APPEND, 0) // this process is left out
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	beside := exec.Command("sleep", "600")
+	beside.Stdout = file
+	if err := beside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.change(t, "c", "mode", text("full")); !strings.Contains(r.GetReason(), want) {
+		t.Errorf("with a process beside it: %v", r)
+	}
+	_ = beside.Process.Kill()
+	_ = beside.Wait()
+	if r := w.change(t, "c", "mode", text("full")); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+		t.Errorf("alone: %v", r)
+	}
+	if u := w.actuator.Undo(t.Context(), "c"); u.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+		t.Error(u)
+	}
+	w.complete(t)
+}
+
+// A program of GNU's calls _exit when it could not close its streams, and not to
+// leave them as they are.
+func TestExitsThatLoseNothing(t *testing.T) {
+	for _, tt := range []struct{ called, want string }{
+		{"_exit", "_exit"},
+		{"__fpending _exit", ""},
+		{"__fpending fork _exit execlp", "fork execlp"},
+		{"__fpending", ""},
+		{"", ""},
+	} {
+		if got := strings.Join(unclosed(strings.Fields(tt.called)), " "); got != tt.want {
+			t.Errorf("of %q, %q forbid to hold lines back, want %q", tt.called, got, tt.want)
+		}
+	}
 }

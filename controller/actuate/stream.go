@@ -154,37 +154,47 @@ func streamOf(pid int, libc objfile.Image, fd int) (found streamState, err error
 
 // sink is the file behind a stream.
 type sink struct {
-	mode uint32 // of stat(2)
-	path string // below /proc
+	mode          uint32 // of stat(2)
+	device, inode uint64
+	null          bool   // /dev/null
+	path          string // below /proc
 }
 
 // sinkOf looks at the file behind a descriptor, and refuses one that a write
 // out of turn could hold up, fail on, or show to somebody who watches.
 func sinkOf(pid, fd int) (sink, error) {
-	s := sink{path: fmt.Sprintf("/proc/%d/fd/%d", pid, fd)}
+	s := sink{path: descriptorPath(pid, fd)}
 	var st unix.Stat_t
 	if err := unix.Stat(s.path, &st); err != nil {
 		return s, fmt.Errorf("descriptor %d: %w", fd, procid.GoneError(err))
 	}
-	s.mode = st.Mode & unix.S_IFMT
+	s.mode, s.device, s.inode = st.Mode&unix.S_IFMT, st.Dev, st.Ino
 	const memoryDevices, null = 1, 3
-	isNull := s.mode == unix.S_IFCHR && unix.Major(st.Rdev) == memoryDevices && unix.Minor(st.Rdev) == null
-	if s.mode != unix.S_IFREG && s.mode != unix.S_IFIFO && !isNull {
+	s.null = s.mode == unix.S_IFCHR && unix.Major(st.Rdev) == memoryDevices && unix.Minor(st.Rdev) == null
+	if s.mode != unix.S_IFREG && s.mode != unix.S_IFIFO && !s.null {
 		return s, fmt.Errorf("descriptor %d is neither a file nor a pipe", fd)
 	}
+	flags, err := openFlags(pid, fd)
+	if err == nil && flags&unix.O_NONBLOCK != 0 {
+		err = fmt.Errorf("descriptor %d does not block (O_NONBLOCK): writing to it can fail at any time", fd)
+	}
+	return s, err
+}
+
+func descriptorPath(pid, fd int) string { return fmt.Sprintf("/proc/%d/fd/%d", pid, fd) }
+
+// openFlags are those of open(2) that a descriptor has.
+func openFlags(pid, fd int) (uint64, error) {
 	info, err := procid.ReadFile(pid, "fdinfo/"+strconv.Itoa(fd), maxStatus)
 	if err != nil {
-		return s, err
+		return 0, err
 	}
 	for line := range strings.Lines(string(info)) {
 		if text, ok := strings.CutPrefix(line, "flags:"); ok {
-			flags, err := strconv.ParseUint(strings.TrimSpace(text), 8, 64)
-			if err != nil || flags&unix.O_NONBLOCK != 0 {
-				return s, fmt.Errorf("descriptor %d does not block (O_NONBLOCK): writing to it can fail at any time", fd)
-			}
+			return strconv.ParseUint(strings.TrimSpace(text), 8, 64)
 		}
 	}
-	return s, nil
+	return 0, fmt.Errorf("descriptor %d: nothing is told of its flags", fd)
 }
 
 // room says whether the reader of a pipe keeps up, so that a number of bytes can

@@ -35,15 +35,26 @@ func (a *assembler) land(jumps ...int) {
 	}
 }
 
+// unlessExpected leaves streamOther in r13, and jumps if the stream has another
+// buffer than expected.
+func (a *assembler) unlessExpected(c streamCall) (other int) {
+	a.number32(streamOther, 0x49, 0xc7, 0xc5) // r13
+	a.number64(c.expected, 0x48, 0xb8)        // rax
+	a.field(fileBufferBase, 0x48, 0x39, 0x83) // cmp [rbx+base],rax
+	return a.forward(jumpNotEqual)
+}
+
 // streamCode does something with a stream whose lock it holds, unless somebody
 // has it, this thread included, or its buffer is another one than expected. It
-// returns what work left in r13, or one of the codes.
+// returns what work left in r13, or one of the codes. Before it takes the lock it
+// looks whether there is a stream at all: one that was closed is somebody's memory.
 func streamCode(c streamCall, work func(a *assembler)) []byte {
 	var a assembler
 	a.emit(0xf3, 0x0f, 0x1e, 0xfa, 0x53, 0x41, 0x54, 0x41, 0x55) // endbr64; push rbx, r12, r13
 	a.number64(c.stream, 0x48, 0xbb)                             // rbx
 	a.field(fileFlags2, 0x44, 0x8b, 0xa3)                        // r12d = flags2
-	a.emit(0x48, 0x89, 0xdf)                                     // rdi = rbx
+	gone := a.unlessExpected(c)
+	a.emit(0x48, 0x89, 0xdf) // rdi = rbx
 	a.call(c.tryLock)
 	a.number32(streamBusy, 0x49, 0xc7, 0xc5) // r13
 	a.emit(0x85, 0xc0)                       // test eax,eax
@@ -51,10 +62,7 @@ func streamCode(c streamCall, work func(a *assembler)) []byte {
 	a.field(fileLock, 0x48, 0x8b, 0x83) // rax = lock
 	a.emit(0x83, 0x78, lockDepth, 0x01) // cmp dword [rax+4],1
 	recursive := a.forward(jumpNotEqual)
-	a.number32(streamOther, 0x49, 0xc7, 0xc5) // r13
-	a.number64(c.expected, 0x48, 0xb8)        // rax
-	a.field(fileBufferBase, 0x48, 0x39, 0x83) // cmp [rbx+base],rax
-	other := a.forward(jumpNotEqual)
+	other := a.unlessExpected(c)
 	work(&a)
 	a.land(recursive, other)
 	a.emit(0x48, 0x89, 0xdf) // rdi = rbx
@@ -65,7 +73,7 @@ func streamCode(c streamCall, work func(a *assembler)) []byte {
 	needed := a.forward(jumpNotEqual)
 	a.field(fileFlags2, 0x81, 0xa3)
 	a.emit(0x7f, 0xff, 0xff, 0xff) // and dword [rbx+flags2],~0x80
-	a.land(locked, needed)
+	a.land(locked, needed, gone)
 	a.emit(0x4c, 0x89, 0xe8, 0x41, 0x5d, 0x41, 0x5c, 0x5b, 0xc3) // r13 is returned
 	return a
 }

@@ -15,7 +15,11 @@ import (
 func (a *Actuator) takeBack(changeID string, process Process, w Word) error {
 	id, later := a.next(changeID, process, w.Address)
 	if later == nil {
-		return putBack(process.PID(), w)
+		images, err := process.Images()
+		if err != nil {
+			return err
+		}
+		return restoreWord(process.PID(), images, w)
 	}
 	p := *later.plan
 	p.words = slices.Clone(p.words)

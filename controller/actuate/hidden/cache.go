@@ -4,11 +4,13 @@ package hidden
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+
+	"github.com/attune-hpc/attune/internal/filecache"
 )
+
+// maxFiles bounds the files of the cache.
+const maxFiles = 4096
 
 // kept is a file of the cache: what was found in one object.
 type kept struct {
@@ -32,9 +34,9 @@ func (p *Prober) recall(id identity, name string) (uint64, bool) {
 
 func (p *Prober) load(id identity) map[string]uint64 {
 	var found kept
-	if path, ok := p.path(id); ok {
-		content, err := os.ReadFile(path)
-		if err == nil && json.Unmarshal(content, &found) == nil && found.Identity == id && found.Variables != nil {
+	if name, ok := p.file(id); ok {
+		content := filecache.Dir(p.Dir).Get(name)
+		if json.Unmarshal(content, &found) == nil && found.Identity == id && found.Variables != nil {
 			return found.Variables
 		}
 	}
@@ -43,9 +45,9 @@ func (p *Prober) load(id identity) map[string]uint64 {
 
 // remember keeps an answer; that the disk cannot take it costs another
 // probing, and nothing more. The caller holds the mutex.
-func (p *Prober) remember(id identity, name string, at uint64) {
-	p.known[id][name] = at
-	path, ok := p.path(id)
+func (p *Prober) remember(id identity, variable string, at uint64) {
+	p.known[id][variable] = at
+	name, ok := p.file(id)
 	if !ok {
 		return
 	}
@@ -53,30 +55,10 @@ func (p *Prober) remember(id identity, name string, at uint64) {
 	if err != nil {
 		return
 	}
-	_ = replace(path, append(content, '\n'))
+	_ = filecache.Dir(p.Dir).Put(name, append(content, '\n'), maxFiles)
 }
 
-// path of the file for an object; false where there is none.
-func (p *Prober) path(id identity) (string, bool) {
-	if p.Dir == "" || id.BuildID == "" {
-		return "", false
-	}
-	return filepath.Join(p.Dir, fmt.Sprintf("%s.%d.json", id.BuildID, id.UID)), true
-}
-
-// replace writes a file that is complete under its name or not there at all.
-func replace(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "new-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
+// file names the file for an object; false where there is none.
+func (p *Prober) file(id identity) (string, bool) {
+	return fmt.Sprintf("%s.%d.json", id.BuildID, id.UID), p.Dir != "" && id.BuildID != ""
 }

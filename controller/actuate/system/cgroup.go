@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/cgroup"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -50,7 +51,7 @@ func (t *Target) cgroupDir(controller string, version int) (string, error) {
 		return "", err
 	}
 	hierarchy := nameIn(1, controller)
-	path, found := cgroupPath(string(membership), hierarchy)
+	path, found := cgroup.Path(string(membership), hierarchy)
 	switch {
 	case found && version == 2:
 		return "", otherVersionError(hierarchy, 1)
@@ -58,11 +59,11 @@ func (t *Target) cgroupDir(controller string, version int) (string, error) {
 		return "", otherVersionError(nameIn(2, controller), 2)
 	case !found:
 		hierarchy = "" // one for all controllers
-		if path, found = cgroupPath(string(membership), hierarchy); !found {
+		if path, found = cgroup.Path(string(membership), hierarchy); !found {
 			return "", fmt.Errorf("controller %s is not on this node", controller)
 		}
 	}
-	dir, found := cgroupMount(string(mounts), hierarchy, path)
+	dir, found := cgroup.Dir(string(mounts), hierarchy, path)
 	if !found {
 		return "", fmt.Errorf("cgroup %s is not mounted here", path)
 	}
@@ -89,48 +90,6 @@ func otherVersionError(controller string, version int) error {
 		}
 	}
 	return fmt.Errorf("controller %s is in cgroup v%d on this node; there are %s", controller, version, strings.Join(names, ", "))
-}
-
-// cgroupPath finds the path in /proc/PID/cgroup; controller "" is version 2.
-func cgroupPath(membership, controller string) (string, bool) {
-	for line := range strings.Lines(membership) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(parts) != 3 || controller == "" && parts[0] != "0" {
-			continue
-		}
-		for name := range strings.SplitSeq(parts[1], ",") {
-			if name == controller {
-				return parts[2], true
-			}
-		}
-	}
-	return "", false
-}
-
-// cgroupMount finds the directory of a path from /proc/self/mountinfo.
-func cgroupMount(mountinfo, controller, path string) (string, bool) {
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		mount, system := strings.Fields(before), strings.Fields(after)
-		if len(mount) < 5 || len(system) < 3 {
-			continue
-		}
-		options := "," + system[2] + ","
-		if controller == "" && system[0] != "cgroup2" ||
-			controller != "" && (system[0] != "cgroup" || !strings.Contains(options, ","+controller+",")) {
-			continue
-		}
-		root, point := strings.TrimSuffix(unescape(mount[3]), "/"), unescape(mount[4])
-		if below, ok := strings.CutPrefix(path, root); ok && (below == "" || below[0] == '/') && !strings.HasPrefix(below, "/..") {
-			return filepath.Join(point, below), true
-		}
-	}
-	return "", false
-}
-
-// unescape undoes mountinfo's octal writing of blanks.
-func unescape(path string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
 // mayShare refuses a cgroup that holds processes outside the job: they would

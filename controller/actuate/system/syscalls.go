@@ -6,37 +6,25 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/cpulist"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // System calls that x/sys does not have, or not as needed here. Each returns
 // the errno as error.
 
-// affinityMask has a bit per CPU; unix.CPUSet ends at 1024 of them, where the
-// system call fails on larger machines.
-type affinityMask [maxCPUs / 64]uint64
-
 func affinityOf(tid int) (string, error) {
-	var mask affinityMask
-	_, _, errno := unix.RawSyscall(unix.SYS_SCHED_GETAFFINITY, uintptr(tid),
-		unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
-	if errno != 0 {
-		return "", errno
-	}
-	var cpus []int
-	for cpu := range maxCPUs {
-		if mask[cpu/64]&(1<<(cpu%64)) != 0 {
-			cpus = append(cpus, cpu)
-		}
-	}
-	return formatCPUs(cpus), nil
+	cpus, err := procid.Affinity(tid)
+	return cpulist.Format(cpus), err
 }
 
 func setAffinity(tid int, value string) error {
-	cpus, err := parseCPUs(value)
+	cpus, err := cpulist.Parse(value)
 	if err != nil {
 		return err
 	}
-	var mask affinityMask
+	var mask [cpulist.Max / 64]uint64 // unix.CPUSet ends at 1024 CPUs
 	for _, cpu := range cpus {
 		mask[cpu/64] |= 1 << (cpu % 64)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/cpulist"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -133,11 +134,11 @@ func onlineOnly(_ *Target, _, asked string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	online, err := parseCPUs(strings.TrimSpace(string(data)))
+	online, err := cpulist.Parse(strings.TrimSpace(string(data)))
 	if err != nil {
 		return "", err
 	}
-	cpus, err := parseCPUs(asked)
+	cpus, err := cpulist.Parse(asked)
 	if err != nil {
 		return "", err
 	}

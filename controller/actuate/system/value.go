@@ -5,9 +5,10 @@ package system
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attune-hpc/attune/internal/cpulist"
 )
 
 // badValue makes an ErrBadValue.
@@ -55,54 +56,13 @@ func ParseSize(text string) (int64, error) {
 	return n << shift, nil
 }
 
-// maxCPUs is more than any kernel is built for.
-const maxCPUs = 16384
-
 // cpuList parses a list such as "0-3,8" into its canonical form.
 func cpuList(text string) (string, error) {
-	cpus, err := parseCPUs(text)
+	cpus, err := cpulist.Parse(text)
 	if err != nil {
-		return "", err
+		return "", badValue("%w", err)
 	}
-	return formatCPUs(cpus), nil
-}
-
-// parseCPUs returns the numbers of a list, ascending, without repetitions.
-func parseCPUs(text string) ([]int, error) {
-	var cpus []int
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		if !isRange {
-			last = first
-		}
-		low, errLow := strconv.ParseUint(first, 10, 16)
-		high, errHigh := strconv.ParseUint(last, 10, 16)
-		if errLow != nil || errHigh != nil || low > high || high >= maxCPUs {
-			return nil, badValue("%q is not a list of CPUs such as 0-3,8", text)
-		}
-		for cpu := low; cpu <= high; cpu++ {
-			cpus = append(cpus, int(cpu))
-		}
-	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
-}
-
-func formatCPUs(cpus []int) string {
-	var parts []string
-	for i := 0; i < len(cpus); {
-		end := i
-		for end+1 < len(cpus) && cpus[end+1] == cpus[end]+1 {
-			end++
-		}
-		part := strconv.Itoa(cpus[i])
-		if end > i {
-			part += "-" + strconv.Itoa(cpus[end])
-		}
-		parts = append(parts, part)
-		i = end + 1
-	}
-	return strings.Join(parts, ",")
+	return cpulist.Format(cpus), nil
 }
 
 // unlimited is how a limit without bound is written.

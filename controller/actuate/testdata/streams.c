@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes numbered lines to the file that OUT names, buffered as MODE says
  * (full, line, none), by several functions of stdio, without pause while
- * "go" has been said. With THREAD it does so in a second thread. Answers what the
- * stream says about itself. */
+ * "go" has been said. With THREAD it does so in a second thread, with OTHER the file
+ * is open a second time. Answers what the stream says about itself. */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ int main(void) {
     pthread_t thread;
 
     out = fopen(getenv("OUT"), "w");
-    if (out == NULL)
+    if (out == NULL || (getenv("OTHER") != NULL && open(getenv("OUT"), O_WRONLY) < 0))
         return 2;
     if (strcmp(mode, "line") == 0)
         setvbuf(out, buffer, _IOLBF, sizeof(buffer));

@@ -45,6 +45,22 @@ static void *storm(void *unused) {
     return unused;
 }
 
+enum { block = 1 << 20 };
+
+static void *pump(void *unused) {
+    char *data = calloc(1, block);
+    while (write(ends[1], data, block) == block)
+        ;
+    return unused;
+}
+
+static void *consume(void *unused) {
+    char *data = malloc(block);
+    while (read(ends[0], data, block) > 0)
+        ;
+    return unused;
+}
+
 static void open_all(void) {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t n = sizeof a;
@@ -86,7 +102,11 @@ int main(void) {
             printf("%d\n", write(ends[1], calloc(1, 60000), 60000) == 60000);
         else if (!strcmp(name, "drain"))
             printf("%d\n", read(ends[0], malloc(60000), 60000) == 60000);
-        else if (!strcmp(name, "dup"))
+        else if (!strcmp(name, "pump")) { // a pipeline that never pauses
+            spawn(pump);
+            spawn(consume);
+            puts("ok");
+        } else if (!strcmp(name, "dup"))
             printf("%d\n", dup2(a, b));
         else if (!strcmp(name, "other")) { // another socket under this number
             int fd = socket(AF_INET, SOCK_STREAM, 0);
