@@ -147,13 +147,23 @@ func (t *watchTable) adopt(key uprobesWatchKey, w Watch, config pointConfig) (bo
 		if err := t.watched.Put(&key, &number); err != nil {
 			return false, err
 		}
-		t.index[key] = &watchEntry{number: number, start: w.StartTicks, signed: config.program.Signed()}
+		t.index[key] = &watchEntry{number: number, start: w.StartTicks, signed: config.program.Signed(), adopted: true}
 		t.list(key, number)
 		t.forget(i)
 		t.await(i, of, config)
 		return true, t.waiting.tell()
 	}
 	return false, nil
+}
+
+// Expected says whether a process that is watched was expected at the point, and
+// is watched since its first hit.
+func (u *Uprobes) Expected(pid int, point uint16) bool {
+	t := &u.watches
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	entry := t.index[uprobesWatchKey{Process: uint32(pid), Point: uint32(point)}]
+	return entry != nil && entry.adopted
 }
 
 // forget frees an expectation, and leaves its watch to whoever has it.

@@ -48,6 +48,7 @@ type watchEntry struct {
 	start   uint64 // of the process, in clock ticks
 	signed  bool   // what is summed up
 	told    uint64 // lost records that takeLost has told of
+	adopted bool   // the process had claimed it at its first hit
 }
 
 type definedPoint struct {

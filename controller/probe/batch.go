@@ -204,7 +204,7 @@ func (t *tenant) leadAll(ctx context.Context, writer slotWriter, slots []wantedS
 		if err != nil {
 			break
 		}
-		redirect = append(redirect, redirection{address: slot.address, relro: slot.relro, stub: stub})
+		redirect = append(redirect, slot.to(stub))
 		locals = append(locals, ring.HookCount+stub)
 	}
 	done, err := writer.lead(ctx, redirect)

@@ -227,7 +227,7 @@ func (t *tenant) tellDegraded(index uint16) {
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 	}
 	status.Mechanism, status.Reason, status.Symbols = p.mechanism, p.reason, p.symbols
-	status.CostNanos, status.CostMeasured = p.cost, p.measured
+	status.CostNanos, status.CostMeasured, status.LateNanos = p.cost, p.measured, uint64(p.late)
 	t.describe(index, status)
 	t.placer.log.Info("overhead budget", "point", d.spec.GetId(), "pid", t.process.PID(), "state", status.GetState(), "reason", d.reason)
 	t.placer.options.Status(status)

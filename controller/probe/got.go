@@ -4,6 +4,7 @@ package probe
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +24,12 @@ type wantedSlot struct {
 	address  uint64 // of the slot
 	relro    bool
 	function uint64 // where the slot should lead in the end
+	origin   objfile.Origin
+	bias     uint64 // of its object
+}
+
+func (s wantedSlot) to(stub int) redirection {
+	return redirection{address: s.address, relro: s.relro, stub: stub, origin: s.origin, bias: s.bias}
 }
 
 // placeGOT redirects every GOT slot whose symbol matches to a stub of DMLib
@@ -48,7 +55,7 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 		return nil, err
 	}
 	switch {
-	case len(p.symbols) == 0 && len(wanted) > 0: // other points have them
+	case len(p.symbols) == 0 && p.reason != "": // other points have them, or none leads there
 		return nil, errors.New(p.reason)
 	case len(p.symbols) == 0:
 		return nil, fmt.Errorf("no object of the process calls %s through its GOT", name(spec.GetFunction()))
@@ -124,7 +131,7 @@ func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, wr
 			p.symbols = append(p.symbols, slot.symbol)
 		}
 		if !t.leads(slot) {
-			redirect = append(redirect, redirection{address: slot.address, relro: slot.relro, stub: stub})
+			redirect = append(redirect, slot.to(stub))
 		}
 	}
 	done, err := writer.lead(ctx, redirect)
@@ -209,7 +216,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
 		return nil, "", fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
 	}
-	functions := make(map[string]uint64)
+	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
 	others := false // call it as well
 	for _, image := range images {
 		slots, err := t.placer.slots.matching(image, target.GetSymbols())
@@ -218,28 +225,55 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 			continue
 		}
 		for _, slot := range slots {
-			function, known := functions[slot.Symbol]
-			if !known {
-				found, err := objfile.ResolveIn(images, target.GetObject(), slot.Symbol, objfile.Function)
-				if err != nil {
-					reason = err.Error()
-				} else {
-					function = found.Address
-				}
-				functions[slot.Symbol] = function
+			function, err := functions.behind(t.process.PID(), image, slot)
+			if err != nil {
+				reason = err.Error()
+				continue
 			}
-			if function != 0 {
-				others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
-				wanted = append(wanted, wantedSlot{
-					symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
-				})
-			}
+			others = others || target.GetObject() == "" || !image.Matches(target.GetObject())
+			wanted = append(wanted, wantedSlot{
+				symbol: slot.Symbol, address: image.Address(slot.VirtualAddress), relro: slot.RELRO, function: function,
+				origin: slot.Origin, bias: image.Bias,
+			})
 		}
 	}
 	if len(wanted) > 0 && !others && reason == "" {
 		reason = "no other object calls it through dynamic linking; calls through pointers are not counted"
 	}
 	return wanted, reason, nil
+}
+
+// functionsOf finds the functions of a target, by the names of slots.
+type functionsOf struct {
+	images []objfile.Image
+	object string
+	found  map[string]foundFunction
+}
+
+type foundFunction struct {
+	address uint64
+	err     error // why there is none
+}
+
+// behind is where the function lies to which a slot of an image leads.
+func (f functionsOf) behind(pid int, image objfile.Image, slot objfile.Slot) (uint64, error) {
+	at, known := f.found[slot.Symbol]
+	if !known {
+		resolved, err := objfile.ResolveIn(f.images, f.object, slot.Symbol, objfile.Function)
+		at = foundFunction{resolved.Address, err}
+		f.found[slot.Symbol] = at
+	}
+	if at.err != nil {
+		return 0, at.err
+	}
+	word := make([]byte, 8)
+	if procmem.Read(pid, image.Address(slot.VirtualAddress), word) != nil {
+		return at.address, nil // writing will tell
+	}
+	if other, yes := objfile.Elsewhere(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word)); yes {
+		return 0, fmt.Errorf("%s calls that of %s, not this one", image.Name(), other.Name())
+	}
+	return at.address, nil
 }
 
 // name is what people call a target.

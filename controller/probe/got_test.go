@@ -51,11 +51,17 @@ func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
 	return slotWriter{memory: p.memory, app: ring.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, pid: os.Getpid()}
 }
 
+// stillLoading is the address of a slot of an object that never gets loaded.
+var stillLoading uint64
+
 // storeGOT does what DMLib does for ring.OpGOT.
 func storeGOT(c dmtest.Command) (old uint64, errno unix.Errno) {
 	for i := range slots {
 		if c.Arg(0) != slotAddress(i) {
 			continue
+		}
+		if c.Arg(0) == stillLoading {
+			return 0, unix.EBUSY
 		}
 		if c.Arg(3) != 0 && !slots[i].CompareAndSwap(c.Arg(4), c.Arg(2)) {
 			return slots[i].Load(), unix.EAGAIN
@@ -145,6 +151,8 @@ func TestRestoreComparesAndGoesOn(t *testing.T) {
 // A point that cannot be placed wholly is not left to count in part.
 func TestFailedPlacementIsTakenBack(t *testing.T) {
 	redirections()
+	stillLoading = slotAddress(1)
+	t.Cleanup(func() { stillLoading = 0 })
 	w := mustWriter(t, func(uint64) {})
 	placer, _ := start(t)
 	tenant := &tenant{
@@ -153,11 +161,11 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 	}
 	wanted := []wantedSlot{
 		{symbol: "f", address: slotAddress(0), function: 7},
-		{symbol: "g", address: unmapped, function: 8},
+		{symbol: "g", address: stillLoading, function: 8},
 	}
 	failed := &placement{}
 	if err := tenant.redirectAll(t.Context(), ring.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
-		t.Fatal("placed at an address that is not mapped")
+		t.Fatal("placed in an object that is not loaded yet")
 	}
 	tenant.takeBack(t.Context(), 3, w, failed)
 	wantSlots(t, 100, 101, 102, 103)

@@ -199,6 +199,7 @@ func (t *tenant) yield(index uint16, watches []bpf.Watch) {
 	if _, whyNot := p.attachments[0].Mechanism(); whyNot != "" {
 		p.reason += whyMissed
 	}
+	p.late = before.late
 	p.locals = before.locals // for what is on its way
 	for _, local := range p.locals {
 		for _, f := range t.measured[local] {

@@ -21,6 +21,7 @@ const (
 	costDuration  = 16.5
 	costStub      = 3 // what a stub adds to a hook
 	costPatch     = 4 // what an entry patch adds
+	costShared    = 4 // what a hook adds to a point that shares it
 )
 
 // Errors of placing.
@@ -44,22 +45,30 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 		}
 		return nil, errNoDMLib
 	}
-	if owner := t.owner[hook.Index]; owner != 0 && owner != index {
-		return nil, fmt.Errorf("hook %s: %w", name, errBusy)
-	}
 	delivery, captures, err := t.control(index, spec, MechanismHook)
-	if err == nil {
-		err = memory.SetPoint(hook.Index, delivery)
-	}
 	if err != nil {
 		return nil, err
 	}
-	t.owner[hook.Index] = index
-	return &placement{
-		mechanism: MechanismHook, symbols: []string{name},
-		locals: []int{hook.Index}, cost: cost(spec) + captures.cost(),
-	}, nil
+	p := &placement{
+		mechanism: MechanismHook, symbols: []string{name}, cost: cost(spec) + captures.cost(),
+	}
+	local := hook.Index
+	if owner := t.owner[local]; owner != 0 && owner != index {
+		p.reason, p.cost = whyShared, p.cost+costShared
+		local, err = memory.Share(hook.Index, delivery)
+	} else {
+		err = memory.SetPoint(local, delivery)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hook %s: %w", name, err)
+	}
+	t.owner[local] = index
+	p.locals = []int{local}
+	return p, nil
 }
+
+// whyShared is the reason of points that share a hook.
+const whyShared = "another measure point with other settings has the hook as well"
 
 // control is what DMLib is told to deliver, but for captures.
 func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {

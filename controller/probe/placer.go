@@ -32,6 +32,8 @@ type Process interface {
 	PID() int
 	// Identity tells the process from others that are given its pid later.
 	Identity() procid.Identity
+	// Started is when its image was seen first.
+	Started() time.Time
 	// Alive says whether it still runs the same image, as far as is known.
 	Alive() bool
 	// Memory is what DMLib shares with the controller; nil without DMLib.
@@ -88,6 +90,7 @@ type Placer struct {
 	mu        sync.Mutex // guards what follows; comes after the lock of a process
 	closed    bool
 	points    map[uint16]*attunev1.MeasurePoint
+	asked     map[uint16]time.Time // when each of points was asked for
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
 	standing  map[uint16]*bpf.Attachment // see expectMore
@@ -114,6 +117,7 @@ func New(options Options) *Placer {
 		options:   options,
 		log:       options.Log.With("component", "probe"),
 		points:    make(map[uint16]*attunev1.MeasurePoint),
+		asked:     make(map[uint16]time.Time),
 		processes: make(map[uint64]*tenant),
 		watching:  make(map[watchKey]*tenant),
 		standing:  make(map[uint16]*bpf.Attachment),
@@ -126,7 +130,7 @@ func New(options Options) *Placer {
 // come later. It returns at once; Status tells the outcome.
 func (p *Placer) Add(index uint16, spec *attunev1.MeasurePoint) {
 	p.mu.Lock()
-	p.points[index] = spec
+	p.points[index], p.asked[index] = spec, time.Now()
 	meant := p.meantFor(spec)
 	p.mu.Unlock()
 	for _, t := range meant {
@@ -140,6 +144,7 @@ func (p *Placer) Remove(index uint16) *attunev1.MeasurePoint {
 	p.mu.Lock()
 	spec := p.points[index]
 	delete(p.points, index)
+	delete(p.asked, index)
 	var meant []*tenant
 	if spec != nil {
 		meant = p.meantFor(spec)
@@ -214,6 +219,7 @@ func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{
 		placer: p, process: process, placed: make(map[uint16]*placement), degraded: make(map[uint16]degradation),
 		measured: make(map[int][]entry.Function), whyKernel: make(map[uint16]error),
+		refused: make(map[uint16]*attunev1.MeasurePoint),
 	}
 	t.show()
 	p.mu.Lock()
@@ -271,6 +277,7 @@ func (p *Placer) Withdraw(ctx context.Context) {
 		tenants = append(tenants, t)
 	}
 	clear(p.points)
+	clear(p.asked)
 	p.mu.Unlock()
 	p.unstand()
 	var all sync.WaitGroup

@@ -4,8 +4,11 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,4 +38,29 @@ func TestRemovedPointIsNotPlacedLate(t *testing.T) {
 	if symbols := heard.of(1).GetSymbols(); len(symbols) != 1 || symbols[0] != "read" {
 		t.Errorf("placed %v, want read", symbols)
 	}
+}
+
+// Why a point is refused stays what it was when the process ends during another
+// attempt; of one that was never tried before, that is the reason.
+func TestReasonOutlivesTheProcess(t *testing.T) {
+	why := errors.New("not permitted")
+	heard := &listener{status: make(map[uint32]*attunev1.PointStatus)}
+	placer := New(Options{Status: heard.hear, Uprobes: func() (*bpf.Uprobes, error) { return nil, why }})
+	t.Cleanup(placer.Close)
+	function := func(id string) *attunev1.MeasurePoint {
+		return &attunev1.MeasurePoint{Id: id, Target: &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{Symbols: []string{id}}}}
+	}
+	early, late := function("early"), function("late")
+	placer.Admit(t.Context(), mustProcess(t, 10), true)
+	placer.points[1], placer.points[2] = early, late // as Add does, before it starts a goroutine
+	tenant := placer.processes[10]
+	tenant.mu.Lock()
+	defer tenant.mu.Unlock()
+
+	tenant.place(t.Context(), 1, early, false)
+	why = procid.ErrGone
+	tenant.place(t.Context(), 1, early, false)
+	tenant.place(t.Context(), 2, late, false)
+	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, "not permitted")
+	heard.expect(t, 2, attunev1.PointState_POINT_STATE_REFUSED, procid.ErrGone.Error())
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -23,14 +24,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // process has real memory, which no application has mapped.
 type process struct {
-	handle uint64
-	memory *ring.Memory
+	handle  uint64
+	memory  *ring.Memory
+	started time.Time
 }
 
 func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
 func (p *process) Identity() procid.Identity        { return procid.Identity{PID: p.PID()} }
 func (p *process) Memory() *ring.Memory             { return p.memory }
+func (p *process) Started() time.Time               { return p.started }
 func (p *process) Alive() bool                      { return true }
 func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
 func (p *process) Sites() *entry.Sites              { return entry.NewSites(p, new(entry.Functions)) }
@@ -128,28 +131,30 @@ func TestPointsMeetProcesses(t *testing.T) {
 	}
 }
 
-func TestHookHasOneOwner(t *testing.T) {
+// Each point has the hook with its own settings, and goes on when the other ends.
+func TestHookIsShared(t *testing.T) {
 	placer, heard := start(t)
 	p := mustProcess(t, 10)
 	placer.Admit(context.Background(), p, true)
-	placer.Add(1, hook("malloc"))
-	placer.Close()
-	heard.expect(t, 1, attunev1.PointState_POINT_STATE_PLACED, "")
-
-	placer, heard = start(t)
-	placer.Admit(context.Background(), p, true)
-	placer.points[1] = hook("malloc")
 	large := hook("malloc")
 	large.MinValue = 1 << 20
-	placer.points[2] = large
+	placer.points[1], placer.points[2] = hook("malloc"), large
 	placer.Refresh(10)
-	placer.Close()
-	placed, refused := heard.of(1), heard.of(2)
-	if placed.GetState() != attunev1.PointState_POINT_STATE_PLACED {
-		placed, refused = refused, placed
+	placer.work.Wait()
+	reasons := 0
+	for _, index := range []uint32{1, 2} {
+		heard.expect(t, index, attunev1.PointState_POINT_STATE_PLACED, "")
+		if heard.of(index).GetReason() == whyShared {
+			reasons++
+		}
 	}
-	if placed.GetState() != attunev1.PointState_POINT_STATE_PLACED || !strings.Contains(refused.GetReason(), errBusy.Error()) {
-		t.Errorf("two points on one hook: %v and %v", placed, refused)
+	if got := enabled(p); len(got) != 2 || reasons != 1 {
+		t.Errorf("enabled: %v, of which %d share; want both, of which one does", got, reasons)
+	}
+	placer.Remove(1)
+	placer.Close()
+	if got := enabled(p); len(got) != 1 || got[0] != 2 {
+		t.Errorf("enabled after the removal: %v", got)
 	}
 }
 

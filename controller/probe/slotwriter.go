@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -83,6 +84,9 @@ func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirectio
 	err := w.each(ctx, len(slots), func(ctx context.Context, i int) error {
 		err := w.leadOne(ctx, &slots[i])
 		done[i] = err == nil
+		if unloaded(err) {
+			return nil // nobody calls through it any more
+		}
 		return err
 	})
 	var led []redirection
@@ -94,9 +98,16 @@ func (w slotWriter) lead(ctx context.Context, slots []redirection) ([]redirectio
 	return led, err
 }
 
+// unloaded says that a slot could not be written because its object has gone.
+func unloaded(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EFAULT) }
+
 // leadTries bounds how often a slot is read again that changed before it was
-// written; the loader changes one once, when it binds it at its first call.
-const leadTries = 4
+// written; the loader changes one once, when it binds it at its first call. It is
+// not to be disturbed while it loads an object: leadPause lies between two tries.
+const (
+	leadTries = 4
+	leadPause = 5 * time.Millisecond
+)
 
 // leadOne makes one slot lead to its stub and notes what it held.
 func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) {
@@ -104,8 +115,13 @@ func (w slotWriter) leadOne(ctx context.Context, slot *redirection) (err error) 
 		if slot.old, err = w.load(slot.address); err != nil {
 			return err
 		}
-		err = w.set(ctx, *slot, slot.old, w.stubAddress(slot.stub))
-		if !errors.Is(err, unix.EAGAIN) {
+		if err = unix.EBUSY; w.held || slot.origin.Relocated(slot.old, slot.bias) {
+			err = w.set(ctx, *slot, slot.old, w.stubAddress(slot.stub))
+		}
+		switch {
+		case errors.Is(err, unix.EBUSY):
+			time.Sleep(leadPause)
+		case !errors.Is(err, unix.EAGAIN):
 			return err
 		}
 	}
@@ -147,9 +163,12 @@ func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) 
 		return w.store(slot.address, to, slot.relro)
 	}
 	const compare = 1
-	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 1: 8, 2: to, 3: compare, 4: from}}
+	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 2: to, 3: compare, 4: from}}
 	if slot.relro {
 		command.Args[5] = 1
+	}
+	if to == w.stubAddress(slot.stub) { // else what is there is ours
+		command = command.Of(slot.origin, slot.bias)
 	}
 	_, err := w.memory.Run(ctx, command)
 	return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/budget"
@@ -17,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -37,6 +39,8 @@ type tenant struct {
 	// whyKernel says why a point is to be the kernel's whose turn comes when
 	// patches have given way.
 	whyKernel map[uint16]error
+	// refused has the points of which it was told why they are not here.
+	refused map[uint16]*attunev1.MeasurePoint
 
 	batch *batch // under way; nil: none
 
@@ -78,7 +82,9 @@ type placement struct {
 	reason      string
 	symbols     []string
 	cost        float64
-	measured    bool    // the cost, on this machine
+	measured    bool // the cost, on this machine
+	expected    bool // from the first hit on, though placed later
+	late        time.Duration
 	extra       float64 // of cost, what the mechanism and captures add to a hook's
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
@@ -91,6 +97,8 @@ type redirection struct {
 	old     uint64
 	relro   bool
 	stub    int
+	origin  objfile.Origin // in an object that is loaded at bias
+	bias    uint64
 }
 
 // place puts a point into the process, or more of it if it is there already,
@@ -124,26 +132,48 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return false
 	case errors.Is(err, errExpected):
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
+	case errors.Is(err, procid.ErrGone) && t.refused[index] == spec: // the reason told is the better one
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:
+		if !again {
+			p.late = t.late(index, p, held)
+		}
 		t.tell(index, spec, p, nil)
 	}
 	return true
+}
+
+// late is for how long the process has run while the point was wanted and not
+// there. The caller holds t.mu.
+func (t *tenant) late(index uint16, p *placement, held bool) time.Duration {
+	if held || p.expected {
+		return 0
+	}
+	from := t.process.Started()
+	t.placer.mu.Lock()
+	defer t.placer.mu.Unlock()
+	if asked := t.placer.asked[index]; asked.After(from) {
+		from = asked
+	}
+	return max(0, time.Since(from))
 }
 
 // tell notes and tells what became of a point. The caller holds t.mu.
 func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, err error) {
 	status := &attunev1.PointStatus{Point: uint32(index), Process: t.process.Handle()}
 	if err != nil {
+		t.refused[index] = spec
 		status.State = attunev1.PointState_POINT_STATE_REFUSED
 		status.Reason = err.Error()
 		t.placer.log.Info("measure point refused", "point", spec.GetId(), "pid", t.process.PID(), "reason", err)
 	} else {
+		delete(t.refused, index)
 		t.keep(index, spec, p)
 		status.State = attunev1.PointState_POINT_STATE_PLACED
 		status.Mechanism, status.Reason = p.mechanism, p.reason
 		status.Symbols, status.CostNanos, status.CostMeasured = p.symbols, p.cost, p.measured
+		status.LateNanos = uint64(p.late)
 		t.describe(index, status)
 		t.placer.log.Info("measure point placed", "point", spec.GetId(), "pid", t.process.PID(),
 			"mechanism", p.mechanism, "symbols", len(p.symbols))

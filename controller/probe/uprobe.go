@@ -41,6 +41,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		t.unwatch(index, p)
 		return nil, err
 	}
+	p.expected = uprobes.Expected(t.process.PID(), index)
 	if len(spec.GetProcesses()) == 0 {
 		t.expectMore(uprobes, index, images, p.attachments)
 	}
