@@ -53,6 +53,12 @@ func TestLiveProcess(t *testing.T) {
 		// because another took its CPU, counts as involuntary.
 		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, 5},
 		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, 1000 * 4096},
+		{attunev1.Signal_SIGNAL_ANONYMOUS_BYTES, 1000 * 4096},
+		// It answers three times.
+		{attunev1.Signal_SIGNAL_READ_CALLS, 3},
+		{attunev1.Signal_SIGNAL_WRITE_CALLS, 3},
+		{attunev1.Signal_SIGNAL_READ_BYTES, float64(len("burn\nfault\nnap\n"))},
+		{attunev1.Signal_SIGNAL_WRITTEN_BYTES, float64(3 * len("done\n"))},
 	}
 	for _, gain := range gains {
 		if got := after[gain.signal] - before[gain.signal]; got < gain.least {
@@ -99,6 +105,66 @@ func TestLiveThreads(t *testing.T) {
 		}
 		last = got
 	}
+}
+
+// Every thread is told of, with its own time and its own CPUs, however many there
+// are; those that have ended are not.
+func TestLiveThreadDetails(t *testing.T) {
+	const threads = 40
+	p := mustStart(t)
+	s := New(Options{})
+	defer s.Close()
+	p.tell(t, "threads "+strconv.Itoa(threads))
+	p.tell(t, "burn")
+	turn := func() map[int32]*attunev1.ThreadDetail {
+		all := map[int32]*attunev1.ThreadDetail{}
+		for range 4 {
+			_, details, err := s.SampleThreads(p.pid(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, thread := range details.GetItems() {
+				all[thread.GetTid()] = thread
+			}
+		}
+		return all
+	}
+	all := turn()
+	if len(all) != threads {
+		t.Errorf("%d threads in a turn, want %d", len(all), threads)
+	}
+	for _, thread := range all {
+		// Each burnt its part of 100 ms.
+		if thread.GetRunNanos() < 100e6/threads || thread.GetName() != "threads" || thread.GetStartTicks() == 0 ||
+			thread.GetVoluntarySwitches() == 0 || thread.GetCpusAllowed() == "" {
+			t.Errorf("thread %v", thread)
+		}
+	}
+	pinned := all[int32(p.pid())]
+	var first unix.CPUSet
+	first.Set(lowestCPU(t, p.pid()))
+	if err := unix.SchedSetaffinity(p.pid(), &first); err != nil {
+		t.Fatal(err)
+	}
+	p.tell(t, "threads 2")
+	turn() // those that are gone are listed until the next one
+	if all = turn(); len(all) != 2 || all[pinned.GetTid()].GetCpusAllowed() != strconv.Itoa(lowestCPU(t, p.pid())) {
+		t.Errorf("threads that are left: %v", all)
+	}
+}
+
+// lowestCPU is the first one that a process may run on.
+func lowestCPU(t *testing.T, pid int) int {
+	t.Helper()
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		t.Fatal(err)
+	}
+	cpu := 0
+	for !set.IsSet(cpu) {
+		cpu++
+	}
+	return cpu
 }
 
 func TestProcessThatEnds(t *testing.T) {
@@ -181,7 +247,10 @@ func ownCPU(b *testing.B) float64 {
 	return float64(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-func BenchmarkSample(b *testing.B) {
+func BenchmarkSample(b *testing.B)        { benchmarkSample(b, 0) }
+func BenchmarkSampleThreads(b *testing.B) { benchmarkSample(b, DefaultThreadsPerRound) }
+
+func benchmarkSample(b *testing.B, detailed int) {
 	for _, threads := range []string{"1", "8", "64", "256", "2000"} {
 		b.Run("threads="+threads, func(b *testing.B) {
 			p := mustStart(b)
@@ -191,7 +260,7 @@ func BenchmarkSample(b *testing.B) {
 			mustSample(b, s, p.pid())
 			before := ownCPU(b)
 			for b.Loop() {
-				if _, err := s.Sample(p.pid()); err != nil {
+				if _, _, err := s.SampleThreads(p.pid(), detailed); err != nil {
 					b.Fatal(err)
 				}
 			}

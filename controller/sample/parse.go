@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // errMalformed says that a file does not look as the kernel writes it.
@@ -43,6 +44,14 @@ func number(data []byte) (value uint64, rest []byte, ok bool) {
 type status struct {
 	voluntary, involuntary uint64
 	cpus                   cpuMask
+	anonymous              anonymous
+}
+
+// anonymous is the anonymous resident memory of a process. A thread that has
+// ended and one of the kernel have none.
+type anonymous struct {
+	bytes uint64
+	known bool
 }
 
 // parseStatus parses a status file into s, whose mask is used again.
@@ -58,6 +67,11 @@ func parseStatus(data []byte, s *status) error {
 			s.involuntary, _, ok = number(value)
 		case "Cpus_allowed":
 			s.cpus, ok = parseMask(s.cpus[:0], bytes.TrimSpace(value))
+		case "RssAnon":
+			var kilobytes uint64
+			kilobytes, _, ok = number(value)
+			s.anonymous = anonymous{kilobytes * 1024, true}
+			found-- // not in every status
 		default:
 			continue
 		}
@@ -96,4 +110,63 @@ func parseMask(into cpuMask, text []byte) (cpuMask, bool) {
 		into = append(into, bits)
 	}
 	return into, true
+}
+
+// list writes the mask as Cpus_allowed_list has it: "0-3,8".
+func (m cpuMask) list() string {
+	var out []byte
+	for cpu, size := 0, 32*len(m); cpu < size; cpu++ {
+		if !m.has(cpu) {
+			continue
+		}
+		first := cpu
+		for cpu+1 < size && m.has(cpu+1) {
+			cpu++
+		}
+		if len(out) > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendInt(out, int64(first), 10)
+		if cpu > first {
+			out = append(out, '-')
+			out = strconv.AppendInt(out, int64(cpu), 10)
+		}
+	}
+	return string(out)
+}
+
+// has says whether a CPU, less than 32 times the number of groups, is in it.
+func (m cpuMask) has(cpu int) bool { return m[len(m)-1-cpu/32]&(1<<(cpu%32)) != 0 }
+
+// transfers is what a process has read and written; see proc_pid_io(5).
+type transfers struct{ readBytes, writtenBytes, readCalls, writeCalls uint64 }
+
+// parseTransfers parses an io file.
+func parseTransfers(data []byte) (t transfers, err error) {
+	found := 0
+	for line := range bytes.Lines(data) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		var target *uint64
+		switch string(name) {
+		case "rchar":
+			target = &t.readBytes
+		case "wchar":
+			target = &t.writtenBytes
+		case "syscr":
+			target = &t.readCalls
+		case "syscw":
+			target = &t.writeCalls
+		default:
+			continue
+		}
+		var ok bool
+		if *target, _, ok = number(value); !ok {
+			return transfers{}, fmt.Errorf("%w: io line %q", errMalformed, line)
+		}
+		found++
+	}
+	if found != 4 {
+		return transfers{}, fmt.Errorf("%w: io without calls or bytes", errMalformed)
+	}
+	return t, nil
 }

@@ -49,8 +49,8 @@ func TestParseStatus(t *testing.T) {
 		name string
 		want status
 	}{
-		{"plain", status{17, 4, cpuMask{3}}},
-		{"many-cpus", status{1<<64 - 1, 4, cpuMask{0xff, 0, 0xffffffff}}},
+		{"plain", status{17, 4, cpuMask{3}, anonymous{1_024_000, true}}},
+		{"many-cpus", status{1<<64 - 1, 4, cpuMask{0xff, 0, 0xffffffff}, anonymous{}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestParseStatus(t *testing.T) {
 			if err := parseStatus(mustRead(t, test.name), &got); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(status{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(status{}, anonymous{})); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
@@ -73,6 +73,7 @@ func TestParseStatusRefuses(t *testing.T) {
 		{"group too long", "Cpus_allowed:\t123456789\n"},
 		{"empty group", "Cpus_allowed:\tff,,ff\n"},
 		{"no number", "voluntary_ctxt_switches:\t\n"},
+		{"no bytes", "RssAnon:\t kB\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,6 +99,56 @@ func FuzzParseSchedstat(f *testing.F) {
 	f.Add([]byte("786038 12 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := parseSchedstat(data); err != nil && !errors.Is(err, errMalformed) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaskAsList(t *testing.T) {
+	tests := []struct {
+		mask cpuMask
+		want string
+	}{
+		{nil, ""},
+		{cpuMask{0}, ""},
+		{cpuMask{1}, "0"},
+		{cpuMask{0x10f}, "0-3,8"},
+		{cpuMask{1, 1 << 31}, "31-32"},
+		{cpuMask{0x80000000, 0xffffffff}, "0-31,63"},
+	}
+	for _, test := range tests {
+		if got := test.mask.list(); got != test.want {
+			t.Errorf("%x is %q, want %q", test.mask, got, test.want)
+		}
+	}
+}
+
+func TestParseTransfers(t *testing.T) {
+	tests := []struct {
+		name, data string
+		want       transfers
+		ok         bool
+	}{
+		{"plain", "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 0\n", transfers{10, 20, 3, 4}, true},
+		{"greatest", "rchar: 18446744073709551615\nwchar: 0\nsyscr: 0\nsyscw: 0\n", transfers{readBytes: 1<<64 - 1}, true},
+		{"no calls", "rchar: 10\nwchar: 20\n", transfers{}, false},
+		{"no number", "rchar: 10\nwchar: 20\nsyscr: x\nsyscw: 4\n", transfers{}, false},
+		{"empty", "", transfers{}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := parseTransfers([]byte(test.data))
+			if (err == nil) != test.ok || got != test.want || err != nil && !errors.Is(err, errMalformed) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func FuzzParseTransfers(f *testing.F) {
+	f.Add([]byte("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parseTransfers(data); err != nil && !errors.Is(err, errMalformed) {
 			t.Error(err)
 		}
 	})

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"sync"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // process is what is kept of one process between samples.
@@ -28,6 +28,11 @@ type process struct {
 	ended      counters // of threads that have ended
 	buffer     []byte   // borrowed for one Sample
 	union      cpuMask
+	anonymous  anonymous // as the status that was read last has it
+	io         procFile
+	transfers  transfers
+	hasIO      bool // transfers are of this round
+	skipIO     int  // rounds in which io is not tried, since it cannot be read
 }
 
 // counters are what the kernel does not sum over threads.
@@ -40,20 +45,9 @@ func (c *counters) add(other counters) {
 	c.involuntary += other.involuntary
 }
 
-// thread is one thread's last known values.
-type thread struct {
-	counters
-	tid                int
-	runnable           bool
-	cpus               cpuMask
-	known              bool // status was read
-	listed             bool // in the present list
-	sched, stat, state procFile
-}
-
 func newProcess(root string, pid int) *process {
 	return &process{
-		root: root, pid: pid, stat: newProcFile(root + "/stat"),
+		root: root, pid: pid, stat: newProcFile(root + "/stat"), io: newProcFile(root + "/io"),
 		threads: make(map[int]*thread),
 	}
 }
@@ -71,15 +65,10 @@ func (p *process) borrow(s *Sampler) (giveBack func()) {
 func (p *process) close(s *Sampler) {
 	p.closed = true
 	p.stat.close(&s.files)
+	p.io.close(&s.files)
 	for _, t := range p.threads {
 		t.close(s)
 	}
-}
-
-func (t *thread) close(s *Sampler) {
-	t.sched.close(&s.files)
-	t.stat.close(&s.files)
-	t.state.close(&s.files)
 }
 
 func (p *process) readStat(s *Sampler) (procid.Stat, error) {
@@ -94,22 +83,49 @@ func (p *process) readStat(s *Sampler) (procid.Stat, error) {
 	return stat, nil
 }
 
-// sample reads one round.
-func (p *process) sample(s *Sampler) (totals, error) {
+// sample reads one round, with the details of so many threads at most.
+func (p *process) sample(s *Sampler, detailed int) (totals, []*attunev1.ThreadDetail, error) {
 	stat, err := p.readStat(s)
 	if err != nil {
-		return totals{}, err
+		return totals{}, nil, err
 	}
 	if stat.Zombie() {
-		return totals{}, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
+		return totals{}, nil, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
 	}
 	if err := p.list(s, stat); err != nil {
-		return totals{}, err
+		return totals{}, nil, err
 	}
-	if err := p.readThreads(s, stat); err != nil {
-		return totals{}, err
+	details, err := p.readThreads(s, stat, detailed)
+	if err != nil {
+		return totals{}, nil, err
 	}
-	return p.total(stat), nil
+	if err := p.readTransfers(s); err != nil {
+		return totals{}, nil, err
+	}
+	return p.total(stat), details, nil
+}
+
+// ioPause is how many rounds pass before io is tried again where this user may
+// not read it, or the kernel has none: an exec may change the former.
+const ioPause = 256
+
+// readTransfers reads what the process has read and written.
+func (p *process) readTransfers(s *Sampler) error {
+	if p.hasIO = false; p.skipIO > 0 {
+		p.skipIO--
+		return nil
+	}
+	data, err := p.io.read(&s.files, p.buffer)
+	if err != nil {
+		p.io.close(&s.files)
+		p.skipIO = ioPause
+		return nil // the process may have ended, which the next round tells
+	}
+	if p.transfers, err = parseTransfers(data); err != nil {
+		return fmt.Errorf("%s: %w", p.io.path, err)
+	}
+	p.hasIO = true
+	return nil
 }
 
 // list brings the list of threads up to date when a turn begins. A process
@@ -145,14 +161,6 @@ func (p *process) list(s *Sampler, stat procid.Stat) error {
 	return nil
 }
 
-func (p *process) newThread(tid int) *thread {
-	task := p.root + "/task/" + strconv.Itoa(tid)
-	return &thread{
-		tid: tid, sched: newProcFile(task + "/schedstat"),
-		stat: newProcFile(task + "/stat"), state: newProcFile(task + "/status"),
-	}
-}
-
 // lose moves a thread that has ended into the sum of ended ones.
 func (p *process) lose(s *Sampler, t *thread) {
 	p.ended.add(t.counters)
@@ -160,29 +168,32 @@ func (p *process) lose(s *Sampler, t *thread) {
 	delete(p.threads, t.tid)
 }
 
-// readThreads reads the next threads of the turn. The process's own stat file
-// tells the first thread's state.
-func (p *process) readThreads(s *Sampler, stat procid.Stat) error {
-	end := min(p.next+s.options.ThreadsPerRound, len(p.tids))
+// readThreads reads the next threads of the turn, with the details of so many at
+// most, which then are all of the round. The process's own stat file tells the
+// first thread's state.
+func (p *process) readThreads(s *Sampler, stat procid.Stat, detailed int) (details []*attunev1.ThreadDetail, err error) {
+	count := s.options.ThreadsPerRound
+	if detailed > 0 {
+		count = min(count, detailed)
+	}
+	end := min(p.next+count, len(p.tids))
 	for ; p.next < end; p.next++ {
 		t := p.threads[p.tids[p.next]]
 		if t == nil {
 			continue // ended within the turn
 		}
-		err := t.readSched(s, p)
-		if t.tid == p.pid {
-			t.runnable = stat.State == 'R'
-		} else if err == nil {
-			err = t.readState(s, p)
-		}
-		if err == nil && !t.known {
-			err = t.readStatus(s, p)
+		err := t.read(s, p, stat, detailed > 0)
+		if err == nil && detailed > 0 {
+			details = append(details, t.detail())
 		}
 		if err := p.settle(s, t, err); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return p.readStatuses(s)
+	if detailed > 0 {
+		return details, nil // with their status
+	}
+	return nil, p.readStatuses(s)
 }
 
 // readStatuses reads the status of some threads in turn, the first one's
@@ -216,49 +227,6 @@ func (p *process) settle(s *Sampler, t *thread, err error) error {
 	return err
 }
 
-func (t *thread) readSched(s *Sampler, p *process) error {
-	data, err := t.sched.read(&s.files, p.buffer)
-	if err != nil {
-		return err
-	}
-	now, err := parseSchedstat(data)
-	if err != nil {
-		return err
-	}
-	if now.run < t.run {
-		// Another thread has the number; without a kept descriptor that shows
-		// only here.
-		p.ended.add(t.counters)
-		t.counters, t.known = counters{}, false
-	}
-	t.run, t.wait = now.run, max(now.wait, t.wait)
-	return nil
-}
-
-func (t *thread) readState(s *Sampler, p *process) error {
-	data, err := t.stat.read(&s.files, p.buffer)
-	if err != nil {
-		return err
-	}
-	state, err := procid.ParseState(data)
-	t.runnable = state == 'R'
-	return err
-}
-
-func (t *thread) readStatus(s *Sampler, p *process) error {
-	data, err := t.state.read(&s.files, p.buffer)
-	if err != nil {
-		return err
-	}
-	now := status{cpus: t.cpus}
-	if err := parseStatus(data, &now); err != nil {
-		return err
-	}
-	t.voluntary, t.involuntary = max(now.voluntary, t.voluntary), max(now.involuntary, t.involuntary)
-	t.cpus, t.known = now.cpus, true
-	return nil
-}
-
 // total sums what is known of all threads.
 func (p *process) total(stat procid.Stat) totals {
 	sum := p.ended
@@ -281,5 +249,6 @@ func (p *process) total(stat procid.Stat) totals {
 		t.cpus += bits.OnesCount32(group)
 	}
 	t.run, t.wait, t.voluntary, t.involuntary = sum.run, sum.wait, sum.voluntary, sum.involuntary
+	t.anonymous, t.transfers, t.hasIO = p.anonymous, p.transfers, p.hasIO
 	return t
 }

@@ -68,21 +68,32 @@ func New(options Options) *Sampler {
 // from one call to the next. [procid.ErrGone] if it has ended; what is kept of
 // it is dropped then, so that a later process with this pid starts anew.
 func (s *Sampler) Sample(pid int) ([]*attunev1.Reading, error) {
+	readings, _, err := s.SampleThreads(pid, 0)
+	return readings, err
+}
+
+// SampleThreads is Sample with the details of so many threads at most, nil if
+// that is 0: those that are next in turn. The turn of a process is as long as it
+// has threads, whether this is asked for or Sample.
+func (s *Sampler) SampleThreads(pid, most int) ([]*attunev1.Reading, *attunev1.ThreadDetails, error) {
 	p := s.process(pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, procid.ErrGone // forgotten since it was looked up
+		return nil, nil, procid.ErrGone // forgotten since it was looked up
 	}
 	defer p.borrow(s)()
-	totals, err := p.sample(s)
+	totals, items, err := p.sample(s, most)
 	if err != nil {
 		if errors.Is(err, procid.ErrGone) {
 			s.drop(p)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return totals.readings(), nil
+	if most <= 0 {
+		return totals.readings(), nil, nil
+	}
+	return totals.readings(), &attunev1.ThreadDetails{Total: uint32(totals.stat.Threads), Items: items}, nil
 }
 
 func (s *Sampler) process(pid int) *process {
@@ -148,6 +159,9 @@ type totals struct {
 	run, wait              uint64
 	voluntary, involuntary uint64
 	runnable, cpus         int
+	anonymous              anonymous
+	transfers              transfers
+	hasIO                  bool
 }
 
 // readings makes the messages, in one allocation for all of them.
@@ -156,24 +170,34 @@ func (t totals) readings() []*attunev1.Reading {
 	values := [...]struct {
 		signal attunev1.Signal
 		value  float64
+		known  bool
 	}{
-		{attunev1.Signal_SIGNAL_CPU_USER, float64(t.stat.UserTicks) * nanosPerTick},
-		{attunev1.Signal_SIGNAL_CPU_SYSTEM, float64(t.stat.SystemTicks) * nanosPerTick},
-		{attunev1.Signal_SIGNAL_RUN_TIME, float64(t.run)},
-		{attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, float64(t.wait)},
-		{attunev1.Signal_SIGNAL_MINOR_FAULTS, float64(t.stat.MinorFaults)},
-		{attunev1.Signal_SIGNAL_MAJOR_FAULTS, float64(t.stat.MajorFaults)},
-		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, float64(t.stat.ResidentPages) * float64(os.Getpagesize())},
-		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, float64(t.voluntary)},
-		{attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES, float64(t.involuntary)},
-		{attunev1.Signal_SIGNAL_THREADS, float64(t.stat.Threads)},
-		{attunev1.Signal_SIGNAL_RUNNABLE_THREADS, float64(t.runnable)},
-		{attunev1.Signal_SIGNAL_CPUS_ALLOWED, float64(t.cpus)},
+		{attunev1.Signal_SIGNAL_CPU_USER, float64(t.stat.UserTicks) * nanosPerTick, true},
+		{attunev1.Signal_SIGNAL_CPU_SYSTEM, float64(t.stat.SystemTicks) * nanosPerTick, true},
+		{attunev1.Signal_SIGNAL_RUN_TIME, float64(t.run), true},
+		{attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, float64(t.wait), true},
+		{attunev1.Signal_SIGNAL_MINOR_FAULTS, float64(t.stat.MinorFaults), true},
+		{attunev1.Signal_SIGNAL_MAJOR_FAULTS, float64(t.stat.MajorFaults), true},
+		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, float64(t.stat.ResidentPages) * float64(os.Getpagesize()), true},
+		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, float64(t.voluntary), true},
+		{attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES, float64(t.involuntary), true},
+		{attunev1.Signal_SIGNAL_THREADS, float64(t.stat.Threads), true},
+		{attunev1.Signal_SIGNAL_RUNNABLE_THREADS, float64(t.runnable), true},
+		{attunev1.Signal_SIGNAL_CPUS_ALLOWED, float64(t.cpus), true},
+		{attunev1.Signal_SIGNAL_ANONYMOUS_BYTES, float64(t.anonymous.bytes), t.anonymous.known},
+		{attunev1.Signal_SIGNAL_READ_CALLS, float64(t.transfers.readCalls), t.hasIO},
+		{attunev1.Signal_SIGNAL_WRITE_CALLS, float64(t.transfers.writeCalls), t.hasIO},
+		{attunev1.Signal_SIGNAL_READ_BYTES, float64(t.transfers.readBytes), t.hasIO},
+		{attunev1.Signal_SIGNAL_WRITTEN_BYTES, float64(t.transfers.writtenBytes), t.hasIO},
 	}
-	memory := make([]attunev1.Reading, len(values))
-	readings := make([]*attunev1.Reading, len(values))
-	for i, v := range values {
-		memory[i].Signal, memory[i].Value = v.signal, v.value
+	memory := make([]attunev1.Reading, 0, len(values))
+	for _, v := range values {
+		if v.known {
+			memory = append(memory, attunev1.Reading{Signal: v.signal, Value: v.value})
+		}
+	}
+	readings := make([]*attunev1.Reading, len(memory))
+	for i := range memory {
 		readings[i] = &memory[i]
 	}
 	return readings

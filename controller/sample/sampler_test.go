@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -42,6 +43,7 @@ type fakeThread struct {
 	state                              string
 	run, wait, voluntary, nonvoluntary int
 	cpus                               string
+	later                              int // ticks that it started later than its number says
 }
 
 const fakePID = 100
@@ -68,26 +70,31 @@ func (f fakeProc) set(threads map[int]fakeThread) {
 	if err := os.RemoveAll(filepath.Join(f.root, strconv.Itoa(fakePID), "task")); err != nil {
 		f.t.Fatal(err)
 	}
-	stat := func(tid int, state string) string {
-		return fmt.Sprintf("%d (solver) %s 1 1 1 0 -1 0 70 0 3 0 250 50 0 0 20 0 %d 0 5000 4096 10 0 1 2 3\n", tid, state, len(threads))
-	}
-	f.write(stat(fakePID, threads[fakePID].state), "stat")
+	f.write(threadStat(fakePID, threads[fakePID], len(threads)), "stat")
 	for tid, thread := range threads {
 		task := strconv.Itoa(tid)
-		f.write(stat(tid, thread.state), "task", task, "stat")
+		f.write(threadStat(tid, thread, len(threads)), "task", task, "stat")
 		f.write(fmt.Sprintf("%d %d 1\n", thread.run, thread.wait), "task", task, "schedstat")
 		f.write(fmt.Sprintf("Cpus_allowed:\t%s\nvoluntary_ctxt_switches:\t%d\nnonvoluntary_ctxt_switches:\t%d\n",
 			thread.cpus, thread.voluntary, thread.nonvoluntary), "task", task, "status")
 	}
 }
 
+// threadStat is the stat file of a thread that ran on CPU 1 last and was started
+// by the tick of its own number.
+func threadStat(tid int, thread fakeThread, threads int) string {
+	return fmt.Sprintf("%d (solver) %s 1 1 1 0 -1 0 70 0 3 0 250 50 0 0 20 0 %d 0 %d 4096 10 0 1 2 3"+
+		" 0 0 0 0 0 0 0 0 0 17 1 0\n", tid, thread.state, threads, tid+thread.later)
+}
+
 func TestSignalsOfFixture(t *testing.T) {
 	proc := newFakeProc(t)
 	proc.set(map[int]fakeThread{
-		fakePID: {"R", 1000, 10, 5, 6, "1"},
-		101:     {"S", 2000, 20, 7, 8, "2"},
-		102:     {"R", 4000, 40, 9, 1, "2"},
+		fakePID: {"R", 1000, 10, 5, 6, "1", 0},
+		101:     {"S", 2000, 20, 7, 8, "2", 0},
+		102:     {"R", 4000, 40, 9, 1, "2", 0},
 	})
+	proc.write("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n", "io")
 	s := New(Options{Root: proc.root})
 	defer s.Close()
 	want := signals{
@@ -103,6 +110,10 @@ func TestSignalsOfFixture(t *testing.T) {
 		attunev1.Signal_SIGNAL_THREADS:              3,
 		attunev1.Signal_SIGNAL_RUNNABLE_THREADS:     2,
 		attunev1.Signal_SIGNAL_CPUS_ALLOWED:         2,
+		attunev1.Signal_SIGNAL_READ_CALLS:           3,
+		attunev1.Signal_SIGNAL_WRITE_CALLS:          4,
+		attunev1.Signal_SIGNAL_READ_BYTES:           10,
+		attunev1.Signal_SIGNAL_WRITTEN_BYTES:        20,
 	}
 	if diff := cmp.Diff(want, mustSample(t, s, fakePID)); diff != "" {
 		t.Errorf("signals (-want +got):\n%s", diff)
@@ -111,8 +122,8 @@ func TestSignalsOfFixture(t *testing.T) {
 
 // TestSumsNeverFall lets threads end, be born, and take over a number.
 func TestSumsNeverFall(t *testing.T) {
-	first := fakeThread{"S", 1000, 10, 5, 6, "3"}
-	second := fakeThread{"R", 500, 50, 2, 3, "3"}
+	first := fakeThread{"S", 1000, 10, 5, 6, "3", 0}
+	second := fakeThread{"R", 500, 50, 2, 3, "3", 0}
 	steps := []struct {
 		name     string
 		threads  map[int]fakeThread
@@ -123,7 +134,7 @@ func TestSumsNeverFall(t *testing.T) {
 		{"two threads", map[int]fakeThread{fakePID: first, 101: second}, 1500, 60, 7},
 		{"one ended", map[int]fakeThread{fakePID: first}, 1500, 60, 7},
 		{"another one came", map[int]fakeThread{fakePID: first, 102: second}, 2000, 110, 9},
-		{"its number was reused", map[int]fakeThread{fakePID: first, 102: {"R", 100, 1, 1, 0, "3"}}, 2100, 111, 10},
+		{"its number was reused", map[int]fakeThread{fakePID: first, 102: {"R", 100, 1, 1, 0, "3", 0}}, 2100, 111, 10},
 		{"all but the first ended", map[int]fakeThread{fakePID: first}, 2100, 111, 10},
 	}
 	proc := newFakeProc(t)
@@ -146,7 +157,7 @@ func TestManyThreadsAreReadInTurn(t *testing.T) {
 	proc := newFakeProc(t)
 	all := make(map[int]fakeThread)
 	for tid := fakePID; tid < fakePID+threads; tid++ {
-		all[tid] = fakeThread{"S", 10, 1, 1, 1, "1"}
+		all[tid] = fakeThread{"S", 10, 1, 1, 1, "1", 0}
 	}
 	proc.set(all)
 	s := New(Options{Root: proc.root, ThreadsPerRound: perRound})
@@ -163,7 +174,7 @@ func TestSwitchesOfKnownThreadsInTurn(t *testing.T) {
 	threads := make(map[int]fakeThread)
 	set := func(switches int) {
 		for tid := fakePID; tid < fakePID+9; tid++ {
-			threads[tid] = fakeThread{"S", 10, 1, switches, 0, "1"}
+			threads[tid] = fakeThread{"S", 10, 1, switches, 0, "1", 0}
 		}
 		proc.set(threads)
 	}
@@ -187,10 +198,10 @@ func TestSwitchesOfKnownThreadsInTurn(t *testing.T) {
 }
 
 func TestMalformedFiles(t *testing.T) {
-	for _, file := range []string{"stat", "task/100/schedstat", "task/100/status"} {
+	for _, file := range []string{"stat", "task/100/schedstat", "task/100/status", "io"} {
 		t.Run(file, func(t *testing.T) {
 			proc := newFakeProc(t)
-			proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1"}})
+			proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1", 0}})
 			proc.write("nonsense", file)
 			s := New(Options{Root: proc.root})
 			defer s.Close()
@@ -198,5 +209,98 @@ func TestMalformedFiles(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// Details are of the threads that are next in turn, as many as are asked for,
+// and each of them is of this round.
+func TestThreadDetailsInTurn(t *testing.T) {
+	proc := newFakeProc(t)
+	all := make(map[int]fakeThread)
+	for tid := fakePID; tid < fakePID+10; tid++ {
+		all[tid] = fakeThread{"S", 10 * tid, tid, 1, 2, "3", 0}
+	}
+	proc.set(all)
+	s := New(Options{Root: proc.root})
+	defer s.Close()
+	seen := map[int32]int{}
+	for round, want := range []int{4, 4, 2, 4, 4, 2} {
+		_, details, err := s.SampleThreads(fakePID, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if details.GetTotal() != 10 || len(details.GetItems()) != want {
+			t.Errorf("round %d: %d of %d threads, want %d of 10", round, len(details.GetItems()), details.GetTotal(), want)
+		}
+		for _, thread := range details.GetItems() {
+			seen[thread.GetTid()]++
+			checkThread(t, thread)
+		}
+	}
+	for tid, times := range seen {
+		if times != 2 {
+			t.Errorf("thread %d was read %d times in two turns", tid, times)
+		}
+	}
+	if _, details, err := s.SampleThreads(fakePID, 0); err != nil || details != nil {
+		t.Errorf("without being asked for: %v, %v", details, err)
+	}
+}
+
+func checkThread(t *testing.T, got *attunev1.ThreadDetail) {
+	t.Helper()
+	tid := uint64(got.GetTid())
+	want := &attunev1.ThreadDetail{
+		Tid: got.GetTid(), StartTicks: tid, Name: "solver", State: "S", RunNanos: 10 * tid, WaitNanos: tid,
+		VoluntarySwitches: 1, InvoluntarySwitches: 2, LastCpu: 1, CpusAllowed: "0-1",
+	}
+	if !proto.Equal(want, got) {
+		t.Errorf("thread %v, want %v", got, want)
+	}
+}
+
+// A number that another thread has by now begins anew, and the sum goes on.
+func TestThreadNumberUsedAgain(t *testing.T) {
+	proc := newFakeProc(t)
+	s := New(Options{Root: proc.root, MaxFiles: -1})
+	defer s.Close()
+	for _, step := range []struct {
+		thread fakeThread
+		run    float64
+	}{
+		{fakeThread{"S", 100, 1, 5, 1, "1", 0}, 100},
+		{fakeThread{"S", 300, 1, 2, 1, "1", 7}, 400},
+	} {
+		proc.set(map[int]fakeThread{fakePID: step.thread})
+		readings, details, err := s.SampleThreads(fakePID, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := details.GetItems()[0]; got.GetVoluntarySwitches() != uint64(step.thread.voluntary) || got.GetRunNanos() != uint64(step.thread.run) {
+			t.Errorf("thread %v, want %+v", got, step.thread)
+		}
+		for _, r := range readings {
+			if r.GetSignal() == attunev1.Signal_SIGNAL_RUN_TIME && r.GetValue() != step.run {
+				t.Errorf("run time %v, want %v", r.GetValue(), step.run)
+			}
+		}
+	}
+}
+
+// A process that this user may not look into has its other signals.
+func TestNoTransfers(t *testing.T) {
+	proc := newFakeProc(t)
+	proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1", 0}})
+	s := New(Options{Root: proc.root})
+	defer s.Close()
+	for round := range ioPause + 3 {
+		got := mustSample(t, s, fakePID)
+		if round == 1 {
+			proc.write("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n", "io")
+		}
+		calls, ok := got[attunev1.Signal_SIGNAL_READ_CALLS]
+		if want := round > ioPause; ok != want || ok && calls != 3 {
+			t.Fatalf("round %d: %v read calls, %v", round, calls, ok)
+		}
 	}
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package detail
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ownCPU is the CPU time of this process, which a busy machine does not change
+// as it does the time on the clock.
+func ownCPU(b *testing.B) float64 {
+	b.Helper()
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return float64(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkRead is what a round takes: of listing alone, and of what is read.
+func BenchmarkRead(b *testing.B) {
+	const between = time.Millisecond // two listings
+	tests := []struct {
+		name     string
+		commands []string
+		repeat   int
+		kind     attunev1.DetailKind
+		most     int
+		period   time.Duration
+	}{
+		{"listing 20", []string{"udp"}, 20, sockets, 64, ListEvery},
+		{"listing 128 of 2000", []string{"many 1000"}, 1, sockets, 1, ListEvery},
+		{"tcp 15", []string{"tcp", "tcp", "tcp", "tcp", "tcp"}, 1, sockets, 64, between},
+		{"tcp 15 borrowed", []string{"tcp", "tcp", "tcp", "tcp", "tcp"}, 1, sockets, 64, LookEvery},
+		{"unix 20", []string{"unix"}, 10, sockets, 64, between},
+		{"unix 64 of 2000", []string{"many 1000"}, 1, sockets, 64, between},
+		{"pipes 20", []string{"pipe"}, 10, pipes, 64, between},
+		{"memory 16 MB", []string{"map 16"}, 1, mapped, 64, time.Hour},
+		{"memory 512 MB", []string{"map 512"}, 1, mapped, 64, time.Hour},
+	}
+	for _, test := range tests {
+		b.Run(test.name, func(b *testing.B) {
+			r := newRig(b, test.kind)
+			for range test.repeat {
+				for _, command := range test.commands {
+					r.does(command)
+				}
+			}
+			items := 0
+			read := func() {
+				r.now = r.now.Add(test.period)
+				d, _ := r.reader.Read(r.want, test.most)
+				items += len(d.GetSockets().GetItems()) + len(d.GetPipes().GetItems())
+			}
+			for range 40 { // two listings
+				r.now = r.now.Add(ListEvery)
+				read()
+			}
+			items = 0
+			before := ownCPU(b)
+			for b.Loop() {
+				read()
+			}
+			b.ReportMetric((ownCPU(b)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(items)/float64(b.N), "items/op")
+		})
+	}
+}

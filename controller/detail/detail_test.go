@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package detail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	sockets = attunev1.DetailKind_DETAIL_KIND_SOCKETS
+	pipes   = attunev1.DetailKind_DETAIL_KIND_PIPES
+	mapped  = attunev1.DetailKind_DETAIL_KIND_MEMORY
+	threads = attunev1.DetailKind_DETAIL_KIND_THREADS
+)
+
+// rig is a reader with a clock of its own, and a program that it reads.
+type rig struct {
+	*targets.Target
+	t      testing.TB
+	reader *Reader
+	want   Want
+	now    time.Time
+}
+
+func newRig(t testing.TB, kinds ...attunev1.DetailKind) *rig {
+	t.Helper()
+	target := targets.Start(t, targets.Build(t, "testdata/files.c"))
+	identity, err := procid.Of(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRigOf(t, &rig{Target: target, want: Want{Handle: 1, Identity: identity, Kinds: kinds}, now: time.Unix(1000, 0)})
+}
+
+// newRigOf has another reader look at the program of a rig.
+func newRigOf(t testing.TB, of *rig) *rig {
+	t.Helper()
+	r := &rig{Target: of.Target, t: t, now: of.now, want: of.want}
+	r.reader = New(Options{Now: func() time.Time { return r.now }})
+	t.Cleanup(func() {
+		if err := r.reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// does has the program do something, and returns the numbers that it answers.
+func (r *rig) does(command string) (numbers []int32) {
+	r.t.Helper()
+	line := r.Ask(r.t, command)
+	for word := range strings.FieldsSeq(line) {
+		var n int32
+		if _, err := fmt.Sscan(word, &n); err != nil && line != "done" {
+			r.t.Fatalf("%s: the program says %q", command, line)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// period is between two rounds: each of them begins a listing, and reads every
+// socket, in whichever way this kernel allows.
+const period = max(ListEvery, LookForeign)
+
+// round reads a round.
+func (r *rig) round() *attunev1.Details {
+	r.t.Helper()
+	return r.roundAfter(period)
+}
+
+func (r *rig) roundAfter(d time.Duration) *attunev1.Details {
+	r.t.Helper()
+	r.now = r.now.Add(d)
+	details, _ := r.reader.Read(r.want, 1000)
+	if text := details.GetSockets().GetError() + details.GetPipes().GetError() + details.GetMemory().GetError(); text != "" {
+		r.t.Fatal(text)
+	}
+	return details
+}
+
+// settle makes as many listings as it takes for all to be read.
+func (r *rig) settle() {
+	r.t.Helper()
+	for range settled {
+		r.round()
+	}
+}
+
+// socketsOf returns the sockets of a round by descriptor.
+func (r *rig) socketsOf(d *attunev1.Details) map[int32]*attunev1.SocketDetail {
+	r.t.Helper()
+	all := map[int32]*attunev1.SocketDetail{}
+	for _, s := range d.GetSockets().GetItems() {
+		if all[s.GetFd()] != nil {
+			r.t.Errorf("descriptor %d is told of twice", s.GetFd())
+		}
+		all[s.GetFd()] = s
+	}
+	return all
+}
+
+// What is new is counted at once, and not touched before it was seen twice.
+func TestWhatIsNewIsLeftAlone(t *testing.T) {
+	r := newRig(t, sockets, pipes)
+	has := newRigOf(t, r).round().GetPipes().GetTotal() // its standard input and output among them
+	r.does("tcp")
+	r.does("pipe")
+	for round := range settled {
+		d := r.round()
+		if d.GetSockets().GetTotal() != 3 || d.GetPipes().GetTotal() != has+2 {
+			t.Errorf("round %d: %d sockets, %d pipes", round, d.GetSockets().GetTotal(), d.GetPipes().GetTotal())
+		}
+		if n := len(d.GetSockets().GetItems()); (n == 3) != (round+1 >= settled) || n%3 != 0 {
+			t.Errorf("round %d: %d sockets were read", round, n)
+		}
+	}
+	for range 5 { // what lives shorter than a round is never read
+		fds := r.does("tcp")
+		if n := len(r.round().GetSockets().GetItems()); n != 3 {
+			t.Errorf("%d sockets were read", n)
+		}
+		for _, fd := range fds {
+			r.does(fmt.Sprint("close ", fd))
+		}
+	}
+}
+
+func TestTCP(t *testing.T) {
+	for _, command := range []string{"tcp", "tcp6"} {
+		t.Run(command, func(t *testing.T) {
+			r := newRig(t, sockets)
+			fds := r.does(command)
+			r.settle()
+			all := r.socketsOf(r.round())
+			one, two, listener := all[fds[0]], all[fds[1]], all[fds[2]]
+			if one.GetLocal() == "" || one.GetLocal() != two.GetPeer() || one.GetPeer() != two.GetLocal() || two.GetLocal() != listener.GetLocal() {
+				t.Errorf("addresses %q-%q, %q-%q, %q", one.GetLocal(), one.GetPeer(), two.GetLocal(), two.GetPeer(), listener.GetLocal())
+			}
+			if one.GetTcp().GetState() != "established" || listener.GetTcp().GetState() != "listen" || one.GetTcp().GetCongestion() == "" ||
+				one.GetSendBufferBytes() == 0 || one.GetReceiveBufferBytes() == 0 || one.GetTcp().GetSegmentBytes() == 0 {
+				t.Errorf("socket %v, listener %v", one, listener)
+			}
+			wrote := r.does(fmt.Sprintf("write %d 20000000", fds[0]))[0]
+			all = r.socketsOf(r.round())
+			checkFull(t, all[fds[0]], all[fds[1]], uint64(wrote))
+			r.does(fmt.Sprintf("read %d %d", fds[1], 1<<20))
+			after := r.socketsOf(r.round())
+			if before, now := all[fds[0]].GetTcp(), after[fds[0]].GetTcp(); now.GetAckedBytes() <= before.GetAckedBytes() {
+				t.Errorf("before the peer read %v, afterwards %v", before, now)
+			}
+		})
+	}
+}
+
+// checkFull is about a connection that the peer has not read from, of which all
+// that fits has been written.
+func checkFull(t *testing.T, one, two *attunev1.SocketDetail, wrote uint64) {
+	t.Helper()
+	acked, received := one.GetTcp().GetAckedBytes(), two.GetTcp().GetReceivedBytes()
+	unsent, unacked := uint64(one.GetTcp().GetUnsentBytes()), uint64(one.GetTcp().GetUnackedSegments())
+	// A connection's beginning counts as one byte.
+	if received == 0 || acked > received+1 || acked+unsent > wrote+1 || unacked == 0 && acked+unsent < wrote {
+		t.Errorf("of %d bytes %d are acknowledged, %d received, %d unsent, %d segments on their way", wrote, acked, received, unsent, unacked)
+	}
+	if one.GetSendQueuedBytes() == 0 || two.GetReceiveQueuedBytes() == 0 || one.GetTcp().GetDataSegmentsSent() == 0 {
+		t.Errorf("full connection: %v to %v", one, two)
+	}
+}
+
+// Between two looks the kernel is asked: what it tells is new, what only a look
+// tells is not.
+func TestOptionsAreReadSeldom(t *testing.T) {
+	r := newRig(t, sockets)
+	fd := r.does("tcp")[0]
+	r.settle()
+	r.does(fmt.Sprint("nodelay ", fd))
+	r.does(fmt.Sprintf("sndbuf %d 20000", fd))
+	r.does(fmt.Sprintf("write %d 100", fd))
+	if !r.reader.diag.tcpFinds.any {
+		t.Skip("this kernel has no tcp_diag: sockets are borrowed each time")
+	}
+	asked := r.socketsOf(r.round())[fd]
+	if asked.GetTcp().GetNoDelay() || asked.GetSendBufferSet() || asked.GetSendBufferBytes() != 40000 || asked.GetTcp().GetDataSegmentsSent() != 1 {
+		t.Errorf("between two looks: %v", asked)
+	}
+	r.now = r.now.Add(LookEvery)
+	looked := r.socketsOf(r.round())[fd]
+	if !looked.GetTcp().GetNoDelay() || !looked.GetSendBufferSet() {
+		t.Errorf("after a look: %v", looked)
+	}
+}
+
+func TestUnixSockets(t *testing.T) {
+	r := newRig(t, sockets)
+	fds := r.does("unix")
+	r.does(fmt.Sprintf("write %d 5000", fds[0]))
+	r.settle()
+	all := r.socketsOf(r.round())
+	one, two := all[fds[0]], all[fds[1]]
+	if one.GetKind() != attunev1.SocketKind_SOCKET_KIND_UNIX || one.GetTcp() != nil ||
+		r.reader.diag.unixFinds.any && one.GetPeer() != fmt.Sprintf("socket:[%d]", two.GetInode()) {
+		t.Errorf("socket %v", one)
+	}
+	if one.GetSendBufferBytes() == 0 || one.GetSendQueuedBytes() < 5000 || two.GetSendQueuedBytes() >= 5000 {
+		t.Errorf("5000 bytes from %v to %v", one, two)
+	}
+}
+
+// A kernel without the modules that answer is not asked for long; sockets are
+// borrowed then.
+func TestKernelThatDoesNotAnswer(t *testing.T) {
+	r := newRig(t, sockets)
+	tcp, pair := r.does("tcp"), r.does("unix")
+	r.reader.diag.tcpFinds.misses, r.reader.diag.unixFinds.misses = maxMisses, maxMisses
+	r.settle()
+	r.round()
+	r.does(fmt.Sprintf("write %d 5000", pair[0]))
+	r.does(fmt.Sprintf("write %d 100", tcp[0]))
+	r.now = r.now.Add(LookEvery)
+	for range 2 { // each of them is borrowed four times a second
+		all := r.socketsOf(r.round())
+		if all[tcp[0]].GetTcp().GetDataSegmentsSent() != 1 || all[pair[0]].GetSendQueuedBytes() < 5000 || len(all) != 5 {
+			t.Errorf("sockets %v", all)
+		}
+		r.now = r.now.Add(LookForeign)
+	}
+	if d := r.reader.diag; d.sequence != 0 {
+		t.Errorf("the kernel was asked %d times", d.sequence)
+	}
+}
+
+// What the kernel has found once it is asked for, however often it misses.
+func TestKernelThatMissesSome(t *testing.T) {
+	miss := func() error { return errClosed }
+	asked := 0
+	count := func() error { asked++; return miss() }
+	var never, once finds
+	for range 3 * maxMisses {
+		_ = never.use(count)
+	}
+	if asked != maxMisses {
+		t.Errorf("asked %d times without an answer", asked)
+	}
+	_ = once.use(func() error { return nil })
+	asked = 0
+	for range 3 * maxMisses {
+		_ = once.use(count)
+	}
+	if asked != 3*maxMisses {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+func TestOtherSockets(t *testing.T) {
+	r := newRig(t, sockets)
+	closed, udp := r.does("closed")[0], r.does("udp")[0]
+	r.settle()
+	first := r.roundAfter(50 * time.Millisecond)
+	if all := r.socketsOf(first); first.GetSockets().GetTotal() != 2 || all[udp] != nil || all[closed] != nil {
+		t.Errorf("before the next look: %v", first)
+	}
+	r.now = r.now.Add(LookForeign)
+	if s := r.socketsOf(r.round())[closed]; s.GetTcp().GetState() != "closed" || s.GetLocal() != "0.0.0.0:0" || s.GetPeer() != "" {
+		t.Errorf("socket that is not connected: %v", s)
+	}
+}
+
+func TestPipes(t *testing.T) {
+	r := newRig(t, pipes)
+	fds := r.does("pipe")
+	again := r.does(fmt.Sprint("dup ", fds[1]))[0]
+	r.does(fmt.Sprintf("write %d 5000", fds[1]))
+	r.settle()
+	found := 0
+	for _, p := range r.round().GetPipes().GetItems() {
+		switch p.GetFd() {
+		case fds[0], fds[1]:
+			found++
+			if p.GetWrites() != (p.GetFd() == fds[1]) || p.GetCapacityBytes() < 4096 || p.GetQueuedBytes() != 5000 || p.GetInode() == 0 {
+				t.Errorf("pipe %v", p)
+			}
+		case again:
+			t.Error("a descriptor that was duplicated is told of twice")
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d ends of the pipe", found)
+	}
+	r.does(fmt.Sprintf("read %d 5000", fds[0]))
+	for _, p := range r.round().GetPipes().GetItems() {
+		if p.GetFd() == fds[0] && p.GetQueuedBytes() != 0 {
+			t.Errorf("pipe that was read empty: %v", p)
+		}
+	}
+}
+
+// Thousands of descriptors are listed and read piece by piece, each of them once
+// in a turn.
+func TestManyDescriptors(t *testing.T) {
+	const pairs, perRound = 1000, 100
+	r := newRig(t, sockets)
+	r.does(fmt.Sprint("many ", pairs))
+	listings := 0
+	for round := 0; ; round++ {
+		r.now = r.now.Add(ListEvery)
+		d, used := r.reader.Read(r.want, perRound)
+		if limit := perRound + DefaultDescriptorsPerRound/listedPerItem; used > limit {
+			t.Fatalf("round %d used %d of %d", round, used, perRound)
+		}
+		if p := r.reader.processes[1]; p.table.dir == nil {
+			listings++
+		}
+		if listings >= settled && d.GetSockets().GetTotal() == 2*pairs {
+			break
+		}
+		if round > 100 {
+			t.Fatalf("not settled: %v", d)
+		}
+	}
+	p := r.reader.processes[1]
+	p.sockets = turn{}
+	seen := map[int]int{}
+	for p.sockets.after != 0 || len(seen) == 0 {
+		for _, e := range p.sockets.next(p.table.sockets.settled, perRound) {
+			seen[e.fd]++
+		}
+	}
+	for fd, times := range seen {
+		if times != 1 {
+			t.Errorf("descriptor %d was read %d times in a turn", fd, times)
+		}
+	}
+	if len(seen) != 2*pairs {
+		t.Errorf("%d of %d sockets in a turn", len(seen), 2*pairs)
+	}
+}
+
+// Between two listings descriptors are read, and not listed.
+func TestListingsHaveTheirTime(t *testing.T) {
+	r := newRig(t, sockets)
+	fds := r.does("unix")
+	r.settle()
+	r.does("unix")
+	r.does(fmt.Sprintf("write %d 5000", fds[0]))
+	between := r.roundAfter(50 * time.Millisecond)
+	if s := r.socketsOf(between)[fds[0]]; r.reader.diag.unixFinds.any && s.GetSendQueuedBytes() < 5000 || between.GetSockets().GetTotal() != 2 {
+		t.Errorf("between two listings %v", between)
+	}
+	if n := r.round().GetSockets().GetTotal(); n != 4 {
+		t.Errorf("%d sockets at the next listing", n)
+	}
+}
+
+// A number that means another file by the time it is borrowed is left alone.
+func TestDescriptorThatChangedHands(t *testing.T) {
+	r := newRig(t, sockets, pipes)
+	fds := r.does("pipe")
+	r.settle()
+	pipes := len(r.round().GetPipes().GetItems())
+	p := r.reader.processes[1]
+	stale := p.table.entries[int(fds[1])]
+	for _, fd := range fds {
+		r.does(fmt.Sprint("close ", fd))
+	}
+	if err := p.borrow(stale, func(int) error { return nil }); !errors.Is(err, errClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if again := r.does("pipe"); again[1] != fds[1] {
+		t.Fatalf("descriptors %v, want %v", again, fds)
+	}
+	used := false
+	err := p.borrow(stale, func(int) error { used = true; return nil })
+	if !errors.Is(err, errClosed) || used {
+		t.Errorf("used again: %v, looked at: %v", err, used)
+	}
+	r.round()
+	if n := len(r.round().GetPipes().GetItems()); n != pipes {
+		t.Errorf("%d pipes, want %d as before: two ends were closed, and two opened", n, pipes)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	r := newRig(t, mapped)
+	before := r.round().GetMemory()
+	if r.round().GetMemory() != nil {
+		t.Error("memory was read again at once")
+	}
+	r.does("map 64")
+	r.now = r.now.Add(memoryEvery)
+	after := r.round().GetMemory()
+	const size = 64 << 20
+	if after.GetAnonymousBytes() < before.GetAnonymousBytes()+size || after.GetResidentBytes() < before.GetResidentBytes()+size ||
+		after.GetMappedAnonymousBytes() < before.GetMappedAnonymousBytes()+size || after.GetLargestAnonymousBytes() < size ||
+		after.GetHugeBytes() > after.GetAnonymousBytes() || after.GetMappings() == 0 || after.GetAvailableBytes() == 0 {
+		t.Errorf("memory %v, before %v", after, before)
+	}
+}
+
+// The longer reading took, the longer is the pause.
+func TestMemoryIsReadTheLessOftenTheLongerItTakes(t *testing.T) {
+	now := time.Unix(1000, 0)
+	m := memory{}
+	clock := func() time.Time {
+		now = now.Add(500 * time.Millisecond)
+		return now
+	}
+	if m.read(os.Getpid(), clock) == nil {
+		t.Fatal("not read")
+	}
+	if pause := m.due.Sub(now); pause != 50*time.Second {
+		t.Errorf("pause of %v after half a second", pause)
+	}
+}
+
+// A process that has ended leaves nothing behind, and another one with its
+// number is not taken for it.
+func TestProcessThatEnds(t *testing.T) {
+	before := openFiles(t)
+	r := newRig(t, sockets, pipes, mapped, threads)
+	r.does("tcp")
+	r.settle()
+	other := r.want
+	other.Handle, other.Identity.StartTicks = 2, other.Identity.StartTicks+1
+	if d, _ := r.reader.Read(other, 10); d != nil {
+		t.Errorf("another process' details: %v", d)
+	}
+	r.Kill()
+	if d := r.round(); d != nil {
+		t.Errorf("details after the end: %v", d)
+	}
+	r.reader.Keep(func(uint64) bool { return false })
+	if err := r.reader.Close(); err != nil {
+		t.Error(err)
+	}
+	if after := openFiles(t); after > before+1 { // the target's own pipe
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}

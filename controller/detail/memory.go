@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package detail
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/cgroup"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// memoryShare is how many times as long as reading took is the pause after
+	// it: the kernel walks the page tables, with the lock on the address space
+	// held for reading, which newer kernels give to a writer that waits.
+	memoryShare = 100
+	// memoryEvery is the shortest pause.
+	memoryEvery = time.Second
+)
+
+// memory is when what the memory of a process is made of is read again.
+type memory struct{ due time.Time }
+
+// read reads it, or returns nil if it is not due or the process has no memory
+// any more.
+func (m *memory) read(pid int, now func() time.Time) *attunev1.MemoryDetails {
+	start := now()
+	if start.Before(m.due) {
+		return nil
+	}
+	out, err := readMemory(pid)
+	end := now()
+	m.due = end.Add(max(memoryEvery, memoryShare*end.Sub(start)))
+	switch {
+	case errors.Is(err, procid.ErrGone):
+		return nil
+	case errors.Is(err, os.ErrPermission):
+		return &attunev1.MemoryDetails{Error: "mappings can be seen by the process' owner and root only: " + err.Error()}
+	case err != nil:
+		return &attunev1.MemoryDetails{Error: err.Error()}
+	}
+	return out
+}
+
+func readMemory(pid int) (*attunev1.MemoryDetails, error) {
+	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, procid.GoneError(err)
+	}
+	out, err := parseRollup(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	mappings, err := objfile.AllMappings(pid)
+	if err != nil {
+		return nil, err
+	}
+	// Where it cannot be told it is nothing: nobody then takes it.
+	out.AvailableBytes, err = cgroup.AvailableMemory(pid)
+	if errors.Is(err, procid.ErrGone) {
+		return nil, err
+	}
+	out.Mappings = uint32(len(mappings))
+	for _, m := range mappings {
+		if m.Inode == 0 && m.Private && m.Read && m.Write {
+			out.MappedAnonymousBytes += m.End - m.Start
+			out.LargestAnonymousBytes = max(out.LargestAnonymousBytes, m.End-m.Start)
+		}
+	}
+	return out, nil
+}
+
+// errRollup says that a smaps_rollup file does not look as the kernel writes it.
+var errRollup = errors.New("malformed smaps_rollup file")
+
+// parseRollup parses a smaps_rollup file, whose first line is about addresses.
+func parseRollup(data []byte) (*attunev1.MemoryDetails, error) {
+	out := &attunev1.MemoryDetails{}
+	found := 0
+	for line := range bytes.Lines(data) {
+		name, value, ok := bytes.Cut(line, []byte(":"))
+		if !ok {
+			continue
+		}
+		switch string(name) {
+		case "Rss", "Anonymous", "AnonHugePages", "Shared_Hugetlb", "Private_Hugetlb", "Swap":
+		default:
+			continue
+		}
+		kilobytes, _ := bytes.CutSuffix(bytes.TrimSpace(value), []byte(" kB"))
+		n, err := strconv.ParseUint(string(kilobytes), 10, 53)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %q", errRollup, line)
+		}
+		found++
+		*rollupField(out, string(name)) += n * 1024
+	}
+	if found < 3 { // kernels before 5.x have no Hugetlb, and may have no swap
+		return nil, fmt.Errorf("%w: without Rss, Anonymous or AnonHugePages", errRollup)
+	}
+	return out, nil
+}
+
+// rollupField is where a field that is taken goes.
+func rollupField(out *attunev1.MemoryDetails, name string) *uint64 {
+	switch name {
+	case "Rss":
+		return &out.ResidentBytes
+	case "Anonymous":
+		return &out.AnonymousBytes
+	case "AnonHugePages":
+		return &out.HugeBytes
+	case "Swap":
+		return &out.SwapBytes
+	}
+	return &out.HugetlbBytes
+}

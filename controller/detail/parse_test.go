@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package detail
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestParseLink(t *testing.T) {
+	tests := []struct {
+		link     string
+		inode    uint64
+		pipe, ok bool
+	}{
+		{"socket:[12]", 12, false, true},
+		{"pipe:[18446744073709551615]", 1<<64 - 1, true, true},
+		{"pipe:[]", 0, true, false},
+		{"pipe:[1", 1, true, false},
+		{"socket:[x]", 0, false, false},
+		{"anon_inode:[eventpoll]", 0, false, false},
+		{"/tmp/socket:[12]", 0, false, false},
+		{"", 0, false, false},
+	}
+	for _, tt := range tests {
+		if inode, pipe, ok := parseLink(tt.link); ok != tt.ok || ok && (inode != tt.inode || pipe != tt.pipe) {
+			t.Errorf("%q is %d, %v, %v", tt.link, inode, pipe, ok)
+		}
+	}
+}
+
+const rollup = `55e0e8b1a000-7ffd62624000 ---p 00000000 00:00 0                          [rollup]
+Rss:               14716 kB
+Pss:               13053 kB
+Anonymous:          7732 kB
+AnonHugePages:      2048 kB
+Shared_Hugetlb:     2048 kB
+Private_Hugetlb:    4096 kB
+Swap:                 12 kB
+`
+
+func TestParseRollup(t *testing.T) {
+	got, err := parseRollup([]byte(rollup))
+	want := &attunev1.MemoryDetails{
+		ResidentBytes: 14716 << 10, AnonymousBytes: 7732 << 10, HugeBytes: 2 << 20, HugetlbBytes: 6 << 20, SwapBytes: 12 << 10,
+	}
+	if err != nil || !proto.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for name, data := range map[string]string{
+		"empty": "", "no number": strings.Replace(rollup, "7732", "many", 1),
+		"too much": strings.Replace(rollup, "7732", "99999999999999999999", 1), "no resident memory": "Pss: 5 kB\n",
+	} {
+		if _, err := parseRollup([]byte(data)); !errors.Is(err, errRollup) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// message is one of netlink.
+func message(kind uint16, sequence uint32, content ...byte) []byte {
+	order := binary.NativeEndian
+	out := order.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(content)))
+	out = order.AppendUint16(out, kind)
+	out = order.AppendUint16(out, 0)
+	out = order.AppendUint32(out, sequence)
+	return append(order.AppendUint32(out, 0), content...)
+}
+
+func errorCode(errno unix.Errno) []byte {
+	return binary.NativeEndian.AppendUint32(nil, uint32(-int32(errno)))
+}
+
+func TestParseAnswer(t *testing.T) {
+	tests := []struct {
+		name string
+		data []byte
+		mine bool
+		err  error
+	}{
+		{"answer", message(unix.SOCK_DIAG_BY_FAMILY, 7, 1, 2, 3, 4), true, nil},
+		{"of an earlier request", message(unix.SOCK_DIAG_BY_FAMILY, 6, 1, 2, 3, 4), false, nil},
+		{"no such socket", message(unix.NLMSG_ERROR, 7, errorCode(unix.ENOENT)...), true, errClosed},
+		{"another socket by now", message(unix.NLMSG_ERROR, 7, errorCode(unix.ESTALE)...), true, errClosed},
+		{"refused", message(unix.NLMSG_ERROR, 7, errorCode(unix.EPERM)...), true, unix.EPERM},
+		{"too short", message(unix.SOCK_DIAG_BY_FAMILY, 7, 1, 2), true, errAnswer},
+		{"cut", message(unix.SOCK_DIAG_BY_FAMILY, 7, 1, 2, 3, 4)[:18], true, errAnswer},
+		{"another kind", message(unix.NLMSG_DONE, 7, 1, 2, 3, 4), true, errAnswer},
+		{"empty", nil, true, errAnswer},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			answer, mine, err := parseAnswer(tt.data, 7, 4)
+			if mine != tt.mine || !errors.Is(err, tt.err) || err == nil && mine && len(answer) != 4 {
+				t.Errorf("%v, %v, %v", answer, mine, err)
+			}
+		})
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add(message(unix.SOCK_DIAG_BY_FAMILY, 7, 1, 2, 3, 4, 8, 0, 2, 0, 9, 9, 9, 9))
+	f.Add(message(unix.NLMSG_ERROR, 7, errorCode(unix.ENOENT)...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		answer, _, err := parseAnswer(data, 7, 4)
+		if err != nil || len(answer) < 4 {
+			return
+		}
+		item := &attunev1.SocketDetail{Tcp: &attunev1.TcpDetail{}}
+		_ = attributes(answer[4:], tcpAttribute(item))
+		_ = attributes(answer[4:], unixAttribute(item))
+		if _, err := proto.Marshal(item); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func FuzzRollup(f *testing.F) {
+	f.Add([]byte(rollup))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parseRollup(data); err != nil && !errors.Is(err, errRollup) {
+			t.Error(err)
+		}
+	})
+}
+
+// A rollup of this kernel is one that can be parsed.
+func TestRollupOfThisKernel(t *testing.T) {
+	data, err := os.ReadFile("/proc/self/smaps_rollup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := parseRollup(data); err != nil || got.GetResidentBytes() == 0 || got.GetAnonymousBytes() == 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+}

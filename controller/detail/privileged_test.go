@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package detail
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// asNobody runs f in a thread that has another user and no capability. The
+// thread ends with it.
+func asNobody(t *testing.T, f func()) {
+	t.Helper()
+	const nobody = 65534
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+			if _, _, errno := unix.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+				done <- errno
+				return
+			}
+		}
+		f()
+		done <- nil
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The sockets of a process in another network namespace, as in a container, are
+// read all the same, though seldom.
+func TestOtherNetwork(t *testing.T) {
+	r := newRig(t, sockets)
+	r.does("net")
+	fds, unixFDs := r.does("tcp"), r.does("unix")
+	r.settle()
+	if n := len(r.roundAfter(50 * time.Millisecond).GetSockets().GetItems()); n != 0 {
+		t.Errorf("%d sockets are read again at once", n)
+	}
+	r.does(fmt.Sprint("nodelay ", fds[0]))
+	r.does(fmt.Sprintf("write %d 100", fds[0]))
+	r.does(fmt.Sprintf("write %d 100", unixFDs[0]))
+	r.now = r.now.Add(LookForeign)
+	all := r.socketsOf(r.round())
+	if s := all[fds[0]]; !s.GetTcp().GetNoDelay() || s.GetTcp().GetDataSegmentsSent() != 1 || s.GetLocal() != all[fds[1]].GetPeer() || s.GetLocal() == "" {
+		t.Errorf("socket in another network: %v", s)
+	}
+	if s := all[unixFDs[0]]; s.GetKind() != attunev1.SocketKind_SOCKET_KIND_UNIX || s.GetSendQueuedBytes() < 100 {
+		t.Errorf("socket in another network: %v", s)
+	}
+}
+
+// A user reads their own processes, and hears why not of others.
+func TestOwnProcessesOnly(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		t.Run(fmt.Sprint("own ", own), func(t *testing.T) {
+			r := newRig(t, sockets, pipes, mapped)
+			if own {
+				r.does("user")
+			}
+			r.does("tcp")
+			r.does("pipe")
+			var got *attunev1.Details
+			asNobody(t, func() {
+				for range settled + 1 {
+					r.now = r.now.Add(time.Second)
+					got, _ = r.reader.Read(r.want, 1000)
+				}
+			})
+			if own {
+				if len(got.GetSockets().GetItems()) != 3 || len(got.GetPipes().GetItems()) < 2 || got.GetMemory().GetResidentBytes() == 0 {
+					t.Errorf("own process: %v", got)
+				}
+				return
+			}
+			for kind, text := range map[string]string{
+				"sockets": got.GetSockets().GetError(), "pipes": got.GetPipes().GetError(), "memory": got.GetMemory().GetError(),
+			} {
+				if !strings.Contains(text, "owner and root only") {
+					t.Errorf("%s of another user's process: %q", kind, text)
+				}
+			}
+		})
+	}
+}
+
+// Root reads another user's program, here a pipeline that is held up at its end.
+func TestPipelineOfAnotherUser(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "cat /dev/zero | sleep 60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &credential, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		_ = cmd.Wait()
+	}()
+	r := &rig{t: t, now: time.Unix(1000, 0)}
+	r.reader = New(Options{Now: func() time.Time { return r.now }})
+	defer r.reader.Close()
+	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []attunev1.DetailKind{pipes}}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		for _, p := range r.round().GetPipes().GetItems() {
+			if p.GetFd() == 1 && p.GetWrites() && p.GetQueuedBytes() > 0 && p.GetQueuedBytes() == p.GetCapacityBytes() {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no full pipe: %v", r.round())
+		}
+	}
+}
+
+// credential is nobody's.
+var credential = syscall.Credential{Uid: 65534, Gid: 65534}
+
+// childCalled waits for a process of a group to execute a program.
+func childCalled(t *testing.T, group int, name string) procid.Identity {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		pids, err := procid.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range pids {
+			if stat, err := procid.ReadStat(pid); err == nil && stat.ProcessGroup == group && stat.Comm == name {
+				if identity, err := procid.Of(pid); err == nil {
+					return identity
+				}
+			}
+		}
+	}
+	t.Fatalf("no %s in 20 s", name)
+	return procid.Identity{}
+}

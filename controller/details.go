@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller/detail"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// detailsPerRound bounds what a round reads of all processes together beside
+	// their signals: threads, sockets and pipes, at some 10 µs each. Who has to
+	// wait for the next round comes first there.
+	detailsPerRound = 128
+	// threadsPerRound bounds the threads of one process among them.
+	threadsPerRound = 64
+)
+
+// detailing knows which details the Analyzer wants.
+type detailing struct {
+	mu     sync.Mutex                       // guards wanted; a leaf lock
+	wanted map[uint64][]attunev1.DetailKind // by process
+
+	next uint64 // process that comes first in the next round; samplingLoop's own
+}
+
+// set replaces what is wanted.
+func (d *detailing) set(processes []*attunev1.DetailInterest) {
+	wanted := make(map[uint64][]attunev1.DetailKind, len(processes))
+	for _, p := range processes {
+		wanted[p.GetProcess()] = p.GetKinds()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wanted = wanted
+}
+
+// of returns what is wanted of a process.
+func (d *detailing) of(handle uint64) []attunev1.DetailKind {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wanted[handle]
+}
+
+// inTurn puts the processes whose turn it is first.
+func (d *detailing) inTurn(targets []*target) []*target {
+	at := slices.IndexFunc(targets, func(t *target) bool { return t.handle >= d.next })
+	if at <= 0 {
+		return targets
+	}
+	return slices.Concat(targets[at:], targets[:at])
+}
+
+// setDetails takes over which details are wanted. Those of processes that it
+// does not name are let go of.
+func (c *Controller) setDetails(processes []*attunev1.DetailInterest) {
+	c.details.set(processes)
+	signal(c.resampled)
+}
+
+// sample reads a process: its signals, and details as far as there is room for
+// them in the round. nil: it has just ended, which the tracker will tell.
+func (c *Controller) sample(reader *detail.Reader, t *target, room *int) *attunev1.Sample {
+	kinds := c.detailsOf(t, *room)
+	threads := 0
+	if slices.Contains(kinds, attunev1.DetailKind_DETAIL_KIND_THREADS) {
+		threads = min(*room, threadsPerRound)
+	}
+	readings, items, err := c.sampler.SampleThreads(t.pid, threads)
+	if err != nil {
+		return nil
+	}
+	*room -= len(items.GetItems())
+	sample := &attunev1.Sample{Process: t.handle, Readings: readings}
+	if len(kinds) == 0 {
+		return sample
+	}
+	details, used := reader.Read(detail.Want{Handle: t.handle, Identity: t.identity, Kinds: kinds}, *room)
+	*room -= used
+	if details == nil {
+		return nil
+	}
+	details.Threads = items
+	if !proto.Equal(details, &attunev1.Details{}) {
+		sample.Details = details
+	}
+	return sample
+}
+
+// detailsOf returns what is to be read of a process in a round that has so much
+// room left. For want of room it comes first in the next one.
+func (c *Controller) detailsOf(t *target, room int) []attunev1.DetailKind {
+	kinds := c.details.of(t.handle)
+	switch {
+	case len(kinds) == 0:
+		return nil
+	case room <= 0:
+		if c.details.next == 0 {
+			c.details.next = t.handle
+		}
+		return nil
+	case c.foreign(t.pid) != nil: // an exec may have given it to somebody else since it was taken in
+		return nil
+	}
+	return kinds
+}
