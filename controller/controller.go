@@ -46,6 +46,7 @@ type Controller struct {
 	outbox    outbox
 	leases    *leases
 	rejoin    rejoin
+	details   detailing
 	kernel    kernel
 
 	sampling  atomic.Int64  // period in nanoseconds, 0: none

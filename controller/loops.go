@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/detail"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -69,6 +70,12 @@ func nextPace(last time.Duration, found uint64) time.Duration {
 func (c *Controller) samplingLoop(ctx context.Context) error {
 	const never = time.Hour // until the Analyzer asks for some, which wakes it
 	var samples, aggregates due
+	reader := detail.New(detail.Options{})
+	defer func() {
+		if err := reader.Close(); err != nil {
+			c.log.Debug("reader of details", "error", err)
+		}
+	}()
 	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for {
@@ -78,12 +85,13 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		case <-c.resampled:
 		case <-timer.C:
 		}
+		reader.Keep(func(handle uint64) bool { return len(c.details.of(handle)) > 0 && c.targets.get(handle) != nil })
 		now := time.Now()
 		if aggregates.is(now, time.Duration(c.interval.Load())) {
 			c.collector.aggregate()
 		}
 		if samples.is(now, time.Duration(c.sampling.Load())) {
-			c.sampleAll()
+			c.sampleAll(reader)
 		}
 		timer.Reset(time.Until(earliest(now.Add(never), samples.next, aggregates.next)))
 	}
@@ -129,18 +137,19 @@ func earliest(standard time.Time, times ...time.Time) time.Time {
 	return out
 }
 
-// sampleAll reads the signals of every process.
-func (c *Controller) sampleAll() {
+// sampleAll reads the signals of every process, and what is wanted beside.
+func (c *Controller) sampleAll(reader *detail.Reader) {
 	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
-	for _, t := range c.targets.list() {
+	room := detailsPerRound
+	inTurn := c.details.inTurn(c.targets.list())
+	c.details.next = 0
+	for _, t := range inTurn {
 		if !t.Alive() || !t.told.Load() || t.outOfReach != nil {
 			continue
 		}
-		readings, err := c.sampler.Sample(t.pid)
-		if err != nil {
-			continue // it has just ended; the tracker will tell
+		if sample := c.sample(reader, t, &room); sample != nil {
+			batch.Samples = append(batch.Samples, sample)
 		}
-		batch.Samples = append(batch.Samples, &attunev1.Sample{Process: t.handle, Readings: readings})
 	}
 	if len(batch.GetSamples()) > 0 {
 		c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: batch}})
@@ -162,6 +171,7 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 			if c.rejoin.abandoned(now, c.config.Lease) {
 				c.dropOutlived()
 			}
+			c.answerAll("", c.actuator.Overridden())
 			for _, id := range c.leases.expired(now, c.actuator.Applied) {
 				result := c.undoOne(id)
 				c.log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())

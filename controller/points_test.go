@@ -3,9 +3,16 @@
 package controller
 
 import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -124,6 +131,58 @@ func TestDynamicCallsTogether(t *testing.T) {
 	}
 }
 
+// A slot that leads to another object's function of that name stays as it is: who
+// asks for the C library's does not want the program's calls to go there.
+func TestCallsOfAnotherAreLeft(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "own.c")
+	if err := os.WriteFile(source, []byte("#include <unistd.h>\npid_t getppid(void) { return 1; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := targets.BuildLibrary(t, source)
+	program := targets.Build(t, "testdata/calls.c", "-Wl,-z,now", own, "-Wl,-rpath,"+filepath.Dir(own))
+	b := start(t)
+	target := targets.Start(t, program, b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	before := slotsOf(t, target.PID, "calls", "getppid")
+	point := call("getppid", true)
+	point.GetFunction().Object = "libc.so.6"
+	b.addPoint(t, 3, point)
+	status := b.placedWhile(t, 3, func() { target.Ask(t, "10") })
+	if after := slotsOf(t, target.PID, "calls", "getppid"); !slices.Equal(before, after) || len(before) != 1 {
+		t.Errorf("slots held %#x and hold %#x: %v", before, after, status)
+	}
+	if status.GetMechanism() == "got" || !strings.Contains(status.GetReason(), "calls that of libown.so") {
+		t.Errorf("point: %v", status)
+	}
+	b.stop(t)
+}
+
+// slotsOf reads what the slots of a function in an object of a process hold.
+func slotsOf(t *testing.T, pid int, object, symbol string) (held []uint64) {
+	t.Helper()
+	images, err := objfile.Images(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, image := range images {
+		if !image.Matches(object) {
+			continue
+		}
+		slots, err := image.GOTSlots(symbol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, slot := range slots {
+			word := make([]byte, 8)
+			if err := procmem.Read(pid, image.Address(slot.VirtualAddress), word); err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, binary.LittleEndian.Uint64(word))
+		}
+	}
+	return held
+}
+
 func TestPointThatCannotBePlaced(t *testing.T) {
 	program := targets.Build(t, "testdata/calls.c")
 	b := start(t)
@@ -173,6 +232,44 @@ func TestForkedChildKeepsItsStubs(t *testing.T) {
 	}
 	if counted := b.counts(t, 4, 1000); counted < 1000 {
 		t.Errorf("counted %d calls of getsid", counted)
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// Two points with different settings have one hook, each by its own: one that comes
+// later, and one that stays when the first ends.
+func TestPointsShareAHook(t *testing.T) {
+	b := start(t)
+	b.sampleEvery(t, 20*time.Millisecond)
+	all := &attunev1.MeasurePoint{Id: "all", Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}}
+	small := &attunev1.MeasurePoint{Id: "small", Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}, MinValue: 100, MaxValue: 100}
+	target := targets.Start(t, targets.Build(t, "testdata/calls.c"), b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	for i, spec := range []*attunev1.MeasurePoint{all, small} {
+		index := uint32(3 + i)
+		b.addPoint(t, index, spec)
+		s := b.placedWhile(t, index, func() {})
+		if s.GetState() != attunev1.PointState_POINT_STATE_PLACED || s.GetMechanism() != "hook" {
+			t.Fatalf("point: %v", s)
+		}
+	}
+	for range 5 {
+		target.Ask(t, "0") // one block of 100 bytes
+	}
+	if got := b.counts(t, 4, 5); got != 5 {
+		t.Errorf("%d blocks of 100 bytes, want 5", got)
+	}
+	b.ask(t, &attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_RemovePoint{
+		RemovePoint: &attunev1.RemovePoint{Point: 3},
+	}})
+	for range 5 {
+		target.Ask(t, "0")
+	}
+	if got := b.counts(t, 4, 5); got != 5 {
+		t.Errorf("%d blocks of 100 bytes without the other point, want 5", got)
 	}
 	b.stop(t)
 	if err := target.End(t); err != nil {

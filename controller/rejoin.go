@@ -129,13 +129,14 @@ func (r *rejoin) outlived() (indexes []uint16) {
 }
 
 // lost goes on without an Analyzer: changes until their leases end, measure
-// points as long as one, samples not at all.
+// points as long as one, samples and details not at all.
 func (c *Controller) lost() {
 	c.rejoin.loses(time.Now())
 	c.leases.orphan()
 	c.outbox.hush(c.targets.list())
 	c.sampling.Store(0)
 	c.interval.Store(0)
+	c.setDetails(nil)
 }
 
 // opened tells an Analyzer that was found what it has to know.

@@ -29,6 +29,8 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 		c.removePoint(uint16(r.RemovePoint.GetPoint()))
 	case *attunev1.ManageResponse_SetSampling:
 		c.setSampling(r.SetSampling)
+	case *attunev1.ManageResponse_Details:
+		c.setDetails(r.Details.GetProcesses())
 	case *attunev1.ManageResponse_Renew:
 		c.renewed(r.Renew)
 	case *attunev1.ManageResponse_End:

@@ -72,7 +72,8 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	if c.config.LibraryPath == "" {
 		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
 	}
-	if why := c.foreign(process.PID()); why != nil {
+	permitted := func() error { return c.foreign(process.PID()) }
+	if why := permitted(); why != nil {
 		return inject.Result{}, why
 	}
 	t := c.targets.get(handle)
@@ -81,6 +82,7 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{
 		Library: c.config.LibraryPath, Socket: c.config.GatePath, Geometry: c.config.Geometry, Cache: c.cache,
+		Permitted: permitted,
 	})
 	if err != nil {
 		return result, err
@@ -135,7 +137,7 @@ func (a *Attached) extend(t *target) {
 	defer cancel()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	led, err := inject.Extend(ctx, memory, images, slices.Concat(a.Injection.Slots, a.later))
+	led, err := inject.Extend(ctx, t.pid, memory, images, slices.Concat(a.Injection.Slots, a.later))
 	a.later = append(a.later, led...)
 	a.controller.log.Debug("objects loaded later", "pid", t.pid, "slots", len(led), "error", err)
 }

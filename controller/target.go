@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -54,6 +55,7 @@ func (t *target) Handle() uint64            { return t.handle }
 func (t *target) PID() int                  { return t.pid }
 func (t *target) Identity() procid.Identity { return t.identity }
 func (t *target) Memory() *ring.Memory      { return t.memory.Load() }
+func (t *target) Started() time.Time        { return time.Unix(0, t.snapshot().GetSeenUnixNano()) }
 
 // Expected says whether DMLib may yet come.
 func (t *target) Expected() bool { return t.late.Load() }
@@ -162,15 +164,15 @@ func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 }
 
 // Store changes a GOT slot at the next hook.
-func (m mailbox) Store(ctx context.Context, slot, old, value uint64, readOnly bool) error {
+func (m mailbox) Store(ctx context.Context, slot actuate.Word, old, value uint64) error {
 	command := ring.Command{
 		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
-		Args: [8]uint64{0: slot, 1: 8, 2: value, 3: 1, 4: old},
+		Args: [8]uint64{0: slot.Address, 2: value, 3: 1, 4: old},
 	}
-	if readOnly {
+	if slot.ReadOnly {
 		command.Args[5] = 1
 	}
-	_, err := m.memory.Run(ctx, command)
+	_, err := m.memory.Run(ctx, command.Of(slot.Origin, slot.ImageBias))
 	return err
 }
 

@@ -15,6 +15,9 @@ func (c *Controller) uprobeRecords(batch bpf.Batch) {
 		if uint32(t.pid) != batch.Process {
 			continue
 		}
+		if !t.told.Load() { // it was expected, and is faster than its news
+			c.outbox.flush()
+		}
 		c.collector.takeUprobed(t.handle, batch)
 		return
 	}

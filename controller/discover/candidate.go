@@ -32,6 +32,8 @@ type candidate struct {
 	batch bool
 	// attuneJob is its ATTUNE_JOB.
 	attuneJob string
+	// off says that it is to be left alone.
+	off bool
 	// privileged says that it may do what its user may not.
 	privileged bool
 }
@@ -114,7 +116,7 @@ func (s *state) describe(e event, names []string) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{
-		process: d.Process, held: d.Held, attuneJob: d.AttuneJob, names: append(names, d.Process.GetExecutable()),
+		process: d.Process, held: d.Held, attuneJob: d.AttuneJob, off: d.Off, names: append(names, d.Process.GetExecutable()),
 	}
 	c.file = c.checkedFile()
 	c.privileged = privileged(e.PID, c.process.GetUid())

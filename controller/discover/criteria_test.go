@@ -112,6 +112,24 @@ func TestSymbolicLink(t *testing.T) {
 	})
 }
 
+// What is switched off in its environment is left alone, and it is told why.
+func TestSwitchedOffInTheEnvironment(t *testing.T) {
+	path := mustProgram(t, "attune-t-off")
+	for _, mode := range modes() {
+		t.Run(mode, func(t *testing.T) {
+			off, other := exec.Command(path, "1000"), exec.Command(path, "1000")
+			off.Env, other.Env = append(os.Environ(), "ATTUNE=off"), append(os.Environ(), "ATTUNE=on")
+			left := mustStart(t, off)
+			r := mustRun(t, Options{Prefer: mode})
+			r.SetRegistrations([]*attunev1.Registration{site("r", path)})
+			if m := <-r.mismatches; int(m.GetPid()) != left || !strings.Contains(m.GetReason(), "ATTUNE=off") {
+				t.Errorf("%v, want process %d left alone because of ATTUNE=off", m, left)
+			}
+			r.mustFindOnly(t, mustStart(t, other))
+		})
+	}
+}
+
 // A program that was deleted or replaced under a running process is still that
 // process' program.
 func TestReplacedExecutable(t *testing.T) {

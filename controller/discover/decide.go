@@ -57,6 +57,12 @@ func (s *state) decide(c *candidate, sum *checksum) bool {
 		if g.offered[r.GetId()] || !r.agrees(c) {
 			continue
 		}
+		if c.off {
+			g.offered[r.GetId()] = true
+			s.given[c.key()] = g
+			s.mismatch(r, c, track.ErrOff.Error())
+			continue
+		}
 		if r.GetSha256() != "" && sum == nil {
 			if sum = s.knownSum(c); sum == nil {
 				return s.check(c)

@@ -144,8 +144,13 @@ func mustStart(t *testing.T, command *exec.Cmd) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		group := -command.Process.Pid
+		_ = syscall.Kill(group, syscall.SIGKILL)
 		_ = command.Wait() // killed
+		// What it has started ends a moment later, and is not to be found meanwhile.
+		for late := time.Now().Add(2 * time.Second); syscall.Kill(group, 0) == nil && time.Now().Before(late); {
+			time.Sleep(time.Millisecond)
+		}
 	})
 	return command.Process.Pid
 }

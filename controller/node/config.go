@@ -48,6 +48,9 @@ type Config struct {
 	// Policy is asked what may be done to whose processes; called each time, so
 	// that it may change.
 	Policy func() *policy.Policy
+	// Off says whether Attune is switched off on this node, and why; it is asked
+	// often. Nil: it never is.
+	Off func() (reason string, off bool)
 	// Kept opens the journal of changes that stay after their session; nil: none
 	// does.
 	Kept func(context.Context) (*actuate.Kept, error)
@@ -88,6 +91,9 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.StopTimeout == 0 {
 		c.StopTimeout = 10 * time.Second
+	}
+	if c.Off == nil {
+		c.Off = func() (string, bool) { return "", false }
 	}
 	if c.Digests == nil {
 		c.Digests = objfile.NewDigests(objfile.DigestsOptions{})

@@ -32,6 +32,9 @@ func (g grant) untouched() string {
 
 // granted asks what may be done to a process of a user for a registration.
 func (n *Node) granted(r *attunev1.Registration, uid uint32, executable string) grant {
+	if reason, off := n.switchedOff(); off {
+		return grant{reason: reason}
+	}
 	mode, reason := n.config.Policy().Service(policy.Asking{Owner: r.GetOwner(), UID: uid, Executable: executable})
 	if asked := slices.Index(policy.Modes, r.GetMode()); asked >= 0 && asked < slices.Index(policy.Modes, mode) {
 		return grant{mode: r.GetMode(), reason: "no more is asked for"}

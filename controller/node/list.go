@@ -19,6 +19,8 @@ func (n *Node) take(o order, process *procid.Process) (*session, error) {
 	switch {
 	case n.closed || n.ctx == nil:
 		return nil, errClosed
+	case n.off != "":
+		return nil, errors.New(n.off)
 	case n.unwanted(key):
 		return nil, errors.New("the analyzer has just ended this session")
 	}
@@ -95,7 +97,8 @@ func (n *Node) begin(o order) *session {
 	s := &session{
 		node: n, order: o, key: o.key(), number: n.number,
 		woken: make(chan struct{}, 1), ready: make(chan struct{}), ended: make(chan conclusion, 1),
-		log: n.log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
+		switched: make(chan string, 1),
+		log:      n.log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
 	}
 	n.sessions[s.key] = s
 	ctx := n.ctx

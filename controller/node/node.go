@@ -34,7 +34,8 @@ type Node struct {
 
 	mu       sync.Mutex // guards what follows; held while controllers are asked what they have
 	ctx      context.Context
-	closed   bool // no more sessions
+	closed   bool   // no more sessions
+	off      string // why Attune is switched off; empty: it is not
 	view     registry.View
 	sessions map[sessionKey]*session
 	over     map[sessionKey]time.Time // since when the Analyzer does not want them
@@ -94,6 +95,7 @@ func (n *Node) journals() string { return filepath.Join(n.config.StateDir, "jour
 // First it restores what a node before has left changed.
 func (n *Node) Run(ctx context.Context) error {
 	n.restore()
+	n.lookAtSwitch()
 	sessions, stop := context.WithCancel(context.WithoutCancel(ctx)) // they outlive discovery
 	defer stop()
 	n.mu.Lock()
@@ -105,6 +107,7 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() error { return n.announce(ctx) })
 	group.Go(func() error { return ended(ctx, n.config.Registry.ServeLocate(ctx, n.config.Host, n.locate)) })
 	group.Go(func() error { n.watchTroubles(ctx); return nil })
+	group.Go(func() error { n.watchSwitch(ctx); return nil })
 	err := group.Wait()
 	n.mu.Lock()
 	n.closed = true

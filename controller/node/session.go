@@ -67,6 +67,8 @@ type session struct {
 	woken  chan struct{}   // signalled when a process waits
 	ready  chan struct{}   // closed when controller is set
 	ended  chan conclusion // what the Analyzer says at the end
+	// switched takes, once, why Attune was switched off.
+	switched chan string
 	// controller is set before ready is closed.
 	controller *controller.Controller
 
@@ -181,6 +183,8 @@ func (s *session) serve(ctx context.Context) conclusion {
 		case end := <-s.ended:
 			s.node.conclude(s.key)
 			return end
+		case why := <-s.switched:
+			return conclusion{reason: errors.New(why)}
 		case <-s.woken:
 			s.follow()
 			idle = 0

@@ -7,7 +7,7 @@
 // DMLib, if its parent belonged, if it carries ATTUNE_JOB with the job's id
 // (so also when it was re-parented), or if it lives in a session that a
 // process of the job leads. It does not belong if it carries another job's id,
-// if it is Attune itself, or a child of such an Attune.
+// or ATTUNE=off, if it is Attune itself, or a child of such an Attune.
 //
 // What happens is learned from a [Source]: BPF ([FromBPF]), or the kernel's
 // process connector ([NewConnector]), which works without privileges on

@@ -13,6 +13,13 @@ import (
 // JobVariable carries Attune's own job id in the environment of a job.
 const JobVariable = "ATTUNE_JOB"
 
+// OffVariable with the value Off keeps a process, and what inherits it, out of
+// Attune's hands.
+const (
+	OffVariable = "ATTUNE"
+	Off         = "off"
+)
+
 // jobKind is the kind of a job that has it.
 const jobKind = "attune"
 
@@ -33,7 +40,7 @@ type environment map[string]string
 // The program may have overwritten it with anything.
 func parseEnviron(data []byte) environment {
 	wanted := make(map[string]bool)
-	for _, name := range slices.Concat(jobVariables(), rankVariables(), []string{slurmRank}) {
+	for _, name := range slices.Concat(jobVariables(), rankVariables(), []string{slurmRank, OffVariable}) {
 		wanted[name] = true
 	}
 	found := make(environment)
@@ -51,6 +58,9 @@ func parseEnviron(data []byte) environment {
 	}
 	return found
 }
+
+// off says whether the process is to be left alone.
+func (e environment) off() bool { return e[OffVariable] == Off }
 
 // rank returns the MPI rank, nil outside MPI. Launchers write special values
 // above the greatest rank (PMIX_RANK_UNDEF is 2^32-1).

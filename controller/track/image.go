@@ -71,7 +71,7 @@ func (s *state) present(m *member, d *description) {
 			return
 		}
 		m.root = root
-	case !m.root && s.foreign(d):
+	case d.off, !m.root && s.foreign(d):
 		s.leave(m, d)
 		return
 	}
@@ -106,6 +106,7 @@ func (s *state) tell(m *member, d *description) {
 	}
 	s.handle++
 	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, 0
+	m.linked = nil
 	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
 	m.watched, m.suspected, m.digesting, m.final = false, false, false, false
 	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, time.Now().UnixNano()

@@ -23,7 +23,9 @@ const (
 	maxTextBytes    = 4096
 	maxArguments    = 128
 	maxCommandBytes = 8192
-	maxObjects      = 1024
+	// maxCgroupBytes is more than a line for each hierarchy with the longest path.
+	maxCgroupBytes = 64 << 10
+	maxObjects     = 1024
 )
 
 // description is what /proc told of one image.
@@ -34,6 +36,7 @@ type description struct {
 	live    int // the thread in whose files it was read
 	session int
 	job     string // ATTUNE_JOB
+	off     bool   // ATTUNE=off
 	// batchJob is the job without regard to that.
 	batchJob *attunev1.Job
 	// at is CLOCK_MONOTONIC in nanoseconds: what was described includes every
@@ -80,6 +83,8 @@ type Description struct {
 	Held *procid.Process
 	// AttuneJob is the value of ATTUNE_JOB; "" without.
 	AttuneJob string
+	// Off says that its environment has ATTUNE=off: it is to be left alone.
+	Off bool
 }
 
 // Describe tells of a process. known is the event that it was last seen in, or
@@ -90,7 +95,7 @@ func Describe(pid int, known Event) (Description, error) {
 		return Description{}, err
 	}
 	d.message.Job = d.batchJob
-	return Description{d.message, d.held, d.job}, nil
+	return Description{d.message, d.held, d.job, d.off}, nil
 }
 
 func describeOnce(pid int, known Event) (*description, error) {
@@ -110,7 +115,7 @@ func describeOnce(pid int, known Event) (*description, error) {
 	}
 	d := &description{
 		held: held, image: image, live: live, session: stat.Session,
-		job: env[JobVariable], batchJob: env.job(placeOf(pid, stat)),
+		job: env[JobVariable], off: env.off(), batchJob: env.job(placeOf(pid, stat)),
 		message: &attunev1.Process{
 			Identity: &attunev1.ProcessIdentity{
 				BootId: identity.BootID, Pid: int32(pid), StartTicks: identity.StartTicks,
@@ -223,6 +228,32 @@ func readObjects(pid int) ([]string, error) {
 		paths[i] = strings.ToValidUTF8(path, "?")
 	}
 	return paths, nil
+}
+
+// LinkedGo stands among the objects of a program in Go: its run-time, which others
+// have as a library.
+const LinkedGo = "linked:go"
+
+// linkedIn lists what is in the executable as an object would be. That does not
+// change as long as the process runs it.
+func (m *member) linkedIn() []string {
+	if m.linked == nil {
+		m.linked = readLinked(m.pid)
+	}
+	return m.linked
+}
+
+// readLinked never returns nil.
+func readLinked(pid int) []string {
+	file, err := objfile.Open("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return []string{} // it has ended, or is another user's
+	}
+	defer func() { _ = file.Close() }() // read only
+	if file.IsGo() {
+		return []string{LinkedGo}
+	}
+	return []string{}
 }
 
 func readCPUs(pid int) uint32 {

@@ -94,8 +94,8 @@ func refreshDelay(done int) time.Duration {
 	return 5 * time.Second
 }
 
-// refresh reads what may have changed: the CPUs allowed, and the objects if
-// the address space has another size (or always, if forced).
+// refresh reads what may have changed: the CPUs allowed and usable, and the
+// objects if the address space has another size (or always, if forced).
 func (s *state) refresh(m *member, force bool) {
 	stat, err := procid.ReadStat(m.pid)
 	if err != nil || stat.Leaderless() || !s.isImage(m, stat) {
@@ -105,15 +105,15 @@ func (s *state) refresh(m *member, force bool) {
 	objects := m.message.Objects
 	if force || stat.VirtualBytes != m.virtual {
 		if now, err := readObjects(m.pid); err == nil {
-			objects, m.virtual = now, stat.VirtualBytes
+			objects, m.virtual = slices.Concat(now, m.linkedIn()), stat.VirtualBytes
 		}
 	}
-	cpus := readCPUs(m.pid)
-	if slices.Equal(objects, m.message.Objects) && cpus == m.message.CpusAllowed {
+	cpus, usable := readCPUs(m.pid), s.usable.of(m.pid)
+	if slices.Equal(objects, m.message.Objects) && cpus == m.message.CpusAllowed && usable == m.message.CpusUsable {
 		s.requestDigest(m)
 		return
 	}
-	s.change(m, func(p *attunev1.Process) { p.Objects, p.CpusAllowed = objects, cpus })
+	s.change(m, func(p *attunev1.Process) { p.Objects, p.CpusAllowed, p.CpusUsable = objects, cpus, usable })
 	s.requestDigest(m)
 }
 

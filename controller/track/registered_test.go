@@ -56,6 +56,7 @@ func TestRegistered(t *testing.T) {
 func TestRegisteredRefuses(t *testing.T) {
 	s := begin(t, "true")
 	other := mustStart(t, "true", "ATTUNE_JOB=other")
+	off := mustStart(t, "true", "ATTUNE=off")
 	tests := []struct {
 		name string
 		pid  int
@@ -64,6 +65,7 @@ func TestRegisteredRefuses(t *testing.T) {
 		{"no process", goneA, procid.ErrGone},
 		{"Attune itself", os.Getpid(), track.ErrForeign},
 		{"another job", other.pid(), track.ErrForeign},
+		{"switched off", off.pid(), track.ErrOff},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,6 +73,9 @@ func TestRegisteredRefuses(t *testing.T) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 		})
+	}
+	if _, err := s.tracker.Follow(t.Context(), off.pid()); !errors.Is(err, track.ErrOff) {
+		t.Errorf("following what is switched off: %v", err)
 	}
 	if got := s.living(); len(got) != 1 {
 		t.Errorf("living %v", got)

@@ -30,8 +30,13 @@ func (s *state) adopt(pid int) (*member, error) {
 			s.log.Warn("source does not follow", "pid", pid, "error", err)
 		}
 	}
+	off := d.off
 	s.present(m, d)
-	if m = s.members[pid]; m == nil {
+	m = s.members[pid]
+	switch {
+	case off:
+		return nil, ErrOff
+	case m == nil:
 		return nil, ErrForeign
 	}
 	return m, nil
@@ -63,6 +68,10 @@ func (s *state) follow(pid int, meant *procid.Identity) (uint64, error) {
 		if err != nil {
 			s.forget(m)
 			return 0, err
+		}
+		if d.off {
+			s.leave(m, d)
+			return 0, ErrOff
 		}
 		s.present(m, d)
 	}

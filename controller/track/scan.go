@@ -64,8 +64,9 @@ func (s *state) belongs(pid int) bool {
 		}
 		return false
 	}
-	if job := readEnviron(pid)[JobVariable]; job != "" {
-		return job == s.options.JobID
+	env := readEnviron(pid)
+	if job := env[JobVariable]; job != "" || env.off() {
+		return job == s.options.JobID && !env.off()
 	}
 	return s.members[stat.ParentPID] != nil || s.sessions[stat.Session]
 }

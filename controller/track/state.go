@@ -36,6 +36,8 @@ type state struct {
 	// seen counts for how many scans a process that is none of ours is there.
 	seen map[int]int
 	due  dueHeap
+	// usable is which CPUs the processes could be given.
+	usable usableCPUs
 
 	exits    chan exit
 	digests  chan digestRequest
@@ -62,6 +64,7 @@ type member struct {
 	held       *procid.Process
 	image      procid.Image
 	virtual    uint64
+	linked     []string // what is in the executable as an object would be; nil: not looked yet
 	session    int
 	registered bool
 	digesting  bool

@@ -24,6 +24,8 @@ var (
 	ErrStopped = errors.New("tracker has stopped")
 	// ErrForeign says that a process does not belong to the job.
 	ErrForeign = errors.New("process does not belong to the job")
+	// ErrOff says that a process is to be left alone.
+	ErrOff = errors.New("ATTUNE=off is in its environment: it is left alone")
 	// ErrTooMany says that the job has more processes than are followed.
 	ErrTooMany = errors.New("too many processes")
 	// ErrUnknownHandle says that no living image has this handle.
