@@ -3,6 +3,7 @@
 package sdk
 
 import (
+	"fmt"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -148,7 +149,9 @@ type SafePoint struct {
 // Change is one action on one knob of one process.
 type Change struct {
 	// Knob is the name under which conflicts and the report know it; empty:
-	// the name of the setting.
+	// the name of the setting, with @NUMBER behind it for one thread or
+	// descriptor. What comes before the @ is a knob of the Description; each place
+	// has its own conflicts and its own pauses.
 	Knob string
 	// Process to change.
 	Process Handle
@@ -174,6 +177,11 @@ type Proposal struct {
 	PredictedGain float64
 	// Confidence that the change helps, 0 to 1.
 	Confidence float64
+	// ProcessScopes are the scopes of the objective of each single process, where
+	// the change in one process helps it alone. From four processes on, the change
+	// is then tried in one of them first, a canary, and made in the others only if
+	// it was kept there. Nil: all are changed at one time.
+	ProcessScopes map[Handle]string
 }
 
 func (s SafePoint) proto() *attunev1.SafePoint {
@@ -189,10 +197,14 @@ func (s SafePoint) proto() *attunev1.SafePoint {
 	return &attunev1.SafePoint{Kind: kind, Families: s.Families, TimeoutNanos: int64(s.Timeout)}
 }
 
-// name is that of a setting; empty for other actions.
+// name is that of a setting, with the place if it is about one; empty for other
+// actions.
 func (a Action) name() string {
 	if name := a.pb.GetSetting().GetName(); name != "" {
 		return name
+	}
+	if system := a.pb.GetSystem(); system != nil && system.On != nil {
+		return fmt.Sprintf("%s@%d", system.GetName(), system.GetOn())
 	}
 	return a.pb.GetSystem().GetName()
 }
@@ -214,6 +226,12 @@ func (p Proposal) proto() *attunev1.Proposal {
 	}
 	for _, c := range p.Changes {
 		out.Changes = append(out.Changes, c.proto())
+	}
+	if len(p.ProcessScopes) > 0 {
+		out.ProcessScopes = make(map[uint64]string, len(p.ProcessScopes))
+		for process, scope := range p.ProcessScopes {
+			out.ProcessScopes[uint64(process)] = scope
+		}
 	}
 	return out
 }

@@ -4,7 +4,9 @@ package sdk
 
 import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
-// Description is a tunlet's account of itself.
+// Description is a tunlet's account of itself. The Analyzer remembers it by the
+// checksum of the tunlet's file, so that it need not start it to know it: the
+// same file must always say the same.
 type Description struct {
 	// Name is the tunlet's name, as in --tunlet NAME.
 	Name string
@@ -22,6 +24,21 @@ type Description struct {
 	// MinGain is the least gain worth keeping, as a ratio; 0: 0.05, five
 	// per cent.
 	MinGain float64
+	// Priority says who gets a knob that two tunlets want: the higher one takes
+	// it over, also from a change that was kept. Of equal ones, the one that
+	// comes later gets a try if it predicts more than the other gained. 0: as
+	// most.
+	Priority int32
+	// Wake says when the tunlet is of use: its process is started as soon as one
+	// of these holds in one process of the application. It is told then of the
+	// application, of the processes there are, and gets the samples from the
+	// last one before the condition held on. Empty: it is started at once, and
+	// costs every application its process.
+	Wake []Wake
+	// Options are what can be configured: they are checked before Configure
+	// gets them, with the defaults added. Empty: Configure itself says what it
+	// takes.
+	Options []Option
 }
 
 // Objective is a figure that tells how fast the application gets on.
@@ -53,12 +70,18 @@ func (d Description) proto() *attunev1.DescribeResponse {
 			Name: d.Objective.Name, Unit: d.Objective.Unit,
 			LowerIsBetter: d.Objective.LowerIsBetter, Description: d.Objective.Description,
 		},
-		MaxTries: d.MaxTries, MinGain: d.MinGain,
+		MaxTries: d.MaxTries, MinGain: d.MinGain, Priority: d.Priority,
 	}
 	for _, k := range d.Knobs {
 		r.Knobs = append(r.Knobs, &attunev1.Knob{
 			Name: k.Name, Description: k.Description, Min: k.Min.pb, Max: k.Max.pb,
 		})
+	}
+	for _, w := range d.Wake {
+		r.Wake = append(r.Wake, w.proto())
+	}
+	for _, o := range d.Options {
+		r.Options = append(r.Options, o.proto())
 	}
 	return r
 }

@@ -14,13 +14,20 @@
 // ProcessStartObserver, SampleHandler, AggregateHandler, Ticker, ...). What it
 // wants to happen, it tells the Host that each of those methods is given.
 //
+// Without any measure point it sees the signals of each process, and the details
+// (threads, sockets, pipes, memory) that it asks for with Host.WantDetails;
+// docs/reference/signals.md lists both.
+//
+// Its process is not there before one of the conditions in Description.Wake
+// holds; it should have some, or every application pays for the process.
+//
 // Locking: the Analyzer's calls reach a tunlet one at a time and in the order
 // in which things happened, so a tunlet needs no lock unless it starts
 // goroutines of its own. A Host is valid during the call that it came with and
 // must not be used by another goroutine.
 //
-// A tunlet is a guest: it has at most 25 MB of memory, opens no connection,
-// and ends when the Analyzer ends. Printing is allowed everywhere but before
+// A tunlet is a guest: it has at most 16 MB of memory beside its program, opens
+// no connection, and ends when the Analyzer ends. Printing is allowed everywhere but before
 // Serve (in package initialisation or in main), where it would come between
 // the two programs' handshake. A panic ends the program; the Analyzer reports
 // it and goes on without the tunlet.

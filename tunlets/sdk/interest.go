@@ -33,9 +33,20 @@ func SamplesFrom(levels ...Level) Interest { return Interest{levels: levels} }
 
 // Want says which samples of a process are to be delivered from now on.
 func (h *Host) Want(process Handle, i Interest) {
-	out := &attunev1.SampleInterest{Process: uint64(process), All: i.all}
-	for _, l := range i.levels {
-		out.Levels = append(out.Levels, &attunev1.Level{Signal: attunev1.Signal(l.Signal), AtLeast: l.AtLeast})
+	h.reaction.Interests = append(h.reaction.Interests, &attunev1.SampleInterest{
+		Process: uint64(process), All: i.all, Levels: levelsProto(i.levels),
+	})
+}
+
+// WantDetails says which details of a process are to be read from now on, in
+// place of what was asked for before; no kind: none. Details come with samples:
+// as long as some are wanted of a process, all of its samples are delivered. They
+// cost more than signals do (docs/reference/signals.md): ask when the signals
+// give reason to, and give them back.
+func (h *Host) WantDetails(process Handle, kinds ...Detail) {
+	out := &attunev1.DetailInterest{Process: uint64(process)}
+	for _, k := range kinds {
+		out.Kinds = append(out.Kinds, attunev1.DetailKind(k))
 	}
-	h.reaction.Interests = append(h.reaction.Interests, out)
+	h.reaction.Details = append(h.reaction.Details, out)
 }

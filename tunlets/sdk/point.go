@@ -2,7 +2,11 @@
 
 package sdk
 
-import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 // Place within a function.
 type Place uint8
@@ -30,8 +34,18 @@ const (
 	DeliverSampled = Delivery(attunev1.Delivery_DELIVERY_SAMPLED)
 )
 
-// Point asks for one place in the application to be watched. Either Hook or
-// Symbols is given.
+// StaticProbe names a static probe (USDT, <sys/sdt.h>) of a binary or library.
+type StaticProbe struct {
+	// Object is the base name pattern (path.Match) of the binary or library;
+	// empty: any that has it.
+	Object string
+	// Provider and Name are those of the probe, or patterns. Hits of all of its
+	// places count as one point.
+	Provider, Name string
+}
+
+// Point asks for one place in the application to be watched. One of Hook,
+// Symbols and Static is given.
 type Point struct {
 	// ID is the tunlet's name for the point.
 	ID string
@@ -43,6 +57,9 @@ type Point struct {
 	// Symbols are function names or patterns (path.Match). Hits of all of
 	// them count as one point.
 	Symbols []string
+	// Static is a static probe. Its arguments are what [Parameter] counts. It has
+	// no exit, and only the kernel's probes serve it (root).
+	Static StaticProbe
 	// DynamicCallsOnly says that calls which go through dynamic linking are
 	// enough. That allows a mechanism of a few nanoseconds per hit.
 	DynamicCallsOnly bool
@@ -102,6 +119,10 @@ type PointChange struct {
 	// measured on the machine of the process, else it is that of another one.
 	CostNanos    float64
 	CostMeasured bool
+	// Late is for how long the process ran while the point was asked for and not
+	// in place: hits in that time are not seen, and nobody knows how many there
+	// were.
+	Late time.Duration
 }
 
 func (p Point) proto() *attunev1.MeasurePoint {
@@ -111,9 +132,14 @@ func (p Point) proto() *attunev1.MeasurePoint {
 		Delivery:    attunev1.Delivery(max(p.Delivery, DeliverAggregate)),
 		SampleEvery: p.SampleEvery, CoarseTime: p.CoarseTime,
 	}
-	if p.Hook != "" {
+	switch {
+	case p.Hook != "":
 		out.Target = &attunev1.MeasurePoint_Hook{Hook: p.Hook}
-	} else {
+	case p.Static != StaticProbe{}:
+		out.Target = &attunev1.MeasurePoint_Usdt{Usdt: &attunev1.UsdtTarget{
+			Object: p.Static.Object, Provider: p.Static.Provider, Name: p.Static.Name,
+		}}
+	default:
 		out.Target = &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{
 			Object: p.Object, Symbols: p.Symbols, DynamicCallsOnly: p.DynamicCallsOnly,
 		}}
@@ -123,6 +149,33 @@ func (p Point) proto() *attunev1.MeasurePoint {
 		out.Processes = append(out.Processes, uint64(h))
 	}
 	return out
+}
+
+// PointFrom is the point that a message describes.
+func PointFrom(m *attunev1.MeasurePoint) Point {
+	p := Point{
+		ID: m.GetId(), Hook: m.GetHook(), Place: Place(m.GetPlace()), Parameter: m.GetParameter(),
+		MinValue: m.GetMinValue(), MaxValue: m.GetMaxValue(),
+		Delivery: Delivery(m.GetDelivery()), SampleEvery: m.GetSampleEvery(), CoarseTime: m.GetCoarseTime(),
+		Value: m.GetValueCapture(), Key: m.GetKeyCapture(), MaxKeys: m.GetMaxKeys(),
+		Object: m.GetFunction().GetObject(), Symbols: m.GetFunction().GetSymbols(),
+		DynamicCallsOnly: m.GetFunction().GetDynamicCallsOnly(),
+		Static: StaticProbe{
+			Object: m.GetUsdt().GetObject(), Provider: m.GetUsdt().GetProvider(), Name: m.GetUsdt().GetName(),
+		},
+	}
+	for _, c := range m.GetCaptures() {
+		p.Captures = append(p.Captures, Capture{c})
+	}
+	for _, c := range m.GetPredicates() {
+		p.Where = append(p.Where, Condition{
+			Capture: c.GetCapture(), Mask: c.GetMask(), Is: Comparison(c.GetComparison()), Operand: Value{c.GetOperand()},
+		})
+	}
+	for _, h := range m.GetProcesses() {
+		p.Processes = append(p.Processes, Handle(h))
+	}
+	return p
 }
 
 func pointChangeFrom(r *attunev1.PointChangedRequest) PointChange {
@@ -139,5 +192,6 @@ func pointChangeFrom(r *attunev1.PointChangedRequest) PointChange {
 		Removed:   s.GetState() == attunev1.PointState_POINT_STATE_REMOVED,
 		Mechanism: s.GetMechanism(), Reason: reason, Symbols: s.GetSymbols(),
 		CostNanos: s.GetCostNanos(), CostMeasured: s.GetCostMeasured(),
+		Late: time.Duration(s.GetLateNanos()),
 	}
 }

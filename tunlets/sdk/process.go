@@ -29,10 +29,16 @@ type Process struct {
 	Command []string
 	// Rank is the MPI rank that the launcher gave; -1 outside MPI.
 	Rank int
-	// Objects are the shared objects that it has mapped, by path.
+	// Objects are the shared objects that it has mapped, by path; of a program in
+	// Go also "linked:go", which stands for the run-time in it.
 	Objects []string
 	// CPUsAllowed is the number of CPUs that it may run on; 0: unknown.
 	CPUsAllowed int
+	// CPUsUsable are the CPUs that its threads could be given by thread.affinity:
+	// those that its cpuset leaves to it and that the controller itself may use;
+	// so who starts Attune on some CPUs keeps the application there. Not told at
+	// first, but some 10 ms later; empty: unknown.
+	CPUsUsable CPUList
 	// Mechanisms are the ways into the process.
 	Mechanisms []Mechanism
 }
@@ -76,6 +82,7 @@ func processFrom(p *attunev1.Process, update bool) Process {
 		PID: int(p.GetIdentity().GetPid()), ParentPID: int(p.GetParentPid()),
 		Host: p.GetHost(), Executable: p.GetExecutable(), Command: p.GetCommandLine(),
 		Rank: -1, Objects: p.GetObjects(), CPUsAllowed: int(p.GetCpusAllowed()),
+		CPUsUsable: CPUList(p.GetCpusUsable()),
 	}
 	if p != nil && p.Rank != nil {
 		out.Rank = int(p.GetRank())

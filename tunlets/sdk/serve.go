@@ -16,9 +16,18 @@ import (
 )
 
 const (
+	// MaxMessage is what a tunlet must take in one call, bytes: measured data
+	// comes in batches as the Analyzer has them from its channels, which take as
+	// much.
+	MaxMessage = 16 << 20
+
 	// CrashExitCode is a tunlet's exit code after a panic, the same as the Go
 	// runtime's own.
 	CrashExitCode = 2
+	// RefusedExitCode is that of a program which cannot be a tunlet, since what
+	// it is made of is wrong: another start would only repeat it. The last line
+	// on its standard error says why.
+	RefusedExitCode = 78
 
 	// crashGrace is how long a tunlet that panicked lives on, for the error to
 	// reach the Analyzer before the connection breaks.
@@ -27,7 +36,7 @@ const (
 	stopGrace = 200 * time.Millisecond
 
 	// memoryLimit makes the collector work harder before a tunlet gets near
-	// the 25 MB that it may take; the rest is the program itself, its stacks
+	// the 16 MB that it may take beside its program; the rest is its stacks
 	// and what the runtime needs.
 	memoryLimit = 12 << 20
 	// gcPercent trades a little CPU time for a small heap: a tunlet keeps some
@@ -77,7 +86,7 @@ type ending struct {
 }
 
 func (e *ending) newServer(opts []grpc.ServerOption) *grpc.Server {
-	s := grpc.NewServer(opts...)
+	s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage))...)
 	e.server.Store(s)
 	return s
 }

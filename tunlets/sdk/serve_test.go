@@ -135,6 +135,16 @@ func TestPrintsDoNotBreakTheHandshake(t *testing.T) {
 	}
 }
 
+// A batch as large as the Analyzer may have it comes through.
+func TestTakesTheLargestCall(t *testing.T) {
+	_, tunlet := startTunlet(t, "quiet", io.Discard)
+	batch := &attunev1.NamedRecords{Records: make([]byte, sdk.MaxMessage-100)}
+	_, err := tunlet.HandleEvents(t.Context(), &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{batch}})
+	if status.Code(err) != codes.Unimplemented { // it has no use for records
+		t.Errorf("records of %d bytes: %v", len(batch.GetRecords()), err)
+	}
+}
+
 // lockedBuffer is a buffer that a process' stderr is copied to.
 type lockedBuffer struct {
 	mu sync.Mutex // guards b

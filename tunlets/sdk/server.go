@@ -134,12 +134,23 @@ func (s *server) Configure(ctx context.Context, r *attunev1.ConfigureRequest) (o
 			return unimplemented("Configure")
 		}
 		out = &attunev1.ConfigureResponse{}
-		if err := c.Configure(s.options); err != nil {
+		if err := s.configure(c); err != nil {
 			out.Error = err.Error()
 		}
 		return nil
 	})
 	return out, err
+}
+
+// configure hands over the options, checked and completed if the tunlet says
+// which there are.
+func (s *server) configure(c Configurer) (err error) {
+	if options := s.tunlet.Describe().Options; len(options) > 0 {
+		if s.options, err = SettleOptions(options, s.options); err != nil {
+			return err
+		}
+	}
+	return c.Configure(s.options)
 }
 
 // renew replaces a tunlet that has seen a session by a new one.
@@ -151,7 +162,7 @@ func (s *server) renew() error {
 	}
 	s.tunlet = s.newTunlet()
 	if c, ok := s.tunlet.(Configurer); ok && s.options != nil {
-		if err := c.Configure(s.options); err != nil {
+		if err := s.configure(c); err != nil {
 			return status.Errorf(codes.InvalidArgument, "configure: %v", err)
 		}
 	}

@@ -292,7 +292,7 @@ func TestReaction(t *testing.T) {
 		changes[2].GetSafePoint().GetKind() != attunev1.SafePoint_KIND_NEXT_HOOK {
 		t.Errorf("call %v", changes[2])
 	}
-	if c := changes[3]; c.GetKnob() != "socket.tcp_nodelay" || c.GetAction().GetSystem().On == nil || !c.GetAction().GetSystem().GetValue().GetTruth() {
+	if c := changes[3]; c.GetKnob() != "socket.tcp_nodelay@0" || c.GetAction().GetSystem().On == nil || !c.GetAction().GetSystem().GetValue().GetTruth() {
 		t.Errorf("system setting %v", c)
 	}
 	if o := r.GetObjectives()[0]; o.GetUnixNano() != 77 || o.GetValue() != 1.5 {

@@ -23,6 +23,7 @@ func NewWindow(length time.Duration) *Window {
 
 // Add takes a sample, and forgets those that are not needed any more to cover
 // the window's length. A sample that is not newer than the last is dropped.
+// Details are not kept.
 func (w *Window) Add(s Sample) {
 	if n := len(w.samples); n > 0 && !s.At.After(w.samples[n-1].At) {
 		return
@@ -37,6 +38,7 @@ func (w *Window) Add(s Sample) {
 	if drop > 0 {
 		w.samples = w.samples[:copy(w.samples, w.samples[drop:])]
 	}
+	s.Details = Details{}
 	w.samples = append(w.samples, s)
 }
 
@@ -62,6 +64,25 @@ func (w *Window) Max(sig Signal) (greatest float64, ok bool) {
 		}
 	}
 	return greatest, ok
+}
+
+// Rise is by how much the greatest value of a gauge is greater in the newer half
+// of the window than in the older one, per second, and whether there are values in
+// both. Of a gauge that goes up and down quickly it tells more than the difference
+// of two samples.
+func (w *Window) Rise(sig Signal) (perSecond float64, ok bool) {
+	span := w.Span()
+	middle := span.from.At.Add(span.Duration() / 2)
+	newer := 0
+	for newer < len(w.samples) && w.samples[newer].At.Before(middle) {
+		newer++
+	}
+	before, okBefore := (&Window{samples: w.samples[:newer]}).Max(sig)
+	after, okAfter := (&Window{samples: w.samples[newer:]}).Max(sig)
+	if !okBefore || !okAfter {
+		return 0, false
+	}
+	return 2 * (after - before) / span.Seconds(), true
 }
 
 // Span is the whole window.

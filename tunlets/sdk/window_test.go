@@ -114,3 +114,29 @@ func TestMedian(t *testing.T) {
 		t.Errorf("median sorted its argument: %v", values)
 	}
 }
+
+// A gauge that goes up and down is where it was, whatever two samples say.
+func TestRise(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		values []float64 // a second apart
+		want   float64
+		ok     bool
+	}{
+		{"none", nil, 0, false},
+		{"one", []float64{5}, 0, false},
+		{"saw", []float64{0, 4, 8, 0, 4, 8, 0, 4, 8}, 0, true},
+		{"grows", []float64{0, 2, 4, 6}, 8 / 3.0, true},
+		{"shrinks", []float64{8, 6, 4, 2}, -8 / 3.0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := sdk.NewWindow(time.Hour)
+			for i, v := range tt.values {
+				w.Add(sdk.Sample{At: time.Unix(int64(i+1), 0)}.With(sdk.ResidentBytes, v))
+			}
+			if got, ok := w.Rise(sdk.ResidentBytes); got != tt.want || ok != tt.ok {
+				t.Errorf("%v %v, want %v %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package samplefilter withholds samples that a tunlet has said it does not
-// want. The Analyzer and the test harness share it, so that a tunlet is tested
-// with what it will get.
+// Package samplefilter withholds samples and details that a tunlet has said it
+// does not want, or has not asked for. The Analyzer and the test harness share
+// it, so that a tunlet is tested with what it will get.
 package samplefilter
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// Filter knows one tunlet's interests. The zero value lets everything pass. Not
-// safe for use by several goroutines.
+// Filter knows one tunlet's interests. The zero value lets all samples pass,
+// without details. Not safe for use by several goroutines.
 type Filter struct {
-	waits map[uint64]*wait // by process; absent: all its samples pass
+	waits   map[uint64]*wait // by process; absent: all its samples pass
+	details map[uint64]kinds // by process; absent: none
 }
 
 // wait is for one of some levels to be reached.
@@ -23,13 +26,14 @@ type wait struct {
 	levels []*attunev1.Level
 	last   *attunev1.Sample // nil: none yet
 	at     int64            // when it was taken, Unix time in nanoseconds
+	told   bool             // it passed, because of its details
 }
 
 // Set takes over an interest. Whoever does so for a process calls Forget at its
 // end.
 func (f *Filter) Set(i *attunev1.SampleInterest) {
 	if i.GetAll() {
-		f.Forget(i.GetProcess())
+		delete(f.waits, i.GetProcess())
 		return
 	}
 	if f.waits == nil {
@@ -44,30 +48,38 @@ func (f *Filter) Set(i *attunev1.SampleInterest) {
 }
 
 // Forget forgets a process.
-func (f *Filter) Forget(process uint64) { delete(f.waits, process) }
+func (f *Filter) Forget(process uint64) {
+	delete(f.waits, process)
+	delete(f.details, process)
+}
 
 // Pass returns what the tunlet gets of a round: nothing, or the round's samples
 // that it wants, after the samples of earlier rounds that it needs to make
 // sense of the first ones. The samples are shared with the argument.
 func (f *Filter) Pass(round *attunev1.SampleBatch) []*attunev1.SampleBatch {
-	if len(f.waits) == 0 {
+	if len(f.waits) == 0 && !slices.ContainsFunc(round.GetSamples(), detailed) {
 		return []*attunev1.SampleBatch{round}
 	}
 	var out []*attunev1.SampleBatch
 	var now []*attunev1.Sample
 	for _, sample := range round.GetSamples() {
-		w := f.waits[sample.GetProcess()]
+		process := sample.GetProcess()
+		w, wanted := f.waits[process], f.details[process]
+		sample = wanted.of(sample)
 		switch {
 		case w == nil:
 			now = append(now, sample)
 		case w.reached(sample, round.GetUnixNano()):
-			if w.last != nil {
-				out = earlier(out, w)
+			if w.last != nil && !w.told {
+				out = earlier(out, w.last, w.at)
 			}
 			now = append(now, sample)
-			f.Forget(sample.GetProcess())
+			delete(f.waits, process)
+		case wanted != 0:
+			now = append(now, sample)
+			w.last, w.at, w.told = sample, round.GetUnixNano(), true
 		default:
-			w.last, w.at = sample, round.GetUnixNano()
+			w.last, w.at, w.told = sample, round.GetUnixNano(), false
 		}
 	}
 	if len(now) > 0 {
@@ -76,33 +88,36 @@ func (f *Filter) Pass(round *attunev1.SampleBatch) []*attunev1.SampleBatch {
 	return out
 }
 
-// earlier adds the last sample of a wait to the batches, one for each time.
-func earlier(batches []*attunev1.SampleBatch, w *wait) []*attunev1.SampleBatch {
-	i, found := slices.BinarySearchFunc(batches, w.at, func(b *attunev1.SampleBatch, at int64) int {
-		return int(min(1, max(-1, b.GetUnixNano()-at)))
+// earlier adds a sample of an earlier time to batches, one for each time.
+func earlier(batches []*attunev1.SampleBatch, sample *attunev1.Sample, at int64) []*attunev1.SampleBatch {
+	i, found := slices.BinarySearchFunc(batches, at, func(b *attunev1.SampleBatch, at int64) int {
+		return cmp.Compare(b.GetUnixNano(), at)
 	})
 	if !found {
-		batches = slices.Insert(batches, i, &attunev1.SampleBatch{UnixNano: w.at})
+		batches = slices.Insert(batches, i, &attunev1.SampleBatch{UnixNano: at})
 	}
-	batches[i].Samples = append(batches[i].Samples, w.last)
+	batches[i].Samples = append(batches[i].Samples, sample)
 	return batches
 }
 
 // reached reports whether a sample reaches one of the levels.
 func (w *wait) reached(sample *attunev1.Sample, at int64) bool {
-	for _, l := range w.levels {
-		value, ok := valueOf(sample, l.GetSignal())
-		if ok && !gauge(l.GetSignal()) {
-			var before float64
-			before, ok = valueOf(w.last, l.GetSignal())
-			seconds := time.Duration(at - w.at).Seconds()
-			value, ok = (value-before)/seconds, ok && seconds > 0
-		}
-		if ok && value >= l.GetAtLeast() {
-			return true
-		}
+	return slices.ContainsFunc(w.levels, func(l *attunev1.Level) bool {
+		return reaches(l, w.last, w.at, sample, at)
+	})
+}
+
+// reaches reports whether a sample reaches a level, given the one before it;
+// nil: there is none. Times are Unix times in nanoseconds.
+func reaches(l *attunev1.Level, before *attunev1.Sample, then int64, sample *attunev1.Sample, at int64) bool {
+	value, ok := valueOf(sample, l.GetSignal())
+	if ok && !sdk.Signal(l.GetSignal()).Gauge() {
+		var start float64
+		start, ok = valueOf(before, l.GetSignal())
+		seconds := time.Duration(at - then).Seconds()
+		value, ok = (value-start)/seconds, ok && seconds > 0
 	}
-	return false
+	return ok && value >= l.GetAtLeast()
 }
 
 func valueOf(s *attunev1.Sample, signal attunev1.Signal) (float64, bool) {
@@ -112,14 +127,4 @@ func valueOf(s *attunev1.Sample, signal attunev1.Signal) (float64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// gauge reports whether a signal is a value and not a counter.
-func gauge(s attunev1.Signal) bool {
-	switch s {
-	case attunev1.Signal_SIGNAL_RESIDENT_BYTES, attunev1.Signal_SIGNAL_THREADS,
-		attunev1.Signal_SIGNAL_RUNNABLE_THREADS, attunev1.Signal_SIGNAL_CPUS_ALLOWED:
-		return true
-	}
-	return false
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+func TestCPUList(t *testing.T) {
+	tests := []struct {
+		list sdk.CPUList
+		want []int
+	}{
+		{"", nil},
+		{"0", []int{0}},
+		{"0-3,8", []int{0, 1, 2, 3, 8}},
+		{" 1, 3-4 ", []int{1, 3, 4}},
+		{"2-1", nil},
+		{"1,x,3", []int{1}},
+		{"0-4294967295", nil},
+		{"0-99999999999999999999", nil},
+		{"-1", nil},
+	}
+	for _, tt := range tests {
+		t.Run(string(tt.list), func(t *testing.T) {
+			if got := slices.Collect(tt.list.Numbers()); !slices.Equal(got, tt.want) || tt.list.Count() != len(tt.want) {
+				t.Errorf("%v, %d of them, want %v", got, tt.list.Count(), tt.want)
+			}
+		})
+	}
+	if list := sdk.CPUList("0-3,8"); !list.Has(8) || list.Has(4) {
+		t.Error("0-3,8 has 8 and not 4")
+	}
+}
+
+func TestPrevious(t *testing.T) {
+	var p sdk.Previous[int, uint64]
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+	if _, _, ok := p.Swap(1, at(10), 100); ok {
+		t.Error("the first reading has one before it")
+	}
+	if before, elapsed, ok := p.Swap(1, at(12), 150); !ok || before != 100 || elapsed != 2*time.Second {
+		t.Errorf("before %d, %v ago, %v", before, elapsed, ok)
+	}
+	if _, _, ok := p.Swap(1, at(12), 160); ok {
+		t.Error("a rate over no time")
+	}
+	p.Swap(2, at(20), 1)
+	p.Expire(at(15))
+	if _, _, ok := p.Swap(1, at(21), 170); ok {
+		t.Error("an expired reading is remembered")
+	}
+	if _, _, ok := p.Swap(2, at(21), 2); !ok {
+		t.Error("a later reading is forgotten")
+	}
+}
+
+// detailed wants details of a process, and keeps the samples that it gets.
+type detailed struct {
+	bare
+	kinds []sdk.Detail
+	got   []sdk.Sample
+}
+
+func (d *detailed) ProcessStarted(h *sdk.Host, p sdk.Process) { h.WantDetails(p.Handle, d.kinds...) }
+func (d *detailed) HandleSamples(_ *sdk.Host, s sdk.Samples)  { d.got = append(d.got, s.Items...) }
+
+func TestDetailsAcrossTheWire(t *testing.T) {
+	tunlet := &detailed{kinds: []sdk.Detail{sdk.DetailThreads, sdk.DetailSockets}}
+	server := sdk.NewServer(func() sdk.Tunlet { return tunlet }, sdk.ServerOptions{})
+	started, err := server.ProcessStarted(t.Context(), &attunev1.ProcessStartedRequest{Process: &attunev1.Process{Handle: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := started.GetReaction().GetDetails(); len(d) != 1 || d[0].GetProcess() != 7 || len(d[0].GetKinds()) != 2 ||
+		d[0].GetKinds()[1] != attunev1.DetailKind_DETAIL_KIND_SOCKETS {
+		t.Errorf("reaction %v", d)
+	}
+	batch := &attunev1.SampleBatch{UnixNano: 1e9, Samples: []*attunev1.Sample{
+		{Process: 7, Details: &attunev1.Details{
+			Threads: &attunev1.ThreadDetails{Total: 3, Items: []*attunev1.ThreadDetail{
+				{Tid: 8, StartTicks: 5, Name: "worker", State: "R", RunNanos: 1e9, LastCpu: 1, CpusAllowed: "0-1"}, {},
+			}},
+			Sockets: &attunev1.SocketDetails{Items: []*attunev1.SocketDetail{
+				{Fd: 4, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, Tcp: &attunev1.TcpDetail{NoDelay: true, RttMicros: 40000, LastSentMillis: 3}},
+				{Fd: 5, Kind: attunev1.SocketKind_SOCKET_KIND_UNIX},
+			}},
+			Memory: &attunev1.MemoryDetails{Error: "not allowed"},
+		}},
+		{Process: 8},
+	}}
+	if _, err := server.HandleEvents(t.Context(), &attunev1.HandleEventsRequest{Samples: batch}); err != nil {
+		t.Fatal(err)
+	}
+	checkDetails(t, tunlet.got[0].Details)
+	if tunlet.got[1].Details != (sdk.Details{}) {
+		t.Errorf("details of a process without: %+v", tunlet.got[1].Details)
+	}
+}
+
+func checkDetails(t *testing.T, d sdk.Details) {
+	t.Helper()
+	thread := sdk.ThreadDetail{TID: 8, StartTicks: 5, Name: "worker", State: 'R', Run: time.Second, LastCPU: 1, CPUsAllowed: "0-1"}
+	if d.Threads == nil || d.Threads.Total != 3 || d.Threads.Items[0] != thread || d.Threads.Items[1].State != '?' {
+		t.Errorf("threads %+v", d.Threads)
+	}
+	if s := d.Sockets; s == nil || s.Items[0].Unix || !s.Items[1].Unix || s.Items[1].TCP != nil ||
+		*s.Items[0].TCP != (sdk.TCPDetail{NoDelay: true, RTT: 40 * time.Millisecond, SinceSent: 3 * time.Millisecond}) {
+		t.Errorf("sockets %+v", s)
+	}
+	if d.Pipes != nil || d.Memory == nil || d.Memory.Error == "" {
+		t.Errorf("pipes %+v, memory %+v", d.Pipes, d.Memory)
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sdk
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Wake is one condition under which a tunlet is of use: all that it says is so
+// in one process at the same time. Before one of its conditions holds, a
+// tunlet's process is not even started, so that many tunlets cost nothing; what
+// happened meanwhile does not get lost, see [Description].
+//
+// A condition should be cheap to fail, not exact: what the tunlet itself makes
+// sure of need not be in it, but whatever the tunlet acts on must have met it.
+type Wake struct {
+	// Object is a pattern (path.Match) of the base name of an object that the
+	// process has mapped, e.g. "libmpi.so*"; empty: no matter.
+	Object string
+	// Levels that its signals have all reached; none: no matter.
+	Levels []Level
+	// Lasting is how long all of this must have been so; 0: one sample is
+	// enough. Every program faults and reads a lot while it starts: a tunlet
+	// that is about either should ask for more than a sample.
+	Lasting time.Duration
+	// Averaged: the counters have risen so over all of Lasting, instead of in each
+	// sample of it. What happens 20 times a second is not in every sample.
+	Averaged bool
+}
+
+func (w Wake) proto() *attunev1.Wake {
+	return &attunev1.Wake{Object: w.Object, Levels: levelsProto(w.Levels), LastingNanos: int64(w.Lasting), Averaged: w.Averaged}
+}
+
+func levelsProto(levels []Level) []*attunev1.Level {
+	var out []*attunev1.Level
+	for _, l := range levels {
+		out = append(out, &attunev1.Level{Signal: attunev1.Signal(l.Signal), AtLeast: l.AtLeast})
+	}
+	return out
+}
