@@ -25,9 +25,12 @@ const (
 // there, or waited for long enough. Without any sample it is refused: what
 // cannot be judged is not tried on an application.
 func (c *Core) tryApply(p *proposal) {
+	if p.awaitsCanary() {
+		return
+	}
 	if c.blocked(p) {
 		p.readyAt = 0
-		if c.now >= p.proposedAt+c.cfg.QueueWait {
+		if c.now >= max(p.proposedAt, p.aheadUntil)+c.cfg.QueueWait {
 			c.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", c.cfg.QueueWait))
 		}
 		return
@@ -87,18 +90,23 @@ func (c *Core) baseline(p *proposal, until time.Duration) []point {
 
 // apply sends a proposal's changes.
 func (c *Core) apply(p *proposal) {
+	specs := c.prepare(p)
+	c.record("applying", p, "")
+	c.notify(p, "")
+	c.emit(Apply{Request: p.applyRequest, Changes: specs})
+}
+
+// prepare opens a request to make the changes of p, in the processes that live.
+func (c *Core) prepare(p *proposal) (specs []*attunev1.Change) {
 	p.state, p.sentAt = StateApplying, c.now
 	p.applyRequest = c.request(p)
-	var specs []*attunev1.Change
 	for _, ch := range p.changes {
 		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
 			specs = append(specs, ch.spec)
 		}
 	}
 	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
-	c.record("applying", p, "")
-	c.notify(p, "")
-	c.emit(Apply{Request: p.applyRequest, Changes: specs})
+	return specs
 }
 
 // safePoints returns how long the controllers may wait for the safe points of
@@ -135,18 +143,21 @@ func (c *Core) result(ev Result) {
 		pr.disturbed = c.now
 	}
 	switch {
+	case outcome == attunev1.Outcome_OUTCOME_OVERRIDDEN:
+		c.overridden(ch, ev.Result)
 	case outcome == attunev1.Outcome_OUTCOME_APPLIED:
 		ch.result, ch.outcome = ev.Result, outcome
 		ch.at = c.now
 		if ev.At >= p.sentAt && ev.At <= c.now {
 			ch.at = ev.At
 		}
+		def(&ch.first, ch.at)
 		if p.final() {
 			c.undo(p, p.state, "applied after the proposal was given up")
 		}
 	case outcome == attunev1.Outcome_OUTCOME_UNDONE || outcome == attunev1.Outcome_OUTCOME_GONE:
 		ch.outcome, ch.undoneAt = outcome, c.now
-	case p.state == StateUndoing:
+	case p.state == StateUndoing || p.state == StateTurning:
 		p.reason = ev.Result.GetReason() // still in force: asked again
 	default:
 		ch.result, ch.outcome = ev.Result, outcome
@@ -177,6 +188,8 @@ func (c *Core) requestDone(id string) {
 		c.applied(p)
 	case p.state == StateUndoing && id == p.undoRequest:
 		c.undone(p)
+	case p.state == StateTurning && id == p.undoRequest:
+		c.tookBack(p)
 	}
 }
 
@@ -211,6 +224,8 @@ func (c *Core) applied(p *proposal) {
 	switch {
 	case inForce == 0:
 		c.conclude(p, StateEnded, "the process ended before the change took effect")
+	case p.turns != nil:
+		c.turned(p, p.appliedAt)
 	case p.withdrawn != "":
 		c.undo(p, StateUndone, p.withdrawn)
 	default:

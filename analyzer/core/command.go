@@ -52,8 +52,9 @@ type Record struct {
 	// At is when it happened.
 	At time.Duration
 	// Kind is what happened: proposed, refused, advised, applying, applied,
-	// judged, kept, undoing, undone, failed, ended; restored for a kept change
-	// taken back because the session ended.
+	// turning (a change of sides in a trial in turns), judged, kept, undoing,
+	// undone, failed, ended; restored for a kept change that was taken back because
+	// the session ended, left for one that was not.
 	Kind string
 	// Tunlet is whose proposal it is.
 	Tunlet string

@@ -51,6 +51,10 @@ type Config struct {
 	// IDPrefix begins the ids of changes, for sessions that may have to do with
 	// those of an earlier one; empty: c1, c2, ...
 	IDPrefix string
+	// Apart says that other Analyzers tune other parts of the same application, and
+	// know nothing of this one. Turns of one would spoil the others' comparisons,
+	// so there are none: a plain gain is kept, and all else undone.
+	Apart bool
 	// Keep leaves what was judged good in force when the session ends; what was
 	// not judged yet is undone all the same.
 	Keep bool
@@ -66,9 +70,15 @@ type Config struct {
 	// for before it; 0: 6, the least for which a median has a 95 % confidence
 	// interval that assumes nothing.
 	MinSamples int
-	// MaxSamples ends the comparison: what is not proven by then is undone;
-	// 0: 20.
+	// MaxSamples ends the comparison of before and after: what is not plain by
+	// then is judged in turns; 0: 12.
 	MaxSamples int
+	// PlainGain is the least gain, as a ratio, that is kept after one comparison
+	// of before and after, if it was predicted; and a loss as large is undone
+	// after it. Anything less, or not foreseen, is judged in turns; 0: 3.
+	PlainGain float64
+	// TurnsTimeout bounds the time that a change is judged in turns; 0: 60 s.
+	TurnsTimeout time.Duration
 	// BaselineSamples is how many of the latest samples before the change
 	// count. Few, because older ones may be of a phase without the trouble;
 	// 0: 10.
@@ -79,7 +89,7 @@ type Config struct {
 	// applied with a weak baseline, and marked so, or refused without any;
 	// 0: 400 ms.
 	BaselineWait time.Duration
-	// QueueWait bounds the wait for other experiments; 0: 30 s.
+	// QueueWait bounds the wait for other experiments; 0: 90 s.
 	QueueWait time.Duration
 	// ApplyTimeout is added to the time that a proposal's changes may wait for
 	// their safe points; after it a request without an answer has failed; 0: 1 s.
@@ -99,25 +109,29 @@ type Config struct {
 	// Grace is how long the kept changes of a dead tunlet wait for its
 	// restart; 0: 10 s.
 	Grace time.Duration
-	// Alpha is the significance level of the last look; 0: 0.05.
+	// Alpha is the significance level of a comparison, of the watch over kept
+	// changes and of the last look at a trial in turns; the looks before that
+	// take half of it; 0: 0.01.
 	Alpha float64
-	// EarlyAlpha is the level of the looks before it, and of the watch over
-	// kept changes. It is smaller, since many looks at 0.05 would call noise
-	// a gain far more often than one time in twenty; 0: 0.01.
-	EarlyAlpha float64
 }
 
 // withDefaults returns c with every zero field replaced by its default.
 func (c Config) withDefaults() Config {
+	if c.Apart { // one comparison must do, also of progress in bursts
+		def(&c.BaselineSamples, 64)
+		def(&c.BaselineWindow, 4*time.Second)
+	}
 	def(&c.MinGain, 0.05)
 	def(&c.MaxTries, 3)
 	def(&c.Settle, 100*time.Millisecond)
 	def(&c.MinSamples, 6)
-	def(&c.MaxSamples, 20)
+	def(&c.MaxSamples, 12)
+	def(&c.PlainGain, 3)
+	def(&c.TurnsTimeout, 60*time.Second)
 	def(&c.BaselineSamples, 10)
 	def(&c.BaselineWindow, 2*time.Second)
 	def(&c.BaselineWait, 400*time.Millisecond)
-	def(&c.QueueWait, 30*time.Second)
+	def(&c.QueueWait, 90*time.Second)
 	def(&c.ApplyTimeout, time.Second)
 	def(&c.EvaluateTimeout, time.Second)
 	def(&c.JudgeTimeout, 10*time.Second)
@@ -125,8 +139,7 @@ func (c Config) withDefaults() Config {
 	def(&c.Cooldown, 10*time.Second)
 	def(&c.WatchWindow, 2*time.Second)
 	def(&c.Grace, 10*time.Second)
-	def(&c.Alpha, 0.05)
-	def(&c.EarlyAlpha, 0.01)
+	def(&c.Alpha, 0.01)
 	return c
 }
 

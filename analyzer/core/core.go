@@ -58,10 +58,12 @@ type Core struct {
 
 	tunlets   map[string]*tunlet
 	processes map[uint64]*process
-	owners    map[knob]*proposal
+	owners    owners
 	tries     map[area]int           // that did not end in a kept change
 	disturbed map[area]time.Duration // last change that it judges
 	rests     map[rest]time.Duration
+	hands     map[knob]bool // changed by hand: nobody else touches them
+	known     map[string]Known
 
 	active   []*proposal // not final, in the order proposed
 	finished []*proposal
@@ -79,10 +81,12 @@ func New(cfg Config) *Core {
 		cfg:       cfg.withDefaults(),
 		tunlets:   map[string]*tunlet{},
 		processes: map[uint64]*process{},
-		owners:    map[knob]*proposal{},
+		owners:    newOwners(),
 		tries:     map[area]int{},
 		disturbed: map[area]time.Duration{},
 		rests:     map[rest]time.Duration{},
+		hands:     map[knob]bool{},
+		known:     map[string]Known{},
 		refused:   map[string]*refusal{},
 		changes:   map[string]*change{},
 		requests:  map[string]*proposal{},
@@ -117,6 +121,8 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 		c.verdict(ev)
 	case Lapsed:
 		c.lapsed(ev)
+	case Knowledge:
+		c.learn(ev.Known)
 	case Adopt:
 		c.adopt(ev.Held)
 	case Tick:
@@ -153,6 +159,8 @@ func (c *Core) advance() {
 			if c.now >= p.deadline {
 				c.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "no verdict from the tunlet in time")
 			}
+		case StateTurning:
+			c.checkTurning(p)
 		case StateKept:
 			c.checkGrace(p)
 		case StateUndoing:
@@ -223,13 +231,14 @@ func (c *Core) processEnded(handle uint64) {
 	}
 	delete(c.processes, handle)
 	maps.DeleteFunc(c.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
+	maps.DeleteFunc(c.hands, func(k knob, _ bool) bool { return k.process == handle })
 	for _, p := range slices.Clone(c.active) {
 		touched := false
 		for _, ch := range p.changes {
 			if ch.spec.GetProcess() == handle {
 				touched = true
 				ch.outcome = attunev1.Outcome_OUTCOME_GONE
-				delete(c.owners, knob{ch.spec.GetKnob(), handle})
+				c.owners.free(knob{ch.spec.GetKnob(), handle})
 			}
 		}
 		if touched && c.allGone(p) {
@@ -250,6 +259,9 @@ func (c *Core) allGone(p *proposal) bool {
 
 // processesGone ends a proposal with its last process.
 func (c *Core) processesGone(p *proposal) {
+	if p.again() {
+		p.state, p.judgement = StateKept, p.turns.judged
+	}
 	switch p.state {
 	case StateKept:
 		c.close(p)
@@ -303,7 +315,7 @@ func (c *Core) record(kind string, p *proposal, reason string) {
 
 // notify tells the tunlet of p what became of it.
 func (c *Core) notify(p *proposal, reason string) {
-	if !p.tunlet.alive {
+	if !p.tunlet.alive || p.whole != nil {
 		return
 	}
 	req := &attunev1.ProposalChangedRequest{

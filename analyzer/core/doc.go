@@ -19,11 +19,17 @@
 // Rules: one owner per knob and process; a proposal's changes are applied all
 // or nothing; at most one experiment at a time touches a process, because two
 // would be measured as one; a change stays only if the objective's samples
-// after it are better than those before it, taken over intervals of the same
-// length, by a margin (ratio of medians) and significantly (Mann-Whitney U,
-// golang.org/x/perf/benchmath), and a tunlet may veto but never overrule a
-// measurement, nor replace one; a tunlet that died leaves no unverified change
+// with it are better than those without it, taken over intervals of the same
+// length, by a margin and significantly, and a tunlet may veto but never overrule
+// a measurement, nor replace one; a tunlet that died leaves no unverified change
 // behind.
+//
+// A large gain that the tunlet's model predicted is kept after one comparison of
+// before and after (Mann-Whitney U, golang.org/x/perf/benchmath). Anything else is
+// judged in turns: the change is taken back and made again, until it is certain
+// that the objective follows it (see turns and docs/design/0030). A kept change
+// is watched, and judged in turns again when it seems to have become worse; to be
+// undone it has to be shown to do harm.
 //
 // Times are durations since the start of the session. A Core is not safe for
 // use by several goroutines: its owner's loop calls it.

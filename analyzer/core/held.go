@@ -19,7 +19,7 @@ type Held struct {
 	Knob string
 	// Tunlet is whose it is.
 	Tunlet string
-	// Action is what it does, see ActionText.
+	// Action is what it does, see attunev1.ActionText.
 	Action string
 	// Kept says that its gain was proven; else it is still under judgement.
 	Kept bool
@@ -102,7 +102,7 @@ func (c *Core) afterLapse(p *proposal, reason string) {
 // objective to be watched by, and ends with its process, at its tunlet's wish or
 // with the session, as others do.
 func (c *Core) adopt(h Held) {
-	if c.processes[h.Process] == nil || c.changes[h.ID] != nil || c.owners[knob{h.Knob, h.Process}] != nil {
+	if c.processes[h.Process] == nil || c.changes[h.ID] != nil || len(c.owners.among(knob{h.Knob, h.Process})) > 0 {
 		return
 	}
 	t := c.tunlets[h.Tunlet]
@@ -115,13 +115,13 @@ func (c *Core) adopt(h Held) {
 		proposedAt: c.now, doneAt: c.now, watchFrom: c.now, reason: "kept by an earlier session",
 	}
 	ch := &change{
-		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: c.now,
+		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: c.now, first: c.now,
 		spec: &attunev1.Change{Id: h.ID, Process: h.Process, Knob: h.Knob},
 	}
 	p.changes = []*change{ch}
 	p.advice = c.adviceID(p)
 	c.changes[h.ID] = ch
-	c.owners[knob{h.Knob, h.Process}] = p
+	c.owners.take(knob{h.Knob, h.Process}, p)
 	t.proposals[p.spec.GetId()] = p
 	c.active = append(c.active, p)
 	c.record("kept", p, p.reason)

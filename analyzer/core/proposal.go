@@ -23,6 +23,8 @@ const (
 	StateJudging
 	// StateAsking: in force, the tunlet has been asked for its verdict.
 	StateAsking
+	// StateTurning: being taken back for a turn, to be made again.
+	StateTurning
 	// StateKept: judged good, and watched.
 	StateKept
 	// StateUndoing: being taken back.
@@ -40,7 +42,7 @@ const (
 )
 
 var stateNames = [...]string{
-	"waiting", "applying", "judging", "judging", "kept", "undoing",
+	"waiting", "applying", "judging", "judging", "judging", "kept", "undoing",
 	"refused", "advised", "undone", "failed", "ended",
 }
 
@@ -57,7 +59,7 @@ func (s State) proto() attunev1.ProposalState {
 	switch s {
 	case StateWaiting, StateApplying:
 		return attunev1.ProposalState_PROPOSAL_STATE_APPLYING
-	case StateJudging, StateAsking, StateUndoing:
+	case StateJudging, StateAsking, StateTurning, StateUndoing:
 		return attunev1.ProposalState_PROPOSAL_STATE_APPLIED
 	case StateKept:
 		return attunev1.ProposalState_PROPOSAL_STATE_KEPT
@@ -77,7 +79,8 @@ func (s State) proto() attunev1.ProposalState {
 type proposal struct {
 	tunlet  *tunlet
 	spec    *attunev1.Proposal
-	advice  string
+	advice  string // see adviceID
+	exact   string // see exactID
 	state   State
 	reason  string
 	changes []*change
@@ -101,17 +104,30 @@ type proposal struct {
 	suggested attunev1.Verdict
 	judgement *Judgement
 	watchFrom time.Duration
+	turns     *turns // nil: it is not being judged in turns
+
+	rechecks     int // times that it was kept again
+	recheckAfter time.Duration
+
+	canary *proposal // what of it is tried first; nil: nothing
+	whole  *proposal // whose canary it is; nil: nobody's
+
+	aheadUntil time.Duration // the canary was decided about
+
+	displaced  []*proposal // kept ones that had a knob of it
+	challenged bool        // it had to make room once for one of equal priority
 
 	splits int // parts of it that were withdrawn alone
 
 	adoptedGain float64 // as an earlier session measured it; 0: unknown
 
-	undoTo      State // state after the undo
-	undoReason  string
-	blameless   bool // it had been judged good: no try is counted, no knob rests
-	counted     bool // as a try without success
-	undoRetries int
-	undoRetryAt time.Duration // 0: none due
+	undoTo       State // state after the undo
+	undoReason   string
+	blameless    bool // it had been judged good: no try is counted, no knob rests
+	inconclusive bool // broken off, or not measurable: not known to be useless
+	counted      bool // as a try without success
+	undoRetries  int
+	undoRetryAt  time.Duration // 0: none due
 }
 
 // change is one change of a proposal.
@@ -121,7 +137,8 @@ type change struct {
 	action   string
 	result   *attunev1.ActionResult // last answer; nil: none
 	outcome  attunev1.Outcome
-	at       time.Duration // when it took effect
+	at       time.Duration // when it took effect, the latest time
+	first    time.Duration // and the first time
 	undoneAt time.Duration
 }
 
@@ -138,7 +155,7 @@ func (p *proposal) final() bool {
 // experiment reports whether p changes its processes now without being judged.
 func (p *proposal) experiment() bool {
 	switch p.state {
-	case StateApplying, StateJudging, StateAsking, StateUndoing:
+	case StateApplying, StateJudging, StateAsking, StateTurning, StateUndoing:
 		return true
 	}
 	return false
@@ -165,3 +182,6 @@ func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
 
 // history returns the samples that judge p.
 func (p *proposal) history() *history { return p.tunlet.scopes.get(p.spec.GetScope()) }
+
+// again reports whether p is being judged again after it had been kept.
+func (p *proposal) again() bool { return p.turns != nil && p.turns.kept }

@@ -3,7 +3,9 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -53,9 +55,9 @@ func (c *Core) propose(name string, spec *attunev1.Proposal) {
 func (c *Core) newProposal(t *tunlet, spec *attunev1.Proposal) *proposal {
 	p := &proposal{tunlet: t, spec: spec, proposedAt: c.now}
 	for _, s := range spec.GetChanges() {
-		p.changes = append(p.changes, &change{proposal: p, spec: s, action: ActionText(s.GetAction())})
+		p.changes = append(p.changes, &change{proposal: p, spec: s, action: attunev1.ActionText(s.GetAction())})
 	}
-	p.advice = c.adviceID(p)
+	p.advice, p.exact = c.adviceID(p), c.exactID(p)
 	return p
 }
 
@@ -68,6 +70,10 @@ func (c *Core) malformed(p *proposal) string {
 		return "the proposal changes nothing"
 	case len(p.changes) > maxChanges:
 		return fmt.Sprintf("the proposal has %d changes; at most %d are allowed", len(p.changes), maxChanges)
+	case notRatio(p.spec.GetPredictedGain()):
+		return fmt.Sprintf("the predicted gain is %v; it has to be a ratio, or 0 where none is predicted", p.spec.GetPredictedGain())
+	case notRatio(p.spec.GetConfidence()):
+		return fmt.Sprintf("the confidence is %v; it has to be from 0 to 1", p.spec.GetConfidence())
 	}
 	seen := map[knob]bool{}
 	for _, ch := range p.changes {
@@ -83,10 +89,14 @@ func (c *Core) malformed(p *proposal) string {
 	return ""
 }
 
+// notRatio reports whether v is negative, infinite or not a number: neither JSON nor
+// the knowledge store can hold the latter two.
+func notRatio(v float64) bool { return !(v >= 0) || math.IsInf(v, 1) }
+
 // badChange says why a change is not acceptable from this tunlet.
 func (c *Core) badChange(t *tunlet, ch *change) string {
 	name := ch.spec.GetKnob()
-	k := t.knobs[name]
+	k := t.knobs[knob{name: name}.whole().name]
 	switch {
 	case ch.action == "":
 		return fmt.Sprintf("knob %s: no action given", name)
@@ -100,19 +110,25 @@ func (c *Core) badChange(t *tunlet, ch *change) string {
 
 // admit lets a proposal wait for its turn, or refuses it.
 func (c *Core) admit(p *proposal) {
-	if reason := c.forbidden(p); reason != "" {
+	reason := c.forbidden(p)
+	rivals, taken := c.rivals(p)
+	if reason = cmp.Or(reason, taken); reason != "" {
 		c.refuse(p, reason)
 		return
 	}
+	c.displace(p, rivals)
 	for _, ch := range p.changes {
 		c.lastChange++
 		ch.spec.Id = fmt.Sprintf("%sc%d", c.cfg.IDPrefix, c.lastChange)
 		c.changes[ch.spec.GetId()] = ch
-		c.owners[knob{ch.spec.GetKnob(), ch.spec.GetProcess()}] = p
+		c.owners.take(knob{ch.spec.GetKnob(), ch.spec.GetProcess()}, p)
 	}
 	p.tunlet.proposals[p.spec.GetId()] = p
-	c.active = append(c.active, p)
 	c.record("proposed", p, p.spec.GetReason())
+	if process := c.canaryProcess(p); process != 0 {
+		c.sendAhead(p, process)
+	}
+	c.enqueue(p)
 }
 
 // forbidden says why policy does not allow a proposal now.
@@ -134,9 +150,8 @@ func (c *Core) forbidden(p *proposal) string {
 	}
 	for _, ch := range p.changes {
 		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
-		if o := c.owners[k]; o != nil {
-			return fmt.Sprintf("knob %s of process %d belongs to proposal %s of tunlet %s",
-				k.name, k.process, o.spec.GetId(), o.tunlet.name)
+		if reason := c.byHand(k); reason != "" {
+			return reason
 		}
 		if until := c.rests[rest{p.tunlet.name, k}]; c.now < until {
 			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
@@ -150,7 +165,7 @@ func (c *Core) forbidden(p *proposal) string {
 // once and then counted, since a stubborn tunlet repeats it at every tick.
 func (c *Core) refuse(p *proposal, reason string) {
 	p.state, p.reason, p.doneAt = StateRefused, reason, c.now
-	key := p.advice + "\x00" + p.spec.GetScope()
+	key := p.exact + "\x00" + p.spec.GetScope()
 	r := c.refused[key]
 	switch {
 	case r != nil:

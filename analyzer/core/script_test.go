@@ -45,12 +45,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return s.samples(t, d)
 	case "ticks":
 		return s.ticks(t, d)
+	case "play":
+		return s.play(t, d)
 	case "proposals":
 		return s.proposals()
 	case "held":
 		return s.held()
 	case "refusals":
 		return render(s.core.Refusals())
+	}
+	if d.HasArg("answered") {
+		return s.answered(s.event(t, d), attunev1.Verdict_VERDICT_UNSPECIFIED)
 	}
 	return s.step(s.event(t, d))
 }
@@ -101,6 +106,11 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 			ID: s.text(t, d, "change", "old-c1"), Process: s.number(t, d, "process", 1), Knob: s.text(t, d, "knob", "k1"),
 			Tunlet: tunlet, Action: "set s.k1=1", Kept: true, Gain: 4,
 		}}
+	case "known":
+		return Knowledge{[]Known{{
+			Advice: s.text(t, d, "advice", ""), Gain: float64(s.number(t, d, "gain", 0)),
+			Kept: int(s.number(t, d, "kept", 1)), Undone: int(s.number(t, d, "undone", 0)),
+		}}}
 	case "tick":
 		return Tick{}
 	case "finish":
@@ -114,6 +124,7 @@ func (s *script) describe(t *testing.T, d *datadriven.TestData) *attunev1.Descri
 	info := &attunev1.DescribeResponse{
 		Name:      s.text(t, d, "name", "t"),
 		MaxTries:  uint32(s.number(t, d, "max-tries", 0)),
+		Priority:  int32(s.number(t, d, "priority", 0)),
 		Objective: &attunev1.Objective{Name: "speed", LowerIsBetter: d.HasArg("lower")},
 	}
 	for _, name := range []string{"k1", "k2"} {
@@ -128,13 +139,22 @@ func (s *script) describe(t *testing.T, d *datadriven.TestData) *attunev1.Descri
 
 // proposal reads one change per input line: knob process value.
 func (s *script) proposal(t *testing.T, d *datadriven.TestData, id string) *attunev1.Proposal {
-	p := &attunev1.Proposal{Id: id, Scope: s.text(t, d, "scope", "app"), Reason: "trouble"}
+	p := &attunev1.Proposal{
+		Id: id, Scope: s.text(t, d, "scope", "app"), Reason: "trouble",
+		PredictedGain: float64(s.number(t, d, "predicted", 4)),
+	}
+	if d.HasArg("each") {
+		p.ProcessScopes = map[uint64]string{}
+	}
 	for line := range strings.Lines(d.Input) {
 		var name string
 		var process uint64
 		var value int64
 		if _, err := fmt.Sscan(line, &name, &process, &value); err != nil {
 			t.Fatalf("%s: %v", line, err)
+		}
+		if p.ProcessScopes != nil {
+			p.ProcessScopes[process] = fmt.Sprint("p", process)
 		}
 		p.Changes = append(p.Changes, &attunev1.Change{
 			Knob: name, Process: process,
@@ -157,19 +177,110 @@ func (s *script) result(t *testing.T, d *datadriven.TestData, reason string) Eve
 // it says.
 func (s *script) samples(t *testing.T, d *datadriven.TestData) string {
 	var out strings.Builder
-	arg, _ := d.Arg("values")
 	n, every := int(s.number(t, d, "times", 1)), s.duration(t, d, "every", 50*time.Millisecond)
 	for range n {
-		for _, v := range arg.Vals {
-			value, err := strconv.ParseFloat(v, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, value := range s.values(t, d, "values") {
 			out.WriteString(s.step(Sample{Tunlet: s.text(t, d, "tunlet", "t"), Scope: s.text(t, d, "scope", "app"), Value: value, At: s.now}))
 			s.now += every
 		}
 	}
 	return out.String()
+}
+
+// play is an application whose objectives, of all tunlets and scopes that are
+// given, have the values given by off while no change is in force that they judge,
+// and those given by on while one is, with a controller that
+// answers at once, and a tunlet that gives the verdict of the argument verdict.
+// What was asked of the controller is not shown.
+func (s *script) play(t *testing.T, d *datadriven.TestData) string {
+	var out strings.Builder
+	until, every := s.duration(t, d, "until", 0), s.duration(t, d, "every", 50*time.Millisecond)
+	tunlets, scopes := s.words(d, "tunlet", "t"), s.words(d, "scope", "app")
+	opinion := enum(t, attunev1.Verdict_value, "VERDICT_", s.text(t, d, "verdict", "unspecified"), attunev1.Verdict(0))
+	off, on := s.values(t, d, "off"), s.values(t, d, "on")
+	for i := 0; s.now+every <= until; i++ {
+		s.now += every
+		for _, scope := range scopes {
+			value := off[i%len(off)]
+			if s.changed(scope) {
+				value = on[i%len(on)]
+			}
+			for _, tunlet := range tunlets {
+				out.WriteString(s.answered(Sample{Tunlet: tunlet, Scope: scope, Value: value, At: s.now}, opinion))
+			}
+		}
+	}
+	return out.String()
+}
+
+// answered steps an event and the answers to what the core commands.
+func (s *script) answered(ev Event, opinion attunev1.Verdict) string {
+	var out strings.Builder
+	for events := []Event{ev}; len(events) > 0; events = events[1:] {
+		for _, cmd := range s.core.Step(s.now, events[0]) {
+			answers := s.answers(cmd, opinion)
+			if len(answers) == 0 {
+				fmt.Fprintf(&out, "%v %s\n", s.now, describe(cmd))
+			}
+			events = append(events, answers...)
+		}
+	}
+	return out.String()
+}
+
+// words reads a list of words.
+func (s *script) words(d *datadriven.TestData, key, def string) []string {
+	if arg, ok := d.Arg(key); ok {
+		return arg.Vals
+	}
+	return []string{def}
+}
+
+// changed reports whether something is in force that a scope is to judge.
+func (s *script) changed(scope string) bool {
+	for _, p := range s.core.Proposals() {
+		for _, ch := range p.Changes {
+			if p.Scope == scope && ch.Outcome == attunev1.Outcome_OUTCOME_APPLIED {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// answers are those of a controller and a tunlet that do as they are told.
+func (s *script) answers(cmd Command, opinion attunev1.Verdict) (out []Event) {
+	switch cmd := cmd.(type) {
+	case Apply:
+		for _, ch := range cmd.Changes {
+			out = append(out, Result{At: s.now, Result: resultOf(ch.GetId(), attunev1.Outcome_OUTCOME_APPLIED)})
+		}
+		return append(out, RequestDone{Request: cmd.Request})
+	case Undo:
+		for _, id := range cmd.Changes {
+			out = append(out, Result{At: s.now, Result: resultOf(id, attunev1.Outcome_OUTCOME_UNDONE)})
+		}
+		return append(out, RequestDone{Request: cmd.Request})
+	case AskEvaluate:
+		return []Event{Verdict{Tunlet: cmd.Tunlet, Proposal: cmd.Request.GetProposalId(), Verdict: opinion}}
+	}
+	return nil
+}
+
+// values reads a list of numbers.
+func (s *script) values(t *testing.T, d *datadriven.TestData, key string) (out []float64) {
+	arg, ok := d.Arg(key)
+	if !ok {
+		t.Fatalf("%s: no %s", d.Pos, key)
+	}
+	for _, v := range arg.Vals {
+		value, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, value)
+	}
+	return out
 }
 
 // ticks lets time pass in steps of 50 ms.
@@ -198,7 +309,7 @@ func describe(cmd Command) string {
 	case Apply:
 		var ids []string
 		for _, ch := range c.Changes {
-			ids = append(ids, fmt.Sprintf("%s(%s@%d)", ch.GetId(), ActionText(ch.GetAction()), ch.GetProcess()))
+			ids = append(ids, fmt.Sprintf("%s(%s@%d)", ch.GetId(), attunev1.ActionText(ch.GetAction()), ch.GetProcess()))
 		}
 		return fmt.Sprintf("APPLY %s %s", c.Request, strings.Join(ids, " "))
 	case Undo:

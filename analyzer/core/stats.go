@@ -24,9 +24,13 @@ type Judgement struct {
 	// worse, whichever direction the objective has; +Inf from no progress at
 	// all to some.
 	Gain float64
-	// P is the probability of so large a difference by chance (Mann-Whitney U,
-	// two-sided); 1 if it cannot be told.
+	// P is the probability of so large a difference by chance, two-sided
+	// (Mann-Whitney U; of a trial in many turns Wilcoxon's signed rank test
+	// over them); 1 if it cannot be told.
 	P float64
+	// Turns is how often the sides were changed to compare; then Gain is the
+	// typical one of them. 0: before and after were compared once.
+	Turns int
 }
 
 // Estimate is a robust summary of samples.

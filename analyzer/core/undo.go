@@ -19,12 +19,20 @@ func (c *Core) withdraw(ev Withdraw) {
 	if p == nil || p.final() {
 		return
 	}
-	if p.state == StateKept && len(ev.Processes) > 0 {
-		if p = c.split(p, ev.Processes); p == nil {
-			return
+	reason := "withdrawn by the tunlet: " + ev.Reason
+	if p.state != StateKept || len(ev.Processes) == 0 {
+		c.takeBack(p, reason)
+		c.recallCanary(p, reason)
+		return
+	}
+	for _, whole := range []*proposal{p, p.canary} {
+		if whole == nil || whole.state != StateKept {
+			continue
+		}
+		if part := c.split(whole, ev.Processes); part != nil {
+			c.takeBack(part, reason)
 		}
 	}
-	c.takeBack(p, "withdrawn by the tunlet: "+ev.Reason)
 }
 
 // split makes a proposal of its own, kept like p, of p's changes in the given
@@ -51,6 +59,7 @@ func (c *Core) split(p *proposal, processes []uint64) *proposal {
 	}
 	p.splits++
 	q := *p
+	q.canary, q.whole, q.displaced = nil, nil, nil
 	q.spec = proto.CloneOf(p.spec)
 	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
 	q.spec.Changes = nil
@@ -58,7 +67,7 @@ func (c *Core) split(p *proposal, processes []uint64) *proposal {
 	for _, ch := range part {
 		ch.proposal = &q
 		q.spec.Changes = append(q.spec.Changes, ch.spec)
-		c.owners[knob{ch.spec.GetKnob(), ch.spec.GetProcess()}] = &q
+		c.owners.take(knob{ch.spec.GetKnob(), ch.spec.GetProcess()}, &q)
 	}
 	c.active = append(c.active, &q)
 	return &q
@@ -71,14 +80,10 @@ func (c *Core) takeBack(p *proposal, reason string) {
 	switch p.state {
 	case StateWaiting:
 		c.conclude(p, StateRefused, reason)
-	case StateApplying:
+	case StateApplying, StateTurning:
 		p.withdrawn = reason
 	case StateJudging, StateAsking:
-		if c.finishing {
-			c.undo(p, StateEnded, "the session ended before it could be judged")
-			return
-		}
-		c.undo(p, StateUndone, reason)
+		c.breakOff(p, reason)
 	case StateKept:
 		if c.finishing && c.cfg.Keep {
 			c.close(p)
@@ -93,6 +98,24 @@ func (c *Core) takeBack(p *proposal, reason string) {
 		c.undo(p, StateUndone, reason)
 	case StateUndoing:
 		c.hastenUndo(p)
+	}
+}
+
+// breakOff takes back what is being judged. That proves nothing about it; one that
+// had been kept was good until then.
+func (c *Core) breakOff(p *proposal, reason string) {
+	if p.again() {
+		p.judgement = p.turns.judged
+	}
+	switch {
+	case c.finishing && p.again():
+		c.undo(p, StateKept, reason)
+	case c.finishing:
+		c.undo(p, StateEnded, "the session ended before it could be judged")
+	default:
+		p.inconclusive = true
+		p.blameless = p.blameless || p.again()
+		c.undo(p, StateUndone, reason)
 	}
 }
 
@@ -181,7 +204,7 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 	}
 	p.state = to
 	if to == StateFailed || to == StateUndone && !p.blameless {
-		if !p.counted { // an answer may come after the end, and end it again
+		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
 			p.counted = true
 			c.tries[p.area()]++
 		}
@@ -193,14 +216,27 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 	c.settle(p)
 	c.record(kind, p, reason)
 	c.notify(p, reason)
+	c.aftermath(p, to, reason)
+}
+
+// aftermath does for others what the end of p means to them.
+func (c *Core) aftermath(p *proposal, to State, reason string) {
+	if to == StateKept {
+		return
+	}
+	if p.whole != nil {
+		c.afterCanary(p, to, reason)
+	}
+	c.recallCanary(p, reason)
+	c.giveBack(p)
 }
 
 // settle moves a proposal from the active to the finished.
 func (c *Core) settle(p *proposal) {
 	for _, ch := range p.changes {
 		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
-		if c.owners[k] == p {
-			delete(c.owners, k)
+		if c.owners.of[k] == p {
+			c.owners.free(k)
 		}
 	}
 	for i, q := range c.active {

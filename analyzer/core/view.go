@@ -16,15 +16,17 @@ type ChangeView struct {
 	Knob string
 	// Process is the handle of the process.
 	Process uint64
-	// Action is what is done, see ActionText.
+	// Action is what is done, see attunev1.ActionText.
 	Action string
+	// Spec is what was asked for; it is not to be modified.
+	Spec *attunev1.Change
 	// Wanted is the value that the action sets; nil for a call.
 	Wanted *attunev1.Value
 	// Outcome is the last outcome.
 	Outcome attunev1.Outcome
 	// Result is the controller's answer to the request to apply; nil: none.
 	Result *attunev1.ActionResult
-	// AppliedAt is when it took effect; 0: it did not.
+	// AppliedAt is when it took effect first; 0: it did not.
 	AppliedAt time.Duration
 	// UndoneAt is when the original value was back; 0: it is not.
 	UndoneAt time.Duration
@@ -58,6 +60,12 @@ type ProposalView struct {
 	Times int
 	// Judgement is the comparison; nil if there was none.
 	Judgement *Judgement
+	// Prediction is how PredictedGain compares with what was measured.
+	Prediction Prediction
+	// Useless says that it was tried to the end, and that no gain was found.
+	Useless bool
+	// Canary says that it is a part of another proposal, tried first.
+	Canary bool
 	// Changes are its changes.
 	Changes []ChangeView
 }
@@ -96,13 +104,23 @@ func (p *proposal) view() ProposalView {
 		Tunlet: p.tunlet.name, ID: p.spec.GetId(), AdviceID: p.advice, Scope: p.spec.GetScope(),
 		Why: p.spec.GetReason(), PredictedGain: p.spec.GetPredictedGain(), Confidence: p.spec.GetConfidence(),
 		State: p.state, Reason: p.reason, ProposedAt: p.proposedAt, DoneAt: p.doneAt,
-		Changes: p.changeViews(),
+		Changes: p.changeViews(), Canary: p.whole != nil,
+		Useless: p.useless(),
 	}
 	if p.judgement != nil {
 		j := *p.judgement
 		v.Judgement = &j
+		if j.Before.Samples > 0 {
+			v.Prediction = ComparePrediction(v.PredictedGain, j.Gain)
+		}
 	}
 	return v
+}
+
+// useless reports whether p was measured to the end and brought no gain.
+func (p *proposal) useless() bool {
+	measured := p.judgement != nil && p.judgement.Before.Samples > 0 && !p.inconclusive
+	return p.state == StateUndone && !p.blameless && measured
 }
 
 // changeViews returns the changes of p as they stand.
@@ -110,9 +128,9 @@ func (p *proposal) changeViews() []ChangeView {
 	out := make([]ChangeView, len(p.changes))
 	for i, ch := range p.changes {
 		out[i] = ChangeView{
-			ID: ch.spec.GetId(), Knob: ch.spec.GetKnob(), Process: ch.spec.GetProcess(), Action: ch.action,
+			ID: ch.spec.GetId(), Knob: ch.spec.GetKnob(), Process: ch.spec.GetProcess(), Action: ch.action, Spec: ch.spec,
 			Wanted: newValue(ch.spec.GetAction()), Outcome: ch.outcome, Result: ch.result,
-			AppliedAt: ch.at, UndoneAt: ch.undoneAt,
+			AppliedAt: ch.first, UndoneAt: ch.undoneAt,
 		}
 	}
 	return out

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"math"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// leastPairs is how many comparisons it takes at least to prove a modest loss:
+	// 8 of one sign are chance in 1 of 256 cases. A modest gain takes manyPairs,
+	// as does a loss that is not much more than the application varies by itself:
+	// fewer may keep step with something periodic in it.
+	leastPairs, manyPairs = 8, 16
+	// fewClear is how many pairs that are clear each by itself prove a gain of
+	// plainGain or a loss of largeGain, and moreClear one of largeGain or a loss
+	// of modestGain. What the application does by itself would have to come in
+	// time with each change of sides. A loss takes less: the application suffers.
+	fewClear, moreClear              = 2, 4
+	modestGain, largeGain, plainGain = 1.3, 1.5, 2
+	// calmRatio is how many times more than by itself the application has to
+	// vary with the change, in logarithms, for few pairs to prove something.
+	calmRatio = 2.5
+)
+
+// findings are what the pairs of a trial in turns say together.
+type findings struct {
+	pairs     int
+	gain      float64 // typical one
+	better    float64 // probability of such gains by chance
+	worse     float64 // of such losses
+	falseHope float64 // of gains this small, if they suffice
+	clear     bool    // each pair by itself, all in the same direction
+	calm      bool    // the application itself varies less
+}
+
+// findings sums the pairs up; minGain is the least gain worth keeping.
+func (t *turns) findings(minGain float64) findings {
+	f := findings{pairs: len(t.compared), clear: true}
+	var gains, losses []float64
+	for _, one := range t.compared {
+		gains, losses = append(gains, one.gain), append(losses, 1/one.gain)
+		f.clear = f.clear && one.clear && one.gain > 1 == (t.compared[0].gain > 1)
+	}
+	f.gain = geometricMedian(gains)
+	f.calm = math.Abs(math.Log(f.gain)) > calmRatio*math.Log(geometricMedian(t.within))
+	f.better, f.worse = signedRank(gains, 1), signedRank(losses, 1)
+	f.falseHope = signedRank(losses, 1/(1+minGain))
+	return f
+}
+
+// proveGain reports whether the findings are a gain, at the given level.
+func (f findings) proveGain(alpha float64) bool {
+	clear := f.clear && f.calm && (f.gain >= plainGain && f.pairs >= fewClear || f.gain >= largeGain && f.pairs >= moreClear)
+	return f.gain > 1 && (clear || f.pairs >= manyPairs && f.better <= alpha)
+}
+
+// proveLoss reports whether the findings are a loss, at the given level.
+func (f findings) proveLoss(alpha float64) bool {
+	clear := f.clear && f.calm && (f.gain <= 1/largeGain && f.pairs >= fewClear || f.gain <= 1/modestGain && f.pairs >= moreClear)
+	enough := f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs
+	return f.gain < 1 && (clear || enough && f.worse <= alpha)
+}
+
+// likelyLoss reports whether the findings at the end of the time are a loss worth
+// undoing, with less certainty than a proof takes.
+func (f findings) likelyLoss(minGain, alpha float64) bool {
+	return f.pairs >= leastPairs && f.gain < 1/(1+minGain) && f.worse <= 5*alpha
+}
+
+// decideTurns looks at the pairs compared so far, as many upwards as downwards,
+// and decides or changes sides. Once the time is over it decides at each turn,
+// whatever the tunlet would like to wait for.
+func (c *Core) decideTurns(p *proposal) {
+	t := p.turns
+	n := len(t.compared)
+	over := c.now >= t.deadline
+	if n == 0 || !over && (n%2 == 1 || n < t.hold) {
+		c.turn(p)
+		return
+	}
+	if n%2 == 1 { // the time is over: without the first one there are as many of both
+		t.compared = t.compared[1:]
+	}
+	f := t.findings(p.tunlet.minGain)
+	p.judgement = t.judgement(f, p.tunlet.lower)
+	switch alpha := c.turnAlpha(over); {
+	case t.kept:
+		c.decideAgain(p, f, alpha, over)
+	case f.proveLoss(alpha):
+		c.undo(p, StateUndone, "measured loss: "+p.judgement.text())
+	case f.gain >= 1+p.tunlet.minGain && f.proveGain(alpha):
+		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
+	case over || f.pairs >= manyPairs && f.falseHope <= c.cfg.Alpha/10:
+		c.ask(p, attunev1.Verdict_VERDICT_UNDO)
+	default:
+		c.turn(p)
+	}
+}
+
+// decideAgain is the verdict on a change that was kept before. It goes only if it
+// is shown to do harm: the trouble that it cured may just not be there now.
+func (c *Core) decideAgain(p *proposal, f findings, alpha float64, over bool) {
+	switch {
+	case f.proveLoss(alpha) || over && f.likelyLoss(p.tunlet.minGain, alpha):
+		c.undo(p, StateUndone, "regressed after it was kept: "+p.judgement.text())
+	case over && f.gain < 1/(1+p.tunlet.minGain):
+		c.keep(p, "compared again, no certain loss: "+p.judgement.text())
+	case over || f.proveGain(alpha) || f.gain >= 1 && f.pairs >= leastPairs:
+		c.keep(p, "compared again, no loss: "+p.judgement.text())
+	default:
+		c.turn(p)
+	}
+}
+
+// turnAlpha returns the level of a look at a trial in turns.
+func (c *Core) turnAlpha(last bool) float64 {
+	if last {
+		return c.cfg.Alpha
+	}
+	return c.cfg.Alpha / 2
+}
+
+// judgement returns the findings for people. A few pairs are clear by their
+// samples.
+func (t *turns) judgement(f findings, lower bool) *Judgement {
+	j := compare(t.off, t.in, lower)
+	if f.pairs >= leastPairs {
+		j.P = min(1, 2*min(f.better, f.worse))
+	}
+	j.Gain, j.Turns = f.gain, f.pairs
+	return &j
+}
+
+// endTurns ends a trial in which nothing can be measured any more.
+func (c *Core) endTurns(p *proposal, reason string) {
+	if p.turns.kept {
+		c.keep(p, p.reason)
+		return
+	}
+	p.inconclusive = true
+	c.undo(p, StateUndone, reason)
+}

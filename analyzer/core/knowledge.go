@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+// maxKnown bounds the advice of earlier runs that is kept in mind.
+const maxKnown = 10000
+
+// Known is what earlier runs of an application say about an advice.
+type Known struct {
+	// Advice is its id.
+	Advice string
+	// Tunlet is who gave it.
+	Tunlet string
+	// Gain is the latest that was measured, as a ratio; 0: none.
+	Gain float64
+	// Kept and Undone count the runs that tried it, by what became of it.
+	Kept, Undone int
+}
+
+// Helped reports whether it is to be expected to help again: more runs kept it than
+// took it back, and what was measured last is a gain, or no figure: one from no
+// progress to some is no ratio.
+func (k Known) Helped() bool { return k.Kept > k.Undone && (k.Gain > 1 || k.Gain == 0) }
+
+// Knowledge hands over what earlier runs have learnt. It is a hint: what helped
+// is tried before anything else that waits, and judged like everything.
+type Knowledge struct {
+	// Known is what they have learnt.
+	Known []Known
+}
+
+func (Knowledge) event() {}
+
+// learn takes knowledge in.
+func (c *Core) learn(known []Known) {
+	for _, k := range known {
+		if _, there := c.known[k.Advice]; there || len(c.known) < maxKnown {
+			c.known[k.Advice] = k
+		}
+	}
+}
+
+// enqueue has a proposal wait for its turn: behind all others, or before the first
+// one that waits too and is not known to help.
+func (c *Core) enqueue(p *proposal) {
+	at := len(c.active)
+	if c.known[p.advice].Helped() {
+		for i, q := range c.active {
+			if q.state == StateWaiting && !c.known[q.advice].Helped() {
+				at = i
+				break
+			}
+		}
+	}
+	c.active = append(c.active[:at:at], append([]*proposal{p}, c.active[at:]...)...)
+}
+
+// promised returns the gain that is to be expected of p: what an earlier run
+// measured, or else what its model predicts; 0: nobody knows.
+func (c *Core) promised(p *proposal) float64 {
+	if k := c.known[p.advice]; k.Helped() && k.Gain > 0 {
+		return k.Gain
+	}
+	return p.spec.GetPredictedGain()
+}

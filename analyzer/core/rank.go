@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// typicalGain returns the median of the gains from every value before to every
+// value after (the Hodges-Lehmann estimator of the shift between logarithms).
+// It bears outliers, and two kinds of values that both samples have: where a
+// median would jump from one kind to the other, most pairs are of the same kind.
+func typicalGain(before, after []float64, lower bool) float64 {
+	gains := make([]float64, 0, len(before)*len(after))
+	for _, b := range before {
+		for _, a := range after {
+			gains = append(gains, gain(b, a, lower))
+		}
+	}
+	return geometricMedian(gains)
+}
+
+// geometricMedian returns the median of ratios; of two in the middle, their
+// geometric mean. 1 without any.
+func geometricMedian(ratios []float64) float64 {
+	n := len(ratios)
+	if n == 0 {
+		return 1
+	}
+	ratios = slices.Sorted(slices.Values(ratios))
+	low, high := ratios[(n-1)/2], ratios[n/2]
+	if low == high { // also where both are 0 or infinite
+		return low
+	}
+	return math.Exp((math.Log(low) + math.Log(high)) / 2)
+}
+
+// maxRanked bounds the values of a signed rank test.
+const maxRanked = 64
+
+// signedRank returns the probability of logarithms that speak so clearly for a
+// gain above least, if there is none: the one-sided Wilcoxon signed rank test,
+// exact also with ties. It assumes no distribution, only that without a gain a
+// comparison falls as often, and as far, to one side as to the other. Only the
+// last maxRanked gains count.
+func signedRank(gains []float64, least float64) float64 {
+	gains = gains[max(0, len(gains)-maxRanked):]
+	ranks, positive := doubledRanks(gains, least)
+	return atLeast(ranks, positive)
+}
+
+// doubledRanks ranks the distances from least, twice each rank so that those of
+// ties are whole numbers, and sums up the ranks of the gains above it. Gains
+// that are equal to least say nothing and are left out.
+func doubledRanks(gains []float64, least float64) (ranks []int, positive int) {
+	var distances []float64
+	for _, g := range gains {
+		if g != least {
+			distances = append(distances, math.Log(g)-math.Log(least))
+		}
+	}
+	slices.SortFunc(distances, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+	for i := 0; i < len(distances); {
+		j := i + 1
+		for j < len(distances) && math.Abs(distances[j]) == math.Abs(distances[i]) {
+			j++
+		}
+		for k := i; k < j; k++ {
+			rank := i + 1 + j // twice the mean of i+1..j
+			ranks = append(ranks, rank)
+			if distances[k] > 0 {
+				positive += rank
+			}
+		}
+		i = j
+	}
+	return ranks, positive
+}
+
+// atLeast returns the share of all ways to give the ranks signs in which the
+// sum of the positive ones is at least so much.
+func atLeast(ranks []int, sum int) float64 {
+	total := 0
+	for _, r := range ranks {
+		total += r
+	}
+	share := make([]float64, total+1) // of the ways to reach each sum
+	share[0] = 1
+	reached := 0
+	for _, r := range ranks {
+		reached += r
+		for s := reached; s >= 0; s-- {
+			share[s] /= 2
+			if s >= r {
+				share[s] += share[s-r] / 2
+			}
+		}
+	}
+	p := 0.0
+	for s := sum; s <= total; s++ {
+		p += share[s]
+	}
+	return min(1, p)
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// simTick is how often a simulated application is sampled.
+const simTick = 50 * time.Millisecond
+
+// noise is how the speed of a simulated application varies by itself: each call
+// returns the speed of the next tick, as a factor.
+type noise func() float64
+
+// shape makes the noise of one run.
+type shape struct {
+	name string
+	make func(rng *rand.Rand) noise
+	lump time.Duration // progress shows only this often; 0: at once
+	// mostUndone is how many useful changes may be undone, in percent; 0: 5.
+	mostUndone int
+}
+
+// shapes are the applications that the rules are tried on. Magnitudes are those
+// of programs on shared machines; note 0030 says where they come from.
+var shapes = []shape{
+	{name: "white", make: func(rng *rand.Rand) noise { return white(rng, 0.1) }},
+	{name: "much white", make: func(rng *rand.Rand) noise { return white(rng, 0.2) }},
+	{name: "autocorrelated", make: func(rng *rand.Rand) noise { return autocorrelated(rng, 0.1, 0.8) }},
+	{name: "drifting up", make: func(rng *rand.Rand) noise { return drifting(rng, 0.04) }},
+	{name: "drifting down", make: func(rng *rand.Rand) noise { return drifting(rng, -0.04) }},
+	{name: "wandering", make: wandering},
+	{name: "bursty", make: func(rng *rand.Rand) noise { return white(rng, 0.05) }, lump: 170 * time.Millisecond},
+	{name: "bimodal", make: func(rng *rand.Rand) noise { return phases(rng, 2, 1500*time.Millisecond) }},
+	{name: "bimodal, far apart", make: func(rng *rand.Rand) noise { return phases(rng, 4, 2*time.Second) }},
+	{name: "bimodal, flickering", make: func(rng *rand.Rand) noise { return phases(rng, 2, 50*time.Millisecond) }},
+	// Two turns of a trial last about as long as a period: the worst case.
+	{name: "periodic", mostUndone: 12, make: func(rng *rand.Rand) noise { return periodic(rng, 0.3, 1700*time.Millisecond) }},
+	{name: "rare outliers", make: outliers},
+}
+
+// white is noise without memory, of the given relative standard deviation.
+func white(rng *rand.Rand, deviation float64) noise {
+	return func() float64 { return math.Exp(deviation * rng.NormFloat64()) }
+}
+
+// autocorrelated is noise whose correlation from one tick to the next is memory.
+func autocorrelated(rng *rand.Rand, deviation, memory float64) noise {
+	last := rng.NormFloat64()
+	return func() float64 {
+		last = memory*last + math.Sqrt(1-memory*memory)*rng.NormFloat64()
+		return math.Exp(deviation * last)
+	}
+}
+
+// drifting becomes faster by rate per second, for half a minute.
+func drifting(rng *rand.Rand, rate float64) noise {
+	around, ticks := white(rng, 0.05), 0
+	return func() float64 {
+		ticks++
+		return math.Exp(rate*min(30, float64(ticks)*simTick.Seconds())) * around()
+	}
+}
+
+// wandering is a random walk: 5 % in a second, 20 % in 16.
+func wandering(rng *rand.Rand) noise {
+	around, level := white(rng, 0.03), 0.0
+	step := 0.05 * math.Sqrt(simTick.Seconds())
+	return func() float64 {
+		level += step * rng.NormFloat64()
+		return math.Exp(level) * around()
+	}
+}
+
+// phases alternates between two speeds; each phase lasts that long on average.
+func phases(rng *rand.Rand, ratio float64, length time.Duration) noise {
+	around, fast := white(rng, 0.05), rng.IntN(2) == 0
+	change := min(0.5, simTick.Seconds()/length.Seconds())
+	return func() float64 {
+		if rng.Float64() < change {
+			fast = !fast
+		}
+		if fast {
+			return ratio * around()
+		}
+		return around()
+	}
+}
+
+// periodic swings by the given part of its speed.
+func periodic(rng *rand.Rand, part float64, period time.Duration) noise {
+	around, at := white(rng, 0.05), 2*math.Pi*rng.Float64()
+	return func() float64 {
+		at += 2 * math.Pi * simTick.Seconds() / period.Seconds()
+		return (1 + part*math.Sin(at)) * around()
+	}
+}
+
+// outliers stands still in one tick of twenty, and is far too fast in another.
+func outliers(rng *rand.Rand) noise {
+	around := white(rng, 0.05)
+	return func() float64 {
+		switch rng.IntN(20) {
+		case 0:
+			return 0
+		case 1:
+			return 5 * around()
+		}
+		return around()
+	}
+}
+
+// application is a simulated program: what a change does to it, and what the
+// tunlet that proposes the change believes.
+type application struct {
+	shape     shape
+	effect    float64 // speed with the change, as a factor
+	predicted float64 // by the tunlet; 0: no prediction
+	length    time.Duration
+	apart     bool // see Config.Apart
+
+	speed   noise
+	pending float64 // progress of a lump that is not complete
+	changed bool
+}
+
+// outcome is how a run ended.
+type outcome struct {
+	kept, undone bool
+	decided      time.Duration // since the proposal; 0: never
+}
+
+// sample returns the objective of the next tick: units per second, 100 of them
+// without noise and change.
+func (a *application) sample() float64 {
+	rate := 100 * a.speed()
+	if a.changed {
+		rate *= a.effect
+	}
+	if a.shape.lump == 0 {
+		return rate
+	}
+	a.pending += rate * simTick.Seconds()
+	lump := 100 * a.shape.lump.Seconds()
+	shown := math.Floor(a.pending/lump) * lump
+	a.pending -= shown
+	return shown / simTick.Seconds()
+}
+
+// run has one change proposed after half a second, and returns what became of
+// it by the end.
+func (a *application) run(seed uint64) outcome {
+	a.speed = a.shape.make(rand.New(rand.NewPCG(seed, 42)))
+	c := New(Config{Mode: ModeTune, Apart: a.apart})
+	c.Step(0, TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}})
+	c.Step(0, ProcessStarted{Process: 1, Executable: "/bin/app"})
+	proposed := 10 * simTick
+	if a.apart {
+		proposed = 3 * time.Second
+	}
+	var o outcome
+	for now := simTick; now <= a.length; now += simTick {
+		cmds := c.Step(now, Sample{Tunlet: "t", Scope: "app", Value: a.sample(), At: now})
+		if now == proposed {
+			cmds = append(cmds, c.Step(now, Propose{Tunlet: "t", Proposal: proposalOf("p", "k", a.predicted)})...)
+		}
+		for len(cmds) > 0 {
+			cmd := cmds[0]
+			cmds = append(cmds[1:], a.answer(c, now, cmd)...)
+		}
+		views := c.Proposals()
+		if len(views) == 0 {
+			continue
+		}
+		v := views[0]
+		o.kept, o.undone = (o.kept || v.State == StateKept) && v.State != StateUndone, v.State == StateUndone
+		if o.decided == 0 && v.DoneAt > 0 {
+			o.decided = v.DoneAt - proposed
+		}
+		if o.undone {
+			break
+		}
+	}
+	return o
+}
+
+// answer plays the controller and a tunlet without an opinion.
+func (a *application) answer(c *Core, now time.Duration, cmd Command) []Command {
+	switch cmd := cmd.(type) {
+	case Apply:
+		a.changed = true
+		c.Step(now, Result{At: now, Result: resultOf(cmd.Changes[0].GetId(), attunev1.Outcome_OUTCOME_APPLIED)})
+		return c.Step(now, RequestDone{Request: cmd.Request})
+	case Undo:
+		a.changed = false
+		c.Step(now, Result{At: now, Result: resultOf(cmd.Changes[0], attunev1.Outcome_OUTCOME_UNDONE)})
+		return c.Step(now, RequestDone{Request: cmd.Request})
+	case AskEvaluate:
+		return c.Step(now, Verdict{Tunlet: cmd.Tunlet, Proposal: cmd.Request.GetProposalId()})
+	}
+	return nil
+}
+
+func proposalOf(id, knob string, predicted float64) *attunev1.Proposal {
+	return &attunev1.Proposal{Id: id, Scope: "app", PredictedGain: predicted, Changes: []*attunev1.Change{{
+		Knob: knob, Process: 1,
+		Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: knob}}},
+	}}}
+}
+
+func resultOf(id string, outcome attunev1.Outcome) *attunev1.ActionResult {
+	return &attunev1.ActionResult{ChangeId: id, Outcome: outcome}
+}
