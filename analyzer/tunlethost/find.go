@@ -12,19 +12,40 @@ import (
 	"syscall"
 )
 
-// Prefix is what the name of a tunlet's binary begins with.
-const Prefix = "attune-tunlet-"
+const (
+	// Prefix is what the name of a tunlet's binary begins with.
+	Prefix = "attune-tunlet-"
+	// Suffix is what the name of a declarative tunlet's file ends with.
+	Suffix = ".tunlet.yaml"
+	// Interpreter is, with Prefix, the name of the program that runs those. It is
+	// no tunlet of its own.
+	Interpreter = "declarative"
+)
 
-// Candidate is a binary that calls itself a tunlet.
+// Candidate is a file that calls itself a tunlet.
 type Candidate struct {
-	Name string // without Prefix
-	Path string
-	Err  error // why it is not started; nil if it is
+	Name        string // without Prefix or Suffix
+	Path        string
+	Interpreter string // the program that runs it; empty: it is a program
+	Err         error  // why it is not started; nil if it is
+}
+
+// NameOf returns the name of the tunlet that a file is by its name; empty: none.
+func NameOf(file string) string {
+	base := filepath.Base(file)
+	if name, ok := strings.CutPrefix(base, Prefix); ok && name != Interpreter {
+		return name
+	}
+	name, ok := strings.CutSuffix(base, Suffix)
+	if !ok || strings.HasPrefix(name, ".") {
+		return ""
+	}
+	return name
 }
 
 // Find lists the tunlets of the directories by name; the first directory that
-// has a name wins. With names, only these are returned, in that order, and those
-// that are nowhere come with an error.
+// has a name wins, and in a directory the binary. With names, only these are
+// returned, in that order, and those that are nowhere come with an error.
 func Find(dirs, names []string) []Candidate {
 	var found []Candidate
 	have := map[string]bool{}
@@ -33,14 +54,14 @@ func Find(dirs, names []string) []Candidate {
 		if err != nil {
 			continue // a directory that is not there holds no tunlets
 		}
+		slices.SortStableFunc(entries, func(a, b os.DirEntry) int { return compareBool(declared(a.Name()), declared(b.Name())) })
 		for _, e := range entries {
-			name, ok := strings.CutPrefix(e.Name(), Prefix)
-			if !ok || name == "" || have[name] {
+			name := NameOf(e.Name())
+			if name == "" || have[name] {
 				continue
 			}
 			have[name] = true
-			path := filepath.Join(dir, e.Name())
-			found = append(found, Candidate{Name: name, Path: path, Err: trusted(path)})
+			found = append(found, candidate(name, filepath.Join(dir, e.Name()), dirs))
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Candidate) int { return strings.Compare(a.Name, b.Name) })
@@ -48,6 +69,54 @@ func Find(dirs, names []string) []Candidate {
 		return found
 	}
 	return pick(found, names, dirs)
+}
+
+func declared(file string) bool { return strings.HasSuffix(file, Suffix) }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// candidate is the tunlet in a file, with what runs it if that is no program.
+func candidate(name, path string, dirs []string) Candidate {
+	c := Candidate{Name: name, Path: path}
+	if declared(path) {
+		c.Interpreter = interpreter(dirs)
+	}
+	c.Err = c.trusted()
+	return c
+}
+
+// interpreter returns the path of the first one in the directories, else the
+// name that it should have.
+func interpreter(dirs []string) string {
+	for _, dir := range dirs {
+		path := filepath.Join(dir, Prefix+Interpreter)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return Prefix + Interpreter
+}
+
+// trusted returns why a tunlet must not be run.
+func (c Candidate) trusted() error {
+	if c.Interpreter == "" {
+		return trusted(c.Path)
+	}
+	if !filepath.IsAbs(c.Interpreter) {
+		return fmt.Errorf("there is no %s, which runs it; it comes with Attune's tunlets", c.Interpreter)
+	}
+	if err := trusted(c.Interpreter); err != nil {
+		return err
+	}
+	return trustedFile(c.Path, func(m os.FileMode) bool { return m.IsRegular() }, "a regular file")
 }
 
 // pick returns the named ones of the found tunlets.
@@ -88,6 +157,11 @@ func (e *missingError) Error() string {
 // trusted returns why a binary must not be run: it or its directory could have
 // been written by somebody else.
 func trusted(path string) error {
+	return trustedFile(path, func(m os.FileMode) bool { return m.IsRegular() && m&0o111 != 0 }, "an executable file")
+}
+
+// trustedFile is trusted for a file of some kind.
+func trustedFile(path string, kind func(os.FileMode) bool, what string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
@@ -96,8 +170,8 @@ func trusted(path string) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return fmt.Errorf("%s is not an executable file", real)
+	if !kind(info.Mode()) {
+		return fmt.Errorf("%s is not %s", real, what)
 	}
 	for _, p := range []string{real, filepath.Dir(real), filepath.Dir(path)} {
 		if err := ownedBy(p, os.Geteuid()); err != nil {

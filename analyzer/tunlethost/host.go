@@ -10,83 +10,36 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Observer is told about tunlets. Its methods may block for a while, but must
 // return when the host is stopped.
 type Observer interface {
+	// TunletAsleep tells of a tunlet that is not started before wake is called,
+	// which does not wait: as soon as one of the conditions in its description
+	// holds. TunletReady follows then, or a final TunletGone.
+	TunletAsleep(info *attunev1.DescribeResponse, wake func())
 	// TunletReady hands over a tunlet that answers calls.
 	TunletReady(t *Tunlet)
-	// TunletGone tells that a tunlet handed over has ended. final is set if it
-	// will not come back.
+	// TunletGone tells that a tunlet handed over has ended, or that one which was
+	// asleep cannot be started. final is set if it will not come back.
 	TunletGone(name, reason string, final bool)
-}
-
-// Options configures a Host. Zero values mean the defaults given.
-type Options struct {
-	// Dirs are the directories with tunlets, the first one wins.
-	Dirs []string
-	// Names are the tunlets to start; empty: all that are found.
-	Names []string
-	// Config is each tunlet's configuration by its name.
-	Config map[string]map[string]string
-	// TempDir is where sockets are put, each in a private directory; empty:
-	// the system's.
-	TempDir string
-	// Digests remembers the tunlets' checksums; nil: one of the host's own.
-	Digests *objfile.Digests
-	// StartTimeout bounds a start; 0: 5 s. A start takes 0.1 s of CPU time, but
-	// it competes with an application that may fill every core several times
-	// over: with eight runnable tasks on two cores it took more than 2 s.
-	StartTimeout time.Duration
-	// MaxFailures is how often a tunlet may fail before it is put into
-	// quarantine; 0: 4.
-	MaxFailures int
-	// Pause is the pause before the first restart, doubled at each further
-	// one up to 32 times; 0: 100 ms.
-	Pause time.Duration
-	// Stable is how long a tunlet must have run for its failures to be
-	// forgotten; 0: one minute.
-	Stable time.Duration
-	// Log takes what the host and the tunlets say; nil: nothing is logged.
-	Log *slog.Logger
-}
-
-// withDefaults returns o with zero values replaced.
-func (o Options) withDefaults() Options {
-	if o.StartTimeout == 0 {
-		o.StartTimeout = 5 * time.Second
-	}
-	if o.MaxFailures == 0 {
-		o.MaxFailures = 4
-	}
-	if o.Pause == 0 {
-		o.Pause = 100 * time.Millisecond
-	}
-	if o.Stable == 0 {
-		o.Stable = time.Minute
-	}
-	if o.Digests == nil {
-		o.Digests = objfile.NewDigests(objfile.DigestsOptions{})
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o
 }
 
 // The states of a tunlet.
 const (
 	// StateStarting: its process is being started.
 	StateStarting = "starting"
+	// StateAsleep: it has not been of use yet, and no process of it is there.
+	StateAsleep = "asleep"
 	// StateRunning: it answers calls.
 	StateRunning = "running"
 	// StateRestarting: it failed and will be started again.
 	StateRestarting = "restarting"
 	// StateStopped: ended with the host.
 	StateStopped = "stopped"
-	// StateQuarantined: it failed too often.
+	// StateQuarantined: it failed too often, or took too much.
 	StateQuarantined = "quarantined"
 	// StateRefused: it must not or can not be run.
 	StateRefused = "refused"
@@ -102,7 +55,8 @@ type Status struct {
 	Version, Summary string
 	// Path is its binary.
 	Path string
-	// SHA256 is the checksum of the binary, hex; empty before it was started.
+	// SHA256 is the checksum of the binary, hex; empty before it was read. Of a
+	// declarative tunlet, that of the checksums of its interpreter and its file.
 	SHA256 string
 	// State is one of the states above.
 	State string
@@ -117,11 +71,14 @@ type Status struct {
 // Host starts and supervises tunlets. Its methods are safe for use by several
 // goroutines.
 type Host struct {
-	opts     Options
-	observer Observer
-	identity *identity // of the host in this run; set by Start
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
+	opts         Options
+	observer     Observer
+	descriptions descriptions
+	identity     *identity // of the host in this run; set by Start
+	cancel       context.CancelFunc
+	wg           sync.WaitGroup
+	unknown      chan struct{} // has a place for each start of a tunlet that is not known
+	reading      sync.Mutex    // held while a tunlet's file is read; before mu
 
 	mu     sync.Mutex // leaf lock; guards what follows
 	status []*Status
@@ -129,10 +86,14 @@ type Host struct {
 
 // New returns a host that reports to the observer. Nothing is started yet.
 func New(opts Options, observer Observer) *Host {
-	return &Host{opts: opts.withDefaults(), observer: observer}
+	return &Host{
+		opts: opts.withDefaults(), observer: observer,
+		descriptions: descriptions(opts.DescriptionDir), unknown: make(chan struct{}, unknownStarts),
+	}
 }
 
-// Start looks for tunlets and starts all of them in the background. It returns
+// Start looks for tunlets and starts all of them in the background, or as soon
+// as they are of use. It returns
 // the names that were asked for and are not there or refused, with reasons, as
 // one error; the others run nevertheless. Start is called once. The end of ctx
 // ends all tunlets.
@@ -193,12 +154,7 @@ func (h *Host) Status() []Status {
 // supervise starts a tunlet, again and again, until ctx ends or it has failed
 // too often.
 func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
-	log := h.opts.Log.With("tunlet", c.Name)
-	s := &starter{
-		name: c.Name, path: c.Path, options: h.opts.Config[c.Name],
-		tempDir: h.opts.TempDir, timeout: h.opts.StartTimeout, log: log,
-		digests: h.opts.Digests, host: h.identity,
-	}
+	s := h.starter(c)
 	failures := 0
 	for {
 		began := time.Now()
@@ -206,17 +162,39 @@ func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
 			return ctx.Err() != nil || failures+1 >= h.opts.MaxFailures && time.Since(began) <= h.opts.Stable
 		})
 		if ctx.Err() != nil {
-			h.set(st, func() { st.State = StateStopped })
+			h.stopped(st)
 			return
 		}
 		if time.Since(began) > h.opts.Stable {
 			failures = 0
 		}
 		failures++
-		if !h.again(ctx, st, log, failures, err) {
+		if !h.again(ctx, st, s.log, failures, err) {
+			if s.awaited && ctx.Err() == nil {
+				h.observer.TunletGone(s.Name, err.Error(), true)
+			}
 			return
 		}
 	}
+}
+
+// starter returns what starts a tunlet.
+func (h *Host) starter(c Candidate) *starter {
+	log := h.opts.Log.With("tunlet", c.Name)
+	return &starter{
+		Candidate: c, options: h.opts.Config[c.Name],
+		limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.StartTimeout, log: log, said: newLimitedLog(log),
+		digests: h.opts.Digests, host: h.identity,
+	}
+}
+
+// stopped marks a tunlet that ended with the host, unless it never began.
+func (h *Host) stopped(st *Status) {
+	h.set(st, func() {
+		if st.State != StateAsleep {
+			st.State = StateStopped
+		}
+	})
 }
 
 // again waits before the next start. It returns false if there is none.
@@ -225,6 +203,10 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 	case errors.Is(err, errPermanent):
 		h.set(st, func() { st.State, st.Reason = StateRefused, err.Error() })
 		log.Warn("tunlet refused; its problem goes untuned", "error", err)
+		return false
+	case errors.Is(err, errLimit):
+		h.set(st, func() { st.State, st.Reason = StateQuarantined, err.Error() })
+		log.Warn("tunlet put into quarantine; its problem goes untuned", "error", err)
 		return false
 	case failures >= h.opts.MaxFailures:
 		h.set(st, func() {
@@ -243,47 +225,65 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 		h.set(st, func() { st.Restarts++ })
 		return true
 	case <-ctx.Done():
-		h.set(st, func() { st.State = StateStopped })
+		h.stopped(st)
 		return false
 	}
 }
 
-// runOnce starts a tunlet and returns when it has ended, with the reason. last
-// tells at that time whether it will not be started again.
+// runOnce starts a tunlet when it is of use and returns when it has ended, with
+// the reason. last tells at that time whether it will not be started again.
 func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func() bool) error {
-	t, err := s.start(ctx)
-	h.set(st, func() { st.SHA256 = s.sum })
+	t, err := h.rise(ctx, s, st)
 	if err != nil {
 		return err
 	}
+	s.awaited = false
 	h.set(st, func() {
 		st.State, st.Version, st.Summary = StateRunning, t.info.GetVersion(), t.info.GetSummary()
 	})
 	h.observer.TunletReady(t)
-	h.watch(ctx, t, st)
+	over := h.watch(ctx, t, st)
 	reason := t.ended()
 	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, t.proc.rss.Load()) })
-	h.observer.TunletGone(s.name, reason, last())
+	h.observer.TunletGone(s.Name, reason, over != nil || last())
+	if over != nil {
+		return over
+	}
 	return errors.New(reason)
 }
 
-// watch waits for a tunlet's end, and causes it when ctx ends. It looks at the
-// memory once a second.
-func (h *Host) watch(ctx context.Context, t *Tunlet, st *Status) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
+// watch waits for a tunlet's end, and causes it when ctx ends or the tunlet takes
+// too much, which it returns as an errLimit.
+func (h *Host) watch(ctx context.Context, t *Tunlet, st *Status) error {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	w := h.watcher(t)
 	for {
 		select {
 		case <-ctx.Done():
 			t.Kill("stopped with the session")
-			return
+			return nil
 		case <-t.proc.exited:
-			return
-		case <-second.C:
-			rss := peakRSS(t.proc.pid)
-			h.set(st, func() { st.PeakRSS = max(st.PeakRSS, rss) })
+			return nil
+		case now := <-look.C:
+			u, ok := t.proc.measure()
+			h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
+			if !ok {
+				continue // it is ending
+			}
+			if err := w.look(now, u); err != nil {
+				t.Kill(err.Error())
+				return err
+			}
 		}
 	}
+}
+
+// watcher begins to hold a tunlet to its limits. What its start took does not
+// count: on a busy node, or with much to load, that is more than it may take later.
+func (h *Host) watcher(t *Tunlet) watcher {
+	u, _ := t.proc.measure()
+	return watcher{limits: h.opts.Limits, from: time.Now(), cpu: u.cpu}
 }
 
 // set changes a status under the lock.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/analyzer/internal/tunletbuild"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -34,8 +36,15 @@ func TestMain(m *testing.M) {
 
 // observer collects what the host tells.
 type observer struct {
-	ready chan *Tunlet
-	gone  chan goneEvent
+	asleep chan sleeper
+	ready  chan *Tunlet
+	gone   chan goneEvent
+}
+
+// sleeper is a tunlet that is not of use yet.
+type sleeper struct {
+	info *attunev1.DescribeResponse
+	wake func()
 }
 
 type goneEvent struct {
@@ -44,9 +53,12 @@ type goneEvent struct {
 }
 
 func newObserver() *observer {
-	return &observer{ready: make(chan *Tunlet, 100), gone: make(chan goneEvent, 100)}
+	return &observer{asleep: make(chan sleeper, 100), ready: make(chan *Tunlet, 100), gone: make(chan goneEvent, 100)}
 }
 
+func (o *observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
+	o.asleep <- sleeper{info, wake}
+}
 func (o *observer) TunletReady(t *Tunlet) { o.ready <- t }
 func (o *observer) TunletGone(name, reason string, final bool) {
 	o.gone <- goneEvent{name, reason, final}
@@ -116,6 +128,23 @@ func TestRunAndStop(t *testing.T) {
 	}
 }
 
+// An answer that would fill the memory of the Analyzer is not taken; the next
+// call is answered as ever.
+func TestAnswerIsBounded(t *testing.T) {
+	o := newObserver()
+	h := New(fast(testTunlet.Dir(t, "verbose")), o)
+	if err := h.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Stop()
+	tn := receive(t, o.ready)
+	for _, want := range []codes.Code{codes.ResourceExhausted, codes.OK} {
+		if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); status.Code(err) != want {
+			t.Errorf("tick: %v, want %v", err, want)
+		}
+	}
+}
+
 // alone checks that a process is in a session of its own and does not hold our
 // standard input.
 func alone(pid int) error {
@@ -147,7 +176,7 @@ func TestStopWhileStarting(t *testing.T) {
 
 // TestFailures starts tunlets that do not come up.
 func TestFailures(t *testing.T) {
-	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions")
+	dir := testTunlet.Dir(t, "crashstart", "hangstart", "garbage", "badversion", "wrongname", "badoptions", "sleepy", "newapi")
 	tests := []struct {
 		name, state, reason string
 		restarts            int
@@ -158,6 +187,8 @@ func TestFailures(t *testing.T) {
 		{name: "badversion", state: StateRefused, reason: `speaks version "99" of the tunlet API`},
 		{name: "wrongname", state: StateRefused, reason: `calls itself "somebody"`},
 		{name: "badoptions", state: StateRefused, reason: "unknown option in map[a:b]"},
+		{name: "sleepy", state: StateRefused, reason: `option n: "10" is not at most 9`},
+		{name: "newapi", state: StateRefused, reason: "tunlet speaks API version 2"},
 		{name: "nosuch", state: StateMissing, reason: "no attune-tunlet-nosuch in " + dir + "; there are: badoptions, "},
 	}
 	for _, tt := range tests {
@@ -166,7 +197,7 @@ func TestFailures(t *testing.T) {
 			if tt.name == "hangstart" {
 				opts.StartTimeout = 300 * time.Millisecond
 			}
-			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}}
+			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}, "sleepy": {"n": "10"}}
 			h := New(opts, newObserver())
 			if err := h.Start(context.Background()); (err != nil) != (tt.state == StateMissing) {
 				t.Errorf("start: %v", err)
@@ -247,7 +278,7 @@ func orphanHost(dir string) {
 	select {}
 }
 
-func TestParsePeakRSS(t *testing.T) {
+func TestStatusBytes(t *testing.T) {
 	tests := []struct {
 		name, status string
 		want         uint64
@@ -258,7 +289,7 @@ func TestParsePeakRSS(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := parsePeakRSS([]byte(tt.status)); got != tt.want {
+			if got := statusBytes([]byte(tt.status), "VmHWM"); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})

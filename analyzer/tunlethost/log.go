@@ -4,7 +4,6 @@ package tunlethost
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log"
 	"log/slog"
@@ -19,7 +18,7 @@ import (
 // after the binary; all else is go-plugin talking of itself, and for debugging
 // only: the supervisor reports what matters.
 type logAdapter struct {
-	log     *slog.Logger
+	log     *limitedLog
 	name    string
 	implied []any
 }
@@ -37,7 +36,7 @@ func (l *logAdapter) Log(level hclog.Level, msg string, args ...any) {
 			to = slog.LevelWarn // a tunlet's error is the host's degraded state
 		}
 	}
-	l.log.Log(context.Background(), to, msg, append(l.implied[:len(l.implied):len(l.implied)], args...)...)
+	l.log.write(to, msg, append(l.implied[:len(l.implied):len(l.implied)], args...)...)
 }
 
 // Trace logs for debugging.
@@ -55,24 +54,20 @@ func (l *logAdapter) Warn(msg string, args ...any) { l.Log(hclog.Warn, msg, args
 // Error logs an error.
 func (l *logAdapter) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
 
-func (l *logAdapter) enabled(level slog.Level) bool {
-	return l.log.Enabled(context.Background(), level)
-}
-
 // IsTrace reports whether tracing is of use.
-func (l *logAdapter) IsTrace() bool { return l.enabled(slog.LevelDebug) }
+func (l *logAdapter) IsTrace() bool { return l.log.enabled(slog.LevelDebug) }
 
 // IsDebug reports whether debugging is of use.
-func (l *logAdapter) IsDebug() bool { return l.enabled(slog.LevelDebug) }
+func (l *logAdapter) IsDebug() bool { return l.log.enabled(slog.LevelDebug) }
 
 // IsInfo reports whether information is of use.
-func (l *logAdapter) IsInfo() bool { return l.enabled(slog.LevelInfo) }
+func (l *logAdapter) IsInfo() bool { return l.log.enabled(slog.LevelInfo) }
 
 // IsWarn reports whether warnings are of use.
-func (l *logAdapter) IsWarn() bool { return l.enabled(slog.LevelWarn) }
+func (l *logAdapter) IsWarn() bool { return l.log.enabled(slog.LevelWarn) }
 
 // IsError reports whether errors are of use.
-func (l *logAdapter) IsError() bool { return l.enabled(slog.LevelError) }
+func (l *logAdapter) IsError() bool { return l.log.enabled(slog.LevelError) }
 
 // ImpliedArgs returns what With added.
 func (l *logAdapter) ImpliedArgs() []any { return l.implied }
@@ -118,11 +113,11 @@ func (l *logAdapter) StandardWriter(*hclog.StandardLoggerOptions) io.Writer {
 }
 
 // lineLogger logs what is written to it, for debugging.
-type lineLogger struct{ log *slog.Logger }
+type lineLogger struct{ log *limitedLog }
 
 func (w *lineLogger) Write(p []byte) (int, error) {
 	for line := range bytes.Lines(p) {
-		w.log.Debug(string(bytes.TrimSpace(line)))
+		w.log.write(slog.LevelDebug, string(bytes.TrimSpace(line)))
 	}
 	return len(p), nil
 }
@@ -163,4 +158,11 @@ func (t *tail) line() string {
 		}
 	}
 	return last
+}
+
+// all returns what was written, in one line.
+func (t *tail) all() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ReplaceAll(string(bytes.TrimSpace(t.buf)), "\n", "; ")
 }

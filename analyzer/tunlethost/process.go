@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ const pipePatience = 100 * time.Millisecond
 // the application's standard input to it.
 type process struct {
 	path   string
+	limits Limits
 	cmd    *exec.Cmd
 	stdout *os.File
 	stderr *os.File
@@ -43,12 +43,12 @@ type process struct {
 var _ runner.Runner = (*process)(nil)
 
 // newProcess prepares a process; env is its whole environment.
-func newProcess(path string, env []string) *process {
-	cmd := exec.Command(path)
+func newProcess(path string, arguments, env []string, limits Limits) *process {
+	cmd := exec.Command(path, arguments...)
 	cmd.Env = env
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	return &process{path: path, cmd: cmd, exited: make(chan struct{})}
+	return &process{path: path, limits: limits, cmd: cmd, exited: make(chan struct{})}
 }
 
 // Start starts the process. The goroutine that does so keeps its thread until
@@ -94,6 +94,7 @@ func (p *process) launch() error {
 		return err
 	}
 	p.pid = p.cmd.Process.Pid
+	_ = p.limits.confine(p.pid) // else it is only looked at
 	return nil
 }
 
@@ -130,7 +131,7 @@ func (p *process) Kill(context.Context) error {
 		return nil
 	default:
 	}
-	p.rss.Store(max(p.rss.Load(), peakRSS(p.pid)))
+	p.measure()
 	if err := syscall.Kill(-p.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
@@ -169,21 +170,19 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// peakRSS returns the greatest resident memory of a process, bytes; 0 if it
-// cannot be read. Not from rusage: ru_maxrss of a child starts with the memory
-// of the parent that it was forked from.
-func peakRSS(pid int) uint64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	return parsePeakRSS(data)
+// measure reads what the process takes, and notes its peak of memory; false if
+// it is gone. The peak is not read from rusage: ru_maxrss of a child starts with
+// the memory of the parent that it was forked from.
+func (p *process) measure() (usage, bool) {
+	u, ok := usageOf(p.pid)
+	p.rss.Store(max(p.rss.Load(), u.peak))
+	return u, ok
 }
 
-// parsePeakRSS returns VmHWM of a /proc/PID/status, bytes; 0 if there is none.
-func parsePeakRSS(status []byte) uint64 {
+// statusBytes returns a size in a /proc/PID/status, bytes; 0 if there is none.
+func statusBytes(status []byte, name string) uint64 {
 	for line := range bytes.Lines(status) {
-		value, ok := bytes.CutPrefix(line, []byte("VmHWM:"))
+		value, ok := bytes.CutPrefix(line, []byte(name+":"))
 		if !ok {
 			continue
 		}

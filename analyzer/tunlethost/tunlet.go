@@ -4,7 +4,9 @@ package tunlethost
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +20,7 @@ import (
 	hclog "github.com/hashicorp/go-hclog"
 	plugin "github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -29,6 +32,11 @@ import (
 // errPermanent marks a failure that another start would only repeat.
 var errPermanent = errors.New("not started again")
 
+// maxAnswer bounds what a tunlet answers to one call, bytes: go-plugin has no
+// bound of its own, and what is small on the wire can be a hundred times as much
+// in memory.
+const maxAnswer = 4 << 20
+
 // Tunlet is one running tunlet. Its methods are safe for use by several
 // goroutines.
 type Tunlet struct {
@@ -37,6 +45,7 @@ type Tunlet struct {
 	client  *plugin.Client
 	proc    *process
 	dir     string // of its socket
+	said    *limitedLog
 
 	mu     sync.Mutex // leaf lock
 	killed string     // why the host killed it
@@ -61,15 +70,20 @@ func (t *Tunlet) Kill(reason string) {
 
 // starter is what is needed to start one tunlet, again and again.
 type starter struct {
-	name    string
-	path    string
+	Candidate
+
 	options map[string]string
+	limits  Limits
 	tempDir string
 	timeout time.Duration
 	log     *slog.Logger
+	said    *limitedLog // what the tunlet says
 	digests *objfile.Digests
 	host    *identity
 	sum     string // SHA-256 of the binary at its first start
+	awake   bool   // it is of use, or does not sleep
+	awaited bool   // the observer knows it as asleep
+	unasked bool   // it is neither described nor configured
 }
 
 // start starts the tunlet's process, asks it to describe itself, and configures
@@ -96,16 +110,20 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make its certificate: %w", err), os.RemoveAll(dir))
 	}
+	program, arguments := s.command()
 	client := s.client(ctx, dir, config, stderr, func(private string, cmd *exec.Cmd) *process {
-		p := newProcess(s.path, slices.Concat(environment(private), introduction, cmd.Env))
+		p := newProcess(program, arguments, slices.Concat(environment(private), introduction, cmd.Env), s.limits)
 		current.Store(p)
 		return p
 	})
 	service, err := dispense(client)
 	if err == nil {
 		var info *attunev1.DescribeResponse
-		if info, err = s.introduce(ctx, service); err == nil && ctx.Err() == nil {
-			return &Tunlet{info: info, service: service, client: client, proc: current.Load(), dir: dir}, nil
+		if !s.unasked {
+			info, err = s.introduce(ctx, service)
+		}
+		if err == nil && ctx.Err() == nil {
+			return &Tunlet{info: info, service: service, client: client, proc: current.Load(), dir: dir, said: s.said}, nil
 		}
 	}
 	err = s.startError(ctx, client, current.Load(), stderr, err)
@@ -119,11 +137,14 @@ func (s *starter) startError(ctx context.Context, client *plugin.Client, p *proc
 		_ = p.Kill(context.Background())
 	}
 	client.Kill()
+	s.said.flush()
 	switch {
 	case errors.Is(err, errPermanent):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case p != nil && p.state != nil && p.state.ExitCode() == sdk.RefusedExitCode:
+		return fmt.Errorf("%s: %w", stderr.all(), errPermanent)
 	case p != nil && p.state != nil && stderr.line() != "":
 		return fmt.Errorf("%s: %s", p.state, stderr.line())
 	case p != nil && p.state != nil && p.state.Exited():
@@ -134,19 +155,38 @@ func (s *starter) startError(ctx context.Context, client *plugin.Client, p *proc
 
 // verify checks the binary: it must still be trusted, and the same as before.
 func (s *starter) verify(ctx context.Context) error {
-	if err := trusted(s.path); err != nil {
+	if err := s.trusted(); err != nil {
 		return fmt.Errorf("%w: %w", err, errPermanent)
 	}
-	sum, err := s.digests.Digest(ctx, s.path)
+	sum, err := s.digest(ctx)
 	switch {
 	case err != nil:
 		return err
 	case s.sum == "":
 		s.sum = sum
 	case s.sum != sum:
-		return fmt.Errorf("%s has changed since it was started first: %w", s.path, errPermanent)
+		return fmt.Errorf("%s has changed since it was started first: %w", s.Path, errPermanent)
 	}
 	return nil
+}
+
+// command is what is executed, with its arguments.
+func (s *starter) command() (program string, arguments []string) {
+	if s.Interpreter != "" {
+		return s.Interpreter, []string{s.Path}
+	}
+	return s.Path, nil
+}
+
+// digest is the SHA-256 of all that the tunlet is made of.
+func (s *starter) digest(ctx context.Context) (string, error) {
+	sum, err := s.digests.Digest(ctx, s.Path)
+	if s.Interpreter == "" || err != nil {
+		return sum, err
+	}
+	program, err := s.digests.Digest(ctx, s.Interpreter)
+	both := sha256.Sum256([]byte(program + sum))
+	return hex.EncodeToString(both[:]), err
 }
 
 // client configures go-plugin for one start, with its socket in dir; run makes
@@ -154,7 +194,7 @@ func (s *starter) verify(ctx context.Context) error {
 // environment. The checksum is verified by the starter, since go-plugin does so
 // only for commands that it runs itself.
 func (s *starter) client(ctx context.Context, dir string, config *tls.Config, stderr *tail, run func(string, *exec.Cmd) *process) *plugin.Client {
-	out := &lineLogger{log: s.log}
+	out := &lineLogger{log: s.said}
 	return plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake,
 		Plugins:          plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{}},
@@ -162,11 +202,12 @@ func (s *starter) client(ctx context.Context, dir string, config *tls.Config, st
 		TLSConfig:        config,
 		SkipHostEnv:      true,
 		StartTimeout:     s.timeout,
-		Logger:           &logAdapter{log: s.log},
+		Logger:           &logAdapter{log: s.said},
 		Stderr:           stderr,
 		SyncStdout:       out,
 		SyncStderr:       out,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
+		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, private string) (runner.Runner, error) {
 			return run(private, cmd), ctx.Err()
 		},
@@ -208,16 +249,23 @@ func apiVersions() []string { return []string{"1"} }
 // introduce asks the tunlet what it is, and hands it its configuration.
 func (s *starter) introduce(ctx context.Context, service attunev1.TunletServiceClient) (*attunev1.DescribeResponse, error) {
 	info, err := service.Describe(ctx, &attunev1.DescribeRequest{ApiVersions: apiVersions()})
+	if status.Code(err) == codes.FailedPrecondition {
+		return nil, fmt.Errorf("%s: %w", status.Convert(err).Message(), errPermanent)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}
 	if !slices.Contains(apiVersions(), info.GetApiVersion()) {
 		return nil, fmt.Errorf("it speaks version %q of the tunlet API, Attune speaks %q: %w", info.GetApiVersion(), apiVersions(), errPermanent)
 	}
-	if info.GetName() != s.name {
-		return nil, fmt.Errorf("%s calls itself %q: %w", s.path, info.GetName(), errPermanent)
+	if info.GetName() != s.Name {
+		return nil, fmt.Errorf("%s calls itself %q: %w", s.Path, info.GetName(), errPermanent)
 	}
-	resp, err := service.Configure(ctx, &attunev1.ConfigureRequest{Options: s.options})
+	options, err := settle(info, s.options)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := service.Configure(ctx, &attunev1.ConfigureRequest{Options: options})
 	switch {
 	case status.Code(err) == codes.Unimplemented && len(s.options) == 0:
 	case err != nil:
@@ -233,10 +281,21 @@ func (t *Tunlet) ended() string {
 	<-t.proc.exited
 	t.client.Kill()
 	_ = os.RemoveAll(t.dir)
+	t.said.flush()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.killed != "" {
 		return t.killed
 	}
 	return t.proc.state.String()
+}
+
+// alive reports whether the tunlet's process has not been reaped.
+func (t *Tunlet) alive() bool {
+	select {
+	case <-t.proc.exited:
+		return false
+	default:
+		return true
+	}
 }

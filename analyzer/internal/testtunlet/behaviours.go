@@ -3,10 +3,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -20,14 +25,26 @@ import (
 //	badoptions   refuses its configuration
 //	crashmid     exits at the first process
 //	hang         never returns from HandleEvents
-//	flood        answers each tick with thousands of everything
+//	flood        answers each tick with thousands of everything; it proposes no
+//	             change that could be made, lest it be first to have the knob that
+//	             another one is to get
 //	environment  writes its environment into a remark
+//	sleepy       sleeps until a process faults 1,000 times a second, and takes the
+//	             option "n", a number from 1 to 9
+//	sleepyhog    sleeps, and takes 200 MB of memory when it is asked what it is
+//	sleepycrash  sleeps, and exits when it is started once more
+//	newapi       is of an API that is not spoken here, and says so as the SDK does
+//	hog          takes 200 MB of memory at the first tick
+//	burner       takes all CPU time that it gets from the first tick on
+//	glutton      asks for 4 GB at once at the first tick
+//	verbose      answers the first tick with 5 MiB
 //	silent       does not implement anything but Describe
 type tunlet struct {
 	attunev1.UnimplementedTunletServiceServer
-	name  string
-	slow  map[uint64]int
-	ticks int
+	name   string
+	slow   map[uint64]int
+	ticks  int
+	memory []byte
 }
 
 func newTunlet(name string) attunev1.TunletServiceServer {
@@ -52,11 +69,24 @@ func (t *tunlet) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1
 		Objective: &attunev1.Objective{Name: "calls_per_second", Unit: "1/s"},
 		Knobs:     []*attunev1.Knob{{Name: "test.k"}},
 	}
+	if t.name == "sleepyhog" {
+		t.memory = bytes.Repeat([]byte("x"), 200_000_000)
+	}
 	switch t.name {
 	case "badversion":
 		info.ApiVersion = "99"
+	case "newapi":
+		return nil, status.Error(codes.FailedPrecondition, "tunlet speaks API version 2, the analyzer [1]: rebuild")
 	case "wrongname":
 		info.Name = "somebody"
+	case "needy":
+		info.Options = []*attunev1.Option{
+			{Name: "variable", Type: attunev1.OptionType_OPTION_TYPE_TEXT, Required: true},
+			{Name: "object", Type: attunev1.OptionType_OPTION_TYPE_TEXT},
+		}
+	case "sleepy", "sleepyhog", "sleepycrash":
+		info.Wake = []*attunev1.Wake{{Levels: []*attunev1.Level{{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, AtLeast: 1000}}}}
+		info.Options = []*attunev1.Option{{Name: "n", Type: attunev1.OptionType_OPTION_TYPE_INTEGER, Min: "1", Max: "9"}}
 	}
 	return info, nil
 }
@@ -98,7 +128,7 @@ func (t *tunlet) HandleEvents(ctx context.Context, r *attunev1.HandleEventsReque
 		if count < 1000 {
 			t.slow[process]++
 		}
-		if t.slow[process] == 5 {
+		if t.slow[process] == 5 && t.name != "flood" {
 			out.Proposals = append(out.Proposals, proposal(process, scope))
 		}
 	}
@@ -119,7 +149,23 @@ func proposal(process uint64, scope string) *attunev1.Proposal {
 
 func (t *tunlet) Tick(_ context.Context, r *attunev1.TickRequest) (*attunev1.TickResponse, error) {
 	t.ticks++
+	if t.name == "hog" && t.ticks == 1 {
+		t.memory = bytes.Repeat([]byte("x"), 200_000_000)
+	}
+	if t.name == "burner" && t.ticks == 1 {
+		go func() {
+			for {
+				runtime.Gosched()
+			}
+		}()
+	}
+	if t.name == "glutton" {
+		t.memory = make([]byte, 4_000_000_000)
+	}
 	out := &attunev1.Reaction{}
+	if t.name == "verbose" && t.ticks == 1 {
+		out.Remarks = append(out.Remarks, &attunev1.Remark{Text: strings.Repeat("x", 5<<20)})
+	}
 	if t.name == "flood" {
 		for i := range 5000 {
 			id := fmt.Sprintf("%d-%d", t.ticks, i)

@@ -21,6 +21,8 @@ func main() {
 	case "crashstart":
 		fmt.Fprintln(os.Stderr, "panic: no licence found")
 		os.Exit(3)
+	case "sleepycrash":
+		crashAgain()
 	case "hangstart":
 		select {}
 	case "garbage":
@@ -32,4 +34,14 @@ func main() {
 		Plugins:         plugin.PluginSet{sdk.PluginName: &sdk.GRPCPlugin{Impl: newTunlet(name)}},
 		GRPCServer:      plugin.DefaultGRPCServer,
 	})
+}
+
+// crashAgain ends the process unless it is the first one of its file.
+func crashAgain() {
+	mark, err := os.OpenFile(os.Args[0]+".started", os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "panic: started again")
+		os.Exit(3)
+	}
+	_ = mark.Close()
 }

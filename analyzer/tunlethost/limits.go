@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// Limits of one tunlet's process. A tunlet that exceeds one is ended and put
+// into quarantine: the application gets back what it took. Zero values mean the
+// defaults given.
+type Limits struct {
+	// MemoryBytes is the most resident memory; 0: 128 MB. One in Go takes some
+	// 15 MB, one in an interpreted language 40 to 70. Processes that a tunlet
+	// starts itself are not counted.
+	MemoryBytes uint64
+	// CPU is the most CPU time per time, over CPUWindow: 1 is one core; 0: 0.8.
+	// A million events a second take half a core.
+	CPU float64
+	// CPUWindow is the time over which CPU time is averaged: a tunlet may work hard
+	// for a while when much has happened; 0: 10 s.
+	CPUWindow time.Duration
+}
+
+const (
+	defaultMemory    = 128_000_000
+	defaultCPU       = 0.8
+	defaultCPUWindow = 10 * time.Second
+
+	// lookEvery is how often a tunlet's memory and CPU time are looked at.
+	lookEvery = time.Second
+	// headroom is how much address space with data a tunlet may have beyond its
+	// limit: enough for the reserves of run-time systems and the stacks of
+	// threads, and little enough that the node survives what is allocated
+	// between two looks.
+	headroom = 1 << 30
+	// killFirst has the kernel take the tunlet when memory runs out, never the
+	// application.
+	killFirst = "1000"
+)
+
+// errLimit marks the end of a tunlet that took too much.
+var errLimit = errors.New("it took more than a tunlet may")
+
+func (l Limits) withDefaults() Limits {
+	if l.MemoryBytes == 0 {
+		l.MemoryBytes = defaultMemory
+	}
+	if l.CPU == 0 {
+		l.CPU = defaultCPU
+	}
+	if l.CPUWindow == 0 {
+		l.CPUWindow = defaultCPUWindow
+	}
+	return l
+}
+
+// confine has the kernel help with the limits of a process of our own that was
+// just started. What the kernel does not let us do is left to the looks.
+func (l Limits) confine(pid int) error {
+	data := l.withDefaults().MemoryBytes + headroom
+	err := unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: data, Max: data}, nil)
+	return errors.Join(err, os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(killFirst), 0))
+}
+
+// usage is what a process takes.
+type usage struct {
+	resident, peak uint64 // memory, bytes
+	cpu            time.Duration
+}
+
+// usageOf reads what a process takes; false if it is gone.
+func usageOf(pid int) (usage, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return usage{}, false
+	}
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return usage{}, false
+	}
+	return usage{
+		resident: statusBytes(status, "VmRSS"), peak: statusBytes(status, "VmHWM"),
+		cpu: time.Duration(stat.UserTicks+stat.SystemTicks) * time.Second / procid.TicksPerSecond,
+	}, true
+}
+
+// watcher holds a tunlet to its limits.
+type watcher struct {
+	limits Limits
+	from   time.Time // when the window of CPU time began
+	cpu    time.Duration
+}
+
+// look returns an errLimit if a tunlet takes too much.
+func (w *watcher) look(now time.Time, u usage) error {
+	if u.resident > w.limits.MemoryBytes {
+		return fmt.Errorf("%w: %d MB of memory, of %d", errLimit, u.resident/1e6, w.limits.MemoryBytes/1e6)
+	}
+	elapsed := now.Sub(w.from)
+	if elapsed < w.limits.CPUWindow {
+		return nil
+	}
+	share := (u.cpu - w.cpu).Seconds() / elapsed.Seconds()
+	w.from, w.cpu = now, u.cpu
+	if share > w.limits.CPU {
+		return fmt.Errorf("%w: %.0f %% of a core over %v, of %.0f", errLimit, 100*share, elapsed.Round(time.Second), 100*w.limits.CPU)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// unknownStarts bounds the tunlets that are started at one time only to ask what
+// they are: nobody waits for them, and the application is just starting, too.
+const unknownStarts = 2
+
+// rise returns a tunlet that runs, as soon as it is of use.
+func (h *Host) rise(ctx context.Context, s *starter, st *Status) (*Tunlet, error) {
+	if !s.awake {
+		t, err := h.doze(ctx, s, st)
+		if t != nil || err != nil {
+			return t, err
+		}
+	}
+	h.set(st, func() { st.State = StateStarting })
+	t, err := s.start(ctx)
+	if err == nil {
+		h.remember(t.info, s)
+	}
+	return t, err
+}
+
+// doze waits until a tunlet is of use. It returns the tunlet itself if that had
+// to be started to know that it does not sleep.
+func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error) {
+	info, t, err := h.describe(ctx, s)
+	h.set(st, func() { st.SHA256 = s.sum })
+	if err != nil {
+		return nil, err
+	}
+	settled, err := settle(info, s.options)
+	if err != nil {
+		return nil, err // a tunlet that was started has said so itself
+	}
+	if unset := sdk.Unset(options(info), settled); len(unset) > 0 {
+		return nil, h.unused(ctx, s, t, st, info, unset)
+	}
+	if len(info.GetWake()) == 0 {
+		s.awake = true
+		return t, nil
+	}
+	h.set(st, func() {
+		st.State, st.Version, st.Summary = StateAsleep, info.GetVersion(), info.GetSummary()
+	})
+	woken := make(chan struct{})
+	s.awaited = true
+	h.observer.TunletAsleep(info, sync.OnceFunc(func() { close(woken) }))
+	if t != nil {
+		t = h.linger(ctx, t, woken)
+	}
+	if t == nil {
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	s.awake = true
+	return t, nil
+}
+
+// unused has a tunlet sleep to the end that has not been told what it needs to
+// know of the program. That is as it should be, unless somebody has told it a part.
+// t is its process if it had to be asked; nil: there is none.
+func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, info *attunev1.DescribeResponse, unset []string) error {
+	if t != nil {
+		t.Kill("it is not configured")
+		t.ended()
+	}
+	h.set(st, func() {
+		st.State, st.Version, st.Summary = StateAsleep, info.GetVersion(), info.GetSummary()
+		if len(s.options) > 0 {
+			st.Reason = "of no use without a value for " + strings.Join(unset, ", ")
+		}
+	})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// linger keeps a tunlet that was started only to be asked for a while: the
+// program is just starting, and if it has the tunlet's problem it will need it
+// soon. Nobody calls it meanwhile, so it takes memory only. linger returns nil
+// if it ended the tunlet, as it does with one that takes too much.
+func (h *Host) linger(ctx context.Context, t *Tunlet, woken <-chan struct{}) *Tunlet {
+	ctx, cancel := context.WithTimeout(ctx, h.opts.Linger)
+	defer cancel()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	w := h.watcher(t)
+	var over error
+	for done := false; !done && over == nil; {
+		select {
+		case <-woken:
+			if t.alive() {
+				return t
+			}
+			done = true
+		case <-ctx.Done():
+			done = true
+		case <-t.proc.exited:
+			done = true
+		case now := <-look.C:
+			if u, ok := t.proc.measure(); ok {
+				over = w.look(now, u)
+			}
+		}
+	}
+	if over != nil {
+		t.said.log.Warn("tunlet ended that was not of use yet; it is started again when it is", "error", over)
+	}
+	t.Kill("it is not of use yet")
+	t.ended()
+	return nil
+}
+
+// describe returns what a tunlet says of itself. One that is not known is
+// started for it, and is returned as well.
+func (h *Host) describe(ctx context.Context, s *starter) (*attunev1.DescribeResponse, *Tunlet, error) {
+	if err := h.read(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	if info := h.descriptions.get(s.Name, s.sum); info != nil {
+		return info, nil, nil
+	}
+	select {
+	case h.unknown <- struct{}{}:
+		defer func() { <-h.unknown }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	t, err := s.start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.remember(t.info, s)
+	return t.info, t, nil
+}
+
+// read verifies a tunlet's file, one tunlet at a time: many names may lead to
+// one file, which is to be read once.
+func (h *Host) read(ctx context.Context, s *starter) error {
+	h.reading.Lock()
+	defer h.reading.Unlock()
+	return s.verify(ctx)
+}
+
+// remember keeps a description for the next run.
+func (h *Host) remember(info *attunev1.DescribeResponse, s *starter) {
+	if err := h.descriptions.put(info, s.sum); err != nil {
+		s.log.Debug("the tunlet's description is not kept; it is asked again next time", "error", err)
+	}
+}
+
+// settle checks options against what a tunlet says that there is, and adds the
+// defaults. A tunlet that says nothing takes, and checks, what it is given.
+func settle(info *attunev1.DescribeResponse, given map[string]string) (map[string]string, error) {
+	if len(info.GetOptions()) == 0 {
+		return given, nil
+	}
+	settled, err := sdk.SettleOptions(options(info), given)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, errPermanent)
+	}
+	return settled, nil
+}
+
+// options are those that a tunlet says that there are.
+func options(info *attunev1.DescribeResponse) (list []sdk.Option) {
+	for _, o := range info.GetOptions() {
+		list = append(list, sdk.OptionFrom(o))
+	}
+	return list
+}
+
+// CheckOptions says what is wrong with options for a tunlet, by what it says that
+// there are; nil also of one that cannot be asked, which whoever starts it is told.
+func CheckOptions(ctx context.Context, c Candidate, opts Options, given map[string]string) error {
+	info, _, err := Describe(ctx, c, opts)
+	if err != nil || len(info.GetOptions()) == 0 {
+		return nil //nolint:nilerr // see above
+	}
+	_, err = sdk.SettleOptions(options(info), given)
+	return err
+}
+
+// Describe returns what a tunlet says of itself, and the SHA-256 of its file. One
+// that is not known by opts.DescriptionDir is started for it, and ended.
+func Describe(ctx context.Context, c Candidate, opts Options) (*attunev1.DescribeResponse, string, error) {
+	if c.Err != nil {
+		return nil, "", c.Err
+	}
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, "", err
+	}
+	h := New(opts, nil)
+	h.identity = identity
+	s := h.starter(c)
+	info, t, err := h.describe(ctx, s)
+	if t != nil {
+		t.Kill("it was only asked")
+		t.ended()
+	}
+	return info, s.sum, err
+}
