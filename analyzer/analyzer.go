@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/recorder"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
@@ -21,6 +22,8 @@ import (
 const (
 	// timelinePatience is how long the last lines of the timeline may take.
 	timelinePatience = time.Second
+	// recordPatience is how long the rest of a recording may take.
+	recordPatience = 2 * time.Second
 	// reportPatience is how long a report or snapshot of a running session may
 	// take to collect.
 	reportPatience = time.Second
@@ -45,13 +48,24 @@ type Config struct {
 	// Probes are measure points, as pointtext reads them, whose hits are shown
 	// among the report's points.
 	Probes []string
+	// TunletLimits are those of each tunlet's process.
+	TunletLimits tunlethost.Limits
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string
 	// Digests remembers checksums of tunlets; nil: one of its own.
 	Digests *objfile.Digests
+	// DescriptionDir keeps what tunlets say of themselves; see
+	// tunlethost.Options.
+	DescriptionDir string
+	// Knowledge is that of earlier sessions, and takes what this one learns; nil:
+	// there is none.
+	Knowledge Knowledge
 	// Keep leaves changes that were judged good in force at the end.
 	Keep bool
+	// Apart says that other Analyzers tune other parts of the same application; see
+	// core.Config.
+	Apart bool
 	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	Tick time.Duration
 	// Lease, Grace, Inherit and Changed are the session's; see session.Config.
@@ -62,7 +76,10 @@ type Config struct {
 	ChangePrefix string
 	// Timeline takes JSON lines as things happen; nil: nobody.
 	Timeline io.Writer
-	// Audit takes the same lines, each made durable if it has a Sync method;
+	// Record takes a recording of the session (tunlets/sdk/recording); nil:
+	// nobody.
+	Record io.Writer
+	// Audit takes the same lines as Timeline, each made durable if it has a Sync method;
 	// nil: nobody.
 	Audit io.Writer
 	// Log takes what has no better place; nil: nothing is logged.
@@ -78,6 +95,7 @@ type Analyzer struct {
 	log      *slog.Logger
 	timeline *report.Timeline
 	audit    *report.Timeline
+	recorder *recorder.Recorder // nil: nothing is recorded
 	session  *session.Session
 	host     *tunlethost.Host
 	own      *probes // what Config.Probes asks for
@@ -90,7 +108,7 @@ type Analyzer struct {
 	started  bool
 	stopped  bool
 	servers  []*server
-	writeErr []string // what went wrong with timeline and audit log
+	writeErr []string // what went wrong with timeline, audit log and recording
 }
 
 // New returns an Analyzer whose session begins now. It fails for an unknown
@@ -108,14 +126,20 @@ func New(cfg Config) (*Analyzer, error) {
 		timeline: report.NewTimeline(cfg.Timeline, report.TimelineOptions{}),
 		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
 	}
+	var known func(string) []core.Known
+	if cfg.Knowledge != nil {
+		known = a.known
+	}
 	a.session = session.New(session.Config{
-		ID: cfg.JobID, Command: cfg.Command, Tick: cfg.Tick, Lease: cfg.Lease,
+		Known: known,
+		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.Tick, Lease: cfg.Lease,
+		Record: a.openRecording(), Version: cfg.Version,
 		Grace: cfg.Grace, Inherit: cfg.Inherit, Changed: cfg.Changed,
-		Core: core.Config{Mode: mode, Keep: cfg.Keep, IDPrefix: cfg.ChangePrefix}, Entry: a.entry, Log: a.log,
+		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Entry: a.entry, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
-		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions,
-		TempDir: cfg.TempDir, Digests: cfg.Digests, Log: a.log,
+		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
+		TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
 	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session)
 	return a, nil
@@ -124,6 +148,9 @@ func New(cfg Config) (*Analyzer, error) {
 // observer hands the host's tunlets to the session.
 type observer struct{ session *session.Session }
 
+func (o observer) TunletAsleep(info *attunev1.DescribeResponse, wake func()) {
+	o.session.TunletAsleep(info, wake)
+}
 func (o observer) TunletReady(t *tunlethost.Tunlet) { o.session.TunletReady(t) }
 func (o observer) TunletGone(name, reason string, final bool) {
 	o.session.TunletGone(name, reason, final)
@@ -180,6 +207,7 @@ func (a *Analyzer) LastingProbes() int { return a.probes.Lasting() }
 // is among its remarks.
 func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report {
 	err := a.session.Finish(ctx)
+	a.learn(ctx)
 	a.Stop(ctx)
 	r := a.Report(exit)
 	if err != nil {
@@ -202,6 +230,7 @@ func (a *Analyzer) Stop(context.Context) {
 		cancel()
 		a.closeTimeline("timeline", a.timeline)
 		a.closeTimeline("audit log", a.audit)
+		a.closeRecording()
 	})
 }
 
@@ -236,9 +265,7 @@ func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
 	if err != nil {
 		text = fmt.Sprintf("the %s ends early: %v; %d lines are missing", name, err, dropped)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.writeErr = append(a.writeErr, text)
+	a.noteWrite(text)
 }
 
 // Report returns the report as things stand; a zero exit means that the command

@@ -24,6 +24,7 @@ type Point struct {
 	Hits         uint64  `json:"hits" jsonschema:"Hits in aggregates and records, over all processes of the point."`
 	CostNanos    float64 `json:"cost_nanos,omitempty" jsonschema:"Cost per hit, nanoseconds."`
 	CostMeasured bool    `json:"cost_measured,omitempty" jsonschema:"The cost was measured on this machine; else it is that of another one."`
+	LateSeconds  float64 `json:"late_seconds,omitempty" jsonschema:"For how long a process ran at most while the point was asked for and not in place, seconds: hits in that time are not seen, and their number is not known."`
 
 	Unreadable uint64         `json:"unreadable,omitempty" jsonschema:"Hits that are in no sum, because the value or the key could not be read."`
 	Value      *Distribution  `json:"value,omitempty" jsonschema:"Values of all hits in aggregates; absent if hits are only counted."`

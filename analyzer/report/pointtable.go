@@ -54,6 +54,9 @@ func (pt *Point) text() string {
 	if pt.Processes > 1 {
 		parts = append(parts, fmt.Sprintf("in %d processes", pt.Processes))
 	}
+	if late := time.Duration(pt.LateSeconds * 1e9); late >= hits.LeastLate {
+		parts = append(parts, fmt.Sprintf("in place %s late", seconds(pt.LateSeconds)))
+	}
 	if pt.Unreadable > 0 {
 		parts = append(parts, fmt.Sprintf("%d unreadable", pt.Unreadable))
 	}

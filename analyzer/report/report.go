@@ -63,8 +63,8 @@ type Tunlet struct {
 	Version       string `json:"version,omitempty" jsonschema:"Version; absent if it never answered."`
 	Summary       string `json:"summary,omitempty" jsonschema:"What problem it solves."`
 	Path          string `json:"path,omitempty" jsonschema:"Its binary."`
-	SHA256        string `json:"sha256,omitempty" jsonschema:"SHA-256 of the binary that was started, hex."`
-	State         string `json:"state" jsonschema:"starting, running, restarting, stopped, quarantined, refused or missing."`
+	SHA256        string `json:"sha256,omitempty" jsonschema:"SHA-256 of the binary, hex."`
+	State         string `json:"state" jsonschema:"asleep (it was never of use), starting, running, restarting, stopped, quarantined, refused or missing."`
 	Reason        string `json:"reason,omitempty" jsonschema:"Why it is in that state, or what the last failure was."`
 	Restarts      int    `json:"restarts" jsonschema:"How often it was started again."`
 	PeakRSSBytes  uint64 `json:"peak_rss_bytes,omitempty" jsonschema:"Greatest resident memory, bytes, of any of its processes."`
@@ -92,6 +92,7 @@ type Change struct {
 	StoppedSeconds float64    `json:"stopped_seconds" jsonschema:"How long the process was stopped for it, seconds."`
 	Objective      *Objective `json:"objective,omitempty" jsonschema:"Objective before and after; absent if nothing was compared."`
 	PredictedGain  float64    `json:"predicted_gain,omitempty" jsonschema:"Gain that the tunlet's model predicted (4 = four times); absent if none."`
+	Prediction     string     `json:"prediction,omitempty" jsonschema:"How that compares with the measured gain: holds (within a factor of two between the logarithms), too_high, too_low, or wrong (a loss); absent if one of them is not known. Models that do not hold are to be corrected."`
 	Why            string     `json:"why,omitempty" jsonschema:"The tunlet's reason for the proposal."`
 	Verdict        string     `json:"verdict" jsonschema:"kept, undone, failed, or unjudged when the process or the session ended first."`
 	Reason         string     `json:"reason" jsonschema:"Reason of the verdict."`
@@ -99,7 +100,7 @@ type Change struct {
 
 // The verdicts on a change.
 const (
-	// VerdictKept: judged good, or kept on the tunlet's word; Reason tells.
+	// VerdictKept: measured to be good; Reason tells how.
 	VerdictKept = "kept"
 	// VerdictUndone: the original value is back.
 	VerdictUndone = "undone"
@@ -117,8 +118,9 @@ type Objective struct {
 	LowerIsBetter bool     `json:"lower_is_better" jsonschema:"Whether less is better."`
 	Before        Estimate `json:"before" jsonschema:"Before the change."`
 	After         Estimate `json:"after" jsonschema:"After it."`
-	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better the median is (above 1 better); absent if it cannot be told: no baseline, or no progress at all before."`
-	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance (Mann-Whitney U, two-sided); absent without a comparison."`
+	Gain          *float64 `json:"gain,omitempty" jsonschema:"How many times better it is (above 1 better), by the medians or typically from turn to turn; absent if it cannot be told: no baseline, or no progress at all before."`
+	P             *float64 `json:"p,omitempty" jsonschema:"Probability of such a difference by chance, two-sided (Mann-Whitney U; of many turns Wilcoxon's signed rank test); absent without a comparison."`
+	Turns         int      `json:"turns,omitempty" jsonschema:"How often the change was taken back or made again to compare; absent if before and after were compared once."`
 }
 
 // Estimate is a median with its confidence interval.

@@ -23,6 +23,7 @@ func Schema() ([]byte, error) {
 	s.Properties["mode"].Enum = []any{"observe", "advise", "tune"}
 	change := s.Properties["changes"].Items
 	change.Properties["verdict"].Enum = []any{VerdictKept, VerdictUndone, VerdictFailed, VerdictUnjudged}
+	change.Properties["prediction"].Enum = []any{"holds", "too_high", "too_low", "wrong"}
 	s.Schema = "https://json-schema.org/draft/2020-12/schema"
 	s.ID = "https://attune-hpc.github.io/schema/report-1.json"
 	s.Title = "Attune report"

@@ -209,9 +209,22 @@ func (p *printer) outcome(g *group) {
 	if g.Objective != nil {
 		p.line(4, plain, "", "%s", g.Objective.text())
 	}
+	if text := g.disagreement(); text != "" {
+		p.line(4, plain, "", "%s", text)
+	}
 	if g.Verdict != VerdictKept || g.Objective == nil || g.Objective.Gain == nil {
 		p.line(4, plain, "", "why: %s", g.Reason)
 	}
+}
+
+// disagreement says that a model did not predict what was measured; empty: it
+// did, or nothing can be told.
+func (g *group) disagreement() string {
+	what := map[string]string{"too_high": "more than there was", "too_low": "less than there was", "wrong": "but it is worse"}[g.Prediction]
+	if what == "" {
+		return ""
+	}
+	return fmt.Sprintf("the model of %s predicted %s times better: %s", g.Tunlet, figure(g.PredictedGain, 3), what)
 }
 
 // text says what an objective did.
@@ -228,6 +241,9 @@ func (o *Objective) text() string {
 	p := ""
 	if o.P != nil {
 		p = fmt.Sprintf(", p=%.1g", *o.P)
+	}
+	if o.Turns > 0 {
+		p += fmt.Sprintf(", in %d turns", o.Turns)
 	}
 	return fmt.Sprintf("%s: %s %s → %s %s%s", gain, o.Name, o.Before.text(), o.After.text(), o.Unit, p)
 }

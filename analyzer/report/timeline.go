@@ -19,9 +19,9 @@ type Entry struct {
 	// Seconds is the same since the session's start.
 	Seconds float64 `json:"seconds"`
 	// Kind is what happened: session_started, controller, process_started,
-	// process_ended, tunlet, point, proposed, applying, applied, judged, kept,
-	// undoing, undone, failed, refused, advised, ended, restored, remark,
-	// session_ended.
+	// process_ended, tunlet, point, proposed, applying, applied, turning, judged,
+	// kept, undoing, undone, failed, refused, advised, ended, restored, left,
+	// remark, session_ended.
 	Kind string `json:"kind"`
 	// Tunlet is whose it is.
 	Tunlet string `json:"tunlet,omitempty"`
@@ -53,7 +53,8 @@ type EntryChange struct {
 	Old Value `json:"old"`
 	// New is the value read back, or else the one asked for.
 	New Value `json:"new"`
-	// Outcome is applied, refused, failed, undone or gone; empty: not yet.
+	// Outcome is applied, refused, failed, undone, gone or overridden; empty: not
+	// yet.
 	Outcome string `json:"outcome,omitempty"`
 	// SafePoint is where it was executed.
 	SafePoint string `json:"safe_point,omitempty"`

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -31,11 +33,16 @@ type Config struct {
 	TunletDirs []string
 	// TunletOptions are each tunlet's settings, under those of a registration.
 	TunletOptions map[string]map[string]string
+	// TunletLimits are those of each tunlet's process.
+	TunletLimits tunlethost.Limits
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string
 	// Digests remembers checksums of tunlets; nil: one of its own.
 	Digests *objfile.Digests
+	// DescriptionDir keeps what tunlets say of themselves; see
+	// tunlethost.Options.
+	DescriptionDir string
 	// TunletDelay is how old a session is when its tunlets are started: they are
 	// processes of some 15 MB each, and most applications that are found are not
 	// worth them; 0: 1 s.
@@ -54,6 +61,9 @@ type Config struct {
 	// Lease is how long changes outlive a silent Analyzer, and so how long
 	// another one has to take over; 0: 30 s.
 	Lease time.Duration
+	// Knowledge is what earlier sessions have learnt, for each user apart; nil: it
+	// is not kept. The caller closes it, after Run.
+	Knowledge analyzer.Knowledge
 	// Audit gives a place for what is decided in a session, JSON lines; nil: it
 	// is not audited.
 	Audit func(session string) io.Writer

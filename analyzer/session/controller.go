@@ -31,6 +31,10 @@ type controller struct {
 	pace    time.Duration             // at which it was told to sample; 0: not told
 	status  *attunev1.ControllerStatus
 	ended   counts // losses as its events told them
+	// details is what it was told to read beside the signals, at its present
+	// connection; detailsDue says that the tunlets may want something else.
+	details    *attunev1.SetDetails
+	detailsDue bool
 }
 
 // controller returns the connection of that id, made when it is new: the event
@@ -52,6 +56,7 @@ func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel C
 		c := s.controller(hello.GetControllerId())
 		back := c.hello != nil
 		c.hello, c.channel, c.pace, c.awaited = hello, channel, 0, false
+		c.details, c.detailsDue = &attunev1.SetDetails{}, true // it reads none as yet
 		s.entry(report.Entry{Kind: "controller", Text: connectedText(c, back)})
 		s.hurry()
 		s.reconcile(c)

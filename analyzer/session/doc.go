@@ -13,6 +13,10 @@
 // does not fit, and count it; news about processes, points and proposals are
 // never dropped, and a tunlet that does not keep up with them is killed.
 //
+// A tunlet that sleeps has no process yet: the session watches for what wakes it
+// in the samples, see [Session.TunletAsleep], and keeps those that come until it
+// is there.
+//
 // A session serves several controllers. Handles of processes are unique per
 // controller connection only, so the session gives out its own and translates
 // in both directions.

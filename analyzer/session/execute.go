@@ -21,6 +21,7 @@ func (s *Session) step(ev core.Event) {
 	for len(s.events) > 0 {
 		ev := s.events[0]
 		s.events = s.events[1:]
+		s.writeEvent(ev)
 		for _, cmd := range s.core.Step(s.now(), ev) {
 			s.execute(cmd)
 		}
@@ -31,6 +32,7 @@ func (s *Session) step(ev core.Event) {
 
 // execute carries out one command.
 func (s *Session) execute(cmd core.Command) {
+	s.writeCommand(cmd)
 	switch cmd := cmd.(type) {
 	case core.Apply:
 		s.apply(cmd)

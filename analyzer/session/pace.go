@@ -26,10 +26,10 @@ func (s *Session) hurry() {
 }
 
 // relax goes back to the slower pace when nothing has happened for a while, and
-// nothing is about to be decided by samples.
+// nothing is about to be decided by samples, and nobody records them.
 func (s *Session) relax() {
 	switch {
-	case s.core.Busy() || s.core.Deciding():
+	case s.core.Busy() || s.core.Deciding() || s.recording():
 		s.hurry()
 	case s.now() >= s.hurryUntil:
 		s.setPace(max(s.cfg.Tick, restPeriod))
@@ -38,7 +38,7 @@ func (s *Session) relax() {
 
 // setPace tells the controllers, as soon as somebody is there to use samples.
 func (s *Session) setPace(period time.Duration) {
-	if len(s.tunlets) == 0 {
+	if !s.users() {
 		return
 	}
 	if s.ticker != nil && s.pace != period {

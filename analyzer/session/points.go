@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -49,6 +50,7 @@ type point struct {
 	hitsIn      map[uint64]uint64      // by running process
 	hitsThen    uint64                 // hits when the rate was taken last
 	rate        float64                // hits per second
+	late        time.Duration          // the longest that it was in any process
 	askedBy     []subscriber
 }
 
@@ -185,6 +187,7 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	}
 	s.points.list = append(s.points.list, p)
 	s.points.byIndex[p.index], s.points.byKey[key] = p, p
+	s.writePoint(p)
 	for _, c := range s.controllers {
 		s.addPoint(c, p)
 	}
@@ -226,6 +229,7 @@ func (s *Session) releasePoint(t *tunlet, id string) {
 	}
 	s.points.list = slices.DeleteFunc(s.points.list, func(q *point) bool { return q == p })
 	s.points.retire(p, s.now())
+	s.writePointEnd(p)
 	for _, c := range s.controllers {
 		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
 			RemovePoint: &attunev1.RemovePoint{Point: p.index},
@@ -254,8 +258,10 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 		}
 		st.Process = id
 	}
+	s.writePointStatus(st)
 	before := p.status[st.GetProcess()]
 	p.status[st.GetProcess()] = st
+	p.late = max(p.late, time.Duration(st.GetLateNanos()))
 	stepped := before.GetDegradedReason() != st.GetDegradedReason()
 	if stepped {
 		p.step(report.Step{Seconds: s.now().Seconds(), Process: s.pidOf(st.GetProcess()), Text: hits.StateText(st)})

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,27 @@ func TestRetiredPointsAreCounted(t *testing.T) {
 	rep := r.report()
 	if n := len(rep.Remarks); n != 1 || !strings.HasPrefix(rep.Remarks[0].Text, "2 further measure points") {
 		t.Errorf("remarks %+v", rep.Remarks)
+	}
+}
+
+// What a reaction asks for beyond all bounds is not even looked at.
+func TestRequestsOfOneReactionAreBounded(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	reaction := &attunev1.Reaction{}
+	for i := range 2 * maxRequests {
+		id := strconv.Itoa(i)
+		reaction.AddPoints = append(reaction.AddPoints, hook(id, id))
+	}
+	a := newScripted(t, "a", nil)
+	r.session.TunletReady(a)
+	refused := make(chan int, 1)
+	r.session.post(func() {
+		s := r.session
+		s.react(s.tunlets["a"], reaction)
+		refused <- s.tunlets["a"].refusedPoints
+	})
+	if got := <-refused; got != maxRequests-maxPoints {
+		t.Errorf("%d points refused, want %d", got, maxRequests-maxPoints)
 	}
 }
 

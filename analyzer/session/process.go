@@ -60,6 +60,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
 	}
 	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
+	s.recall(p)
 	if p.introduced {
 		s.tellProcess(p, true)
 	}
@@ -104,6 +105,8 @@ func (s *Session) introduce() {
 }
 
 func (s *Session) tellProcess(p *process, update bool) {
+	s.writeProcess(p.info, update)
+	s.sleepers.watch.Process(p.id, p.info.GetObjects())
 	for _, t := range s.tunlets {
 		t.processStarted(p.info, update)
 	}
@@ -124,6 +127,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	for _, t := range s.tunlets {
 		t.wants.Forget(p.id)
 	}
+	s.sleepers.watch.Forget(p.id)
 	told := ended
 	if told == nil {
 		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.Now().UnixNano()}
@@ -132,6 +136,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	s.entry(report.Entry{Kind: "process_ended", Process: p.pid(), Text: p.info.GetExecutable()})
 	s.step(core.ProcessEnded{Process: p.id})
 	if p.introduced {
+		s.writeEnd(told)
 		for _, t := range s.tunlets {
 			t.processEnded(told)
 		}

@@ -76,7 +76,7 @@ func (s *Session) objective(tunlet, scope string, j *core.Judgement) *report.Obj
 	o := s.info(tunlet).GetObjective()
 	out := &report.Objective{
 		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: scope,
-		Before: estimate(j.Before), After: estimate(j.After),
+		Before: estimate(j.Before), After: estimate(j.After), Turns: j.Turns,
 	}
 	if j.Before.Samples > 0 && j.After.Samples > 0 {
 		out.P = &j.P

@@ -89,7 +89,7 @@ func (s *Session) change(v core.ProposalView, ch core.ChangeView) report.Change 
 		Process: s.pidOf(ch.Process), Host: s.hostOf(ch.Process), Rank: s.rankOf(ch.Process), Knob: ch.Knob, Action: ch.Action,
 		Old: report.ValueOf(ch.Result.GetOldValue()), New: newValue(ch), SafePoint: ch.Result.GetSafePoint(),
 		ProposedAt: v.ProposedAt.Seconds(), StoppedSeconds: time.Duration(ch.Result.GetStoppedNanos()).Seconds(),
-		PredictedGain: v.PredictedGain, Why: v.Why,
+		PredictedGain: v.PredictedGain, Prediction: string(v.Prediction), Why: v.Why,
 		Verdict: verdict(v.State), Reason: reason(v, ch),
 	}
 	if ch.AppliedAt > 0 {
@@ -248,6 +248,9 @@ func (p *point) report() []report.Point {
 			e := report.Point{
 				Tunlet: sub.tunlet.name, ID: sub.id, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
 				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
+			}
+			if k.state == attunev1.PointState_POINT_STATE_PLACED {
+				e.LateSeconds = p.late.Seconds()
 			}
 			if i == 0 { // the others are of the same point
 				e.Hits = p.hits

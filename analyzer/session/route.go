@@ -71,6 +71,7 @@ func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
 // routeAggregates hands aggregates to the tunlets that asked for their points.
 func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 	parts := map[*tunlet][]*attunev1.NamedAggregate{}
+	known := b.Aggregates[:0]
 	for _, a := range b.GetAggregates() {
 		id, ok := c.local[a.GetProcess()]
 		if !ok {
@@ -83,12 +84,14 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 			continue // removed while it was under way
 		}
 		a.Process = id
+		known = append(known, a)
 		p.hit(id, a.GetCount())
 		p.sum(a)
 		for _, sub := range p.subscribers {
 			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
 		}
 	}
+	s.writeAggregates(b.GetFromUnixNano(), b.GetToUnixNano(), known)
 	for t, part := range parts {
 		t.handleEvents(uint64(len(part)), &attunev1.HandleEventsRequest{
 			Aggregates: part, FromUnixNano: b.GetFromUnixNano(), ToUnixNano: b.GetToUnixNano(),
@@ -100,14 +103,16 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 // their points. So many were dropped before them in this Analyzer.
 func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before uint64) {
 	id, ok := c.local[b.GetProcess()]
-	if !ok {
+	data := b.GetRecords()
+	if !ok { // nobody can be told whose they are
+		s.lostRecords.Add(recordsIn(data))
 		return
 	}
-	data := b.GetRecords()
 	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(id, data)
 	lost := before + lostBefore(b)
+	s.writeRecords(&attunev1.NamedRecords{Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano()})
 	if lost > 0 {
 		for _, t := range s.tunlets {
 			if _, ok := parts[t]; !ok && t.wantsRecords() {
@@ -172,8 +177,10 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	}
 	b.Samples = kept
 	s.counts.samples += uint64(len(kept))
+	s.writeSamples(b)
+	s.rouse(b)
 	for _, t := range s.tunlets {
-		for _, part := range t.wants.Pass(b) {
+		for _, part := range t.wants.Pass(b) { // shares what passes with other tunlets
 			t.handleEvents(uint64(len(part.GetSamples())), &attunev1.HandleEventsRequest{Samples: part})
 		}
 	}

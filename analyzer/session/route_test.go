@@ -84,3 +84,13 @@ func TestLossesAreTold(t *testing.T) {
 		t.Errorf("report of losses: %+v", e)
 	}
 }
+
+// Records of a process that nobody has told of are lost, and counted.
+func TestRecordsOfNobody(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 1)
+	r.records("ac1", 2, 1, 1, 1)
+	if lost := r.report().Events.Lost.Analyzer; lost != 3 {
+		t.Errorf("lost in the analyzer: got %d, want 3", lost)
+	}
+}

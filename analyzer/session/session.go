@@ -55,11 +55,20 @@ type Config struct {
 	// Changed is called when the summary may have changed; it must not wait.
 	// nil: nobody is interested.
 	Changed func()
+	// Known returns what earlier runs of an application have learnt, by the
+	// SHA-256 of its executable. It may wait for a while; nil: nothing is known.
+	Known func(application string) []core.Known
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
 	// Entry takes what happens, for timeline and audit log; it must not wait.
 	// nil: nobody.
 	Entry func(report.Entry)
+	// Record takes all that the session sees and does, frame by frame; it must not
+	// wait, and keeps nothing of a frame. Processes are sampled at every tick then,
+	// whoever wants that. nil: nobody.
+	Record func(*attunev1.RecordingFrame)
+	// Version is Attune's own, for who reads what was recorded.
+	Version string
 	// Now tells the time; nil: time.Now.
 	Now func() time.Time
 	// Ticks makes time pass, for tests; nil: a ticker of period Tick.
@@ -105,7 +114,7 @@ type Session struct {
 	workers sync.WaitGroup
 
 	queued      atomic.Int64  // bytes of measured data in the inbox
-	lostRecords atomic.Uint64 // events dropped at the inbox
+	lostRecords atomic.Uint64 // events dropped at the inbox, and records of processes that are not known
 	dropped     dropped       // records among them that nobody was told of yet
 
 	// What follows belongs to the loop, and after done to everybody.
@@ -121,17 +130,21 @@ type Session struct {
 	omitted       int    // ended processes that were forgotten
 	points        points
 	tunlets       map[string]*tunlet
+	sleepers      sleepers
 	gone          map[string]*tunlet // the last instance of those not running
 	droppedBefore map[string]uint64  // events not delivered to earlier instances
 	requests      map[string]*request
 	changedIn     map[string]uint64               // change id to process
 	inherited     map[string]*attunev1.KeptChange // whose process is not there yet, by id
+	recalled      map[string]bool                 // executables whose knowledge was asked for
+	useful        map[string]bool                 // tunlets that helped in an earlier run
 	remarks       []report.Remark
 	counts        counts
 	renewed       time.Time
 	hurryUntil    time.Duration // every tick is sampled until then
 	pace          time.Duration // of ticks and samples at present; 0: the tick
 	ticker        *time.Ticker  // nil in tests, which tick by hand
+	recordedAt    time.Duration // time of the last frame that was recorded
 	keep          bool          // Settle leaves what was kept
 	settling      bool          // nothing is decided any more
 	finishing     bool          // the tunlets have been told of the end
@@ -150,16 +163,20 @@ func New(cfg Config) *Session {
 		processes:     map[uint64]*process{},
 		points:        newPoints(),
 		tunlets:       map[string]*tunlet{},
+		sleepers:      sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
 		gone:          map[string]*tunlet{},
 		droppedBefore: map[string]uint64{},
 		requests:      map[string]*request{},
 		changedIn:     map[string]uint64{},
 		inherited:     map[string]*attunev1.KeptChange{},
+		recalled:      map[string]bool{},
+		useful:        map[string]bool{},
 	}
 	for _, k := range cfg.Inherit {
 		s.inherited[k.GetId()] = k
 	}
 	s.renewed = s.start
+	s.writeHeader()
 	s.entry(report.Entry{Kind: "session_started", Text: fmt.Sprintf("%s, mode %s", cfg.ID, cfg.Core.Mode)})
 	return s
 }
@@ -257,6 +274,8 @@ func (s *Session) tick() {
 	s.introduce()
 	s.await()
 	s.relax()
+	s.writeTick()
+	s.tellDetails()
 	for _, t := range s.tunlets {
 		t.tick(now)
 	}

@@ -5,7 +5,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -50,8 +49,8 @@ func (s *Session) TunletReady(tn Tunlet) {
 	s.post(func() { s.addTunlet(tn) })
 }
 
-// TunletGone tells that a tunlet's process has ended. final is set if it will
-// not be started again.
+// TunletGone tells that a tunlet's process has ended, or that one which was
+// asleep cannot be started. final is set if it will not be started again.
 func (s *Session) TunletGone(name, reason string, final bool) {
 	s.post(func() { s.removeTunlet(name, reason, final) })
 }
@@ -80,6 +79,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 			t.processStarted(p.info, false)
 		}
 	}
+	s.awake(t)
 	s.hurry()
 	if s.finishing {
 		t.applicationEnded(s.cfg.Now())
@@ -90,6 +90,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 func (s *Session) removeTunlet(name, reason string, final bool) {
 	t := s.tunlets[name]
 	if t == nil {
+		delete(s.sleepers.waking, name)
 		return
 	}
 	t.worker.stop()
@@ -99,6 +100,7 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	for id := range t.points {
 		s.releasePoint(t, id)
 	}
+	s.dropDetails(t)
 	s.entry(report.Entry{Kind: "tunlet", Tunlet: name, Text: "gone: " + reason})
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
 }
@@ -116,8 +118,11 @@ func (s *Session) callFailed(t *tunlet, method string, err error) {
 const (
 	maxObjectives = 8192
 	maxProposals  = 256
-	maxScopes     = 64 // of the latest objectives, for the live view
-	tunletRemarks = 50 // of one instance
+	maxRequests   = 2 * maxPoints // of points: all that a tunlet may have, and as many refusals
+	maxInterests  = 65536         // in processes
+	maxLevels     = 256           // of one interest
+	maxScopes     = 64            // of the latest objectives, for the live view
+	tunletRemarks = 50            // of one instance
 )
 
 // react does what a tunlet wants.
@@ -125,18 +130,20 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	if s.tunlets[t.name] != t {
 		return // it has gone meanwhile
 	}
-	for _, i := range r.GetInterests() {
-		if p := s.processes[i.GetProcess()]; p != nil && !p.ended {
-			t.wants.Set(i)
-		}
+	s.writeReaction(t, r)
+	for _, i := range limit(r.GetInterests(), maxInterests) {
+		s.wantSamples(t, i)
 	}
-	for _, id := range r.GetRemovePoints() {
+	for _, i := range limit(r.GetDetails(), maxInterests) {
+		s.wantDetails(t, i)
+	}
+	for _, id := range limit(r.GetRemovePoints(), maxRequests) {
 		s.releasePoint(t, id)
 	}
 	if len(r.GetAddPoints())+len(r.GetProposals()) > 0 {
 		s.hurry()
 	}
-	for _, spec := range r.GetAddPoints() {
+	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
 		s.requestPoint(t, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
@@ -178,9 +185,7 @@ func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reactio
 
 func (t *tunlet) applicationStarted() {
 	s := t.session
-	req := &attunev1.ApplicationStartedRequest{UnixNano: s.start.UnixNano(), Application: &attunev1.Application{
-		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
-	}}
+	req := &attunev1.ApplicationStartedRequest{UnixNano: s.start.UnixNano(), Application: s.application()}
 	t.news("ApplicationStarted", func(ctx context.Context) (*attunev1.Reaction, error) {
 		resp, err := t.service.ApplicationStarted(ctx, req)
 		return resp.GetReaction(), err

@@ -141,6 +141,7 @@ func (w *worker) make(c call) {
 	case code == codes.DeadlineExceeded && w.ctx.Err() == nil:
 		w.hung("no answer to " + c.method + " within " + w.timeout.String())
 	case code != codes.Unavailable && code != codes.Canceled:
+		w.refused(c)
 		w.failed(c.method, err)
 	}
 	if c.done != nil {
@@ -183,6 +184,16 @@ func (w *worker) enqueue(c call) bool {
 	}
 	w.queue = append(w.queue, c)
 	return true
+}
+
+// refused counts measured data that a tunlet has answered with an error.
+func (w *worker) refused(c call) {
+	if !c.data {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(c)
 }
 
 // drop counts what is not delivered. The caller holds mu.

@@ -6,6 +6,9 @@ import (
 	"context"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -67,5 +70,22 @@ func TestWorkerTellsOfDroppedRecords(t *testing.T) {
 	}
 	if first, second := w.takeUntold(2), w.takeUntold(2); first != 7 || second != 0 {
 		t.Errorf("at the end %d and %d are told, want 7 and 0", first, second)
+	}
+}
+
+// TestWorkerCountsRefusedData has a tunlet answer with errors: what it did not
+// take is lost, unless it has said that it wants none.
+func TestWorkerCountsRefusedData(t *testing.T) {
+	for code, want := range map[codes.Code]uint64{
+		codes.ResourceExhausted: 5, codes.Unimplemented: 0, codes.OK: 0,
+	} {
+		w := &worker{ctx: context.Background(), wake: make(chan struct{}, 1), timeout: patience, failed: func(string, error) {}}
+		c := recordsCall(1, 5)
+		c.do = func(context.Context) (*attunev1.Reaction, error) { return nil, status.Error(code, "no") }
+		w.make(c)
+		w.make(call{method: "Tick", do: c.do})
+		if lost, untold := w.lost(), w.takeUntold(1); lost != want || untold != want {
+			t.Errorf("%v: %d events lost, %d to be told, want %d", code, lost, untold, want)
+		}
 	}
 }
