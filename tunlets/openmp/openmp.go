@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package openmp is what the tunlets about OpenMP have in common: which run-time
+// a process uses, the measure point that counts its parallel regions, and how its
+// threads and those of a node's other processes are followed.
+package openmp
+
+import (
+	"fmt"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// Runtime is an OpenMP run-time library.
+type Runtime struct {
+	// Object is the pattern of its file's base name.
+	Object string
+	// forks are the functions that begin a parallel region.
+	forks []string
+	// GNU says that it is libgomp, of GCC.
+	GNU bool
+}
+
+// runtimes lists those that are known. LLVM's also has the functions that GCC's
+// compilers call. GOMP_parallel_end, of programs from before GCC 4.9, is left
+// out, or it would be counted twice.
+func runtimes() []Runtime {
+	gnu := []string{"GOMP_parallel", "GOMP_parallel_start", "GOMP_parallel_reductions", "GOMP_parallel_loop_*", "GOMP_parallel_sections*"}
+	llvm := append([]string{"__kmpc_fork_call*"}, gnu...)
+	return []Runtime{
+		{Object: "libgomp.so*", forks: gnu, GNU: true},
+		{Object: "libomp.so*", forks: llvm},
+		{Object: "libiomp5.so", forks: llvm},
+	}
+}
+
+// Of returns the run-time that a process has mapped; false if there is none. A
+// process with two of them, each with threads of its own, is none either: its
+// settings are refused by the controller.
+func Of(p sdk.Process) (found Runtime, ok bool) {
+	for _, r := range runtimes() {
+		if !p.Maps(r.Object) {
+			continue
+		}
+		if ok {
+			return Runtime{}, false
+		}
+		found, ok = r, true
+	}
+	return found, ok
+}
+
+// Wakes makes one condition for each run-time: the process has it, and has
+// reached all the levels.
+func Wakes(levels ...sdk.Level) (list []sdk.Wake) {
+	for _, r := range runtimes() {
+		list = append(list, sdk.Wake{Object: r.Object, Levels: levels})
+	}
+	return list
+}
+
+// Regions is the measure point that counts the parallel regions that a process
+// begins.
+func (r Runtime) Regions(p sdk.Handle) sdk.Point {
+	return sdk.Point{
+		ID: PointID(p), Object: r.Object, Symbols: r.forks, DynamicCallsOnly: true,
+		Place: sdk.Entry, Delivery: sdk.DeliverAggregate, Processes: []sdk.Handle{p},
+	}
+}
+
+// Durations is the measure point that counts the parallel regions of a process
+// and takes how long each lasts, in nanoseconds.
+func (r Runtime) Durations(p sdk.Handle) sdk.Point {
+	point := r.Regions(p)
+	point.Place = sdk.Both
+	return point
+}
+
+// PointID is the id of the point of a process.
+func PointID(p sdk.Handle) string { return fmt.Sprintf("regions@%d", p) }
+
+// Objective is what changes of OpenMP programs are judged by.
+func Objective() sdk.Objective {
+	return sdk.Objective{
+		Name: "parallel_regions_per_second", Unit: "1/s",
+		Description: "OpenMP parallel regions that are begun per second by the processes concerned on the node; a unit of the " +
+			"program's work makes the same number of them with any number of threads, however they wait, so their rate stands for its speed",
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openmp
+
+import (
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// Span is how long a team must have a symptom before it is touched.
+	Span = 300 * time.Millisecond
+	// LeastWait is the CPUs' worth of waiting for a CPU, of all its threads
+	// together, from which it may have one.
+	LeastWait = 0.2
+)
+
+// Team is the threads of one process with an OpenMP run-time.
+type Team struct {
+	// Handle and Runtime of the process.
+	Handle  sdk.Handle
+	Runtime Runtime
+	// Window has its latest samples.
+	Window *sdk.Window
+	// Proposal is the id of what changed it, while in force or under way.
+	Proposal string
+	// GaveUp says that nothing can be done for it.
+	GaveUp bool
+
+	watched bool // the measure point is asked for
+}
+
+// NewTeam follows a process.
+func NewTeam(p sdk.Handle, r Runtime) Team {
+	return Team{Handle: p, Runtime: r, Window: sdk.NewWindow(Span)}
+}
+
+// Common is what every tunlet's team has.
+func (t *Team) Common() *Team { return t }
+
+// Latest returns what its window says over [Span]; false before it is known.
+func (t *Team) Latest() (sdk.Span, bool) {
+	span := t.Window.Latest(Span)
+	return span, span.Duration() >= Span*9/10
+}
+
+// Watched says whether its regions are counted.
+func (t *Team) Watched() bool { return t.watched }
+
+// Watch asks for a measure point of its regions ([Runtime.Regions] or
+// [Runtime.Durations]).
+func (t *Team) Watch(h *sdk.Host, point sdk.Point) {
+	if !t.watched {
+		t.watched = true
+		h.AddPoint(point)
+	}
+}
+
+// Unwatch gives it back.
+func (t *Team) Unwatch(h *sdk.Host) {
+	if t.watched {
+		t.watched = false
+		h.RemovePoint(PointID(t.Handle))
+	}
+}
+
+// Doze wants no samples before the threads wait for a CPU, unless they do already,
+// by what is known: wait is in CPUs' worth.
+func (t *Team) Doze(h *sdk.Host, wait float64, known bool) {
+	if !t.Window.Empty() && (!known || wait >= LeastWait) {
+		return
+	}
+	t.Window.Reset()
+	h.Want(t.Handle, sdk.SamplesFrom(Waits()))
+}
+
+// Waits is reached by a process whose threads have to wait for a CPU.
+func Waits() sdk.Level {
+	return sdk.Level{Signal: sdk.RunqueueWait, AtLeast: LeastWait * float64(time.Second)}
+}
