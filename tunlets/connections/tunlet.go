@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package connections
+
+import "github.com/attune-hpc/attune/tunlets/sdk"
+
+// maxWatches bounds the processes that are followed at one time.
+const maxWatches = 1024
+
+// Tunlet follows the connections of every process of a session. Made by New.
+type Tunlet struct {
+	problem *Problem
+	watches map[sdk.Handle]*watch
+	taken   taken
+	full    bool // said that there are too many processes
+}
+
+var (
+	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
+	_ sdk.SampleHandler        = (*Tunlet)(nil)
+	_ sdk.Evaluator            = (*Tunlet)(nil)
+	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+)
+
+// New makes a tunlet against a problem.
+func New(p Problem) *Tunlet {
+	return &Tunlet{problem: &p, watches: map[sdk.Handle]*watch{}, taken: taken{}}
+}
+
+// Describe says what the tunlet is.
+func (t *Tunlet) Describe() sdk.Description {
+	return sdk.Description{
+		Name: t.problem.Name, Version: t.problem.Version, Summary: t.problem.Summary,
+		Objective: sdk.Objective{
+			Name: "connection_bytes_per_second", Unit: "B/s",
+			Description: "bytes that get through per second on all TCP connections of the process, both ways: acknowledged by the peer, or received",
+		},
+		Knobs: t.problem.Knobs, Wake: t.problem.Wake,
+		MaxTries: maxTries, MinGain: 0.05,
+	}
+}
+
+// ProcessStarted begins to follow a process.
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	switch {
+	case t.watches[p.Handle] != nil:
+	case len(t.watches) < maxWatches:
+		w := newWatch(t.problem, p, t.taken)
+		t.watches[p.Handle] = w
+		w.sleep(h)
+	case !t.full:
+		t.full = true
+		h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
+	}
+}
+
+// ProcessEnded forgets it. Others may have its connections, and those are as they
+// were, unless their change was kept.
+func (t *Tunlet) ProcessEnded(_ *sdk.Host, end sdk.ProcessEnd) {
+	if w := t.watches[end.Handle]; w != nil && w.state == proposed {
+		w.giveBack()
+	}
+	delete(t.watches, end.Handle)
+}
+
+// HandleSamples looks at processes that do something.
+func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	for _, sample := range s.Items {
+		if w := t.watches[sample.Process]; w != nil {
+			w.look(h, sample)
+		}
+	}
+}
+
+// Evaluate waits while nothing is exchanged; otherwise the measured objective
+// decides.
+func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
+	return e.ByMeasurement("bytes on its connections")
+}
+
+// ProposalChanged follows the tunlet's proposals.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	for _, w := range t.watches {
+		if w.proposal == c.Proposal && w.state == proposed && c.State.Final() {
+			w.settled(h, c.State)
+		}
+	}
+}
