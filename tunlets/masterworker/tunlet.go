@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package masterworker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// maxMembers bounds the processes that are followed.
+const maxMembers = 4096
+
+// Plan is a value of the variable that a model takes for better.
+type Plan struct {
+	// Value of the variable.
+	Value sdk.Value
+	// Gain that is predicted: how many times more rounds per second.
+	Gain float64
+	// Reason for people, with the figures.
+	Reason string
+}
+
+// Worker is a thread that does tasks.
+type Worker struct {
+	Process sdk.Handle
+	Thread  uint64
+}
+
+// Planner is a tunlet's model.
+type Planner interface {
+	// Plan says which value would be better; false: none. What was measured is
+	// Enough.
+	Plan(m Measured) (Plan, bool)
+}
+
+// Spec is what differs between the tunlets beside their models.
+type Spec struct {
+	// Name of the tunlet.
+	Name string
+	// Knob is its name for the variable.
+	Knob string
+	// Bytes is the size of the variable, an integer of 4 or 8 bytes, or a double.
+	Bytes uint32
+	// Real says that it is a double.
+	Real bool
+	// Worker, if not nil, is told of the tasks of each single worker in an interval.
+	Worker func(w Worker, tasks sdk.Aggregate)
+	// Restarted, if not nil, hears that a new measurement begins: what Worker was told
+	// before is of another setting or another program.
+	Restarted func()
+	// MinGain is the least gain worth a proposal: 1.1 = a tenth more.
+	MinGain float64
+}
+
+// Tunlet follows one program and proposes what its Planner plans. Embed it in the
+// tunlet, which adds Describe and calls Setup before anything else.
+type Tunlet struct {
+	spec    Spec
+	program program
+	planner Planner
+
+	members map[sdk.Handle]*member
+	master  sdk.Handle // the process whose rounds count; 0: not known yet
+	sums    Measured
+	from    time.Time // nothing counts before
+	tries   int
+	count   int
+	pending string // the proposal on its way
+}
+
+// Setup says what is to be tuned, and by which model.
+func (t *Tunlet) Setup(spec Spec, options map[string]string, planner Planner) {
+	t.spec, t.program, t.planner = spec, programFrom(options), planner
+	t.members = map[sdk.Handle]*member{}
+}
+
+// ProcessStarted waits for a process that may be part of the program to wait for
+// others.
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	if m := t.members[p.Handle]; m != nil {
+		m.usable = p.CPUsUsable
+		return
+	}
+	if !t.program.configured() || !t.program.has(p) || len(t.members) >= maxMembers {
+		h.Want(p.Handle, sdk.NoSamples())
+		return
+	}
+	t.members[p.Handle] = &member{
+		handle: p.Handle, host: p.Host, usable: p.CPUsUsable, window: sdk.NewWindow(windowSpan),
+	}
+	if t.gaveUp() {
+		h.Want(p.Handle, sdk.NoSamples())
+		return
+	}
+	h.Want(p.Handle, sdk.SamplesFrom(levels()...))
+}
+
+// ProcessEnded forgets it. With the master its program ends: of the next one, a script
+// may start many, nothing is known, and a change whose judgement its end cut short
+// did not fail.
+func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
+	delete(t.members, end.Handle)
+	if end.Handle != t.master {
+		return
+	}
+	if t.gaveUp() {
+		for _, handle := range slices.Sorted(maps.Keys(t.members)) {
+			h.Want(handle, sdk.SamplesFrom(levels()...))
+		}
+	}
+	t.master, t.tries, t.pending = 0, 0, ""
+	t.restart(h, 0)
+}
+
+// HandleSamples has processes watched that wait for others.
+func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	for _, sample := range s.Items {
+		m := t.members[sample.Process]
+		if m == nil || t.gaveUp() {
+			continue
+		}
+		m.window.Add(sample)
+		switches, ok := m.window.Span().Rate(sdk.VoluntarySwitches)
+		threads, _ := m.window.Last(sdk.Threads)
+		if ok && switches >= waitsPerSecond || threads >= 2 {
+			t.watch(h, m)
+		}
+	}
+}
+
+// PointChanged drops a process that is not part of the program.
+func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
+	m := t.members[c.Process]
+	if m == nil || c.Placed || c.Off || c.Removed {
+		return
+	}
+	if kindOf(c.Point) == kindRound && t.master == 0 && t.program.object != "" {
+		h.Remark(c.Process, "%s: rounds cannot be counted: %s", t.spec.Name, c.Reason)
+	}
+	m.unwatch(h)
+	delete(t.members, c.Process)
+}
+
+// HandleAggregates adds up an interval, reports the objective, and plans.
+func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
+	if a.Seconds() == 0 {
+		return
+	}
+	for _, item := range a.Items {
+		m := t.members[item.Process]
+		if m == nil || kindOf(item.Point) != kindRound || item.Count == 0 {
+			continue
+		}
+		m.rounds = true
+		if t.master == 0 {
+			t.master = item.Process
+			t.restart(h, warmUp)
+		}
+	}
+	if t.master == 0 || a.From.Before(t.from) || slices.Contains(a.Unknown, t.master) {
+		return
+	}
+	t.report(h, a)
+	if t.missing(a.Unknown) <= len(t.members)/mostMissing {
+		t.add(a)
+		t.consider(h)
+	}
+}
+
+// mostMissing is the share of the processes, as its inverse, whose calls may go
+// uncounted in an interval that is added up: of many, some always do.
+const mostMissing = 10
+
+// missing counts the processes among some.
+func (t *Tunlet) missing(among []sdk.Handle) (count int) {
+	for _, p := range among {
+		if t.members[p] != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// report reports the objective of an interval: the master tells the rounds, whatever
+// is known of the others. The calls of one of many workers may go uncounted for long.
+func (t *Tunlet) report(h *sdk.Host, a sdk.Aggregates) {
+	rounds, here := 0.0, false
+	for _, item := range a.Items {
+		here = here || item.Process == t.master
+		if item.Process == t.master && kindOf(item.Point) == kindRound {
+			rounds += float64(item.Count)
+		}
+	}
+	if here {
+		h.Objective(t.scope(), rounds/a.Seconds())
+	}
+}
+
+// add adds an interval of the host that it is of.
+func (t *Tunlet) add(a sdk.Aggregates) {
+	here := false
+	for _, item := range a.Items {
+		if t.members[item.Process] == nil {
+			continue
+		}
+		t.sums.add(kindOf(item.Point), item, item.Process == t.master, t.spec.Real)
+		here = here || item.Process == t.master
+		if item.Keyed && item.Count > 0 && t.spec.Worker != nil {
+			t.spec.Worker(Worker{item.Process, item.Key}, item)
+		}
+	}
+	if here {
+		t.sums.Seconds += a.Seconds()
+	}
+}
+
+// consider asks the model, when there is enough to go by and nothing on its way.
+func (t *Tunlet) consider(h *sdk.Host) {
+	if t.pending != "" || t.gaveUp() || !t.sums.Enough() {
+		return
+	}
+	var spans []sdk.Span
+	for _, handle := range slices.Sorted(maps.Keys(t.members)) {
+		spans = append(spans, t.members[handle].window.Span())
+	}
+	t.sums.RunShare, t.sums.CPUs = runShare(spans), t.cpus()
+	plan, ok := t.planner.Plan(t.sums)
+	if !ok || plan.Gain < t.spec.MinGain {
+		t.restart(h, rejudge)
+		return
+	}
+	t.propose(h, plan)
+}
+
+// maxTries is how many changes may come to nothing in one run of the program.
+const maxTries = 3
+
+// gaveUp says that the program is left alone until its end.
+func (t *Tunlet) gaveUp() bool { return t.tries >= maxTries }
+
+// propose sets the variable in all processes that begin rounds.
+func (t *Tunlet) propose(h *sdk.Host, plan Plan) {
+	t.count++
+	t.pending = fmt.Sprintf("%s-%d", t.spec.Name, t.count)
+	p := sdk.Proposal{ID: t.pending, Scope: t.scope(), Reason: plan.Reason, PredictedGain: plan.Gain, Confidence: 0.7}
+	for _, handle := range slices.Sorted(maps.Keys(t.members)) {
+		if t.members[handle].rounds {
+			p.Changes = append(p.Changes, sdk.Change{
+				Knob: t.spec.Knob, Process: handle,
+				Action: sdk.SetVariable(t.program.objectPattern(), t.program.variable, t.spec.Bytes, plan.Value),
+			})
+		}
+	}
+	h.Propose(p)
+}
+
+// restart begins a new measurement after a while.
+func (t *Tunlet) restart(h *sdk.Host, after time.Duration) {
+	t.from = h.Now().Add(after)
+	t.sums = Measured{RunShare: 1}
+	if t.spec.Restarted != nil {
+		t.spec.Restarted()
+	}
+}
+
+// scope of the objective.
+func (t *Tunlet) scope() string { return fmt.Sprintf("process/%d", t.master) }
+
+// Evaluate waits while no round ends; otherwise the measurement decides.
+func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("rounds") }
+
+// ProposalChanged follows its proposals.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	if c.Proposal != t.pending || !c.State.Final() {
+		return
+	}
+	t.pending = ""
+	pause := rejudge
+	if c.State != sdk.Kept {
+		t.tries++
+		pause = sdk.RetryPause
+	}
+	if t.gaveUp() {
+		for _, handle := range slices.Sorted(maps.Keys(t.members)) {
+			t.members[handle].unwatch(h)
+		}
+	}
+	t.restart(h, pause)
+}
