@@ -30,6 +30,10 @@ func TestSilent(t *testing.T) {
 	forks.Rates[sdk.CPUSystem] = 0.3e9
 	forks.Hits = allocations("malloc", 1e6, 64)
 
+	golang := storm()
+	golang.Objects = []string{"/usr/bin/served", "linked:go"}
+	golang.Hits = nil
+
 	few := storm()
 	few.Hits = allocations("malloc", 20, mib) // explains 0.6 % of the faults
 
@@ -43,6 +47,7 @@ func TestSilent(t *testing.T) {
 		{"reads a mapped file", reader, true},
 		{"forks and copies on write", forks, true},
 		{"few large blocks", few, true},
+		{"allocates by itself", golang, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := start(t, nil)
@@ -148,5 +153,66 @@ func TestMemoryBoundsSettings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is free on the node, and in its cgroups, is shared by those in trouble.
+func TestFreeMemoryBoundsSettings(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		available uint64
+		storms    int
+		trim      uint64 // 0: no proposal
+	}{
+		{"plenty", 64 << 30, 1, 1024 * mib},
+		{"one gibibyte", 1 << 30, 1, 512 * mib},
+		{"one gibibyte for two", 1 << 30, 2, 256 * mib},
+		{"none, or it cannot be told", 0, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := start(t, nil)
+			for range tt.storms {
+				p := storm()
+				p.Details = func(time.Duration) *attunev1.Details {
+					return &attunev1.Details{Memory: &attunev1.MemoryDetails{AvailableBytes: tt.available}}
+				}
+				h.StartProcess(p)
+			}
+			h.Run(700 * time.Millisecond)
+			if tt.trim == 0 {
+				if len(h.Proposals) > 0 || len(h.Remarks) != 1 {
+					t.Errorf("proposals %v, remarks %v, want a remark only", h.Proposals, h.Remarks)
+				}
+				return
+			}
+			if len(h.Proposals) != tt.storms {
+				t.Fatalf("%d proposals, want %d", len(h.Proposals), tt.storms)
+			}
+			if got := settings(t, h.Proposals[0])["glibc.malloc.trim_threshold"]; got != tt.trim {
+				t.Errorf("trim threshold %d, want %d", got, tt.trim)
+			}
+		})
+	}
+}
+
+// One that was changed keeps its part of what is free.
+func TestTunedProcessKeepsItsPart(t *testing.T) {
+	h := start(t, nil)
+	for range 2 {
+		p := storm()
+		p.Details = func(time.Duration) *attunev1.Details {
+			return &attunev1.Details{Memory: &attunev1.MemoryDetails{AvailableBytes: 1 << 30}}
+		}
+		h.StartProcess(p)
+		h.Run(700 * time.Millisecond)
+		h.SetState(h.Proposals[len(h.Proposals)-1].GetId(), attunev1.ProposalState_PROPOSAL_STATE_KEPT, "")
+	}
+	if len(h.Proposals) != 2 {
+		t.Fatalf("%d proposals, want two", len(h.Proposals))
+	}
+	for i, want := range []uint64{512 * mib, 256 * mib} {
+		if got := settings(t, h.Proposals[i])["glibc.malloc.trim_threshold"]; got != want {
+			t.Errorf("process %d: trim threshold %d, want %d", i+1, got, want)
+		}
 	}
 }

@@ -48,6 +48,62 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// Where blocks explain the faults, their cost is what reads and writes leave of
+// the system time.
+func TestConfirmedShare(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		load   load
+		pages  float64
+		wanted float64
+	}{
+		{"a busy virtual machine", load{faults: 14_000, churn: 1, run: 0.2, system: 0.182}, 1, 0.91},
+		{"reads take most of it", load{faults: 14_000, churn: 1, run: 0.2, system: 0.182, files: 0.12}, 1, 0.31},
+		{"reads are not known", load{faults: 14_000, churn: 1, run: 0.2, system: 0.182, files: 0.182}, 1, 0.28},
+		{"no fault costs as much", load{faults: 1_000, churn: 1, run: 1, system: 0.9}, 1, 0.04},
+		{"system time not seen", load{faults: 100_000, churn: 1, run: 1}, 1, 0.15},
+		{"no faults", load{churn: 1, run: 1, system: 0.9}, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.load.confirmedShare(tt.pages); math.Abs(got-tt.wanted) > 1e-9 {
+				t.Errorf("%v, want %v", got, tt.wanted)
+			}
+		})
+	}
+}
+
+// What two samples say of a process that takes memory and gives it back is chance.
+func TestGrows(t *testing.T) {
+	l := load{faults: 100_000, churn: 0.6}
+	for _, tt := range []struct{ bytes, want float64 }{
+		{0, 1}, {-1e8, 1}, {1e5 * pageBytes * 0.1, 0.9}, {1e5 * pageBytes, 0.6},
+	} {
+		if got := l.grows(tt.bytes).churn; math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("growth of %v B/s: churn %v, want %v", tt.bytes, got, tt.want)
+		}
+	}
+	if got := (load{}).grows(1).churn; got != 0 {
+		t.Errorf("without faults: churn %v", got)
+	}
+}
+
+func TestFileSeconds(t *testing.T) {
+	sample := func(second int64, calls, bytes float64) sdk.Sample {
+		return sdk.Sample{At: time.Unix(second, 0)}.With(sdk.ReadCalls, calls).With(sdk.WriteCalls, calls).
+			With(sdk.ReadBytes, bytes).With(sdk.WrittenBytes, bytes)
+	}
+	span := sdk.SpanBetween(sample(1, 0, 0), sample(2, 50_000, 4e8))
+	if got := fileSeconds(span, 1); math.Abs(got-0.3) > 1e-9 {
+		t.Errorf("%v s, want 0.1 for the calls and 0.2 for the bytes", got)
+	}
+	if got := fileSeconds(span, 0.05); got != 0.05 {
+		t.Errorf("%v s, want no more than there is", got)
+	}
+	if got := fileSeconds(sdk.Span{}, 0.5); got != 0.5 {
+		t.Errorf("%v s of unknown reads, want all", got)
+	}
+}
+
 func TestLoadNeedsSignals(t *testing.T) {
 	if _, ok := loadOf(sdk.Span{}); ok {
 		t.Error("a load of nothing")
@@ -91,6 +147,12 @@ func TestBlocks(t *testing.T) {
 	if e := b.explains(l, b.helped); math.Abs(e-0.5) > 1e-9 {
 		t.Errorf("explains %v, want a half", e)
 	}
+	if e := b.likely(l, b.helped); math.Abs(e-0.5/0.6) > 1e-9 {
+		t.Errorf("likely %v, want more than what is explained", e)
+	}
+	if e := b.likely(l, b.bytes); e != 1 {
+		t.Errorf("likely %v, want all", e)
+	}
 	if p := b.pagesPerFault(l); math.Abs(p-0.82) > 1e-9 {
 		t.Errorf("pages per fault %v, want 0.82", p)
 	}
@@ -106,11 +168,12 @@ func TestSettings(t *testing.T) {
 		want settings
 		ok   bool
 	}{
-		{"no bound", 0, settings{32 * mib, gib, 64 * mib}, true},
+		{"no bound", unbounded, settings{32 * mib, gib, 64 * mib}, true},
 		{"plenty", 4 * gib, settings{32 * mib, gib, 64 * mib}, true},
 		{"one gibibyte", gib, settings{32 * mib, 512 * mib, 32 * mib}, true},
 		{"least", 128 * mib, settings{32 * mib, 64 * mib, 4 * mib}, true},
 		{"too little", 127 * mib, settings{}, false},
+		{"none", 0, settings{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got, ok := settingsFor(tt.room); got != tt.want || ok != tt.ok {

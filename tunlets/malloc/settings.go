@@ -2,7 +2,11 @@
 
 package malloc
 
-import "github.com/attune-hpc/attune/tunlets/sdk"
+import (
+	"math"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
 
 // The knobs: named settings of the controller.
 const (
@@ -20,15 +24,18 @@ type settings struct {
 // two of the largest blocks that they can keep.
 const leastTrim = 64 * mib
 
-// settingsFor bounds the best settings by the memory that may stay unused in
-// the process; 0: no bound known. What trimming would have given back is
+// unbounded is the room where nothing bounds it.
+const unbounded uint64 = math.MaxUint64
+
+// settingsFor bounds the best settings by the room for memory that stays unused
+// in the process. What trimming would have given back is
 // memory that the program itself had in use before, so the bound matters only
 // where other processes of the job want it in between. Own rule: the heap's
 // unused top may take half of the room, and grows by a sixteenth of that at a
 // time, as with the unbounded values (1 GiB and 64 MiB).
 func settingsFor(room uint64) (settings, bool) {
 	best := settings{mmapThreshold: hugeBytes, trimThreshold: gib, topPad: 64 * mib}
-	if room == 0 || room/2 >= best.trimThreshold {
+	if room/2 >= best.trimThreshold {
 		return best, true
 	}
 	trim := pages(room / 2)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -14,8 +13,8 @@ import (
 // Name of the tunlet.
 const Name = "malloc"
 
-// OptionMemory names the option that bounds the job's memory on the node, in
-// bytes; without it no bound is known.
+// OptionMemory names the option that bounds the job's memory, in bytes, beside
+// what the node and its cgroups have.
 const OptionMemory = "memory_bytes"
 
 // maxWatches bounds the processes that are followed at one time, and with them
@@ -59,30 +58,28 @@ func (*Tunlet) Describe() sdk.Description {
 			{Name: knobPad, Description: "bytes by which glibc lets the heap grow beyond what it needs", Min: sdk.Uint(0), Max: sdk.Uint(64 * mib)},
 		},
 		MaxTries: maxTries, MinGain: 0.05,
+		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.MinorFaults, AtLeast: leastFaults}}, Lasting: symptomSpan}},
+		Options: []sdk.Option{{Name: OptionMemory, Type: sdk.BytesOption, Description: "memory of the job, which the kept blocks must leave room in, beside what is free on the node and in its cgroups"}},
 	}
 }
 
-// Configure takes OptionMemory; other options are refused.
-func (t *Tunlet) Configure(options map[string]string) error {
-	for name, value := range options {
-		if name != OptionMemory {
-			return fmt.Errorf("option %q: unknown; there is %s", name, OptionMemory)
-		}
-		bytes, err := strconv.ParseUint(value, 10, 64)
-		if err != nil {
-			return fmt.Errorf("option %s: %q is no number of bytes", name, value)
-		}
-		t.memory = bytes
+// Configure takes the options of Describe.
+func (t *Tunlet) Configure(options map[string]string) (err error) {
+	if text, given := options[OptionMemory]; given {
+		t.memory, err = sdk.ParseBytes(text)
 	}
-	return nil
+	return err
 }
 
 // ProcessStarted begins to follow a process.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	switch {
+	case p.Maps("linked:go") && !p.Maps("libc.so*"): // it has an allocator of its own
+		t.ProcessEnded(h, sdk.ProcessEnd{Handle: p.Handle})
+		h.Want(p.Handle, sdk.NoSamples())
 	case t.watches[p.Handle] != nil:
 	case len(t.watches) < maxWatches:
-		w := newWatch(p.Handle)
+		w := newWatch(p)
 		t.watches[p.Handle] = w
 		t.sleep(h, w)
 	case !t.full:
@@ -163,10 +160,9 @@ func (t *Tunlet) decide(h *sdk.Host, w *watch) {
 	}
 	l, ok := loadOf(w.window.Since(w.since))
 	pages := w.blocks.pagesPerFault(l)
-	share := l.share(pages)
 	switch helped := w.blocks.explains(l, w.blocks.helped); {
 	case ok && symptom(l, pages) && helped >= leastExplained:
-		t.propose(h, w, l, share*helped)
+		t.propose(h, w, l, w.gain(l, pages))
 	case ok && symptom(l, pages) && w.blocks.explains(l, w.blocks.bytes) >= leastExplained:
 		h.Remark(w.handle, "blocks of 32 MiB and more cause %.0f page faults/s; glibc maps those whatever it is told: no change proposed", l.faults)
 		w.release(h)
@@ -177,8 +173,8 @@ func (t *Tunlet) decide(h *sdk.Host, w *watch) {
 }
 
 // propose proposes the settings, unless memory forbids them.
-func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, share float64) {
-	s, ok := t.settings()
+func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, gain float64) {
+	s, ok := settingsFor(t.room(w))
 	if !ok {
 		h.Remark(w.handle, "large blocks cause %.0f page faults/s, but too little memory is free to keep them: no change proposed", l.faults)
 		w.release(h)
@@ -191,29 +187,46 @@ func (t *Tunlet) propose(h *sdk.Host, w *watch, l load, share float64) {
 		ID: w.proposal, Changes: s.changes(w.handle), Scope: w.scope(),
 		Reason: fmt.Sprintf("%.0f minor page faults/s, %.0f %% of them for memory given back before; %.0f blocks/s of %.1f MiB on average; %.0f %% of CPU time in the kernel",
 			l.faults, 100*l.churn, w.blocks.count/w.blocks.seconds, w.blocks.bytes/w.blocks.count/mib, 100*min(1, l.system/l.run)),
-		PredictedGain: gain(share), Confidence: 0.9,
+		PredictedGain: gain, Confidence: 0.9,
 	})
 	w.enter(proposed, h.Now())
 }
 
-// settings bounds the settings by the room that the job's memory leaves.
-func (t *Tunlet) settings() (settings, bool) {
-	if t.memory == 0 {
-		return settingsFor(0)
+// room is how many bytes the settings may be based on in a process: what it could
+// still take before somebody has to go without, and what the job's memory leaves,
+// shared by the processes that have the problem at this time or may keep what they
+// were allowed to; unbounded where nothing is known.
+func (t *Tunlet) room(w *watch) uint64 {
+	room := unbounded
+	if w.available != nil {
+		room = *w.available / t.storms(func(other *watch) bool { return other.host == w.host && other.claims() })
 	}
-	var resident float64
-	storms := uint64(0)
+	if t.memory > 0 {
+		left := t.memory - min(t.memory, t.resident())
+		room = min(room, left/t.storms((*watch).claims))
+	}
+	return room
+}
+
+// resident is the memory of all processes that are followed.
+func (t *Tunlet) resident() uint64 {
+	sum := 0.0
 	for _, w := range t.watches {
 		peak, _ := w.window.Max(sdk.ResidentBytes)
-		resident += peak
-		if w.active() || w.state == tuned {
-			storms++
+		sum += peak
+	}
+	return uint64(sum)
+}
+
+// storms counts the processes that share the room, one at least.
+func (t *Tunlet) storms(share func(*watch) bool) uint64 {
+	n := uint64(0)
+	for _, w := range t.watches {
+		if share(w) {
+			n++
 		}
 	}
-	if resident >= float64(t.memory) {
-		return settings{}, false
-	}
-	return settingsFor(max(1, (t.memory-uint64(resident))/max(1, storms)))
+	return max(1, n)
 }
 
 // Evaluate waits while the program does something else: without allocations

@@ -227,7 +227,8 @@ func TestConfigure(t *testing.T) {
 		name, option, value, want string
 	}{
 		{"bytes", malloc.OptionMemory, "1000000", ""},
-		{"no number", malloc.OptionMemory, "lots", "no number"},
+		{"with a unit", malloc.OptionMemory, "2GiB", ""},
+		{"no number", malloc.OptionMemory, "lots", "not a number of bytes"},
 		{"unknown", "memroy", "1", "unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -65,14 +65,18 @@ type watch struct {
 	until  time.Time // quiet: not before this
 	pause  time.Duration
 
+	host string
+	// available is how much memory the process could still take; nil: not known.
+	available *uint64
+
 	blocks   blocks // counted since the state `counting` began
 	samples  int    // objective samples reported since then
 	proposal string
 	tries    int
 }
 
-func newWatch(p sdk.Handle) *watch {
-	return &watch{handle: p, window: sdk.NewWindow(windowSpan), pause: firstPause}
+func newWatch(p sdk.Process) *watch {
+	return &watch{handle: p.Handle, host: p.Host, window: sdk.NewWindow(windowSpan), pause: firstPause}
 }
 
 func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
@@ -85,6 +89,9 @@ func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
 func (w *watch) active() bool {
 	return w.state == asked || w.state == counting || w.state == proposed
 }
+
+// claims says that memory must be left for blocks that it keeps, or may soon.
+func (w *watch) claims() bool { return w.active() || w.state == tuned }
 
 // symptom judges by the signals from outside alone.
 func symptom(l load, pages float64) bool {
@@ -109,6 +116,9 @@ func (w *watch) idle() bool {
 // own.
 func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	w.window.Add(s)
+	if m := s.Details.Memory; m != nil && m.Error == "" {
+		w.available = &m.Available
+	}
 	waited := h.Now().Sub(w.since)
 	if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {
 		w.rest(h)
@@ -126,6 +136,7 @@ func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 			ID: w.point(hook), Hook: hook, MinValue: largeBytes, Processes: []sdk.Handle{w.handle},
 		})
 	}
+	h.WantDetails(w.handle, sdk.DetailMemory)
 	w.blocks, w.samples = blocks{}, 0
 	w.enter(asked, h.Now())
 }
@@ -159,8 +170,17 @@ func (w *watch) count(h *sdk.Host, from time.Time, b blocks) {
 	w.blocks.helped += b.helped
 }
 
-// release gives the hooks back.
+// gain predicts, from what was counted, how many times faster the process gets.
+func (w *watch) gain(l load, pages float64) float64 {
+	if rise, ok := w.window.Rise(sdk.ResidentBytes); ok {
+		l = l.grows(rise)
+	}
+	return gain(l.confirmedShare(pages) * w.blocks.likely(l, w.blocks.helped))
+}
+
+// release gives the hooks and the details back.
 func (w *watch) release(h *sdk.Host) {
+	h.WantDetails(w.handle)
 	for _, hook := range hooks() {
 		h.RemovePoint(w.point(hook))
 	}

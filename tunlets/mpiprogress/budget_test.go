@@ -66,7 +66,7 @@ func TestNodeWithUnknownCallsIsChangedWithTheOther(t *testing.T) {
 	job := startJob(h, "a", "b")
 	h.Run(200 * time.Millisecond)
 	h.SwitchOff(fmt.Sprintf("mpi@%d", job["a"][1].Handle), job["a"][1])
-	h.Run(4 * time.Second)
+	h.Run(7 * time.Second)
 	if p := only(t, h, 8); p.GetScope() != "node/b" {
 		t.Errorf("judged by %q, want the node whose calls are known", p.GetScope())
 	}

@@ -13,7 +13,8 @@ import (
 // job that may have it too, and only later show it. A change of one alone does
 // not help while the ranks of another still spin and hold everybody up: it
 // would be judged as no gain.
-const joinWait = 2 * time.Second
+// Ranks that share CPUs may take seconds until their calls are counted.
+const joinWait = 5 * time.Second
 
 // decide proposes one change for all nodes that have the trouble, as soon as
 // one of those just heard of has it and no other may follow shortly. A single

@@ -108,7 +108,7 @@ func TestNodeWaitsNotForEver(t *testing.T) {
 	for _, p := range job["b"] {
 		p.Hits = nil
 	}
-	h.Run(4 * time.Second)
+	h.Run(7 * time.Second)
 	if p := only(t, h, 4); p.GetScope() != "node/a" {
 		t.Errorf("judged by %q, want the calls of the node that is changed", p.GetScope())
 	}

@@ -36,13 +36,10 @@ const (
 	// come in bursts.
 	callIntervals = 20
 	// answer is how long measure points may take to be placed.
-	answer = 3 * time.Second
+	answer = 10 * time.Second
 	// maxFailures bounds the proposals that came to nothing.
 	maxFailures = 3
 )
-
-// knob is the name of what is changed.
-const knob = "openmpi.yield_when_idle"
 
 // inForce is a proposal that changed ranks of a node, or is on its way.
 type inForce struct {
@@ -147,15 +144,26 @@ func (n *node) crowd() (c crowd, known bool) {
 	return c, known
 }
 
+// singles says that the ranks are those of as many jobs, which all have the number 0:
+// none of them ever waits for another one.
+func (n *node) singles() bool {
+	for _, r := range n.ranks {
+		if r.number != 0 {
+			return false
+		}
+	}
+	return len(n.ranks) > 1
+}
+
 // attend has the ranks watched, before there is trouble where that is cheap, as
 // long as trouble is possible: while there are more of them than CPUs, or
 // changes to be taken back. Otherwise they are left alone.
 func (n *node) attend(h *sdk.Host) {
 	const rounding = 1e-9 // present is a sum of fractions
-	if n.present() > 1+rounding || len(n.proposals) > 0 {
+	if n.present() > 1+rounding && !n.singles() || len(n.proposals) > 0 {
 		for _, r := range n.sorted() {
 			r.wake(h)
-			if r.library == openMPI && !n.dear {
+			if r.library.hasKnob() && !n.dear {
 				r.watch(h)
 			}
 		}

@@ -12,7 +12,8 @@ import (
 // data between ranks or wait for it. Left out on purpose are clocks and local
 // questions (MPI_Wtime, MPI_Comm_rank), which say nothing about progress, and
 // polls (MPI_Test*, MPI_Iprobe, MPI_Improbe), which a rank makes more often the
-// less there is to do. The leading * lets PMPI_ names in, by which Open MPI's
+// less there is to do. MPI_Win_test is one that gets in with the others of its kind:
+// hardly any program calls it. The leading * lets PMPI_ names in, by which Open MPI's
 // Fortran bindings call; a C program calls one of the two names, never both.
 func communication() []string {
 	return []string{
@@ -22,10 +23,10 @@ func communication() []string {
 	}
 }
 
-// point is the measure point for one rank.
-func point(p sdk.Handle) sdk.Point {
+// point is the measure point for one rank, in the library of the given pattern.
+func point(p sdk.Handle, object string) sdk.Point {
 	return sdk.Point{
-		ID: pointID(p), Object: "libmpi.so*", Symbols: communication(), DynamicCallsOnly: true,
+		ID: pointID(p), Object: object, Symbols: communication(), DynamicCallsOnly: true,
 		Place: sdk.Entry, Delivery: sdk.DeliverAggregate, Processes: []sdk.Handle{p},
 	}
 }

@@ -25,7 +25,7 @@ func (n *node) due(h *sdk.Host) bool {
 // mayPropose says that the trouble is there for long enough, and that there is
 // no reason not to try.
 func (n *node) mayPropose(now time.Time) bool {
-	return !n.crowdedAt.IsZero() && !now.Before(n.until) && now.Sub(n.crowdedAt) >= n.hold && !n.judging() && n.failures < maxFailures
+	return !n.crowdedAt.IsZero() && !now.Before(n.until) && now.Sub(n.crowdedAt) >= n.hold && !n.judging() && n.failures < maxFailures && !n.singles()
 }
 
 func (n *node) diagnose(h *sdk.Host) bool {
@@ -98,7 +98,7 @@ func (n *node) mayFollow(h *sdk.Host) bool {
 		return false
 	}
 	for _, r := range n.ranks {
-		if r.library == openMPI && r.proposal == "" {
+		if r.library.hasKnob() && r.proposal == "" {
 			return true
 		}
 	}
@@ -121,9 +121,9 @@ func (n *node) tunable(h *sdk.Host) (fresh []*rank) {
 	for _, r := range n.sorted() {
 		switch {
 		case r.library == mpich:
-			n.remark(h, "MPICH ranks spin with more ranks than CPUs; MPICH has no variable that makes them yield: no knob in this version")
+			n.remark(h, "MPICH ranks spin with more ranks than CPUs; MPICH has no variable that makes them yield, and only over UCX is there a function that can: no knob here")
 		case r.library == otherMPI:
-			n.remark(h, "ranks of an MPI library that is not Open MPI spin with more ranks than CPUs: no knob in this version")
+			n.remark(h, "ranks of an MPI library that is neither Open MPI nor MPICH spin with more ranks than CPUs: no knob in this version")
 		case r.proposal == "":
 			fresh = append(fresh, r)
 		}
@@ -164,11 +164,7 @@ func (t *Tunlet) propose(h *sdk.Host, nodes []*node) {
 		n.dueAt = time.Time{}
 		for _, r := range n.trouble.ranks {
 			r.proposal = id
-			p.Changes = append(p.Changes, sdk.Change{
-				Knob: knob, Process: r.handle,
-				Action: sdk.SetVariableFrom("libopen-pal.so*", "opal_progress_yield_when_idle", 1,
-					sdk.Bool(false), sdk.Bool(true)),
-			})
+			p.Changes = append(p.Changes, r.library.change(r.handle))
 		}
 		p.PredictedGain = max(p.PredictedGain, gain(n.trouble.blocked))
 	}

@@ -8,32 +8,12 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// library is the MPI implementation that a process has mapped.
-type library uint8
+// crowdSpan is over how long a rank's load is taken.
+const crowdSpan = 300 * time.Millisecond
 
-const (
-	noMPI     library = iota
-	openMPI           // has the variable
-	mpich             // MPICH or a relative: nothing to set
-	otherMPI          // an MPI library whose progress engine is not known
-	crowdSpan = 300 * time.Millisecond
-)
-
-// libraryOf tells by the mapped objects. A rank in the environment alone is
-// not enough: launchers and wrapper scripts have it too, and Open MPI's own
-// daemons map libopen-pal without being ranks.
-func libraryOf(p sdk.Process) library {
-	switch {
-	case p.Maps("libmpich*.so*"):
-		return mpich
-	case !p.Maps("libmpi.so*"):
-		return noMPI
-	case p.Maps("libopen-pal.so*"):
-		return openMPI
-	case p.Maps("libmpi.so.12*"): // the name of MPICH's common ABI
-		return mpich
-	}
-	return otherMPI
+// crowdedRank is reached by a rank that has to wait for a CPU.
+func crowdedRank() sdk.Level {
+	return sdk.Level{Signal: sdk.RunqueueWait, AtLeast: leastWait * float64(time.Second)}
 }
 
 // rank follows one MPI process.
@@ -41,6 +21,7 @@ type rank struct {
 	handle  sdk.Handle
 	number  int // that the launcher gave; -1: unknown
 	library library
+	object  string // pattern of the library with the MPI calls
 	cpus    float64
 	since   time.Time
 	window  *sdk.Window
@@ -55,7 +36,7 @@ type rank struct {
 
 func newRank(p sdk.Process, l library, now time.Time) *rank {
 	return &rank{
-		handle: p.Handle, number: p.Rank, library: l, cpus: float64(p.CPUsAllowed), since: now,
+		handle: p.Handle, number: p.Rank, library: l, object: objectOf(p), cpus: float64(p.CPUsAllowed), since: now,
 		window: sdk.NewWindow(crowdSpan),
 	}
 }
@@ -87,7 +68,7 @@ func (r *rank) sleep(h *sdk.Host) {
 	}
 	r.asleep = true
 	r.window.Reset()
-	h.Want(r.handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.RunqueueWait, AtLeast: leastWait * 1e9}))
+	h.Want(r.handle, sdk.SamplesFrom(crowdedRank()))
 }
 
 // wake wants all samples.
@@ -104,7 +85,7 @@ func (r *rank) watch(h *sdk.Host) {
 		return
 	}
 	r.watched = true
-	h.AddPoint(point(r.handle))
+	h.AddPoint(point(r.handle, r.object))
 }
 
 // unwatch gives it back.

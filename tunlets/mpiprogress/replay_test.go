@@ -2,29 +2,30 @@
 
 package mpiprogress_test
 
-import "testing"
+import (
+	"strings"
+	"testing"
 
-// TestRecordings replays what was recorded of LAMMPS on a busy machine.
+	"github.com/attune-hpc/attune/tunlets/mpiprogress"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+// TestRecordings replays what was recorded on a busy machine with two CPUs: LAMMPS
+// with Open MPI, four ranks that spin, and four that yield already; mpi_exchange
+// with MPICH, four ranks that spin.
 func TestRecordings(t *testing.T) {
 	for _, tt := range []struct {
-		file      string
-		ranks     int
-		proposals int
+		file     string
+		proposes bool
 	}{
-		{"testdata/crowded.txt", 4, 1},
-		{"testdata/roomy.txt", 2, 0},
-		{"testdata/yielding.txt", 4, 0},
+		{"testdata/crowded.rec", true},
+		{"testdata/yielding.rec", false},
+		{"testdata/mpich.rec", true},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
-			h := start(t)
-			ranks := startRanks(h, tt.ranks, 0.5)
-			h.Replay(tt.file, ranks...)
-			if len(h.Proposals) != tt.proposals {
-				t.Fatalf("proposals %v, want %d", h.Proposals, tt.proposals)
-			}
-			if tt.proposals > 0 {
-				p := h.Proposals[0]
-				t.Logf("at %v, predicted gain %.1f: %s", p.At, p.GetPredictedGain(), p.GetReason())
+			got := tunlettest.Replay(t, mpiprogress.New, tt.file)
+			if strings.Contains(got, "proposes") != tt.proposes {
+				t.Errorf("want a proposal: %v:\n%s", tt.proposes, got)
 			}
 		})
 	}

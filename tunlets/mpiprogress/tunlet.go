@@ -54,9 +54,19 @@ func (*Tunlet) Describe() sdk.Description {
 			Description: "communication calls per second of all ranks of a node, or of several nodes that are changed together; a time step makes the same number of them " +
 				"however the ranks wait, so their rate stands for the program's speed",
 		},
-		Knobs:    []sdk.Knob{{Name: knob, Description: "a rank that waits in an MPI call yields its CPU (opal_progress_yield_when_idle of libopen-pal)"}},
+		Knobs:    knobs(),
 		MaxTries: maxFailures, MinGain: 0.05,
+		Wake: wakes(),
 	}
+}
+
+// wakes for ranks that have to wait for a CPU: what is changed helps nobody
+// else.
+func wakes() (list []sdk.Wake) {
+	for _, object := range libraries() {
+		list = append(list, sdk.Wake{Object: object, Levels: []sdk.Level{crowdedRank()}})
+	}
+	return list
 }
 
 // Configure refuses every option: there is none.
@@ -73,7 +83,7 @@ func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
 	l := libraryOf(p)
 	if n := t.ranks[p.Handle]; n != nil && l != noMPI {
 		r := n.ranks[p.Handle]
-		r.library = l
+		r.library, r.object = l, objectOf(p)
 		if p.CPUsAllowed > 0 {
 			r.cpus = float64(p.CPUsAllowed)
 		}

@@ -3,9 +3,12 @@
 package mpiprogress_test
 
 import (
+	"path"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/mpiprogress"
@@ -122,6 +125,7 @@ func TestSilent(t *testing.T) {
 		{"ranks sleep in their calls", with(4, 0.3, func(p *process) { p.Rates[sdk.RunqueueWait] = 0.2e9 })},
 		{"ranks yield already", with(4, 0.5, func(p *process) { p.Rates[sdk.InvoluntarySwitches] = 40_000 })},
 		{"hardly any MPI calls", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Allreduce", 1) })},
+		{"jobs of one rank each", with(4, 0.5, func(p *process) { p.Rank = proto.Int32(0) })},
 		{"polls only", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Iprobe", 1e5) })},
 		{"clock and local calls only", with(4, 0.5, func(p *process) { p.Hits = calls("MPI_Wtime", 1e5) })},
 	} {
@@ -138,7 +142,31 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-func TestMPICHHasNoKnob(t *testing.T) {
+func TestMPICHRanksAreCured(t *testing.T) {
+	for _, name := range []string{"libmpich.so.12", "libmpi.so.12"} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t)
+			for _, p := range startRanksOf(4, []string{"/usr/lib/" + name, "/usr/lib/libucp.so.0"}) {
+				h.StartProcess(p)
+			}
+			h.Run(500 * time.Millisecond)
+			for _, c := range only(t, h, 4).GetChanges() {
+				i := c.GetAction().GetInsert()
+				if i.GetFunction().GetSymbol() != "ucp_worker_progress" || i.GetCall().GetSymbol() != "sched_yield" || i.GetPlace() != attunev1.Place_PLACE_ENTRY {
+					t.Errorf("change %v, want a call of sched_yield in ucp_worker_progress", c)
+				}
+			}
+			for _, id := range h.Points() {
+				object := h.Point(id).GetFunction().GetObject()
+				if ok, _ := path.Match(object, name); !ok {
+					t.Errorf("calls are counted in %q", object)
+				}
+			}
+		})
+	}
+}
+
+func TestMPICHWithoutUCXHasNoKnob(t *testing.T) {
 	h := start(t)
 	for _, p := range startRanksOf(4, []string{"/usr/lib/libmpich.so.12"}) {
 		h.StartProcess(p)
@@ -147,7 +175,7 @@ func TestMPICHHasNoKnob(t *testing.T) {
 	if len(h.Proposals) > 0 || len(h.Points()) > 0 {
 		t.Errorf("proposals %v, points %v, want none", h.Proposals, h.Points())
 	}
-	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "no knob in this version") {
+	if len(h.Remarks) != 1 || !strings.Contains(h.Remarks[0].GetText(), "no knob here") {
 		t.Errorf("remarks %v, want one", h.Remarks)
 	}
 }
