@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// change is one of the changes that are proposed together.
+type change struct {
+	knob sdk.Knob
+	to   expression
+	make func(sdk.Value) sdk.Action
+	// each: the change is made in each item of a kind of details for which where
+	// holds, if that is given; else it is made in the process.
+	each  *listKind
+	where expression
+}
+
+// details are the kinds of details that the change needs.
+func (c *change) details() (kinds []sdk.Detail) {
+	if c.each != nil {
+		kinds = append(kinds, c.each.kind)
+	}
+	return append(kinds, append(c.to.details(), c.where.details()...)...)
+}
+
+// maxPlaces bounds the items that one change is made in at one time.
+const maxPlaces = 64
+
+// proposed lists what to change in a process, in one item each or as a whole, with why
+// there is nothing; both empty: where holds for none.
+func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
+	knows := []knowledge{k}
+	if c.each != nil {
+		list, _ := c.each.get(&k.watch.details)
+		knows = c.each.knows(k, list)
+	}
+	for _, k := range knows {
+		if c.where.given() && !c.where.holds(k) || len(out) == maxPlaces {
+			continue
+		}
+		v, ok := c.to.value(k)
+		to := knobValue(v)
+		if !ok || !to.Known() {
+			return nil, "no value for " + c.knob.Name
+		}
+		change := sdk.Change{Knob: c.knob.Name, Process: k.watch.handle(), Action: c.make(to)}
+		if c.each != nil {
+			number := c.each.number(k.item)
+			change.Knob, change.Action = "", sdk.SystemSettingOn(c.knob.Name, number, to)
+		}
+		out = append(out, change)
+	}
+	return out, ""
+}
+
+// change reads one. What is changed is named by one of the three first fields.
+func (c *compilers) change(n *yaml.Node, d *Definition) {
+	p, ch := c.after, change{}
+	var setting, system string
+	var variable, to, where *yaml.Node
+	keep := func(at **yaml.Node) func(*yaml.Node) { return func(n *yaml.Node) { *at = n } }
+	p.section(n, "a change",
+		field{"setting", false, p.text("setting", &setting)},
+		field{"system", false, p.text("system", &system)},
+		field{"variable", false, keep(&variable)},
+		field{"each", false, choice(p.parser, "each", &ch.each, itemNames())},
+		field{"where", false, keep(&where)},
+		field{"to", true, keep(&to)},
+		field{"description", true, p.text("description", &ch.knob.Description)},
+		field{"min", false, p.bound("min", &ch.knob.Min)},
+		field{"max", false, p.bound("max", &ch.knob.Max)},
+	)
+	switch {
+	case setting != "" && system == "" && variable == nil:
+		ch.knob.Name, ch.make = setting, func(v sdk.Value) sdk.Action { return sdk.Setting(setting, v) }
+	case system != "" && setting == "" && variable == nil:
+		ch.knob.Name, ch.make = system, func(v sdk.Value) sdk.Action { return sdk.SystemSetting(system, v) }
+	case variable != nil && setting == "" && system == "":
+		p.variable(variable, &ch)
+	default:
+		p.wrong(n.Line, "a change: want one of setting, system and variable")
+	}
+	c.values(n, &ch, to, where)
+	if slices.ContainsFunc(d.changes, func(o change) bool { return o.knob.Name == ch.knob.Name }) {
+		p.wrong(n.Line, "%s is changed twice", ch.knob.Name)
+	}
+	d.changes = append(d.changes, ch)
+	d.description.Knobs = append(d.description.Knobs, ch.knob)
+}
+
+// values reads the expressions of a change, which may name the item that they
+// are about.
+func (c *compilers) values(n *yaml.Node, ch *change, to, where *yaml.Node) {
+	p := c.after
+	switch {
+	case ch.each == nil && where != nil:
+		p.wrong(where.Line, "where: say of what, by each: %s", strings.Join(sortedKeys(itemNames()), ", "))
+		return
+	case ch.each != nil && !strings.HasPrefix(ch.knob.Name, ch.each.name()+"."):
+		p.wrong(n.Line, "a change of each %s: want a system setting %s.…: docs/reference/knobs.md", ch.each.name(), ch.each.name())
+		return
+	case ch.each != nil:
+		var err error
+		if p, err = p.with(ch.each.itemName()); err != nil {
+			p.wrong(n.Line, "%v", err)
+			return
+		}
+	}
+	if to != nil {
+		p.expression("to", aValue(), &ch.to)(to)
+	}
+	if where != nil {
+		p.expression("where", aCondition(), &ch.where)(where)
+	}
+}
+
+// variable reads a global variable of the program or one of its libraries. The
+// knob has the name of the symbol.
+func (p *parser) variable(n *yaml.Node, ch *change) {
+	var object, symbol string
+	var size uint32
+	p.section(n, "a variable",
+		field{"object", true, p.pattern("object", &object)},
+		field{"symbol", true, p.text("symbol", &symbol)},
+		field{"size", true, choice(p, "size", &size, map[string]uint32{"1": 1, "2": 2, "4": 4, "8": 8})},
+	)
+	ch.knob.Name = symbol
+	ch.make = func(v sdk.Value) sdk.Action { return sdk.SetVariable(object, symbol, size, v) }
+}
+
+// bound reads a bound of a knob, with KiB, MiB or GiB behind it or nothing.
+func (p *parser) bound(what string, to *sdk.Value) func(*yaml.Node) {
+	return scalar(p, what, to, func(s string) (sdk.Value, error) {
+		if n, err := sdk.ParseBytes(s); err == nil {
+			return sdk.Uint(n), nil
+		}
+		n, err := sdk.ParseNumber(s)
+		if err != nil {
+			return sdk.Value{}, errors.New("a number, which KiB, MiB or GiB may follow")
+		}
+		return knobValue(n), nil
+	})
+}
+
+// knobValue is a value as a knob takes it: numbers without a fraction as
+// integers, since those of options and models are floating point in expressions.
+func knobValue(v any) sdk.Value {
+	switch v := v.(type) {
+	case string:
+		return sdk.Text(v)
+	case bool:
+		return sdk.Bool(v)
+	}
+	n, ok := asNumber(v)
+	switch {
+	case !ok:
+		return sdk.Value{}
+	case n != math.Trunc(n) || math.Abs(n) >= 1<<53:
+		return sdk.Real(n)
+	case n < 0:
+		return sdk.Int(int64(n))
+	}
+	return sdk.Uint(uint64(n))
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// maxWatches bounds the processes that are followed at one time, and with them
+// the memory.
+const maxWatches = 1024
+
+// Tunlet does what a definition says, in every process of a session. Made by
+// Definition.New.
+type Tunlet struct {
+	*Definition
+
+	options map[string]any // values by name, as expressions see them
+	watches map[sdk.Handle]*watch
+	others  others
+	full    bool // said that there are too many processes
+}
+
+var (
+	_ sdk.Configurer           = (*Tunlet)(nil)
+	_ sdk.ProcessStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver   = (*Tunlet)(nil)
+	_ sdk.SampleHandler        = (*Tunlet)(nil)
+	_ sdk.AggregateHandler     = (*Tunlet)(nil)
+	_ sdk.RecordHandler        = (*Tunlet)(nil)
+	_ sdk.PointObserver        = (*Tunlet)(nil)
+	_ sdk.Evaluator            = (*Tunlet)(nil)
+	_ sdk.ProposalObserver     = (*Tunlet)(nil)
+)
+
+// New makes a tunlet of the definition; any number may share it.
+func (d *Definition) New() sdk.Tunlet {
+	return &Tunlet{Definition: d, watches: map[sdk.Handle]*watch{}}
+}
+
+// Describe says what the file says.
+func (t *Tunlet) Describe() sdk.Description { return t.description }
+
+// Configure takes the options of the file, which have defaults.
+func (t *Tunlet) Configure(options map[string]string) error {
+	t.options = map[string]any{}
+	for _, o := range t.description.Options {
+		v, err := optionValue(o.Type, options[o.Name])
+		if err != nil {
+			return err
+		}
+		t.options[o.Name] = v
+	}
+	return nil
+}
+
+// optionValue is an option's value as expressions see it: times in seconds, and
+// all that is a number as floating point number.
+func optionValue(t sdk.OptionType, text string) (any, error) {
+	switch t {
+	case sdk.BooleanOption:
+		return text == "true", nil
+	case sdk.TextOption:
+		return text, nil
+	case sdk.DurationOption:
+		d, err := time.ParseDuration(text)
+		return d.Seconds(), err
+	case sdk.BytesOption:
+		n, err := sdk.ParseBytes(text)
+		return float64(n), err
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+// ProcessStarted begins to follow a process, or looks again at one of which more
+// is known.
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	w := t.watches[p.Handle]
+	switch {
+	case w != nil:
+		same := len(w.process.Objects) == len(p.Objects)
+		if w.process = p; same {
+			return
+		}
+	case len(t.watches) < maxWatches:
+		w = newWatch(t, p)
+		t.watches[p.Handle] = w
+	default:
+		if !t.full {
+			t.full = true
+			h.Remark(0, "more than %d processes at one time: those that came later are not watched", maxWatches)
+		}
+		return
+	}
+	if w.state == quiet {
+		w.sleep(h)
+	}
+}
+
+// ProcessEnded forgets it.
+func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
+	if w := t.watches[end.Handle]; w != nil {
+		w.release(h)
+	}
+	delete(t.watches, end.Handle)
+}
+
+// HandleSamples looks for the symptom, when all processes of the round are known.
+func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
+	t.others.forget()
+	var sampled []*watch
+	for _, sample := range s.Items {
+		if w := t.watches[sample.Process]; w != nil && w.take(sample) {
+			sampled = append(sampled, w)
+		}
+	}
+	for _, w := range sampled {
+		w.look(h)
+	}
+}
+
+// HandleAggregates takes what measure points counted.
+func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
+	if a.Seconds() == 0 || len(t.points) == 0 {
+		return
+	}
+	counted := map[sdk.Handle]counts{}
+	for _, item := range a.Items {
+		w := t.watches[item.Process]
+		if w == nil || !a.Known(item.Process) {
+			continue
+		}
+		if counted[item.Process] == nil {
+			counted[item.Process] = counts{}
+		}
+		counted[item.Process].add(w.pointOf(item.Point), item, a.Seconds())
+	}
+	for _, p := range slices.Sorted(maps.Keys(counted)) {
+		w := t.watches[p]
+		counted[p].join(w.pairs.drain(a.Seconds()))
+		w.count(h, a.From, counted[p])
+	}
+}
+
+// HandleRecords takes the hits of points whose time to another one is counted.
+func (t *Tunlet) HandleRecords(_ *sdk.Host, r sdk.Records) {
+	w := t.watches[r.Process]
+	if w == nil {
+		return
+	}
+	if r.Lost > 0 {
+		w.pairs.lose()
+	}
+	for record := range r.All() {
+		begin, end := strings.CutSuffix(w.pointOf(record.Point), endSuffix)
+		if p := w.pairs[begin]; p != nil {
+			p.hit(end, record)
+		}
+	}
+}
+
+// PointChanged hears whether points could be placed.
+func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
+	if w := t.watches[c.Process]; w != nil {
+		w.placed(h, c)
+	}
+}
+
+// Evaluate waits while the program does something else; otherwise the measured
+// objective decides.
+func (t *Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) {
+	if t.description.Objective.LowerIsBetter {
+		return e.Suggested, ""
+	}
+	return e.ByMeasurement("progress (" + t.description.Objective.Name + ")")
+}
+
+// ProposalChanged follows the tunlet's proposals.
+func (t *Tunlet) ProposalChanged(h *sdk.Host, c sdk.ProposalChange) {
+	for _, w := range t.watches {
+		if w.proposal == c.Proposal && w.state == proposed && c.State.Final() {
+			w.settled(h, c.State)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package declarative
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// windowSpan is how long signals are kept at least.
+	windowSpan = time.Second
+	// baseline is how many objective samples there must be before a proposal.
+	baseline = 5
+	// patience is how long a confirmation is waited for, once there is a baseline;
+	// lastPatience, if there is none: a process in which little happens is sampled
+	// four times a second, and the first details come a second later.
+	patience     = time.Second
+	lastPatience = 4 * time.Second
+	// answer is how long a request may remain without an answer.
+	answer = 3 * time.Second
+	// firstPause after a false alarm; it doubles up to lastPause.
+	firstPause = 2 * time.Second
+	lastPause  = 64 * time.Second
+	// defaultTries is Description.MaxTries where the file says nothing.
+	defaultTries = 3
+)
+
+type state uint8
+
+const (
+	quiet    state = iota // no symptom
+	asked                 // points asked for
+	judging               // symptom, and points in place; the objective is reported
+	proposed              // a change is proposed; the objective is reported
+	done                  // kept, or given up
+)
+
+// watch follows one process.
+type watch struct {
+	tunlet  *Tunlet
+	process sdk.Process
+	window  *sdk.Window
+	state   state
+	since   time.Time // when the state began
+	until   time.Time // quiet: not before this
+	pause   time.Duration
+
+	last, latest sdk.Sample      // the two latest samples
+	counted      counts          // of points, since the state `judging` began
+	answered     map[string]bool // points, and whether they are in place
+	pairs        pairs           // what points with `until` count
+	details      details
+	reported     int // values of the objective since then
+	proposal     string
+	kept         bool // done: a change is in force
+	tries        uint32
+}
+
+func newWatch(t *Tunlet, p sdk.Process) *watch {
+	return &watch{
+		tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting)), pause: firstPause,
+		answered: map[string]bool{}, pairs: newPairs(t.points),
+	}
+}
+
+func (w *watch) handle() sdk.Handle { return w.process.Handle }
+
+func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle()) }
+
+func (w *watch) point(id string) string { return fmt.Sprintf("%s@%d", id, w.handle()) }
+
+// pointOf is the point's name in the file.
+func (w *watch) pointOf(id string) string {
+	name, _, _ := strings.Cut(id, "@")
+	return name
+}
+
+// active says that the symptom was found, and that nothing is settled yet.
+func (w *watch) active() bool { return w.state == asked || w.state == judging || w.state == proposed }
+
+func (w *watch) enter(s state, now time.Time) { w.state, w.since = s, now }
+
+// sleep wants the samples that may matter: from one level of each condition that
+// the process can meet on.
+func (w *watch) sleep(h *sdk.Host) {
+	var levels []sdk.Level
+	w.window.Reset()
+	for _, c := range w.tunlet.description.Wake {
+		switch {
+		case c.Object != "" && !w.process.Maps(c.Object):
+		case len(c.Levels) == 0:
+			h.Want(w.handle(), sdk.AllSamples())
+			return
+		default:
+			levels = append(levels, c.Levels[0])
+		}
+	}
+	if w.state != quiet || len(levels) == 0 {
+		h.Want(w.handle(), sdk.NoSamples())
+		return
+	}
+	h.Want(w.handle(), sdk.SamplesFrom(levels...))
+}
+
+// take keeps a sample; false: it is not newer than the last.
+func (w *watch) take(s sdk.Sample) bool {
+	if !s.At.After(w.latest.At) {
+		return false
+	}
+	w.last, w.latest = w.latest, s
+	w.window.Add(s)
+	w.details.take(s)
+	return true
+}
+
+// look goes on with a process of which there is a new sample.
+func (w *watch) look(h *sdk.Host) {
+	waited := h.Now().Sub(w.since)
+	switch w.state {
+	case quiet:
+		w.lookForSymptom(h)
+	case asked:
+		if waited > answer {
+			w.rest(h)
+		}
+	case judging, proposed:
+		w.goOn(h)
+	}
+}
+
+// goOn reports the objective and decides. Points that count are told of by
+// aggregates, and the rest with them; where there are none, samples set the pace.
+func (w *watch) goOn(h *sdk.Host) {
+	if w.details.refusal != "" {
+		h.Remark(w.handle(), "there is the symptom, but not enough can be seen of it: %s", w.details.refusal)
+		w.giveUp(h)
+		return
+	}
+	if w.pairsOnly() {
+		w.count(h, w.last.At, w.pairs.drain(w.latest.At.Sub(w.last.At).Seconds()))
+	}
+	used := w.tunlet.objective.details()
+	if !w.tunlet.objective.uses(namePoint) && (len(used) == 0 || w.details.news(used)) {
+		w.report(h, w.round())
+	}
+	w.decide(h)
+}
+
+// pairsOnly says that there are points, and that no aggregates come of those that
+// are in place.
+func (w *watch) pairsOnly() bool {
+	for _, p := range w.tunlet.points {
+		if p.until == nil && w.answered[p.id] {
+			return false
+		}
+	}
+	return len(w.tunlet.points) > 0
+}
+
+// span is the time over which a symptom is looked for; false: there is too
+// little of it.
+func (w *watch) span() (sdk.Span, bool) {
+	s := w.window.Latest(w.tunlet.lasting)
+	return s, s.Duration() > 0 && s.Duration() >= w.tunlet.lasting*9/10
+}
+
+func (w *watch) lookForSymptom(h *sdk.Host) {
+	if h.Now().Before(w.until) {
+		return
+	}
+	span, long := w.span()
+	switch {
+	case long && w.tunlet.symptom.holds(w.knows(span, nil)):
+		w.ask(h)
+	case w.idle():
+		w.sleep(h)
+	}
+}
+
+// idle says that no condition of waking has held for a while.
+func (w *watch) idle() bool {
+	span := w.window.Latest(windowSpan)
+	if span.Duration() < windowSpan*9/10 {
+		return false
+	}
+	for _, c := range w.tunlet.description.Wake {
+		if len(c.Levels) == 0 || reached(span, w.latest, c.Levels[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+func reached(span sdk.Span, latest sdk.Sample, l sdk.Level) bool {
+	v, ok := span.Rate(l.Signal)
+	if l.Signal.Gauge() {
+		v, ok = latest.Value(l.Signal)
+	}
+	return ok && v >= l.AtLeast
+}
+
+// ask asks for points and details; where there are no points, there is nothing to
+// wait for.
+func (w *watch) ask(h *sdk.Host) {
+	w.counted, w.reported = counts{}, 0
+	w.details, w.pairs = details{}, newPairs(w.tunlet.points)
+	if len(w.tunlet.details) > 0 {
+		h.WantDetails(w.handle(), w.tunlet.details...)
+	}
+	if len(w.tunlet.points) == 0 {
+		w.enter(judging, h.Now())
+		return
+	}
+	clear(w.answered)
+	for id, spec := range w.tunlet.asks() {
+		spec.ID, spec.Processes = w.point(id), []sdk.Handle{w.handle()}
+		h.AddPoint(spec)
+	}
+	w.enter(asked, h.Now())
+}
+
+// placed hears of a point. Without any one of them that is not optional nothing
+// can be judged.
+func (w *watch) placed(h *sdk.Host, c sdk.PointChange) {
+	id := w.pointOf(c.Point)
+	name, _ := strings.CutSuffix(id, endSuffix)
+	if p := w.pairs[name]; p != nil && !c.Placed {
+		p.unknown = true
+	}
+	switch {
+	case w.state == quiet || w.state == done || c.Removed || c.Off:
+	case c.Placed || w.tunlet.optional(name):
+		w.answered[id] = c.Placed
+		if w.state == asked && len(w.answered) == len(maps.Collect(w.tunlet.asks())) {
+			w.enter(judging, h.Now())
+		}
+	default:
+		h.Remark(w.handle(), "there is the symptom, but %s cannot be watched: %s", name, c.Reason)
+		w.giveUp(h)
+	}
+}
+
+// count takes what points counted over one interval. One that began before all
+// of them were in place tells nothing.
+func (w *watch) count(h *sdk.Host, from time.Time, c counts) {
+	if w.state != judging && w.state != proposed || from.Before(w.since) && w.state == judging {
+		return
+	}
+	w.counted.join(c)
+	if w.tunlet.objective.uses(namePoint) {
+		w.report(h, w.knows(sdk.SpanBetween(w.last, w.latest), c))
+		w.decide(h)
+	}
+}
+
+// round is what is known of the time between the two latest samples.
+func (w *watch) round() knowledge {
+	return w.knows(sdk.SpanBetween(w.last, w.latest), nil)
+}
+
+// report reports the objective.
+func (w *watch) report(h *sdk.Host, k knowledge) {
+	if v, ok := w.tunlet.objective.number(k); ok {
+		h.Objective(w.scope(), v)
+		w.reported++
+	}
+}
+
+// decide proposes, gives up or waits, once there is a baseline.
+func (w *watch) decide(h *sdk.Host) {
+	if w.state != judging {
+		return
+	}
+	span, long := w.span()
+	k := w.knows(span, w.counted)
+	waited := h.Now().Sub(w.since)
+	switch d := w.tunlet.Definition; {
+	case w.reported >= baseline && long && d.symptom.holds(k) && (!d.confirm.given() || d.confirm.holds(k)):
+		w.propose(h, k)
+	case waited >= patience && w.reported >= baseline && !w.unread(), waited >= lastPatience:
+		w.rest(h)
+	}
+}
+
+// unread says that details are needed which have not been read twice yet.
+func (w *watch) unread() bool {
+	for _, l := range lists() {
+		if _, known := l.get(&w.details); !known && slices.Contains(w.tunlet.details, l.kind) {
+			return true
+		}
+	}
+	return false
+}

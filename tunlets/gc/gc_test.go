@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/gc"
+	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/tunlettest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSuite(t *testing.T) {
+	tunlettest.Suite(t, gc.New, func() *tunlettest.Process { return collecting(100, 41*time.Millisecond) })
+}
+
+// collecting takes a thousand blocks a second, and in each round of 50 ms so
+// many collections, which take so long together.
+func collecting(collections int, took time.Duration) *tunlettest.Process {
+	p := tunlettest.Computing()
+	p.Executable = "/usr/bin/python3.11"
+	p.Objects = []string{"/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/libc.so.6"}
+	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1e9, 0
+	p.Hits = func(*attunev1.MeasurePoint) (float64, uint64) { return 500, 1000 }
+	p.Records = func(now int64) (hits []tunlettest.Hit) {
+		for i := range collections {
+			each := took.Nanoseconds() / int64(collections)
+			begin := now + int64(i)*each
+			hits = append(hits,
+				tunlettest.Hit{Point: fmt.Sprintf("collection@%d", p.Handle), Thread: 1, Monotonic: begin},
+				tunlettest.Hit{Point: fmt.Sprintf("collection.until@%d", p.Handle), Thread: 1, Monotonic: begin + each})
+		}
+		return hits
+	}
+	return p
+}
+
+func TestProposes(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		collections int           // in a round of 50 ms
+		took        time.Duration // together
+		wait        float64       // for a CPU, ns/s
+		gain        float64       // 0: none is proposed
+	}{
+		{"measured: 82 % of the time", 100, 41 * time.Millisecond, 0, 5.5},
+		{"a third of the time", 100, 17 * time.Millisecond, 0, 1.5},
+		{"a third of the time, waiting for a CPU half of it", 50, 17 * time.Millisecond, 1e9, 1.2},
+		{"little of the time", 100, 5 * time.Millisecond, 0, 0},
+		{"much of the time, for others have the CPU", 100, 8 * time.Millisecond, 1e9, 0},
+		{"none", 0, 0, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tunlettest.New(t, gc.New)
+			h.StartSession()
+			p := collecting(tt.collections, tt.took)
+			p.Rates[sdk.RunqueueWait] = tt.wait
+			h.StartProcess(p)
+			h.Run(2 * time.Second)
+			if (len(h.Proposals) == 1) != (tt.gain > 0) {
+				t.Fatalf("proposals %v, want one: %v", h.Proposals, tt.gain > 0)
+			}
+			if tt.gain > 0 {
+				checkProposal(t, h.Proposals[0], tt.gain)
+			}
+		})
+	}
+}
+
+func checkProposal(t *testing.T, p tunlettest.Proposed, gain float64) {
+	t.Helper()
+	c := p.GetChanges()[0]
+	if len(p.GetChanges()) != 1 || c.GetKnob() != "python.gc.threshold0" || c.GetAction().GetSetting().GetValue().GetUnsigned() != 200_000 {
+		t.Errorf("changes %v, want python.gc.threshold0 = 200000", p.GetChanges())
+	}
+	if g := p.GetPredictedGain(); g < gain*0.9 || g > gain*1.1 {
+		t.Errorf("predicted gain %.2f, want %.2f", g, gain)
+	}
+}
+
+// Without the kernel's probes nothing is known of collections.
+func TestUnprivileged(t *testing.T) {
+	h := tunlettest.New(t, gc.New)
+	h.Refuse = func(m *attunev1.MeasurePoint, _ *tunlettest.Process) string {
+		if m.GetUsdt() != nil {
+			return "static probes need root"
+		}
+		return ""
+	}
+	h.StartSession()
+	h.StartProcess(collecting(100, 41*time.Millisecond))
+	h.Run(5 * time.Second)
+	if len(h.Proposals) != 0 || len(h.Remarks) != 1 || len(h.Points()) != 0 {
+		t.Errorf("proposals %v, remarks %v, points %v; want a remark only", h.Proposals, h.Remarks, h.Points())
+	}
+}
