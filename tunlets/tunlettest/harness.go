@@ -6,7 +6,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"testing"
 	"time"
 
 	"google.golang.org/grpc"
@@ -64,7 +63,7 @@ type Harness struct {
 	// Delivered is how often the tunlet was woken with samples or aggregates.
 	Delivered int
 
-	tb        testing.TB
+	tb        TB
 	checking  bool // check proposals as they come
 	trouble   []func() *Process
 	now       time.Time
@@ -74,6 +73,7 @@ type Harness struct {
 	processes []*Process
 	handle    sdk.Handle
 	wants     samplefilter.Filter
+	wakes     samplefilter.Wakes // has the tunlet as long as it would sleep
 }
 
 // Proposed is a proposal and when it was made.
@@ -92,12 +92,21 @@ type Withdrawn struct {
 
 // New serves a tunlet over gRPC as its process would, and connects to it. The
 // connection ends with the test.
-func New(tb testing.TB, newTunlet func() sdk.Tunlet) *Harness {
+func New(tb TB, newTunlet func() sdk.Tunlet) *Harness {
+	tb.Helper()
+	return newHarness(tb, serve(tb, newTunlet))
+}
+
+// serve serves a tunlet in this process, and returns the connection to it.
+func serve(tb TB, newTunlet func() sdk.Tunlet) attunev1.TunletServiceClient {
 	tb.Helper()
 	service := sdk.NewServer(newTunlet, sdk.ServerOptions{
 		Crashed: func(report string) { tb.Errorf("tunlet crashed: %s", report) },
 	})
-	client := connect(tb, &sdk.GRPCPlugin{Impl: service})
+	return connect(tb, &sdk.GRPCPlugin{Impl: service})
+}
+
+func newHarness(tb TB, client attunev1.TunletServiceClient) *Harness {
 	return &Harness{
 		Client: client, Mechanism: "hook", CostNanos: 8,
 		tb: tb, now: begin(), points: map[string]*point{},
@@ -106,10 +115,10 @@ func New(tb testing.TB, newTunlet func() sdk.Tunlet) *Harness {
 
 // connect serves the plugin and returns its client, over gRPC in memory:
 // go-plugin's own test connection stops its server from two sides at once.
-func connect(tb testing.TB, p *sdk.GRPCPlugin) attunev1.TunletServiceClient {
+func connect(tb TB, p *sdk.GRPCPlugin) attunev1.TunletServiceClient {
 	tb.Helper()
 	listener := bufconn.Listen(bufferBytes)
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(sdk.MaxMessage))
 	if err := p.GRPCServer(nil, server); err != nil {
 		tb.Fatalf("serve: %v", err)
 	}
@@ -181,6 +190,9 @@ func (h *Harness) StartSession() *attunev1.DescribeResponse {
 	c, err := h.Client.Configure(ctx, &attunev1.ConfigureRequest{Options: h.Options})
 	if status.Code(err) != codes.Unimplemented && (err != nil || c.GetError() != "") {
 		h.tb.Fatalf("configure: %v %s", err, c.GetError())
+	}
+	if len(d.GetWake()) > 0 {
+		h.wakes.Add(d.GetName(), d.GetWake())
 	}
 	mode := h.Mode
 	if mode == "" {

@@ -26,6 +26,8 @@ type Process struct {
 	Objects []string
 	// CPUs that it may run on; 0: two.
 	CPUs uint32
+	// UsableCPUs are those that its threads could be given; empty: unknown.
+	UsableCPUs sdk.CPUList
 	// Rates are counters by what they rise per second; times in nanoseconds
 	// per second.
 	Rates map[sdk.Signal]float64
@@ -34,14 +36,22 @@ type Process struct {
 	// Hits says, for a measure point, how many hits it has per second and
 	// their value; nil: none.
 	Hits func(point *attunev1.MeasurePoint) (perSecond float64, value uint64)
+	// Records are the hits since the last round of points with delivery as records,
+	// now nanoseconds after the Harness was made; nil: none. Those of points that
+	// are not in place are left out.
+	Records func(now int64) []Hit
+	// Details is what details of the process there are, by how long it has run:
+	// the tunlet gets the kinds of them that it asked for. nil: none.
+	Details func(age time.Duration) *attunev1.Details
 
 	counters map[sdk.Signal]float64
+	rounds   int
 }
 
 func (p *Process) proto() *attunev1.Process {
 	out := &attunev1.Process{
 		Handle: uint64(p.Handle), Host: p.Host, Executable: p.Executable, Rank: p.Rank,
-		Objects: p.Objects, CpusAllowed: p.CPUs, CommandLine: []string{p.Executable},
+		Objects: p.Objects, CpusAllowed: p.CPUs, CpusUsable: string(p.UsableCPUs), CommandLine: []string{p.Executable},
 		Identity: &attunev1.ProcessIdentity{Pid: int32(1000 + p.Handle)},
 	}
 	return out
@@ -53,7 +63,7 @@ func (h *Harness) StartProcess(p *Process) *Process {
 	h.tb.Helper()
 	h.handle++
 	p.Handle = h.handle
-	p.counters = map[sdk.Signal]float64{}
+	p.counters, p.rounds = map[sdk.Signal]float64{}, 0
 	if p.Host == "" {
 		p.Host = "node1"
 	}
@@ -82,6 +92,7 @@ func (h *Harness) UpdateProcess(p *Process) {
 
 func (h *Harness) announce(p *Process, update bool) {
 	h.tb.Helper()
+	h.wakes.Process(uint64(p.Handle), p.Objects)
 	call(h, one(h.Client.ProcessStarted), &attunev1.ProcessStartedRequest{Process: p.proto(), Update: update})
 }
 
@@ -93,6 +104,7 @@ func (h *Harness) EndProcess(p *Process) {
 		delete(point.placed, p.Handle)
 	}
 	h.wants.Forget(uint64(p.Handle))
+	h.wakes.Forget(uint64(p.Handle))
 	call(h, one(h.Client.ProcessEnded), &attunev1.ProcessEndedRequest{
 		Ended: &attunev1.ProcessEnded{Process: uint64(p.Handle), EndedUnixNano: h.now.UnixNano()},
 	})
@@ -124,6 +136,7 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 	from := h.now
 	h.now = now
 	samples.UnixNano = now.UnixNano()
+	h.wakes.Round(samples)
 	events := &attunev1.HandleEventsRequest{FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano()}
 	for _, batch := range h.wants.Pass(samples) {
 		if batch.GetUnixNano() == samples.GetUnixNano() {
@@ -131,6 +144,11 @@ func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 			continue
 		}
 		h.events(&attunev1.HandleEventsRequest{Samples: batch})
+	}
+	for _, p := range h.Processes() {
+		if p.Records != nil {
+			h.Records(p, 0, p.Records(h.Elapsed().Nanoseconds())...)
+		}
 	}
 	for _, id := range h.order {
 		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
@@ -189,12 +207,19 @@ func (p *Process) sample() *attunev1.Sample {
 	for sig, v := range p.Gauges {
 		out.Readings = append(out.Readings, &attunev1.Reading{Signal: attunev1.Signal(sig), Value: v})
 	}
+	p.rounds++
+	if p.Details != nil {
+		out.Details = p.Details(time.Duration(p.rounds) * Period)
+	}
 	slices.SortFunc(out.Readings, func(a, b *attunev1.Reading) int { return int(a.Signal - b.Signal) })
 	return out
 }
 
 // aggregates are the hits of one point in an interval, an entry per process.
 func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attunev1.NamedAggregate) {
+	if d := point.spec.GetDelivery(); d == attunev1.Delivery_DELIVERY_EVENT || d == attunev1.Delivery_DELIVERY_SAMPLED {
+		return nil // its hits are records
+	}
 	for _, p := range h.processes {
 		rest := point.placed[p.Handle]
 		if rest == nil {

@@ -4,12 +4,14 @@ package tunlettest
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 
 	"google.golang.org/grpc"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
 // point is a measure point that the tunlet asked for.
@@ -30,6 +32,10 @@ func one[Q, R any](f func(context.Context, Q, ...grpc.CallOption) (R, error)) fu
 // points asked for, after all of it has been taken.
 func (h *Harness) React(r *attunev1.Reaction) {
 	h.tb.Helper()
+	if !h.wakes.Empty() && len(r.GetProposals()) > 0 {
+		h.tb.Errorf("proposes %v when it would not have been started yet: none of the conditions in its Wake has held", r.GetProposals()[0])
+		h.wakes = samplefilter.Wakes{} // once is enough
+	}
 	h.Objectives = append(h.Objectives, r.GetObjectives()...)
 	for _, p := range r.GetProposals() {
 		proposed := Proposed{Proposal: p, At: h.Elapsed()}
@@ -45,6 +51,11 @@ func (h *Harness) React(r *attunev1.Reaction) {
 	for _, i := range r.GetInterests() {
 		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
 			h.wants.Set(i)
+		}
+	}
+	for _, i := range r.GetDetails() {
+		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
+			h.wants.SetDetails(i)
 		}
 	}
 	for _, id := range r.GetRemovePoints() {
@@ -111,6 +122,40 @@ func (h *Harness) place(p *point, process *Process) {
 	call(h, one(h.Client.PointChanged), &attunev1.PointChangedRequest{PointId: p.spec.GetId(), Status: s})
 }
 
+// Hit is one hit of a measure point with delivery as records.
+type Hit struct {
+	// Point is its id, as the tunlet gave it.
+	Point string
+	// Thread and Monotonic are where and when; nanoseconds.
+	Thread    int32
+	Monotonic int64
+	// Flags, Value and Extra are as in sdk.Record.
+	Flags        uint16
+	Value, Extra uint64
+}
+
+// Records delivers hits of a process, after so many that were lost. Hits of
+// points that are not in place are left out, as a controller would.
+func (h *Harness) Records(process *Process, lost uint64, hits ...Hit) {
+	h.tb.Helper()
+	n := &attunev1.NamedRecords{Process: uint64(process.Handle), Lost: lost}
+	for _, hit := range hits {
+		p := h.points[hit.Point]
+		if p == nil || p.placed[process.Handle] == nil {
+			continue
+		}
+		var r [sdk.RecordSize]byte
+		binary.LittleEndian.PutUint64(r[:], uint64(hit.Monotonic))
+		binary.LittleEndian.PutUint16(r[8:], uint16(p.index))
+		binary.LittleEndian.PutUint16(r[10:], hit.Flags)
+		binary.LittleEndian.PutUint32(r[12:], uint32(hit.Thread))
+		binary.LittleEndian.PutUint64(r[16:], hit.Value)
+		binary.LittleEndian.PutUint64(r[24:], hit.Extra)
+		n.Records = append(n.Records, r[:]...)
+	}
+	h.events(&attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{n}})
+}
+
 // SwitchOff has the overhead budget take a measure point out of a process, as
 // long as SwitchOn does not put it back: there are no aggregates of it.
 func (h *Harness) SwitchOff(id string, process *Process) {
@@ -138,4 +183,18 @@ func (h *Harness) budget(id string, process *Process, state attunev1.PointState)
 		Point: p.index, Process: uint64(process.Handle), State: state, Mechanism: h.Mechanism,
 		DegradedReason: "the overhead budget of the process",
 	}})
+}
+
+// DetailsWanted lists the kinds of details that the tunlet wants of a process at
+// present.
+func (h *Harness) DetailsWanted(process *Process) (kinds []sdk.Detail) {
+	for id, wanted := range h.wants.Details() {
+		if id != uint64(process.Handle) {
+			continue
+		}
+		for _, k := range wanted {
+			kinds = append(kinds, sdk.Detail(k))
+		}
+	}
+	return kinds
 }

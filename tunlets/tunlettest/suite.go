@@ -3,8 +3,9 @@
 package tunlettest
 
 import (
+	"path"
 	"regexp"
-	"testing"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -23,21 +24,56 @@ import (
 // trouble makes processes that have the tunlet's own problem; with them, the
 // parts of the suite that look at proposals have some to look at. Each call
 // makes a new process.
-func Suite(t *testing.T, newTunlet func() sdk.Tunlet, trouble ...func() *Process) {
-	for _, c := range checks() {
-		t.Run(c.name, func(t *testing.T) { c.run(t, subject{newTunlet, trouble}) })
+func Suite[T Runner[T]](t T, newTunlet func() sdk.Tunlet, trouble ...func() *Process) {
+	run(t, subject{serve: func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) }, trouble: trouble, sure: len(trouble) > 0})
+}
+
+// Conformance runs the suite on a tunlet that is a process of its own, in
+// whatever language it is written. connect starts one and returns the connection
+// to it; it is called once or more for each part. The tunlet's own problem is not
+// known here: processes that meet the conditions in its Wake stand for it.
+func Conformance[T Runner[T]](t T, connect func(tb TB) attunev1.TunletServiceClient) {
+	s := subject{serve: connect}
+	for _, w := range s.harness(t).StartSession().GetWake() {
+		s.trouble = append(s.trouble, func() *Process { return waking(w) })
 	}
+	run(t, s)
+}
+
+func run[T Runner[T]](t T, s subject) {
+	for _, c := range checks() {
+		t.Run(c.name, func(t T) { c.run(t, s) })
+	}
+}
+
+// waking makes a process that meets a condition of waking.
+func waking(w *attunev1.Wake) *Process {
+	p := Computing()
+	if w.GetObject() != "" {
+		p.Objects = []string{"/usr/lib/" + strings.NewReplacer("*", "", "?", "x").Replace(w.GetObject())}
+	}
+	const beyond = 2 // times the level
+	for _, l := range w.GetLevels() {
+		signal := sdk.Signal(l.GetSignal())
+		if signal.Gauge() {
+			p.Gauges[signal] = beyond * l.GetAtLeast()
+		} else {
+			p.Rates[signal] = beyond * l.GetAtLeast()
+		}
+	}
+	return p
 }
 
 // subject is what the suite looks at.
 type subject struct {
-	newTunlet func() sdk.Tunlet
-	trouble   []func() *Process
+	serve   func(tb TB) attunev1.TunletServiceClient // once for each harness
+	trouble []func() *Process
+	sure    bool // the trouble is the tunlet's own: it must propose something
 }
 
-func (s subject) harness(tb testing.TB) *Harness {
+func (s subject) harness(tb TB) *Harness {
 	tb.Helper()
-	h := New(tb, s.newTunlet)
+	h := newHarness(tb, s.serve(tb))
 	h.trouble = s.trouble
 	return h
 }
@@ -45,7 +81,7 @@ func (s subject) harness(tb testing.TB) *Harness {
 // check is one part of the suite.
 type check struct {
 	name string
-	run  func(tb testing.TB, s subject)
+	run  func(tb TB, s subject)
 }
 
 func checks() []check {
@@ -63,7 +99,7 @@ func checks() []check {
 	}
 }
 
-func describes(tb testing.TB, s subject) {
+func describes(tb TB, s subject) {
 	h := s.harness(tb)
 	d := h.StartSession()
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]*$`).MatchString(d.GetName()) {
@@ -90,12 +126,46 @@ func describes(tb testing.TB, s subject) {
 		}
 		seen[k.GetName()] = true
 	}
+	checkWake(tb, d.GetWake())
+	checkOptions(tb, d.GetOptions())
 	if again := h.StartSession(); !proto.Equal(d, again) {
 		tb.Errorf("second description differs:\n%v\n%v", d, again)
 	}
 }
 
-func refusesVersion(tb testing.TB, s subject) {
+// checkWake fails for a condition that never holds, or always.
+func checkWake(tb TB, conditions []*attunev1.Wake) {
+	tb.Helper()
+	for _, w := range conditions {
+		if w.GetObject() == "" && len(w.GetLevels()) == 0 {
+			tb.Errorf("wakes in every process: leave Wake empty instead")
+		}
+		if _, err := path.Match(w.GetObject(), ""); err != nil || strings.Contains(w.GetObject(), "/") {
+			tb.Errorf("wakes for object %q: want a pattern of base names (%v)", w.GetObject(), err)
+		}
+		for _, l := range w.GetLevels() {
+			if _, known := attunev1.Signal_name[int32(l.GetSignal())]; !known || l.GetSignal() == 0 || l.GetAtLeast() <= 0 {
+				tb.Errorf("wakes at %v of %v: want a signal there is, and more than nothing", l.GetAtLeast(), l.GetSignal())
+			}
+		}
+	}
+}
+
+func checkOptions(tb TB, options []*attunev1.Option) {
+	tb.Helper()
+	seen := map[string]bool{}
+	for _, o := range options {
+		if !regexp.MustCompile(`^[a-z][a-z0-9_]*$`).MatchString(o.GetName()) || o.GetDescription() == "" || seen[o.GetName()] {
+			tb.Errorf("option %q: want a name of its own, of lower case letters, digits and underscores, and a description", o.GetName())
+		}
+		seen[o.GetName()] = true
+		if err := sdk.OptionFrom(o).Validate(); err != nil {
+			tb.Errorf("%v", err)
+		}
+	}
+}
+
+func refusesVersion(tb TB, s subject) {
 	h := s.harness(tb)
 	ctx, cancel := h.Context()
 	defer cancel()
@@ -105,7 +175,7 @@ func refusesVersion(tb testing.TB, s subject) {
 	}
 }
 
-func survivesEmpty(tb testing.TB, s subject) {
+func survivesEmpty(tb TB, s subject) {
 	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(&Process{})
@@ -122,7 +192,7 @@ func survivesEmpty(tb testing.TB, s subject) {
 	h.expectSilence(tb, "empty messages")
 }
 
-func ignoresUnknown(tb testing.TB, s subject) {
+func ignoresUnknown(tb TB, s subject) {
 	h := s.harness(tb)
 	h.checking = true
 	h.StartSession()
@@ -138,7 +208,7 @@ func ignoresUnknown(tb testing.TB, s subject) {
 	h.checkNames(tb)
 }
 
-func silentWhenQuiet(tb testing.TB, s subject) {
+func silentWhenQuiet(tb TB, s subject) {
 	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(&Process{
@@ -154,7 +224,7 @@ func silentWhenQuiet(tb testing.TB, s subject) {
 	h.expectSilence(tb, "a program that sleeps")
 }
 
-func silentWhenComputing(tb testing.TB, s subject) {
+func silentWhenComputing(tb TB, s subject) {
 	h := s.harness(tb)
 	h.StartSession()
 	h.StartProcess(Computing())
@@ -176,7 +246,7 @@ func Computing() *Process {
 }
 
 // expectSilence fails if the tunlet touched the program or proposed anything.
-func (h *Harness) expectSilence(tb testing.TB, program string) {
+func (h *Harness) expectSilence(tb TB, program string) {
 	tb.Helper()
 	if len(h.Proposals) > 0 {
 		tb.Errorf("%s: proposed %v", program, h.Proposals[0])

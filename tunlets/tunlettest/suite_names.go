@@ -4,7 +4,7 @@ package tunlettest
 
 import (
 	"slices"
-	"testing"
+	"strings"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -13,7 +13,7 @@ import (
 // checkNames fails if a measure point or a withdrawal names anything that does
 // not exist. Proposals are checked as they come (checkProposal), since what
 // they name may not live any more afterwards.
-func (h *Harness) checkNames(tb testing.TB) {
+func (h *Harness) checkNames(tb TB) {
 	tb.Helper()
 	for _, id := range h.order {
 		h.checkPoint(tb, h.points[id].spec)
@@ -29,9 +29,9 @@ func (h *Harness) lives(handle uint64) bool {
 	return slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == handle })
 }
 
-func (h *Harness) checkPoint(tb testing.TB, p *attunev1.MeasurePoint) {
+func (h *Harness) checkPoint(tb TB, p *attunev1.MeasurePoint) {
 	tb.Helper()
-	if p.GetId() == "" || p.GetHook() == "" && len(p.GetFunction().GetSymbols()) == 0 {
+	if p.GetId() == "" || p.GetHook() == "" && len(p.GetFunction().GetSymbols()) == 0 && p.GetUsdt().GetName() == "" {
 		tb.Errorf("measure point %v: want an id and a target", p)
 	}
 	if p.GetMaxValue() > 0 && p.GetMaxValue() < p.GetMinValue() {
@@ -41,7 +41,7 @@ func (h *Harness) checkPoint(tb testing.TB, p *attunev1.MeasurePoint) {
 
 // checkProposal fails if a proposal that has just come is not what it should
 // be, or names what does not exist.
-func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
+func (h *Harness) checkProposal(tb TB, p Proposed) {
 	tb.Helper()
 	if p.GetId() == "" || p.GetReason() == "" || len(p.GetChanges()) == 0 {
 		tb.Errorf("proposal %v: want an id, a reason and changes", p)
@@ -57,10 +57,11 @@ func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
 	}
 	knobs := h.knobs(tb)
 	for _, c := range p.GetChanges() {
+		knob, _, _ := strings.Cut(c.GetKnob(), "@") // a place of it
 		switch {
 		case !h.lives(c.GetProcess()):
 			tb.Errorf("proposal %s changes process %d, which does not live", p.GetId(), c.GetProcess())
-		case !slices.Contains(knobs, c.GetKnob()):
+		case !slices.Contains(knobs, knob):
 			tb.Errorf("proposal %s changes knob %q, which is not described", p.GetId(), c.GetKnob())
 		case c.GetAction().GetKind() == nil:
 			tb.Errorf("proposal %s: change of %q has no action", p.GetId(), c.GetKnob())
@@ -69,7 +70,7 @@ func (h *Harness) checkProposal(tb testing.TB, p Proposed) {
 }
 
 // knobs lists the knobs that the tunlet describes.
-func (h *Harness) knobs(tb testing.TB) (names []string) {
+func (h *Harness) knobs(tb TB) (names []string) {
 	tb.Helper()
 	ctx, cancel := h.Context()
 	defer cancel()

@@ -9,6 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -63,6 +67,16 @@ func proposal(p sdk.Handle) sdk.Proposal {
 
 func TestSuitePasses(t *testing.T) { Suite(t, newGood) }
 
+// The harness takes what a tunlet's own process takes.
+func TestHarnessTakesTheLargestCall(t *testing.T) {
+	h := New(t, newGood)
+	batch := &attunev1.NamedRecords{Records: make([]byte, sdk.MaxMessage-100)}
+	_, err := h.Client.HandleEvents(t.Context(), &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{batch}})
+	if code := status.Code(err); code != codes.OK && code != codes.Unimplemented {
+		t.Error(err)
+	}
+}
+
 // Each of the bad ones does one thing wrong.
 type (
 	nameless   struct{ good }
@@ -72,6 +86,9 @@ type (
 	strange    struct{ good }
 	restless   struct{ good }
 	silent     struct{}
+	sleepless  struct{ good }
+	oversleeps struct{ good }
+	misstated  struct{ good }
 	unequal    struct {
 		good
 		session int
@@ -81,6 +98,26 @@ type (
 func (*nameless) Describe() sdk.Description { return sdk.Description{Name: "Not A Name"} }
 
 func (*silent) Describe() sdk.Description { return newGood().Describe() }
+
+// sleepless would sleep until nothing in particular.
+func (*sleepless) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Wake = []sdk.Wake{{}}
+	return d
+}
+
+// oversleeps would not be there when it is needed.
+func (*oversleeps) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Wake = []sdk.Wake{{Object: "libnowhere.so*"}}
+	return d
+}
+
+func (*misstated) Describe() sdk.Description {
+	d := newGood().Describe()
+	d.Options = []sdk.Option{{Name: "a", Description: "a", Type: sdk.IntegerOption, Default: "few"}}
+	return d
+}
 
 func (*panicky) ProcessEnded(_ *sdk.Host, e sdk.ProcessEnd) { _ = []int{}[e.Handle] }
 
@@ -138,7 +175,7 @@ func failing(t *testing.T, name string, newTunlet func() sdk.Tunlet) string {
 		defer close(done)
 		for _, c := range checks() {
 			if c.name == name {
-				c.run(r, subject{newTunlet: newTunlet, trouble: []func() *Process{Computing}})
+				c.run(r, subject{serve: func(tb TB) attunev1.TunletServiceClient { return serve(tb, newTunlet) }, trouble: []func() *Process{Computing}, sure: true})
 				return
 			}
 		}
@@ -158,6 +195,9 @@ func TestSuiteFindsWhatIsWrong(t *testing.T) {
 		want      string
 	}{
 		{"describes itself", func() sdk.Tunlet { return &nameless{g()} }, "objective name is missing"},
+		{"describes itself", func() sdk.Tunlet { return &sleepless{g()} }, "leave Wake empty"},
+		{"describes itself", func() sdk.Tunlet { return &misstated{g()} }, `"few" is not a whole number`},
+		{"names only what exists", func() sdk.Tunlet { return &oversleeps{g()} }, "would not have been started yet"},
 		{"survives any order of calls", func() sdk.Tunlet { return &panicky{g()} }, "panicked in ProcessEnded"},
 		{"survives empty messages", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
 		{"is silent on a quiet program", func() sdk.Tunlet { return &noisy{g()} }, "remarked"},
