@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package catalogue lists the tunlets that come with Attune. They are one
+// program, attune-tunlets, which is the tunlet whose name it is called by:
+// attune-tunlet-malloc is a link to it. The processes of many tunlets thus share
+// the program's text in memory, and it is built, installed and packed once.
+package catalogue
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/attune-hpc/attune/tunlets/affinity"
+	"github.com/attune-hpc/attune/tunlets/aggregation"
+	"github.com/attune-hpc/attune/tunlets/congestion"
+	"github.com/attune-hpc/attune/tunlets/convoy"
+	"github.com/attune-hpc/attune/tunlets/factoring"
+	"github.com/attune-hpc/attune/tunlets/gc"
+	"github.com/attune-hpc/attune/tunlets/gogc"
+	"github.com/attune-hpc/attune/tunlets/malloc"
+	"github.com/attune-hpc/attune/tunlets/mpiprogress"
+	"github.com/attune-hpc/attune/tunlets/nagle"
+	"github.com/attune-hpc/attune/tunlets/ompspin"
+	"github.com/attune-hpc/attune/tunlets/ompthreads"
+	"github.com/attune-hpc/attune/tunlets/pipe"
+	"github.com/attune-hpc/attune/tunlets/sockbuf"
+	"github.com/attune-hpc/attune/tunlets/stdio"
+	"github.com/attune-hpc/attune/tunlets/workers"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+const (
+	// Binary is the file name of the program.
+	Binary = "attune-tunlets"
+	// Prefix is what the names of the links begin with.
+	Prefix = "attune-tunlet-"
+	// Interpreter is the name by which the program runs the tunlet in a
+	// NAME.tunlet.yaml, its argument. It is no tunlet of its own.
+	Interpreter = "declarative"
+)
+
+// all has each tunlet by its name; a new tunlet needs a line here only.
+func all() map[string]func() sdk.Tunlet {
+	return map[string]func() sdk.Tunlet{
+		affinity.Name:    affinity.New,
+		aggregation.Name: aggregation.New,
+		congestion.Name:  congestion.New,
+		convoy.Name:      convoy.New,
+		factoring.Name:   factoring.New,
+		gc.Name:          gc.New,
+		gogc.Name:        gogc.New,
+		malloc.Name:      malloc.New,
+		mpiprogress.Name: mpiprogress.New,
+		nagle.Name:       nagle.New,
+		ompspin.Name:     ompspin.New,
+		ompthreads.Name:  ompthreads.New,
+		pipe.Name:        pipe.New,
+		sockbuf.Name:     sockbuf.New,
+		stdio.Name:       stdio.New,
+		workers.Name:     workers.New,
+	}
+}
+
+// Names lists the tunlets, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(all())) }
+
+// New returns what makes the tunlet of a name; nil if there is none.
+func New(name string) func() sdk.Tunlet { return all()[name] }
