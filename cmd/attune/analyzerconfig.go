@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/pki"
@@ -92,6 +93,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyTLSKey, files.Key, "`FILE` with its key")
 	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
 	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	tunletLimitFlags(flags)
 	flags.Int(keyMaxSessions, 256, "most sessions at a time")
 	flags.Int(keyMaxTunlets, 32, "most sessions with tunlets at a time; each tunlet of a session takes some 15 MB")
 	flags.Duration(keyTunletDelay, time.Second, "age at which a session gets its tunlets")
@@ -180,7 +182,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		tlsGiven: v.IsSet(keyTLSCert) && from.text(keyTLSCert) != pki.NodeFiles().Cert,
 		auditLog: from.text(keyAuditLog), logFormat: from.text(keyLogFormat),
 		service: service.Config{
-			TunletDirs:  from.list(keyTunletDir),
+			TunletDirs: from.list(keyTunletDir), TunletLimits: tunletLimits(from.number(keyTunletMB), from.number(keyTunletCPU)),
 			MaxSessions: from.count(keyMaxSessions), MaxTunletSessions: from.count(keyMaxTunlets), Reports: from.count(keyReports),
 			TunletDelay: from.duration(keyTunletDelay), Linger: from.duration(keyLinger), Grace: from.duration(keyGrace), Lease: from.duration(keyLease),
 		},
@@ -195,7 +197,10 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 	if from.err != nil {
 		return s, from.err
 	}
-	var err error
+	err := config.ValidateTunletLimits(from.number(keyTunletMB), from.number(keyTunletCPU))
+	if err != nil {
+		return s, err
+	}
 	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
 		return s, err
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/analyzer/store"
 	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -107,10 +108,40 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	cfg.ReportDir = filepath.Join(a.settings.stateDir, "reports")
 	cfg.TunletDirs = tunletDirs(cfg.TunletDirs)
 	cfg.Digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
+	cfg.DescriptionDir = a.descriptionDir()
 	cfg.Audit = a.audit.Lines
+	if knowledge := a.openKnowledge(ctx); knowledge != nil {
+		cfg.Knowledge = knowledge
+	}
 	cfg.Version, cfg.Log = buildinfo.Get().Version, a.log
 	a.service, err = service.New(cfg)
 	return err
+}
+
+// openKnowledge opens what the service's sessions have learnt; nil if that cannot
+// be had: it is a hint.
+func (a *analyzerService) openKnowledge(ctx context.Context) *store.Store {
+	s, err := store.Open(ctx, filepath.Join(a.settings.stateDir, knowledgeFile))
+	if err != nil {
+		a.log.Warn("sessions do not learn from each other", "error", err)
+		return nil
+	}
+	a.defers(s.Close)
+	return s
+}
+
+// descriptionDir is where what tunlets say of themselves is kept: where the user
+// has it, else with the service's own state, for each session would ask anew.
+func (a *analyzerService) descriptionDir() string {
+	if dir := rundir.Current().DescriptionDir(); dir != "" {
+		return dir
+	}
+	dir := filepath.Join(a.settings.stateDir, "tunlets")
+	if err := instance.Directory(dir, 0o700); err != nil {
+		a.log.Warn("each session starts all tunlets to ask them what they are", "error", err)
+		return ""
+	}
+	return dir
 }
 
 // alone makes the directories and locks them for this process.

@@ -28,7 +28,8 @@ control, and tunes them as run does with a program that it starts. The
 processes are not restarted and not told: one thread of each is stopped for a
 moment at a place where it is safe, to load the library that measures.
 
-It ends when all the processes have ended, or at SIGINT, SIGTERM or SIGHUP.
+It ends when all the processes have ended, at SIGINT, SIGTERM or SIGHUP, or when
+attune is switched off. A process with ATTUNE=off in its environment is refused.
 Then every change is undone, measuring is taken out, and a report goes to
 standard error; the library stays mapped and does nothing. With --keep, changes
 that were proven good stay in force; attune changes lists them, and attune undo
@@ -61,6 +62,9 @@ func newAttach(p *process) *cobra.Command {
 			}
 			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
 			if err != nil {
+				return err
+			}
+			if err := errSwitchedOff(); err != nil {
 				return err
 			}
 			return attachProcesses(cmd.Context(), p, cfg, pids, keep)
@@ -121,6 +125,10 @@ func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int
 		s.abandon()
 		return err
 	}
+	s.followSwitch(func() {
+		s.keep = false // nobody reads it before stop
+		stop()
+	})
 	awaitAll(until, attached)
 	stop() // a second signal ends at once
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)

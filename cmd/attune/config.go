@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -27,10 +28,14 @@ const (
 	keyMode      = "mode"
 	keyTunlet    = "tunlet"
 	keyTunletDir = "tunlet-dir"
+	keyTunletMB  = "tunlet-memory"
+	keyTunletCPU = "tunlet-cpu"
+	keyTunletSet = "tunlet-option"
 	keyProbe     = "probe"
 	keyBudget    = "budget"
 	keyReport    = "report"
 	keyTimeline  = "timeline"
+	keyRecord    = "record"
 	keyQuiet     = "quiet"
 	keyWatch     = "watch"
 	keyNoBPF     = "no-bpf"
@@ -46,15 +51,25 @@ func runFlags(flags *pflag.FlagSet) {
 	flags.String(keyMode, d.Mode, "what to do: observe, advise or tune")
 	flags.StringArray(keyTunlet, nil, "use only the tunlet `NAME`; may be repeated")
 	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	flags.StringArray(keyTunletSet, nil, "set an option of a tunlet, `TUNLET.OPTION=VALUE`; may be repeated (attune tunlet info TUNLET)")
+	tunletLimitFlags(flags)
 	flags.StringArray(keyProbe, nil, "measure at the `POINT`, for example libc.so.6:malloc (docs/reference/probes.md); may be repeated")
 	flags.Float64(keyBudget, d.Budget, "most of a process' CPU time that measure points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 	flags.String(keyReport, "", "write the report to `FILE` as JSON")
 	flags.String(keyTimeline, "", "write what happens to `FILE` as it happens, as JSON lines")
+	flags.String(keyRecord, "", "record what happens to `FILE`, to try tunlets with it later: attune tunlet run --replay FILE")
 	flags.Bool(keyQuiet, false, "leave out the text at the end")
 	flags.Bool(keyWatch, false, "show the run live on the terminal")
 	flags.Bool(keyNoBPF, false, "do not use BPF, even where it is allowed")
 	flags.String(keyLogFile, "", "append the log to `FILE`")
 	flags.String(keyLogLevel, d.LogLevel, "lowest level in the log file: debug, info, warn or error")
+}
+
+// tunletLimitFlags declares what one tunlet's process may take.
+func tunletLimitFlags(flags *pflag.FlagSet) {
+	d := config.Default()
+	flags.Float64(keyTunletMB, d.TunletMB, "most memory of a tunlet's process, in `MB`; one that takes more is ended for good")
+	flags.Float64(keyTunletCPU, d.TunletCPU, "most CPU time of a tunlet's process over 10 s, in `PERCENT` of a core")
 }
 
 // newRunFlags returns the flags of `attune run`, none of them given.
@@ -100,13 +115,21 @@ const siteConfig = "/etc/attune"
 // the site, then those of the user.
 func configFiles(env func(string) string) []string {
 	bases := []string{siteConfig}
-	switch dir, home := env("XDG_CONFIG_HOME"), env("HOME"); {
-	case filepath.IsAbs(dir):
-		bases = append(bases, filepath.Join(dir, "attune"))
-	case filepath.IsAbs(home):
-		bases = append(bases, filepath.Join(home, ".config/attune"))
+	if own := userConfig(env); own != "" {
+		bases = append(bases, own)
 	}
 	return filesBelow(bases)
+}
+
+// userConfig is the user's directory; empty: they have none.
+func userConfig(env func(string) string) string {
+	switch dir, home := env("XDG_CONFIG_HOME"), env("HOME"); {
+	case filepath.IsAbs(dir):
+		return filepath.Join(dir, "attune")
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".config/attune")
+	}
+	return ""
 }
 
 func filesBelow(bases []string) []string {
@@ -180,7 +203,7 @@ func mergeKnown(v *viper.Viper, file string, known []string) error {
 // fileKeys lists what may stand in a file.
 func fileKeys() []string {
 	return []string{
-		keyMode, keyTunlet, keyTunletDir, keyProbe, keyBudget, keyReport, keyTimeline, keyQuiet,
+		keyMode, keyTunlet, keyTunletDir, keyTunletMB, keyTunletCPU, keyTunletSet, keyProbe, keyBudget, keyReport, keyTimeline, keyRecord, keyQuiet,
 		keyWatch, keyNoBPF, keyLogFile, keyLogLevel, keyTunlets,
 	}
 }
@@ -191,10 +214,13 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		Mode:       from.text(keyMode),
 		Tunlets:    from.list(keyTunlet),
 		TunletDirs: from.list(keyTunletDir),
+		TunletMB:   from.number(keyTunletMB),
+		TunletCPU:  from.number(keyTunletCPU),
 		Probes:     from.list(keyProbe),
 		Budget:     from.number(keyBudget),
 		Report:     from.text(keyReport),
 		Timeline:   from.text(keyTimeline),
+		Record:     from.text(keyRecord),
 		Quiet:      from.truth(keyQuiet),
 		Watch:      from.truth(keyWatch),
 		NoBPF:      from.truth(keyNoBPF),
@@ -208,7 +234,35 @@ func fromViper(v *viper.Viper) (config.Run, error) {
 		why := strings.Join(strings.Fields(err.Error()), " ")
 		return config.Run{}, exitcode.UsageError(fmt.Errorf("%s: %s", keyTunlets, why), "write a map of settings for each tunlet")
 	}
+	if err := setOptions(&r, from.list(keyTunletSet)); err != nil {
+		return config.Run{}, err
+	}
 	return r, r.Validate()
+}
+
+// setOptions adds options of tunlets, each TUNLET.OPTION=VALUE, over those of the
+// files.
+func setOptions(r *config.Run, texts []string) error {
+	for _, text := range texts {
+		name, value, set := strings.Cut(text, "=")
+		tunlet, option, dotted := strings.Cut(name, ".")
+		if !set || !dotted || tunlet == "" || option == "" {
+			return exitcode.UsageError(fmt.Errorf("%s: %q sets no option", keyTunletSet, text), "write TUNLET.OPTION=VALUE")
+		}
+		if r.TunletOptions == nil {
+			r.TunletOptions = map[string]map[string]string{}
+		}
+		if r.TunletOptions[tunlet] == nil {
+			r.TunletOptions[tunlet] = map[string]string{}
+		}
+		r.TunletOptions[tunlet][option] = value
+	}
+	return nil
+}
+
+// tunletLimits turns the settings into limits.
+func tunletLimits(mb, percent float64) tunlethost.Limits {
+	return tunlethost.Limits{MemoryBytes: uint64(mb * 1e6), CPU: percent / 100}
 }
 
 // settingsReader reads settings of any origin: files hold texts, numbers, truth

@@ -70,7 +70,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySettingHasEveryWayIn(t *testing.T) {
 	want := config.Run{
 		Mode: config.Advise, Tunlets: []string{"a", "b"}, TunletDirs: []string{"/d"},
-		Probes: []string{"o:f"}, Budget: 0.5, Report: "r.json", Timeline: "t", Quiet: true, NoBPF: true, LogFile: "l", LogLevel: "debug",
+		TunletMB: 64, TunletCPU: 50, Probes: []string{"o:f"}, Budget: 0.5, Report: "r.json", Timeline: "t", Quiet: true, NoBPF: true, LogFile: "l", LogLevel: "debug",
 	}
 	tests := []struct {
 		name  string
@@ -80,7 +80,7 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 	}{
 		{
 			"file",
-			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nprobe: ['o:f']\nbudget: 0.5\n" +
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\ntunlet-memory: 64\ntunlet-cpu: 50\nprobe: ['o:f']\nbudget: 0.5\n" +
 				"report: r.json\ntimeline: t\nquiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
 			nil, nil,
 		},
@@ -88,7 +88,7 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 			"environment", nil,
 			map[string]string{
 				"ATTUNE_MODE": "advise", "ATTUNE_TUNLET": "a,b", "ATTUNE_TUNLET_DIR": "/d",
-				"ATTUNE_PROBE": "o:f", "ATTUNE_BUDGET": "0.5", "ATTUNE_REPORT": "r.json",
+				"ATTUNE_TUNLET_MEMORY": "64", "ATTUNE_TUNLET_CPU": "50", "ATTUNE_PROBE": "o:f", "ATTUNE_BUDGET": "0.5", "ATTUNE_REPORT": "r.json",
 				"ATTUNE_TIMELINE": "t", "ATTUNE_QUIET": "true",
 				"ATTUNE_NO_BPF": "1", "ATTUNE_LOG_FILE": "l", "ATTUNE_LOG_LEVEL": "debug",
 			},
@@ -97,13 +97,13 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 		{
 			"flags", nil, nil,
 			[]string{
-				"--mode=advise", "--tunlet=a", "--tunlet=b", "--tunlet-dir=/d", "--probe=o:f",
+				"--mode=advise", "--tunlet=a", "--tunlet=b", "--tunlet-dir=/d", "--tunlet-memory=64", "--tunlet-cpu=50", "--probe=o:f",
 				"--budget=0.5", "--report=r.json", "--timeline=t", "--quiet", "--no-bpf", "--log-file=l", "--log-level=debug",
 			},
 		},
 		{
 			"what belongs to a running job is no setting",
-			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\nprobe: ['o:f']\nbudget: 0.5\n" +
+			[]string{"mode: advise\ntunlet: [a, b]\ntunlet-dir: [/d]\ntunlet-memory: 64\ntunlet-cpu: 50\nprobe: ['o:f']\nbudget: 0.5\n" +
 				"report: r.json\ntimeline: t\nquiet: true\nno-bpf: true\nlog-file: l\nlog-level: debug\n"},
 			map[string]string{"ATTUNE_JOB": "x", "ATTUNE_SOCKET": "/y", "ATTUNE": "on"}, nil,
 		},
@@ -122,11 +122,12 @@ func TestEverySettingHasEveryWayIn(t *testing.T) {
 }
 
 func TestTunletOptions(t *testing.T) {
-	got, err := loadWith(t, []string{"tunlets:\n  malloc:\n    max: 3\n", "tunlets:\n  malloc:\n    min: \"1\"\n"}, nil)
+	got, err := loadWith(t, []string{"tunlets:\n  malloc:\n    max: 3\n", "tunlets:\n  malloc:\n    min: \"1\"\n"}, nil,
+		"--tunlet-option=malloc.max=4", "--tunlet-option=workers.round=a=b")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]map[string]string{"malloc": {"max": "3", "min": "1"}}
+	want := map[string]map[string]string{"malloc": {"max": "4", "min": "1"}, "workers": {"round": "a=b"}}
 	if diff := cmp.Diff(want, got.TunletOptions); diff != "" {
 		t.Error(diff)
 	}
@@ -140,6 +141,8 @@ func TestBadConfiguration(t *testing.T) {
 		{"bad value", "mode: fast", "observe, advise, tune"},
 		{"options of no tunlet", "tunlets: 3", "tunlets"},
 		{"options that are none", "tunlets:\n  malloc: 3\n", "write a map of settings"},
+		{"option of no tunlet", "tunlet-option: [max=3]", `"max=3" sets no option; write TUNLET.OPTION=VALUE`},
+		{"option without value", "tunlet-option: [malloc.max]", `"malloc.max" sets no option; write TUNLET.OPTION=VALUE`},
 		{"no truth value", "quiet: perhaps", `setting quiet: "perhaps" makes no sense; write true or false`},
 		{"a list of modes", "mode: [tune]", "setting mode: \"[tune]\" makes no sense; write one value"},
 	}

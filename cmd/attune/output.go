@@ -25,6 +25,7 @@ type outputs struct {
 	report   string    // a file to be made, absolute; empty: none
 	reportTo *os.File  // a pipe, device or descriptor instead; nil: none
 	timeline *os.File
+	record   *os.File
 }
 
 // open checks and opens them; later the program may change or delete the
@@ -42,15 +43,25 @@ func (o *outputs) open(cfg config.Run, p *process) error {
 	if err := o.openReport(cfg.Report); err != nil {
 		return exitcode.UsageError(fmt.Errorf("report: %w", err), "name a file that you may write to with --report")
 	}
-	if cfg.Timeline == "" {
-		return nil
+	var err error
+	if o.timeline, err = openOutput(cfg.Timeline, keyTimeline); err != nil {
+		return err
 	}
-	f, err := outfile.Open(cfg.Timeline, os.O_CREATE|os.O_TRUNC)
+	o.record, err = openOutput(cfg.Record, keyRecord)
+	return err
+}
+
+// openOutput opens the file of a flag that is written to as things happen; nil
+// if none is named.
+func openOutput(path, flag string) (*os.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	f, err := outfile.Open(path, os.O_CREATE|os.O_TRUNC)
 	if err != nil {
-		return exitcode.UsageError(fmt.Errorf("timeline: %w", err), "name a file that you may write to with --timeline")
+		return nil, exitcode.UsageError(fmt.Errorf("%s: %w", flag, err), "name a file that you may write to with --"+flag)
 	}
-	o.timeline = f
-	return nil
+	return f, nil
 }
 
 // openReport opens what the report is to be streamed into, or checks that its
@@ -78,13 +89,12 @@ func (o *outputs) openReport(path string) error {
 	return nil
 }
 
-// timelineWriter is the timeline's file, or nil: a nil *os.File in an
-// interface would not be nil.
-func (o *outputs) timelineWriter() io.Writer {
-	if o.timeline == nil {
+// writerOf is a file, or nil: a nil *os.File in an interface would not be nil.
+func writerOf(f *os.File) io.Writer {
+	if f == nil {
 		return nil
 	}
-	return o.timeline
+	return f
 }
 
 // needsStderr tells whether something will be said after the program's end.
@@ -133,7 +143,7 @@ func (o *outputs) notes(lines []string) {
 
 // close closes what open opened; what was written is written.
 func (o *outputs) close() {
-	for _, f := range []*os.File{o.timeline, o.reportTo} {
+	for _, f := range []*os.File{o.timeline, o.record, o.reportTo} {
 		if f != nil {
 			_ = f.Close()
 		}

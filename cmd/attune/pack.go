@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -20,7 +22,7 @@ import (
 )
 
 // packProgram makes the packed file. It has its name only when it is complete.
-func packProgram(p *process, o packOptions) error {
+func packProgram(ctx context.Context, p *process, o packOptions) error {
 	flags, err := packable(o)
 	if err != nil {
 		return err
@@ -29,7 +31,7 @@ func packProgram(p *process, o packOptions) error {
 	if err != nil {
 		return err
 	}
-	sources, files, err := o.sources()
+	sources, files, err := o.sources(ctx)
 	defer closeAll(files)
 	if err != nil {
 		return err
@@ -105,7 +107,7 @@ func isPacked(path string) (bool, error) {
 
 // sources lists the parts: the program as it is, what tunes it compressed. The
 // caller closes the files, also after an error.
-func (o packOptions) sources() (sources []packfile.Source, files []*os.File, err error) {
+func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, files []*os.File, err error) {
 	add := func(kind packfile.Kind, name, path string) {
 		file, openErr := os.Open(path)
 		if openErr != nil {
@@ -124,20 +126,28 @@ func (o packOptions) sources() (sources []packfile.Source, files []*os.File, err
 	}
 	add(packfile.Program, filepath.Base(o.program), o.program)
 	add(packfile.Controller, "attune", "/proc/self/exe")
-	for _, t := range tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets) {
-		if t.Err == nil {
-			add(packfile.Tunlet, tunlethost.Prefix+t.Name, t.Path)
+	found := tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets)
+	for _, t := range packedTunlets(found) {
+		if t.path != "" {
+			add(packfile.Tunlet, t.name, t.path)
+			continue
 		}
+		sources = append(sources, packfile.Source{
+			Kind: packfile.TunletLink, Name: t.name, Mode: 0o444, Content: strings.NewReader(t.to),
+		})
 	}
+	said, saidErr := describedTunlets(ctx, found)
 	library, libraryErr := dmlib.Library()
 	headers, headersErr := ring.Headers(ring.Geometry{})
-	err = errors.Join(err, libraryErr, headersErr)
+	err = errors.Join(err, saidErr, libraryErr, headersErr)
 	sources = append(sources, packfile.Source{
 		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),
 	}, packfile.Source{
 		Kind: packfile.Headers, Name: "memory-headers", Mode: 0o444, Content: bytes.NewReader(headers),
 	}, packfile.Source{
 		Kind: packfile.Config, Name: "attune.yaml", Mode: 0o444, Content: bytes.NewReader(o.settings),
+	}, packfile.Source{
+		Kind: packfile.Descriptions, Name: "tunlets.json", Mode: 0o444, Compress: true, Content: bytes.NewReader(said),
 	})
 	return sources, files, err
 }

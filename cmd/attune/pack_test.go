@@ -12,6 +12,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 )
 
 // packedBash is a packed shell, which says nothing at its end.
@@ -98,14 +102,15 @@ func eventuallyNone(t *testing.T, what string, missing func() []string) {
 func TestUnpackGivesBackWhatWasPacked(t *testing.T) {
 	packed, dir := mustPackBash(t), t.TempDir()
 	got := shell(t, "$ATTUNE_BINARY unpack --extract "+dir+"/parts "+packed+" && cd "+dir+
-		"/parts && cmp bash /bin/bash && cmp attune $ATTUNE_BINARY && stat -c %a bash attune && ls", "")
+		"/parts && cmp bash /bin/bash && cmp attune $ATTUNE_BINARY && cmp attune-tunlet-malloc "+bin+"/attune-tunlets && "+
+		"stat -c %a bash attune && readlink attune-tunlet-malloc", "")
 	want := "755\n755\n"
-	if got.code != 0 || !strings.HasPrefix(got.stdout, want) || !strings.Contains(got.stdout, "attune-tunlet-malloc\n") {
+	if got.code != 0 || !strings.HasPrefix(got.stdout, want) || !strings.HasSuffix(got.stdout, "attune-tunlets\n") {
 		t.Errorf("%+v", got)
 	}
 	listed := shell(t, "$ATTUNE_BINARY unpack --list "+packed, "")
-	for _, part := range []string{"program     bash ", "controller  attune ", "tunlet      attune-tunlet-malloc ", "library     libattune-dm-", "config      attune.yaml "} {
-		if !strings.Contains(listed.stdout, part) {
+	for _, part := range []string{"program bash ", "controller attune ", "tunlet attune-tunlets ", "link attune-tunlet-malloc ", "library libattune-dm-", "config attune.yaml ", "tunlets.json "} {
+		if !strings.Contains(strings.Join(strings.Fields(listed.stdout), " "), part) {
 			t.Errorf("no %q in\n%s", part, listed.stdout)
 		}
 	}
@@ -152,5 +157,44 @@ func TestPackRefuses(t *testing.T) {
 				t.Error("a file was made")
 			}
 		})
+	}
+}
+
+// A file that many tunlets lead to is packed once; others of its name are not
+// mistaken for it.
+func TestPackedTunlets(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"many", "other/many", "attune-tunlet-own"} {
+		path := filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"a": "many", "b": "many", "c": "other/many"} {
+		if err := os.Symlink(to, filepath.Join(dir, "attune-tunlet-"+link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := []tunlethost.Candidate{{Name: "bad", Path: dir + "/many", Err: errors.New("not trusted")}}
+	for _, name := range []string{"a", "b", "c", "own"} {
+		found = append(found, tunlethost.Candidate{Name: name, Path: filepath.Join(dir, "attune-tunlet-"+name)})
+	}
+	for _, name := range []string{"x", "y"} {
+		found = append(found, tunlethost.Candidate{
+			Name: name, Path: filepath.Join(dir, name+".tunlet.yaml"), Interpreter: filepath.Join(dir, "attune-tunlet-a"),
+		})
+	}
+	want := []packedTunlet{
+		{name: "many", path: dir + "/many"},
+		{name: "attune-tunlet-a", to: "many"},
+		{name: "attune-tunlet-b", to: "many"},
+		{name: "attune-tunlet-c", path: dir + "/attune-tunlet-c"},
+		{name: "attune-tunlet-own", path: dir + "/attune-tunlet-own"},
+		{name: "attune-tunlet-declarative", to: "many"},
+		{name: "x.tunlet.yaml", path: dir + "/x.tunlet.yaml"},
+		{name: "y.tunlet.yaml", path: dir + "/y.tunlet.yaml"},
+	}
+	if diff := cmp.Diff(want, packedTunlets(found), cmp.AllowUnexported(packedTunlet{})); diff != "" {
+		t.Error(diff)
 	}
 }

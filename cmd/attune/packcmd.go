@@ -29,7 +29,7 @@ controller comes up beside it and takes over what is there by then. Where nothin
 can be instrumented the program simply runs, and with ATTUNE=off in the
 environment too.
 
-The packed file is about 26 MB larger than the program: pack says how much, and
+The packed file is about 24 MB larger than the program: pack says how much, and
 attune unpack --list where it goes. Every byte of it is checked at the start of the
 first process, and the program is copied into memory: 6 ms, and 0.8 ms for each MB
 of the program. The other processes of the job on that node start 2 ms later than
@@ -43,7 +43,7 @@ off is refused before anything runs.
 --config FILE and the flags below are packed; they have the form and meaning
 that they have for attune run. On the node, its own settings in /etc/attune come
 first, then the packed ones, then ATTUNE_... of the environment. In the names of
---report, --timeline and --log-file, %h is the node and %j the job.`
+--report, --timeline, --record and --log-file, %h is the node and %j the job.`
 
 const packExample = `  attune pack ./solver -o solver.tuned
   attune pack ./solver -o solver.tuned --tunlet mpi-progress --report r-%h-%j.json
@@ -84,7 +84,7 @@ func newPack(p *process) *cobra.Command {
 			if err := o.settle(cmd); err != nil {
 				return err
 			}
-			return packProgram(p, o)
+			return packProgram(cmd.Context(), p, o)
 		},
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to make")

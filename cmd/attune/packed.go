@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
@@ -107,6 +106,10 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 	defer s.cancel()
 	tunlets := filepath.Join(s.dir.Path, "tunlets")
 	useTunlets(&s.cfg, packed, tunlets)
+	var forgotten error
+	if s.descriptions, forgotten = rememberPacked(packed, s.dir.Path); forgotten != nil {
+		s.log.Debug("the packed tunlets are asked what they are", "error", forgotten)
+	}
 	if err := s.connect(); err != nil {
 		s.abandon()
 		return err
@@ -117,6 +120,7 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 		}
 		s.startAnalyzer()
 	})
+	s.followSwitch(s.giveBack)
 	err := members.serve(ctx, func(process *procid.Process) {
 		if !becomesProgram(ctx, process, file) {
 			return
@@ -173,35 +177,6 @@ func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
 	return cfg, err
 }
 
-// useTunlets looks for tunlets in a directory, and with none asked for by name
-// has all that were packed used, and no others; a file without any uses the
-// node's.
-func useTunlets(cfg *config.Run, packed *packfile.File, dir string) {
-	cfg.TunletDirs = []string{dir}
-	if len(cfg.Tunlets) > 0 {
-		return
-	}
-	for _, part := range packed.Parts {
-		if part.Kind == packfile.Tunlet {
-			cfg.Tunlets = append(cfg.Tunlets, strings.TrimPrefix(part.Name, tunlethost.Prefix))
-		}
-	}
-}
-
-// unpackTunlets unpacks the tunlets into a directory that is not there yet.
-func unpackTunlets(packed *packfile.File, dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	var errs []error
-	for _, part := range packed.Parts {
-		if part.Kind == packfile.Tunlet {
-			errs = append(errs, extractTo(packed, part, filepath.Join(dir, part.Name)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // expandNames replaces %h by the node and %j by the job in the names of files:
 // each node writes its own.
 func expandNames(cfg *config.Run, job rundir.Job) {
@@ -210,7 +185,7 @@ func expandNames(cfg *config.Run, job rundir.Job) {
 		host = "local"
 	}
 	names := strings.NewReplacer("%h", host, "%j", strings.TrimPrefix(filepath.Base(job.Path), "job-"), "%%", "%")
-	for _, file := range []*string{&cfg.Report, &cfg.Timeline, &cfg.LogFile} {
+	for _, file := range []*string{&cfg.Report, &cfg.Timeline, &cfg.Record, &cfg.LogFile} {
 		*file = names.Replace(*file)
 	}
 }
@@ -236,6 +211,9 @@ func readPacked(file *os.File) (*packfile.File, error) {
 
 // extractTo writes a part to a file that is not there yet.
 func extractTo(packed *packfile.File, part packfile.Part, path string) error {
+	if part.Kind == packfile.TunletLink {
+		return linkTo(packed, part, path)
+	}
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, part.Mode|0o400)
 	if err != nil {
 		return err

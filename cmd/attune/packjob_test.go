@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,22 @@ func TestPackedWithinPacked(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
 }
 
+// packedWaiting starts a packed shell with what it is to do, which reads a line, and
+// waits for its controller.
+func packedWaiting(t *testing.T, packed, script string) (cmd *exec.Cmd, stdin io.Closer, controller int) {
+	t.Helper()
+	cmd = exec.Command(packed, "-c", script)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
+	return cmd, stdin, controllers(t)[0]
+}
+
 // tunletOf is a process that a controller has started and that runs another file,
 // so that it is past execve(2); 0: there is none.
 func tunletOf(t *testing.T, controller int) int {
@@ -135,16 +152,9 @@ func tunletOf(t *testing.T, controller int) int {
 func TestControllerKeepsItsDescriptors(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
-	cmd := exec.Command(packed, "-c", "read line")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
-	controller := controllers(t)[0]
+	// Until its input ends, it takes large blocks and gives them back: tunlets sleep
+	// while a program is of no interest.
+	cmd, stdin, controller := packedWaiting(t, packed, "until read -t 0; do printf -v x %8000000s; done")
 	tunlet := 0
 	eventually(t, "a tunlet is there", func() bool {
 		tunlet = tunletOf(t, controller)
@@ -170,7 +180,7 @@ func TestControllerKeepsItsDescriptors(t *testing.T) {
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // bash reads nothing
+	_ = cmd.Wait() // it ends by itself
 	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
 }
 
@@ -180,16 +190,7 @@ func TestControllerDoesNotAccept(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
 	t.Setenv("PMIX_NAMESPACE", "job of a stopped controller")
-	cmd := exec.Command(packed, "-c", "read line")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
-	controller := controllers(t)[0]
+	cmd, stdin, controller := packedWaiting(t, packed, "read line")
 	if err := syscall.Kill(controller, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -234,16 +235,8 @@ func fillQueue(t *testing.T, path string) {
 func TestControllerKilled(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
-	cmd := exec.Command(packed, "-c", "read line; exit 4")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
-	if err := syscall.Kill(controllers(t)[0], syscall.SIGKILL); err != nil {
+	cmd, stdin, controller := packedWaiting(t, packed, "read line; exit 4")
+	if err := syscall.Kill(controller, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := stdin.Close(); err != nil {

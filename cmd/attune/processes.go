@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -94,6 +95,20 @@ func ownerOf(pid int) (int, error) {
 		return 0, procid.GoneError(err)
 	}
 	return int(st.Uid), nil
+}
+
+// beginOf is when a process began, to a hundredth of a second.
+func beginOf(pid int) (time.Time, error) {
+	stat, err := procid.ReadStat(pid)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var up unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &up); err != nil {
+		return time.Time{}, fmt.Errorf("read the time since the start of the machine: %w", err)
+	}
+	age := time.Duration(up.Nano()) - time.Duration(stat.StartTicks)*time.Second/procid.TicksPerSecond
+	return time.Now().Add(-age), nil
 }
 
 // ownProcesses lists this user's processes, for the shell's completion.

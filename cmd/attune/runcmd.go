@@ -4,19 +4,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
 )
-
-// switchedOff is the value of ATTUNE with which `attune run` does nothing but
-// execute the program.
-const switchedOff = "off"
 
 const runLong = `Run starts CMD unchanged and tunes it while it runs. Input, output, terminal,
 signals, stop and continue, exit code and death by signal pass through as if
@@ -30,8 +29,9 @@ described in docs/reference/exit-codes.md.
 
 Settings come from /etc/attune/attune.yaml, /etc/attune/attune.d/*.yaml, the
 same below ~/.config/attune, environment variables (ATTUNE_MODE for --mode and
-so on) and flags; later ones override. With ATTUNE=off in the environment, CMD
-is executed without attune.
+so on) and flags; later ones override. With ATTUNE=off in the environment, or
+where attune is switched off (attune off), CMD is executed without attune. What
+CMD starts with ATTUNE=off in its environment is left alone.
 
 --probe takes a measure point: a function, by its name as the linker has it or
 demangled, or a pattern, and what to take there; docs/reference/probes.md shows
@@ -56,7 +56,7 @@ func newRun(p *process) *cobra.Command {
 		Args:              someCommand,
 		ValidArgsFunction: completeCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if os.Getenv("ATTUNE") == switchedOff {
+			if leftAlone(p, cmd.Flags()) {
 				return launch.Replace(args, environment(), p.state)
 			}
 			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
@@ -73,6 +73,20 @@ func newRun(p *process) *cobra.Command {
 	completeProbeFlag(cmd)
 	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
 	return cmd
+}
+
+// leftAlone says whether the program is to be executed and nothing more, before
+// settings are read that may be wrong. Who asked for it by the environment knows
+// why; of the switch it is told.
+func leftAlone(p *process, flags *pflag.FlagSet) bool {
+	if os.Getenv(track.OffVariable) == track.Off {
+		return true
+	}
+	reason, off := switchedOff()
+	if quiet, err := flags.GetBool(keyQuiet); off && err == nil && !quiet {
+		_, _ = fmt.Fprintf(p.stderr, "attune: the program runs without it: switched off: %s\n", reason) // nobody else to tell
+	}
+	return off
 }
 
 func someCommand(_ *cobra.Command, args []string) error {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -49,10 +50,15 @@ type session struct {
 	listener   net.Listener
 	analyzer   *analyzer.Analyzer
 	controller *controller.Controller
+	stopped    sync.Once // the controller
 	digests    *objfile.Digests
-	env        []string   // the program's
-	pid        int        // the program's
-	live       *live.Live // nil: nothing is watched
+	knowledge  knowledge
+	// descriptions is where those of the tunlets are kept; empty: where the user
+	// has them.
+	descriptions string
+	env          []string   // the program's
+	pid          int        // the program's
+	live         *live.Live // nil: nothing is watched
 
 	ctx    context.Context // of what runs beside the program
 	cancel context.CancelFunc
@@ -89,6 +95,7 @@ func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) 
 	ended := make(chan struct{})
 	s.pid = child.PID()
 	s.begin(s.pid, ended)
+	s.followSwitch(s.giveBack)
 	if err := launch.LetGo(p.descriptors, s.out.needsStderr()); err != nil {
 		s.log.Warn("standard streams stay open here until the end", "error", err)
 	}
@@ -110,6 +117,9 @@ func (s *session) command(signals *launch.Signals) launch.Command {
 // open prepares what can be refused: nothing has been started yet.
 func (s *session) open(p *process) error {
 	if err := checkTunlets(s.cfg.Tunlets, tunletDirs(s.cfg.TunletDirs)); err != nil {
+		return err
+	}
+	if err := checkTunletOptions(s.ctx, s.cfg); err != nil {
 		return err
 	}
 	return s.openOutputs(p)
@@ -177,10 +187,13 @@ func (s *session) connect() (err error) {
 
 func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
 	return analyzer.New(analyzer.Config{
-		Mode: s.cfg.Mode, Keep: s.keep, Command: s.args, JobID: s.jobID(),
+		Knowledge: &s.knowledge,
+		Mode:      s.cfg.Mode, Keep: s.keep, Command: s.args, JobID: s.jobID(),
+		Apart:      tunedApart(os.Getenv, s.place != (place{})),
 		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
 		Probes: s.cfg.Probes, NoTunlets: s.probing, Digests: s.digests,
-		TempDir: s.dir.Path, Timeline: s.out.timelineWriter(), Log: s.log, Version: buildinfo.Get().Version,
+		DescriptionDir: cmp.Or(s.descriptions, rundir.Current().DescriptionDir()), TunletLimits: tunletLimits(s.cfg.TunletMB, s.cfg.TunletCPU),
+		TempDir: s.dir.Path, Timeline: writerOf(s.out.timeline), Record: writerOf(s.out.record), Log: s.log, Version: buildinfo.Get().Version,
 	})
 }
 

@@ -59,10 +59,7 @@ func (s *session) account(ctx context.Context, exit report.Exit, leave func(cont
 	if s.live != nil {
 		s.live.Pause()
 	}
-	s.begun.Wait()
-	if err := s.analyzer.Settle(ctx); err != nil {
-		s.log.Warn("not everything was settled at the end", "error", err)
-	}
+	s.settle(ctx)
 	leave(ctx)
 	s.stopController(ctx)
 	r := s.analyzer.Finish(ctx, exit)
@@ -71,13 +68,24 @@ func (s *session) account(ctx context.Context, exit report.Exit, leave func(cont
 	return r
 }
 
+// settle takes changes back in what still runs.
+func (s *session) settle(ctx context.Context) {
+	s.begun.Wait()
+	if err := s.analyzer.Settle(ctx); err != nil {
+		s.log.Warn("not everything was settled at the end", "error", err)
+	}
+}
+
+// stopController ends the controller, once; whoever comes second waits for it.
 func (s *session) stopController(ctx context.Context) {
 	if s.controller == nil {
 		return
 	}
-	if err := s.controller.Stop(ctx); err != nil {
-		s.log.Warn("the controller did not end in time", "error", err)
-	}
+	s.stopped.Do(func() {
+		if err := s.controller.Stop(ctx); err != nil {
+			s.log.Warn("the controller did not end in time", "error", err)
+		}
+	})
 }
 
 // abandon takes down what was built for a program that did not start.
@@ -103,6 +111,7 @@ func (s *session) close() {
 	if s.dir != nil {
 		errs = append(errs, s.dir.Remove())
 	}
+	errs = append(errs, s.knowledge.close())
 	s.out.close()
 	if err := errors.Join(errs...); err != nil {
 		s.log.Debug("clean up", "error", err)

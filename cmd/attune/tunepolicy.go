@@ -14,9 +14,12 @@ import (
 // choose the rules that they are held to.
 const policyVariable = "ATTUNE_POLICY"
 
-// sitePolicy reads the policy of this node. With the error comes one that
-// denies everything.
+// sitePolicy reads the policy of this node. With the error comes one that denies
+// everything, also where attune is switched off.
 func sitePolicy() (*policy.Policy, error) {
+	if err := errSwitchedOff(); err != nil {
+		return policy.Denying(err), err
+	}
 	path := policy.Path
 	if other := os.Getenv(policyVariable); other != "" {
 		if os.Geteuid() != 0 {

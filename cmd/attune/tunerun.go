@@ -55,6 +55,11 @@ type tuning struct {
 }
 
 func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request) error {
+	return tuneNoting(ctx, p, flags, pids, requests, func([]string) error { return nil })
+}
+
+// tuneNoting is tune, and hands the ids of the changes that were made to note.
+func tuneNoting(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request, note func(ids []string) error) error {
 	rules, err := sitePolicy()
 	if err != nil {
 		return err
@@ -79,6 +84,9 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 	}
 	t.actuator = actuate.New(options)
 	err = t.change(ctx, p, flags, processes, requests)
+	if err == nil {
+		err = note(t.made())
+	}
 	if t.kept != nil {
 		err = errors.Join(err, t.kept.Close())
 	}
@@ -86,6 +94,16 @@ func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests
 		return err
 	}
 	return t.attend(ctx, p)
+}
+
+// made returns the ids of the changes that can be undone.
+func (t *tuning) made() (ids []string) {
+	for _, line := range t.lines {
+		if line.ID != "" && line.State == stateChanged {
+			ids = append(ids, line.ID)
+		}
+	}
+	return ids
 }
 
 // change looks at all changes, makes them and says so.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -71,6 +73,25 @@ func checkTunlets(wanted, dirs []string) error {
 	return nil
 }
 
+// checkTunletOptions refuses settings of tunlets that do not have them. A tunlet
+// that is not installed here may be elsewhere, where the same settings are read.
+func checkTunletOptions(ctx context.Context, cfg config.Run) error {
+	if len(cfg.TunletOptions) == 0 {
+		return nil
+	}
+	for _, c := range tunlethost.Find(tunletDirs(cfg.TunletDirs), cfg.Tunlets) {
+		given, ok := cfg.TunletOptions[c.Name]
+		if !ok {
+			continue
+		}
+		if err := tunlethost.CheckOptions(ctx, c, asking(), given); err != nil {
+			why := strings.ReplaceAll(err.Error(), "\n", "; ")
+			return exitcode.UsageError(fmt.Errorf("settings of tunlet %s: %s", c.Name, why), "`attune tunlet info "+c.Name+"` lists what there is")
+		}
+	}
+	return nil
+}
+
 // notUsed is the third column of the list: a tunlet that somebody else could
 // have written is not started.
 func notUsed(err error) string {
@@ -80,16 +101,36 @@ func notUsed(err error) string {
 	return "\tnot used: " + err.Error()
 }
 
+// tunletDirFlag declares --tunlet-dir.
+func tunletDirFlag(cmd *cobra.Command, dirs *[]string) {
+	cmd.Flags().StringArrayVar(dirs, keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+}
+
+// completeTunlets completes the name of one tunlet.
+func completeTunlets(dirs *[]string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(tunlethost.Find(tunletDirs(*dirs), nil)), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 func newTunlet(p *process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "tunlet",
-		Short:                      "Show the tunlets",
+		Short:                      "Make, show, try, test, install and remove tunlets",
 		Args:                       noSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.AddCommand(newTunletNew(p), newTunletList(p), newTunletInfoCommand(p), newTunletRun(p), newTunletInstall(p), newTunletRemove(p), newTunletTest(p))
+	return cmd
+}
+
+func newTunletList(p *process) *cobra.Command {
 	var dirs []string
-	list := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tunlets that attune run would use",
 		Long: `List shows name and file of every tunlet that is found: each is a program that
@@ -107,7 +148,6 @@ They are looked for beside attune, in lib/attune/tunlets of its installation, in
 			return w.Flush()
 		},
 	}
-	list.Flags().StringArrayVar(&dirs, keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
-	cmd.AddCommand(list)
+	tunletDirFlag(cmd, &dirs)
 	return cmd
 }

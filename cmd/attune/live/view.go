@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 )
 
 const (
@@ -43,8 +44,16 @@ func (v *view) lines(s report.Snapshot, width int) []string {
 func (v *view) title(s report.Snapshot) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "── attune %s, %.0f s, %s", s.Mode, s.Seconds, plural(len(s.Processes), "process", "processes"))
+	asleep := 0
 	for _, t := range s.Tunlets {
+		if t.State == tunlethost.StateAsleep {
+			asleep++
+			continue
+		}
 		fmt.Fprintf(&b, ", %s %s", t.Name, t.State)
+	}
+	if asleep > 0 {
+		fmt.Fprintf(&b, ", %s asleep", plural(asleep, "tunlet", "tunlets"))
 	}
 	if lost := s.Events.Lost.Total(); lost > 0 {
 		fmt.Fprintf(&b, ", %s events lost", number(float64(lost)))

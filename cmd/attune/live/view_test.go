@@ -16,7 +16,7 @@ func TestLines(t *testing.T) {
 	full := report.Snapshot{
 		Seconds: 3.4, Mode: "tune",
 		Processes:  []report.ProcessState{{PID: 1}, {PID: 2}},
-		Tunlets:    []report.TunletState{{Name: "malloc", State: "running"}},
+		Tunlets:    []report.TunletState{{Name: "a", State: "asleep"}, {Name: "malloc", State: "running"}, {Name: "z", State: "asleep"}},
 		Points:     []report.PointRate{{Target: "malloc", Mechanism: "hook", PerSecond: 123456}},
 		Objectives: []report.ObjectiveValue{{Tunlet: "malloc", Name: "rate", Unit: "1/s", Scope: "pid 1", Value: 48}},
 		Proposals: []report.ProposalState{
@@ -33,7 +33,7 @@ func TestLines(t *testing.T) {
 			"── attune observe, 0 s, 0 processes ──", "measures  nothing but /proc", "", "", "", "",
 		}},
 		{"everything", full, []string{
-			"── attune tune, 3 s, 2 processes, malloc running, 7 events lost ──",
+			"── attune tune, 3 s, 2 processes, malloc running, 2 tunlets asleep, 7 events lost ──",
 			"measures  malloc 123 k/s (hook)",
 			"malloc    █ 48 1/s of pid 1",
 			"malloc    top_pad in 1 process: kept, 12.3x (faster)",

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/store"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// advised puts an advice about the program's own pipe into the store, of a run that
+// ended at a time.
+func (k *tuneTest) advised(t *testing.T, id string, at time.Time) {
+	t.Helper()
+	number, err := strconv.ParseInt(k.pipe, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int32(number)
+	err = withKnowledge(t.Context(), func(s *store.Store) error {
+		return s.Record(t.Context(), []store.Trial{{
+			Advice: id, Application: "00ff", Executable: "/nowhere/keeper", Tunlet: "pipe", Why: "the pipe is full",
+			Predicted: 3, Confidence: 0.8, Result: store.Given, At: at,
+			Changes: []*attunev1.Change{{Knob: "pipe.size", Action: &attunev1.Action{Kind: &attunev1.Action_System{
+				System: &attunev1.SystemSetting{Name: "pipe.size", On: &fd, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: 131072}}},
+			}}}},
+		}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An advice is listed, applied to a running program, and taken back.
+func TestAdvice(t *testing.T) {
+	k := newTuneTest(t)
+	k.advised(t, "aa11bb", time.Now())
+	k.advised(t, "aa22bb", time.Now().Add(-time.Hour))
+	k.want(t, "advice list", 0, "aa11bb", "keeper", "pipe", "3x", "set pipe.size@"+k.pipe+"=131072")
+	k.want(t, "advice show aa1", 0, "the pipe is full", "80 % sure", "recommended in 1, kept in 0, undone in 0")
+	k.want(t, "__complete advice show ''", 0, "aa22bb\tpipe")
+	k.want(t, "advice show aa", 1, "several ids begin with aa", "attune advice list")
+	k.want(t, "advice show ff", 1, "no such advice")
+	k.want(t, "advice apply aa1", 1, "no process of yours runs /nowhere/keeper", "name processes")
+	k.want(t, "advice apply aa1 seven", 2, "no process id")
+	k.want(t, "advice apply aa2 $P", 1, "of a run that is over", "attune attach")
+	k.want(t, "advice apply --dry-run aa1 $P", 0, "would change")
+	if got := k.Ask(t, "pipe"); got != "65536" {
+		t.Fatalf("the program has %s after a dry run", got)
+	}
+	k.want(t, "advice apply aa1 $P", 0, "65536 → 131072")
+	if got := k.Ask(t, "pipe"); got != "131072" {
+		t.Fatalf("the program has %s", got)
+	}
+	k.want(t, "advice undo aa2", 0, "nothing of advice aa22bb is in force")
+	k.want(t, "advice undo aa1", 0, "undone: change")
+	if got := k.Ask(t, "pipe"); got != "65536" || len(k.changes(t)) != 0 {
+		t.Errorf("the program has %s after undo", got)
+	}
+	k.want(t, "advice undo aa1", 0, "nothing of advice aa11bb is in force")
+	k.want(t, "advice forget aa1", 0, "forgotten: advice aa11bb")
+	var left []struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal([]byte(k.want(t, "advice list --json", 0).stdout), &left); err != nil || len(left) != 1 || left[0].ID != "aa22bb" {
+		t.Errorf("%v %v", left, err)
+	}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func newAdviceApply(p *process) *cobra.Command {
+	var flags tuneFlags
+	cmd := &cobra.Command{
+		Use:   "apply ID [PID...]",
+		Short: "Make the changes of an advice in running processes",
+		Long: `Apply makes the changes of an advice in running processes: in those that are named,
+or in all of yours that run the program that it was given for. Nobody measures what it
+brings: attune attach does, and takes back what brings nothing. attune advice undo takes
+the changes back, attune changes lists them. What is about one thread or descriptor is
+not changed in processes that began after the run: they have others.`,
+		Example:           "  attune advice apply 85dd\n  attune advice apply --dry-run 85dd 4711",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeAdvice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
+				pids, err := advisedProcesses(a, args[1:])
+				if err != nil {
+					return err
+				}
+				return applyAdvice(cmd.Context(), p, s, a, flags, pids)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&flags.dryRun, "dry-run", "n", false, "say what would be changed, and change nothing")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "also change what you could not change back")
+	return cmd
+}
+
+// advisedProcesses returns the processes that are named, or all of this user that
+// run the program.
+func advisedProcesses(a store.Advice, named []string) ([]int, error) {
+	var pids []int
+	for _, arg := range named {
+		pid, err := strconv.ParseInt(arg, 10, 32)
+		if err != nil || pid < 1 {
+			return nil, exitcode.UsageError(fmt.Errorf("%q is no process id", arg), "see `attune ps`")
+		}
+		pids = append(pids, int(pid))
+	}
+	if err := repeatedProcess(pids); err != nil {
+		return nil, exitcode.UsageError(err, "")
+	}
+	if len(pids) > 0 {
+		return pids, nil
+	}
+	for _, pid := range processIDs() {
+		owner, err := ownerOf(pid)
+		exe, exeErr := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
+		if err == nil && exeErr == nil && owner == os.Geteuid() && exe == a.Executable && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		return nil, &exitcode.Error{
+			Code: exitcode.Failure, Err: fmt.Errorf("no process of yours runs %s", a.Executable),
+			Remedy: "start it, or name processes: attune advice apply " + a.ID + " PID...",
+		}
+	}
+	return pids, nil
+}
+
+// applyAdvice makes the changes, and notes which ones they are.
+func applyAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice, flags tuneFlags, pids []int) error {
+	var requests []request
+	for _, ch := range a.Changes {
+		if ch.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_AGREED_CALL {
+			return fmt.Errorf("%s is to be made at the same call in all processes: only a session can do that", ch.GetKnob())
+		}
+		if err := hasPlace(a, ch, pids); err != nil {
+			return err
+		}
+		requests = append(requests, request{name: ch.GetKnob(), action: ch.GetAction(), at: byHandAt(ch.GetSafePoint())})
+	}
+	if len(requests) == 0 {
+		return fmt.Errorf("advice %s changes nothing", a.ID)
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	return tuneNoting(ctx, p, flags, pids, requests, func(ids []string) error {
+		if len(ids) == 0 {
+			return nil
+		}
+		return s.Applied(ctx, a.ID, node, ids)
+	})
+}
+
+// hasPlace refuses a change of one thread or descriptor in processes that began
+// after the run that found it: the number means something else there. That another
+// process had the number at the time of the run it cannot know.
+func hasPlace(a store.Advice, ch *attunev1.Change, pids []int) error {
+	system := ch.GetAction().GetSystem()
+	if (system == nil || system.On == nil) && !strings.Contains(ch.GetAction().GetSetting().GetName(), "@") {
+		return nil
+	}
+	for _, pid := range pids {
+		began, err := beginOf(pid)
+		if err == nil && began.After(a.Last) {
+			return &exitcode.Error{
+				Code: exitcode.Failure, Err: fmt.Errorf("%q is about one thread or descriptor of a run that is over: process %d began later, and has others",
+					attunev1.ActionText(ch.GetAction()), pid),
+				Remedy: fmt.Sprintf("`attune attach %d` looks for its own", pid),
+			}
+		}
+	}
+	return nil
+}
+
+// byHandAt returns where a change is made without DMLib: a hook of its is no
+// place then.
+func byHandAt(at *attunev1.SafePoint) *attunev1.SafePoint {
+	if at.GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK {
+		return nil
+	}
+	return at
+}
+
+func newAdviceUndo(p *process) *cobra.Command {
+	return &cobra.Command{
+		Use:               "undo ID",
+		Short:             "Take back what attune advice apply has changed",
+		Example:           "  attune advice undo 85dd",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeAdvice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
+				return undoAdvice(cmd.Context(), p, s, a)
+			})
+		},
+	}
+}
+
+// undoAdvice takes back what is still in force of an advice.
+func undoAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice) (err error) {
+	node, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	made, err := s.ByHand(ctx, a.ID, node)
+	if err != nil {
+		return err
+	}
+	kept, err := openKept(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	left, err := kept.IDs()
+	if err != nil {
+		return err
+	}
+	ids := slices.DeleteFunc(slices.Clone(made), func(id string) bool { return !slices.Contains(left, id) })
+	if len(ids) == 0 {
+		fmt.Fprintf(p.stdout, "nothing of advice %s is in force on this node\n", a.ID)
+		return s.Settled(ctx, node, made)
+	}
+	if err := undo(p, kept, ids); err != nil {
+		return err
+	}
+	return s.Settled(ctx, node, made)
+}
+
+// adviceActions returns what an advice does, a line each.
+func adviceActions(a store.Advice) []string {
+	out := []string{}
+	for _, ch := range a.Changes {
+		out = append(out, attunev1.ActionText(ch.GetAction()))
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+const adviceLong = `Advice shows what tunlets recommended for your programs, in attune run --mode
+advise, and what those that were tried gained. It is kept in knowledge.db in the state
+directory ($XDG_STATE_HOME/attune, else ~/.local/state/attune), for each build of a
+program.
+
+An id is the same in each run. A unique beginning of it is enough.`
+
+func newAdvice(p *process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "advice",
+		Short: "Show, apply and undo what tunlets recommend",
+		Long:  adviceLong,
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newAdviceList(p), newAdviceShow(p), newAdviceApply(p), newAdviceUndo(p), newAdviceForget(p))
+	return cmd
+}
+
+// withKnowledge opens the knowledge store for a command.
+func withKnowledge(ctx context.Context, do func(*store.Store) error) error {
+	s, err := openKnowledge(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+// withAdvice opens the knowledge store for a command about one advice.
+func withAdvice(ctx context.Context, id string, do func(*store.Store, store.Advice) error) error {
+	return withKnowledge(ctx, func(s *store.Store) error {
+		a, err := findAdvice(ctx, s, id)
+		if err != nil {
+			return err
+		}
+		return do(s, a)
+	})
+}
+
+// findAdvice returns an advice by the beginning of its id, for the program that
+// it was given for last.
+func findAdvice(ctx context.Context, s *store.Store, id string) (store.Advice, error) {
+	found, err := s.Find(ctx, id)
+	if errors.Is(err, store.ErrUnknownAdvice) {
+		return store.Advice{}, &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune advice list`"}
+	}
+	if err != nil {
+		return store.Advice{}, err
+	}
+	return found[0], nil
+}
+
+func newAdviceList(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List what was recommended and tried, the latest first",
+		Example: "  attune run --mode advise -- ./solver\n  attune advice list",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withKnowledge(cmd.Context(), func(s *store.Store) error {
+				all, err := s.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return writeAdviceJSON(p, all)
+				}
+				return writeAdvice(p, all)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// adviceJSON is one advice in the JSON document.
+type adviceJSON struct {
+	store.Advice
+	Actions []string `json:"actions"`
+}
+
+func writeAdviceJSON(p *process, all []store.Advice) error {
+	out := []adviceJSON{}
+	for _, a := range all {
+		out = append(out, adviceJSON{a, adviceActions(a)})
+	}
+	encoder := json.NewEncoder(p.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(out)
+}
+
+func writeAdvice(p *process, all []store.Advice) error {
+	if len(all) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")
+	for _, a := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, filepath.Base(a.Executable), a.Tunlet, timesFaster(a.Predicted),
+			timesFaster(a.Gain), a.Kept, a.Undone, a.Last.Local().Format(time.DateTime), strings.Join(adviceActions(a), ", "))
+	}
+	return w.Flush()
+}
+
+func newAdviceShow(p *process) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID",
+		Short:             "Show an advice with its evidence",
+		Example:           "  attune advice show 85dd",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeAdvice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAdvice(cmd.Context(), args[0], func(_ *store.Store, a store.Advice) error {
+				return showAdvice(p, a)
+			})
+		},
+	}
+}
+
+func showAdvice(p *process, a store.Advice) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
+	row("advice", a.ID)
+	row("tunlet", a.Tunlet)
+	row("program", a.Executable)
+	row("checksum", a.Application)
+	row("why", a.Why)
+	for _, action := range adviceActions(a) {
+		row("action", action)
+	}
+	row("predicted", timesFaster(a.Predicted)+confidenceText(a.Confidence))
+	row("measured", timesFaster(a.Gain))
+	row("sessions", fmt.Sprintf("recommended in %d, kept in %d, undone in %d", a.Given, a.Kept, a.Undone))
+	row("first", a.First.Local().Format(time.DateTime))
+	row("last", a.Last.Local().Format(time.DateTime))
+	return w.Flush()
+}
+
+// confidenceText says how sure the tunlet was, if it said so.
+func confidenceText(confidence float64) string {
+	if confidence == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f %% sure", 100*confidence)
+}
+
+// timesFaster returns a gain for people; "-" if it is not known.
+func timesFaster(gain float64) string {
+	if gain == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(gain, 'g', 3, 64) + "x"
+}
+
+func newAdviceForget(p *process) *cobra.Command {
+	return &cobra.Command{
+		Use:               "forget ID",
+		Short:             "Remove what is known about an advice",
+		Long:              "Forget removes what is known about an advice. What is in force stays in force.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeAdvice,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withAdvice(cmd.Context(), args[0], func(s *store.Store, a store.Advice) error {
+				if err := s.Forget(cmd.Context(), a.ID); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stdout, "forgotten: advice %s of tunlet %s\n", a.ID, a.Tunlet)
+				return nil
+			})
+		},
+	}
+}
+
+// completeAdvice completes the id of an advice, as the first argument.
+func completeAdvice(cmd *cobra.Command, given []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(given) > 0 {
+		return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+	}
+	err := withKnowledge(cmd.Context(), func(s *store.Store) error {
+		all, err := s.List(cmd.Context())
+		for _, a := range all {
+			ids = append(ids, fmt.Sprintf("%s\t%s: %s", a.ID, a.Tunlet, strings.Join(adviceActions(a), ", ")))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What cannot be opened at one time may well be later in the same run.
+func TestKnowledgeIsOpenedLater(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "state")
+	t.Setenv("XDG_STATE_HOME", home)
+	if err := os.WriteFile(home, nil, 0o600); err != nil { // not a directory yet
+		t.Fatal(err)
+	}
+	k := &knowledge{}
+	if _, err := k.Known(t.Context(), "00ff"); err == nil {
+		t.Fatal("it was opened without a directory")
+	}
+	if err := os.Remove(home); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Known(t.Context(), "00ff"); err != nil {
+		t.Error(err)
+	}
+	if err := k.Record(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	if err := k.close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ownSwitch has the switch of the commands of a test in its own directory.
+func ownSwitch(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	t.Setenv(offVariable, filepath.Join(dir, "node-off")) // for root
+}
+
+func TestOffAndOn(t *testing.T) {
+	ownSwitch(t)
+	off := shell(t, `$ATTUNE_BINARY off --reason 'on trial' && $ATTUNE_BINARY off`, "")
+	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 2 {
+		t.Fatalf("%+v", off)
+	}
+	if reason, is := mySwitch().Off(); !is || !strings.HasPrefix(reason, "by ") {
+		t.Errorf("%q, %v, want it off by somebody", reason, is)
+	}
+	on := shell(t, `$ATTUNE_BINARY on && $ATTUNE_BINARY on`, "")
+	if on.code != 0 || on.stdout != strings.Repeat("attune is switched on\n", 2) {
+		t.Errorf("%+v", on)
+	}
+}
+
+// What one's own switch cannot do is said.
+func TestOnWhileTheNodeIsOff(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a user has one switch, which is not the node's")
+	}
+	ownSwitch(t)
+	own := userSwitch(userConfig(os.Getenv))
+	if err := own.TurnOff("mine"); err != nil {
+		t.Fatal(err)
+	}
+	if got := shell(t, `$ATTUNE_BINARY on`, ""); got.code != 0 || !strings.Contains(got.stdout, "still off: mine ("+string(own)+")") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestProgramsRunWhileSwitchedOff(t *testing.T) {
+	ownSwitch(t)
+	if err := mySwitch().TurnOff("on trial"); err != nil {
+		t.Fatal(err)
+	}
+	const program = ` -- sh -c 'echo $$; env | grep -E "^(LD_PRELOAD|ATTUNE_JOB)="; exit 3'`
+	for _, tt := range []struct{ name, run, says string }{
+		{"run", "run --mode frob", "attune: the program runs without it: switched off: on trial"},
+		{"quiet", "run --quiet --mode frob", ""},
+	} {
+		got := shell(t, `echo $$; exec $ATTUNE_BINARY `+tt.run+program, "")
+		lines := strings.Fields(got.stdout)
+		if got.code != 3 || len(lines) != 2 || lines[0] != lines[1] || !strings.HasPrefix(got.stderr, tt.says) || tt.says == "" && got.stderr != "" {
+			t.Errorf("%s: %+v, want the same process id twice, code 3, and stderr %q", tt.name, got, tt.says)
+		}
+	}
+}
+
+func TestNothingIsTouchedWhileSwitchedOff(t *testing.T) {
+	ownSwitch(t)
+	if err := mySwitch().TurnOff("on trial"); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"attach", "tune --dry-run"} {
+		got := shell(t, `sleep 100 & $ATTUNE_BINARY `+command+` $! $KNOB; code=$?; kill $!; exit $code`, "")
+		if got.code != 1 || !strings.Contains(got.stderr, "switched off: on trial") || !strings.Contains(got.stderr, "attune on") {
+			t.Errorf("%s: %+v", command, got)
+		}
+		t.Setenv("KNOB", "thread.nice=1") // for tune
+	}
+}
+
+// A program that runs is given back, and goes on.
+func TestSwitchedOffWhileItRuns(t *testing.T) {
+	ownSwitch(t)
+	dir := t.TempDir()
+	got := shellIn(t, dir, `mkfifo go
+		$RUN sh -c 'read x <go; echo "went on $x"; exit 3' & p=$!
+		until grep -q process_started t; do sleep 0.01; done
+		$ATTUNE_BINARY off --reason 'on trial' >/dev/null
+		until grep -q 'given back' log; do sleep 0.01; done
+		echo by itself >go; wait $p`, filepath.Join(bin, "attune")+" run --quiet --timeline t --log-file log --report r.json --")
+	if got.stdout != "went on by itself\n" || got.code != 3 {
+		t.Errorf("%+v", got)
+	}
+	r := readReport(t, dir)
+	if len(r.Remarks) == 0 || !strings.Contains(r.Remarks[0].Text, "switched off: everything is given back: on trial") {
+		t.Errorf("remarks %+v", r.Remarks)
+	}
+}
+
+// What is started with ATTUNE=off below attune is left alone, and nothing else.
+func TestOffInTheEnvironmentOfAChild(t *testing.T) {
+	dir := t.TempDir()
+	var all string
+	for range 3 { // on a busy machine a program may go on alone
+		got := shellIn(t, dir, `$RUN sh -c 'ATTUNE=off sleep 0.3; sleep 0.31'`, filepath.Join(bin, "attune")+" run --quiet --report r.json --")
+		if got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+		var seen []string
+		for _, p := range readReport(t, dir).Processes {
+			if p.NotInstrumented == "" {
+				seen = append(seen, filepath.Base(p.Exe))
+			}
+		}
+		if all = strings.Join(seen, " "); strings.Contains(all, "sleep") {
+			break
+		}
+	}
+	if strings.Count(all, "sleep") != 1 {
+		t.Errorf("instrumented: %s, want one sleep", all)
+	}
+}
+
+// A packed program finds the switch before anything of Attune is unpacked.
+func TestPackedProgramWhileSwitchedOff(t *testing.T) {
+	ownSwitch(t)
+	emptyPlaces(t)
+	pack := mustPack(t, "/bin/sh", "--quiet")
+	const ask = ` -c 'echo "${LD_PRELOAD:+with}"'`
+	if got := shell(t, pack+ask, ""); got.stdout != "with\n" {
+		t.Fatalf("%+v, want it under Attune", got)
+	}
+	if err := userSwitch(userConfig(os.Getenv)).TurnOff("on trial"); err != nil {
+		t.Fatal(err)
+	}
+	if got := shell(t, pack+ask, ""); got.stdout != "\n" || got.code != 0 || got.stderr != "" {
+		t.Errorf("%+v, want it alone", got)
+	}
+}

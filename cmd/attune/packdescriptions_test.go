@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/packfile"
+)
+
+// A node knows the tunlets that were packed without starting them.
+func TestPackedTunletsAreKnown(t *testing.T) {
+	file, err := os.Open(mustPackBash(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	packed, err := readPacked(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", "/none")
+	dir, err := rememberPacked(packed, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	malloc := tunlethost.Find([]string{bin}, []string{"malloc"})[0]
+	info, _, err := tunlethost.Describe(t.Context(), malloc, tunlethost.Options{DescriptionDir: dir, StartTimeout: 1})
+	if err != nil || info.GetName() != "malloc" || len(info.GetWake()) == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+func TestPackedWithoutDescriptions(t *testing.T) {
+	if dir, err := rememberPacked(&packfile.File{}, t.TempDir()); dir != "" || err != nil {
+		t.Errorf("%s, %v", dir, err)
+	}
+}

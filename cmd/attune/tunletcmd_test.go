@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTunletInfo(t *testing.T) {
+	got := shell(t, "$ATTUNE_BINARY tunlet info --json malloc", "")
+	var info tunletInfo
+	if err := json.Unmarshal([]byte(got.stdout), &info); err != nil || got.code != 0 {
+		t.Fatalf("%+v: %v", got, err)
+	}
+	if info.Name != "malloc" || len(info.SHA256) != 64 || len(info.Knobs) != 3 || len(info.Wake) != 1 || info.Path != filepath.Join(bin, "attune-tunlet-malloc") {
+		t.Errorf("%+v", info)
+	}
+	text := shell(t, "$ATTUNE_BINARY tunlet info malloc", "")
+	for _, want := range []string{"malloc 1 ", info.SHA256, "by a process with minor_faults", "glibc.malloc.top_pad, 0 to ", "memory_bytes, bytes: "} {
+		if text.code != 0 || !strings.Contains(text.stdout, want) {
+			t.Errorf("%+v, want %q", text, want)
+		}
+	}
+}
+
+// A new tunlet is one at once; what cannot be made is refused with the remedy.
+func TestTunletNew(t *testing.T) {
+	dir := t.TempDir()
+	if got := shell(t, "cd "+dir+" && umask 022 && $ATTUNE_BINARY tunlet new --yaml mine", ""); got.code != 0 || !strings.HasPrefix(got.stdout, "made mine.tunlet.yaml\n") {
+		t.Fatalf("%+v", got)
+	}
+	if got := shell(t, "$ATTUNE_BINARY tunlet list --tunlet-dir "+dir, ""); got.code != 0 || !strings.Contains(got.stdout, filepath.Join(dir, "mine.tunlet.yaml")) {
+		t.Errorf("%+v", got)
+	}
+	for _, tt := range []struct {
+		arguments, want string
+		code            int
+	}{
+		{"--yaml mine", "choose another name, or another directory with --dir", 2},
+		{"--yaml My", "has lower case letters, digits and hyphens, and begins with a letter; choose another name", 2},
+		{"--yaml", "the name of the new tunlet is needed; write: attune tunlet new NAME", 2},
+		{"--sdk . other", "go.mod: no such file or directory", 1},
+		{"other", "name a checkout of Attune's source with --sdk DIR, or write the tunlet in YAML (--yaml)", 2},
+	} {
+		got := shell(t, "cd "+dir+" && $ATTUNE_BINARY tunlet new "+tt.arguments, "")
+		if got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%s: %+v, want %d and %q", tt.arguments, got, tt.code, tt.want)
+		}
+	}
+}
+
+// Where others could write to what a compiler makes, the next steps say what to do
+// about it: a tunlet that was made by them would not be used.
+func TestTunletNewInGo(t *testing.T) {
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for umask, want := range map[string]string{
+		"022": "  cd mine && go test . && go build -o", "077": "  cd mine && go test . && go build -o",
+		"002": "  cd mine && umask 022 && go test . && go build -o", "020": "  cd mine && umask 022 && go test . && go build -o",
+	} {
+		got := shell(t, "umask "+umask+" && $ATTUNE_BINARY tunlet new mine --sdk "+checkout, "")
+		if got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("umask %s: %+v, want %q", umask, got, want)
+		}
+	}
+}
+
+func TestOptionText(t *testing.T) {
+	for want, o := range map[string]tunletOption{
+		"":                      {},
+		", 1 to 9, else 4":      {Min: "1", Max: "9", Default: "4"},
+		", at least 1s":         {Min: "1s"},
+		", at most 1GiB":        {Max: "1GiB"},
+		", one of a, b, else b": {Choices: []string{"a", "b"}, Default: "b"},
+	} {
+		if got := o.limits(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// What is wrong with a tunlet is found before it is installed, and nothing is
+// left of the try.
+func TestTunletInstall(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
+	own := filepath.Join(dir, "data/attune/tunlets")
+	file := func(name, content string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file("attune-tunlet-crash", "#!/bin/sh\necho no licence >&2\nexit 3\n", 0o755)
+	file("attune-tunlet-plain", "", 0o644)
+	file("something", "#!/bin/sh\n", 0o755)
+	for _, name := range []string{"malloc", "declarative", "omp-spin"} { // the last one has not been asked before: it is started
+		if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, "attune-tunlet-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name, args, want string
+		code             int
+	}{
+		{"no file", "install", "of one tunlet", 2},
+		{"not there", "install attune-tunlet-none", "no such file", 2},
+		{"another name", "install something", "attune-tunlet-NAME", 2},
+		{"no program", "install attune-tunlet-plain", "chmod +x", 2},
+		{"does not answer", "install attune-tunlet-crash", "no licence", 1},
+		{"good", "install attune-tunlet-malloc", "installed malloc 1 as " + own + "/attune-tunlet-malloc", 0},
+		{"not the one that is used", "install --force attune-tunlet-malloc", "which comes first", 0},
+		{"there already", "install attune-tunlet-malloc", "--force", 2},
+		{"elsewhere", "install --dir " + dir + "/else attune-tunlet-malloc", "comes first", 0},
+		{"a relative directory", "install --dir here attune-tunlet-omp-spin", "as " + dir + "/here/attune-tunlet-omp-spin", 0},
+		{"remove nothing", "remove", "of one tunlet", 2},
+		{"remove what is not there", "remove none", "no tunlet", 2},
+		{"remove no name", "remove ''", "no tunlet", 2},
+		{"remove the interpreter", "remove --dir . declarative", `no tunlet "declarative" in .`, 2},
+		{"remove a path", "remove ../x", "of one tunlet", 2},
+		{"remove", "remove malloc", "removed " + own + "/attune-tunlet-malloc", 0},
+		{"remove what is elsewhere", "remove malloc", filepath.Join(bin, "attune-tunlet-malloc") + ", and not in", 2},
+		{"info of none", "info none", "there are: malloc", 2},
+		{"info of nothing", "info", "of one tunlet", 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := shellIn(t, dir, "umask 077; $ATTUNE_BINARY tunlet "+tt.args, "")
+			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.want) {
+				t.Errorf("%+v; want code %d, %q", got, tt.code, tt.want)
+			}
+		})
+	}
+	if entries, err := os.ReadDir(own); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// A tunlet of one's own is found where it was installed, and used.
+func TestInstalledTunletIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	got := shellIn(t, dir, `export XDG_DATA_HOME=$PWD/data; mkdir -p alone; cp $ATTUNE_BINARY alone/attune
+		cp `+bin+`/attune-tunlets attune-tunlet-mpi-progress
+		alone/attune tunlet install attune-tunlet-mpi-progress && alone/attune tunlet list && alone/attune tunlet info mpi-progress`, "")
+	path := filepath.Join(dir, "data/attune/tunlets/attune-tunlet-mpi-progress")
+	if got.code != 0 || !strings.Contains(got.stdout, "mpi-progress  "+path) || strings.Contains(got.stdout, "does not use") || !strings.Contains(got.stdout, "openmpi.yield_when_idle") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The suite runs on real processes, of programs and of files, and says which of
+// its parts a bad tunlet fails.
+func TestTunletTest(t *testing.T) {
+	dir := t.TempDir()
+	wrong := filepath.Join(dir, "restless.tunlet.yaml")
+	content := `attune: tunlet/1
+name: restless
+version: "1"
+summary: takes every program for a sick one
+wake:
+  - levels: {cpu_user: 1}
+symptom: rate.cpu_user > 0.0
+objective: {name: cpu, unit: s/s, description: CPU time, value: rate.cpu_user}
+reason: it computes
+change:
+  - {setting: python.gc.threshold0, to: 1000, description: a threshold}
+`
+	if err := os.WriteFile(wrong, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(bin, "attune-tunlets"), filepath.Join(dir, "attune-tunlet-declarative")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path string
+		code int
+		want []string
+	}{
+		{"$(dirname $ATTUNE_BINARY)/attune-tunlet-malloc", 0, []string{"ok    describes itself", "ok    does the same in every session"}},
+		{dir, 1, []string{"restless (" + wrong + ")", "ok    describes itself", "FAIL  is silent on a computing program\n      a program that computes: proposed "}},
+		{"/nowhere", 2, nil},
+		{"/", 2, nil},
+	} {
+		got := shell(t, "$ATTUNE_BINARY tunlet test "+tt.path, "")
+		if got.code != tt.code {
+			t.Errorf("%s: %+v, want exit code %d", tt.path, got, tt.code)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%s:\n%s\nwant %q", tt.path, got.stdout, want)
+			}
+		}
+	}
+}
+
+// Settings that a tunlet does not have are refused before the program is started,
+// as all that is wrong is; those of a tunlet that is not installed here are not.
+func TestWrongSettingsOfTunlets(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := userConfig(os.Getenv)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, settings string
+		code           int
+		says           string
+	}{
+		{"good", `malloc: {memory_bytes: "1000000000"}`, 0, ""},
+		{"unknown", `malloc: {nosuch: "1"}`, 2, `settings of tunlet malloc: option "nosuch": unknown; there is memory_bytes`},
+		{"no number", `malloc: {memory_bytes: much}`, 2, "settings of tunlet malloc: option memory_bytes"},
+		{"not installed", `nosuch: {a: "1"}`, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, "attune.yaml"), []byte("tunlets:\n  "+tt.settings+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := shell(t, `$RUN echo started`, quietly())
+			if got.code != tt.code || (got.stdout == "") != (tt.code != 0) || !strings.Contains(got.stderr, tt.says) {
+				t.Errorf("%+v, want code %d and %q", got, tt.code, tt.says)
+			}
+		})
+	}
+}
