@@ -29,6 +29,7 @@ import (
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/instance"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/rundir"
@@ -135,7 +136,7 @@ func (a *service) nodeConfig(ctx context.Context, client *registry.Client, ident
 		RunDir: s.runDir, StateDir: s.stateDir, LibraryPath: installLibrary(s.stateDir, a.log), UseBPF: !s.noBPF,
 		Discover: discover.Options{Prefer: a.find(), PollInterval: s.pollInterval, Batch: s.batch},
 		Registry: client, Credentials: authn.New(authn.Options{Identity: identity, Admit: isAnalyzer}),
-		Policy: a.policy.Load, Kept: a.openKept, Budget: s.budget / 100, Hidden: prober(),
+		Policy: a.policy.Load, Off: offswitch.Switch(s.off).Off, Kept: a.openKept, Budget: s.budget / 100, Hidden: prober(),
 		Digests:    objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()}),
 		Mechanisms: capability.Mechanisms(capability.Probe(ctx, capability.Options{Fast: true})),
 		Log:        a.log,

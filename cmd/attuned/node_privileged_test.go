@@ -157,7 +157,7 @@ func (s *site) attuned(args ...string) *exec.Cmd {
 	s.t.Helper()
 	daemon := exec.Command(s.binary, append([]string{
 		"--config", os.DevNull, "--registry", "unix:" + s.path("r.sock"), "--run-dir", s.path("run"),
-		"--state-dir", s.path("state"), "--policy", s.path("policy.yaml"), "--log-level", "debug",
+		"--state-dir", s.path("state"), "--policy", s.path("policy.yaml"), "--off-file", s.path("off"), "--log-level", "debug",
 	}, args...)...)
 	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
+	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/registry"
 )
@@ -37,6 +38,7 @@ const (
 	keyRunDir   = "run-dir"
 	keyStateDir = "state-dir"
 	keyPolicy   = "policy"
+	keyOff      = "off-file"
 	keyAudit    = "audit-log"
 	keyFind     = "find"
 	keyPoll     = "poll-interval"
@@ -60,6 +62,7 @@ type settings struct {
 	runDir       string
 	stateDir     string
 	policy       string
+	off          string
 	audit        string
 	find         string
 	pollInterval time.Duration
@@ -88,6 +91,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.String(keyRunDir, "/run/attune", "directory of sockets")
 	flags.String(keyStateDir, "/var/lib/attune", "directory of undo journals and of the installed library")
 	flags.String(keyPolicy, policy.Path, "the site's policy; without this file nothing is touched")
+	flags.String(keyOff, offswitch.Path, "nothing is touched as long as this file is there; attune off makes it")
 	flags.String(keyAudit, "", "file that says who asked for what (default: STATE-DIR/audit.jsonl)")
 	flags.String(keyFind, discover.ModeWatch, "how processes are found: watch, or poll where the kernel's events are not wanted")
 	flags.Duration(keyPoll, discover.DefaultPollInterval, "interval of polling")
@@ -167,7 +171,7 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 	s = settings{
 		registry: v.GetString(keyRegistry), name: v.GetString(keyName),
 		tls:    pki.Files{CA: v.GetString(keyCA), Cert: v.GetString(keyCert), Key: v.GetString(keyKey)},
-		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), audit: v.GetString(keyAudit),
+		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), off: v.GetString(keyOff), audit: v.GetString(keyAudit),
 		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
 		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
 		job: v.GetString(keyJob), analyzer: v.GetString(keyAnalyzer), gate: v.GetString(keyGate),
@@ -228,8 +232,8 @@ func (s settings) validate() error {
 		return fmt.Errorf("--%s %q is neither watch nor poll", keyFind, s.find)
 	case s.pollInterval <= 0:
 		return fmt.Errorf("--%s %v: give a time, e.g. 1s", keyPoll, s.pollInterval)
-	case !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) || !filepath.IsAbs(s.policy):
-		return fmt.Errorf("--%s, --%s and --%s must be absolute", keyRunDir, keyStateDir, keyPolicy)
+	case !filepath.IsAbs(s.runDir) || !filepath.IsAbs(s.stateDir) || !filepath.IsAbs(s.policy) || !filepath.IsAbs(s.off):
+		return fmt.Errorf("--%s, --%s, --%s and --%s must be absolute", keyRunDir, keyStateDir, keyPolicy, keyOff)
 	case len(s.runDir) > maxRunDir:
 		return fmt.Errorf("--%s: %d bytes are too long for sockets in it, at most %d", keyRunDir, len(s.runDir), maxRunDir)
 	}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/internal/offswitch"
+	"github.com/attune-hpc/attune/internal/targets"
+)
+
+// The switch ends a session that has changed something, which is given back at
+// once; nobody is taken until it is switched on, and then who comes is.
+func TestSwitchedOff(t *testing.T) {
+	s := mustSiteOnly(t)
+	a := &scripted{}
+	serveScript(t, a, s.path("a.sock"))
+	program := s.path("worker")
+	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {
+		t.Fatal(err)
+	}
+	target := targets.Start(t, program)
+	s.register("r1", program, "tune")
+	c := a.reset()
+	daemon := s.attuned()
+	process := receive(t, "the process", c.processes)
+	c.requests <- setKnob("c1", process.GetHandle())
+	checkChanged(t, c, target)
+	off := offswitch.Switch(s.path("off"))
+	if err := off.TurnOff("on trial"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of the session", func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "attune_sessions 0\n") })
+	checkUnharmed(t, target)
+	late := targets.Start(t, program)
+	await(t, "word of who is left alone", func() bool {
+		_, text := s.get("/v1/status")
+		return strings.Contains(text, "switched off on this node: on trial")
+	})
+	c = a.reset()
+	if _, err := off.TurnOn(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "word that it is on", func() bool { _, text := s.get("/v1/status"); return strings.Contains(text, "switched on again") })
+	last := targets.Start(t, program)
+	if process := receive(t, "who comes later", c.processes); int(process.GetIdentity().GetPid()) != last.PID {
+		t.Errorf("process is %v, want %d", process, last.PID)
+	}
+	s.stop(daemon)
+	checkUnharmed(t, late)
+	checkUnharmed(t, last)
+	checkSwitches(t, s.path("state/audit.jsonl"))
+}
+
+// checkSwitches checks what the audit log says.
+func checkSwitches(t *testing.T, path string) {
+	t.Helper()
+	log, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"event":"switched","what":"off","message":{"reason":"on trial"}`, `"event":"switched","what":"on"`} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("the audit log lacks %s:\n%s", want, log)
+		}
+	}
+}
