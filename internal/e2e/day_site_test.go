@@ -44,8 +44,8 @@ func TestSite(t *testing.T) {
 	ranks := 2 * ranksPerNode()
 	submit(cluster.Alice, fmt.Sprintf("-N2 -n%d --overcommit", ranks), "srun --mpi=pmix --overcommit "+exchange+" 30")
 	var both sync.WaitGroup // one of each user's, side by side
-	both.Go(func() { submit(cluster.Alice, "-n1 -w node1", "srun "+mine+" 12") })
-	both.Go(func() { submit(cluster.Bob, "-n1 -w node1", "srun "+theirs+" 12") })
+	both.Go(func() { submit(cluster.Alice, "-n1 -w node1", "srun "+mine+" 25") })
+	both.Go(func() { submit(cluster.Bob, "-n1 -w node1", "srun "+theirs+" 25") })
 	both.Wait()
 
 	texts, err := c.Reports(ctx)

@@ -66,10 +66,12 @@ func mustOpenFolder(t *testing.T, mode os.FileMode) string {
 	return folder
 }
 
-// observed is what came out of a run.
+// observed is what came out of a run. The timeline is for who reads that a test
+// failed.
 type observed struct {
-	stdout string
-	report report.Report
+	stdout   string
+	report   report.Report
+	timeline string
 }
 
 // observe runs `PREFIX attune run -- COMMAND` with both points. COMMAND starts
@@ -111,11 +113,11 @@ func observe(t *testing.T, prefix []string, command ...string) observed {
 	_, writing := fmt.Fprintln(stdin, probedCalls)
 	_ = feed.Close() // closed, unless the first wait was in vain
 	err = errors.Join(err, writing, stdin.Close(), cmd.Wait())
-	if err != nil {
-		text, _ := os.ReadFile(timeline)
+	text, reading := os.ReadFile(timeline)
+	if err = errors.Join(err, reading); err != nil {
 		t.Fatalf("%q: %v\n%s\n%s", args, err, stderr.String(), text)
 	}
-	o := observed{stdout: stdout.String()}
+	o := observed{stdout: stdout.String(), timeline: string(text)}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +160,7 @@ func decided(timeline, program, point string) bool {
 		case json.Unmarshal(lines.Bytes(), &e) != nil:
 		case e.Kind == "process_started" && strings.HasSuffix(e.Text, "/"+program):
 			runs = e.Process
-		case e.Kind == "point" && e.Process == runs && e.Point == point && !ofTheDead(e.Text):
+		case e.Kind == "point" && e.Process == runs && e.Point == point && !ofTheDead(e.Text) && !strings.HasPrefix(e.Text, "waiting"):
 			return true
 		}
 	}
@@ -192,7 +194,7 @@ func (o observed) wantHooked(t *testing.T, unreachable string) {
 		return
 	}
 	if hits := o.hits(hooked); hits < hookedCalls || hits > hookedCalls+10 { // shells ask, too
-		t.Errorf("%s: %d hits, want %d; points %+v", hooked, hits, hookedCalls, o.report.Points)
+		t.Errorf("%s: %d hits, want %d:\n%s", hooked, hits, hookedCalls, o.timeline)
 	}
 }
 
@@ -201,12 +203,12 @@ func (o observed) wantProbed(t *testing.T, refusal string) {
 	t.Helper()
 	if refusal != "" {
 		if !o.refused(probed, refusal) {
-			t.Errorf("%s is not refused with %q: %+v", probed, refusal, o.report.Points)
+			t.Errorf("%s is not refused with %q:\n%s", probed, refusal, o.timeline)
 		}
 		return
 	}
 	if hits := o.hits(probed); hits != probedCalls {
-		t.Errorf("%s: %d hits, want %d; points %+v", probed, hits, probedCalls, o.report.Points)
+		t.Errorf("%s: %d hits, want %d:\n%s", probed, hits, probedCalls, o.timeline)
 	}
 }
 

@@ -61,8 +61,8 @@ func TestPackedRanksAreTunedUnderSlurm(t *testing.T) {
 	c := mustCluster(t, folder, "")
 	before := rate(t, mustRunOn(t, c, cluster.Alice, srun(program, "2")...))
 	for launcher, command := range map[string][]string{
-		"srun":   srun(packed, "8"),
-		"mpirun": {"salloc", "--overcommit", "-N2", "-n" + strconv.Itoa(2*ranksPerNode()), "mpirun.openmpi", packed, "8"},
+		"srun":   srun(packed, "20"),
+		"mpirun": {"salloc", "--overcommit", "-N2", "-n" + strconv.Itoa(2*ranksPerNode()), "mpirun.openmpi", packed, "20"},
 	} {
 		t.Run(launcher, func(t *testing.T) {
 			after := rate(t, mustRunOn(t, c, cluster.Alice, command...))

@@ -13,17 +13,32 @@ import (
 )
 
 func TestMPIRanksAreTuned(t *testing.T) {
-	program := buildMPI(t)
 	ranks := 2 * runtime.NumCPU()
 	n := strconv.Itoa(ranks)
-	// Claims a slot per rank, so that Open MPI does not notice.
-	mpirun := []string{"mpirun.openmpi", "--allow-run-as-root", "--host", "localhost:" + n, "--bind-to", "none", "-np", n, program}
-	before := rate(t, run(t, append(mpirun, "2")...))
-	stdout, r := runTuned(t, nil, append(mpirun, "6")...)
-	after := rate(t, stdout)
-	if got := keptIn(r, "mpi-progress"); got != ranks || after < leastGain*before {
-		t.Errorf("kept in %d processes, want %d; %.0f it/s without, %.0f with attune, want %d times more; changes %+v",
-			got, ranks, before, after, leastGain, r.Changes)
+	for library, mpirun := range map[string][]string{
+		// Claims a slot per rank, so that Open MPI does not notice.
+		"openmpi": {"mpirun.openmpi", "--allow-run-as-root", "--host", "localhost:" + n, "--bind-to", "none", "-np", n},
+		"mpich":   {"mpirun.mpich", "-n", n},
+	} {
+		t.Run(library, func(t *testing.T) {
+			mpirun := append(mpirun, buildMPIWith(t, library))
+			mustBeTuned(t, func() string {
+				before := rate(t, run(t, append(mpirun, "2")...))
+				stdout, r := runTuned(t, nil, append(mpirun, "15")...)
+				return unlessGained(r, "mpi-progress", ranks, before, rate(t, stdout), leastGain)
+			})
+		})
+	}
+}
+
+func TestMessagesAreJoined(t *testing.T) {
+	sender := targets.Build(t, workloads+"item_sender.c")
+	mustBeTuned(t, func() string {
+		_, r := runTuned(t, []string{"--tunlet-option", "aggregation.variable=items_per_message"}, sender, "10")
+		return unlessGained(r, "aggregation", 1, 0, 0, 0)
+	})
+	if _, r := runTuned(t, nil, sender, "2"); keptIn(r, "aggregation") != 0 {
+		t.Errorf("changes %+v without a name", r.Changes)
 	}
 }
 
