@@ -20,30 +20,34 @@ static inline double seconds_now(void) {
 
 struct progress {
     double start, shown;
+    FILE *out;
 };
 
-static inline struct progress progress_begin(void) {
+/* Begins to print to a stream; the workload's time starts now. */
+static inline struct progress progress_begin_on(FILE *out) {
     double now = seconds_now();
 
-    puts("start");
-    fflush(stdout);
-    return (struct progress){.start = now, .shown = now};
+    fputs("start\n", out);
+    fflush(out);
+    return (struct progress){.start = now, .shown = now, .out = out};
 }
+
+static inline struct progress progress_begin(void) { return progress_begin_on(stdout); }
 
 /* Seconds since the beginning; prints when a tenth of a second has passed. */
 static inline double progress_step(struct progress *p, uint64_t iterations) {
     double now = seconds_now();
 
     if (now - p->shown >= 0.1) {
-        printf("progress %.3f %llu\n", now - p->start, (unsigned long long)iterations);
-        fflush(stdout);
+        fprintf(p->out, "progress %.3f %llu\n", now - p->start, (unsigned long long)iterations);
+        fflush(p->out);
         p->shown = now;
     }
     return now - p->start;
 }
 
 static inline void progress_end(const struct progress *p, uint64_t iterations) {
-    printf("total %.6f %llu\n", seconds_now() - p->start, (unsigned long long)iterations);
+    fprintf(p->out, "total %.6f %llu\n", seconds_now() - p->start, (unsigned long long)iterations);
 }
 
 #endif

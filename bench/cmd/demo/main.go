@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/bench/internal/catalogue"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
@@ -26,7 +27,7 @@ import (
 
 // shown is one program's part of the table.
 type shown struct {
-	storm workload.Storm
+	storm catalogue.Program
 	plain float64
 	tuned float64
 	run   tuned.Run
@@ -56,13 +57,13 @@ func demonstrate(ctx context.Context, seconds float64) error {
 	}
 	defer os.RemoveAll(scratch)
 	attune := tuned.Attune{Binary: "bin/attune", Scratch: scratch}
-	programs := workload.Repository
 	present.ThisMachine("python3-numpy", "lammps", "openmpi-bin").Print(os.Stdout)
 
 	var rows []shown
-	for _, storm := range []workload.Storm{programs.NumpyStorm(ctx), programs.LAMMPS()} {
-		if storm.Missing != "" {
-			fmt.Printf("\n%s is left out: %s\n", storm.Name, storm.Missing)
+	for _, name := range []string{"malloc/numpy", "mpi-progress/LAMMPS"} {
+		storm, missing := catalogue.Named(name).Prepare(ctx, workload.Repository)
+		if missing != "" {
+			fmt.Printf("\n%s is left out: %s\n", name, missing)
 			continue
 		}
 		row, err := show(ctx, attune, storm, seconds)
@@ -80,8 +81,8 @@ func demonstrate(ctx context.Context, seconds float64) error {
 
 // show runs one program twice, with the command lines as a person would type
 // them.
-func show(ctx context.Context, attune tuned.Attune, storm workload.Storm, seconds float64) (shown, error) {
-	command := storm.Command(seconds)
+func show(ctx context.Context, attune tuned.Attune, storm catalogue.Program, seconds float64) (shown, error) {
+	command := storm.Default(seconds)
 	typed := strings.Join(command, " ")
 	row := shown{storm: storm}
 

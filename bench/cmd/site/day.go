@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/bench/internal/catalogue"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 	"github.com/attune-hpc/attune/bench/internal/workload"
 	"github.com/attune-hpc/attune/internal/cluster"
@@ -25,11 +26,12 @@ const patience = time.Minute
 // otherProgram is a job that would be tuned if the policy had it: malloc and free
 // of large blocks.
 func otherProgram(ctx context.Context, folder string) (string, error) {
-	storm := workload.Catalogue{Sources: "bench/workloads", Cache: folder}.MallocStorm(ctx)
-	if storm.Missing != "" {
-		return "", errors.New(storm.Missing)
+	programs := workload.Catalogue{Sources: workload.Repository.Sources, Cache: folder}
+	storm, missing := catalogue.Named("malloc/C").Prepare(ctx, programs)
+	if missing != "" {
+		return "", errors.New(missing)
 	}
-	return storm.Command(0)[0], nil
+	return storm.Default(0)[0], nil
 }
 
 // withoutAttune measures where nothing is on the nodes: the program as it is, with

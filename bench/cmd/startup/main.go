@@ -64,7 +64,7 @@ func (d *document) measure(ctx context.Context) error {
 	if err := d.Packed.measure(ctx, attune, probe, d.repeats); err != nil {
 		return err
 	}
-	if err := d.memory(ctx, attune, programs.MallocStorm(ctx)); err != nil {
+	if err := d.memory(ctx, attune, programs); err != nil {
 		return err
 	}
 	return d.CPU.measure(ctx, attune, cpuRepeats)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/attune-hpc/attune/bench/internal/catalogue"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
@@ -20,14 +21,15 @@ import (
 
 // memory runs a program that gives Attune something to do, and watches the
 // peak resident memory of Attune's own processes from outside.
-func (d *document) memory(ctx context.Context, attune tuned.Attune, storm workload.Storm) error {
-	if storm.Missing != "" {
-		return fmt.Errorf("%s: %s", storm.Name, storm.Missing)
+func (d *document) memory(ctx context.Context, attune tuned.Attune, programs workload.Catalogue) error {
+	storm, missing := catalogue.Named("malloc/C").Prepare(ctx, programs)
+	if missing != "" {
+		return fmt.Errorf("%s: %s", storm.Name, missing)
 	}
 	var watching sync.WaitGroup
 	stop := make(chan struct{})
 	watching.Go(func() { d.PeakMB = watchPeaks(stop) })
-	_, err := attune.Run(ctx, storm.Command(d.memoryAfter))
+	_, err := attune.Run(ctx, storm.Default(d.memoryAfter))
 	close(stop)
 	watching.Wait()
 	return err

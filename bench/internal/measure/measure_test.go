@@ -12,7 +12,7 @@ import (
 )
 
 func resultOf(text ...string) Result {
-	r := Result{Started: time.Unix(100, 0)}
+	r := Result{Started: time.Unix(100, 0), Wall: 4 * time.Second}
 	for i, t := range text {
 		r.Lines = append(r.Lines, Line{At: time.Unix(101+int64(i), 0), Text: t})
 	}
@@ -32,6 +32,9 @@ func TestRate(t *testing.T) {
 		{"native, no time at all", Native(), []string{"total 0.000000 3"}, 0, ErrNoRate},
 		{"lammps", LAMMPS(), []string{"   CPU            Step", "Loop time of 3.25 on 4 procs for 3250 steps with 500 atoms"}, 1000, nil},
 		{"nothing", LAMMPS(), nil, 0, ErrNoRate},
+		{"a rate, the last one counts", Summary(`^(?P<rate>[\d.]+) req/s$`), []string{"7.5 req/s", "12.5 req/s"}, 12.5, nil},
+		{"seconds and count", Summary(`^(?P<count>\d+) in (?P<seconds>\S+)$`), []string{"30 in 1.5"}, 20, nil},
+		{"the time of the process", Format{}, []string{"anything"}, 0.25, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +106,15 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 	if got := Quantile(nil, 0.5); !math.IsNaN(got) {
+		t.Errorf("of nothing %v, want NaN", got)
+	}
+}
+
+func TestGeometricMean(t *testing.T) {
+	if got := GeometricMean([]float64{2, 8}); math.Abs(got-4) > 1e-12 {
+		t.Errorf("got %v, want 4", got)
+	}
+	if got := GeometricMean(nil); !math.IsNaN(got) {
 		t.Errorf("of nothing %v, want NaN", got)
 	}
 }

@@ -39,3 +39,12 @@ func Ratios(a, b []float64) []float64 {
 	}
 	return ratios
 }
+
+// GeometricMean returns the geometric mean of positive values, NaN for none.
+func GeometricMean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += math.Log(v)
+	}
+	return math.Exp(sum / float64(len(values)))
+}

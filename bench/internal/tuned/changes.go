@@ -21,6 +21,9 @@ type Change struct {
 	Verdict, Reason string
 	// Applied is when the last process had it; the zero time when none did.
 	Applied time.Time
+	// Predicted and Measured are how many times better its tunlet's model said
+	// that the objective would get, and how many times it did; 0 where unknown.
+	Predicted, Measured float64
 
 	proposal string
 }
@@ -35,6 +38,7 @@ func Changes(r report.Report) []Change {
 			changes = append(changes, Change{
 				Tunlet: c.Tunlet, Knob: c.Knob, Old: c.Old.String(), New: c.New.String(),
 				Verdict: c.Verdict, Reason: c.Reason, proposal: c.Proposal,
+				Predicted: c.PredictedGain, Measured: measured(c),
 			})
 		}
 		changes[at].Processes++
@@ -45,6 +49,13 @@ func Changes(r report.Report) []Change {
 	return changes
 }
 
+func measured(c report.Change) float64 {
+	if c.Objective == nil || c.Objective.Gain == nil {
+		return 0
+	}
+	return *c.Objective.Gain
+}
+
 func indexOf(changes []Change, c report.Change) int {
 	for i, have := range changes {
 		if have.proposal == c.Proposal && have.Tunlet == c.Tunlet && have.Knob == c.Knob && have.Verdict == c.Verdict {
@@ -52,6 +63,25 @@ func indexOf(changes []Change, c report.Change) int {
 		}
 	}
 	return -1
+}
+
+// Proposals is the number of proposals that the changes belong to.
+func Proposals(changes []Change) int {
+	distinct := map[[2]string]bool{}
+	for _, c := range changes {
+		distinct[[2]string{c.Tunlet, c.proposal}] = true
+	}
+	return len(distinct)
+}
+
+// Of returns the changes that a tunlet made.
+func Of(tunlet string, changes []Change) (of []Change) {
+	for _, c := range changes {
+		if c.Tunlet == tunlet {
+			of = append(of, c)
+		}
+	}
+	return of
 }
 
 // FirstKept returns when the first proposal that was kept had reached all of

@@ -37,6 +37,12 @@ func TestChanges(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Change{})); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
+	if n := Proposals(got); n != 3 {
+		t.Errorf("%d proposals, want 3", n)
+	}
+	if of := Of("mpi-progress", got); len(of) != 3 || len(Of("malloc", got)) != 0 {
+		t.Errorf("of mpi-progress %v, want all", of)
+	}
 	if at, ok := FirstKept(got); !ok || !at.Equal(time.Unix(103, 0)) {
 		t.Errorf("first kept: got %v, %v; want the last process of proposal 2", at, ok)
 	}

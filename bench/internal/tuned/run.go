@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/bench/internal/measure"
@@ -18,7 +19,7 @@ import (
 type Attune struct {
 	// Binary is its path.
 	Binary string
-	// Scratch is a folder for its reports.
+	// Scratch is a folder for its reports and its state; an absolute path.
 	Scratch string
 	// Flags are added to those of every run.
 	Flags []string
@@ -40,13 +41,22 @@ func (a Attune) CommandLine(reportFile string, command []string) []string {
 	return append(append(line, "--"), command...)
 }
 
-// Run runs a program under attune.
+// ReportFile is where the report of the latest run is.
+func (a Attune) ReportFile() string { return filepath.Join(a.Scratch, "report.json") }
+
+// Run runs a program under attune. What earlier runs have learnt is not used: a
+// program is tuned as if it had never been seen.
 func (a Attune) Run(ctx context.Context, command []string) (Run, error) {
-	file := filepath.Join(a.Scratch, "report.json")
+	file := a.ReportFile()
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Run{}, err
 	}
-	result, err := measure.Run(ctx, a.CommandLine(file, command), a.Settings...)
+	state := filepath.Join(a.Scratch, "state")
+	if err := os.RemoveAll(state); err != nil {
+		return Run{}, err
+	}
+	settings := append(slices.Clone(a.Settings), "XDG_STATE_HOME="+state)
+	result, err := measure.Run(ctx, a.CommandLine(file, command), settings...)
 	if err != nil {
 		return Run{}, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload is the catalogue of the programs that the benchmarks run:
-// those with a problem that a tunlet mends, and those without, which must not
-// notice Attune. C programs are compiled on demand.
+// Package workload builds the programs that the benchmarks run. C programs are
+// compiled on demand. Those by which tunlets are judged are listed in package
+// catalogue.
 package workload

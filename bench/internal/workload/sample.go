@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// sampleFile returns a file of about the given size that compresses like text,
-// the same every time.
-func (c Catalogue) sampleFile(bytes int) (path, missing string) {
+// SampleFile returns a file of about the given size that compresses like text,
+// the same every time, or why there is none.
+func (c Catalogue) SampleFile(bytes int) (path, missing string) {
 	path = filepath.Join(c.Cache, "sample.txt")
 	if err := writeSample(path, bytes); err != nil {
 		return "", err.Error()

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command catalogue judges Attune with all its tunlets by programs, side by side
+// in one run: those with a problem as they are, under `attune run`, and with the
+// best setting given before they start; those without a problem with and without
+// Attune; and of both kinds the unmodified ones of the distribution by themselves.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/catalogue"
+	"github.com/attune-hpc/attune/bench/internal/present"
+	"github.com/attune-hpc/attune/bench/internal/tuned"
+	"github.com/attune-hpc/attune/bench/internal/workload"
+)
+
+// options are the command's flags.
+type options struct {
+	repeats      int
+	seconds      float64
+	plainSeconds float64
+	only         string
+	list         bool
+	each         bool
+	reports      string
+}
+
+// document is what -json writes.
+type document struct {
+	Machine  present.Machine `json:"machine"`
+	Problems []result        `json:"problems"`
+	Controls []result        `json:"controls"`
+	// Missing are cases that cannot run here, and Failed those that did not get
+	// through, with the reason.
+	Missing []string       `json:"missing,omitempty"`
+	Failed  []string       `json:"failed,omitempty"`
+	Goals   []present.Goal `json:"goals"`
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.repeats, "n", 5, "runs of each kind; medians are shown")
+	flag.Float64Var(&o.seconds, "seconds", 10, "length of a run under attune")
+	flag.Float64Var(&o.plainSeconds, "plain-seconds", 5, "length of a run with a fixed setting")
+	flag.StringVar(&o.only, "run", "", "only cases whose names match this `REGEXP`")
+	flag.BoolVar(&o.each, "each", false, "also hold each case to 85 % of the best setting, and its change to a second")
+	flag.StringVar(&o.reports, "reports", "", "keep attune's reports in this `FOLDER`")
+	flag.BoolVar(&o.list, "list", false, "name the cases, and run none")
+	d := &document{Machine: present.ThisMachine("libc6", "python3-numpy", "lammps", "openmpi-bin", "mpich")}
+	os.Exit(benchmark.Main("catalogue", d.Machine, d, func(ctx context.Context) error {
+		return d.measure(ctx, o)
+	}))
+}
+
+func (d *document) measure(ctx context.Context, o options) error {
+	pattern, err := regexp.Compile(o.only)
+	if err != nil {
+		return err
+	}
+	cases := catalogue.Matching(pattern)
+	if len(cases) == 0 {
+		return fmt.Errorf("no case matches %q; -list names them", o.only)
+	}
+	if o.list {
+		for _, c := range cases {
+			fmt.Println(c.Name)
+		}
+		return nil
+	}
+	scratch, err := os.MkdirTemp("", "attune-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	b := bench{options: o, attune: tuned.Attune{Binary: "bin/attune", Scratch: scratch}}
+	for _, c := range cases {
+		if err := d.measureCase(ctx, b, c); ctx.Err() != nil {
+			return ctx.Err()
+		} else if err != nil { // the others can be measured all the same
+			d.Failed = append(d.Failed, fmt.Sprintf("%s: %v", c.Name, err))
+		}
+	}
+	d.Goals = d.goals()
+	if o.each {
+		for _, r := range d.Problems {
+			d.Goals = append(d.Goals, r.goals()...)
+		}
+	}
+	return nil
+}
+
+// measureCase adds a case's figures, or why there are none.
+func (d *document) measureCase(ctx context.Context, b bench, c catalogue.Case) error {
+	p, missing := c.Prepare(ctx, workload.Repository)
+	if missing != "" {
+		d.Missing = append(d.Missing, c.Name+": "+missing)
+		return nil
+	}
+	r, err := b.measure(ctx, p)
+	switch {
+	case err != nil:
+		return err
+	case p.IsControl():
+		d.Controls = append(d.Controls, r)
+	default:
+		d.Problems = append(d.Problems, r)
+	}
+	return nil
+}
