@@ -9,14 +9,13 @@ LDFLAGS := -s -w -X github.com/attune-hpc/attune/internal/buildinfo.version=$(VE
 TOOL := go tool -modfile=tools/go.mod
 PREFIX ?= /usr/local
 
-# One binary per command and per tunlet; a new tunlet needs a line here only.
-BINARIES := attune attuned attune-tunlet-malloc attune-tunlet-mpi-progress
+# One binary per command, and one for all tunlets (tunlets/catalogue).
+BINARIES := attune attuned attune-tunlets
 attune_PACKAGE := ./cmd/attune
 # Ahead of the Go runtime: it would change what the program must inherit.
 attune_LDFLAGS := -E attune_entry
 attuned_PACKAGE := ./cmd/attuned
-attune-tunlet-malloc_PACKAGE := ./tunlets/malloc/cmd/attune-tunlet-malloc
-attune-tunlet-mpi-progress_PACKAGE := ./tunlets/mpiprogress/cmd/attune-tunlet-mpi-progress
+attune-tunlets_PACKAGE := ./tunlets/catalogue/cmd/attune-tunlets
 
 ##@ Build
 
@@ -28,6 +27,7 @@ help: ## Show this list
 
 .PHONY: build $(BINARIES:%=bin/%)
 build: $(BINARIES:%=bin/%) ## Build everything into bin/
+	@bin/attune-tunlets link bin
 
 # go build knows by itself what has changed.
 $(BINARIES:%=bin/%): bin/%: dmlib
@@ -47,7 +47,8 @@ slurm: ## Build the plugin for the Slurm that is installed here
 install: build ## Install into PREFIX (/usr/local), tunlets into lib/attune/tunlets
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/attune/tunlets
 	install -m 0755 bin/attune bin/attuned $(DESTDIR)$(PREFIX)/bin/
-	install -m 0755 $(filter bin/attune-tunlet-%,$(BINARIES:%=bin/%)) $(DESTDIR)$(PREFIX)/lib/attune/tunlets/
+	install -m 0755 bin/attune-tunlets $(DESTDIR)$(PREFIX)/lib/attune/tunlets/
+	bin/attune-tunlets link $(DESTDIR)$(PREFIX)/lib/attune/tunlets
 
 .PHONY: clean
 clean: ## Remove what was built
@@ -117,6 +118,10 @@ test-privileged: dmlib ## Tests that need root and BPF; they fail where they can
 test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanitizers
 	@$(MAKE) -s -C dmlib test
 
+.PHONY: test-tutorial
+test-tutorial: build ## Type in what docs/tutorial says, and check what comes of it
+	go test -count=1 -tags e2e -run 'TestTutorial|TestNewTunlet' -v ./internal/e2e
+
 .PHONY: test-e2e
 test-e2e: build ## Tests of the built commands on real programs
 	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
@@ -142,7 +147,7 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@go run ./bench/cmd/demo
 
 .PHONY: bench
-bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-detect bench-inject bench-closed-loop bench-scale bench-site ## All benchmarks below
+bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site ## All benchmarks below
 
 .PHONY: bench-announce
 bench-announce: ## How soon a thousand nodes know of a registration, and what they cost the registry
@@ -152,8 +157,12 @@ bench-announce: ## How soon a thousand nodes know of a registration, and what th
 bench-attach: dmlib ## How soon a hundred measure points in a running program deliver
 	@bench/attach $(ARGS)
 
+.PHONY: bench-catalogue
+bench-catalogue: build ## All tunlets on programs with and without problems; ARGS="-run '^pipe/' -n 1" is quick
+	@bench/catalogue $(ARGS)
+
 .PHONY: bench-closed-loop
-bench-closed-loop: build ## Default, tuned and best static, side by side; ARGS='-n 1' is quick
+bench-closed-loop: build ## The part of the catalogue that has malloc, MPI and the controls; ARGS='-n 1' is quick
 	@bench/closed-loop $(ARGS)
 
 .PHONY: bench-detect
@@ -167,6 +176,10 @@ bench-dmlib: dmlib ## What the preloaded library costs per call
 .PHONY: bench-drain
 bench-drain: build ## How many events reach a tunlet, and at what cost
 	@bench/drain $(ARGS)
+
+.PHONY: bench-idle
+bench-idle: build ## What twenty tunlets cost a program that needs none of them
+	@bench/idle $(ARGS)
 
 .PHONY: bench-inject
 bench-inject: dmlib ## How long a running program is stopped when DMLib comes in
