@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -58,8 +60,9 @@ func TestReasonOutlivesTheProcess(t *testing.T) {
 	defer tenant.mu.Unlock()
 
 	tenant.place(t.Context(), 1, early, false)
-	why = procid.ErrGone
-	tenant.place(t.Context(), 1, early, false)
+	for _, why = range []error{unix.ESRCH, procid.ErrGone} { // as the memory of the dead is read, and their files
+		tenant.place(t.Context(), 1, early, false)
+	}
 	tenant.place(t.Context(), 2, late, false)
 	heard.expect(t, 1, attunev1.PointState_POINT_STATE_REFUSED, "not permitted")
 	heard.expect(t, 2, attunev1.PointState_POINT_STATE_REFUSED, procid.ErrGone.Error())

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/entry"
@@ -132,7 +134,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		return false
 	case errors.Is(err, errExpected):
 	case again && (err != nil || slices.Equal(p.symbols, before.symbols)):
-	case errors.Is(err, procid.ErrGone) && t.refused[index] == spec: // the reason told is the better one
+	case t.refused[index] == spec && t.ended(err): // the reason told is the better one
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:
@@ -142,6 +144,12 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 		t.tell(index, spec, p, nil)
 	}
 	return true
+}
+
+// ended says whether what could not be done failed because the process, or its
+// image, is no more.
+func (t *tenant) ended(err error) bool {
+	return errors.Is(err, procid.ErrGone) || errors.Is(err, unix.ESRCH) || err != nil && !t.process.Alive()
 }
 
 // late is for how long the process has run while the point was wanted and not
