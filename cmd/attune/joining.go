@@ -28,8 +28,9 @@ const (
 )
 
 // joinPatience is how long a connection that says nothing is listened to: who
-// joins has spoken before it is accepted.
-const joinPatience = 100 * time.Millisecond
+// joins has spoken before it is accepted. On a node with more threads than CPUs
+// much time may pass before the read looks.
+const joinPatience = 2 * time.Second
 
 // whoJoins returns the process at the other end, of this user. It has sent its
 // message and hung up, and may have ended: the pidfd that it sent says who it

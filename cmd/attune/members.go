@@ -153,7 +153,7 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 // acceptPending admits a process that has joined and is not accepted yet, and
 // says whether there was one.
 func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process), wake func()) bool {
-	if m.listener.SetDeadline(time.Now().Add(time.Millisecond)) != nil {
+	if !m.pending() || m.listener.SetDeadline(time.Time{}) != nil {
 		return false
 	}
 	conn, err := m.listener.AcceptUnix()
@@ -162,6 +162,23 @@ func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process
 	}
 	m.admit(ctx, conn, joined, wake)
 	return true
+}
+
+// pending asks the kernel whether a process has joined that is not accepted yet.
+// A short deadline would not do: it passes on a busy node before accept is called,
+// which then does not look.
+func (m *members) pending() bool {
+	raw, err := m.listener.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ready := 0
+	asked := raw.Control(func(fd uintptr) {
+		who := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		for ready, err = unix.Poll(who, 0); err == unix.EINTR; ready, err = unix.Poll(who, 0) {
+		}
+	})
+	return asked == nil && err == nil && ready > 0
 }
 
 // admit takes a process in, which may have ended already.
