@@ -175,7 +175,8 @@ func (m *members) pending() bool {
 	ready := 0
 	asked := raw.Control(func(fd uintptr) {
 		who := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		for ready, err = unix.Poll(who, 0); err == unix.EINTR; ready, err = unix.Poll(who, 0) {
+		for ready, err = unix.Poll(who, 0); errors.Is(err, unix.EINTR); {
+			ready, err = unix.Poll(who, 0)
 		}
 	})
 	return asked == nil && err == nil && ready > 0
