@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
+	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -153,7 +154,7 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 // acceptPending admits a process that has joined and is not accepted yet, and
 // says whether there was one.
 func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process), wake func()) bool {
-	if !m.pending() || m.listener.SetDeadline(time.Time{}) != nil {
+	if !pending.Input(m.listener) || m.listener.SetDeadline(time.Time{}) != nil {
 		return false
 	}
 	conn, err := m.listener.AcceptUnix()
@@ -162,24 +163,6 @@ func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process
 	}
 	m.admit(ctx, conn, joined, wake)
 	return true
-}
-
-// pending asks the kernel whether a process has joined that is not accepted yet.
-// A short deadline would not do: it passes on a busy node before accept is called,
-// which then does not look.
-func (m *members) pending() bool {
-	raw, err := m.listener.SyscallConn()
-	if err != nil {
-		return false
-	}
-	ready := 0
-	asked := raw.Control(func(fd uintptr) {
-		who := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		for ready, err = unix.Poll(who, 0); errors.Is(err, unix.EINTR); {
-			ready, err = unix.Poll(who, 0)
-		}
-	})
-	return asked == nil && err == nil && ready > 0
 }
 
 // admit takes a process in, which may have ended already.

@@ -7,19 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/pending"
 )
-
-// lastLook is how long the gate waits for a ready that may have come while the
-// controller itself was not scheduled: then the process believes that it is
-// attached, and so should we.
-const lastLook = time.Millisecond
 
 var (
 	// ErrNoMap means that the process could not map the memory file, mostly
@@ -174,14 +169,13 @@ func readHello(conn *net.UnixConn) (Hello, error) {
 
 // readMessage reads one packet, and one byte more than it should have, so that
 // a longer one shows. Descriptors that a peer sends along are closed by the
-// kernel, because nobody asks for them.
+// kernel, because nobody asks for them. A ready may have come while the
+// controller itself was not scheduled: then the process believes that it is
+// attached, and so should we.
 func readMessage(conn *net.UnixConn, size int) ([]byte, error) {
 	b := make([]byte, size+1)
 	n, err := conn.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		if err := conn.SetReadDeadline(time.Now().Add(lastLook)); err != nil {
-			return nil, err
-		}
+	if pending.Late(conn, err) {
 		n, err = conn.Read(b)
 	}
 	if errors.Is(err, io.EOF) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/pending"
 )
 
 // ErrNoConnector says that the kernel's process connector cannot be used: it
@@ -38,9 +40,6 @@ const (
 	connectorBuffer = 4 << 20
 	// restEvents bounds what is read after the end: other processes go on.
 	restEvents = 16384
-	// connectorAnswer is how long the kernel may take to confirm; it does so
-	// within the system call, or never.
-	connectorAnswer = 100 * time.Millisecond
 )
 
 // NewConnector subscribes to the process connector, with [ErrNoConnector]
@@ -75,20 +74,21 @@ func (c *connector) subscribe(fd int) error {
 	if err := unix.Sendto(fd, connectorRequest(listen, ack), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	return c.awaitAnswer(ack + 1)
+	return c.answer(ack + 1)
 }
 
-// awaitAnswer waits for the kernel to confirm the subscription. Outside of the
-// initial pid namespace it drops the request without a word.
-func (c *connector) awaitAnswer(ack uint32) error {
-	if err := c.file.SetReadDeadline(time.Now().Add(connectorAnswer)); err != nil {
-		return fmt.Errorf("deadline: %w", err)
-	}
+// answer looks for the kernel's confirmation of the subscription, which has come
+// within the system call that asked for it. Outside of the initial pid namespace
+// the kernel drops the request without a word.
+func (c *connector) answer(ack uint32) error {
 	buffer := make([]byte, os.Getpagesize())
 	for {
+		if !pending.Input(c.file) {
+			return errors.New("no answer")
+		}
 		n, err := c.receive(buffer)
 		if err != nil {
-			return fmt.Errorf("no answer: %w", err)
+			return fmt.Errorf("receive the answer: %w", err)
 		}
 		m, err := parseConnector(buffer[:n])
 		if err != nil || m.what != connectorNone || m.ack != ack {
@@ -97,7 +97,7 @@ func (c *connector) awaitAnswer(ack uint32) error {
 		if m.status != 0 {
 			return fmt.Errorf("refused: %w", syscall.Errno(m.status))
 		}
-		return c.file.SetReadDeadline(time.Time{})
+		return nil
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/pending"
 )
 
 const descriptorSize = 4 // bytes
@@ -19,11 +21,15 @@ var ErrTooManyFiles = errors.New("too many descriptors in a message")
 // Read reads one packet of at most size bytes, and as many descriptors as may
 // come with it. The caller closes the files, which are close-on-exec; with an
 // error there are none. A packet that is longer is returned with size + 1 bytes.
-// [io.EOF]: the other end hung up without a word.
+// [io.EOF]: the other end hung up without a word. What has come is read though the
+// deadline has passed.
 func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
 	message = make([]byte, size+1)
 	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
 	n, controls, flags, _, err := conn.ReadMsgUnix(message, control)
+	if pending.Late(conn, err) {
+		n, controls, flags, _, err = conn.ReadMsgUnix(message, control)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
