@@ -16,9 +16,6 @@ const (
 	leastLook = 800 * time.Millisecond
 	// patience is how long they are without a finding.
 	patience = 2500 * time.Millisecond
-	// firstPause follows a look without a finding; it doubles up to lastPause.
-	firstPause = 2 * time.Second
-	lastPause  = 64 * time.Second
 	// baseline is how many values of the objective there must be before a proposal.
 	baseline = 10
 	// crowdedFor is how long a pair must lack its CPU before it is set free.
@@ -65,7 +62,7 @@ type node struct {
 	state    state
 	since    time.Time // when the state began
 	until    time.Time // quiet: not before this
-	pause    time.Duration
+	backoff  sdk.Backoff
 	found    finding
 	values   int // of the objective since counting began
 	failures int
@@ -77,7 +74,7 @@ type node struct {
 func newNode(host string) *node {
 	return &node{
 		host: host, processes: map[sdk.Handle]*process{}, tasks: map[taskKey]*task{},
-		joined: map[string]*joined{}, pause: firstPause,
+		joined: map[string]*joined{},
 	}
 }
 
@@ -182,8 +179,7 @@ func (n *node) search(h *sdk.Host) {
 // nothing waits after a look without a finding, longer each time.
 func (n *node) nothing(h *sdk.Host) {
 	n.calm(h)
-	n.until = h.Now().Add(n.pause)
-	n.pause = min(2*n.pause, lastPause)
+	n.until = h.Now().Add(n.backoff.Next())
 }
 
 // count reports the objective, and proposes when there is a baseline.

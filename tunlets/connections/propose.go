@@ -74,7 +74,7 @@ func (w *watch) settled(h *sdk.Host, s sdk.ProposalState) {
 	switch {
 	case s == sdk.Kept:
 		w.count()
-		w.pause = firstPause
+		w.backoff.Reset()
 		w.rest(h) // there may be further connections
 		return
 	case s != sdk.Undone && s != sdk.Refused && s != sdk.Failed:

@@ -28,10 +28,6 @@ const (
 	// leastReadings of a connection that is judged.
 	leastReadings = 8
 
-	// firstPause follows when nothing was found; it doubles up to lastPause.
-	firstPause = 2 * time.Second
-	lastPause  = 64 * time.Second
-
 	// maxFlows bounds the connections that are followed in one process, and with
 	// maxWatches the memory: some 700 bytes each.
 	maxFlows = 512
@@ -73,7 +69,7 @@ type watch struct {
 	state   state
 	since   time.Time // when the state began
 	until   time.Time // asleep: not before this
-	pause   time.Duration
+	backoff sdk.Backoff
 
 	flows    map[uint64]*Flow // by inode
 	places   map[int]int      // how many connections were changed under a descriptor
@@ -85,7 +81,7 @@ type watch struct {
 
 func newWatch(problem *Problem, p sdk.Process, taken taken) *watch {
 	return &watch{
-		problem: problem, handle: p.Handle, host: p.Host, taken: taken, window: sdk.NewWindow(observed), pause: firstPause,
+		problem: problem, handle: p.Handle, host: p.Host, taken: taken, window: sdk.NewWindow(observed),
 		flows: map[uint64]*Flow{}, places: map[int]int{},
 	}
 }
@@ -112,8 +108,7 @@ func (w *watch) sleep(h *sdk.Host) {
 
 // rest sleeps, longer each time that nothing is found.
 func (w *watch) rest(h *sdk.Host) {
-	w.until = h.Now().Add(w.pause)
-	w.pause = min(2*w.pause, lastPause)
+	w.until = h.Now().Add(w.backoff.Next())
 	w.enter(asleep, h.Now())
 	w.sleep(h)
 }

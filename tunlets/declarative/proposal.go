@@ -76,7 +76,6 @@ func (w *watch) giveUp(h *sdk.Host) {
 // rest waits, longer each time, before the symptom counts again.
 func (w *watch) rest(h *sdk.Host) {
 	w.release(h)
-	w.until = h.Now().Add(w.pause)
-	w.pause = min(2*w.pause, lastPause)
+	w.until = h.Now().Add(w.backoff.Next())
 	w.enter(quiet, h.Now())
 }

@@ -24,9 +24,6 @@ const (
 	lastPatience = 4 * time.Second
 	// answer is how long a request may remain without an answer.
 	answer = 3 * time.Second
-	// firstPause after a false alarm; it doubles up to lastPause.
-	firstPause = 2 * time.Second
-	lastPause  = 64 * time.Second
 	// defaultTries is Description.MaxTries where the file says nothing.
 	defaultTries = 3
 )
@@ -49,7 +46,7 @@ type watch struct {
 	state   state
 	since   time.Time // when the state began
 	until   time.Time // quiet: not before this
-	pause   time.Duration
+	backoff sdk.Backoff
 
 	last, latest sdk.Sample      // the two latest samples
 	counted      counts          // of points, since the state `judging` began
@@ -64,7 +61,7 @@ type watch struct {
 
 func newWatch(t *Tunlet, p sdk.Process) *watch {
 	return &watch{
-		tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting)), pause: firstPause,
+		tunlet: t, process: p, window: sdk.NewWindow(max(windowSpan, t.lasting)),
 		answered: map[string]bool{}, pairs: newPairs(t.points),
 	}
 }

@@ -32,9 +32,6 @@ const (
 	patience = time.Second
 	// answer is how long a request may remain without an answer.
 	answer = 3 * time.Second
-	// firstPause after a false alarm; it doubles up to lastPause.
-	firstPause = 2 * time.Second
-	lastPause  = 64 * time.Second
 	// maxTries per process, which is the scope of the objective.
 	maxTries = 2
 )
@@ -58,12 +55,12 @@ const (
 
 // watch follows one process.
 type watch struct {
-	handle sdk.Handle
-	window *sdk.Window
-	state  state
-	since  time.Time // when the state began
-	until  time.Time // quiet: not before this
-	pause  time.Duration
+	handle  sdk.Handle
+	window  *sdk.Window
+	state   state
+	since   time.Time // when the state began
+	until   time.Time // quiet: not before this
+	backoff sdk.Backoff
 
 	host string
 	// available is how much memory the process could still take; nil: not known.
@@ -76,7 +73,7 @@ type watch struct {
 }
 
 func newWatch(p sdk.Process) *watch {
-	return &watch{handle: p.Handle, host: p.Host, window: sdk.NewWindow(windowSpan), pause: firstPause}
+	return &watch{handle: p.Handle, host: p.Host, window: sdk.NewWindow(windowSpan)}
 }
 
 func (w *watch) scope() string { return fmt.Sprintf("process/%d", w.handle) }
@@ -190,7 +187,6 @@ func (w *watch) release(h *sdk.Host) {
 // counts again.
 func (w *watch) rest(h *sdk.Host) {
 	w.release(h)
-	w.until = h.Now().Add(w.pause)
-	w.pause = min(2*w.pause, lastPause)
+	w.until = h.Now().Add(w.backoff.Next())
 	w.enter(quiet, h.Now())
 }

@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// firstPause after a false alarm; it doubles up to lastPause.
-	firstPause = 2 * time.Second
-	lastPause  = 64 * time.Second
 	// firstHold after a withdrawal; it doubles up to lastHold, so that programs at the
 	// edge do not go to and fro.
 	firstHold = time.Second
@@ -55,7 +52,8 @@ type Teams[M Member] struct {
 	tunlet, host string
 	teams        map[sdk.Handle]M
 	until        time.Time // Quiet: not before this
-	pause, hold  time.Duration
+	backoff      sdk.Backoff
+	hold         time.Duration
 	values       int       // of the objective since counting began
 	roomAt       time.Time // since when a kept change could be taken back; zero: it could not
 	failures     int
@@ -65,7 +63,7 @@ type Teams[M Member] struct {
 
 // NewTeams is a node without teams.
 func NewTeams[M Member](tunlet, host string) *Teams[M] {
-	return &Teams[M]{tunlet: tunlet, host: host, teams: map[sdk.Handle]M{}, pause: firstPause}
+	return &Teams[M]{tunlet: tunlet, host: host, teams: map[sdk.Handle]M{}}
 }
 
 // Join begins to follow a team.
@@ -184,8 +182,7 @@ func (n *Teams[M]) Calm(h *sdk.Host) {
 // FalseAlarm waits, longer each time, before the symptom counts again.
 func (n *Teams[M]) FalseAlarm(h *sdk.Host) {
 	n.Calm(h)
-	n.wait(h, n.pause)
-	n.pause = min(2*n.pause, lastPause)
+	n.wait(h, n.backoff.Next())
 }
 
 // wait lets the symptom not count for a while, or longer where it does not already.
