@@ -161,13 +161,8 @@ func TestLinger(t *testing.T) {
 func TestWokenInVain(t *testing.T) {
 	options := sleepy(t)
 	options.Dirs = []string{testTunlet.Dir(t, "sleepycrash")}
-	o := newObserver()
-	h := New(options, o)
-	if err := h.Start(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	defer h.Stop()
-	receive(t, o.asleep).wake()
+	h, o, s := asleep(t, options) // the process that was asked would be of use still
+	s.wake()
 	if g := receive(t, o.gone); g.name != "sleepycrash" || !g.final || !strings.Contains(g.reason, "started again") {
 		t.Errorf("gone %+v", g)
 	}
