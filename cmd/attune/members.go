@@ -152,17 +152,17 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 }
 
 // acceptPending admits a process that has joined and is not accepted yet, and
-// says whether there was one.
+// says whether there is one. It looks whatever the deadline: wake may set it
+// meanwhile, and then the caller comes again.
 func (m *members) acceptPending(ctx context.Context, joined func(*procid.Process), wake func()) bool {
 	if !pending.Input(m.listener) || m.listener.SetDeadline(time.Time{}) != nil {
 		return false
 	}
 	conn, err := m.listener.AcceptUnix()
-	if err != nil {
-		return false
+	if err == nil {
+		m.admit(ctx, conn, joined, wake)
 	}
-	m.admit(ctx, conn, joined, wake)
-	return true
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // admit takes a process in, which may have ended already.
