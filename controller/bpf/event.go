@@ -61,7 +61,8 @@ type Event struct {
 	Start time.Duration
 	// Command is the kernel's short name of the thread; at most 15 bytes.
 	Command string
-	// Program is for EventExec of a file whose name is wanted, else nil.
+	// Program is for EventExec, else nil. With ProcessEventsOptions.NodeWide it is
+	// there for a file whose name is wanted.
 	Program *Program
 }
 

@@ -227,7 +227,7 @@ func TestTooManyMembersAreCounted(t *testing.T) {
 func TestProgramsSurviveBadPointers(t *testing.T) {
 	p := mustProcessEvents(t, ProcessEventsOptions{})
 	for _, program := range []*ebpf.Program{p.objects.Fork, p.objects.Exec, p.objects.Exit} {
-		got, err := program.Run(&ebpf.RunOptions{Context: [2]uint64{0, 1 << 47}})
+		got, err := program.Run(&ebpf.RunOptions{Context: [3]uint64{0, 1 << 47, 1 << 47}})
 		if err != nil || got != 0 {
 			t.Errorf("%v returns %d, %v", program, got, err)
 		}

@@ -40,8 +40,8 @@ struct process_event {
 #define STARTED_AS_SIZE 256
 #define ARGUMENTS_SIZE 512
 
-/* What a process_event of kind PROCESS_EXEC is where the name is wanted. Texts
- * are cut where they do not fit. */
+/* What a process_event of kind PROCESS_EXEC is, unless it is in a node-wide
+ * object and the name is not wanted. Texts are cut where they do not fit. */
 struct exec_event {
     struct process_event event;
     u64 inode;  /* of the program: of a script its interpreter          */
@@ -81,7 +81,7 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
-    __uint(max_entries, 256 * 1024);
+    __uint(max_entries, 1024 * 1024);
 } process_ring SEC(".maps");
 
 /* Beginnings of wanted names, up to 15 characters; a whole name ends with its
@@ -187,6 +187,42 @@ int process_fork(u64 *ctx) {
     return 0;
 }
 
+INLINE u32 read_arguments(struct exec_event *event, struct task_struct *task) {
+    struct mm_struct *mm = READ(task, mm);
+    u64 from = READ(mm, arg_start), size = READ(mm, arg_end) - from;
+
+    if (size > ARGUMENTS_SIZE)
+        size = ARGUMENTS_SIZE;
+    if (bpf_probe_read_user(event->arguments, size, (void *)from))
+        return 0;
+    return size;
+}
+
+/* Tells what a process executes, of a member's slot or of none. */
+INLINE void emit_exec(u32 *slot, struct task_struct *task, s32 tgid, struct linux_binprm *program) {
+    struct file *file = READ(program, file);
+    struct exec_event *event;
+    struct inode *inode;
+
+    event = bpf_ringbuf_reserve(&process_ring, sizeof(*event), 0);
+    if (!event) {
+        __sync_fetch_and_add(&lost_events, 1);
+        return;
+    }
+    describe(&event->event, PROCESS_EXEC, task, tgid);
+    event->event.slot = slot ? *slot : 0;
+    event->event.member = slot != 0;
+    event->event.status = 0;
+    inode = READ(file, f_inode);
+    event->inode = READ(inode, i_ino);
+    event->device = READ(READ(inode, i_sb), s_dev);
+    event->started_as[0] = 0;
+    bpf_probe_read_kernel_str(event->started_as, sizeof(event->started_as),
+                              READ(program, filename));
+    event->arguments_size = read_arguments(event, task);
+    bpf_ringbuf_submit(event, 0);
+}
+
 SEC("raw_tp/sched_process_exec")
 int process_exec(u64 *ctx) {
     struct task_struct *task = (struct task_struct *)ctx[0];
@@ -194,7 +230,7 @@ int process_exec(u64 *ctx) {
     u32 *slot = bpf_map_lookup_elem(&job_tgids, &tgid);
 
     if (slot)
-        emit(PROCESS_EXEC, *slot, task, tgid, 0);
+        emit_exec(slot, task, tgid, (struct linux_binprm *)ctx[2]);
     return 0;
 }
 
@@ -219,17 +255,6 @@ INLINE bool wanted_program(struct task_struct *task, struct file *file) {
     return wanted(&key, uid);
 }
 
-INLINE u32 read_arguments(struct exec_event *event, struct task_struct *task) {
-    struct mm_struct *mm = READ(task, mm);
-    u64 from = READ(mm, arg_start), size = READ(mm, arg_end) - from;
-
-    if (size > ARGUMENTS_SIZE)
-        size = ARGUMENTS_SIZE;
-    if (bpf_probe_read_user(event->arguments, size, (void *)from))
-        return 0;
-    return size;
-}
-
 /* Takes the place of process_exec() in a node-wide object. */
 SEC("raw_tp/sched_process_exec")
 int process_exec_named(u64 *ctx) {
@@ -237,34 +262,13 @@ int process_exec_named(u64 *ctx) {
     struct linux_binprm *program = (struct linux_binprm *)ctx[2];
     s32 tgid = process_id(task);
     u32 *slot = bpf_map_lookup_elem(&job_tgids, &tgid);
-    struct file *file = READ(program, file);
-    struct exec_event *event;
-    struct inode *inode;
 
     if (!tgid)
         return 0; /* of a pid namespace beside ours */
-    if (!wanted_program(task, file)) {
-        if (slot)
-            emit(PROCESS_EXEC, *slot, task, tgid, 0);
-        return 0;
-    }
-    event = bpf_ringbuf_reserve(&process_ring, sizeof(*event), 0);
-    if (!event) {
-        __sync_fetch_and_add(&lost_events, 1);
-        return 0;
-    }
-    describe(&event->event, PROCESS_EXEC, task, tgid);
-    event->event.slot = slot ? *slot : 0;
-    event->event.member = slot != 0;
-    event->event.status = 0;
-    inode = READ(file, f_inode);
-    event->inode = READ(inode, i_ino);
-    event->device = READ(READ(inode, i_sb), s_dev);
-    event->started_as[0] = 0;
-    bpf_probe_read_kernel_str(event->started_as, sizeof(event->started_as),
-                              READ(program, filename));
-    event->arguments_size = read_arguments(event, task);
-    bpf_ringbuf_submit(event, 0);
+    if (wanted_program(task, READ(program, file)))
+        emit_exec(slot, task, tgid, program);
+    else if (slot)
+        emit(PROCESS_EXEC, *slot, task, tgid, 0);
     return 0;
 }
 
