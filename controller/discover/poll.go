@@ -38,8 +38,12 @@ const (
 	oldEvery = 10
 )
 
+// newPoller takes note of who runs already: they are found by others, later, and
+// what they execute after that is told.
 func newPoller(interval time.Duration) *poller {
-	return &poller{interval: interval, known: make(map[int]*polled)}
+	p := &poller{interval: interval, known: make(map[int]*polled)}
+	p.scan(func(event) {})
+	return p
 }
 
 func (*poller) mode() string { return ModePoll }
@@ -57,7 +61,6 @@ func (*poller) close() error { return nil }
 func (p *poller) run(ctx context.Context, handle func(event)) error {
 	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
-	p.scan(func(event) {}) // who runs already is found by others
 	for {
 		select {
 		case <-ctx.Done():
