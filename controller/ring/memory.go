@@ -109,6 +109,10 @@ const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // seal fixes the size of a file.
 func seal(file *os.File, size int64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil && uint64(size) > limit.Cur {
+		return fmt.Errorf("memory file of %d bytes: files may have %d (ulimit -f)", size, limit.Cur)
+	}
 	if err := file.Truncate(size); err != nil {
 		return fmt.Errorf("size memory file to %d bytes: %w", size, err)
 	}

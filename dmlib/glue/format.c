@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -129,7 +130,17 @@ static bool write_decoded(const struct pack *pack, const struct pack_part *part,
     return done;
 }
 
+/* Who writes more than that is killed. */
+static bool may_be_written(uint64_t size) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
+}
+
 bool pack_write(const struct pack *pack, const struct pack_part *part, int fd) {
+    if (!may_be_written(part->size)) {
+        errno = EFBIG;
+        return false;
+    }
     if (part->encoding == PACK_ZSTD)
         return write_decoded(pack, part, fd);
     return write_all(fd, pack->bytes + part->offset, part->stored_size);

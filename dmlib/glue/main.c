@@ -55,6 +55,15 @@ struct command {
     char **argv;
 };
 
+/* What helps where the program could not be unpacked; by errno. */
+static const char *remedy(const struct pack *pack) {
+    if (errno == EFBIG)
+        return "raise the limit of the size of files (ulimit -f)";
+    if (pack->record.flags & PACK_BESIDE)
+        return "put the file into a folder that you may write to, or pack with --place memory";
+    return "set TMPDIR to a folder for programs";
+}
+
 /* The program as it is, with nobody watching. */
 static _Noreturn void run_alone(const struct command *command) {
     const struct pack *pack = command->pack;
@@ -63,10 +72,7 @@ static _Noreturn void run_alone(const struct command *command) {
         die(DAMAGED);
     int fd = program_file(pack, command->program, &where);
     if (fd < 0)
-        die("the program cannot be unpacked in %s: %s; %s", where, strerror(errno),
-            pack->record.flags & PACK_BESIDE
-                ? "put the file into a folder that you may write to, or pack with --place memory"
-                : "set TMPDIR to a folder for programs");
+        die("the program cannot be unpacked in %s: %s; %s", where, strerror(errno), remedy(pack));
     syscall(SYS_execveat, fd, "", command->argv, environ, AT_EMPTY_PATH);
     die("the program cannot be executed from %s: %s", where, strerror(errno));
 }

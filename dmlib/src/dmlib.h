@@ -107,6 +107,8 @@ DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUN
 
 /* Makes forked children start with a zeroed dm_live. False: too old a kernel. */
 DM_HIDDEN bool dm_live_prepare(void);
+/* Whether the process was under no seccomp filter then. */
+DM_HIDDEN bool dm_live_unfiltered(void);
 /* Whether the calling thread has put itself under seccomp since then. */
 DM_HIDDEN bool dm_confined(void);
 DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that starts before its controller has come up waits for nobody: it
- * makes its memory file itself, from the header that the controller would have
- * written, and leaves it where the controller will look (dmlib_gate.h). From
- * then on it is as good as one that came through the gate: no hook will need a
- * system call to find the controller. */
+/* A process that starts before its controller has come up, or in which nothing
+ * has to be in place before main, waits for nobody: it makes its memory file
+ * itself, from the header that the controller would have written, and leaves it
+ * where the controller will look (dmlib_gate.h). From then on it is as good as
+ * one that came through the gate: no hook will need a system call to find the
+ * controller. */
 #include "gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 /* The least kernel's headers lack it. */
 #ifndef MFD_NOEXEC_SEAL
@@ -49,8 +51,16 @@ static int memory_file(void) {
     return (int)fd;
 }
 
+/* A process that makes a longer file is killed, also where that is memory. */
+static bool may_have_file(uint64_t size) {
+    struct rlimit limit;
+    return dm_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && size <= limit.rlim_cur;
+}
+
 /* A file as the controller makes one; negative: there is none. */
 static int new_file(const struct attune_header *header) {
+    if (!may_have_file(header->total_size))
+        return -1;
     int fd = memory_file();
     if (fd < 0)
         return fd;
@@ -120,14 +130,16 @@ static int map_own(const struct attune_header *headers, size_t count, struct att
     return -1;
 }
 
-bool dm_early_register(struct attune_hello *hello, const struct sockaddr_un *gate, int64_t deadline,
+bool dm_early_register(struct attune_hello hello, const struct sockaddr_un *gate, int64_t deadline,
                        struct dm_mapping *mapping) {
     struct attune_header headers[DM_GATE_ATTEMPTS];
-    hello->flags |= ATTUNE_HELLO_EARLY;
-    int file = map_own(headers, read_headers(gate, headers), hello, mapping);
+    hello.flags |= ATTUNE_HELLO_EARLY;
+    if (dm_live_unfiltered())
+        hello.flags |= ATTUNE_HELLO_UNFILTERED;
+    int file = map_own(headers, read_headers(gate, headers), &hello, mapping);
     if (file < 0)
         return false;
-    bool done = deliver(hello, gate, deadline, file);
+    bool done = deliver(&hello, gate, deadline, file);
     dm_gate_close(file);
     if (!done)
         dm_syscall(SYS_munmap, mapping->header, mapping->size);

@@ -213,12 +213,17 @@ bool dm_gate_register(uint32_t hello_flags, int milliseconds, struct dm_mapping 
         .pid = (int32_t)dm_syscall(SYS_getpid, 0),
         .tid = (int32_t)dm_syscall(SYS_gettid, 0),
     };
+    /* Its filters are known without asking; with some, the controller looks at
+     * them while it waits. */
+    bool past = hello_flags == 0 && dm_live_unfiltered();
+    if (past && dm_early_register(hello, &address, deadline, mapping))
+        return true;
     /* The controller may offer a smaller file when one did not fit. */
     for (; hello.attempt < DM_GATE_ATTEMPTS && ready.status == ATTUNE_READY_NO_MAP;
          hello.attempt++) {
         int fd = dm_gate_connect(&address, deadline);
         if (fd == -ENOENT || fd == -ECONNREFUSED)
-            return dm_early_register(&hello, &address, deadline, mapping);
+            return !past && dm_early_register(hello, &address, deadline, mapping);
         ready.status = NO_ANSWER;
         if (fd < 0)
             break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the two ways to a memory file share: the gate (gate.c), and bringing
- * one's own while the controller is still coming up (early.c). Only system
+ * one's own where nobody need be waited for (early.c). Only system
  * calls. */
 #ifndef DM_GATE_H
 #define DM_GATE_H
@@ -25,9 +25,9 @@ DM_HIDDEN int dm_gate_connect(const struct sockaddr_un *to, int64_t deadline);
  * went. */
 DM_HIDDEN void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping *mapping,
                            struct attune_ready *ready);
-/* Without an open gate. True: mapping is filled, and the controller will find
- * the file. */
-DM_HIDDEN bool dm_early_register(struct attune_hello *hello, const struct sockaddr_un *gate,
+/* Without waiting at the gate. True: mapping is filled, and the controller will
+ * find the file. False: it wants none, or nobody would find it. */
+DM_HIDDEN bool dm_early_register(struct attune_hello hello, const struct sockaddr_un *gate,
                                  int64_t deadline, struct dm_mapping *mapping);
 
 #endif

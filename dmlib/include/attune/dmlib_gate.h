@@ -28,6 +28,7 @@
 #define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
 #define ATTUNE_HELLO_INJECTED (1u << 1)
 #define ATTUNE_HELLO_EARLY (1u << 2)  /* brings its own memory, see below */
+#define ATTUNE_HELLO_UNFILTERED (1u << 3) /* EARLY: under no seccomp filter when it did so */
 
 struct attune_hello {
     uint64_t magic;
@@ -66,15 +67,18 @@ struct attune_go {
     uint32_t reserved;
 };
 
-/* Where nobody listens at the gate yet, a process need not wait for it. Beside
- * the gate's socket may be a file with headers of memory files, of falling size,
- * as the controller would write them, and a socket that somebody listens at:
+/* Where nobody listens at the gate yet, or nothing has to be in place before
+ * main, a process need not wait there. Beside the gate's socket is then a file
+ * with headers of memory files, of falling size, as the controller would write
+ * them, and a socket that somebody listens at:
  *
  *   hello + memfd + pidfd ->    SCM_RIGHTS; EARLY is set
  *
  * The memory has been made from the first header that fits, is sealed and
  * mapped, and the header's (app) fields are filled in. No answer is waited for:
- * the controller takes it over when it comes up. */
+ * the controller takes it over when it gets to it. While points are to be in place
+ * before main, there is no such file, and new processes come to the gate. So do
+ * those that are under seccomp filters, if it is open, and forked children. */
 #define ATTUNE_EARLY_HEADERS ".headers"
 #define ATTUNE_EARLY_SOCKET ".early"
 #define ATTUNE_MEMORY_NAME "attune-dm"
