@@ -9,9 +9,10 @@
 // four changes between the processes are saved. DMLib finds "go" in the socket
 // when it has sent "ready", whichever came first.
 //
-// A process that starts before its controller is up cannot wait for it. It makes
-// its memory file itself and leaves it at a socket of its own (Options.Early),
-// where it is taken over as soon as the gate is served.
+// A process that starts before its controller is up cannot wait for it, and one in
+// which nothing has to be in place before main need not. It makes its memory file
+// itself and leaves it at a second socket (Options.Early, Gate.SetEarly), where it
+// is taken over if it is still there when somebody looks.
 //
 // # Trust
 //

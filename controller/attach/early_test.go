@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
 )
 
@@ -62,26 +63,59 @@ func mustRun(t *testing.T, a Attachment) {
 }
 
 // TestRealLibraryBeforeItsController: a program that starts first is taken over
-// when the gate opens; what it forks then comes through the gate.
+// when the gate is served.
 func TestRealLibraryBeforeItsController(t *testing.T) {
 	gate, early := mustPrepare(t, small())
 	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
 	awaitLeft(t, early)
 	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
 	a := mustAttach(t, g)
-	if a.Hello.Flags != Early || a.PID != p.PID || a.Memory.App().PID != p.PID || !a.Deadline.IsZero() {
+	if a.Hello.Flags != Early|Unfiltered || a.PID != p.PID || a.Memory.App().PID != p.PID || !a.Deadline.IsZero() {
 		t.Errorf("got %+v of %d, deadline %v", a.Hello, a.PID, a.Deadline)
 	}
 	if err := unix.PidfdSendSignal(int(a.Pidfd.Fd()), 0, nil, 0); err != nil {
 		t.Errorf("pidfd: %v", err)
 	}
 	mustRun(t, a)
-	later := mustStart(t, g, mustBuild(t, "allocate"))
-	if b := mustAttach(t, g); b.Hello.Flags != 0 || b.PID != later.PID {
-		t.Errorf("with an open gate: %+v", b.Hello)
-	}
-	later.finish()
 	p.finish()
+}
+
+// TestRealLibraryPastTheGate: where nothing has to be in place before main a
+// program need not wait, unless it is under filters or must not make such a file.
+func TestRealLibraryPastTheGate(t *testing.T) {
+	const past = Early | Unfiltered
+	program := mustBuild(t, "allocate")
+	tests := []struct {
+		name    string
+		may     bool
+		command []string
+		want    Flags
+	}{
+		{"waits", false, []string{program}, 0},
+		{"may pass", true, []string{program}, past},
+		{"may not any more", false, []string{program}, 0},
+		{"may again", true, []string{program}, past},
+		{"under a filter", true, []string{mustBuild(t, "filtered"), program}, 0},
+		{"small files only", true, []string{"/bin/sh", "-c", "ulimit -f 1; exec " + program}, 0},
+	}
+	g := mustServe(t, Options{Geometry: small()})
+	for _, tt := range tests {
+		if err := g.SetEarly(tt.may); err != nil {
+			t.Fatal(err)
+		}
+		p := mustStart(t, g, tt.command...)
+		a := mustAttach(t, g)
+		if len(tt.command) > 1 { // what executes the program has come, too
+			if b := mustAttach(t, g); a.Hello.Flags != tt.want {
+				a = b
+			}
+		}
+		if a.Hello.Flags != tt.want || a.PID != p.PID || a.Memory.App().PID != p.PID {
+			t.Errorf("%s: %+v of %d, want %d", tt.name, a.Hello, a.PID, tt.want)
+		}
+		mustRun(t, a)
+		p.finish()
+	}
 }
 
 // TestRealLibraryForkedBeforeItsController: child and parent both bring memory
@@ -135,7 +169,7 @@ func TestEarlyProcessHasEnded(t *testing.T) {
 	awaitLeft(t, early)
 	p.finish()
 	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
-	if r := <-g.refused; r.Err == nil || r.Peer.Pidfd != nil {
+	if r := <-g.refused; !errors.Is(r.Err, procid.ErrGone) || r.Peer.Pidfd != nil {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -21,7 +21,7 @@ const acceptPause = 10 * time.Millisecond
 type Gate struct {
 	options  Options
 	listener *net.UnixListener
-	early    *net.UnixListener // nil: there is none
+	early    *net.UnixListener // nil: its path would be too long
 	closed   chan struct{}
 	once     sync.Once
 	handlers sync.WaitGroup
@@ -45,15 +45,15 @@ func New(o Options) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	early, err := earlyListener(o.Early)
+	listener, err := listen(o.Path, o.Mode)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen(o.Path, o.Mode)
+	early, err := earlyListener(o)
 	if err != nil {
-		return nil, errors.Join(err, closeIfAny(early))
+		return nil, errors.Join(err, listener.Close())
 	}
-	return &Gate{
+	g := &Gate{
 		owner:    owner,
 		options:  o,
 		listener: listener,
@@ -62,7 +62,11 @@ func New(o Options) (*Gate, error) {
 		places:   make(chan struct{}, o.Connections),
 		conns:    map[*net.UnixConn]struct{}{},
 		perPID:   map[int]int{},
-	}, nil
+	}
+	if err := g.writeHeaders(); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
 }
 
 // Path is where the socket is.
@@ -78,16 +82,18 @@ func (g *Gate) Serve(ctx context.Context) error {
 	var early sync.WaitGroup
 	var earlyErr error
 	if g.early != nil {
-		early.Go(func() { earlyErr = g.serveAll(g.early, g.serveEarly) })
+		early.Go(func() { earlyErr = g.serveAll(g.early, g.serveEarly, earlyRest) })
 	}
-	err := g.serveAll(g.listener, g.serve)
+	err := g.serveAll(g.listener, g.serve, 0)
 	g.shut() // an error here ends the other
 	early.Wait()
 	return errors.Join(err, earlyErr)
 }
 
-// serveAll serves those who come to a socket until the Gate is closed.
-func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn)) error {
+// serveAll serves those who come to a socket until the Gate is closed, with a rest
+// before whoever comes after one.
+func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn), rest time.Duration) error {
+	var rested time.Time
 	for {
 		select {
 		case <-g.closed:
@@ -97,6 +103,10 @@ func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn)) e
 		conn, err := g.accept(listener)
 		if err != nil {
 			return err
+		}
+		if now := time.Now(); rest > 0 && now.Sub(rested) > rest {
+			g.pause(rest)
+			rested = now.Add(rest)
 		}
 		if conn == nil || !g.enter(conn) {
 			<-g.places
@@ -119,11 +129,16 @@ func (g *Gate) accept(listener *net.UnixListener) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("start gate: %w", err)
 	}
 	g.options.Log.Warn("processes have to wait at the start gate", "reason", err)
+	g.pause(acceptPause)
+	return nil, nil
+}
+
+// pause lasts no longer than until the Gate is closed.
+func (g *Gate) pause(d time.Duration) {
 	select {
 	case <-g.closed:
-	case <-time.After(acceptPause):
+	case <-time.After(d):
 	}
-	return nil, nil
 }
 
 // enter remembers the connection, so that Close can cut it off and wait for its
@@ -190,5 +205,6 @@ func (g *Gate) shut() {
 			conn.Close()
 		}
 		g.conns = nil
+		g.removeHeaders()
 	})
 }

@@ -58,7 +58,7 @@ type Options struct {
 	Mode fs.FileMode
 	// Early is a listening socket at which processes that start before this
 	// controller is up leave their memory files (dmlib_gate.h). The Gate owns it
-	// from New on. Nil: there are none.
+	// from New on. Nil: none do, and it makes one for those that SetEarly lets.
 	Early *os.File
 	// Geometry is that of the first memory file that a process is offered.
 	Geometry ring.Geometry

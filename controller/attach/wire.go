@@ -67,6 +67,8 @@ const (
 	// Early marks a process that has brought its own memory file, and waits for
 	// nobody.
 	Early Flags = 1 << 2
+	// Unfiltered marks one that was under no seccomp filter when it did so.
+	Unfiltered Flags = 1 << 3
 
 	// running marks a process that waits for no go.
 	running = Forked | Injected | Early

@@ -28,6 +28,7 @@ func TestMessagesEqualHeader(t *testing.T) {
 		"ATTUNE_HELLO_EARLY":       uint64(Early),
 		"ATTUNE_HELLO_FORKED":      uint64(Forked),
 		"ATTUNE_HELLO_INJECTED":    uint64(Injected),
+		"ATTUNE_HELLO_UNFILTERED":  uint64(Unfiltered),
 		"ATTUNE_WELCOME_OK":        welcomeOK,
 		"ATTUNE_WELCOME_REFUSED":   welcomeRefused,
 		"ATTUNE_READY_OK":          readyOK,

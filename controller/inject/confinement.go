@@ -21,11 +21,19 @@ func Confinement(pid int) (guard func() error) { return confinedBeyond(pid, pid)
 // comes from the same parent.
 func InheritedConfinement(pid int) (guard func() error) { return confinedBeyond(pid, os.Getpid()) }
 
+// AnyConfinement is Confinement of a process that was under no filter when DMLib
+// came in.
+func AnyConfinement(pid int) (guard func() error) { return confinedUnlike(pid, status{}) }
+
 func confinedBeyond(pid, model int) (guard func() error) {
 	before, err := statusOf(model, model)
 	if err != nil { // it has ended
 		return func() error { return nil }
 	}
+	return confinedUnlike(pid, before)
+}
+
+func confinedUnlike(pid int, before status) (guard func() error) {
 	return func() error {
 		now, err := statusOf(pid, pid)
 		if err == nil && (now.seccomp != before.seccomp || now.filters != before.filters) {
