@@ -38,7 +38,7 @@ func EventOf(e bpf.Event) Event {
 	case bpf.EventFork:
 		event.Kind = Fork
 	case bpf.EventExec:
-		event.Kind = Exec
+		event.Kind, event.Program = Exec, e.Program
 	case bpf.EventExit:
 		event.Kind, event.Status, event.HasStatus = Exit, int32(e.Status), true
 	}

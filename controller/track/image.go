@@ -5,7 +5,6 @@ package track
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,6 +18,9 @@ func (s *state) look(m *member, e Event) {
 	d, err := describe(m.pid, e)
 	switch {
 	case err == nil:
+		if isAnother(d.message, e.Program) {
+			s.tell(m, s.remains(m, e)) // it executes another one by now
+		}
 		s.present(m, d)
 		return
 	case !errors.Is(err, procid.ErrGone):
@@ -44,6 +46,7 @@ func (s *state) remains(m *member, e Event) *description {
 		if e.Command != "" {
 			message.CommandLine = []string{e.Command}
 		}
+		s.programs.describe(message, e.Program)
 	}
 	message.ParentPid = int32(m.born.Parent)
 	for _, from := range []Event{m.born, e} {
@@ -89,7 +92,7 @@ func (s *state) leave(m *member, d *description) {
 	d.held.Close()
 	identity := d.message.GetIdentity()
 	if m.message != nil {
-		s.replaced(m)
+		s.replaced(m, 0)
 	}
 	s.forget(m)
 	if s.isOwn(identity.GetExeDevice(), identity.GetExeInode()) {
@@ -101,15 +104,19 @@ func (s *state) leave(m *member, d *description) {
 
 // tell makes a description the member's image, with a new handle.
 func (s *state) tell(m *member, d *description) {
+	began := d.at
 	if m.message != nil {
-		s.replaced(m)
+		s.replaced(m, 0)
+	} else if e := m.latest(); e.Time != 0 {
+		began = e.Time
 	}
+	m.pending = nil
 	s.handle++
 	m.message, m.held, m.image, m.virtual = d.message, d.held, d.image, 0
 	m.linked = nil
 	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
 	m.watched, m.suspected, m.digesting, m.final = false, false, false, false
-	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, time.Now().UnixNano()
+	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, unixNano(began)
 	if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok && d.held != nil {
 		m.message.ExecutableSha256 = sum
 	}
@@ -134,15 +141,20 @@ func (s *state) setSession(m *member, session int) {
 	}
 }
 
-// replaced tells that an exec has ended the present image.
-func (s *state) replaced(m *member) {
+// replaced tells that an exec has ended the present image, then (CLOCK_MONOTONIC)
+// or just now (0).
+func (s *state) replaced(m *member, at uint64) {
 	delete(s.handles, m.message.GetHandle())
 	s.options.Handler.Ended(&attunev1.ProcessEnded{
-		Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: time.Now().UnixNano(),
+		Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: m.over(at),
 	})
 	m.message = nil
 	s.release(m)
 }
+
+// over is when the image ended: not before it was seen, though the clocks are read
+// one after the other.
+func (m *member) over(at uint64) int64 { return max(unixNano(at), m.message.GetSeenUnixNano()) }
 
 func (s *state) release(m *member) {
 	if m.held != nil {
@@ -180,7 +192,7 @@ func (s *state) exited(e exit) {
 // end tells that a process has ended and forgets it.
 func (s *state) end(m *member) {
 	if m.message == nil {
-		s.tell(m, s.remains(m, m.born))
+		s.tell(m, s.remains(m, m.latest()))
 	}
 	if m.held != nil && !m.final {
 		// The kernel's own account is right also where the first thread ended
@@ -190,7 +202,7 @@ func (s *state) end(m *member) {
 		}
 	}
 	s.options.Handler.Ended(&attunev1.ProcessEnded{
-		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: time.Now().UnixNano(),
+		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt),
 	})
 	s.forget(m)
 }

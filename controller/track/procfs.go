@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -152,6 +153,15 @@ func monotonic() uint64 {
 	// It cannot fail for this clock.
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 	return uint64(now.Nano())
+}
+
+// unixNano is the time of day at a time of the monotonic clock; now for 0.
+func unixNano(at uint64) int64 {
+	now := time.Now().UnixNano()
+	if at == 0 {
+		return now
+	}
+	return now - int64(monotonic()-at)
 }
 
 // beforeStart says whether a time of the monotonic clock, in nanoseconds, lies

@@ -31,11 +31,22 @@ func TestReadsOfNewProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer cmd.Wait()
 	defer stdin.Close()
+	// Start returns in the middle of the exec, after which all is read again.
+	if _, err := stdin.Write([]byte{'x'}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := procid.BootID(); err != nil { // read once for all
 		t.Fatal(err)
 	}

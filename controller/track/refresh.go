@@ -71,8 +71,13 @@ func (s *state) work() {
 	}
 }
 
-// outlivedGrace tells of a forked process that has not exec'd.
+// outlivedGrace tells of an image that has lived for a while, or of a forked
+// process that has not exec'd.
 func (s *state) outlivedGrace(m *member) {
+	if m.pending != nil {
+		s.look(m, *m.pending)
+		return
+	}
 	if device, inode := executableInode(m.pid); s.isOwn(device, inode) {
 		s.schedule(m, time.Second) // our own child, on its way to exec
 		return

@@ -5,6 +5,7 @@ package track
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -19,6 +20,7 @@ import (
 // pidfd and post to exits.
 type state struct {
 	options             Options
+	hurry               *atomic.Bool
 	log                 *slog.Logger
 	host, boot          string
 	ownDevice, ownInode uint64
@@ -34,8 +36,9 @@ type state struct {
 	excluded map[int]bool
 	lost     uint64 // events, as logged
 	// seen counts for how many scans a process that is none of ours is there.
-	seen map[int]int
-	due  dueHeap
+	seen     map[int]int
+	due      dueHeap
+	programs programs
 	// usable is which CPUs the processes could be given.
 	usable usableCPUs
 
@@ -59,6 +62,10 @@ type member struct {
 	// child until it execs.
 	inherited *attunev1.Process
 
+	// pending is the exec of an image that is described when it has lived for
+	// execGrace, by the kernel's words if it has ended by then; nil: none is.
+	pending *Event
+
 	// message of the image that was told of; nil: none was yet.
 	message    *attunev1.Process
 	held       *procid.Process
@@ -70,6 +77,7 @@ type member struct {
 	digesting  bool
 	refreshes  int
 
+	endedAt   uint64 // CLOCK_MONOTONIC, nanoseconds; 0: not known
 	status    *int32
 	final     bool // status is that of the last thread
 	watched   bool
@@ -86,6 +94,9 @@ const (
 	// forkGrace is how long a forked process may take to exec before it is
 	// told of as an image of its own.
 	forkGrace = 20 * time.Millisecond
+	// execGrace is how long an image that the kernel has told all about may take
+	// to end before it is looked at.
+	execGrace = 5 * time.Millisecond
 	// sameExec is how long before an exec event the new image may already be
 	// seen in /proc. Beyond it an image that looks the same is a new one, of a
 	// program that runs without address randomisation.
@@ -101,10 +112,10 @@ const (
 
 func newState(t *Tracker, host, boot string, ownDevice, ownInode uint64) *state {
 	return &state{
-		options: t.options, log: t.log, host: host, boot: boot, ownDevice: ownDevice, ownInode: ownInode,
+		options: t.options, hurry: &t.hurry, log: t.log, host: host, boot: boot, ownDevice: ownDevice, ownInode: ownInode,
 		sourced: t.options.Source != nil,
 		members: make(map[int]*member), handles: make(map[uint64]*member),
-		sessions: make(map[int]bool), excluded: make(map[int]bool), seen: make(map[int]int),
+		sessions: make(map[int]bool), excluded: make(map[int]bool), seen: make(map[int]int), programs: make(programs),
 		exits: make(chan exit), digests: make(chan digestRequest, digestQueue),
 		digested: make(chan digestResult), stop: make(chan struct{}),
 	}
@@ -132,6 +143,9 @@ func (s *state) event(e Event) {
 }
 
 func (s *state) forked(e Event) {
+	if parent := s.members[e.Parent]; parent != nil && parent.pending != nil {
+		s.look(parent, *parent.pending) // its children inherit what it is
+	}
 	if s.excluded[e.Parent] {
 		s.exclude(e.PID)
 		return
@@ -174,7 +188,25 @@ func (s *state) execed(e Event) {
 	case m.message != nil && s.sameExec(m, e):
 		return
 	}
-	s.look(m, e)
+	s.execute(m, e)
+}
+
+// execute tells of the image that an exec event brings, at once or when it has
+// lived for a while.
+func (s *state) execute(m *member, e Event) {
+	if m.pending != nil { // and is over
+		s.tell(m, s.remains(m, *m.pending))
+	}
+	if e.Program == nil || s.hurry.Load() {
+		s.look(m, e)
+		return
+	}
+	if m.message != nil {
+		m.inherited = m.message
+		s.replaced(m, e.Time)
+	}
+	m.pending = &e
+	s.schedule(m, execGrace)
 }
 
 // sameExec says whether an exec event, later than what is known, tells of the
@@ -204,8 +236,9 @@ func (s *state) ended(e Event) {
 		return // not ours, or of an earlier process with this pid
 	}
 	if m.message == nil {
-		s.tell(m, s.remains(m, m.born))
+		s.tell(m, s.remains(m, m.latest()))
 	}
+	m.endedAt = e.Time
 	if e.HasStatus {
 		m.status, m.final = &e.Status, e.Last
 	}
@@ -214,6 +247,14 @@ func (s *state) ended(e Event) {
 		return
 	}
 	s.end(m)
+}
+
+// latest is the last event that is known of a process with no image told of.
+func (m *member) latest() Event {
+	if m.pending != nil {
+		return *m.pending
+	}
+	return m.born
 }
 
 // add makes a process a member; nil if there are too many.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -78,6 +79,7 @@ type Tracker struct {
 	log      *slog.Logger
 	requests chan func(*state)
 	stopped  chan struct{}
+	hurry    atomic.Bool
 	state    *state
 }
 
@@ -294,6 +296,27 @@ func (t *Tracker) Processes(ctx context.Context) (processes []*attunev1.Process,
 	err = t.do(ctx, func(s *state) { processes = s.processes() })
 	return processes, err
 }
+
+// Hurry says whether images are to be told of at once, rather than when they have
+// lived for some milliseconds at less cost, as at first. It may be called at any
+// time.
+func (t *Tracker) Hurry(hurry bool) {
+	t.hurry.Store(hurry)
+	if source, can := t.options.Source.(interface{ Hurry(bool) }); can {
+		source.Hurry(hurry)
+	}
+}
+
+// Follows says whether the kernel itself follows a process, so that nothing of what
+// it starts is missed, though the Handler may not have been told of it yet. False
+// where the kernel does not tell. It may be called at any time.
+func (t *Tracker) Follows(pid int) bool {
+	source, can := t.options.Source.(interface{ Has(int) bool })
+	return can && source.Has(pid)
+}
+
+// Sourced says whether the kernel tells what processes do; else /proc is polled.
+func (t *Tracker) Sourced() bool { return t.options.Source != nil }
 
 // Lost returns how many events the source has lost, 0 without a source.
 func (t *Tracker) Lost() uint64 {
