@@ -29,12 +29,15 @@ func (c *Controller) letGo(a attach.Attachment) {
 // be in place before main, or for the tracker to know of it, which otherwise
 // could miss what it starts first.
 func (c *Controller) holds(peer peercred.Peer) bool {
-	if c.placer.ForAll() > 0 || !c.targets.has(peer.PID) {
+	if c.placer.ForAll() > 0 || !c.follows(peer.PID) {
 		return true
 	}
 	c.arrivals.greet(peer.PID)
 	return false
 }
+
+// follows says whether nothing of what a process starts will be missed.
+func (c *Controller) follows(pid int) bool { return c.targets.has(pid) || c.tracker.Follows(pid) }
 
 // atGate is called while a process waits in the start gate, after it was let
 // through, or after a forked child registered. A process that does not wait is
@@ -51,7 +54,8 @@ func (c *Controller) atGate(a attach.Attachment) {
 func (c *Controller) refused(r attach.Refusal) {
 	c.arrivals.part(r.Peer.PID)
 	if errors.Is(r.Err, procid.ErrGone) {
-		return // before the gate was open
+		c.tooLate(r.Peer.PID)
+		return
 	}
 	c.log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
 }
@@ -96,6 +100,9 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 	if !sameImage(a) {
 		return nil, errors.New("it has ended, or runs another program by now")
 	}
+	if a.Hello.Flags&attach.Early != 0 && !c.follows(a.PID) {
+		c.early.strange(c)
+	}
 	handle, err := c.tracker.Registered(ctx, a.PID)
 	if err != nil {
 		return nil, fmt.Errorf("track: %w", err)
@@ -118,7 +125,10 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 // confinement is the guard of a process's commands: what counts are the seccomp
 // filters since DMLib came in.
 func confinement(a attach.Attachment) func() error {
-	if a.Hello.Flags&attach.Early != 0 {
+	switch {
+	case a.Hello.Flags&attach.Unfiltered != 0:
+		return inject.AnyConfinement(a.PID)
+	case a.Hello.Flags&attach.Early != 0:
 		return inject.InheritedConfinement(a.PID)
 	}
 	return inject.Confinement(a.PID)

@@ -37,6 +37,7 @@ type Controller struct {
 	functions *entry.Functions
 	placer    *probe.Placer
 	gate      *attach.Gate
+	early     early
 	tracker   *track.Tracker
 	sampler   *sample.Sampler
 	client    *channel.Client

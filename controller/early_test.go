@@ -10,6 +10,8 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TestEarlyProcessHasItsMemory: whoever has left memory and executed another
@@ -32,4 +34,39 @@ func TestEarlyProcessHasItsMemory(t *testing.T) {
 			t.Errorf("pid %d: %v, want %v", pid, got, want)
 		}
 	}
+}
+
+// TestWhoPassesTheGate: new processes do once somebody is known who starts them,
+// while no point has to be in place before main; and none where some come from
+// elsewhere.
+func TestWhoPassesTheGate(t *testing.T) {
+	b := start(t)
+	defer b.stop(t)
+	c := b.controller
+	passes := func(what string, want bool) {
+		t.Helper()
+		want = want && c.tracker.Sourced() // else all have to come
+		if _, err := os.Stat(c.config.GatePath + attach.EarlyHeaders); (err == nil) != want {
+			t.Errorf("%s: %v, want %v", what, err == nil, want)
+		}
+	}
+	passes("before anybody is known", false)
+	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread"), c.Environment()...)
+	b.withDMLib(t, target.PID)
+	passes("with a process", true)
+	one := &attunev1.MeasurePoint{Id: "one", Processes: []uint64{1 << 40}, Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}}
+	b.addPoint(t, 1, one)
+	passes("with a point in one process", true)
+	for index := range uint32(2) {
+		b.addPoint(t, 2+index, &attunev1.MeasurePoint{Id: "all", Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}})
+		passes("with a point in all", false)
+	}
+	for index := range uint32(2) {
+		b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
+			RemovePoint: &attunev1.RemovePoint{Point: 2 + index},
+		}})
+		passes("with a point left", index == 1)
+	}
+	c.early.strange(c)
+	passes("with processes from elsewhere", false)
 }

@@ -49,6 +49,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 		f.closeWays(t)
 	}
 	f.targets.add(t)
+	f.early.knows(f.Controller)
 	f.tell(news{target: t})
 	if held != nil && t.outOfReach == nil {
 		settle := settleTime

@@ -98,7 +98,11 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
 		c.events.Add(1)
 	}
-	c.placer.Add(index, add.GetSpec())
+	if len(add.GetSpec().GetProcesses()) == 0 {
+		c.early.holds(c, func() { c.placer.Add(index, add.GetSpec()) })
+	} else {
+		c.placer.Add(index, add.GetSpec())
+	}
 	c.needAll(add.GetSpec())
 	c.pace()
 }
@@ -106,6 +110,7 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 func (c *Controller) removePoint(index uint16) {
 	c.rejoin.drops(index)
 	c.takeOutPoint(index)
+	c.early.lets(c)
 }
 
 func (c *Controller) takeOutPoint(index uint16) {
