@@ -28,6 +28,8 @@ func TestProgramSeesNoDifference(t *testing.T) {
 		{"descriptors", `exec 9>f; $RUN bash -c 'cd /proc/$$/fd; for n in *; do [ -e $n ] && echo $n; done' </dev/null`},
 		{"closed streams", `$RUN cat <&-; echo $?; $RUN echo x >&-; echo $?`},
 		{"limits", `ulimit -S -n 99 -l 32; $RUN cat /proc/self/limits`},
+		{"size of files", `ulimit -f 100; $RUN sh -c 'sleep 0.1; /bin/echo out; exit 3'`},
+		{"file too large", `ulimit -c 0 -f 1; exec $RUN sh -c 'yes >f; echo $?'`},
 		{"signal state", `trap '' HUP QUIT USR1; $RUN grep -E '^Sig(Ign|Blk|Cgt)' /proc/self/status`},
 		{"environment", `env -i A=1 B= PATH="$PATH" HOME=/x $RUN env | ` + visible},
 		{"umask and directory", `umask 027; mkdir d; cd d; $RUN sh -c 'umask; basename $PWD'`},

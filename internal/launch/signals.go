@@ -19,18 +19,25 @@ const queued = 128
 type Signals struct {
 	state  inherit.State
 	caught chan os.Signal
+	// own are those that say that a file of our own got too large (ulimit -f): the
+	// write fails, and the program has not written. Nobody reads them.
+	own chan os.Signal
 }
 
 // Catch takes over every signal that can be caught and means something to a
 // program. Call it before anything is built; Release gives them back.
 func Catch(state inherit.State) *Signals {
-	s := &Signals{state: state, caught: make(chan os.Signal, queued)}
+	s := &Signals{state: state, caught: make(chan os.Signal, queued), own: make(chan os.Signal, 1)}
 	signal.Notify(s.caught, catchable()...)
+	signal.Notify(s.own, syscall.SIGXFSZ)
 	return s
 }
 
 // Release restores the behaviour of a process that catches nothing.
-func (s *Signals) Release() { signal.Stop(s.caught) }
+func (s *Signals) Release() {
+	signal.Stop(s.caught)
+	signal.Stop(s.own)
+}
 
 // AllowStop gives the stop signals their default action again. While the
 // program runs, this process stops only with it; afterwards it is a program
@@ -98,15 +105,15 @@ func (s *Signals) asInherited(start func() error) error {
 }
 
 // catchable lists what is worth catching: not the two that cannot be caught,
-// not those that a fault of our own raises, not SIGCHLD (waiting sees more),
-// not SIGURG (the Go scheduler's own), not those of libc's threads (32 to 34).
+// not those that a fault or a write of our own raises, not SIGCHLD (waiting sees
+// more), not SIGURG (the Go scheduler's own), not those of libc's threads (32 to 34).
 func catchable() []os.Signal {
 	var list []os.Signal
 	for n := syscall.Signal(1); n <= 64; n++ {
 		switch n {
 		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD, syscall.SIGURG,
 			syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
-			syscall.SIGTRAP, syscall.SIGSTKFLT, syscall.SIGSYS, 32, 33, 34:
+			syscall.SIGTRAP, syscall.SIGSTKFLT, syscall.SIGSYS, syscall.SIGXFSZ, 32, 33, 34:
 		default:
 			list = append(list, n)
 		}
