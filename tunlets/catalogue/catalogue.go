@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/tunlets/ompspin"
 	"github.com/attune-hpc/attune/tunlets/ompthreads"
 	"github.com/attune-hpc/attune/tunlets/pipe"
+	"github.com/attune-hpc/attune/tunlets/searching"
 	"github.com/attune-hpc/attune/tunlets/sockbuf"
 	"github.com/attune-hpc/attune/tunlets/stdio"
 	"github.com/attune-hpc/attune/tunlets/workers"
@@ -56,6 +57,7 @@ func all() map[string]func() sdk.Tunlet {
 		ompspin.Name:     ompspin.New,
 		ompthreads.Name:  ompthreads.New,
 		pipe.Name:        pipe.New,
+		searching.Name:   searching.New,
 		sockbuf.Name:     sockbuf.New,
 		stdio.Name:       stdio.New,
 		workers.Name:     workers.New,

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package searching
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/tunlets/sdk"
+)
+
+// Name of the tunlet.
+const Name = "search"
+
+// knob is what is changed.
+const knob = "program.variable"
+
+const (
+	// maxMembers bounds the processes that are followed.
+	maxMembers = 4096
+	// minGain is the least gain worth keeping.
+	minGain = 0.05
+	// computing is the CPU time, ns/s, from which on a process is worth a look.
+	computing = 0.05e9
+)
+
+// Tunlet searches in one program at a time. Made by New.
+type Tunlet struct {
+	program program
+	tunes   bool // proposals are made: a search cannot recommend what it has not tried
+	members map[sdk.Handle]*member
+	lead    sdk.Handle // the process whose calls count; 0: not known yet
+	run     *run       // the search in its program; nil: none yet
+	count   int        // proposals so far
+	told    bool       // why calls cannot be counted
+}
+
+// member is a process that may be part of the program.
+type member struct {
+	watched bool // the measure point is asked for
+	calls   bool // the function was called: it has the variable that counts
+	done    bool // it has the result of a search
+}
+
+var (
+	_ sdk.Configurer               = (*Tunlet)(nil)
+	_ sdk.ApplicationStartObserver = (*Tunlet)(nil)
+	_ sdk.ProcessStartObserver     = (*Tunlet)(nil)
+	_ sdk.ProcessEndObserver       = (*Tunlet)(nil)
+	_ sdk.AggregateHandler         = (*Tunlet)(nil)
+	_ sdk.Ticker                   = (*Tunlet)(nil)
+	_ sdk.PointObserver            = (*Tunlet)(nil)
+	_ sdk.Evaluator                = (*Tunlet)(nil)
+	_ sdk.ProposalObserver         = (*Tunlet)(nil)
+)
+
+// New makes the tunlet.
+func New() sdk.Tunlet { return &Tunlet{members: map[sdk.Handle]*member{}} }
+
+// Describe says what the tunlet is.
+func (*Tunlet) Describe() sdk.Description {
+	return sdk.Description{
+		Name: Name, Version: "1",
+		Summary: "finds a good value of a variable of the program, without a model, by trying",
+		Objective: sdk.Objective{
+			Name: "calls_per_second", Unit: "1/s",
+			Description: "calls per second of a function of the program that is told: one is the same work whatever the value is",
+		},
+		Knobs: []sdk.Knob{{Name: knob, Description: "the program's own variable, named by an option"}},
+		// Every value that is tried is taken back, and counts as one.
+		MaxTries: mostTries + maxFailures + maxResults, MinGain: minGain,
+		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.RunTime, AtLeast: computing}}, Lasting: 300 * time.Millisecond, Averaged: true}},
+		Options: options(),
+	}
+}
+
+// Configure takes the options of Describe.
+func (t *Tunlet) Configure(given map[string]string) error { return t.program.configure(given) }
+
+// ApplicationStarted looks whether changes are made.
+func (t *Tunlet) ApplicationStarted(_ *sdk.Host, app sdk.Application) { t.tunes = app.Mode == "tune" }
+
+// ProcessStarted has calls counted in a process that may be part of the program.
+func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
+	m := t.members[p.Handle]
+	if m == nil {
+		h.Want(p.Handle, sdk.NoSamples())
+		if !t.tunes || !t.program.configured() || !t.program.has(p) || len(t.members) >= maxMembers {
+			return
+		}
+		m = &member{}
+		t.members[p.Handle] = m
+	}
+	t.watch(h, p.Handle, m)
+}
+
+// watch asks for the measure point, unless nothing more is to be found.
+func (t *Tunlet) watch(h *sdk.Host, p sdk.Handle, m *member) {
+	if m.watched || m.done || t.run != nil && t.run.over {
+		return
+	}
+	m.watched = true
+	h.AddPoint(sdk.Point{
+		ID: pointID(p), Object: t.program.object, Symbols: []string{t.program.progress}, Processes: []sdk.Handle{p},
+		Captures: []sdk.Capture{sdk.Global("value", t.program.object, t.program.variable, t.program.as())}, Value: "value",
+	})
+}
+
+// unwatch gives it back.
+func (m *member) unwatch(h *sdk.Host, p sdk.Handle) {
+	if m.watched {
+		m.watched = false
+		h.RemovePoint(pointID(p))
+	}
+}
+
+func pointID(p sdk.Handle) string { return fmt.Sprintf("progress@%d", p) }
+
+// handles are the members in order.
+func (t *Tunlet) handles() []sdk.Handle { return slices.Sorted(maps.Keys(t.members)) }
+
+// ProcessEnded forgets it. With the lead its program ends: the next one is searched
+// anew.
+func (t *Tunlet) ProcessEnded(h *sdk.Host, end sdk.ProcessEnd) {
+	delete(t.members, end.Handle)
+	if end.Handle != t.lead {
+		return
+	}
+	t.lead, t.run = 0, nil
+	for _, p := range t.handles() {
+		t.watch(h, p, t.members[p])
+	}
+}
+
+// PointChanged drops a process that is not part of the program, and gives up where
+// calls are too many to be counted: there is no saying what a value achieves.
+func (t *Tunlet) PointChanged(h *sdk.Host, c sdk.PointChange) {
+	m := t.members[c.Process]
+	if m == nil || c.Point != pointID(c.Process) || c.Placed || c.Removed {
+		return
+	}
+	if c.Off {
+		if c.Process == t.lead && !t.run.over {
+			t.giveUp(h, fmt.Sprintf("%s is called too often to be counted, name another function: %s", t.program.progress, c.Reason))
+		}
+		return
+	}
+	if t.lead == 0 && !t.told {
+		t.told = true
+		h.Remark(c.Process, "calls of %s cannot be counted: %s", t.program.progress, c.Reason)
+	}
+	m.unwatch(h, c.Process)
+	m.done = true
+	if c.Process == t.lead && !t.run.over { // it was placed before
+		t.giveUp(h, c.Reason)
+	}
+}
+
+// HandleAggregates reports the objective, and goes on with the search.
+func (t *Tunlet) HandleAggregates(h *sdk.Host, a sdk.Aggregates) {
+	if a.Seconds() == 0 {
+		return
+	}
+	for _, item := range a.Items {
+		m := t.members[item.Process]
+		if m == nil || item.Count == 0 || item.Point != pointID(item.Process) {
+			continue
+		}
+		m.calls = true
+		if t.lead == 0 && !m.done {
+			t.lead, t.run = item.Process, &run{began: h.Now()}
+		}
+	}
+	if t.lead == 0 || !a.Known(t.lead) {
+		return
+	}
+	for _, item := range a.Items {
+		if item.Process == t.lead && item.Point == pointID(t.lead) {
+			h.Objective(t.scope(), float64(item.Count)/a.Seconds())
+			t.run.meter.add(item.Count, item.Min, item.Max, a.Seconds())
+			t.step(h)
+		}
+	}
+}
+
+// scope of the objective.
+func (t *Tunlet) scope() string { return fmt.Sprintf("process/%d", t.lead) }
+
+// Evaluate waits while the function is not called; otherwise the measurement decides.
+func (*Tunlet) Evaluate(e sdk.Evaluation) (sdk.Verdict, string) { return e.ByMeasurement("calls") }
