@@ -73,6 +73,11 @@ func (d *document) measure(ctx context.Context, o options) error {
 		}
 		return nil
 	}
+	if o.reports != "" {
+		if err := os.MkdirAll(o.reports, 0o755); err != nil { // before hours of runs
+			return err
+		}
+	}
 	scratch, err := os.MkdirTemp("", "attune-bench-")
 	if err != nil {
 		return err
