@@ -124,7 +124,7 @@ test-tutorial: build ## Type in what docs/tutorial says, and check what comes of
 
 .PHONY: test-e2e
 test-e2e: build ## Tests of the built commands on real programs
-	go test -count=1 -p 1 -tags e2e $$(scripts/go-packages e2e)
+	go test -count=1 -p 1 -timeout 20m -tags e2e $$(scripts/go-packages e2e)
 
 .PHONY: test-site
 test-site: build ## Tests on clusters of nodes in namespaces, with Slurm and Grid Engine; as root
