@@ -104,14 +104,14 @@ type due struct {
 }
 
 // is says whether it is time, and if so sets the next one. What is late is not
-// made up for. A shorter period than before counts from now.
+// made up for. Another period than before counts from the last time.
 func (d *due) is(now time.Time, period time.Duration) bool {
 	if period <= 0 {
 		*d = due{}
 		return false
 	}
-	if soon := now.Add(period); period < d.period && soon.Before(d.next) {
-		d.next = soon
+	if d.period > 0 {
+		d.next = d.next.Add(period - d.period)
 	}
 	d.period = period
 	if now.Before(d.next) {
