@@ -116,7 +116,10 @@ func (r *rig) socketsOf(d *attunev1.Details) map[int32]*attunev1.SocketDetail {
 // What is new is counted at once, and not touched before it was seen twice.
 func TestWhatIsNewIsLeftAlone(t *testing.T) {
 	r := newRig(t, sockets, pipes)
-	has := newRigOf(t, r).round().GetPipes().GetTotal() // its standard input and output among them
+	if d := r.round(); d.Sockets != nil || d.Pipes != nil {
+		t.Errorf("told before it was seen twice: %v", d) // that there are none would be wrong
+	}
+	has := r.round().GetPipes().GetTotal() // its standard input and output among them
 	r.does("tcp")
 	r.does("pipe")
 	for round := range settled {

@@ -38,7 +38,7 @@ type table struct {
 	dir      *os.File  // of the listing under way; nil between two
 	listing  uint32
 	entries  map[int]*entry
-	complete bool // there was a whole listing
+	complete bool // there were whole listings enough for what is in each of them
 	beyond   beyond
 	sockets  list
 	pipes    list
@@ -197,7 +197,7 @@ func (t *table) finish() {
 			into.settled = append(into.settled, e)
 		}
 	}
-	t.complete = true
+	t.complete = t.listing >= settled
 }
 
 // turn goes round a list, some entries each time. It goes by descriptors: the
