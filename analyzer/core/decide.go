@@ -4,6 +4,7 @@ package core
 
 import (
 	"math"
+	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,11 +16,12 @@ const (
 	// fewer may keep step with something periodic in it.
 	leastPairs, manyPairs = 8, 16
 	// fewClear is how many pairs that are clear each by itself prove a gain of
-	// plainGain or a loss of largeGain, and moreClear one of largeGain or a loss
-	// of modestGain. What the application does by itself would have to come in
-	// time with each change of sides. A loss takes less: the application suffers.
-	fewClear, moreClear              = 2, 4
-	modestGain, largeGain, plainGain = 1.3, 1.5, 2
+	// plainGain or a loss of largeGain, moreClear one of largeGain or a loss of
+	// modestGain, and manyClear one of fairGain. What the application does by itself
+	// would have to come in time with each change of sides. A loss takes less: the
+	// application suffers.
+	fewClear, moreClear, manyClear             = 2, 4, 8
+	fairGain, modestGain, largeGain, plainGain = 1.15, 1.3, 1.5, 2
 	// calmRatio is how many times more than by itself the application has to
 	// vary with the change, in logarithms, for few pairs to prove something.
 	calmRatio = 2.5
@@ -32,36 +34,52 @@ type findings struct {
 	better    float64 // probability of such gains by chance
 	worse     float64 // of such losses
 	falseHope float64 // of gains this small, if they suffice
-	clear     bool    // each pair by itself, all in the same direction
 	calm      bool    // the application itself varies less
+	// clear is how many of the latest pairs are clear each by itself, all in the
+	// same direction, as many upwards as downwards; clearGain is their typical gain.
+	// Those before them may be of an application that was still starting.
+	clear     int
+	clearGain float64
 }
 
 // findings sums the pairs up; minGain is the least gain worth keeping.
 func (t *turns) findings(minGain float64) findings {
-	f := findings{pairs: len(t.compared), clear: true}
+	f := findings{pairs: len(t.compared), clear: t.clear()}
 	var gains, losses []float64
 	for _, one := range t.compared {
 		gains, losses = append(gains, one.gain), append(losses, 1/one.gain)
-		f.clear = f.clear && one.clear && one.gain > 1 == (t.compared[0].gain > 1)
 	}
-	f.gain = geometricMedian(gains)
+	f.gain, f.clearGain = geometricMedian(gains), geometricMedian(gains[f.pairs-f.clear:])
 	f.calm = math.Abs(math.Log(f.gain)) > calmRatio*math.Log(geometricMedian(t.within))
 	f.better, f.worse = signedRank(gains, 1), signedRank(losses, 1)
 	f.falseHope = signedRank(losses, 1/(1+minGain))
 	return f
 }
 
+// clear counts the latest pairs that are clear each by itself, all in the same
+// direction. It is even: a drift favours neither side.
+func (t *turns) clear() (n int) {
+	for _, one := range slices.Backward(t.compared) {
+		if !one.clear || one.gain > 1 != (t.compared[len(t.compared)-1].gain > 1) {
+			break
+		}
+		n++
+	}
+	return n - n%2
+}
+
 // proveGain reports whether the findings are a gain, at the given level.
 func (f findings) proveGain(alpha float64) bool {
-	clear := f.clear && f.calm && (f.gain >= plainGain && f.pairs >= fewClear || f.gain >= largeGain && f.pairs >= moreClear)
-	return f.gain > 1 && (clear || f.pairs >= manyPairs && f.better <= alpha)
+	clear := f.clear >= fewClear && f.clearGain >= plainGain || f.clear >= moreClear && f.clearGain >= largeGain ||
+		f.clear >= manyClear && f.clearGain >= fairGain
+	return f.gain > 1 && (clear && f.calm || f.pairs >= manyPairs && f.better <= alpha)
 }
 
 // proveLoss reports whether the findings are a loss, at the given level.
 func (f findings) proveLoss(alpha float64) bool {
-	clear := f.clear && f.calm && (f.gain <= 1/largeGain && f.pairs >= fewClear || f.gain <= 1/modestGain && f.pairs >= moreClear)
+	clear := f.clear >= fewClear && f.clearGain <= 1/largeGain || f.clear >= moreClear && f.clearGain <= 1/modestGain
 	enough := f.calm && f.pairs >= leastPairs || f.pairs >= manyPairs
-	return f.gain < 1 && (clear || enough && f.worse <= alpha)
+	return f.gain < 1 && (clear && f.calm || enough && f.worse <= alpha)
 }
 
 // likelyLoss reports whether the findings at the end of the time are a loss worth

@@ -40,3 +40,43 @@ func TestDecideAgainAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// Few pairs prove something if they are clear, and the latest; the first may be of
+// an application that was still starting.
+func TestClearPairs(t *testing.T) {
+	clear := func(gains ...float64) (out []pair) {
+		for _, gain := range gains {
+			out = append(out, pair{gain: gain, clear: true})
+		}
+		return out
+	}
+	unclear := pair{gain: 2.5}
+	tests := []struct {
+		name       string
+		pairs      []pair
+		within     float64
+		gain, loss bool
+	}{
+		{"two of a large gain", clear(2.5, 2.6), 1.05, true, false},
+		{"an unclear one before", append([]pair{unclear}, clear(2.5, 2.6, 2.5)...), 1.05, true, false},
+		{"a loss before", clear(0.9, 2.6, 2.5, 2.6), 1.05, true, false},
+		{"one of them is unclear", append(clear(2.5, 2.6), unclear, unclear), 1.05, false, false},
+		{"an odd one", append([]pair{unclear}, clear(2.5)...), 1.05, false, false},
+		{"the application varies as much by itself", clear(2.5, 2.6), 1.6, false, false},
+		{"four of less", clear(1.6, 1.5, 1.6, 1.6), 1.05, true, false},
+		{"two of less", clear(1.6, 1.5), 1.05, false, false},
+		{"eight of still less", clear(1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2, 1.2), 1.05, true, false},
+		{"eight of too little", clear(1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1), 1.02, false, false},
+		{"two of a large loss", clear(1.3, 0.8, 0.6, 0.5), 1.05, false, true},
+		{"in both directions", clear(2.5, 0.4), 1.05, false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			turns := &turns{compared: tt.pairs, within: []float64{tt.within}}
+			f := turns.findings(0.05)
+			if gain, loss := f.proveGain(0.005), f.proveLoss(0.005); gain != tt.gain || loss != tt.loss {
+				t.Errorf("gain %v, loss %v; want %v, %v: %+v", gain, loss, tt.gain, tt.loss, f)
+			}
+		})
+	}
+}

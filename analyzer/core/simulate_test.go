@@ -41,6 +41,9 @@ var shapes = []shape{
 	{name: "bimodal, flickering", make: func(rng *rand.Rand) noise { return phases(rng, 2, 50*time.Millisecond) }},
 	// Two turns of a trial last about as long as a period: the worst case.
 	{name: "periodic", mostUndone: 12, make: func(rng *rand.Rand) noise { return periodic(rng, 0.3, 1700*time.Millisecond) }},
+	{name: "periodic, any period", make: func(rng *rand.Rand) noise {
+		return periodic(rng, 0.3, time.Duration(0.2e9*math.Exp(rng.Float64()*math.Log(30))))
+	}},
 	{name: "rare outliers", make: outliers},
 }
 
