@@ -13,11 +13,15 @@ const maxEnds = 1024
 
 // ends are the pipes and sockets of a process by what their other end is known by.
 type ends struct {
-	has   map[string]bool // its own ends
-	peers map[string]bool // the other ends of them
+	has            map[string]bool // its own ends
+	peers          map[string]bool // the other ends of them
+	pipes, sockets bool            // were read
 }
 
-func newEnds() ends { return ends{map[string]bool{}, map[string]bool{}} }
+func newEnds() ends { return ends{has: map[string]bool{}, peers: map[string]bool{}} }
+
+// known says that both kinds were read.
+func (e ends) known() bool { return e.pipes && e.sockets }
 
 // add remembers one end.
 func (e ends) add(own, peer string) {
@@ -28,8 +32,9 @@ func (e ends) add(own, peer string) {
 }
 
 // read takes what was read of a process.
-func (e ends) read(d sdk.Details) {
+func (e *ends) read(d sdk.Details) {
 	if d.Pipes != nil {
+		e.pipes = true
 		for _, p := range d.Pipes.Items {
 			if p.Writes {
 				e.add(pipeEnd(p.Inode, "w"), pipeEnd(p.Inode, "r"))
@@ -39,6 +44,7 @@ func (e ends) read(d sdk.Details) {
 		}
 	}
 	if d.Sockets != nil {
+		e.sockets = true
 		for _, s := range d.Sockets.Items {
 			if s.Unix {
 				e.add(socketEnd(s.Inode), s.Peer)

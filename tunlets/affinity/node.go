@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// leastLook is how long threads are looked at that may be pairs: their pipes and
-	// sockets come later than they do themselves.
-	leastLook = 800 * time.Millisecond
+	// endsWait is how long threads that may be pairs wait for their pipes and sockets,
+	// which come later than they do themselves.
+	endsWait = 800 * time.Millisecond
 	// patience is how long they are without a finding.
 	patience = 2500 * time.Millisecond
 	// baseline is how many values of the objective there must be before a proposal.
-	baseline = 10
+	baseline = 6
 	// crowdedFor is how long a pair must lack its CPU before it is set free.
 	crowdedFor = time.Second
 	// maxTries on one node.
@@ -152,8 +152,8 @@ func (n *node) read(p *process, at time.Time, d sdk.Details) {
 
 // search looks for something to change among the threads that were read.
 func (n *node) search(h *sdk.Host) {
-	talking := slices.ContainsFunc(n.sorted(), func(p *process) bool { return p.looked && p.talks(leastBound) })
-	if talking && h.Now().Sub(n.since) < leastLook {
+	unread := slices.ContainsFunc(n.sorted(), func(p *process) bool { return p.looked && p.talks(leastBound) && !p.ends.known() })
+	if unread && h.Now().Sub(n.since) < endsWait {
 		return
 	}
 	found, ok := n.join()
