@@ -46,7 +46,7 @@ type document struct {
 func main() {
 	var o options
 	flag.IntVar(&o.repeats, "n", 5, "runs of each kind; medians are shown")
-	flag.Float64Var(&o.seconds, "seconds", 10, "length of a run under attune")
+	flag.Float64Var(&o.seconds, "seconds", 30, "length of a run under attune")
 	flag.Float64Var(&o.plainSeconds, "plain-seconds", 5, "length of a run with a fixed setting")
 	flag.StringVar(&o.only, "run", "", "only cases whose names match this `REGEXP`")
 	flag.BoolVar(&o.each, "each", false, "also hold each case to 85 % of the best setting, and its change to a second")

@@ -9,7 +9,7 @@ import "github.com/attune-hpc/attune/bench/internal/measure"
 func affinityCases() []Case {
 	native := measure.Native()
 	xz := []string{"xz", "--threads=2", "--stdout", "-0", "{sample}"}
-	trips := []string{"perf", "bench", "sched", "pipe", "-l", "250000"}
+	trips := []string{"perf", "bench", "sched", "pipe"} // a million of them, unless it is told
 	return []Case{
 		{
 			Name: "affinity/bound in C", Tunlet: "affinity", Unit: "it/s", Format: native,
