@@ -193,7 +193,7 @@ func (s Site) Overlaps(other Site) bool {
 // behind is the first address of which the patch takes no notice.
 func (s Site) behind() uint64 {
 	if s.wide {
-		return s.Continue()
+		return max(s.Continue(), s.Address+JumpBytes)
 	}
 	return s.Address + JumpBytes
 }

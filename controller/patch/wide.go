@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"golang.org/x/arch/x86/x86asm"
 )
 
 // Wide decides whether a whole jump of JumpBytes bytes can be written over the
@@ -43,9 +45,12 @@ func Wide(entry uint64, code []byte, around Surroundings, bias uint64) (Site, er
 	return s, around.nothingLeads(entry, entry+JumpBytes)
 }
 
-// WideExit is Wide for an exit: the jump takes the place of the instructions
-// before it as well, as many as are needed.
+// WideExit is Wide for an exit: the jump takes the place of the padding behind it,
+// or of the instructions before it as well, as many as are needed.
 func WideExit(exit Exit, around Surroundings, bias uint64) (Site, error) {
+	if s, ok := paddedExit(exit, around, bias); ok {
+		return s, nil
+	}
 	run, err := around.endingAt(exit.Address)
 	if err != nil {
 		return Site{}, err
@@ -81,6 +86,49 @@ func WideExit(exit Exit, around Surroundings, bias uint64) (Site, error) {
 		s.Original = append(s.Original, i.code...)
 	}
 	return s, around.nothingLeads(run[0].at, max(run[0].at+JumpBytes, exit.Address+1))
+}
+
+// paddedExit is WideExit for an exit that is never passed, and behind which nothing
+// is executed: compilers fill up with no-operations to where the next function or a
+// loop begins, linkers with traps.
+func paddedExit(exit Exit, around Surroundings, bias uint64) (Site, bool) {
+	code := around.at(exit.Address)
+	if exit.Conditional || len(code) < JumpBytes {
+		return Site{}, false
+	}
+	i, err := decodeMovable(exit.Address+bias, code)
+	if err != nil || !i.leaves() {
+		return Site{}, false
+	}
+	length := i.Len
+	for length < JumpBytes {
+		n := paddingLength(code[length:])
+		if n == 0 {
+			return Site{}, false
+		}
+		length += n
+	}
+	s := Site{
+		Address: exit.Address + bias, Original: bytes.Clone(code[:max(i.Len, JumpBytes)]),
+		displaced: []instruction{i}, leaves: always, wide: true,
+	}
+	return s, s.onOnePage() == nil && around.nothingLeads(exit.Address, exit.Address+JumpBytes) == nil
+}
+
+// trap is int3, which linkers fill up with.
+const trap = 0xcc
+
+// paddingLength is that of the no-operation or trap that code begins with; 0 if it
+// begins with something else.
+func paddingLength(code []byte) int {
+	if len(code) > 0 && code[0] == trap {
+		return 1
+	}
+	i, err := x86asm.Decode(code, 64)
+	if err != nil || i.Op != x86asm.NOP {
+		return 0
+	}
+	return i.Len
 }
 
 // onOnePage refuses a jump on two pages: a controller that is killed while the

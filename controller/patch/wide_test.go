@@ -223,3 +223,61 @@ func TestWideOnTwoPages(t *testing.T) {
 		}
 	}
 }
+
+// Behind an exit the jump takes what is never executed.
+func TestPaddedExit(t *testing.T) {
+	code := func(behind ...byte) []byte { return append([]byte{0x31, 0xc0, 0x75, 0x00, 0xc3}, behind...) } // xor; jne 1f; 1: ret
+	const ret = inFile + 4
+	tests := []struct {
+		name   string
+		code   []byte
+		exit   Exit
+		around func(s *Surroundings)
+		padded bool
+	}{
+		{"one long no-operation", code(0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0), Exit{}, nil, true},
+		{"short ones", code(0x90, 0x66, 0x90, 0x90, 0x53), Exit{}, nil, true},
+		{"traps", code(0xcc, 0xcc, 0xcc, 0xcc), Exit{}, nil, true},
+		{"too few of them", code(0x90, 0x90, 0x90, 0x53, 0x5b), Exit{}, nil, false},
+		{"another function", code(0x53, 0x31, 0xc0, 0x5b, 0xc3), Exit{}, nil, false},
+		{"the end of what is loaded", code(0x90, 0x90, 0x90), Exit{}, nil, false},
+		{"a jump to another function", []byte{0x31, 0xc0, 0x31, 0xc0, 0xeb, 0x70, 0x90, 0x90, 0x90}, Exit{Tail: true}, nil, true},
+		{"one that may be passed", []byte{0x31, 0xc0, 0x31, 0xc0, 0x75, 0x70, 0x90, 0x90, 0x90}, Exit{Tail: true, Conditional: true}, nil, false},
+		{"a symbol in the padding", code(0x90, 0x90, 0x90, 0x90), Exit{}, func(s *Surroundings) {
+			s.Begins = func(address uint64) bool { return address == ret+2 }
+		}, false},
+		{"a branch into the padding", code(0x90, 0x90, 0x90, 0x90), Exit{}, func(s *Surroundings) {
+			s.Near = []Part{{Address: inFile + 0x20, Code: []byte{0xeb, 0xe4}}}
+		}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			length := 5
+			if test.exit.Tail {
+				length = 6
+			}
+			s := around(test.code[:length])
+			s.Loaded[len(s.Loaded)-1].Code = test.code
+			if test.around != nil {
+				test.around(&s)
+			}
+			test.exit.Address = ret
+			site, err := WideExit(test.exit, s, mapped)
+			if padded := err == nil && site.Address == mapped+ret; padded != test.padded {
+				t.Fatalf("%v, want %v; % x at %#x, %v", padded, test.padded, site.Original, site.Address, err)
+			}
+			if !test.padded {
+				return
+			}
+			if !bytes.Equal(site.Original, test.code[4:4+JumpBytes]) || site.behind() != site.Address+JumpBytes {
+				t.Errorf("% x up to %#x", site.Original, site.behind())
+			}
+			if site, err = site.To(mapped + 0x100000); err != nil {
+				t.Fatal(err)
+			}
+			if to, ok := JumpTarget(site.Address, site.Patched()); !ok || to != site.Landing {
+				t.Errorf("% x leads to %#x", site.Patched(), to)
+			}
+		})
+	}
+}
