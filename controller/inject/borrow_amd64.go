@@ -52,6 +52,9 @@ func (p *plan) call(t tracee) (*conversation, error) {
 func (c *conversation) apart() bool { return c.calls.create != 0 }
 
 func (c *conversation) make() error {
+	if c.calls.single != 0 && isSet(c.pid, c.calls.single) {
+		c.calls.create = 0 // it was still starting when it was looked at, and its C library had not said so
+	}
 	c.secure()
 	c.region = c.newRegion(len(c.saved.extra))
 	base, err := c.syscall(unix.SYS_MMAP, c.room, c.region.size(), unix.PROT_READ|unix.PROT_EXEC,

@@ -65,6 +65,7 @@ type calls struct {
 	open, sym, message                        uint64
 	create, attributes, setDetached, setStack uint64
 	unmap                                     uint64
+	single                                    uint64 // says whether there are no threads; 0: unknown
 	mode                                      uint32 // of open, beside RTLD_NOW
 }
 
@@ -161,28 +162,36 @@ func findCalls(pid int, images []objfile.Image) (c calls, err error) {
 	}
 	c.unmap = libc("munmap")
 	c.attributes, c.setDetached, c.setStack = libc("pthread_attr_init"), libc("pthread_attr_setdetachstate"), libc("pthread_attr_setstacksize")
-	if c.unmap != 0 && c.attributes != 0 && c.setDetached != 0 && c.setStack != 0 && mayHaveThreads(pid, images) {
-		c.create = libc("pthread_create")
+	if c.unmap != 0 && c.attributes != 0 && c.setDetached != 0 && c.setStack != 0 {
+		var may bool
+		if may, c.single = mayHaveThreads(pid, images); may {
+			c.create = libc("pthread_create")
+		}
 	}
 	return c, nil
 }
 
 // mayHaveThreads says whether a thread of ours changes nothing for the program:
 // it has or had others, so that its C library takes its locks anyway, and
-// nobody keeps count of them.
-func mayHaveThreads(pid int, images []objfile.Image) bool {
+// nobody keeps count of them. single is where the C library says so.
+func mayHaveThreads(pid int, images []objfile.Image) (may bool, single uint64) {
 	for _, image := range images {
 		if _, ok := exported(image, "pthread_create"); ok && !isLibc(image) {
-			return false // a sanitizer or a tool, which must know of every thread
+			return false, 0 // a sanitizer or a tool, which must know of every thread
 		}
 	}
-	single, err := objfile.ResolveIn(images, "libc.so.6", "__libc_single_threaded", objfile.Variable)
+	flag, err := objfile.ResolveIn(images, "libc.so.6", "__libc_single_threaded", objfile.Variable)
 	if err != nil { // before glibc 2.32
 		tids, err := procid.Threads(pid)
-		return err == nil && len(tids) > 1
+		return err == nil && len(tids) > 1, 0
 	}
+	return !isSet(pid, flag.Address), flag.Address
+}
+
+// isSet reads a byte of the process; one that cannot be read is set.
+func isSet(pid int, address uint64) bool {
 	var flag [1]byte
-	return procmem.Read(pid, single.Address, flag[:]) == nil && flag[0] == 0
+	return procmem.Read(pid, address, flag[:]) != nil || flag[0] != 0
 }
 
 // exported finds a function that other objects can call.
