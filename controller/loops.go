@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/detail"
@@ -208,10 +209,14 @@ func (c *Controller) sendStatus() {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
 		c.log.Debug("own usage", "error", err)
 	}
+	peak, err := peakResident()
+	if err != nil {
+		c.log.Debug("own memory", "error", err)
+	}
 	total := c.collector.sums()
 	status := &attunev1.ControllerStatus{
 		CpuSeconds:        seconds(usage.Utime) + seconds(usage.Stime),
-		PeakResidentBytes: uint64(usage.Maxrss) * 1024,
+		PeakResidentBytes: peak,
 		ProbeSeconds:      total.probeNanos / 1e9,
 		RecordsReceived:   total.records,
 		RecordsLostRing:   total.lostRing,
@@ -225,3 +230,14 @@ func (c *Controller) sendStatus() {
 }
 
 func seconds(t unix.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+
+// peakResident is the most memory that this process had, bytes. What getrusage(2)
+// tells may be that of its parent: execve(2) begins with a process that shares it.
+func peakResident() (uint64, error) {
+	self, err := procfs.Self()
+	if err != nil {
+		return 0, err
+	}
+	status, err := self.NewStatus()
+	return status.VmHWM, err
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,6 +95,20 @@ func TestReport(t *testing.T) {
 				t.Errorf("incomplete: finished %v, %d processes, %v s", r.Finished, len(r.Processes), r.WallSeconds)
 			}
 		})
+	}
+}
+
+// The memory is attune's own, not that of the process that started it.
+func TestReportOfMemory(t *testing.T) {
+	ballast := make([]byte, 512<<20)
+	for i := 0; i < len(ballast); i += os.Getpagesize() {
+		ballast[i] = 1
+	}
+	dir := t.TempDir()
+	shellIn(t, dir, `exec $RUN sleep 0.1`, filepath.Join(bin, "attune")+" run --report "+dir+"/r.json --")
+	runtime.KeepAlive(ballast)
+	if peak := readReport(t, dir).Overhead.MemoryPeakBytes; peak == 0 || peak > 256<<20 {
+		t.Errorf("%d MB", peak>>20)
 	}
 }
 
