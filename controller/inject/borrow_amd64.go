@@ -52,8 +52,8 @@ func (p *plan) call(t tracee) (*conversation, error) {
 func (c *conversation) apart() bool { return c.calls.create != 0 }
 
 func (c *conversation) make() error {
-	if c.calls.single != 0 && isSet(c.pid, c.calls.single) {
-		c.calls.create = 0 // it was still starting when it was looked at, and its C library had not said so
+	if c.single() {
+		c.calls.create = 0
 	}
 	c.secure()
 	c.region = c.newRegion(len(c.saved.extra))

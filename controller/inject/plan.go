@@ -65,7 +65,7 @@ type calls struct {
 	open, sym, message                        uint64
 	create, attributes, setDetached, setStack uint64
 	unmap                                     uint64
-	single                                    uint64 // says whether there are no threads; 0: unknown
+	oneThread                                 uint64 // where the C library says that there is one; 0: nowhere
 	mode                                      uint32 // of open, beside RTLD_NOW
 }
 
@@ -164,7 +164,7 @@ func findCalls(pid int, images []objfile.Image) (c calls, err error) {
 	c.attributes, c.setDetached, c.setStack = libc("pthread_attr_init"), libc("pthread_attr_setdetachstate"), libc("pthread_attr_setstacksize")
 	if c.unmap != 0 && c.attributes != 0 && c.setDetached != 0 && c.setStack != 0 {
 		var may bool
-		if may, c.single = mayHaveThreads(pid, images); may {
+		if may, c.oneThread = mayHaveThreads(pid, images); may {
 			c.create = libc("pthread_create")
 		}
 	}
@@ -173,8 +173,10 @@ func findCalls(pid int, images []objfile.Image) (c calls, err error) {
 
 // mayHaveThreads says whether a thread of ours changes nothing for the program:
 // it has or had others, so that its C library takes its locks anyway, and
-// nobody keeps count of them. single is where the C library says so.
-func mayHaveThreads(pid int, images []objfile.Image) (may bool, single uint64) {
+// nobody keeps count of them. oneThread is where the C library says that there are
+// no others, which it has not done yet in a program that is starting: see
+// [plan.single].
+func mayHaveThreads(pid int, images []objfile.Image) (may bool, oneThread uint64) {
 	for _, image := range images {
 		if _, ok := exported(image, "pthread_create"); ok && !isLibc(image) {
 			return false, 0 // a sanitizer or a tool, which must know of every thread
@@ -185,13 +187,14 @@ func mayHaveThreads(pid int, images []objfile.Image) (may bool, single uint64) {
 		tids, err := procid.Threads(pid)
 		return err == nil && len(tids) > 1, 0
 	}
-	return !isSet(pid, flag.Address), flag.Address
+	return true, flag.Address
 }
 
-// isSet reads a byte of the process; one that cannot be read is set.
-func isSet(pid int, address uint64) bool {
+// single says whether the C library counts on one thread; true also where that cannot
+// be read. To be asked while the process stands still where it may be entered.
+func (p *plan) single() bool {
 	var flag [1]byte
-	return procmem.Read(pid, address, flag[:]) != nil || flag[0] != 0
+	return p.calls.oneThread != 0 && (procmem.Read(p.pid, p.calls.oneThread, flag[:]) != nil || flag[0] != 0)
 }
 
 // exported finds a function that other objects can call.
