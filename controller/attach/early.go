@@ -11,8 +11,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -177,8 +175,7 @@ type earlyProcess struct {
 
 // alive closes the memory of a process that has ended; procid.ErrGone.
 func (e earlyProcess) alive() error {
-	ended := []unix.PollFd{{Fd: int32(e.peer.Pidfd.Fd()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(ended, 0); err == nil && n > 0 {
+	if procid.Ended(int(e.peer.Pidfd.Fd())) {
 		return errors.Join(procid.ErrGone, e.memory.Close())
 	}
 	return nil

@@ -78,15 +78,15 @@ func (p *Process) exists() bool {
 func (p *Process) Alive() bool {
 	alive := false
 	err := p.withFD(func(fd int) error {
-		alive = !ended(fd)
+		alive = !Ended(fd)
 		return nil
 	})
 	return err == nil && alive
 }
 
-// ended says whether the pidfd is readable, which means that the last thread
-// has ended.
-func ended(fd int) bool {
+// Ended says whether a pidfd is readable, which means that the last thread has
+// ended.
+func Ended(fd int) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, 0)
 	return err == nil && n > 0 && poll[0].Revents&(unix.POLLIN|unix.POLLHUP) != 0
@@ -159,7 +159,7 @@ func (p *Process) watch() {
 	defer close(p.watched)
 	raw, err := p.watcher.SyscallConn()
 	if err == nil {
-		err = raw.Read(func(fd uintptr) bool { return ended(int(fd)) })
+		err = raw.Read(func(fd uintptr) bool { return Ended(int(fd)) })
 	}
 	if err == nil {
 		close(p.exited)
