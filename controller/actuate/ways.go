@@ -59,7 +59,7 @@ func Routes() []Route {
 		},
 		{
 			"call", "call once", "attune tune call", callWays,
-			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread. Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
+			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread, or a uprobe where they do not work (with root; not in code that was changed). Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
 			"impossible",
 		},
 		{

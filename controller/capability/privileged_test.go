@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/attune-hpc/attune/internal/debugregs"
 )
 
 // Here, as root on a kernel with all of it, nothing of this may be missing.
@@ -16,11 +18,18 @@ func TestRootHasTheMechanisms(t *testing.T) {
 	found := Probe(t.Context(), Options{})
 	for _, name := range []string{
 		preload, got, uprobe, "btf", "bpf_ring_buffer", execEvent, "process_connector", ptrace, vmWrite,
-		"pidfd_getfd", "hardware_breakpoint", "process_madvise", "memfd_sealing", "wipe_on_fork",
+		"pidfd_getfd", "process_madvise", "memfd_sealing", "wipe_on_fork",
 	} {
 		if c := find(t, found, name); c.State != Available {
 			t.Errorf("%+v", c)
 		}
+	}
+	breakpoints := Available
+	if debugregs.Dead() {
+		breakpoints = Degraded
+	}
+	if c := find(t, found, "hardware_breakpoint"); c.State != breakpoints {
+		t.Errorf("%+v", c)
 	}
 }
 

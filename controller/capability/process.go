@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/debugregs"
 )
 
 // onChild tries something on a child of our own.
@@ -82,6 +84,9 @@ func whileStopped(pid int, do func() error) error {
 func hardwareBreakpoint(_ context.Context, n *node) finding {
 	if runtime.GOARCH != "amd64" {
 		return unavailable("not tried on "+runtime.GOARCH+" yet", "")
+	}
+	if debugregs.Dead() {
+		return degraded("a uprobe instead, which only root can set", "the debug registers of this machine stop nobody: its hypervisor does not pass them on", "")
 	}
 	return yama(n, onChild(n, remedyPtrace, "", func(own *child) error {
 		address, err := own.stack()

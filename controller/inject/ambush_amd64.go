@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,17 +23,20 @@ const (
 	crowdPatience = 10 * time.Second
 )
 
+// watched is a thread that is waited for.
+type watched struct{ tracee }
+
 // ambush waits until a thread comes to an address.
 type ambush struct {
 	*plan
 	process *procid.Process
 	threads map[int]*watched
-	held    []int // all threads that were ever taken hold of
+	here    breakpoint // the one that is waited at
+	held    []int      // all threads that were ever taken hold of
 	// allBlock says that up to now all threads blocked the signal, as each does
 	// for a moment in pthread_create and fork.
 	allBlock bool
 	depth    uint64 // the stack pointer that is expected there; 0: any
-	at       uint64
 }
 
 // await makes the call where a thread comes to the plan's address.
@@ -40,7 +44,11 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 	if err := p.trapIsFree(); err != nil {
 		return nil, err
 	}
-	a := &ambush{plan: p, process: process, threads: make(map[int]*watched), at: p.at}
+	p.seizeOptions = unix.PTRACE_O_TRACEEXEC // the breakpoint is of this program
+	a := &ambush{plan: p, process: process, threads: make(map[int]*watched)}
+	if err := a.waitAt(p.at); err != nil {
+		return nil, err
+	}
 	defer a.end()
 	until := time.Now().Add(p.options.Patience)
 	var next time.Time
@@ -70,6 +78,16 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 			return nil, a.nobodyCame()
 		}
 	}
+}
+
+// waitAt makes the breakpoint at an address.
+func (a *ambush) waitAt(address uint64) error {
+	here, err := newBreakpoint(a.pid, address, a.exit)
+	if err == nil {
+		a.here = here
+		a.breakpoints = append(a.breakpoints, here)
+	}
+	return err
 }
 
 // nobodyCame says why, after the whole time.
@@ -137,19 +155,16 @@ func (a *ambush) add(tid int) error {
 	}
 	a.held = append(a.held, tid)
 	t.idle = a.attend
-	w := &watched{tracee: t, event: -1}
+	w := &watched{tracee: t}
 	a.threads[tid] = w
 	w.running = time.Now()
-	w.event, err = openBreakpoint(tid, a.at)
-	return err
+	return a.here.set(tid)
 }
 
 // forget is for a thread whose end has been taken.
 func (a *ambush) forget(tid int) {
-	if w := a.threads[tid]; w != nil {
-		w.closeEvent()
-		delete(a.threads, tid)
-	}
+	a.here.unset(tid)
+	delete(a.threads, tid)
 }
 
 // arrived is what is done when a thread has come to the address: the call, or
@@ -157,13 +172,12 @@ func (a *ambush) forget(tid int) {
 func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	stopped := w.running
 	result.Attempts++
-	var regs unix.PtraceRegs
-	if err := unix.PtraceGetRegs(w.tid, &regs); err != nil || regs.Rip != a.at || a.depth != 0 && regs.Rsp != a.depth {
+	if !a.here.reached(w.tid, a.depth) {
 		return nil, w.goOn(0) // a recursive call's return, or another program
 	}
-	a.closeAll()
-	if a.exit && a.depth == 0 {
-		if err := a.followToExit(w, &regs); err != nil {
+	a.here.disable()
+	if a.exit && a.depth == 0 && !a.here.atExit() {
+		if err := a.followToExit(w); err != nil {
 			return nil, errors.Join(err, a.letGoAt(w))
 		}
 		return nil, nil
@@ -180,22 +194,28 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	return c, err
 }
 
-// letGoAt detaches from a thread that has been stopped by its breakpoint, and
-// takes the signal off: left traced, it would get it when the tracer ends.
+// letGoAt detaches from a thread that is stopped, and takes the signal of its
+// breakpoint off: left traced, it would get it when the tracer ends.
 func (a *ambush) letGoAt(w *watched) error {
 	delete(a.threads, w.tid)
-	w.closeEvent()
 	return w.letGo()
 }
 
-// followToExit lets the thread run until the function returns.
-func (a *ambush) followToExit(w *watched, regs *unix.PtraceRegs) (err error) {
+// followToExit lets the thread, which is at the function's entry, run until it returns.
+func (a *ambush) followToExit(w *watched) error {
+	var regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(w.tid, &regs); err != nil {
+		return fmt.Errorf("registers of thread %d: %w", w.tid, err)
+	}
 	word := make([]byte, 8)
 	if err := a.read(regs.Rsp, word); err != nil {
 		return err
 	}
-	a.at, a.depth = binary.LittleEndian.Uint64(word), regs.Rsp+8
-	if w.event, err = openBreakpoint(w.tid, a.at); err != nil {
+	a.depth = regs.Rsp + 8
+	if err := a.waitAt(binary.LittleEndian.Uint64(word)); err != nil {
+		return err
+	}
+	if err := a.here.set(w.tid); err != nil {
 		return err
 	}
 	return w.goOn(0)
@@ -214,13 +234,15 @@ func (a *ambush) look() (*watched, error) {
 	}
 	w := a.threads[tid]
 	switch {
+	case int(status)>>16 == unix.PTRACE_EVENT_EXEC:
+		return nil, errors.Join(ErrInterrupted, a.letGoAt(&watched{tracee{tid: tid}}))
 	case w == nil:
 		a.stray(tid, status)
 		return nil, nil
 	case !status.Stopped():
 		a.forget(tid)
 		return nil, nil
-	case int(status)>>16 == 0 && w.ours(status.StopSignal()):
+	case int(status)>>16 == 0 && a.ours(w.tracee, status.StopSignal()):
 		return w, nil
 	}
 	return nil, w.pass(status)
@@ -232,7 +254,7 @@ func (a *ambush) stray(tid int, status unix.WaitStatus) {
 		delete(a.late, tid)
 		return
 	}
-	if gone, _ := (tracee{tid: tid}).release(a.pid, stop{signal: status.StopSignal(), event: int(status) >> 16}); gone {
+	if gone, _ := a.release(tracee{tid: tid}, stop{signal: status.StopSignal(), event: int(status) >> 16}); gone {
 		delete(a.late, tid)
 	}
 }
@@ -247,7 +269,7 @@ func (a *ambush) attend() {
 		switch {
 		case !status.Stopped():
 			a.forget(tid)
-		case int(status)>>16 == 0 && w.ours(status.StopSignal()):
+		case int(status)>>16 == 0 && a.ours(w.tracee, status.StopSignal()):
 			_ = w.goOn(0) // it came there as well
 		default:
 			_ = w.pass(status)
@@ -256,24 +278,87 @@ func (a *ambush) attend() {
 	a.meanwhile()
 }
 
-func (a *ambush) closeAll() {
-	for _, w := range a.threads {
-		w.closeEvent()
-	}
-}
-
 // end lets all threads go. The breakpoints go first; a thread that has hit one
 // already is let go when it has taken its signal.
 func (a *ambush) end() {
-	a.closeAll()
+	a.here.disable()
 	for _, w := range a.threads {
 		_ = w.ptrace(unix.PTRACE_INTERRUPT, 0, 0) // it may have ended
 	}
 	now := time.Now()
 	for _, w := range a.threads {
-		if err := w.leave(a.pid, now.Add(stepPatience), now.Add(crowdPatience)); errors.Is(err, errLate) {
+		if err := a.leave(w, now.Add(stepPatience), now.Add(crowdPatience)); errors.Is(err, errLate) {
 			a.late[w.tid] = true
 		}
 	}
 	a.sweep()
+}
+
+// goOn continues a stopped thread with a signal.
+func (w *watched) goOn(signal unix.Signal) error {
+	err := w.ptrace(unix.PTRACE_CONT, 0, uintptr(signal))
+	if errors.Is(err, ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// pass lets a thread do what it would without us.
+func (w *watched) pass(status unix.WaitStatus) error {
+	const ptraceListen = 0x4208
+	switch signal := status.StopSignal(); {
+	case int(status)>>16 == 0:
+		return w.goOn(signal)
+	case signal != unix.SIGTRAP: // it is being stopped, and stays so
+		_ = w.ptrace(ptraceListen, 0, 0) // it may have ended
+		return nil
+	}
+	return w.goOn(0)
+}
+
+// leave detaches from a thread that was told to stop. One that could run and has
+// no processor is waited for up to the second deadline.
+func (p *plan) leave(w *watched, deadline, latest time.Time) error {
+	w.idle = nil
+	for {
+		s, err := w.wait(deadline)
+		if errors.Is(err, errLate) && time.Now().Before(latest) && runnable(p.pid, w.tid) {
+			deadline = time.Now().Add(stopPatience)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if gone, err := p.release(w.tracee, s); gone || err != nil {
+			return err
+		}
+	}
+}
+
+// release detaches from a thread that has stopped, unless our breakpoint's signal
+// is still to come, which would kill it untraced: then it goes on to that.
+func (p *plan) release(t tracee, s stop) (gone bool, err error) {
+	if s.event == 0 {
+		if p.ours(t, s.signal) {
+			s.signal = 0
+		}
+		return true, t.ptrace(unix.PTRACE_DETACH, 0, uintptr(s.signal))
+	}
+	if !trapPending(p.pid, t.tid) {
+		return true, t.letGo()
+	}
+	err = t.ptrace(unix.PTRACE_CONT, 0, 0)
+	return errors.Is(err, ErrInterrupted), err
+}
+
+// ours says whether a signal that a thread is stopped by is that of a breakpoint of
+// ours.
+func (p *plan) ours(t tracee, signal unix.Signal) bool {
+	return slices.ContainsFunc(p.breakpoints, func(b breakpoint) bool { return b.stopped(t, signal) })
+}
+
+// trapPending says whether a thread is about to get the signal of a breakpoint.
+func trapPending(pid, tid int) bool {
+	pending, err := signalSet(pid, tid, "SigPnd")
+	return err == nil && pending&trapBit != 0
 }

@@ -6,17 +6,57 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/debugregs"
 )
 
-// A breakpoint is a perf event on a thread's debug registers (Linux 5.13) that
-// has the kernel send SIGTRAP to that thread before the instruction: it is a
-// ptrace stop of that thread alone, and no byte of code is changed. Unlike what
-// PTRACE_POKEUSER writes there, the event goes when its descriptor does, also
-// when the tracer is killed, and takes no register that somebody else has.
+// breakpoint stops threads that are traced, and only those, where they come to an
+// address: it has the kernel send them SIGTRAP. It goes with this process.
+type breakpoint interface {
+	// set has a thread stopped whenever it comes there.
+	set(tid int) error
+	// stopped says whether a signal that a thread is stopped by is that of the
+	// breakpoint.
+	stopped(t tracee, signal unix.Signal) bool
+	// atExit says that threads stop at the exit of the function that begins there,
+	// of their outermost call, rather than at the address itself.
+	atExit() bool
+	// reached says whether a thread that it has stopped is where it was meant to
+	// be, with a stack pointer; 0: any.
+	reached(tid int, stack uint64) bool
+	// unset is for a thread that has ended.
+	unset(tid int)
+	// disable stops nobody any more. It takes no time.
+	disable()
+	// close takes the breakpoint away, which may take time.
+	close() error
+}
+
+// debugRegistersDead says that there are none that work; a variable for tests.
+var debugRegistersDead = debugregs.Dead
+
+// newBreakpoint makes the kind of breakpoint that this machine has. exit: if it can,
+// it may as well wait at the exit of the function that begins there.
+func newBreakpoint(pid int, address uint64, exit bool) (breakpoint, error) {
+	if !debugRegistersDead() {
+		return registers{address, make(map[int]int)}, nil
+	}
+	return newProbed(pid, address, exit)
+}
+
+// registers is a breakpoint in the debug registers of each thread, by perf events
+// with sigtrap (Linux 5.13): the descriptors, by thread. SIGTRAP comes before the
+// instruction, and no byte of code is changed. Unlike what PTRACE_POKEUSER writes
+// there, the event goes when its descriptor does, also when the tracer is killed,
+// and takes no register that somebody else has.
+type registers struct {
+	address uint64
+	events  map[int]int
+}
+
 const (
 	trapPerf     = 6 // si_code TRAP_PERF
 	bitNoKernel  = 1 << 5
@@ -31,115 +71,69 @@ const (
 	trapBit      = 1 << (uint(unix.SIGTRAP) - 1)
 )
 
-// watched is a thread that is waited for.
-type watched struct {
-	tracee
-	event int // descriptor of its breakpoint; -1: none
-}
-
-func openBreakpoint(tid int, address uint64) (int, error) {
+func (r registers) set(tid int) error {
 	attr := unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_BREAKPOINT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 		Sample: 1, Bits: bitNoKernel | bitNoHV | bitNoExec | bitSigtrap,
-		Bp_type: breakpointX, Ext1: address, Ext2: uint64(unsafe.Sizeof(uintptr(0))), Sig_data: cookie,
+		Bp_type: breakpointX, Ext1: r.address, Ext2: uint64(unsafe.Sizeof(uintptr(0))), Sig_data: cookie,
 	}
 	fd, err := unix.PerfEventOpen(&attr, tid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	switch {
 	case err == nil:
-		return fd, nil
+		r.events[tid] = fd
+		return nil
 	case errors.Is(err, unix.ESRCH):
-		return -1, ErrInterrupted
+		return ErrInterrupted
 	case errors.Is(err, unix.ENOSPC):
-		err = fmt.Errorf("%w: all debug registers of thread %d are in use, by itself or a debugger", ErrUnsuited, tid)
+		return fmt.Errorf("%w: all debug registers of thread %d are in use, by itself or a debugger", ErrUnsuited, tid)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		err = fmt.Errorf("%w: breakpoints: sysctl kernel.perf_event_paranoid is above 2", ErrDenied)
+		return fmt.Errorf("%w: breakpoints: sysctl kernel.perf_event_paranoid is above 2", ErrDenied)
 	case errors.Is(err, unix.EMFILE):
-		err = fmt.Errorf("%w: a breakpoint takes a descriptor for each thread: raise the limit of open files", ErrUnsuited)
-	default:
-		err = fmt.Errorf("%w: breakpoint in thread %d: %w", ErrUnsuited, tid, err)
+		return fmt.Errorf("%w: a breakpoint takes a descriptor for each thread: raise the limit of open files", ErrUnsuited)
 	}
-	return -1, err
+	return fmt.Errorf("%w: breakpoint in thread %d: %w", ErrUnsuited, tid, err)
 }
 
-// goOn continues a stopped thread with a signal.
-func (w *watched) goOn(signal unix.Signal) error {
-	err := w.ptrace(unix.PTRACE_CONT, 0, uintptr(signal))
-	if errors.Is(err, ErrInterrupted) {
-		return nil
-	}
-	return err
+func (registers) stopped(t tracee, signal unix.Signal) bool {
+	code, info, err := t.trapCode(signal)
+	return err == nil && code == trapPerf && binary.LittleEndian.Uint64(info[siPerfData:]) == cookie
 }
 
-// pass lets a thread do what it would without us.
-func (w *watched) pass(status unix.WaitStatus) error {
-	const ptraceListen = 0x4208
-	switch signal := status.StopSignal(); {
-	case int(status)>>16 == 0:
-		return w.goOn(signal)
-	case signal != unix.SIGTRAP: // it is being stopped, and stays so
-		_ = w.ptrace(ptraceListen, 0, 0) // it may have ended
-		return nil
-	}
-	return w.goOn(0)
+func (registers) atExit() bool { return false }
+
+func (r registers) reached(tid int, stack uint64) bool {
+	var regs unix.PtraceRegs
+	err := unix.PtraceGetRegs(tid, &regs)
+	return err == nil && regs.Rip == r.address && (stack == 0 || regs.Rsp == stack)
 }
 
-// ours says whether a signal is that of our breakpoint.
-func (t tracee) ours(signal unix.Signal) bool {
-	var info [siginfoBytes]byte
-	if signal != unix.SIGTRAP || t.point(unix.PTRACE_GETSIGINFO, 0, unsafe.Pointer(&info)) != nil {
-		return false
-	}
-	return binary.LittleEndian.Uint32(info[siCode:]) == trapPerf && binary.LittleEndian.Uint64(info[siPerfData:]) == cookie
-}
-
-// closeEvent takes the breakpoint away. Closing alone would not do: a child of
-// this process has the descriptor too, from its fork to its exec, and a thread
-// that hits the breakpoint when nobody traces it any more is killed.
-func (w *watched) closeEvent() {
-	if w.event >= 0 {
-		_ = unix.IoctlSetInt(w.event, unix.PERF_EVENT_IOC_DISABLE, 0) // its thread may have ended
-		unix.Close(w.event)
-	}
-	w.event = -1
-}
-
-// leave detaches from a thread that was told to stop. One that could run and has
-// no processor is waited for up to the second deadline.
-func (w *watched) leave(pid int, deadline, latest time.Time) error {
-	w.idle = nil
-	for {
-		s, err := w.wait(deadline)
-		if errors.Is(err, errLate) && time.Now().Before(latest) && runnable(pid, w.tid) {
-			deadline = time.Now().Add(stopPatience)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if gone, err := w.release(pid, s); gone || err != nil {
-			return err
-		}
+// unset disables the event: closing alone would not do. A child of this process has
+// the descriptor too, from its fork to its exec, and a thread that hits the
+// breakpoint when nobody traces it any more is killed.
+func (r registers) unset(tid int) {
+	if fd, ok := r.events[tid]; ok {
+		_ = unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_DISABLE, 0) // its thread may have ended
+		unix.Close(fd)
+		delete(r.events, tid)
 	}
 }
 
-// release detaches from a thread that has stopped, unless our breakpoint's signal
-// is still to come, which would kill it untraced: then it goes on to that.
-func (t tracee) release(pid int, s stop) (gone bool, err error) {
-	if s.event == 0 {
-		if t.ours(s.signal) {
-			s.signal = 0
-		}
-		return true, t.ptrace(unix.PTRACE_DETACH, 0, uintptr(s.signal))
+func (r registers) disable() {
+	for tid := range r.events {
+		r.unset(tid)
 	}
-	if !trapPending(pid, t.tid) {
-		return true, t.letGo()
-	}
-	err = t.ptrace(unix.PTRACE_CONT, 0, 0)
-	return errors.Is(err, ErrInterrupted), err
 }
 
-// trapPending says whether a thread is about to get the signal of a breakpoint.
-func trapPending(pid, tid int) bool {
-	pending, err := signalSet(pid, tid, "SigPnd")
-	return err == nil && pending&trapBit != 0
+func (r registers) close() error {
+	r.disable()
+	return nil
+}
+
+// trapCode returns what a thread that is stopped by SIGTRAP is told of it.
+func (t tracee) trapCode(signal unix.Signal) (code uint32, info [siginfoBytes]byte, err error) {
+	if signal != unix.SIGTRAP {
+		return 0, info, unix.EINVAL
+	}
+	err = t.point(unix.PTRACE_GETSIGINFO, 0, unsafe.Pointer(&info))
+	return binary.LittleEndian.Uint32(info[siCode:]), info, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -36,6 +37,47 @@ func addressOf(t *testing.T, pid int, name string, kind objfile.SymbolKind) uint
 	return found.Address
 }
 
+// eachBreakpoint runs a test with each kind of breakpoint that works here.
+func eachBreakpoint(t *testing.T, run func(t *testing.T)) {
+	for _, kind := range []struct {
+		name   string
+		probed bool
+		why    string
+	}{
+		{"registers", false, whyNoRegisters()},
+		{"probed", true, whyNoProbes()},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			if kind.why != "" {
+				t.Skip(kind.why)
+			}
+			useBreakpoints(t, kind.probed)
+			run(t)
+		})
+	}
+}
+
+// useBreakpoints chooses the kind of breakpoint.
+func useBreakpoints(t *testing.T, probed bool) {
+	before := debugRegistersDead
+	debugRegistersDead = func() bool { return probed }
+	t.Cleanup(func() { debugRegistersDead = before })
+}
+
+func whyNoRegisters() string {
+	if debugregs.Dead() {
+		return "the debug registers of this machine stop nobody"
+	}
+	return ""
+}
+
+func whyNoProbes() string {
+	if os.Geteuid() != 0 {
+		return "a uprobe needs root"
+	}
+	return ""
+}
+
 // load returns code that returns a word of memory.
 func load(address uint64) []byte {
 	code := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb8}, address)
@@ -44,7 +86,9 @@ func load(address uint64) []byte {
 
 // The thread that comes to a function first does it at the entry, the program
 // notices nothing, and no breakpoint is left.
-func TestExecuteAtEntry(t *testing.T) {
+func TestExecuteAtEntry(t *testing.T) { eachBreakpoint(t, testExecuteAtEntry) }
+
+func testExecuteAtEntry(t *testing.T) {
 	for _, threads := range []int{1, 4, 40} {
 		target := startVisits(t, threads)
 		process := mustOpen(t, target.PID)
@@ -64,7 +108,9 @@ func TestExecuteAtEntry(t *testing.T) {
 
 // At the entry of once() the number of steps is even, where it returns to odd;
 // a recursive call's return is none.
-func TestExecuteAtExit(t *testing.T) {
+func TestExecuteAtExit(t *testing.T) { eachBreakpoint(t, testExecuteAtExit) }
+
+func testExecuteAtExit(t *testing.T) {
 	target := startVisits(t, 1)
 	process := mustOpen(t, target.PID)
 	at, steps := addressOf(t, target.PID, "once", objfile.Function), addressOf(t, target.PID, "steps", objfile.Variable)
@@ -78,7 +124,9 @@ func TestExecuteAtExit(t *testing.T) {
 	}
 }
 
-func TestExecuteAtEntryInOneThread(t *testing.T) {
+func TestExecuteAtEntryInOneThread(t *testing.T) { eachBreakpoint(t, testExecuteAtEntryInOneThread) }
+
+func testExecuteAtEntryInOneThread(t *testing.T) {
 	target := startVisits(t, 3)
 	tids, err := candidates(target.PID)
 	if err != nil || len(tids) != 4 {
@@ -105,6 +153,7 @@ func TestExecuteAtEntryInOneThread(t *testing.T) {
 
 // What stands against a breakpoint is said, and nothing is left behind.
 func TestExecuteAtRefuses(t *testing.T) {
+	useBreakpoints(t, false)
 	tests := []struct {
 		name, before, function string
 		err                    error
@@ -133,6 +182,10 @@ func TestExecuteAtRefuses(t *testing.T) {
 
 // A program that has debug registers of its own keeps them.
 func TestExecuteBesideOwnBreakpoints(t *testing.T) {
+	eachBreakpoint(t, testExecuteBesideOwnBreakpoints)
+}
+
+func testExecuteBesideOwnBreakpoints(t *testing.T) {
 	target := startVisits(t, 1)
 	target.Ask(t, "use 3")
 	at := addressOf(t, target.PID, "visited", objfile.Function)
@@ -146,7 +199,10 @@ func TestExecuteBesideOwnBreakpoints(t *testing.T) {
 	}
 }
 
-const ambushVariable = "ATTUNE_TEST_AMBUSH"
+const (
+	ambushVariable = "ATTUNE_TEST_AMBUSH"
+	probedVariable = "ATTUNE_TEST_PROBED"
+)
 
 // TestAmbushHelper waits at a function that is never called, until it is
 // killed.
@@ -155,6 +211,7 @@ func TestAmbushHelper(t *testing.T) {
 	if err != nil {
 		t.Skip("part of TestKilledInAmbush")
 	}
+	useBreakpoints(t, os.Getenv(probedVariable) != "")
 	at := addressOf(t, pid, "visited", objfile.Function)
 	if os.Getenv("ATTUNE_TEST_NEVER") != "" {
 		at = addressOf(t, pid, "never", objfile.Function)
@@ -169,11 +226,16 @@ func TestAmbushHelper(t *testing.T) {
 }
 
 // A controller that is killed while it waits leaves no breakpoint.
-func TestKilledInAmbush(t *testing.T) {
+func TestKilledInAmbush(t *testing.T) { eachBreakpoint(t, testKilledInAmbush) }
+
+func testKilledInAmbush(t *testing.T) {
 	target := startVisits(t, 4)
 	for i := range 10 {
 		helper := exec.Command(os.Args[0], "-test.run=^TestAmbushHelper$")
 		helper.Env = append(os.Environ(), ambushVariable+"="+strconv.Itoa(target.PID), "ATTUNE_TEST_NEVER=1")
+		if debugRegistersDead() {
+			helper.Env = append(helper.Env, probedVariable+"=1")
+		}
 		out, err := helper.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -215,17 +277,16 @@ func TestBreakpointThatAForkHolds(t *testing.T) {
 	signal(unix.SIGSTOP)
 	for _, tid := range tasks(t, target.PID) {
 		waitStopped(t, target.PID, tid)
-		w := &watched{tracee: tracee{tid: tid}}
-		var err error
-		if w.event, err = openBreakpoint(tid, at); err != nil {
+		b := registers{at, make(map[int]int)}
+		if err := b.set(tid); err != nil {
 			t.Fatal(err)
 		}
-		held, err := unix.Dup(w.event)
+		held, err := unix.Dup(b.events[tid])
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { unix.Close(held) })
-		w.closeEvent()
+		b.disable()
 	}
 	signal(unix.SIGCONT)
 	if got := target.Ask(t, "check"); got != allWell {

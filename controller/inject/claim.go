@@ -20,8 +20,8 @@ var ErrHeld = errors.New("another attune controls the process")
 
 // claim makes sure that one controller at a time enters a process: a lock that
 // ends with its owner, on a file that every process has, and that nobody else
-// locks. The caller closes it.
-func claim(pid int) (*os.File, error) {
+// locks. The caller calls release.
+func claim(pid int) (release func(), err error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return nil, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
@@ -32,7 +32,12 @@ func claim(pid int) (*os.File, error) {
 		}
 		return nil, errors.Join(err, file.Close())
 	}
-	return file, nil
+	return func() {
+		// A process that is just being started has the descriptor as well, until it
+		// execs, so that to close it would not end the lock.
+		_ = unix.Flock(int(file.Fd()), unix.LOCK_UN)
+		_ = file.Close()
+	}, nil
 }
 
 // orphaned says whether a process is under a controller that has died without

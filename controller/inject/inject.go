@@ -133,11 +133,11 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	lock, err := claim(process.PID())
+	release, err := claim(process.PID())
 	if err != nil {
 		return Result{}, err
 	}
-	defer lock.Close()
+	defer release()
 	for {
 		result, err := injectOnce(ctx, process, status, o)
 		smaller, ok := o.Geometry.Smaller()

@@ -57,6 +57,10 @@ type plan struct {
 	// wherever it suits.
 	at   uint64
 	exit bool
+	// seizeOptions are those of ptrace for threads that are taken hold of.
+	seizeOptions uintptr
+	// breakpoints are those that were made; they are closed with the plan.
+	breakpoints []breakpoint
 }
 
 // calls are the addresses of functions in the process. create is 0 where no
@@ -135,7 +139,13 @@ func emptyPlan(pid int, s status, o Options) (*plan, error) {
 	}, nil
 }
 
-func (p *plan) close() error { return p.memory.Close() }
+func (p *plan) close() error {
+	err := p.memory.Close()
+	for _, b := range p.breakpoints {
+		err = errors.Join(err, b.close())
+	}
+	return err
+}
 
 // Names of the C library's parts: one since glibc 2.34, several before.
 var libcParts = []string{"libc.so.6", "libc-*.so", "libdl.so.2", "libdl-*.so", "libpthread.so.0", "libpthread-*.so"}

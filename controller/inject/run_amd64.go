@@ -188,7 +188,7 @@ func (p *plan) stop(t *tracee) error {
 // seize takes hold of a thread of the process. Its id may have been given to a
 // thread of another process before it was seized, but not afterwards.
 func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
-	t := tracee{tid: tid, inner: innerID(p.pid, tid), idle: p.meanwhile}
+	t := tracee{tid: tid, inner: innerID(p.pid, tid), idle: p.meanwhile, seizeOptions: p.seizeOptions}
 	if err := t.seize(); err != nil {
 		return t, err
 	}
@@ -218,7 +218,7 @@ func (p *plan) sweep() {
 		case errors.Is(err, errLate):
 			continue
 		case err == nil && s.event == 0:
-			if t.ours(s.signal) {
+			if p.ours(t, s.signal) {
 				s.signal = 0
 			}
 			_ = t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)) // it may have ended

@@ -16,6 +16,9 @@ import (
 // blocking is empty: no register layout, no restartable calls.
 var blocking map[int64]bool
 
+// breakpoint is of no kind.
+type breakpoint interface{ close() error }
+
 // Calling returns nothing: there is no thread that could execute it.
 func Calling(uint64) []byte { return nil }
 func (p *plan) run(context.Context, *procid.Process, *Result) error {

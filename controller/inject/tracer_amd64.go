@@ -37,6 +37,8 @@ type tracee struct {
 	tid   int
 	inner int    // the same as the process numbers it
 	idle  func() // called while the tracer waits; may be nil
+	// seizeOptions are those of PTRACE_SETOPTIONS, beside the one that all have.
+	seizeOptions uintptr
 	// running is when the thread was last seen to be not stopped.
 	running time.Time
 }
@@ -49,7 +51,7 @@ type stop struct {
 
 // seize takes hold of a thread without stopping it.
 func (t tracee) seize() error {
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.tid), 0, unix.PTRACE_O_TRACESYSGOOD, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.tid), 0, unix.PTRACE_O_TRACESYSGOOD|t.seizeOptions, 0, 0)
 	switch errno {
 	case 0:
 		return nil

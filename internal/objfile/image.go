@@ -145,7 +145,7 @@ func (i Image) Open() (*File, error) {
 	if file := i.cache.lookup(i.key); file != nil {
 		return file, nil
 	}
-	file, err := openMapped(i.pid, i.mapping)
+	file, err := OpenMapped(i.pid, i.mapping)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (i Image) Open() (*File, error) {
 
 // OpenFile opens the same file as Open, without reading it. The caller closes
 // it.
-func (i Image) OpenFile() (*os.File, error) { return openMapped(i.pid, i.mapping) }
+func (i Image) OpenFile() (*os.File, error) { return OpenMapped(i.pid, i.mapping) }
 
 // Symbol finds a symbol in the image's file; see [File.Symbol].
 func (i Image) Symbol(name string, kind SymbolKind) (Symbol, error) {

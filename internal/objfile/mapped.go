@@ -17,7 +17,7 @@ import (
 // (/proc/PID/map_files) needs CAP_CHECKPOINT_RESTORE.
 var ErrReplaced = errors.New("mapped file was replaced or deleted")
 
-// openMapped opens the very file that a process has mapped, by one of these
+// OpenMapped opens the very file that a process has mapped, by one of these
 // ways, the next where one fails:
 //   - /proc/PID/map_files, which cannot be wrong, but needs privileges;
 //   - /proc/PID/exe, for the program itself, also when it was deleted;
@@ -25,7 +25,7 @@ var ErrReplaced = errors.New("mapped file was replaced or deleted")
 //
 // Whatever was opened must have the inode that is mapped: a path is only a
 // name, and the process's owner can rename files.
-func openMapped(pid int, m Mapping) (*os.File, error) {
+func OpenMapped(pid int, m Mapping) (*os.File, error) {
 	proc := fmt.Sprintf("/proc/%d", pid)
 	ways := []string{
 		fmt.Sprintf("%s/map_files/%x-%x", proc, m.Start, m.End),

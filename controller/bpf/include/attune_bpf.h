@@ -91,6 +91,7 @@ static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static long (*bpf_send_signal_thread)(u32 signal) = (void *)117;
 static u64 (*bpf_jiffies64)(void) = (void *)118;
 static long (*bpf_get_ns_current_pid_tgid)(u64 dev, u64 ino, struct bpf_pidns_info *info,
                                            u32 size) = (void *)120;

@@ -96,12 +96,17 @@ struct bpf_uprobe {
 
 struct bpf_run_ctx;
 
+typedef struct {
+    unsigned long sig[1];
+} sigset_t;
+
 /* Begins with a struct bpf_run_ctx. */
 struct bpf_uprobe_multi_run_ctx {
     struct bpf_uprobe *uprobe;
 } KERNEL_STRUCT;
 
 struct task_struct {
+    u32 ptrace; /* options of its tracer; 0: it has none */
     int exit_code;
     s32 pid;
     s32 tgid;
@@ -112,6 +117,7 @@ struct task_struct {
     struct cred *cred;
     struct mm_struct *mm;
     struct signal_struct *signal;
+    sigset_t blocked;
     struct bpf_run_ctx *bpf_ctx;
     char comm[16];
 } KERNEL_STRUCT;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/arch/x86/x86asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// probed is a breakpoint by uprobes. The kernel has written its own instruction over
+// the first byte. At an entry it sends the signal when the one that was there has
+// been executed, at an exit before anything else.
+type probed struct {
+	trap *bpf.Trap
+	exit bool
+}
+
+// si_code of a signal that the kernel sends by itself, and the instruction by which
+// it probes.
+const (
+	siKernel = 0x80
+	int3     = 0xcc
+	longest  = 15 // bytes of an instruction
+)
+
+func newProbed(pid int, address uint64, exit bool) (breakpoint, error) {
+	const why = "the debug registers of this machine stop nobody (its hypervisor does not pass them on), and without them"
+	mapped, err := fileBehind(pid, address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
+	}
+	file, err := objfile.OpenMapped(pid, mapped)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	offset := address - mapped.Start + mapped.Offset
+	if err := isOriginal(pid, address, file, offset); err != nil {
+		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
+	}
+	trap, err := bpf.NewTrap(bpf.TrapOptions{PID: pid, File: file, Offset: offset, AtExit: exit})
+	switch {
+	case err == nil:
+		return probed{trap, exit}, nil
+	case errors.Is(err, os.ErrPermission):
+		return nil, fmt.Errorf("%w: %s a uprobe is needed: %w", ErrDenied, why, err)
+	case errors.Is(err, unix.ESRCH):
+		return nil, ErrInterrupted
+	}
+	return nil, fmt.Errorf("%w: %s a uprobe is needed: %w", ErrUnsuited, why, err)
+}
+
+// fileBehind finds the file that the code at an address is mapped from.
+func fileBehind(pid int, address uint64) (objfile.Mapping, error) {
+	files, err := objfile.Mappings(pid)
+	if err != nil {
+		return objfile.Mapping{}, err
+	}
+	i := slices.IndexFunc(files, func(m objfile.Mapping) bool { return m.Exec && address >= m.Start && address < m.End })
+	if i < 0 {
+		return objfile.Mapping{}, fmt.Errorf("code that is in no file cannot be waited for: %#x", address)
+	}
+	return files[i], nil
+}
+
+// isOriginal refuses code that somebody has patched: the kernel would execute, and
+// when the probe is taken out write back, what the file has there. A probe that is
+// there already is the kernel's own.
+func isOriginal(pid int, address uint64, file *os.File, offset uint64) error {
+	var want, got [longest]byte
+	n, err := file.ReadAt(want[:], int64(offset))
+	if n == 0 {
+		return err
+	}
+	if inst, err := x86asm.Decode(want[:n], 64); err == nil {
+		n = inst.Len
+	}
+	if err := procmem.Read(pid, address, got[:n]); err != nil {
+		return err
+	}
+	if got[0] == int3 {
+		got[0] = want[0]
+	}
+	if !bytes.Equal(got[:n], want[:n]) {
+		return fmt.Errorf("code that was changed cannot be waited for: %#x", address)
+	}
+	return nil
+}
+
+func (p probed) set(tid int) error {
+	if err := p.trap.Choose(tid); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsuited, err)
+	}
+	return nil
+}
+
+// stopped takes note: the next signal of its kind may be the program's own.
+func (p probed) stopped(t tracee, signal unix.Signal) bool {
+	code, _, err := t.trapCode(signal)
+	return err == nil && code == siKernel && p.trap.Hit(t.tid) && p.trap.Choose(t.tid) == nil
+}
+
+func (p probed) atExit() bool { return p.exit }
+
+// reached is known by then: the probe itself has looked.
+func (probed) reached(int, uint64) bool { return true }
+
+func (p probed) unset(tid int) { p.trap.Forget(tid) }
+
+func (p probed) disable() { p.trap.Disarm() }
+
+func (p probed) close() error { return p.trap.Close() }
