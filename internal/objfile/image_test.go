@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -69,6 +70,21 @@ func TestMappingsOfTheDead(t *testing.T) {
 	}
 	if got, err := objfile.Mappings(cmd.Process.Pid); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("mappings %v, %v; want %v", got, err, procid.ErrGone)
+	}
+}
+
+// A process that executes one program after the other always has memory.
+func TestMappingsOfWhoExecutes(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", `exec /bin/sh -c "$0" "$0"`)
+	cmd.Args = append(cmd.Args, cmd.Args[2])
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for until := time.Now().Add(time.Second); time.Now().Before(until); {
+		if _, err := objfile.AllMappings(cmd.Process.Pid); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -23,6 +23,10 @@ var ErrMalformedMaps = errors.New("malformed maps file")
 // makes about 8 MB.
 const maxMapsBytes = 32 << 20
 
+// mapsAttempts is how often the file may be found empty before a process is said to
+// have no memory: it would have to execute another program each time.
+const mapsAttempts = 4
+
 // Mapping is one line of /proc/PID/maps.
 type Mapping struct {
 	// Start and End are addresses in the process; End is the first behind.
@@ -54,19 +58,27 @@ func Mappings(pid int) ([]Mapping, error) {
 
 // AllMappings is Mappings with those that map no file.
 func AllMappings(pid int) ([]Mapping, error) {
+	// The file shows the memory that the process had when it was opened: nothing, if
+	// the process has executed another program since.
+	for range mapsAttempts {
+		data, err := readMaps(pid)
+		if err != nil {
+			return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+		}
+		if len(data) > 0 {
+			return ParseMaps(data)
+		}
+	}
+	return nil, fmt.Errorf("maps of %d: no memory: %w", pid, procid.ErrGone)
+}
+
+func readMaps(pid int) ([]byte, error) {
 	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
-		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
+		return nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxMapsBytes))
-	if err != nil {
-		return nil, fmt.Errorf("maps of %d: %w", pid, procid.GoneError(err))
-	}
-	if len(data) == 0 {
-		return nil, fmt.Errorf("maps of %d: no memory: %w", pid, procid.ErrGone)
-	}
-	return ParseMaps(data)
+	return io.ReadAll(io.LimitReader(file, maxMapsBytes))
 }
 
 // Files are those that map a file.
