@@ -9,18 +9,23 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 const (
 	// settleTime is how old a process is when more is done about it than to
-	// know it. A shell script starts hundreds that live shorter: to take each
-	// in and let it go again would cost more than they do.
-	settleTime = 5 * time.Millisecond
+	// know it. To take one in and let it go again takes 1 to 3 ms of CPU time, and a
+	// shell script or a build starts hundreds that live shorter than this.
+	settleTime = track.Grace
+	// soon is when news leave, and when a process that the tracker has told of is
+	// taken in without having come to the gate, or waited for.
+	soon = beat.Interval
 	// gateGrace is how long a new process may take to come to the start gate
 	// before it is taken as one without DMLib: the dynamic loader runs first.
 	gateGrace = 300 * time.Millisecond
 	// gateRounds is how often that time is granted to a process that has
-	// DMLib mapped: on a crowded node its constructor may have to wait.
+	// DMLib mapped, or no library yet: on a crowded node it may have to wait.
 	gateRounds = 10
 )
 
@@ -58,7 +63,11 @@ func newArrivals() *arrivals {
 }
 
 func (q *queue[T]) push(value T, after time.Duration) {
-	q.items = append(q.items, queued[T]{time.Now().Add(after), value})
+	due := time.Now().Add(after)
+	if after > 0 {
+		due = beat.Near(due)
+	}
+	q.items = append(q.items, queued[T]{due, value})
 }
 
 // pop takes what is due.

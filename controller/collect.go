@@ -41,7 +41,9 @@ type collector struct {
 	reclaims map[uint64]time.Time         // when slots of a process were last reclaimed
 	hits     map[uint64]map[uint16]uint64 // of processes and points, since the budget looked last
 	total    totals
-	interval time.Time // start of the running interval of aggregates
+	began    time.Time     // the running interval of aggregates
+	interval time.Duration // how long one is to be, 0: they are not closed
+	closing  due           // the running one
 }
 
 func newCollector(c *Controller) *collector {
@@ -49,7 +51,7 @@ func newCollector(c *Controller) *collector {
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
 		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]losses), untold: make(map[uint64]losses),
-		reclaims: make(map[uint64]time.Time), hits: make(map[uint64]map[uint16]uint64), interval: time.Now(),
+		reclaims: make(map[uint64]time.Time), hits: make(map[uint64]map[uint16]uint64), began: time.Now(),
 	}
 }
 
@@ -144,17 +146,35 @@ func (k *collector) tell(handle uint64) {
 	}})
 }
 
-// aggregate closes the running interval and delivers what was counted in it.
-func (k *collector) aggregate() {
+// setInterval says how long intervals of aggregates are from now on; 0: they are not
+// closed. When it has returned, none is closed by what was said before.
+func (k *collector) setInterval(length time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	batch := &attunev1.AggregateBatch{FromUnixNano: k.interval.UnixNano()}
+	k.interval = length
+}
+
+// closeDue closes the running interval if it is time, and returns when it will be;
+// the zero time: never.
+func (k *collector) closeDue(now time.Time) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closing.is(now, k.interval) {
+		k.aggregate()
+	}
+	return k.closing.next
+}
+
+// aggregate closes the running interval and delivers what was counted in it. The
+// caller holds k.mu.
+func (k *collector) aggregate() {
+	batch := &attunev1.AggregateBatch{FromUnixNano: k.began.UnixNano()}
 	for _, t := range k.controller.targets.list() {
 		batch.Aggregates = append(batch.Aggregates, k.aggregateTarget(t)...)
 	}
 	batch.Aggregates = append(batch.Aggregates, k.aggregateUprobes()...)
-	k.interval = time.Now()
-	batch.ToUnixNano = k.interval.UnixNano()
+	k.began = time.Now()
+	batch.ToUnixNano = k.began.UnixNano()
 	k.deliver(batch)
 }
 
@@ -210,7 +230,7 @@ func (k *collector) leave(handle uint64, points ...uint16) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	batch := &attunev1.AggregateBatch{
-		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
 		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return slices.Contains(points, p) }),
 	}
 	if t := k.controller.targets.get(handle); t != nil {
@@ -261,7 +281,7 @@ func (k *collector) finish(t *target, ended *attunev1.ProcessEnded) {
 	delete(k.reclaims, t.handle)
 	delete(k.hits, t.handle)
 	rest := &attunev1.AggregateBatch{
-		FromUnixNano: k.interval.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
 		Aggregates: k.lastOfUprobes(t.handle, func(uint16) bool { return true }),
 	}
 	if memory := t.memory.Load(); memory != nil {

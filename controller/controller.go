@@ -51,7 +51,6 @@ type Controller struct {
 	kernel    kernel
 
 	sampling  atomic.Int64  // period in nanoseconds, 0: none
-	interval  atomic.Int64  // of aggregates, 0: none
 	events    atomic.Int32  // points that deliver records
 	paced     chan struct{} // signalled when the rings are to be looked at more often or less
 	resampled chan struct{} // signalled when the period of samples or aggregates changes

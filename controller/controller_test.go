@@ -41,10 +41,16 @@ func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case a.events <- message:
-		case <-stream.Context().Done():
-			return nil
+		messages := message.GetNews().GetNews()
+		if len(messages) == 0 {
+			messages = []*attunev1.PublishRequest{message}
+		}
+		for _, m := range messages {
+			select {
+			case a.events <- m:
+			case <-stream.Context().Done():
+				return nil
+			}
 		}
 	}
 }

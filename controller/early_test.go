@@ -5,6 +5,8 @@ package controller
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/attach"
@@ -33,6 +35,40 @@ func TestEarlyProcessHasItsMemory(t *testing.T) {
 		if got := sameImage(early); got != want {
 			t.Errorf("pid %d: %v, want %v", pid, got, want)
 		}
+	}
+}
+
+// TestSlowStart: a process that has not come to its first instruction for a second, as
+// may be on a crowded node, is not taken for one that comes without DMLib.
+func TestSlowStart(t *testing.T) {
+	b := start(t)
+	defer b.stop(t)
+	runtime.LockOSThread() // the tracer is a thread
+	defer runtime.UnlockOSThread()
+	slow := exec.Command("sleep", "100")
+	slow.Env = append(os.Environ(), b.controller.Environment()...)
+	slow.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := slow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = slow.Process.Kill(), slow.Wait() })
+	told := func(m *attunev1.PublishRequest) (bool, bool) {
+		p := m.GetProcessChanged()
+		for _, way := range p.GetMechanisms() {
+			if way.GetName() == mechanismDMLib && int(p.GetIdentity().GetPid()) == slow.Process.Pid {
+				return way.GetAvailable(), true
+			}
+		}
+		return false, false
+	}
+	if _, ok := eventWithin(b, 3*gateGrace, told); ok {
+		t.Error("it was given up before it began")
+	}
+	if err := syscall.PtraceDetach(slow.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if !event(t, b, "process", told) {
+		t.Error("it was given up when it came")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -42,13 +43,10 @@ func TestForeign(t *testing.T) {
 				}
 			})
 			b.addPoint(t, 1, call("nanosleep", false))
-			cmd := exec.Command("sleep", "60")
+			cmd := exec.Command("sh", "-c", "echo ready; read line")
 			cmd.SysProcAttr = &tt.process
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-			a, err := b.controller.Attach(t.Context(), cmd.Process.Pid)
+			pid := targets.StartCommand(t, cmd).PID // which has been exec'd: the kernel has told of it
+			a, err := b.controller.Attach(t.Context(), pid)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +54,7 @@ func TestForeign(t *testing.T) {
 			if left == tt.reached {
 				t.Errorf("reached: %v, want %v: %v", !left, tt.reached, a.NotInjected)
 			}
-			for _, m := range b.controller.targets.ofPID(cmd.Process.Pid).snapshot().GetMechanisms() {
+			for _, m := range b.controller.targets.ofPID(pid).snapshot().GetMechanisms() {
 				if !tt.reached && (m.GetAvailable() || !strings.Contains(m.GetReason(), "is left alone")) {
 					t.Errorf("%v", m)
 				}

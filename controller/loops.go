@@ -70,7 +70,7 @@ func nextPace(last time.Duration, found uint64) time.Duration {
 // periods that the Analyzer asked for.
 func (c *Controller) samplingLoop(ctx context.Context) error {
 	const never = time.Hour // until the Analyzer asks for some, which wakes it
-	var samples, aggregates due
+	var samples due
 	reader := detail.New(detail.Options{})
 	defer func() {
 		if err := reader.Close(); err != nil {
@@ -88,13 +88,11 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		}
 		reader.Keep(func(handle uint64) bool { return len(c.details.of(handle)) > 0 && c.targets.get(handle) != nil })
 		now := time.Now()
-		if aggregates.is(now, time.Duration(c.interval.Load())) {
-			c.collector.aggregate()
-		}
+		closing := c.collector.closeDue(now)
 		if samples.is(now, time.Duration(c.sampling.Load())) {
 			c.sampleAll(reader)
 		}
-		timer.Reset(time.Until(earliest(now.Add(never), samples.next, aggregates.next)))
+		timer.Reset(time.Until(earliest(now.Add(never), samples.next, closing)))
 	}
 }
 

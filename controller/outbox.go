@@ -3,13 +3,19 @@
 package controller
 
 import (
+	"slices"
 	"sync"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxNews bounds the news that wait for an Analyzer.
-const maxNews = 8192
+const (
+	// maxNews bounds the news that wait for an Analyzer.
+	maxNews = 8192
+	// batchOfNews is how many news go in one message at most: of a process with
+	// hundreds of libraries they have some 20 kB.
+	batchOfNews = 64
+)
 
 // outbox holds news of processes back for a moment: what becomes known of a
 // process meanwhile is told in one message instead of four, and the news of
@@ -73,22 +79,37 @@ func (o *outbox) flush() {
 	if o.silent {
 		return
 	}
-	for _, n := range o.news {
-		o.tell(n)
+	for batch := range slices.Chunk(o.news, batchOfNews) {
+		o.tell(batch)
 	}
 	clear(o.news)
 	o.news = o.news[:0]
 }
 
-// tell sends one piece of news. The caller holds mu.
-func (o *outbox) tell(n news) {
-	if n.ended != nil {
-		o.send(endOf(n.ended))
-		return
+// tell sends news. The caller holds mu.
+func (o *outbox) tell(batch []news) {
+	messages := make([]*attunev1.PublishRequest, len(batch))
+	for i, n := range batch {
+		messages[i] = n.message()
 	}
-	o.send(startOf(n.target))
-	n.target.told.Store(true)
-	n.target.known.Store(true)
+	if len(messages) == 1 {
+		o.send(messages[0])
+	} else {
+		o.send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_News{News: &attunev1.NewsBatch{News: messages}}})
+	}
+	for _, n := range batch {
+		if n.ended == nil {
+			n.target.told.Store(true)
+			n.target.known.Store(true)
+		}
+	}
+}
+
+func (n news) message() *attunev1.PublishRequest {
+	if n.ended != nil {
+		return endOf(n.ended)
+	}
+	return startOf(n.target)
 }
 
 func startOf(t *target) *attunev1.PublishRequest {

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -52,7 +53,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	f.early.knows(f.Controller)
 	f.tell(news{target: t})
 	if held != nil && t.outOfReach == nil {
-		settle := settleTime
+		settle := soon
 		if f.placer.ForAll() > 0 {
 			settle = 0
 		}
@@ -63,7 +64,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 // tell puts news into the outbox.
 func (f *follower) tell(n news) {
 	if f.outbox.add(n) {
-		f.arrivals.change(func() { f.arrivals.news = time.Now().Add(settleTime) })
+		f.arrivals.change(func() { f.arrivals.news = beat.Near(time.Now().Add(soon)) })
 	}
 }
 
@@ -174,7 +175,7 @@ func (c *Controller) awaitGate(t *target, rounds int) {
 	if !t.Alive() || t.admitted.Load() {
 		return
 	}
-	if images, err := t.Images(); err == nil && rounds > 0 && slices.ContainsFunc(images, isDMLib) {
+	if images, err := t.Images(); err == nil && rounds > 0 && (isLoading(images) || slices.ContainsFunc(images, isDMLib)) {
 		c.wait(t, rounds-1)
 		return
 	}
@@ -186,6 +187,10 @@ func (c *Controller) awaitGate(t *target, rounds int) {
 	c.changed(t)
 	c.placer.Admit(c.ctx, t, false)
 }
+
+// isLoading says whether the dynamic loader has not brought anything in yet: what the
+// kernel maps is the program and the loader.
+func isLoading(images []objfile.Image) bool { return len(images) <= 2 }
 
 func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }
 

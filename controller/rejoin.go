@@ -135,7 +135,7 @@ func (c *Controller) lost() {
 	c.leases.orphan()
 	c.outbox.hush(c.targets.list())
 	c.sampling.Store(0)
-	c.interval.Store(0)
+	c.collector.setInterval(0)
 	c.setDetails(nil)
 }
 

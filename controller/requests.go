@@ -127,7 +127,7 @@ func (c *Controller) setSampling(set *attunev1.SetSampling) {
 		interval = period
 	}
 	c.sampling.Store(period)
-	c.interval.Store(interval)
+	c.collector.setInterval(time.Duration(interval))
 	signal(c.resampled)
 }
 

@@ -53,8 +53,8 @@ func (s *Session) tellDetails() {
 	}
 }
 
-// detailsOf is what all tunlets together want of a controller's processes, in
-// the order of its handles.
+// detailsOf is what all tunlets together want of a controller's processes, and what
+// would wake one, in the order of its handles.
 func (s *Session) detailsOf(c *controller) *attunev1.SetDetails {
 	kinds := map[uint64][]attunev1.DetailKind{}
 	for _, t := range s.tunlets {
@@ -62,6 +62,11 @@ func (s *Session) detailsOf(c *controller) *attunev1.SetDetails {
 			if p := s.processes[id]; p != nil && p.controller == c && !p.ended {
 				kinds[p.handle] = append(kinds[p.handle], wanted...)
 			}
+		}
+	}
+	for id, kind := range s.sleepers.watch.Details() {
+		if p := s.processes[id]; p != nil && p.controller == c && !p.ended {
+			kinds[p.handle] = append(kinds[p.handle], kind)
 		}
 	}
 	out := &attunev1.SetDetails{}

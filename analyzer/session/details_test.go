@@ -145,7 +145,7 @@ func TestDetailsReachWhoAsked(t *testing.T) {
 	r.session.TunletReady(a)
 	r.session.TunletReady(b)
 	r.connect("ac1", 7)
-	r.tick()
+	r.grow()
 	r.wants("a", 1, threadKind)
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
 		UnixNano: 1, Samples: []*attunev1.Sample{{Process: 7, Details: &attunev1.Details{
@@ -172,8 +172,7 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 	r.session.TunletReady(newScripted(t, "a", nil))
 	woken := r.sleeps("b")
 	r.connect("ac1", 7)
-	r.report()
-	r.tick() // the process is old enough to be told of
+	r.grow()
 	r.wants("a", 1, threadKind)
 	for ms := range int64(3) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
@@ -204,4 +203,62 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 			t.Errorf("details of a sample: %v", sample)
 		}
 	}
+}
+
+// Details that would wake a tunlet are read until they have been looked at.
+func TestDetailsForWhoSleeps(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	info := sleepyInfo("a")
+	info.Wake[0].Detail = socketKind
+	woken := 0
+	r.session.TunletAsleep(info, func() { woken++ })
+	l := r.connect("ac1", 7)
+	r.grow()
+	read := func(ms int64, faults float64, details *attunev1.Details) {
+		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
+			UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: 7, Details: details, Readings: []*attunev1.Reading{
+				{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, Value: faults},
+			}}},
+		}}})
+		r.report()
+		r.tick()
+	}
+	read(0, 0, nil)
+	l.wantAsked(t, "at first", 0, nil)
+	read(100, 1000, nil)
+	l.wantAsked(t, "the rest is so", 1, asked{7: {socketKind}})
+	read(200, 2000, &attunev1.Details{Sockets: &attunev1.SocketDetails{}})
+	l.wantAsked(t, "there is none", 2, asked{})
+	read(6000, 1e6, nil)
+	l.wantAsked(t, "later", 3, asked{7: {socketKind}})
+	if woken != 0 {
+		t.Error("woken without a socket")
+	}
+	read(6100, 2e6, &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: 1}})
+	l.wantAsked(t, "there is one", 4, asked{})
+	if woken != 1 {
+		t.Errorf("woken %d times", woken)
+	}
+}
+
+// Two tunlets sleep that look for different details of one process, one after the
+// other.
+func TestDetailsForSeveralWhoSleep(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	sockets, pipes := sleepyInfo("a"), sleepyInfo("b")
+	sockets.Wake[0].Detail = socketKind
+	pipes.Wake[0].Detail, pipes.Wake[0].Levels[0].AtLeast = attunev1.DetailKind_DETAIL_KIND_PIPES, 1e6
+	r.session.TunletAsleep(sockets, func() {})
+	r.session.TunletAsleep(pipes, func() {})
+	l := r.connect("ac1", 7)
+	r.grow()
+	faults := func(ms int64, count float64) {
+		r.faults(ms, 7, count)
+		r.tick()
+	}
+	faults(0, 0)
+	faults(100, 1000)
+	l.wantAsked(t, "for one", 1, asked{7: {socketKind}})
+	faults(200, 1e6)
+	l.wantAsked(t, "for both", 2, asked{7: {socketKind, attunev1.DetailKind_DETAIL_KIND_PIPES}})
 }

@@ -16,6 +16,7 @@ import (
 func TestSlowTunletLosesData(t *testing.T) {
 	r := newRigThatWaits(t, core.ModeTune, 200*time.Millisecond)
 	r.connect("ac1", 1)
+	r.grow()
 	a := newScripted(t, "a", nil)
 	a.block = make(chan struct{})
 	r.session.TunletReady(a)

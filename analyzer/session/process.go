@@ -51,7 +51,6 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.processes[p.id] = p
 		s.order = append(s.order, p)
 		s.newcomers = append(s.newcomers, p)
-		s.hurry()
 	}
 	info.Handle = p.id
 	p.info = info
@@ -82,26 +81,36 @@ func (s *Session) first(info *attunev1.Process) {
 	}
 }
 
-// introduceAfter is how old a process is when the tunlets hear of it. A build
-// or a shell script starts hundreds that live shorter: calls about them would
-// cost more than they do.
-const introduceAfter = 20 * time.Millisecond
+// introduceAfter is how old a process is when the tunlets hear of it, unless a
+// measure point is hit in it before. A build or a shell script starts hundreds
+// that live shorter: calls about them would cost more than they do, and there is
+// no time to prove anything.
+const introduceAfter = 200 * time.Millisecond
 
-// introduce tells the tunlets of the processes that are old enough.
-func (s *Session) introduce() {
+// introduceGrown tells the tunlets of the processes that are old enough.
+func (s *Session) introduceGrown() {
 	young := s.newcomers[:0]
 	for _, p := range s.newcomers {
 		switch {
-		case p.ended:
+		case p.ended || p.introduced:
 		case s.now()-p.started < introduceAfter:
 			young = append(young, p)
 		default:
-			p.introduced = true
-			s.tellProcess(p, false)
+			s.introduce(p)
 		}
 	}
 	clear(s.newcomers[len(young):])
 	s.newcomers = young
+}
+
+// introduce tells the tunlets of a process, unless it has been done.
+func (s *Session) introduce(p *process) {
+	if p == nil || p.introduced || p.ended {
+		return
+	}
+	p.introduced = true
+	s.tellProcess(p, false)
+	s.hurry()
 }
 
 func (s *Session) tellProcess(p *process, update bool) {

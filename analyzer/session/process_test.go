@@ -5,6 +5,9 @@ package session
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -37,4 +40,84 @@ func TestManyChangedProcesses(t *testing.T) {
 		}
 	})
 	r.report()
+}
+
+// TestNewsOfSeveral come in one message.
+func TestNewsOfSeveral(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1")
+	status := int32(3 << 8)
+	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_News{News: &attunev1.NewsBatch{News: []*attunev1.PublishRequest{
+		{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Handle: 1, Executable: "/bin/one"}}},
+		{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Handle: 2, Executable: "/bin/two"}}},
+		{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 1, WaitStatus: &status}}},
+	}}}})
+	rep := r.report()
+	if len(rep.Processes) != 2 {
+		t.Fatalf("processes: %+v", rep.Processes)
+	}
+	one, two := rep.Processes[0], rep.Processes[1]
+	if one.Exe != "/bin/one" || one.Exit == nil || two.Exe != "/bin/two" || two.Exit != nil {
+		t.Errorf("got %+v and %+v", one, two)
+	}
+}
+
+// paces lists what a controller was told of how often to sample.
+func (l *link) paces() (periods []time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.sent {
+		if s := m.GetSetSampling(); s != nil {
+			periods = append(periods, time.Duration(s.GetPeriodNanos()))
+		}
+	}
+	return periods
+}
+
+// TestShortProcessesCostNoHurry: a script starts one after the other, and no tunlet
+// hears of any, until one lives.
+func TestShortProcessesCostNoHurry(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	a := newScripted(t, "a", nil)
+	r.session.TunletReady(a)
+	l := r.connect("ac1", 1)
+	publish := func(m *attunev1.PublishRequest) { r.session.Publish("ac1", m) }
+	const short = 100
+	for handle := uint64(2); handle < 2+short; handle++ {
+		publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Handle: handle}}})
+		r.tick()
+		publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: handle}}})
+	}
+	publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{
+		Handle: 2 + short, Identity: &attunev1.ProcessIdentity{Pid: 7},
+	}}})
+	r.grow()
+	r.settle("a")
+	want := []time.Duration{r.session.cfg.Tick, restPeriod, r.session.cfg.Tick}
+	if diff := cmp.Diff(want, l.paces()); diff != "" {
+		t.Errorf("told to sample every (-want +got):\n%s", diff)
+	}
+	told := []string{"application s1 tune", "process 1 pid 1 update false", fmt.Sprintf("process %d pid 7 update false", 2+short)}
+	if diff := cmp.Diff(told, get(a, func() []string { return a.told })); diff != "" {
+		t.Errorf("told: %s", diff)
+	}
+}
+
+// TestHitIntroduces: what a measure point has seen in a young process comes after the
+// news of it.
+func TestHitIntroduces(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("mine", "malloc")}})
+	r.session.TunletReady(a)
+	r.settle("a")
+	r.connect("ac1", 7)
+	r.records("ac1", 7, 1)
+	r.report()
+	r.settle("a")
+	if diff := cmp.Diff([]string{"application s1 tune", "process 1 pid 7 update false"}, get(a, func() []string { return a.told })); diff != "" {
+		t.Errorf("told: %s", diff)
+	}
+	if n := recordsOf(a); n != 1 {
+		t.Errorf("%d records", n)
+	}
 }

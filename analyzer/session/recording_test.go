@@ -72,8 +72,7 @@ func TestRecording(t *testing.T) {
 	r, got := newRecordedRig(t)
 	a := newScripted(t, "a", &attunev1.Reaction{AddPoints: []*attunev1.MeasurePoint{hook("mine", "malloc")}})
 	r.connect("ac1", 7)
-	r.report()
-	r.tick()
+	r.grow()
 	r.session.TunletReady(a)
 	r.settle("a")
 	publish := func(m *attunev1.PublishRequest) { r.session.Publish("ac1", m) }
@@ -110,15 +109,7 @@ func TestRecordingKeepsThePace(t *testing.T) {
 	for range 100 {
 		r.tick()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var periods []time.Duration
-	for _, m := range l.sent {
-		if s := m.GetSetSampling(); s != nil {
-			periods = append(periods, time.Duration(s.GetPeriodNanos()))
-		}
-	}
-	if diff := cmp.Diff([]time.Duration{50 * time.Millisecond}, periods); diff != "" {
+	if diff := cmp.Diff([]time.Duration{50 * time.Millisecond}, l.paces()); diff != "" {
 		t.Errorf("told to sample every (-want +got):\n%s", diff)
 	}
 }

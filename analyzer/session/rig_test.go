@@ -74,6 +74,15 @@ func (r *rig) tick() {
 	r.report()
 }
 
+// grow has the processes that there are become old enough for tunlets to hear of
+// them.
+func (r *rig) grow() {
+	r.report() // they are known before time passes
+	for range introduceAfter / (50 * time.Millisecond) {
+		r.tick()
+	}
+}
+
 // report returns the report, and thereby waits until the loop has done all that
 // was posted before.
 func (r *rig) report() *report.Report {

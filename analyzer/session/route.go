@@ -50,6 +50,18 @@ func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64
 // news handles what is never dropped.
 func (s *Session) news(c *controller, m *attunev1.PublishRequest) {
 	switch k := m.GetEvent().(type) {
+	case *attunev1.PublishRequest_News:
+		for _, one := range k.News.GetNews() {
+			s.newsOfOne(c, one)
+		}
+	default:
+		s.newsOfOne(c, m)
+	}
+}
+
+// newsOfOne handles news of one process.
+func (s *Session) newsOfOne(c *controller, m *attunev1.PublishRequest) {
+	switch k := m.GetEvent().(type) {
 	case *attunev1.PublishRequest_ProcessStarted:
 		s.startProcess(c, k.ProcessStarted)
 	case *attunev1.PublishRequest_ProcessChanged:
@@ -84,6 +96,7 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 			continue // removed while it was under way
 		}
 		a.Process = id
+		s.introduce(s.processes[id])
 		known = append(known, a)
 		p.hit(id, a.GetCount())
 		p.sum(a)
@@ -108,6 +121,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 		s.lostRecords.Add(recordsIn(data))
 		return
 	}
+	s.introduce(s.processes[id])
 	s.counts.records += recordsIn(data)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(id, data)
@@ -166,7 +180,8 @@ func (ps *points) split(process uint64, data []byte) map[*tunlet][]byte {
 	return parts
 }
 
-// routeSamples hands samples to the tunlets that want them.
+// routeSamples hands samples of the processes that they know to the tunlets that
+// want them.
 func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	kept := b.Samples[:0]
 	for _, sm := range b.GetSamples() {
@@ -178,10 +193,22 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	b.Samples = kept
 	s.counts.samples += uint64(len(kept))
 	s.writeSamples(b)
+	b = s.ofIntroduced(b)
 	s.rouse(b)
 	for _, t := range s.tunlets {
 		for _, part := range t.wants.Pass(b) { // shares what passes with other tunlets
 			t.handleEvents(uint64(len(part.GetSamples())), &attunev1.HandleEventsRequest{Samples: part})
 		}
 	}
+}
+
+// ofIntroduced returns the samples of processes that the tunlets know.
+func (s *Session) ofIntroduced(b *attunev1.SampleBatch) *attunev1.SampleBatch {
+	known := &attunev1.SampleBatch{UnixNano: b.GetUnixNano()}
+	for _, sm := range b.GetSamples() {
+		if p := s.processes[sm.GetProcess()]; p != nil && p.introduced {
+			known.Samples = append(known.Samples, sm)
+		}
+	}
+	return known
 }

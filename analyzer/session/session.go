@@ -271,7 +271,7 @@ func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
 func (s *Session) tick() {
 	now := s.cfg.Now()
 	s.step(core.Tick{})
-	s.introduce()
+	s.introduceGrown()
 	s.await()
 	s.relax()
 	s.writeTick()

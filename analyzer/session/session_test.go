@@ -75,8 +75,7 @@ func TestSamplesGoToThoseThatWantThem(t *testing.T) {
 	r.session.TunletReady(all)
 	r.session.TunletReady(none)
 	r.connect("ac1", 7)
-	r.report() // the process is known before time passes
-	r.tick()
+	r.grow()
 	r.settle("all", "none")
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{
 		Samples: &attunev1.SampleBatch{UnixNano: 1, Samples: []*attunev1.Sample{{Process: 7}}},
@@ -97,9 +96,7 @@ func TestNewsInOrder(t *testing.T) {
 	r.connect("ac1", 5)
 	r.connect("ac2", 5)
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 5}}})
-	r.report() // all of that has been heard
-	r.tick()   // the other one is old enough now
-	r.report()
+	r.grow() // the other one is old enough now
 	a := newScripted(t, "a", nil)
 	r.session.TunletReady(a)
 	if err := r.session.Settle(context.Background()); err != nil {

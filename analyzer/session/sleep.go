@@ -19,6 +19,13 @@ type sleepers struct {
 	watch  samplefilter.Wakes
 	wake   map[string]func()                  // starts one that sleeps; it does not wait
 	waking map[string][]*attunev1.SampleBatch // what one that is being started is to get
+	looks  map[look]bool                      // what is read for those that sleep
+}
+
+// look is at a kind of details of a process.
+type look struct {
+	process uint64
+	kind    attunev1.DetailKind
 }
 
 // TunletAsleep tells of a tunlet that need not run before one of the conditions
@@ -56,6 +63,7 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 		s.sleepers.waking[name] = append(batches[max(0, len(batches)-maxWaking+1):], b)
 	}
 	woken, before := s.sleepers.watch.Round(b)
+	s.lookForSleepers()
 	for _, w := range woken {
 		s.entry(report.Entry{
 			Kind: "tunlet", Tunlet: w.Tunlet, Process: s.pidOf(w.Process), Text: "woken by a process with " + w.Reason,
@@ -65,6 +73,22 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 		delete(s.sleepers.wake, w.Tunlet)
 		s.hurry()
 	}
+}
+
+// lookForSleepers has the details read that would wake a tunlet, and no longer.
+func (s *Session) lookForSleepers() {
+	looks := map[look]bool{}
+	for id, kind := range s.sleepers.watch.Details() {
+		looks[look{id, kind}] = true
+	}
+	for _, some := range []map[look]bool{looks, s.sleepers.looks} {
+		for l := range some {
+			if p := s.processes[l.process]; p != nil && looks[l] != s.sleepers.looks[l] {
+				p.controller.detailsDue = true
+			}
+		}
+	}
+	s.sleepers.looks = looks
 }
 
 // awake gives a tunlet that has been started what it missed meanwhile.

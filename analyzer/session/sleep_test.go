@@ -64,7 +64,7 @@ func TestWakes(t *testing.T) {
 		t.Errorf("nobody samples for a tunlet that sleeps: %s", diff)
 	}
 	r.faults(0, 7, 0) // too young: the tunlets do not know the process
-	r.tick()
+	r.grow()
 	for ms, count := range []float64{0, 10, 20, 30, 530, 540, 1e6} {
 		r.faults(int64(ms+1)*100, 7, count)
 		if want := ms >= 4; (*woken > 0) != want {
@@ -105,8 +105,7 @@ func TestWakingIsBounded(t *testing.T) {
 	r.connect("ac1", 7)
 	r.sleeps("a")
 	r.sleeps("b")
-	r.report()
-	r.tick()
+	r.grow()
 	const rounds = 3 * maxWaking
 	for i := range int64(rounds) {
 		r.faults(i*100, 7, float64(i)*1e6)
@@ -130,7 +129,7 @@ func TestNobodyWakesAtTheEnd(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	r.connect("ac1", 7)
 	woken := r.sleeps("a")
-	r.tick()
+	r.grow()
 	r.faults(100, 7, 0)
 	if err := r.session.Settle(context.Background()); err != nil {
 		t.Fatal(err)

@@ -93,15 +93,23 @@ func (a *scripted) Publish(stream attunev1.EventService_PublishServer) error {
 		if err != nil {
 			return err
 		}
-		switch e := m.GetEvent().(type) {
-		case *attunev1.PublishRequest_ProcessStarted:
-			c.processes <- e.ProcessStarted
-		case *attunev1.PublishRequest_ProcessChanged:
-			c.processes <- e.ProcessChanged
-		case *attunev1.PublishRequest_Aggregates:
-			for _, aggregate := range e.Aggregates.GetAggregates() {
-				c.counts <- aggregate.GetCount()
-			}
+		c.take(m)
+	}
+}
+
+func (c *connection) take(m *attunev1.PublishRequest) {
+	switch e := m.GetEvent().(type) {
+	case *attunev1.PublishRequest_News:
+		for _, one := range e.News.GetNews() {
+			c.take(one)
+		}
+	case *attunev1.PublishRequest_ProcessStarted:
+		c.processes <- e.ProcessStarted
+	case *attunev1.PublishRequest_ProcessChanged:
+		c.processes <- e.ProcessChanged
+	case *attunev1.PublishRequest_Aggregates:
+		for _, aggregate := range e.Aggregates.GetAggregates() {
+			c.counts <- aggregate.GetCount()
 		}
 	}
 }

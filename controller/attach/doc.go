@@ -12,7 +12,8 @@
 // A process that starts before its controller is up cannot wait for it, and one in
 // which nothing has to be in place before main need not. It makes its memory file
 // itself and leaves it at a second socket (Options.Early, Gate.SetEarly), where it
-// is taken over if it is still there when somebody looks.
+// is taken over if it is still there when somebody looks, every few beats
+// (internal/beat).
 //
 // # Trust
 //
@@ -25,7 +26,8 @@
 // # Locking
 //
 // Each connection has its own goroutine, of which there are at most
-// Options.Connections, and few for one process; Serve waits for all of them.
+// Options.Connections, and few for one process; those at the second socket share
+// one. Serve waits for all of them.
 // The callbacks of Options are called from these goroutines, several at a
 // time. The only lock guards the set of open connections and is never held
 // during a call out of the package.

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/unixmsg"
@@ -26,10 +28,6 @@ const (
 	EarlyHeaders = ".headers"
 )
 
-// earlyRest is between two looks at what was left. Nobody waits for them, and most
-// of the processes that a script starts have ended by then.
-const earlyRest = 5 * time.Millisecond
-
 // othersHeaders is the mode of the file with the headers where other users' processes
 // read it.
 const othersHeaders = 0o644
@@ -37,38 +35,6 @@ const othersHeaders = 0o644
 // earlyFiles come with the hello of a process that brings its own memory: the
 // memory file and a pidfd of itself.
 const earlyFiles = 2
-
-// earlyListener makes a listener of the socket that is there, or a socket; nil
-// where the path is too long for one.
-func earlyListener(o Options) (*net.UnixListener, error) {
-	if o.Early != nil {
-		return listenerOf(o.Early)
-	}
-	if len(o.Path)+len(EarlySocket) > maxPath {
-		return nil, nil
-	}
-	return listen(o.Path+EarlySocket, o.Mode)
-}
-
-func listenerOf(socket *os.File) (*net.UnixListener, error) {
-	listener, err := net.FileListener(socket)
-	if err = errors.Join(err, socket.Close()); err != nil {
-		return nil, fmt.Errorf("socket for early processes: %w", err)
-	}
-	unixListener, ok := listener.(*net.UnixListener)
-	if !ok {
-		return nil, errors.Join(errors.New("socket for early processes: no Unix socket"), listener.Close())
-	}
-	unixListener.SetUnlinkOnClose(false) // who made it removes it
-	return unixListener, nil
-}
-
-func closeIfAny(listener *net.UnixListener) error {
-	if listener == nil {
-		return nil
-	}
-	return listener.Close()
-}
 
 // SetEarly says whether new processes may bring their memory files and wait for
 // nobody: whether nothing has to be in place before their main. A process that
@@ -125,16 +91,107 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// serveEarly takes over a process that has left its memory. It runs meanwhile, or
-// has ended.
-func (g *Gate) serveEarly(conn *net.UnixConn) {
-	// Its only error is that the connection is closed, which reading will say.
-	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
-	early, err := readEarly(conn)
-	attachment := Attachment{Peer: early.peer, Hello: early.hello}
-	if err == nil {
-		err = early.alive()
+const (
+	// betweenLooks is from one look at what was left to the beat after which the next
+	// is made. Nobody waits for it, and most of the processes that a script starts
+	// have ended by then.
+	betweenLooks = 40 * time.Millisecond
+	// crowd is after how many that came the next beat is not let pass: the kernel
+	// holds no more descriptors for a user than a process may have open.
+	crowd = 64
+)
+
+// leaving is a process that has connected and not left its memory yet.
+type leaving struct {
+	fd    int
+	since time.Time
+}
+
+// serveEarly takes over processes that have left their memory, until the Gate is
+// closed.
+func (g *Gate) serveEarly() error {
+	var slow []leaving
+	defer func() {
+		for _, l := range slow {
+			_ = unix.Close(l.fd)
+		}
+		g.early.close()
+	}()
+	rest := time.Duration(0) // before the beat that is waited for
+	for quiet := beat.Quiet; ; quiet++ {
+		if quiet >= beat.Quiet && len(slow) == 0 {
+			rest = 0
+			if err := g.early.wait(); err != nil {
+				return fmt.Errorf("socket for early processes: %w", err)
+			}
+		}
+		g.pause(time.Until(beat.Next(time.Now().Add(rest))))
+		if !g.begin() {
+			return nil
+		}
+		var came int
+		var err error
+		slow, came, err = g.look(slow)
+		g.handlers.Done()
+		if err != nil {
+			return err
+		}
+		rest = betweenLooks
+		if came > 0 {
+			quiet = 0
+		}
+		if came >= crowd {
+			rest = 0
+		}
 	}
+}
+
+// look takes over who has left memory. It returns who is about to, and how many
+// came.
+func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
+	for _, l := range slow {
+		if !g.take(l) {
+			left = append(left, l)
+		}
+	}
+	for ; came < backlog && len(left) < g.options.Connections; came++ {
+		fd, err := g.early.accept()
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return left, came, nil
+		case scarce(err):
+			g.options.Log.Warn("processes that have left their memory have to wait", "reason", err)
+			return left, came, nil
+		case err != nil:
+			return left, came, fmt.Errorf("socket for early processes: %w", err)
+		}
+		if l := (leaving{fd, time.Now()}); !g.take(l) {
+			left = append(left, l)
+		}
+	}
+	return left, came, nil
+}
+
+// take takes over a process, which runs meanwhile or has ended; false if it has not
+// left its memory yet.
+func (g *Gate) take(l leaving) bool {
+	peer, err := peercred.OfDescriptor(l.fd)
+	early := earlyProcess{peer: peer}
+	switch {
+	case err != nil:
+	case errors.Is(unix.Kill(peer.PID, 0), unix.ESRCH):
+		err = procid.ErrGone // what it left goes with the connection
+	default:
+		early, err = readEarly(l.fd, peer)
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		if time.Since(l.since) < g.options.patience {
+			return false
+		}
+		err = fmt.Errorf("%w: nothing was left within %s", ErrProtocol, g.options.patience)
+	}
+	_ = unix.Close(l.fd) // DMLib expects no answer
+	attachment := Attachment{Peer: early.peer, Hello: early.hello}
 	if err == nil {
 		attachment.Memory, err = g.adopt(early)
 	}
@@ -142,9 +199,10 @@ func (g *Gate) serveEarly(conn *net.UnixConn) {
 		early.close()
 		attachment.Pidfd = nil
 		g.options.Refused(Refusal{Peer: attachment.Peer, Hello: early.hello, Err: err})
-		return
+		return true
 	}
 	g.options.Attached(attachment)
+	return true
 }
 
 // adopt maps the memory, which it closes in the end.
@@ -173,14 +231,6 @@ type earlyProcess struct {
 	memory *os.File
 }
 
-// alive closes the memory of a process that has ended; procid.ErrGone.
-func (e earlyProcess) alive() error {
-	if procid.Ended(int(e.peer.Pidfd.Fd())) {
-		return errors.Join(procid.ErrGone, e.memory.Close())
-	}
-	return nil
-}
-
 // close frees what adopt has not taken.
 func (e earlyProcess) close() {
 	if e.peer.Pidfd != nil {
@@ -188,10 +238,12 @@ func (e earlyProcess) close() {
 	}
 }
 
-// readEarly reads what was left. The process may have ended since, and its id be
-// another's: the pidfd tells, which must be that of who connected.
-func readEarly(conn *net.UnixConn) (e earlyProcess, err error) {
-	message, files, err := unixmsg.Read(conn, helloSize, earlyFiles)
+// readEarly reads what was left; unix.EAGAIN: nothing yet. The process may have ended
+// since, procid.ErrGone, and its id be another's: the pidfd tells, which must be that of
+// who connected.
+func readEarly(conn int, peer peercred.Peer) (e earlyProcess, err error) {
+	e.peer = peer
+	message, files, err := unixmsg.Receive(conn, helloSize, earlyFiles)
 	defer func() {
 		for _, file := range files {
 			_ = file.Close() // those that are not wanted
@@ -206,8 +258,8 @@ func readEarly(conn *net.UnixConn) (e earlyProcess, err error) {
 	if len(files) != earlyFiles || e.hello.Flags&Early == 0 {
 		return e, fmt.Errorf("%w: %d descriptors and flags %#x of an early process", ErrProtocol, len(files), e.hello.Flags)
 	}
-	if e.peer, err = peercred.Of(conn); err != nil {
-		return e, err
+	if procid.Ended(int(files[1].Fd())) {
+		return e, procid.ErrGone // or it is no pidfd: nothing of it is used
 	}
 	if pid, err := procid.OfPidfd(int(files[1].Fd())); err != nil || pid != e.peer.PID {
 		return e, fmt.Errorf("pid %d left the pidfd of %d: %w", e.peer.PID, pid, cmp.Or(err, ErrProtocol))

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -162,15 +163,28 @@ func TestNobodyComes(t *testing.T) {
 	mustStartAt(t, gate, mustBuild(t, "allocate")).finish()
 }
 
-// TestEarlyProcessHasEnded: its pid may be another's by now.
+// TestEarlyProcessHasEnded: its pid may be another's by now, or nobody has waited
+// for it yet.
 func TestEarlyProcessHasEnded(t *testing.T) {
-	gate, early := mustPrepare(t, small())
-	p := mustStartAt(t, gate, mustBuild(t, "allocate"))
-	awaitLeft(t, early)
-	p.finish()
-	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
-	if r := <-g.refused; !errors.Is(r.Err, procid.ErrGone) || r.Peer.Pidfd != nil {
-		t.Errorf("got %+v", r)
+	for name, end := range map[string]func(*target){
+		"waited for": (*target).finish,
+		"zombie": func(p *target) {
+			p.CloseInput()
+			if err := unix.Waitid(unix.P_PID, p.PID, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate, early := mustPrepare(t, small())
+			p := mustStartAt(t, gate, mustBuild(t, "allocate"))
+			awaitLeft(t, early)
+			end(p)
+			g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
+			if r := <-g.refused; !errors.Is(r.Err, procid.ErrGone) || r.Peer.PID != p.PID || r.Peer.Pidfd != nil {
+				t.Errorf("got %+v", r)
+			}
+		})
 	}
 }
 
@@ -236,4 +250,31 @@ func mustPidfdOf(t *testing.T, pid int) int {
 	}
 	t.Cleanup(func() { unix.Close(fd) })
 	return fd
+}
+
+// TestSlowEarlyClients connect long before they leave something, or leave nothing.
+func TestSlowEarlyClients(t *testing.T) {
+	gate, early := mustPrepare(t, small())
+	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small(), patience: 30 * beat.Interval})
+	address := &net.UnixAddr{Net: "unixpacket", Name: gate + EarlySocket}
+	silent, err := net.DialUnix("unixpacket", nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	slow, err := net.DialUnix("unixpacket", nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	time.Sleep(5 * beat.Interval) // both are taken out of the queue
+	if _, err := slow.Write([]byte("no hello")); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-g.refused; !errors.Is(r.Err, ErrProtocol) {
+		t.Errorf("who left nonsense: %+v", r)
+	}
+	if r := <-g.refused; !errors.Is(r.Err, ErrProtocol) || errors.Is(r.Err, unix.EAGAIN) {
+		t.Errorf("who left nothing: %+v", r)
+	}
 }

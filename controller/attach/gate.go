@@ -21,7 +21,7 @@ const acceptPause = 10 * time.Millisecond
 type Gate struct {
 	options  Options
 	listener *net.UnixListener
-	early    *net.UnixListener // nil: its path would be too long
+	early    *earlySocket // nil: its path would be too long
 	closed   chan struct{}
 	once     sync.Once
 	handlers sync.WaitGroup
@@ -31,6 +31,8 @@ type Gate struct {
 	mu     sync.Mutex
 	conns  map[*net.UnixConn]struct{} // nil once closed
 	perPID map[int]int
+	// earlyServed: who looks at early closes it.
+	earlyServed bool
 }
 
 // New makes the socket; from then on processes can connect, and wait for
@@ -49,7 +51,7 @@ func New(o Options) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	early, err := earlyListener(o)
+	early, err := newEarlySocket(o)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -81,32 +83,26 @@ func (g *Gate) Serve(ctx context.Context) error {
 	defer g.handlers.Wait()
 	var early sync.WaitGroup
 	var earlyErr error
-	if g.early != nil {
-		early.Go(func() { earlyErr = g.serveAll(g.early, g.serveEarly, earlyRest) })
+	if g.early != nil && g.lookEarly() {
+		early.Go(func() { earlyErr = g.serveEarly() })
 	}
-	err := g.serveAll(g.listener, g.serve, 0)
+	err := g.serveAll()
 	g.shut() // an error here ends the other
 	early.Wait()
 	return errors.Join(err, earlyErr)
 }
 
-// serveAll serves those who come to a socket until the Gate is closed, with a rest
-// before whoever comes after one.
-func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn), rest time.Duration) error {
-	var rested time.Time
+// serveAll serves those who come to the socket until the Gate is closed.
+func (g *Gate) serveAll() error {
 	for {
 		select {
 		case <-g.closed:
 			return nil
 		case g.places <- struct{}{}:
 		}
-		conn, err := g.accept(listener)
+		conn, err := g.accept()
 		if err != nil {
 			return err
-		}
-		if now := time.Now(); rest > 0 && now.Sub(rested) > rest {
-			g.pause(rest)
-			rested = now.Add(rest)
 		}
 		if conn == nil || !g.enter(conn) {
 			<-g.places
@@ -114,14 +110,14 @@ func (g *Gate) serveAll(listener *net.UnixListener, serve func(*net.UnixConn), r
 		}
 		go func() {
 			defer g.leave(conn)
-			serve(conn)
+			g.serve(conn)
 		}()
 	}
 }
 
 // accept waits for a connection; nil if there is none this time.
-func (g *Gate) accept(listener *net.UnixListener) (*net.UnixConn, error) {
-	conn, err := listener.AcceptUnix()
+func (g *Gate) accept() (*net.UnixConn, error) {
+	conn, err := g.listener.AcceptUnix()
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return conn, nil
 	}
@@ -151,6 +147,26 @@ func (g *Gate) enter(conn *net.UnixConn) bool {
 		return false
 	}
 	g.conns[conn] = struct{}{}
+	g.handlers.Add(1)
+	return true
+}
+
+// lookEarly says that what is left early will be looked at, and whether it is not
+// too late.
+func (g *Gate) lookEarly() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.earlyServed = g.conns != nil
+	return g.earlyServed
+}
+
+// begin has Close wait for handlers.Done; false if it is too late.
+func (g *Gate) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conns == nil {
+		return false
+	}
 	g.handlers.Add(1)
 	return true
 }
@@ -198,13 +214,19 @@ func (g *Gate) shut() {
 	g.once.Do(func() {
 		close(g.closed)
 		g.listener.Close() // its error would be that the socket is gone already
-		_ = closeIfAny(g.early)
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for conn := range g.conns {
 			conn.Close()
 		}
 		g.conns = nil
+		switch {
+		case g.early == nil:
+		case g.earlyServed:
+			g.early.end()
+		default:
+			g.early.close()
+		}
 		g.removeHeaders()
 	})
 }

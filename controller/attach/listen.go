@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,24 +23,28 @@ const (
 // others are kept out by the folder; where the caller asks for a wider mode,
 // whoever comes earlier has to pass Admit as well.
 func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	folder := filepath.Dir(path)
-	if err := os.Mkdir(folder, privateFolder); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("folder of the start gate: %w", err)
-	}
-	if mode == 0 {
-		mode = privateSocket
-		if err := checkPrivate(folder); err != nil {
-			return nil, err
-		}
+	if err := prepare(filepath.Dir(path), mode); err != nil {
+		return nil, err
 	}
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Net: "unixpacket", Name: path})
 	if err != nil {
 		return nil, fmt.Errorf("start gate: %w", err)
 	}
-	if err := os.Chmod(path, mode); err != nil {
+	if err := os.Chmod(path, cmp.Or(mode, privateSocket)); err != nil {
 		return nil, errors.Join(fmt.Errorf("mode of the start gate: %w", err), listener.Close())
 	}
 	return listener, nil
+}
+
+// prepare makes the folder of a socket of that mode, or looks whether it will do.
+func prepare(folder string, mode fs.FileMode) error {
+	if err := os.Mkdir(folder, privateFolder); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("folder of the start gate: %w", err)
+	}
+	if mode == 0 {
+		return checkPrivate(folder)
+	}
+	return nil
 }
 
 // checkPrivate makes sure that nobody else can reach or replace what is in a

@@ -15,6 +15,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // ProcessEvents follows processes through fork, exec and exit. Children of
@@ -168,11 +170,7 @@ func (p *ProcessEvents) StopAdopting(tid int) error {
 	return nil
 }
 
-// rest is between two looks at the ring: the kernel wakes the reader of an empty
-// ring only, and a script's processes live and end meanwhile.
-const rest = 3 * time.Millisecond
-
-// Hurry says whether events are wanted at once, rather than up to 3 ms late at less
+// Hurry says whether events are wanted at once, rather than at the next beat at less
 // cost. They are from the beginning if NodeWide was given, else not. It may be
 // called from any goroutine.
 func (p *ProcessEvents) Hurry(hurry bool) { p.hurry.Store(hurry) }
@@ -186,35 +184,50 @@ func (p *ProcessEvents) Run(ctx context.Context, handle func(Event)) error {
 		_ = p.reader.Flush()
 	})
 	defer stop()
-	var record ringbuf.Record
-	var rested time.Time
-	for {
-		err := p.reader.ReadInto(&record)
-		if now := time.Now(); err == nil && !p.hurry.Load() && now.Sub(rested) > rest {
-			pause(ctx, rest)
-			rested = now.Add(rest)
-		}
+	// While events come, the ring is looked at once a beat: a script's processes live
+	// and end between two, and to be woken by each would cost more than they do.
+	for quiet := beat.Quiet; ; {
+		hurry := p.hurry.Load()
+		seen, err := p.look(hurry || quiet >= beat.Quiet, handle)
 		switch {
 		case errors.Is(err, ringbuf.ErrFlushed), errors.Is(err, os.ErrClosed):
 			return nil
 		case err != nil:
 			return fmt.Errorf("read process events: %w", err)
+		case hurry:
+			continue
 		}
-		event, err := decodeEvent(record.RawSample)
-		if err != nil {
-			return err
+		quiet++
+		if seen {
+			quiet = 0
 		}
-		handle(event)
+		beat.Wait(ctx)
 	}
 }
 
-// pause lasts no longer than until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+// look hands over the events that there are, or waits for one and hands that over.
+func (p *ProcessEvents) look(wait bool, handle func(Event)) (seen bool, err error) {
+	var until time.Time
+	if !wait {
+		until = time.Unix(1, 0)
+	}
+	p.reader.SetDeadline(until)
+	for record := (ringbuf.Record{}); ; seen = true {
+		err := p.reader.ReadInto(&record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return seen, nil
+		}
+		var event Event
+		if err == nil {
+			event, err = decodeEvent(record.RawSample)
+		}
+		if err != nil {
+			return seen, err
+		}
+		handle(event)
+		if wait {
+			return true, nil
+		}
 	}
 }
 

@@ -102,6 +102,7 @@ func New(options Options) (*Client, error) {
 		return nil, err
 	}
 	c.link.Store(l) // what comes before the Analyzer is there waits for it
+	close(l.opened)
 	return c, nil
 }
 

@@ -118,6 +118,37 @@ func checkRetold(t *testing.T, a *analyzer, id string) {
 	}
 }
 
+// What the Analyzer asks for before it has been told of everything is answered.
+func TestRequestBeforeTheConnectionIsOpen(t *testing.T) {
+	a := big()
+	asked := make(chan error, 1)
+	c, err := New(Options{
+		Finder: &finder{address: serve(t, a)},
+		Hello:  func() *attunev1.ControllerHello { return new(attunev1.ControllerHello) },
+		Opened: func(_ func(*attunev1.PublishRequest) error, open func()) {
+			time.Sleep(50 * time.Millisecond) // the request comes with the connection
+			open()
+		},
+		Lost: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() {
+		ran <- c.Run(context.Background(), func(ctx context.Context, _ *attunev1.ManageResponse) {
+			asked <- c.Answer(ctx, new(attunev1.ManageRequest))
+		})
+	}()
+	if err := <-asked; err != nil {
+		t.Errorf("answer: %v", err)
+	}
+	c.Finish()
+	if err := <-ran; err != nil {
+		t.Error(err)
+	}
+}
+
 // The session moves to another Analyzer, and back to one that is there again.
 func TestClientFollowsTheAnalyzer(t *testing.T) {
 	one, two := big(), big()

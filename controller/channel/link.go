@@ -23,6 +23,7 @@ type link struct {
 	events                chan *attunev1.PublishRequest
 	answers               chan *attunev1.ManageRequest
 	ready                 chan struct{} // closed when the event channel has said hello
+	opened                chan struct{} // closed when answers may leave
 	broken                chan struct{} // closed by serve when it returns
 	heard                 chan struct{} // signalled when the Analyzer said something
 	spoken                atomic.Bool   // it did
@@ -34,6 +35,7 @@ func dial(peer Peer) (*link, error) {
 		events:  make(chan *attunev1.PublishRequest, eventQueue),
 		answers: make(chan *attunev1.ManageRequest, answerQueue),
 		ready:   make(chan struct{}),
+		opened:  make(chan struct{}),
 		broken:  make(chan struct{}),
 		heard:   make(chan struct{}, 1),
 	}
@@ -113,7 +115,7 @@ func (c *Client) open(ctx context.Context, l *link) error {
 	}
 	c.options.Opened(
 		func(m *attunev1.PublishRequest) error { return put(ctx, c.closed, l.broken, l.events, m) },
-		func() { c.link.Store(l) },
+		func() { c.link.Store(l); close(l.opened) },
 	)
 	return nil
 }
@@ -201,6 +203,14 @@ func (c *Client) receive(ctx context.Context, l *link, stream attunev1.Managemen
 		select {
 		case l.heard <- struct{}{}:
 		default:
+		}
+		// Who has been told of a process may ask for something before the rest is
+		// told; the answer would find no connection.
+		select {
+		case <-l.opened:
+		case <-c.closed:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 		handle(ctx, request)
 	}

@@ -17,11 +17,11 @@
 //
 // A fork that is followed by an exec at once is no image worth telling:
 // forked processes are told of when they exec, register, exit, or have lived
-// for 20 ms. If two execs follow each other faster than /proc can be read,
+// for [Grace]. If two execs follow each other faster than /proc can be read,
 // only the last image is seen.
 //
 // What most processes are too short-lived for is put off: the list of objects
-// is read when an image is 10 ms old, or on Refresh, and is empty until then.
+// is read 10 ms after an image was told of, or on Refresh, and is empty until then.
 //
 // # Goroutines
 //

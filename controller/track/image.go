@@ -117,8 +117,10 @@ func (s *state) tell(m *member, d *description) {
 	m.known, m.registered, m.refreshes, m.status = max(m.known, d.at), false, 0, nil
 	m.watched, m.suspected, m.digesting, m.final = false, false, false, false
 	m.message.Handle, m.message.Host, m.message.SeenUnixNano = s.handle, s.host, unixNano(began)
-	if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok && d.held != nil {
-		m.message.ExecutableSha256 = sum
+	if m.held != nil {
+		if sum, ok := s.options.Digests.Known(procPath(m.pid, "exe")); ok {
+			m.message.ExecutableSha256 = sum
+		}
 	}
 	s.handles[s.handle] = m
 	s.setSession(m, d.session)

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -42,7 +43,7 @@ func (h *dueHeap) Pop() any {
 }
 
 func (s *state) schedule(m *member, after time.Duration) {
-	heap.Push(&s.due, dueItem{time.Now().Add(after), m, m.message.GetHandle()})
+	heap.Push(&s.due, dueItem{beat.Near(time.Now().Add(after)), m, m.message.GetHandle()})
 }
 
 // untilDue returns how long the loop may sleep.

@@ -63,7 +63,7 @@ type member struct {
 	inherited *attunev1.Process
 
 	// pending is the exec of an image that is described when it has lived for
-	// execGrace, by the kernel's words if it has ended by then; nil: none is.
+	// Grace, by the kernel's words if it has ended by then; nil: none is.
 	pending *Event
 
 	// message of the image that was told of; nil: none was yet.
@@ -91,12 +91,10 @@ type exit struct {
 }
 
 const (
-	// forkGrace is how long a forked process may take to exec before it is
-	// told of as an image of its own.
-	forkGrace = 20 * time.Millisecond
-	// execGrace is how long an image that the kernel has told all about may take
-	// to end before it is looked at.
-	execGrace = 5 * time.Millisecond
+	// Grace is how long a process may live before it is looked at, if the kernel has
+	// told all about it: a forked one that has not exec'd yet, or what was exec'd. What
+	// follows a look takes 1 to 3 ms of CPU time.
+	Grace = 100 * time.Millisecond
 	// sameExec is how long before an exec event the new image may already be
 	// seen in /proc. Beyond it an image that looks the same is a new one, of a
 	// program that runs without address randomisation.
@@ -143,9 +141,6 @@ func (s *state) event(e Event) {
 }
 
 func (s *state) forked(e Event) {
-	if parent := s.members[e.Parent]; parent != nil && parent.pending != nil {
-		s.look(parent, *parent.pending) // its children inherit what it is
-	}
 	if s.excluded[e.Parent] {
 		s.exclude(e.PID)
 		return
@@ -166,11 +161,20 @@ func (s *state) forked(e Event) {
 	}
 	m.known, m.born = e.Time, e
 	if parent != nil {
-		if m.inherited = parent.message; m.inherited == nil {
-			m.inherited = parent.inherited
-		}
+		m.inherited = s.bequest(parent)
 	}
-	s.schedule(m, forkGrace)
+	s.schedule(m, Grace)
+}
+
+// bequest is what the children of a process inherit; nil: nothing is known of it.
+func (s *state) bequest(m *member) *attunev1.Process {
+	switch {
+	case m.pending != nil:
+		return s.remains(m, *m.pending).message
+	case m.message != nil:
+		return m.message
+	}
+	return m.inherited
 }
 
 func (s *state) execed(e Event) {
@@ -206,7 +210,7 @@ func (s *state) execute(m *member, e Event) {
 		s.replaced(m, e.Time)
 	}
 	m.pending = &e
-	s.schedule(m, execGrace)
+	s.schedule(m, Grace)
 }
 
 // sameExec says whether an exec event, later than what is known, tells of the

@@ -43,14 +43,29 @@ DM_HIDDEN uint32_t dm_vector_state;
 #define VECTOR_STATE 0xe7u
 
 void dm_stub_prepare(void) {
-    uint32_t a, b, c, d;
     for (unsigned i = 0; i < ATTUNE_STUB_COUNT; i++)
         if (dm_stub_target[i] == 0)
             dm_stub_target[i] = DM_STUB_UNBOUND;
-    if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE) != 0) {
+}
+
+/* Where a stub is used for the first time, not in every process: a virtual machine
+ * takes 10 µs to answer CPUID. */
+static void know_vector_state(void) {
+    static bool known;
+    uint32_t a, b, c, d;
+    if (__atomic_load_n(&known, __ATOMIC_ACQUIRE))
+        return;
+    __cpuid(1, a, b, c, d);
+    if ((c & bit_OSXSAVE) != 0) {
         __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-        dm_vector_state = a & VECTOR_STATE;
+        __atomic_store_n(&dm_vector_state, a & VECTOR_STATE, __ATOMIC_RELAXED);
     }
+    __atomic_store_n(&known, true, __ATOMIC_RELEASE);
+}
+
+static int preserving_vectors(int (*function)(void *), void *argument) {
+    know_vector_state();
+    return dm_preserving_vectors(function, argument);
 }
 
 int dm_stub_bind(uint64_t index, uint64_t function) {
@@ -71,7 +86,7 @@ int dm_stub_bind(uint64_t index, uint64_t function) {
 static int acquire_job(void *thread) { return dm_thread_acquire(thread); }
 
 static bool acquire(struct dm_thread *thread) {
-    return dm_preserving_vectors(acquire_job, thread) != 0;
+    return preserving_vectors(acquire_job, thread) != 0;
 }
 
 static int attend_job(void *argument) {
@@ -86,7 +101,7 @@ static DM_NOINLINE uint32_t before_call(unsigned point, uint32_t family, uint32_
     if (word & ATTUNE_CTL_NUMBERED)
         here.call = __atomic_add_fetch(&dm_control(point)->calls, 1, __ATOMIC_RELAXED);
     if (word & DM_CTL_ATTEND)
-        word = (uint32_t)dm_preserving_vectors(attend_job, &here);
+        word = (uint32_t)preserving_vectors(attend_job, &here);
     return word;
 }
 

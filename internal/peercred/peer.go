@@ -22,6 +22,9 @@ type Peer struct {
 	Pidfd *os.File
 }
 
+// OfDescriptor is Of for the descriptor of a connection.
+func OfDescriptor(fd int) (Peer, error) { return of(fd) }
+
 // Of says who is at the other end, without a Pidfd. It fails for anything but
 // a connected Unix socket, and with [ErrNoUser] for a peer whose user cannot
 // be told from others.

@@ -5,6 +5,7 @@ package unixmsg
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -33,7 +34,34 @@ func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.F
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err = filesOf(control[:controls])
+	files, err = filesOf(control[:controls], flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	return message[:n], files, nil
+}
+
+// Receive is Read for a descriptor, and does not wait: [unix.EAGAIN].
+func Receive(fd, size, maxFiles int) (message []byte, files []*os.File, err error) {
+	message = make([]byte, size+1)
+	control := make([]byte, unix.CmsgSpace(maxFiles*descriptorSize))
+	n, controls, flags, _, err := unix.Recvmsg(fd, message, control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("receive a message: %w", err)
+	case n == 0:
+		return nil, nil, io.EOF
+	}
+	files, err = filesOf(control[:controls], flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	return message[:n], files, nil
+}
+
+// filesOf returns the descriptors that came, all or none.
+func filesOf(control []byte, flags int) ([]*os.File, error) {
+	files, err := parse(control)
 	if flags&unix.MSG_CTRUNC != 0 {
 		err = errors.Join(err, ErrTooManyFiles)
 	}
@@ -41,12 +69,12 @@ func Read(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.F
 		for _, file := range files {
 			_ = file.Close() // nobody wants it
 		}
-		return nil, nil, err
+		return nil, err
 	}
-	return message[:n], files, nil
+	return files, nil
 }
 
-func filesOf(control []byte) (files []*os.File, err error) {
+func parse(control []byte) (files []*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return nil, fmt.Errorf("descriptors of a message: %w", err)

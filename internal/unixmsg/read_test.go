@@ -51,8 +51,12 @@ func TestRead(t *testing.T) {
 		{"much too long", "words and more of them", 1, 5, nil},
 		{"hung up", "", 0, 0, io.EOF},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
+	for n := range 2 * len(tests) {
+		tt, read, kind := tests[n/2], unixmsg.Read, "connection"
+		if n%2 == 1 {
+			read, kind = receive, "descriptor"
+		}
+		t.Run(tt.name+", "+kind, func(t *testing.T) {
 			from, to := mustPair(t)
 			rights := unix.UnixRights([]int{0, 1, 2}[:tt.files]...)
 			if tt.text == "" {
@@ -60,7 +64,7 @@ func TestRead(t *testing.T) {
 			} else if _, _, err := from.WriteMsgUnix([]byte(tt.text), rights, nil); err != nil {
 				t.Fatal(err)
 			}
-			message, files, err := unixmsg.Read(to, 4, 2)
+			message, files, err := read(to, 4, 2)
 			for _, file := range files {
 				if flags, err := unix.FcntlInt(file.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 					t.Errorf("flags %#x, %v: a child would inherit it", flags, err)
@@ -74,5 +78,22 @@ func TestRead(t *testing.T) {
 				t.Errorf("%d files, want %d", len(files), tt.files)
 			}
 		})
+	}
+}
+
+// receive is Receive with the descriptor of a connection.
+func receive(conn *net.UnixConn, size, maxFiles int) (message []byte, files []*os.File, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	failed := raw.Control(func(fd uintptr) { message, files, err = unixmsg.Receive(int(fd), size, maxFiles) })
+	return message, files, errors.Join(err, failed)
+}
+
+func TestNothingToReceive(t *testing.T) {
+	_, to := mustPair(t)
+	if _, _, err := receive(to, 4, 0); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func New() sdk.Tunlet {
 		// Much data takes time in the kernel on a fast path, and sleeps for the
 		// window on a long one.
 		Wake: []sdk.Wake{
-			{Levels: []sdk.Level{{Signal: sdk.CPUSystem, AtLeast: 2e8}, {Signal: sdk.VoluntarySwitches, AtLeast: 50}}, Lasting: 500 * time.Millisecond, Averaged: true},
+			{Levels: []sdk.Level{{Signal: sdk.CPUSystem, AtLeast: 2e8}, {Signal: sdk.VoluntarySwitches, AtLeast: 50}}, Lasting: 500 * time.Millisecond, Averaged: true, Detail: sdk.DetailSockets},
 		},
 		Judge: judge, Confidence: 0.5,
 	})

@@ -231,6 +231,7 @@ func (p *parser) wake(n *yaml.Node, d *Definition) {
 		field{"levels", false, func(n *yaml.Node) { p.levels(n, &w) }},
 		field{"lasting", false, p.duration("lasting", &w.Lasting, longest)},
 		field{"averaged", false, p.truth("averaged", &w.Averaged)},
+		field{"detail", false, choice(p, "detail", &w.Detail, map[string]sdk.Detail{"sockets": sdk.DetailSockets, "pipes": sdk.DetailPipes})},
 	)
 	if w.Object == "" && len(w.Levels) == 0 {
 		p.wrong(n.Line, "wake: want levels, an object, or both: a tunlet that is always awake costs every program")

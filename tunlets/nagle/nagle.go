@@ -27,7 +27,7 @@ func New() sdk.Tunlet {
 		Summary: "sends small messages at once on connections where each exchange waits for a delayed acknowledgement",
 		Knobs:   []sdk.Knob{{Name: knob, Description: "small segments are sent at once (TCP_NODELAY)"}},
 		// The program sleeps at least once in each exchange.
-		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: leastSleeps}}, Lasting: time.Second, Averaged: true}},
+		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: leastSleeps}}, Lasting: time.Second, Averaged: true, Detail: sdk.DetailSockets}},
 		Mark: held, Judge: judge, Confidence: 0.9,
 	})
 }

@@ -28,10 +28,17 @@ type Wake struct {
 	// Averaged: the counters have risen so over all of Lasting, instead of in each
 	// sample of it. What happens 20 times a second is not in every sample.
 	Averaged bool
+	// Detail is what the process must have one of besides, [DetailSockets] or
+	// [DetailPipes]; zero: no matter. It is looked for when all else has been so, which costs
+	// more than a sample, and if there is none, not again for some seconds.
+	Detail Detail
 }
 
 func (w Wake) proto() *attunev1.Wake {
-	return &attunev1.Wake{Object: w.Object, Levels: levelsProto(w.Levels), LastingNanos: int64(w.Lasting), Averaged: w.Averaged}
+	return &attunev1.Wake{
+		Object: w.Object, Levels: levelsProto(w.Levels), LastingNanos: int64(w.Lasting), Averaged: w.Averaged,
+		Detail: attunev1.DetailKind(w.Detail),
+	}
 }
 
 func levelsProto(levels []Level) []*attunev1.Level {

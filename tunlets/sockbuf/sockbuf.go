@@ -28,7 +28,7 @@ func New() sdk.Tunlet {
 		Summary: "lets the kernel size send buffers that a program has made too small for its connections",
 		Knobs:   []sdk.Knob{{Name: knob, Description: "size of the send buffer; auto: the kernel's own tuning, up to net.ipv4.tcp_wmem"}},
 		// The program sleeps for each buffer that it fills.
-		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: leastSleeps}}, Lasting: 500 * time.Millisecond, Averaged: true}},
+		Wake: []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.VoluntarySwitches, AtLeast: leastSleeps}}, Lasting: 500 * time.Millisecond, Averaged: true, Detail: sdk.DetailSockets}},
 		Mark: limited, Judge: judge, Confidence: 0.8,
 	})
 }

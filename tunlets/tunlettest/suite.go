@@ -61,6 +61,11 @@ func waking(w *attunev1.Wake) *Process {
 			p.Rates[signal] = beyond * l.GetAtLeast()
 		}
 	}
+	if w.GetDetail() != attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
+		p.Details = func(time.Duration) *attunev1.Details {
+			return &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: 1}, Pipes: &attunev1.PipeDetails{Total: 1}}
+		}
+	}
 	return p
 }
 
@@ -142,6 +147,11 @@ func checkWake(tb TB, conditions []*attunev1.Wake) {
 		}
 		if _, err := path.Match(w.GetObject(), ""); err != nil || strings.Contains(w.GetObject(), "/") {
 			tb.Errorf("wakes for object %q: want a pattern of base names (%v)", w.GetObject(), err)
+		}
+		switch w.GetDetail() {
+		case attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED, attunev1.DetailKind_DETAIL_KIND_SOCKETS, attunev1.DetailKind_DETAIL_KIND_PIPES:
+		default:
+			tb.Errorf("wakes with %v: want sockets or pipes, of which a process may have none", w.GetDetail())
 		}
 		for _, l := range w.GetLevels() {
 			if _, known := attunev1.Signal_name[int32(l.GetSignal())]; !known || l.GetSignal() == 0 || l.GetAtLeast() <= 0 {

@@ -37,6 +37,7 @@ type PublishRequest struct {
 	//	*PublishRequest_Records
 	//	*PublishRequest_Aggregates
 	//	*PublishRequest_Samples
+	//	*PublishRequest_News
 	Event         isPublishRequest_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -142,6 +143,15 @@ func (x *PublishRequest) GetSamples() *SampleBatch {
 	return nil
 }
 
+func (x *PublishRequest) GetNews() *NewsBatch {
+	if x != nil {
+		if x, ok := x.Event.(*PublishRequest_News); ok {
+			return x.News
+		}
+	}
+	return nil
+}
+
 type isPublishRequest_Event interface {
 	isPublishRequest_Event()
 }
@@ -181,6 +191,11 @@ type PublishRequest_Samples struct {
 	Samples *SampleBatch `protobuf:"bytes,7,opt,name=samples,proto3,oneof"`
 }
 
+type PublishRequest_News struct {
+	// News of several processes, which a script starts many of at a time.
+	News *NewsBatch `protobuf:"bytes,8,opt,name=news,proto3,oneof"`
+}
+
 func (*PublishRequest_Hello) isPublishRequest_Event() {}
 
 func (*PublishRequest_ProcessStarted) isPublishRequest_Event() {}
@@ -195,6 +210,54 @@ func (*PublishRequest_Aggregates) isPublishRequest_Event() {}
 
 func (*PublishRequest_Samples) isPublishRequest_Event() {}
 
+func (*PublishRequest_News) isPublishRequest_Event() {}
+
+// NewsBatch holds news of processes, in their order.
+type NewsBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Each with process_started, process_changed or process_ended.
+	News          []*PublishRequest `protobuf:"bytes,1,rep,name=news,proto3" json:"news,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NewsBatch) Reset() {
+	*x = NewsBatch{}
+	mi := &file_attune_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NewsBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NewsBatch) ProtoMessage() {}
+
+func (x *NewsBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NewsBatch.ProtoReflect.Descriptor instead.
+func (*NewsBatch) Descriptor() ([]byte, []int) {
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NewsBatch) GetNews() []*PublishRequest {
+	if x != nil {
+		return x.News
+	}
+	return nil
+}
+
 // PublishResponse ends the stream.
 type PublishResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -208,7 +271,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_attune_v1_event_proto_msgTypes[1]
+	mi := &file_attune_v1_event_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -220,7 +283,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[1]
+	mi := &file_attune_v1_event_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -233,7 +296,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PublishResponse) GetMessages() uint64 {
@@ -274,7 +337,7 @@ type StreamHello struct {
 
 func (x *StreamHello) Reset() {
 	*x = StreamHello{}
-	mi := &file_attune_v1_event_proto_msgTypes[2]
+	mi := &file_attune_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -286,7 +349,7 @@ func (x *StreamHello) String() string {
 func (*StreamHello) ProtoMessage() {}
 
 func (x *StreamHello) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[2]
+	mi := &file_attune_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -299,7 +362,7 @@ func (x *StreamHello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamHello.ProtoReflect.Descriptor instead.
 func (*StreamHello) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StreamHello) GetControllerId() string {
@@ -367,7 +430,7 @@ type ProcessEnded struct {
 
 func (x *ProcessEnded) Reset() {
 	*x = ProcessEnded{}
-	mi := &file_attune_v1_event_proto_msgTypes[3]
+	mi := &file_attune_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +442,7 @@ func (x *ProcessEnded) String() string {
 func (*ProcessEnded) ProtoMessage() {}
 
 func (x *ProcessEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[3]
+	mi := &file_attune_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +455,7 @@ func (x *ProcessEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessEnded.ProtoReflect.Descriptor instead.
 func (*ProcessEnded) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ProcessEnded) GetProcess() uint64 {
@@ -482,7 +545,7 @@ type RecordBatch struct {
 
 func (x *RecordBatch) Reset() {
 	*x = RecordBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[4]
+	mi := &file_attune_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +557,7 @@ func (x *RecordBatch) String() string {
 func (*RecordBatch) ProtoMessage() {}
 
 func (x *RecordBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[4]
+	mi := &file_attune_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +570,7 @@ func (x *RecordBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordBatch.ProtoReflect.Descriptor instead.
 func (*RecordBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RecordBatch) GetProcess() uint64 {
@@ -582,7 +645,7 @@ type Aggregate struct {
 
 func (x *Aggregate) Reset() {
 	*x = Aggregate{}
-	mi := &file_attune_v1_event_proto_msgTypes[5]
+	mi := &file_attune_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +657,7 @@ func (x *Aggregate) String() string {
 func (*Aggregate) ProtoMessage() {}
 
 func (x *Aggregate) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[5]
+	mi := &file_attune_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +670,7 @@ func (x *Aggregate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aggregate.ProtoReflect.Descriptor instead.
 func (*Aggregate) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Aggregate) GetPoint() uint32 {
@@ -690,7 +753,7 @@ type AggregateBatch struct {
 
 func (x *AggregateBatch) Reset() {
 	*x = AggregateBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -702,7 +765,7 @@ func (x *AggregateBatch) String() string {
 func (*AggregateBatch) ProtoMessage() {}
 
 func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[6]
+	mi := &file_attune_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -715,7 +778,7 @@ func (x *AggregateBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AggregateBatch.ProtoReflect.Descriptor instead.
 func (*AggregateBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AggregateBatch) GetFromUnixNano() int64 {
@@ -755,7 +818,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +830,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[7]
+	mi := &file_attune_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +843,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Sample) GetProcess() uint64 {
@@ -817,7 +880,7 @@ type SampleBatch struct {
 
 func (x *SampleBatch) Reset() {
 	*x = SampleBatch{}
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +892,7 @@ func (x *SampleBatch) String() string {
 func (*SampleBatch) ProtoMessage() {}
 
 func (x *SampleBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_event_proto_msgTypes[8]
+	mi := &file_attune_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +905,7 @@ func (x *SampleBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SampleBatch.ProtoReflect.Descriptor instead.
 func (*SampleBatch) Descriptor() ([]byte, []int) {
-	return file_attune_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SampleBatch) GetUnixNano() int64 {
@@ -863,7 +926,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\xac\x03\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\xd8\x03\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -873,8 +936,11 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"aggregates\x18\x06 \x01(\v2\x19.attune.v1.AggregateBatchH\x00R\n" +
 	"aggregates\x122\n" +
-	"\asamples\x18\a \x01(\v2\x16.attune.v1.SampleBatchH\x00R\asamplesB\a\n" +
-	"\x05event\"G\n" +
+	"\asamples\x18\a \x01(\v2\x16.attune.v1.SampleBatchH\x00R\asamples\x12*\n" +
+	"\x04news\x18\b \x01(\v2\x14.attune.v1.NewsBatchH\x00R\x04newsB\a\n" +
+	"\x05event\":\n" +
+	"\tNewsBatch\x12-\n" +
+	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\x04R\arecords\"\xd4\x01\n" +
@@ -946,44 +1012,47 @@ func file_attune_v1_event_proto_rawDescGZIP() []byte {
 	return file_attune_v1_event_proto_rawDescData
 }
 
-var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_attune_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_attune_v1_event_proto_goTypes = []any{
 	(*PublishRequest)(nil),  // 0: attune.v1.PublishRequest
-	(*PublishResponse)(nil), // 1: attune.v1.PublishResponse
-	(*StreamHello)(nil),     // 2: attune.v1.StreamHello
-	(*ProcessEnded)(nil),    // 3: attune.v1.ProcessEnded
-	(*RecordBatch)(nil),     // 4: attune.v1.RecordBatch
-	(*Aggregate)(nil),       // 5: attune.v1.Aggregate
-	(*AggregateBatch)(nil),  // 6: attune.v1.AggregateBatch
-	(*Sample)(nil),          // 7: attune.v1.Sample
-	(*SampleBatch)(nil),     // 8: attune.v1.SampleBatch
-	(*Process)(nil),         // 9: attune.v1.Process
-	(*Job)(nil),             // 10: attune.v1.Job
-	(*Principal)(nil),       // 11: attune.v1.Principal
-	(*Reading)(nil),         // 12: attune.v1.Reading
-	(*Details)(nil),         // 13: attune.v1.Details
+	(*NewsBatch)(nil),       // 1: attune.v1.NewsBatch
+	(*PublishResponse)(nil), // 2: attune.v1.PublishResponse
+	(*StreamHello)(nil),     // 3: attune.v1.StreamHello
+	(*ProcessEnded)(nil),    // 4: attune.v1.ProcessEnded
+	(*RecordBatch)(nil),     // 5: attune.v1.RecordBatch
+	(*Aggregate)(nil),       // 6: attune.v1.Aggregate
+	(*AggregateBatch)(nil),  // 7: attune.v1.AggregateBatch
+	(*Sample)(nil),          // 8: attune.v1.Sample
+	(*SampleBatch)(nil),     // 9: attune.v1.SampleBatch
+	(*Process)(nil),         // 10: attune.v1.Process
+	(*Job)(nil),             // 11: attune.v1.Job
+	(*Principal)(nil),       // 12: attune.v1.Principal
+	(*Reading)(nil),         // 13: attune.v1.Reading
+	(*Details)(nil),         // 14: attune.v1.Details
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
-	2,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
-	9,  // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
-	9,  // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
-	3,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
-	4,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
-	6,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
-	8,  // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
-	10, // 7: attune.v1.StreamHello.job:type_name -> attune.v1.Job
-	11, // 8: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
-	5,  // 9: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
-	12, // 10: attune.v1.Sample.readings:type_name -> attune.v1.Reading
-	13, // 11: attune.v1.Sample.details:type_name -> attune.v1.Details
-	7,  // 12: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 13: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	1,  // 14: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	14, // [14:15] is the sub-list for method output_type
-	13, // [13:14] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	3,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
+	10, // 1: attune.v1.PublishRequest.process_started:type_name -> attune.v1.Process
+	10, // 2: attune.v1.PublishRequest.process_changed:type_name -> attune.v1.Process
+	4,  // 3: attune.v1.PublishRequest.process_ended:type_name -> attune.v1.ProcessEnded
+	5,  // 4: attune.v1.PublishRequest.records:type_name -> attune.v1.RecordBatch
+	7,  // 5: attune.v1.PublishRequest.aggregates:type_name -> attune.v1.AggregateBatch
+	9,  // 6: attune.v1.PublishRequest.samples:type_name -> attune.v1.SampleBatch
+	1,  // 7: attune.v1.PublishRequest.news:type_name -> attune.v1.NewsBatch
+	0,  // 8: attune.v1.NewsBatch.news:type_name -> attune.v1.PublishRequest
+	11, // 9: attune.v1.StreamHello.job:type_name -> attune.v1.Job
+	12, // 10: attune.v1.StreamHello.user:type_name -> attune.v1.Principal
+	6,  // 11: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
+	13, // 12: attune.v1.Sample.readings:type_name -> attune.v1.Reading
+	14, // 13: attune.v1.Sample.details:type_name -> attune.v1.Details
+	8,  // 14: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 15: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	2,  // 16: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	16, // [16:17] is the sub-list for method output_type
+	15, // [15:16] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1002,16 +1071,17 @@ func file_attune_v1_event_proto_init() {
 		(*PublishRequest_Records)(nil),
 		(*PublishRequest_Aggregates)(nil),
 		(*PublishRequest_Samples)(nil),
+		(*PublishRequest_News)(nil),
 	}
-	file_attune_v1_event_proto_msgTypes[3].OneofWrappers = []any{}
-	file_attune_v1_event_proto_msgTypes[5].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[4].OneofWrappers = []any{}
+	file_attune_v1_event_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_event_proto_rawDesc), len(file_attune_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -383,7 +383,10 @@ type Wake struct {
 	LastingNanos int64 `protobuf:"varint,3,opt,name=lasting_nanos,json=lastingNanos,proto3" json:"lasting_nanos,omitempty"`
 	// Counters have risen so over lasting_nanos taken together, instead of in each
 	// sample: what happens 20 times a second is not in each of 20 samples.
-	Averaged      bool `protobuf:"varint,4,opt,name=averaged,proto3" json:"averaged,omitempty"`
+	Averaged bool `protobuf:"varint,4,opt,name=averaged,proto3" json:"averaged,omitempty"`
+	// What it must have one of besides: a socket or a pipe. It is looked for when
+	// all else has been so; unspecified: no matter.
+	Detail        DetailKind `protobuf:"varint,5,opt,name=detail,proto3,enum=attune.v1.DetailKind" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,6 +447,13 @@ func (x *Wake) GetAveraged() bool {
 		return x.Averaged
 	}
 	return false
+}
+
+func (x *Wake) GetDetail() DetailKind {
+	if x != nil {
+		return x.Detail
+	}
+	return DetailKind_DETAIL_KIND_UNSPECIFIED
 }
 
 // Option is something about a tunlet that can be configured.
@@ -2591,12 +2601,13 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
 	"\x03min\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x03min\x12\"\n" +
-	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\x89\x01\n" +
+	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\xb8\x01\n" +
 	"\x04Wake\x12(\n" +
 	"\x06levels\x18\x01 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\tR\x06object\x12#\n" +
 	"\rlasting_nanos\x18\x03 \x01(\x03R\flastingNanos\x12\x1a\n" +
-	"\baveraged\x18\x04 \x01(\bR\baveraged\"\xdd\x01\n" +
+	"\baveraged\x18\x04 \x01(\bR\baveraged\x12-\n" +
+	"\x06detail\x18\x05 \x01(\x0e2\x15.attune.v1.DetailKindR\x06detail\"\xdd\x01\n" +
 	"\x06Option\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x15.attune.v1.OptionTypeR\x04type\x12\x18\n" +
@@ -2842,86 +2853,88 @@ var file_attune_v1_tunlet_proto_goTypes = []any{
 	nil,                                // 40: attune.v1.ConfigureRequest.OptionsEntry
 	nil,                                // 41: attune.v1.Proposal.ProcessScopesEntry
 	(*Value)(nil),                      // 42: attune.v1.Value
-	(*MeasurePoint)(nil),               // 43: attune.v1.MeasurePoint
-	(*DetailInterest)(nil),             // 44: attune.v1.DetailInterest
-	(Signal)(0),                        // 45: attune.v1.Signal
-	(*Change)(nil),                     // 46: attune.v1.Change
-	(*Process)(nil),                    // 47: attune.v1.Process
-	(*ProcessEnded)(nil),               // 48: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 49: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 50: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 51: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 52: attune.v1.ActionResult
+	(DetailKind)(0),                    // 43: attune.v1.DetailKind
+	(*MeasurePoint)(nil),               // 44: attune.v1.MeasurePoint
+	(*DetailInterest)(nil),             // 45: attune.v1.DetailInterest
+	(Signal)(0),                        // 46: attune.v1.Signal
+	(*Change)(nil),                     // 47: attune.v1.Change
+	(*Process)(nil),                    // 48: attune.v1.Process
+	(*ProcessEnded)(nil),               // 49: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 50: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 51: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 52: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 53: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	42, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
 	42, // 1: attune.v1.Knob.max:type_name -> attune.v1.Value
 	13, // 2: attune.v1.Wake.levels:type_name -> attune.v1.Level
-	0,  // 3: attune.v1.Option.type:type_name -> attune.v1.OptionType
-	3,  // 4: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
-	4,  // 5: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
-	5,  // 6: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
-	6,  // 7: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
-	40, // 8: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
-	43, // 9: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
-	14, // 10: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
-	15, // 11: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
-	16, // 12: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
-	17, // 13: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
-	12, // 14: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
-	44, // 15: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
-	13, // 16: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	45, // 17: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	46, // 18: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	41, // 19: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
-	18, // 20: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	11, // 21: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	47, // 22: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	11, // 23: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	48, // 24: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	11, // 25: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	49, // 26: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	25, // 27: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	26, // 28: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	50, // 29: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	11, // 30: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	51, // 31: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	11, // 32: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	11, // 33: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	33, // 34: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	33, // 35: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	1,  // 36: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	1,  // 37: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	2,  // 38: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	52, // 39: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	11, // 40: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 41: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 42: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 43: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 44: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 45: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 46: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 47: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 48: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 49: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 50: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 51: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 52: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 53: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 54: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 55: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 56: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 57: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 58: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 59: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 60: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 61: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 62: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	52, // [52:63] is the sub-list for method output_type
-	41, // [41:52] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	43, // 3: attune.v1.Wake.detail:type_name -> attune.v1.DetailKind
+	0,  // 4: attune.v1.Option.type:type_name -> attune.v1.OptionType
+	3,  // 5: attune.v1.DescribeResponse.objective:type_name -> attune.v1.Objective
+	4,  // 6: attune.v1.DescribeResponse.knobs:type_name -> attune.v1.Knob
+	5,  // 7: attune.v1.DescribeResponse.wake:type_name -> attune.v1.Wake
+	6,  // 8: attune.v1.DescribeResponse.options:type_name -> attune.v1.Option
+	40, // 9: attune.v1.ConfigureRequest.options:type_name -> attune.v1.ConfigureRequest.OptionsEntry
+	44, // 10: attune.v1.Reaction.add_points:type_name -> attune.v1.MeasurePoint
+	14, // 11: attune.v1.Reaction.proposals:type_name -> attune.v1.Proposal
+	15, // 12: attune.v1.Reaction.withdrawals:type_name -> attune.v1.Withdrawal
+	16, // 13: attune.v1.Reaction.objectives:type_name -> attune.v1.ObjectiveSample
+	17, // 14: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
+	12, // 15: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
+	45, // 16: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
+	13, // 17: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	46, // 18: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	47, // 19: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 20: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 21: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 22: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	48, // 23: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 24: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	49, // 25: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 26: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	50, // 27: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 28: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 29: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	51, // 30: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 31: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	52, // 32: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 33: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 34: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 35: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 36: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 37: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 38: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 39: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	53, // 40: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	11, // 41: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 42: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 43: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 44: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 45: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 46: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 47: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 48: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 49: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 50: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 51: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 52: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 53: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 54: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 55: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 56: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 57: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 58: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 59: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 60: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 61: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 62: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 63: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	53, // [53:64] is the sub-list for method output_type
+	42, // [42:53] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }

@@ -100,6 +100,22 @@ func (k kinds) of(s *attunev1.Sample) *attunev1.Sample {
 	return out
 }
 
+// hasOne says whether a kind of details was read, and whether there is any.
+func hasOne(kind attunev1.DetailKind, d *attunev1.Details) (has, read bool) {
+	if present(d)&kindsOf([]attunev1.DetailKind{kind}) == 0 {
+		return false, false
+	}
+	switch kind {
+	case attunev1.DetailKind_DETAIL_KIND_SOCKETS:
+		has = d.GetSockets().GetTotal() > 0
+	case attunev1.DetailKind_DETAIL_KIND_PIPES:
+		has = d.GetPipes().GetTotal() > 0
+	default:
+		has = true // every process has threads and memory
+	}
+	return has, true
+}
+
 // present is the set of details that there are.
 func present(d *attunev1.Details) (set kinds) {
 	if d.GetThreads() != nil {

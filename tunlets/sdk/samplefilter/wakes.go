@@ -5,6 +5,7 @@ package samplefilter
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -40,7 +41,16 @@ type condition struct {
 	maps  map[uint64]bool  // processes that have mapped the object
 	since map[uint64]int64 // processes in which it holds, and since when
 	spans map[uint64]span  // of an averaged one: what it is compared with
+	looks map[uint64]int64 // processes in which a detail is looked for, and since when
+	rests map[uint64]int64 // processes without it, and until when it is not looked for
 }
+
+const (
+	// lookFor is how long a detail is looked for: some rounds of samples.
+	lookFor = int64(2 * time.Second)
+	// restFor is between two looks of which the first has found nothing.
+	restFor = int64(5 * time.Second)
+)
 
 // span is a sample with which a later one is compared.
 type span struct {
@@ -65,6 +75,7 @@ func (w *Wakes) Add(tunlet string, conditions []*attunev1.Wake) {
 	for _, c := range conditions {
 		s.conditions = append(s.conditions, &condition{
 			wake: c, maps: make(map[uint64]bool), since: make(map[uint64]int64), spans: make(map[uint64]span),
+			looks: make(map[uint64]int64), rests: make(map[uint64]int64),
 		})
 	}
 	for id, p := range w.processes {
@@ -109,6 +120,24 @@ func (w *Wakes) Forget(id uint64) {
 			delete(c.maps, id)
 			delete(c.since, id)
 			delete(c.spans, id)
+			delete(c.looks, id)
+			delete(c.rests, id)
+		}
+	}
+}
+
+// Details yields the processes of which details are to be read, in no order, each
+// with a kind of them, perhaps more than once. It is for after each Round.
+func (w *Wakes) Details() iter.Seq2[uint64, attunev1.DetailKind] {
+	return func(yield func(uint64, attunev1.DetailKind) bool) {
+		for _, s := range w.sleepers {
+			for _, c := range s.conditions {
+				for id := range c.looks {
+					if !yield(id, c.wake.GetDetail()) {
+						return
+					}
+				}
+			}
 		}
 	}
 }
@@ -173,9 +202,36 @@ func (s *sleeper) round(processes map[uint64]*seen, round *attunev1.SampleBatch)
 	return Woken{}, false
 }
 
-// holds reports whether the condition holds in a process, and has done so for
-// long enough. What a counter's rise shows has been so since the sample before.
+// holds reports whether the condition holds in a process.
 func (c *condition) holds(p *seen, sample *attunev1.Sample, at int64) bool {
+	held := c.hasHeld(p, sample, at)
+	if c.wake.GetDetail() == attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
+		return held
+	}
+	id := sample.GetProcess()
+	since, looking := c.looks[id]
+	if !looking && held && at >= c.rests[id] {
+		c.looks[id], since, looking = at, at, true
+	}
+	if !looking {
+		return false
+	}
+	has, read := hasOne(c.wake.GetDetail(), sample.GetDetails())
+	switch {
+	case has:
+		return true
+	case read:
+		c.rests[id] = at + restFor
+		delete(c.looks, id)
+	case at-since > lookFor:
+		delete(c.looks, id)
+	}
+	return false
+}
+
+// hasHeld reports whether all but the detail has been so for long enough. What a
+// counter's rise shows has been so since the sample before.
+func (c *condition) hasHeld(p *seen, sample *attunev1.Sample, at int64) bool {
 	if c.wake.GetAveraged() {
 		return c.holdsOnAverage(p, sample, at)
 	}
@@ -240,6 +296,9 @@ func Text(w *attunev1.Wake) string {
 			over = "on average of"
 		}
 		text += fmt.Sprintf(", %s %v", over, lasting)
+	}
+	if d := w.GetDetail(); d != attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
+		text += fmt.Sprintf(", with %v", sdk.Detail(d))
 	}
 	return text
 }

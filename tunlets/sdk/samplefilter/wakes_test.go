@@ -94,6 +94,73 @@ func TestAveraged(t *testing.T) {
 	wantWoken(t, w, round(400, map[uint64]float64{1: 5}), "average@1", "300:1") // 15, but not in each
 }
 
+// looked shows of whom details are wanted.
+func looked(w *Wakes) string {
+	var out []string
+	for id, kind := range w.Details() {
+		out = append(out, fmt.Sprintf("%v of %d", kind, id))
+	}
+	return strings.Join(out, " ")
+}
+
+// withSocketsOf adds what was read of process 1's sockets to a round.
+func withSocketsOf(b *attunev1.SampleBatch, total uint32) *attunev1.SampleBatch {
+	b.Samples[0].Details = &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: total}}
+	return b
+}
+
+// TestDetail follows a process without sockets, in which nobody looks for some at a
+// time, to its first one.
+func TestDetail(t *testing.T) {
+	const sockets = attunev1.DetailKind_DETAIL_KIND_SOCKETS
+	const look = "DETAIL_KIND_SOCKETS of 1"
+	w := &Wakes{}
+	w.Process(1, nil)
+	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(faults, 100)}, Detail: sockets}))
+	for _, step := range []struct {
+		ms    int
+		count float64
+		read  int // sockets; -1: they were not read
+		who   string
+		looks string
+	}{
+		{0, 0, -1, "", ""},
+		{100, 5, 1, "", ""}, // another tunlet has them read; the rest is not so
+		{200, 20, -1, "", look},
+		{300, 20, 0, "", ""},
+		{5200, 1e3, -1, "", ""}, // too soon
+		{5400, 2e3, -1, "", look},
+		{7400, 2e3, -1, "", look}, // the rest need not be so meanwhile
+		{7500, 2e3, -1, "", ""},   // nobody can read them
+		{7600, 3e3, -1, "", look},
+		{7700, 3e3, 1, "a@1", ""},
+	} {
+		b := round(step.ms, map[uint64]float64{1: step.count})
+		if step.read >= 0 {
+			withSocketsOf(b, uint32(step.read))
+		}
+		list, _ := w.Round(b)
+		if got := woken(list); got != step.who || looked(w) != step.looks {
+			t.Errorf("at %d ms %q wakes and %q is looked for, want %q and %q", step.ms, got, looked(w), step.who, step.looks)
+		}
+	}
+}
+
+// TestDetailOfWhoEnds is looked for no longer.
+func TestDetailOfWhoEnds(t *testing.T) {
+	w := &Wakes{}
+	w.Process(1, nil)
+	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(threads, 4)}, Detail: attunev1.DetailKind_DETAIL_KIND_PIPES}))
+	wantWoken(t, w, round(0, map[uint64]float64{1: 0}), "", "")
+	if got, want := looked(w), "DETAIL_KIND_PIPES of 1"; got != want {
+		t.Errorf("looks for %q, want %q", got, want)
+	}
+	w.Forget(1)
+	if got := looked(w); got != "" {
+		t.Errorf("looks for %q of nobody", got)
+	}
+}
+
 // A process that ends and a tunlet that comes later.
 func TestForgottenAndLate(t *testing.T) {
 	w := &Wakes{}
@@ -109,8 +176,11 @@ func TestForgottenAndLate(t *testing.T) {
 func TestText(t *testing.T) {
 	wait := level(attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, 1e8)
 	for want, w := range map[string]*attunev1.Wake{
-		"anything":                      {},
-		"libmpi.so*":                    {Object: "libmpi.so*"},
+		"anything":   {},
+		"libmpi.so*": {Object: "libmpi.so*"},
+		"threads of at least 3, for 1s, with sockets": {
+			Levels: []*attunev1.Level{level(threads, 3)}, LastingNanos: 1e9, Detail: attunev1.DetailKind_DETAIL_KIND_SOCKETS,
+		},
 		"threads of at least 3, for 1s": {Levels: []*attunev1.Level{level(threads, 3)}, LastingNanos: 1e9},
 		"a and minor_faults of at least 500 per second and runqueue_wait of at least 100ms per second": {
 			Object: "a", Levels: []*attunev1.Level{level(faults, 500), wait},

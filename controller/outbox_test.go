@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"testing"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestNewsLeaveTogether: in few messages, each once, in their order.
+func TestNewsLeaveTogether(t *testing.T) {
+	var o outbox
+	var sizes []int
+	var got []*attunev1.PublishRequest
+	o.send = func(m *attunev1.PublishRequest) {
+		batch := m.GetNews().GetNews()
+		sizes = append(sizes, len(batch))
+		if batch == nil {
+			batch = []*attunev1.PublishRequest{m}
+		}
+		got = append(got, batch...)
+	}
+	o.flush() // of nothing
+	const processes = batchOfNews + 5
+	for n := range uint64(processes) {
+		target := &target{handle: n, info: &attunev1.Process{Handle: n}}
+		o.add(news{target: target})
+		o.add(news{target: target, ended: &attunev1.ProcessEnded{Process: n}})
+	}
+	o.flush()
+	last := &target{info: &attunev1.Process{Handle: processes}}
+	o.add(news{target: last})
+	o.flush()
+	if want := []int{batchOfNews, batchOfNews, 10, 0}; !slices.Equal(sizes, want) {
+		t.Errorf("messages of %v news, want %v, and the last alone", sizes, want)
+	}
+	if len(got) != 2*processes+1 || !last.told.Load() {
+		t.Fatalf("%d news, the last one told %v", len(got), last.told.Load())
+	}
+	for n := range uint64(processes) {
+		start, end := got[2*n].GetProcessStarted(), got[2*n+1].GetProcessEnded()
+		if start.GetHandle() != n || end.GetProcess() != n || end == nil {
+			t.Fatalf("news of process %d are %v and %v", n, got[2*n], got[2*n+1])
+		}
+	}
+}
