@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -228,9 +230,20 @@ func (c *Core) applied(p *proposal) {
 		c.turned(p, p.appliedAt)
 	case p.withdrawn != "":
 		c.undo(p, StateUndone, p.withdrawn)
+	case p.changesNothing():
+		c.undo(p, StateUndone, "every value was already what is asked for")
 	default:
 		c.startJudging(p, first)
 	}
+}
+
+// changesNothing says whether every value in force is the one from before, so that there
+// is nothing to judge.
+func (p *proposal) changesNothing() bool {
+	return !slices.ContainsFunc(p.changes, func(ch *change) bool {
+		from, to := ch.result.GetOldValue(), ch.result.GetNewValue()
+		return ch.inForce() && (from == nil || !proto.Equal(from, to))
+	})
 }
 
 // failure says why a proposal could not be applied.

@@ -167,10 +167,16 @@ func (s *script) proposal(t *testing.T, d *datadriven.TestData, id string) *attu
 }
 
 func (s *script) result(t *testing.T, d *datadriven.TestData, reason string) Event {
-	return Result{At: s.now, Result: &attunev1.ActionResult{
+	r := &attunev1.ActionResult{
 		ChangeId: s.text(t, d, "change", "c1"), Reason: reason,
 		Outcome: enum(t, attunev1.Outcome_value, "OUTCOME_", s.text(t, d, "outcome", "applied"), attunev1.Outcome(0)),
-	}}
+	}
+	for name, value := range map[string]**attunev1.Value{"old": &r.OldValue, "new": &r.NewValue} {
+		if d.HasArg(name) {
+			*value = &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: int64(s.number(t, d, name, 0))}}
+		}
+	}
+	return Result{At: s.now, Result: r}
 }
 
 // samples steps one sample per value, from the given time on every 50 ms or as
