@@ -21,26 +21,27 @@ import (
 // --record has made, and compares what it decides with the file of the same name
 // that ends in .expect instead of .rec; attune tunlet run --replay writes that.
 // It does so twice: a tunlet that decides otherwise the second time depends on
-// something that it was not told. It returns what was decided.
-func Replay(tb TB, newTunlet func() sdk.Tunlet, recording string) string {
+// something that it was not told. It returns what was decided. options are those of
+// the tunlet, by name.
+func Replay(tb TB, newTunlet func() sdk.Tunlet, recording string, options map[string]string) string {
 	tb.Helper()
 	expect := strings.TrimSuffix(recording, ".rec") + ".expect"
 	want, err := os.ReadFile(expect)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	got := replayOnce(tb, newTunlet, recording)
+	got := replayOnce(tb, newTunlet, recording, options)
 	if diff := udiff.Unified(expect, "replayed", string(want), got); diff != "" {
 		tb.Errorf("the tunlet decides otherwise than expected:\n%s", diff)
 	}
-	if diff := udiff.Unified("replayed", "replayed again", got, replayOnce(tb, newTunlet, recording)); diff != "" {
+	if diff := udiff.Unified("replayed", "replayed again", got, replayOnce(tb, newTunlet, recording, options)); diff != "" {
 		tb.Errorf("the tunlet decides otherwise when it is told the same:\n%s", diff)
 	}
 	return got
 }
 
 // replayOnce returns what a tunlet decides.
-func replayOnce(tb TB, newTunlet func() sdk.Tunlet, recording string) string {
+func replayOnce(tb TB, newTunlet func() sdk.Tunlet, recording string, options map[string]string) string {
 	tb.Helper()
 	file, err := os.Open(recording)
 	if err != nil {
@@ -52,7 +53,7 @@ func replayOnce(tb TB, newTunlet func() sdk.Tunlet, recording string) string {
 	if err != nil {
 		tb.Fatalf("describe: %v", err)
 	}
-	c, err := h.Client.Configure(context.Background(), &attunev1.ConfigureRequest{})
+	c, err := h.Client.Configure(context.Background(), &attunev1.ConfigureRequest{Options: options})
 	if status.Code(err) != codes.Unimplemented && (err != nil || c.GetError() != "") {
 		tb.Fatalf("configure: %v %s", err, c.GetError())
 	}

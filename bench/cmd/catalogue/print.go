@@ -55,10 +55,12 @@ func printControls(rows []result) {
 	}
 	fmt.Println()
 	var table present.Table
-	table.Row("program without one", "plain s", "attune s", "ratio", "wrong changes")
+	table.Row("program without one", "plain s", "attune s", "ratio", "lowest", "highest", "wrong changes")
 	for _, r := range rows {
+		ratios := measure.Ratios(r.Default, r.Tuned) // of each pair; their median is the ratio
 		table.Row(r.Name, present.Number(1/measure.Median(r.Default)), present.Number(1/measure.Median(r.Tuned)),
-			fmt.Sprintf("%.3f", 1/r.gain()), fmt.Sprint(r.Others))
+			fmt.Sprintf("%.3f", 1/r.gain()), fmt.Sprintf("%.3f", slices.Min(ratios)), fmt.Sprintf("%.3f", slices.Max(ratios)),
+			fmt.Sprint(r.Others))
 	}
 	table.Print(os.Stdout)
 }

@@ -43,13 +43,14 @@ func TestCasesAreWhole(t *testing.T) {
 // Each program with a problem that can run here says how far it got, in the
 // format that its case claims, and with the best setting as well.
 func TestProgramsSayHowFarTheyGot(t *testing.T) {
-	programs := workload.Catalogue{Sources: "../../workloads", Cache: t.TempDir()}
 	for _, c := range All() {
 		if c.Tunlet == "" || c.fixedWork() {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
+			// Cases that have one program would write it while others run it.
+			programs := workload.Catalogue{Sources: "../../workloads", Cache: t.TempDir()}
 			p, missing := c.Prepare(t.Context(), programs)
 			if missing != "" {
 				t.Skip(missing)
