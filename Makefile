@@ -103,8 +103,8 @@ test: ## Set up, lint and run all tests; says what this user cannot run
 	@MAKE='$(MAKE)' scripts/test
 
 .PHONY: test-unit
-test-unit: dmlib ## Unit tests; no privileges needed
-	go test ./...
+test-unit: dmlib ## Unit tests; no privileges needed. PACKAGES='./dmlib' runs some
+	go test $(or $(PACKAGES),./...)
 
 .PHONY: test-race
 test-race: dmlib ## Unit tests under the race detector

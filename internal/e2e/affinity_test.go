@@ -32,15 +32,21 @@ func TestBoundProcessesAreSpread(t *testing.T) {
 	})
 }
 
-// Two that are bound to different CPUs and talk through pipes are put on one.
+// Two that are bound to different CPUs and talk through pipes are put on one, where
+// that makes them faster: it depends on how a machine's CPUs wake each other.
 func TestPairIsJoined(t *testing.T) {
 	mustHaveTwoCPUs(t)
 	program := targets.Build(t, workloads+"ping_pong.c", "-O2")
 	mustBeTuned(t, func() string {
-		before := rate(t, run(t, program, "3", "apart"))
+		apart, together := rate(t, run(t, program, "3", "apart")), rate(t, run(t, program, "3", "together"))
 		stdout, r := runTuned(t, nil, program, "20", "apart")
-		if after := rate(t, stdout); keptIn(r, "affinity") == 0 || after < leastGain*before {
-			return fmt.Sprintf("%.0f round trips/s without, %.0f with attune, want %d times more; changes %+v", before, after, leastGain, r.Changes)
+		pays := together > leastGain*apart
+		want := 0.8 * apart
+		if pays {
+			want = max(leastGain*apart, together/2)
+		}
+		if after := rate(t, stdout); pays && keptIn(r, "affinity") == 0 || after < want {
+			return fmt.Sprintf("%.0f round trips/s apart, %.0f together, %.0f with attune, want %.0f; changes %+v", apart, together, after, want, r.Changes)
 		}
 		return ""
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -126,12 +127,16 @@ func (p *process) mustStart(t *testing.T) {
 	}
 }
 
-// listens says whether clients may come. A client would wait for it as well:
-// only the port has to be known.
+// listens says whether clients may come: whether it says who it is.
 func (p *process) listens() bool {
 	if path, ok := strings.CutPrefix(p.URL, "unix:"); ok {
-		_, err := os.Stat(path)
-		return err == nil
+		conn, err := net.DialTimeout("unix", path, patience)
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		n, _ := conn.Read(make([]byte, 1)) // its error would be that there is nothing
+		return n == 1
 	}
 	if p.URL != "" {
 		return true
