@@ -38,6 +38,7 @@ type Controller struct {
 	placer    *probe.Placer
 	gate      *attach.Gate
 	early     early
+	brief     brief
 	tracker   *track.Tracker
 	sampler   *sample.Sampler
 	client    *channel.Client

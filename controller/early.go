@@ -25,7 +25,9 @@ func (e *early) lets(c *Controller) {
 // caller holds mu.
 func (e *early) apply(c *Controller, points bool) {
 	c.tracker.Hurry(points)
-	if err := c.gate.SetEarly(e.known && !e.never && c.tracker.Sourced() && !points); err != nil {
+	may := e.known && !e.never && c.tracker.Sourced() && !points
+	c.brief.lets(c, may)
+	if err := c.gate.SetEarly(may); err != nil {
 		c.log.Warn("new processes may not wait for measure points", "error", err)
 	}
 }

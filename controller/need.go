@@ -62,7 +62,7 @@ func (c *Controller) lateExpect(t *target) {
 	if t.admitted.Swap(true) {
 		return
 	}
-	t.late.Store(c.config.LateLibrary)
+	t.late.Store(true)
 	t.setMechanism(mechanismDMLib, false, errNotNeeded.Error())
 	c.openWays(t)
 	c.changed(t)
@@ -83,7 +83,7 @@ func (t *target) age() time.Duration {
 // enough and if there are any. However many points ask for it, the attempts are
 // those of one.
 func (c *Controller) need(t *target) {
-	if !c.config.LateLibrary || t.bringing.asked.Add(1) > 1 {
+	if !c.mayEnter(t) || t.bringing.asked.Add(1) > 1 {
 		return
 	}
 	c.work.Go(func() {
@@ -125,7 +125,7 @@ func (c *Controller) withoutLibrary(t *target) {
 
 // needAll is need for all processes: there is a new measure point.
 func (c *Controller) needAll(spec *attunev1.MeasurePoint) {
-	if !c.config.LateLibrary || spec.GetUsdt() != nil {
+	if spec.GetUsdt() != nil {
 		return
 	}
 	for _, t := range c.targets.list() {
@@ -217,14 +217,11 @@ func (c *Controller) awaitMemory(ctx context.Context, t *target) bool {
 // less well or not at all. What acts from outside needs none, and must not wait:
 // a process that gets little CPU time may take seconds to take DMLib in.
 func (c *Controller) prepare(changes []*attunev1.Change) {
-	if !c.config.LateLibrary {
-		return
-	}
 	ctx, cancel := context.WithTimeout(c.ctx, needTimeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil && !fromOutside(change.GetAction()) {
+		if t := c.targets.get(change.GetProcess()); t != nil && c.mayEnter(t) && !fromOutside(change.GetAction()) {
 			all.Go(func() { c.bringIn(ctx, t) })
 		}
 	}
@@ -240,14 +237,11 @@ func fromOutside(action *attunev1.Action) bool {
 // leaveEntered gives processes that DMLib was brought into their calls back, as
 // far as they come to a hook before ctx ends.
 func (c *Controller) leaveEntered(ctx context.Context) {
-	if !c.config.LateLibrary {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, t := range c.targets.list() {
-		if a := t.attached.Load(); a != nil {
+		if a := t.attached.Load(); a != nil && c.mayEnter(t) {
 			all.Go(func() { c.log.Debug("process is left", "pid", t.pid, "slots_stayed", a.Leave(ctx)) })
 		}
 	}
