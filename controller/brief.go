@@ -7,13 +7,15 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // brief are the programs that have always been over before anything could be done in
 // them. Whoever has DMLib executes these without it, while processes run past the
-// gate; one that lives after all is entered as a process is that came without.
+// gate and can be entered: one that lives after all is, as those are that come without.
 type brief struct {
 	mu     sync.Mutex // guards what follows, and that the processes know it
 	may    bool
@@ -80,6 +82,17 @@ func (b *brief) welcome(memory *ring.Memory) {
 	b.tell(memory)
 }
 
+// mechanismPtrace is one of the node.
+const mechanismPtrace = "ptrace"
+
+// enters says whether this controller can bring DMLib into whatever process turns out
+// to live. Where it reaches descendants only, it may be none of their ancestors.
+func (c *Controller) enters() bool {
+	return inject.Supported && c.config.LibraryPath != "" && slices.ContainsFunc(c.mechanisms, func(m *attunev1.Mechanism) bool {
+		return m.GetName() == mechanismPtrace && m.GetAvailable() && m.GetReason() == ""
+	})
+}
+
 // spared says whether a process may have been started without DMLib because its
 // program, or the one that started it, has been brief: it has not been told where the
 // gate is.
@@ -87,7 +100,7 @@ func (c *Controller) spared(t *target) bool {
 	c.brief.mu.Lock()
 	ever := c.brief.ever
 	c.brief.mu.Unlock()
-	if !ever || c.config.LibraryPath == "" {
+	if !ever {
 		return false
 	}
 	environment, err := procid.ReadFile(t.pid, "environ", maxEnvironBytes)

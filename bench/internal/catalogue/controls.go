@@ -74,7 +74,7 @@ func controls() []Case {
 		{
 			Name: "control/gcc", Debian: true,
 			Needs:   []Need{{Command: "gcc", Package: "gcc"}},
-			Command: []string{"sh", "-c", "for i in $(seq 80); do gcc -O2 -S -o /dev/null {src}/malloc_storm.c || exit 1; done"},
+			Command: []string{"sh", "-c", "for i in $(seq 240); do gcc -O2 -S -o /dev/null {src}/malloc_storm.c || exit 1; done"},
 		},
 		{
 			// Nothing but programs that live for a millisecond, as in a configure script.
