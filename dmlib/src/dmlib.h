@@ -242,10 +242,10 @@ DM_HIDDEN bool dm_brief_in_path(const char *name);
 
 /* Remembers where this library is loaded from. */
 DM_HIDDEN void dm_environment_prepare(const char *library);
-/* Copies an environment, of at most room - 1 variables, without what brings DMLib.
- * False: that is not all of its LD_PRELOAD, or there is too much of it. Async-signal-
- * safe. */
-DM_HIDDEN bool dm_environment_copy(char *const *environment, char **copy, size_t room);
+/* Copies an environment without what brings DMLib; copy has room for count + 1. False:
+ * that is not all of its LD_PRELOAD. Both are async-signal-safe. */
+DM_HIDDEN size_t dm_environment_count(char *const *environment);
+DM_HIDDEN bool dm_environment_copy(char *const *environment, char **copy);
 
 /* Takes us out of the environment of programs that this one starts: entries
  * of LD_PRELOAD with the same base name as library, and ATTUNE_SOCKET. */

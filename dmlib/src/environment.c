@@ -72,7 +72,14 @@ static const char *own_library; /* as the loader names it */
 
 void dm_environment_prepare(const char *library) { own_library = library; }
 
-bool dm_environment_copy(char *const *environment, char **copy, size_t room) {
+size_t dm_environment_count(char *const *environment) {
+    size_t count = 0;
+    while (environment != NULL && environment[count] != NULL)
+        count++;
+    return count;
+}
+
+bool dm_environment_copy(char *const *environment, char **copy) {
     bool ours = false;
     size_t count = 0;
     for (; environment != NULL && *environment != NULL; environment++) {
@@ -81,8 +88,6 @@ bool dm_environment_copy(char *const *environment, char **copy, size_t room) {
                 return false; /* somebody else's as well */
             ours = true;
         } else if (!sets(*environment, socket)) {
-            if (count + 1 >= room)
-                return false;
             copy[count++] = *environment;
         }
     }

@@ -9,15 +9,18 @@
 
 #include <unistd.h>
 
-/* Variables of an environment that can be copied: a page. */
-#define ROOM 512
+/* Variables of an environment that is copied: a page of the stack, which may be
+ * small. Not inlined, so that it takes none otherwise. */
+#define MOST 511
 
-/* Not inlined: the copy is on the stack, which may be small, and only then. */
-static DM_NOINLINE int
-execute_without(int (*execute)(const char *, char *const[], char *const[]), const char *program,
-                char *const arguments[], char *const environment[]) {
-    char *copy[ROOM];
-    bool without = dm_environment_copy(environment, copy, ROOM);
+static DM_NOINLINE int execute_without(int (*execute)(const char *, char *const[], char *const[]),
+                                       const char *program, char *const arguments[],
+                                       char *const environment[]) {
+    size_t count = dm_environment_count(environment);
+    if (count > MOST)
+        return execute(program, arguments, environment);
+    char *copy[count + 1];
+    bool without = dm_environment_copy(environment, copy);
     return execute(program, arguments, without ? copy : environment);
 }
 

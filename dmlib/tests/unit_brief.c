@@ -60,22 +60,20 @@ static void long_path(void) {
 static void copied_environment(void) {
     static const struct {
         const char *before[5], *after[5];
-        size_t room;
     } rows[] = {
-        {{"A=1", "LD_PRELOAD=" LIBRARY, "ATTUNE_SOCKET=/x", "B=2"}, {"A=1", "B=2"}, 8},
-        {{"LD_PRELOAD=" LIBRARY}, {NULL}, 8},
-        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"A=1", "B=2"}, 3},
-        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"none"}, 2},
-        {{"A=1", "LD_PRELOAD=" LIBRARY ":other.so"}, {"none"}, 8},
-        {{"A=1", "LD_PRELOAD=other.so"}, {"none"}, 8},
-        {{"A=1", "ATTUNE_SOCKET=/x"}, {"none"}, 8},
-        {{NULL}, {"none"}, 8},
+        {{"A=1", "LD_PRELOAD=" LIBRARY, "ATTUNE_SOCKET=/x", "B=2"}, {"A=1", "B=2"}},
+        {{"LD_PRELOAD=" LIBRARY}, {NULL}},
+        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"A=1", "B=2"}},
+        {{"A=1", "LD_PRELOAD=" LIBRARY ":other.so"}, {"none"}},
+        {{"A=1", "LD_PRELOAD=other.so"}, {"none"}},
+        {{"A=1", "ATTUNE_SOCKET=/x"}, {"none"}},
+        {{NULL}, {"none"}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *const *want = rows[i].after;
-        char *copy[8];
-        bool copied =
-            dm_environment_copy((char *const *)(uintptr_t)rows[i].before, copy, rows[i].room);
+        char *const *before = (char *const *)(uintptr_t)rows[i].before;
+        char *copy[dm_environment_count(before) + 1];
+        bool copied = dm_environment_copy(before, copy);
         EXPECT_EQUAL(copied, want[0] == NULL || strcmp(want[0], "none") != 0);
         for (size_t k = 0; copied; k++) {
             EXPECT((copy[k] == NULL) == (want[k] == NULL));
@@ -84,8 +82,8 @@ static void copied_environment(void) {
             EXPECT(strcmp(copy[k], want[k]) == 0);
         }
     }
-    char *copy[8];
-    EXPECT(!dm_environment_copy(NULL, copy, 8));
+    char *copy[1];
+    EXPECT(dm_environment_count(NULL) == 0 && !dm_environment_copy(NULL, copy));
 }
 
 void test_brief(void) {
