@@ -242,10 +242,11 @@ DM_HIDDEN bool dm_brief_in_path(const char *name);
 
 /* Remembers where this library is loaded from. */
 DM_HIDDEN void dm_environment_prepare(const char *library);
-/* Copies an environment without what brings DMLib; copy has room for count + 1. False:
- * that is not all of its LD_PRELOAD. Both are async-signal-safe. */
+/* Copies an environment without what brings DMLib. False: that is not all of its
+ * LD_PRELOAD, or there is no room, for another thread may add to it. Both are
+ * async-signal-safe. */
 DM_HIDDEN size_t dm_environment_count(char *const *environment);
-DM_HIDDEN bool dm_environment_copy(char *const *environment, char **copy);
+DM_HIDDEN bool dm_environment_copy(char *const *environment, char **copy, size_t room);
 
 /* Takes us out of the environment of programs that this one starts: entries
  * of LD_PRELOAD with the same base name as library, and ATTUNE_SOCKET. */

@@ -79,7 +79,7 @@ size_t dm_environment_count(char *const *environment) {
     return count;
 }
 
-bool dm_environment_copy(char *const *environment, char **copy) {
+bool dm_environment_copy(char *const *environment, char **copy, size_t room) {
     bool ours = false;
     size_t count = 0;
     for (; environment != NULL && *environment != NULL; environment++) {
@@ -88,6 +88,8 @@ bool dm_environment_copy(char *const *environment, char **copy) {
                 return false; /* somebody else's as well */
             ours = true;
         } else if (!sets(*environment, socket)) {
+            if (count + 1 >= room)
+                return false;
             copy[count++] = *environment;
         }
     }

@@ -9,18 +9,18 @@
 
 #include <unistd.h>
 
-/* Variables of an environment that is copied: a page of the stack, which may be
- * small. Not inlined, so that it takes none otherwise. */
-#define MOST 511
+/* Of an environment that is copied: a page of the stack, which may be small. Not
+ * inlined, so that it takes none otherwise. */
+#define MOST 512
 
 static DM_NOINLINE int execute_without(int (*execute)(const char *, char *const[], char *const[]),
                                        const char *program, char *const arguments[],
                                        char *const environment[]) {
-    size_t count = dm_environment_count(environment);
-    if (count > MOST)
+    size_t room = dm_environment_count(environment) + 1;
+    if (room > MOST)
         return execute(program, arguments, environment);
-    char *copy[count + 1];
-    bool without = dm_environment_copy(environment, copy);
+    char *copy[room];
+    bool without = dm_environment_copy(environment, copy, room);
     return execute(program, arguments, without ? copy : environment);
 }
 

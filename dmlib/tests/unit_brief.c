@@ -60,20 +60,22 @@ static void long_path(void) {
 static void copied_environment(void) {
     static const struct {
         const char *before[5], *after[5];
+        size_t room;
     } rows[] = {
-        {{"A=1", "LD_PRELOAD=" LIBRARY, "ATTUNE_SOCKET=/x", "B=2"}, {"A=1", "B=2"}},
-        {{"LD_PRELOAD=" LIBRARY}, {NULL}},
-        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"A=1", "B=2"}},
-        {{"A=1", "LD_PRELOAD=" LIBRARY ":other.so"}, {"none"}},
-        {{"A=1", "LD_PRELOAD=other.so"}, {"none"}},
-        {{"A=1", "ATTUNE_SOCKET=/x"}, {"none"}},
-        {{NULL}, {"none"}},
+        {{"A=1", "LD_PRELOAD=" LIBRARY, "ATTUNE_SOCKET=/x", "B=2"}, {"A=1", "B=2"}, 5},
+        {{"LD_PRELOAD=" LIBRARY}, {NULL}, 2},
+        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"A=1", "B=2"}, 3},
+        {{"A=1", "LD_PRELOAD=" LIBRARY, "B=2"}, {"none"}, 2},
+        {{"A=1", "LD_PRELOAD=" LIBRARY ":other.so"}, {"none"}, 3},
+        {{"A=1", "LD_PRELOAD=other.so"}, {"none"}, 3},
+        {{"A=1", "ATTUNE_SOCKET=/x"}, {"none"}, 3},
+        {{NULL}, {"none"}, 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *const *want = rows[i].after;
         char *const *before = (char *const *)(uintptr_t)rows[i].before;
-        char *copy[dm_environment_count(before) + 1];
-        bool copied = dm_environment_copy(before, copy);
+        char *copy[5];
+        bool copied = dm_environment_copy(before, copy, rows[i].room);
         EXPECT_EQUAL(copied, want[0] == NULL || strcmp(want[0], "none") != 0);
         for (size_t k = 0; copied; k++) {
             EXPECT((copy[k] == NULL) == (want[k] == NULL));
@@ -82,8 +84,9 @@ static void copied_environment(void) {
             EXPECT(strcmp(copy[k], want[k]) == 0);
         }
     }
-    char *copy[1];
-    EXPECT(dm_environment_count(NULL) == 0 && !dm_environment_copy(NULL, copy));
+    char *copy[1], *three[] = {"A=1", "B=2", "C=3", NULL};
+    EXPECT_EQUAL(dm_environment_count(three), 3);
+    EXPECT(dm_environment_count(NULL) == 0 && !dm_environment_copy(NULL, copy, 1));
 }
 
 void test_brief(void) {
