@@ -103,14 +103,11 @@ func (c *Controller) spared(t *target) bool {
 	if !ever {
 		return false
 	}
-	environment, err := procid.ReadFile(t.pid, "environ", maxEnvironBytes)
-	return err == nil && !slices.ContainsFunc(bytes.Split(environment, []byte{0}), func(entry []byte) bool {
+	environment, err := procid.Environ(t.pid)
+	return err == nil && !slices.ContainsFunc(environment, func(entry []byte) bool {
 		return bytes.HasPrefix(entry, []byte("ATTUNE_SOCKET="))
 	})
 }
-
-// maxEnvironBytes is what the kernel lets a program have at the most, by default.
-const maxEnvironBytes = 2 << 20
 
 // mayEnter says whether DMLib is brought into a process while it runs.
 func (c *Controller) mayEnter(t *target) bool { return c.config.LateLibrary || t.spared.Load() }

@@ -178,16 +178,14 @@ var rankVariables = [][2]string{
 	{"PMI_RANK", "PMI_SIZE"},
 }
 
-const environBytes = 1 << 20
-
 // rankOf is a process' rank and how many there are, as its launcher told it.
 func rankOf(pid int) (rank, size int, err error) {
-	content, err := procid.ReadFile(pid, "environ", environBytes)
+	environment, err := procid.Environ(pid)
 	if err != nil {
 		return 0, 0, err
 	}
 	variables := make(map[string]string)
-	for entry := range bytes.SplitSeq(content, []byte{0}) {
+	for _, entry := range environment {
 		name, value, _ := bytes.Cut(entry, []byte("="))
 		variables[string(name)] = string(value)
 	}

@@ -20,7 +20,6 @@ import (
 // Bounds of what is taken from a process, which can make all of it as long as
 // it likes.
 const (
-	maxEnvironBytes = 2 << 20
 	maxTextBytes    = 4096
 	maxArguments    = 128
 	maxCommandBytes = 8192
@@ -178,7 +177,7 @@ func beforeStart(at, startTicks uint64) bool {
 func procPath(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
 func readEnviron(pid int) environment {
-	data, err := procid.ReadFile(pid, "environ", maxEnvironBytes)
+	data, err := procid.ReadFile(pid, "environ", procid.MaxEnvironBytes)
 	if err != nil {
 		return environment{}
 	}

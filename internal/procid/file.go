@@ -3,6 +3,7 @@
 package procid
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -50,4 +51,19 @@ func openRetrying(path string) (int, error) {
 			return fd, err
 		}
 	}
+}
+
+// MaxEnvironBytes is what the kernel lets a program have in its environment, by
+// default; no more is read of it.
+const MaxEnvironBytes = 2 << 20
+
+// Environ returns the environment that a process was started with, an entry for each
+// variable. The program may have overwritten it with anything. [ErrGone] if the process
+// has ended.
+func Environ(pid int) ([][]byte, error) {
+	content, err := ReadFile(pid, "environ", MaxEnvironBytes)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Split(content, []byte{0}), nil
 }
