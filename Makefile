@@ -63,6 +63,7 @@ generate: generate-proto generate-go generate-bpf ## Generate the committed Go c
 
 generate-proto:
 	$(TOOL) buf generate
+	scripts/protocol-digests >proto/generated.sum
 
 generate-go:
 	go generate $$(go list ./... | grep -v /controller/bpf)
@@ -71,17 +72,19 @@ generate-bpf:
 	@scripts/deps generate
 	go generate ./controller/bpf/...
 
-.PHONY: check-generated
+.PHONY: check-generated check-protocol
 check-generated: ## Check that the generated files are what their sources give
 	@scripts/check-generated
 
-.PHONY: lint
-lint: dmlib ## Run every linter: Go, protobuf, C, shell syntax
-	@test -z "$$(git ls-files '*.go' | xargs gofmt -l | tee /dev/stderr)"
-	go vet ./...
-	$(TOOL) golangci-lint run --allow-parallel-runners ./...
+check-protocol: ## Check the protocol's form, and generate its Go code again to compare
 	$(TOOL) buf lint
 	$(TOOL) buf format --diff --exit-code
+	@scripts/check-generated proto
+
+.PHONY: lint
+lint: dmlib ## Run the linters of Go, C and shell scripts
+	@test -z "$$(git ls-files '*.go' | xargs gofmt -l | tee /dev/stderr)"
+	$(TOOL) golangci-lint run --allow-parallel-runners ./...
 	@scripts/check-c-format
 	@for f in $$(git grep -lI '^#!.*\bbash' -- scripts .ci bench packaging); do bash -n $$f || exit 1; done
 	@scripts/check-headers
@@ -98,21 +101,24 @@ breaking: ## Check that the protocol is still compatible with AGAINST (a git ref
 
 ##@ Test
 
-.PHONY: test
-test: ## Set up, lint and run all tests; says what this user cannot run
+.PHONY: test test-full
+test: ## Set up, lint and test, in a quarter of an hour; says what this user cannot run
 	@MAKE='$(MAKE)' scripts/test
+
+test-full: ## All else: both kernels, races, fuzzing, shuffled runs, promises; PART=2/5 runs a fifth
+	@MAKE='$(MAKE)' scripts/test full $(PART)
 
 .PHONY: test-unit
 test-unit: dmlib ## Unit tests; no privileges needed. PACKAGES='./dmlib' runs some
-	go test $(or $(PACKAGES),./...)
+	scripts/go-test unit $(or $(PACKAGES),./...)
 
 .PHONY: test-race
-test-race: dmlib ## Unit tests under the race detector
-	go test -race ./...
+test-race: dmlib ## Unit tests of what has goroutines, under the race detector
+	scripts/go-test race -race $(or $(PACKAGES),$$(scripts/go-packages concurrent))
 
 .PHONY: test-privileged
 test-privileged: dmlib ## Tests that need root and BPF; they fail where they cannot run
-	go test -count=1 -p 1 -tags privileged $$(scripts/go-packages privileged)
+	scripts/go-test privileged -count=1 -p 1 -tags privileged $$(scripts/go-packages privileged)
 
 .PHONY: test-dmlib
 test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanitizers
@@ -120,24 +126,29 @@ test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanit
 
 .PHONY: test-tutorial
 test-tutorial: build ## Type in what docs/tutorial says, and check what comes of it
-	go test -count=1 -tags e2e -run 'TestTutorial|TestNewTunlet' -v ./internal/e2e
+	scripts/go-test tutorial -count=1 -tags e2e,full -run 'TestTutorial|TestNewTunlet' ./internal/e2e
 
 .PHONY: test-e2e
-test-e2e: build ## Tests of the built commands on real programs
-	go test -count=1 -p 1 -timeout 20m -tags e2e $$(scripts/go-packages e2e)
+test-e2e: build ## Tests of the built commands on real programs; TAGS=e2e,full runs all
+	scripts/go-test e2e -count=1 -p 1 -timeout 60m -tags $(or $(TAGS),e2e) $$(scripts/go-packages e2e)
 
 .PHONY: test-site
-test-site: build ## Tests on clusters of nodes in namespaces, with Slurm and Grid Engine; as root
+test-site: build ## Tests on clusters of nodes in namespaces, with Slurm; TAGS=site,full: Grid Engine, too; as root
 	@scripts/deps site test
-	go test -count=1 -p 1 -tags site $$(scripts/go-packages site)
+	scripts/go-test site -count=1 -p 1 -tags $(or $(TAGS),site) $$(scripts/go-packages site)
 
 .PHONY: test-vm
-test-vm: build ## Tests that meet the kernel on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one
+test-vm: build ## All that meets the kernel, on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one
 	@scripts/deps vm test
 	scripts/test-vm $(KERNELS)
+	@[ -n "$(KERNELS)" ] || scripts/kernel-facing --note
 
 .PHONY: test-vm-free
 test-vm-free: test-unit test-dmlib ## What can be tested without privileges and without BPF
+
+.PHONY: fuzz
+fuzz: dmlib ## Let every fuzzer look for 30 s; ARGS='-t 10m 1/5' a fifth of them for longer
+	@scripts/fuzz $(ARGS)
 
 ##@ See what it does
 

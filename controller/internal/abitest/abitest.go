@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"sync"
 	"testing"
 )
@@ -42,12 +41,22 @@ func Header(t testing.TB, name string) string {
 	return path
 }
 
+// header looks above the folder in which the test runs, its package's: programs
+// that are built with -trimpath do not know where their sources lie.
 func header(name string) (string, error) {
-	_, self, _, ok := runtime.Caller(0)
-	if !ok {
-		return "", errors.New("the source path of this package is unknown")
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	return filepath.Join(filepath.Dir(self), "../../../dmlib/include/attune", name), nil
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return filepath.Join(root, "dmlib/include/attune", name), nil
+		}
+		if root == filepath.Dir(root) {
+			return "", errors.New("no folder above the test's has a go.mod")
+		}
+		root = filepath.Dir(root)
+	}
 }
 
 // compiled keeps the answer for the tests of one package: it cannot change,
