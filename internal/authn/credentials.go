@@ -21,7 +21,8 @@ var ErrNotKnown = errors.New("the peer is not known")
 
 // Options say who is let in.
 type Options struct {
-	// Identity is the own certificate, for TCP. Nil: Unix sockets only.
+	// Identity is the own certificate, for TCP; peers' certificates hold by its
+	// clock. Nil: Unix sockets only.
 	Identity *pki.Identity
 	// Admit decides whether a peer is let in, which a client asks about the
 	// server as well. Nil: everybody who is known.
@@ -83,7 +84,7 @@ func (t *transport) identify(conn net.Conn, secure func(*pki.Identity) (net.Conn
 		if err != nil {
 			return nil, Info{}, err
 		}
-		info, err := ofTLS(auth)
+		info, err := ofTLS(auth, t.options.Identity.Now)
 		return encrypted, info, err
 	case syscall.Conn: // also one that wraps a *net.UnixConn
 		peer, err := peercred.Of(raw)

@@ -30,6 +30,8 @@ type Info struct {
 	PID int
 	// Expires is when its certificate ends; zero: there is none.
 	Expires time.Time
+	// now is the clock that says whether it has ended.
+	now func() time.Time
 	// tls is for those who look for more.
 	tls *credentials.TLSInfo
 }
@@ -59,7 +61,7 @@ func ofPeer(p peercred.Peer) Info {
 	return Info{CommonAuthInfo: secured, Principal: OfUser(uint32(p.UID)), PID: p.PID}
 }
 
-func ofTLS(auth credentials.AuthInfo) (Info, error) {
+func ofTLS(auth credentials.AuthInfo, now func() time.Time) (Info, error) {
 	info, ok := auth.(credentials.TLSInfo)
 	if !ok {
 		return Info{}, fmt.Errorf("%w: %T", ErrNotKnown, auth)
@@ -69,7 +71,7 @@ func ofTLS(auth credentials.AuthInfo) (Info, error) {
 		return Info{}, err
 	}
 	expires := info.State.PeerCertificates[0].NotAfter
-	return Info{CommonAuthInfo: secured, Principal: principal, Expires: expires, tls: &info}, nil
+	return Info{CommonAuthInfo: secured, Principal: principal, Expires: expires, now: now, tls: &info}, nil
 }
 
 // OfUser is the principal that a user of this machine is: root a node, everybody
@@ -101,7 +103,7 @@ func InfoFrom(ctx context.Context) (Info, error) {
 	if !ok || info.Principal == nil {
 		return Info{}, status.Error(codes.Unauthenticated, ErrNotKnown.Error())
 	}
-	if !info.Expires.IsZero() && time.Now().After(info.Expires) {
+	if !info.Expires.IsZero() && info.now().After(info.Expires) {
 		return Info{}, status.Errorf(codes.Unauthenticated, "the certificate of %s has expired since it connected", info.Principal.GetName())
 	}
 	return info, nil

@@ -29,6 +29,7 @@ const (
 type Identity struct {
 	files Files
 	log   *slog.Logger
+	clock func() time.Time
 
 	mu       sync.Mutex // guards what follows; a leaf lock
 	seen     [3]stamp
@@ -46,13 +47,17 @@ type stamp struct {
 
 // Open reads and checks the files; they have to be usable now. What happens to
 // them later goes to log, which may be nil.
-func Open(files Files, log *slog.Logger) (*Identity, error) {
+func Open(files Files, log *slog.Logger) (*Identity, error) { return OpenAt(files, log, time.Now) }
+
+// OpenAt is Open by another clock than the machine's: whether certificates hold,
+// the peers' too, is asked of that one. Many goroutines may ask it at a time.
+func OpenAt(files Files, log *slog.Logger, clock func() time.Time) (*Identity, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	i := &Identity{files: files, log: log.With("component", "pki")}
-	now := time.Now()
-	i.seen = files.stamps(now)
+	i := &Identity{files: files, log: log.With("component", "pki"), clock: clock}
+	now := clock()
+	i.seen = files.stamps()
 	var err error
 	if i.now, err = files.load(now); err != nil {
 		return nil, err
@@ -73,6 +78,7 @@ func (i *Identity) ServerConfig() *tls.Config {
 func (i *Identity) serverConfig() *tls.Config {
 	m := i.current()
 	return &tls.Config{
+		Time:                   i.clock,
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{m.certificate},
 		ClientAuth:             tls.RequireAndVerifyClientCert,
@@ -92,6 +98,7 @@ func (i *Identity) serverConfig() *tls.Config {
 // connection, or use Roots, where the library at hand asks each time.
 func (i *Identity) ClientConfig() *tls.Config {
 	return &tls.Config{
+		Time:       i.clock,
 		MinVersion: tls.VersionTLS13,
 		RootCAs:    i.current().roots,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -106,11 +113,14 @@ func (i *Identity) ClientConfig() *tls.Config {
 // saying why.
 func (i *Identity) Certificate() (tls.Certificate, error) {
 	m := i.current()
-	if err := holds(m.certificate.Leaf, time.Now()); err != nil {
+	if err := holds(m.certificate.Leaf, i.Now()); err != nil {
 		return tls.Certificate{}, fmt.Errorf("certificate %s: %w", i.files.Cert, err)
 	}
 	return m.certificate, nil
 }
+
+// Now is the time by which certificates hold.
+func (i *Identity) Now() time.Time { return i.clock() }
 
 // Roots are the CA's certificates as they are now. The error is always nil: the
 // shape is that of callbacks of NATS.
@@ -123,8 +133,8 @@ func (i *Identity) Leaf() *x509.Certificate { return i.current().certificate.Lea
 func (i *Identity) current() material {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := time.Now()
-	if seen := i.files.stamps(now); seen != i.seen || seen == [3]stamp{} {
+	now := i.clock()
+	if seen := i.files.stamps(); seen != i.seen || seen == [3]stamp{} {
 		i.seen = seen
 		i.reload(now)
 	}
@@ -165,9 +175,11 @@ func ExpiresSoon(certificate *x509.Certificate, now time.Time) bool {
 }
 
 // stamps are those of the three files; all zero if one of them has changed so
-// shortly ago that it may change once more without its stamp telling.
-func (f Files) stamps(now time.Time) [3]stamp {
+// shortly ago that it may change once more without its stamp telling: the
+// machine's clock says so, which the file's times are of.
+func (f Files) stamps() [3]stamp {
 	var stamps [3]stamp
+	now := time.Now()
 	for n, path := range []string{f.CA, f.Cert, f.Key} {
 		var st unix.Stat_t
 		if err := unix.Stat(path, &st); err != nil {

@@ -148,18 +148,49 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestRemind: a certificate that ends soon is told once, a new one not at all.
+// TestRemind: a certificate that ends soon is told of once a day, one that has
+// time not at all.
 func TestRemind(t *testing.T) {
-	site := pkitest.New(t)
-	short := node
-	short.Valid = 30 * time.Second // of the five minutes before as well
-	for want, request := range []pki.Request{node, short} {
-		identity, log := opened(t, site.Issue(t, request))
-		for range 3 {
-			identity.Leaf()
+	site, clock := pkitest.New(t), new(pkitest.Clock)
+	lasting := node
+	lasting.Valid = 10 * 24 * time.Hour
+	files := site.Issue(t, lasting)
+	var log bytes.Buffer
+	identity, err := pki.OpenAt(files, slog.New(slog.NewTextHandler(&log, nil)), clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ day, want int }{{0, 0}, {7, 0}, {8, 1}, {8, 1}, {9, 2}} {
+		clock.Set(time.Duration(row.day)*24*time.Hour + time.Hour)
+		identity.Leaf()
+		if n := strings.Count(log.String(), "expires soon"); n != row.want {
+			t.Errorf("on day %d: %d, want %d: %s", row.day, n, row.want, &log)
 		}
-		if n := strings.Count(log.String(), "expires soon"); n != want {
-			t.Errorf("for %v: %d, want %d: %s", request.Valid, n, want, log)
+	}
+}
+
+// TestTimeOfACertificate: it holds from shortly before it was issued until it
+// ends, by the clock at hand.
+func TestTimeOfACertificate(t *testing.T) {
+	files, clock := pkitest.New(t).Issue(t, node), new(pkitest.Clock)
+	identity := pkitest.OpenAt(t, files, clock)
+	for _, row := range []struct {
+		name  string
+		ahead time.Duration
+		want  error
+	}{
+		{"when it is issued", 0, nil},
+		{"by a clock that is behind", -4 * time.Minute, nil},
+		{"by a clock that is far behind", -6 * time.Minute, pki.ErrNotYetValid},
+		{"before its end", 59 * time.Minute, nil},
+		{"after its end", 61 * time.Minute, pki.ErrExpired},
+	} {
+		clock.Set(row.ahead)
+		if _, err := identity.Certificate(); !errors.Is(err, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, err, row.want)
+		}
+		if _, err := pki.OpenAt(files, nil, clock.Now); !errors.Is(err, row.want) {
+			t.Errorf("opened %s: %v, want %v", row.name, err, row.want)
 		}
 	}
 }

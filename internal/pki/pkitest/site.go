@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ type Site struct {
 // New makes a CA. What it makes is removed with the test.
 func New(t testing.TB) *Site {
 	t.Helper()
-	authority, err := pki.NewAuthority("test", 24*time.Hour)
+	authority, err := pki.NewAuthority("test", 365*24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +67,15 @@ func (s *Site) Issue(t testing.TB, r pki.Request) pki.Files {
 // and opens it.
 func (s *Site) Node(t testing.TB, name string) *pki.Identity {
 	t.Helper()
-	return Open(t, s.Issue(t, pki.Request{
+	return s.NodeAt(t, name, new(Clock))
+}
+
+// NodeAt is Node by a clock of the test's own.
+func (s *Site) NodeAt(t testing.TB, name string, clock *Clock) *pki.Identity {
+	t.Helper()
+	return OpenAt(t, s.Issue(t, pki.Request{
 		Name: name, Role: attunev1.Role_ROLE_NODE, Hosts: []string{"localhost", "127.0.0.1", "::1"},
-	}))
+	}), clock)
 }
 
 // User makes a certificate for a user and opens it.
@@ -80,7 +87,23 @@ func (s *Site) User(t testing.TB, name string, uid uint32) *pki.Identity {
 // Open opens an identity, which has to be good.
 func Open(t testing.TB, files pki.Files) *pki.Identity {
 	t.Helper()
-	identity, err := pki.Open(files, nil)
+	return OpenAt(t, files, new(Clock))
+}
+
+// Clock is the machine's until a test sets it. It may be used from any
+// goroutine.
+type Clock struct{ ahead atomic.Int64 }
+
+// Now is what the clock shows.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Set sets the clock so far ahead of the machine's; less than 0: behind it.
+func (c *Clock) Set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
+
+// OpenAt opens an identity, which has to be good, by a clock of the test's own.
+func OpenAt(t testing.TB, files pki.Files, clock *Clock) *pki.Identity {
+	t.Helper()
+	identity, err := pki.OpenAt(files, nil, clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
