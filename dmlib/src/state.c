@@ -11,7 +11,9 @@ struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT]
 
 #define CHILD_CALLS 1000
 #define CHILD_TICKS (10 * DM_MILLISECOND)
+#ifndef CHILD_GATE_MILLISECONDS
 #define CHILD_GATE_MILLISECONDS 20
+#endif
 
 /* Inherited by children: the mapping that their parent used. */
 static struct dm_mapping parent;

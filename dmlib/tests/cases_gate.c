@@ -32,7 +32,8 @@ static void registers(void) {
 
 /* What the program's children see: KEPT shows that nothing else was touched. */
 static void expect_environment(enum manner manner, const char *want) {
-    struct session s = {.controller.manner = manner, .extra = "KEPT=kept"};
+    const char *library = manner == MANNER_SILENT ? library_path : NULL;
+    struct session s = {.library = library, .controller.manner = manner, .extra = "KEPT=kept"};
     session_spawn(&s, "environment");
     session_end(&s);
     EXPECT(strcmp(s.text, want) == 0, "manner %d: got %s, want %s", manner, s.text, want);
@@ -48,7 +49,7 @@ static void failures_leave_a_clean_environment(void) {
 
 static void success_keeps_the_environment(void) {
     char want[600];
-    snprintf(want, sizeof(want), "%s socket kept\ndone\n", library_path);
+    snprintf(want, sizeof(want), "%s socket kept\ndone\n", long_gate_path);
     expect_environment(MANNER_NORMAL, want);
 }
 
@@ -77,20 +78,31 @@ static void socket_without_listener(void) {
     preloaded_without_socket(library_path, "ATTUNE_SOCKET=", "none  lost\ndone\n");
 }
 
-/* All waiting is bounded, whether the answer or go is missing. */
-static void slow_controller_is_left_behind(enum manner manner, bool instrumented) {
-    struct session s = {.controller.manner = manner, .controller.place = trace_locks};
+/* The seconds that a program takes under a controller that is too slow. */
+static double time_with_slow_controller(enum manner manner, bool instrumented) {
+    struct session s = {
+        .library = library_path, .controller.manner = manner, .controller.place = trace_locks};
     double start = now_seconds();
     session_spawn(&s, "pairs 10");
     session_end_undrained(&s);
     double took = now_seconds() - start;
-    EXPECT(took > 0.2 && took < 1.5, "took %.3f s", took);
     s.process = controller_process(&s.controller, 0);
     if (instrumented)
         EXPECT_EQUAL(drain(s.process, NULL, NULL), 10);
     else
         EXPECT(s.process->ready.magic == 0);
     session_close(&s);
+    return took;
+}
+
+/* All waiting is bounded, whether the answer or go is missing. */
+static void slow_controller_is_left_behind(enum manner manner, bool instrumented) {
+    double took = 0;
+    for (int tries = 0; tries == 0 || (took >= 1.5 && tries < TRIES); tries++) {
+        took = time_with_slow_controller(manner, instrumented);
+        EXPECT(took > 0.2, "took %.3f s", took);
+    }
+    EXPECT(took < 1.5, "took %.3f s", took);
 }
 
 static void silent_controller(void) { slow_controller_is_left_behind(MANNER_SILENT, false); }

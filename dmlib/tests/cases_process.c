@@ -16,7 +16,7 @@ static void trace_locks(struct controller *c, struct process *p) {
 
 /* Waits until n locks of the process have arrived. */
 static void expect_locks(struct process *p, uint64_t n) {
-    for (double end = now_seconds() + 10; p->received[P_LOCK] < n; poll(NULL, 0, 1)) {
+    for (double end = now_seconds() + WAIT_SECONDS; p->received[P_LOCK] < n; poll(NULL, 0, 1)) {
         drain(p, NULL, NULL);
         EXPECT(now_seconds() < end, "%lu locks arrived, want %lu", p->received[P_LOCK], n);
     }
@@ -94,6 +94,16 @@ static void brief_children_do_not_register(void) {
     session_close(&s);
 }
 
+static double time_without_controller(const struct controller *c) {
+    char *argv[] = {(char *)target_path, "brief", "3", NULL}, text[100];
+    int output;
+    double start = now_seconds();
+    EXPECT_EQUAL(finish(spawn(library_path, c, argv, NULL, &output)), 0);
+    double took = now_seconds() - start;
+    read_all(output, text, sizeof(text));
+    return took;
+}
+
 /* A controller that died is no reason for children to wait, or to differ. */
 static void children_outlive_the_controller(void) {
     struct session s = {.controller.place = trace_locks};
@@ -101,14 +111,10 @@ static void children_outlive_the_controller(void) {
     struct process *child = controller_process(&s.controller, 1);
     pid_t pid = child->hello.pid;
     controller_stop(&s.controller);
-    char *argv[] = {(char *)target_path, "brief", "3", NULL};
-    int output;
-    char text[100];
-    double start = now_seconds();
-    pid_t other = spawn(library_path, &s.controller, argv, NULL, &output);
-    EXPECT_EQUAL(finish(other), 0);
-    EXPECT(now_seconds() - start < 0.2, "took %.3f s", now_seconds() - start);
-    read_all(output, text, sizeof(text));
+    double took = 1;
+    for (int tries = 0; took >= 0.2 && tries < TRIES; tries++)
+        took = time_without_controller(&s.controller);
+    EXPECT(took < 0.2, "took %.3f s", took);
     kill(pid, SIGTERM);
     EXPECT_EQUAL(finish(s.pid), 0);
 }

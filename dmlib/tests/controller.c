@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_SECONDS 20
-
 void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -245,7 +243,7 @@ void read_all(int fd, char *text, size_t size) {
 
 int finish(pid_t pid) {
     int status = -1;
-    for (double end = now_seconds() + WAIT_SECONDS * 3; now_seconds() < end;) {
+    for (double end = now_seconds() + WAIT_SECONDS; now_seconds() < end;) {
         if (waitpid(pid, &status, WNOHANG) == pid)
             return status;
         poll(NULL, 0, 1);

@@ -19,6 +19,9 @@
 
 #define CONTROLLER_PROCESSES 4096
 
+/* How long a test waits before it fails. */
+#define WAIT_SECONDS 60
+
 enum manner {
     MANNER_NORMAL,
     MANNER_REFUSE,    /* welcome says no */
@@ -81,7 +84,9 @@ uint64_t lost(struct process *);
 /* Sum of all slots' aggregates of one point; min and max of their last epoch. */
 struct attune_aggregate aggregate_of(struct process *, unsigned point);
 
-/* Posts and waits until it is done; false after two seconds. */
+void command_post(struct process *, unsigned index, struct attune_command command,
+                  const unsigned *points, size_t point_count);
+/* Posts and waits until it is done; false after WAIT_SECONDS. */
 bool command_run(struct process *, unsigned index, struct attune_command command,
                  const unsigned *points, size_t point_count);
 
@@ -108,15 +113,18 @@ struct test_case {
 /* A controller with one program. */
 struct session {
     struct controller controller;
-    const char *extra; /* environment */
+    const char *library; /* NULL: long_gate_path */
+    const char *extra;   /* environment */
     pid_t pid;
     int output;
     struct process *process; /* the program, once it came to the gate */
     char text[4096];         /* its output, after session_end */
 };
 
-/* Paths of what is tested, from the command line of the test program. */
-extern const char *library_path, *target_path, *directory_path;
+/* Paths of what is tested, from the command line of the test program. The library
+ * of long_gate_path waits at the gate as long as a crowded machine needs; it is for
+ * all tests but those of that time. */
+extern const char *library_path, *long_gate_path, *target_path, *directory_path;
 
 /* Starts `target ARGUMENTS` (split at blanks; a first word with a slash is a
  * program of its own) and waits for it in the gate. */
@@ -162,5 +170,9 @@ enum {
 
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 double now_seconds(void);
+
+/* How often a test measures a time that has a limit, until it is kept: what else
+ * runs on the machine only adds to it. */
+#define TRIES 5
 
 #endif

@@ -89,15 +89,21 @@ struct attune_aggregate aggregate_of(struct process *p, unsigned point) {
     return sum;
 }
 
-bool command_run(struct process *p, unsigned index, struct attune_command command,
-                 const unsigned *points, size_t point_count) {
+void command_post(struct process *p, unsigned index, struct attune_command command,
+                  const unsigned *points, size_t point_count) {
     struct attune_command *place = command_of(p, index);
     command.state = ATTUNE_CMD_EMPTY;
     memcpy(place, &command, sizeof(command));
     __atomic_store_n(&place->state, ATTUNE_CMD_POSTED, __ATOMIC_RELEASE);
     for (size_t i = 0; i < point_count; i++)
         __atomic_or_fetch(&control_of(p, points[i])->word, ATTUNE_CTL_MAILBOX, __ATOMIC_ACQ_REL);
-    double end = now_seconds() + 2;
+}
+
+bool command_run(struct process *p, unsigned index, struct attune_command command,
+                 const unsigned *points, size_t point_count) {
+    struct attune_command *place = command_of(p, index);
+    command_post(p, index, command, points, point_count);
+    double end = now_seconds() + WAIT_SECONDS;
     while (__atomic_load_n(&place->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_DONE) {
         if (now_seconds() > end)
             return false;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *library_path, *target_path, *directory_path;
+const char *library_path, *long_gate_path, *target_path, *directory_path;
 
 extern const struct test_case gate_cases[], process_cases[], event_cases[], command_cases[],
     shared_cases[];
@@ -46,6 +46,9 @@ int main(int argc, char **argv) {
     library_path = argv[1];
     target_path = argv[2];
     directory_path = dirname(strdup(target_path));
+    char long_gate[500];
+    snprintf(long_gate, sizeof(long_gate), "%s/long-gate/libattune-dm.so", directory_path);
+    long_gate_path = long_gate;
     for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++)
         for (const struct test_case *test = suites[s]; test->name != NULL; test++) {
             if (!wanted(test, argv + 3, argc - 3))

@@ -31,7 +31,8 @@ void session_spawn(struct session *s, const char *arguments) {
         words[count++] = word;
     words[count] = NULL;
     controller_start(&s->controller);
-    s->pid = spawn(library_path, &s->controller, words, s->extra, &s->output);
+    const char *library = s->library != NULL ? s->library : long_gate_path;
+    s->pid = spawn(library, &s->controller, words, s->extra, &s->output);
 }
 
 void session_start(struct session *s, const char *arguments) {
@@ -41,7 +42,7 @@ void session_start(struct session *s, const char *arguments) {
 
 static void end(struct session *s, bool draining) {
     int status = 0;
-    double deadline = now_seconds() + 60;
+    double deadline = now_seconds() + WAIT_SECONDS;
     while (waitpid(s->pid, &status, WNOHANG) == 0) {
         if (draining)
             drain_all(&s->controller);

@@ -34,7 +34,8 @@ same() {
     local name=$1 mode
     shift
     if [ -z "$(command -v "$1")" ]; then
-        echo "skip $name: no $1"
+        echo "FAIL $name: no $1"
+        failed=1
         return
     fi
     run none "$@"

@@ -43,7 +43,7 @@ static int tune_malloc(void) {
     mallopt(M_MMAP_THRESHOLD, 128 << 10); /* and no longer by itself */
     show((void *)mallopt);
     fflush(stdout);
-    for (double end = now() + 10; is_mapped();)
+    for (double end = now() + 60; is_mapped();)
         if (now() > end)
             return 1;
     printf("not mapped\n");
@@ -54,7 +54,7 @@ static int watch_variable(void) {
     show((const void *)&variable);
     show(constant);
     fflush(stdout);
-    for (double end = now() + 10; variable == 5;) {
+    for (double end = now() + 60; variable == 5;) {
         pthread_mutex_lock(&mutex);
         pthread_mutex_unlock(&mutex);
         if (now() > end)

@@ -22,8 +22,11 @@
  * then DMLib closes everything and goes on. All waiting together is bounded by
  * ATTUNE_GATE_MILLISECONDS; when it is over the program runs on: untouched if
  * that was before ready, instrumented if only go is missing. A forked child
- * and a process attached to later do not wait for go. */
+ * and a process attached to later do not wait for go. A library that only tests
+ * load is built with far longer limits, see the Makefile. */
+#ifndef ATTUNE_GATE_MILLISECONDS
 #define ATTUNE_GATE_MILLISECONDS 250
+#endif
 
 #define ATTUNE_HELLO_FORKED (1u << 0) /* a forked child; nothing waits in main */
 #define ATTUNE_HELLO_INJECTED (1u << 1)
