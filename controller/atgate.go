@@ -119,7 +119,6 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 	if !t.memory.CompareAndSwap(nil, a.Memory) {
 		return nil, errors.New("registered twice")
 	}
-	c.brief.welcome(a.Memory)
 	return t, nil
 }
 

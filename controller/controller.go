@@ -38,7 +38,6 @@ type Controller struct {
 	placer    *probe.Placer
 	gate      *attach.Gate
 	early     early
-	brief     brief
 	tracker   *track.Tracker
 	sampler   *sample.Sampler
 	client    *channel.Client

@@ -25,9 +25,7 @@ func (e *early) lets(c *Controller) {
 // caller holds mu.
 func (e *early) apply(c *Controller, points bool) {
 	c.tracker.Hurry(points)
-	may := e.known && !e.never && c.tracker.Sourced() && !points
-	c.brief.lets(c, may && c.enters())
-	if err := c.gate.SetEarly(may); err != nil {
+	if err := c.gate.SetEarly(e.known && !e.never && c.tracker.Sourced() && !points); err != nil {
 		c.log.Warn("new processes may not wait for measure points", "error", err)
 	}
 }

@@ -83,7 +83,7 @@ func (t *target) age() time.Duration {
 // enough and if there are any. However many points ask for it, the attempts are
 // those of one.
 func (c *Controller) need(t *target) {
-	if !c.mayEnter(t) || t.bringing.asked.Add(1) > 1 {
+	if !c.config.LateLibrary || t.bringing.asked.Add(1) > 1 {
 		return
 	}
 	c.work.Go(func() {
@@ -221,7 +221,7 @@ func (c *Controller) prepare(changes []*attunev1.Change) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil && c.mayEnter(t) && !fromOutside(change.GetAction()) {
+		if t := c.targets.get(change.GetProcess()); t != nil && c.config.LateLibrary && !fromOutside(change.GetAction()) {
 			all.Go(func() { c.bringIn(ctx, t) })
 		}
 	}
@@ -241,7 +241,7 @@ func (c *Controller) leaveEntered(ctx context.Context) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, t := range c.targets.list() {
-		if a := t.attached.Load(); a != nil && c.mayEnter(t) {
+		if a := t.attached.Load(); a != nil && c.config.LateLibrary {
 			all.Go(func() { c.log.Debug("process is left", "pid", t.pid, "slots_stayed", a.Leave(ctx)) })
 		}
 	}

@@ -56,7 +56,6 @@ func (c *Controller) newTracker(source track.Source) (err error) {
 	c.tracker, err = track.New(track.Options{
 		JobID: c.config.JobID, Handler: &follower{c}, Source: source, PollInterval: c.config.LookInterval,
 		Digests: c.config.Digests, Log: c.config.Log,
-		Brief: func(path string, is bool) { c.brief.learn(c, path, is) },
 	})
 	return err
 }

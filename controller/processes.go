@@ -129,7 +129,7 @@ func (f *follower) release(t *target) {
 		f.placer.Release(t.handle)
 		f.sampler.Forget(t.pid)
 		f.actuator.Forget(t)
-		if a := t.attached.Load(); a != nil && f.mayEnter(t) {
+		if a := t.attached.Load(); a != nil && f.config.LateLibrary {
 			_ = a.process.Close() // it is closed already by whoever left it
 		}
 		t.sites.Forget()
@@ -155,10 +155,7 @@ func (c *Controller) admit(ctx context.Context, t *target, held bool) {
 // expect takes a process in that cannot come to the gate, and gives any other
 // the time that it needs.
 func (c *Controller) expect(t *target) {
-	if !c.config.LateLibrary {
-		t.spared.Store(c.spared(t))
-	}
-	if c.mayEnter(t) {
+	if c.config.LateLibrary {
 		c.lateExpect(t)
 		return
 	}

@@ -37,7 +37,6 @@ type target struct {
 	known      atomic.Bool // it did at some connection
 	bringing   *bringing
 	late       atomic.Bool // DMLib may be brought in yet
-	spared     atomic.Bool // it was started without DMLib, which nobody knew to need
 	// outOfReach is why it is left alone, nil if it is not; see foreign.
 	outOfReach error
 	// attached is how it came under control; nil: it was started under it.

@@ -93,8 +93,7 @@ func presentUnread(pid int, base uint64, file *objfile.File, l library) (library
 	return l, err
 }
 
-// hookOffsets returns what the library exports for programs to call, by name, but for
-// those that keep it out of what a program with DMLib in its environment executes.
+// hookOffsets returns what the library exports for programs to call, by name.
 func hookOffsets(file *objfile.File) (map[string]uint64, error) {
 	symbols, err := file.Match("*", objfile.Function)
 	if err != nil {
@@ -102,7 +101,7 @@ func hookOffsets(file *objfile.File) (map[string]uint64, error) {
 	}
 	hooks := make(map[string]uint64)
 	for _, s := range symbols {
-		if s.Dynamic && s.Bind == elf.STB_GLOBAL && !strings.HasPrefix(s.Name, "attune_") && !strings.HasPrefix(s.Name, "exec") {
+		if s.Dynamic && s.Bind == elf.STB_GLOBAL && !strings.HasPrefix(s.Name, "attune_") {
 			hooks[s.Name] = s.Value
 		}
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Supported says whether processes of this architecture can be entered.
-const Supported = true
-
 const (
 	// stopPatience bounds the wait for one thread to stop: one that sleeps
 	// uninterruptibly does not.

@@ -13,9 +13,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Supported says whether processes of this architecture can be entered.
-const Supported = false
-
 // blocking is empty: no register layout, no restartable calls.
 var blocking map[int64]bool
 

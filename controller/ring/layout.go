@@ -8,7 +8,7 @@ import "github.com/attune-hpc/attune/controller/measure"
 // here is the order there.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 4
+	abiVersion = 5
 	cacheLine  = 64
 
 	// HookCount is the number of local point indices reserved for DMLib's own
@@ -113,7 +113,6 @@ const (
 	headerControllerStart     = 80
 	headerControllerNamespace = 88
 	headerControllerPID       = 96
-	headerBriefCount          = 100
 	headerProgramOffset       = 104
 	headerTableOffset         = 112
 	headerProgramCount        = 120
@@ -134,17 +133,7 @@ const (
 	headerRingNext    = 208
 	headerSlotsUsed   = 212
 	headerAttendEntry = 216
-	headerBrief       = 256
-	headerSize        = 1024
-)
-
-// struct attune_brief.
-const (
-	briefDevice  = 0
-	briefInode   = 8
-	briefChanged = 16
-	briefSize    = 24
-	briefCount   = 32
+	headerSize        = 256
 )
 
 // struct attune_point_control.

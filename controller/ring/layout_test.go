@@ -115,14 +115,6 @@ func mirror() map[string]uint64 {
 		"attune_header.controller_start":     headerControllerStart,
 		"attune_header.controller_namespace": headerControllerNamespace,
 		"attune_header.controller_pid":       headerControllerPID,
-		"attune_header.brief_count":          headerBriefCount,
-		"attune_header.brief":                headerBrief,
-
-		"attune_brief":         briefSize,
-		"attune_brief.device":  briefDevice,
-		"attune_brief.inode":   briefInode,
-		"attune_brief.changed": briefChanged,
-		"ATTUNE_BRIEF_COUNT":   briefCount,
 
 		"attune_header.state":        headerState,
 		"attune_header.dmlib_base":   headerDMLibBase,

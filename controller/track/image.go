@@ -147,9 +147,9 @@ func (s *state) setSession(m *member, session int) {
 // or just now (0).
 func (s *state) replaced(m *member, at uint64) {
 	delete(s.handles, m.message.GetHandle())
-	ended := &attunev1.ProcessEnded{Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: m.over(at)}
-	s.judge(m, ended)
-	s.options.Handler.Ended(ended)
+	s.options.Handler.Ended(&attunev1.ProcessEnded{
+		Process: m.message.GetHandle(), ReplacedByExec: true, EndedUnixNano: m.over(at),
+	})
 	m.message = nil
 	s.release(m)
 }
@@ -203,9 +203,9 @@ func (s *state) end(m *member) {
 			m.status = &status
 		}
 	}
-	ended := &attunev1.ProcessEnded{Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt)}
-	s.judge(m, ended)
-	s.options.Handler.Ended(ended)
+	s.options.Handler.Ended(&attunev1.ProcessEnded{
+		Process: m.message.GetHandle(), WaitStatus: m.status, EndedUnixNano: m.over(m.endedAt),
+	})
 	s.forget(m)
 }
 

@@ -65,7 +65,6 @@ func (s *state) work() {
 		case m.message == nil:
 			s.outlivedGrace(m)
 		default:
-			s.seenAlive(m, now)
 			s.refresh(m, false)
 			m.refreshes++
 			s.schedule(m, refreshDelay(m.refreshes))

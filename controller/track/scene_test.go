@@ -79,15 +79,9 @@ type scene struct {
 // begin follows a waiting shell; scans come too rarely to interfere.
 func begin(t *testing.T, text string) *scene {
 	t.Helper()
-	return beginWith(t, text, nil)
-}
-
-// beginWith is begin with somebody who is told of brief programs.
-func beginWith(t *testing.T, text string, brief func(string, bool)) *scene {
-	t.Helper()
 	s := &scene{script: newScript(), r: newRecorder(t)}
 	s.tracker = mustTrack(t, track.Options{
-		JobID: jobID(t), Handler: s.r, Source: s.script, PollInterval: time.Hour, Brief: brief,
+		JobID: jobID(t), Handler: s.r, Source: s.script, PollInterval: time.Hour,
 	})
 	s.job = mustStart(t, text)
 	s.root = mustFollow(t, s.tracker, s.job.pid())

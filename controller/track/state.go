@@ -39,7 +39,6 @@ type state struct {
 	seen     map[int]int
 	due      dueHeap
 	programs programs
-	briefs   briefs
 	// usable is which CPUs the processes could be given.
 	usable usableCPUs
 
@@ -62,10 +61,6 @@ type member struct {
 	// inherited is the parent's message at that time, which is as true for the
 	// child until it execs.
 	inherited *attunev1.Process
-
-	// executed says that the image came by an exec that was seen, forked that it has
-	// started a process.
-	executed, forked bool
 
 	// pending is the exec of an image that is described when it has lived for
 	// Grace, by the kernel's words if it has ended by then; nil: none is.
@@ -119,8 +114,7 @@ func newState(t *Tracker, host, boot string, ownDevice, ownInode uint64) *state 
 		sourced: t.options.Source != nil,
 		members: make(map[int]*member), handles: make(map[uint64]*member),
 		sessions: make(map[int]bool), excluded: make(map[int]bool), seen: make(map[int]int), programs: make(programs),
-		briefs: briefs{runs: make(map[string]int), tell: t.options.Brief},
-		exits:  make(chan exit), digests: make(chan digestRequest, digestQueue),
+		exits: make(chan exit), digests: make(chan digestRequest, digestQueue),
 		digested: make(chan digestResult), stop: make(chan struct{}),
 	}
 }
@@ -168,7 +162,6 @@ func (s *state) forked(e Event) {
 	m.known, m.born = e.Time, e
 	if parent != nil {
 		m.inherited = s.bequest(parent)
-		parent.forked = true
 	}
 	s.schedule(m, Grace)
 }
@@ -208,7 +201,6 @@ func (s *state) execute(m *member, e Event) {
 	if m.pending != nil { // and is over
 		s.tell(m, s.remains(m, *m.pending))
 	}
-	defer func() { m.executed, m.forked = true, false }()
 	if e.Program == nil || s.hurry.Load() {
 		s.look(m, e)
 		return

@@ -65,9 +65,6 @@ type Options struct {
 	// PollInterval is the interval of scans of /proc; 0: [DefaultPollInterval],
 	// or [DefaultResyncInterval] with a source.
 	PollInterval time.Duration
-	// Brief is told, by Run's goroutine, of a program that has been brief so often
-	// that it will be again, and of one that has proven not to be; nil: nobody is.
-	Brief func(executable string, brief bool)
 	// MaxProcesses bounds the processes followed at a time; 0:
 	// [DefaultMaxProcesses].
 	MaxProcesses int

@@ -116,9 +116,6 @@ DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
  * forked child's parent's, or that of a controller that has gone. */
 DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
-/* The header of this process's memory file, in a forked child its parent's; NULL:
- * there is none, or its controller has gone. */
-DM_HIDDEN const struct attune_header *dm_live_header(void);
 /* A forked child's hooks come here until it has registered or given up. */
 DM_HIDDEN void dm_child_hook(void);
 
@@ -230,23 +227,7 @@ DM_HIDDEN void dm_real_resolve_preloaded(void);
  * there is no malloc to be found. One thread at a time. */
 DM_HIDDEN bool dm_real_resolve_attached(const struct attune_attach_real *known, uint32_t count);
 
-/* ---- brief.c ----------------------------------------------------------- */
-
-/* Whether a program is one that is started without DMLib. Asks the kernel about
- * its file if there are any. Async-signal-safe, leaves errno as it was. */
-DM_HIDDEN bool dm_brief(const char *path);
-/* The same for a program that execvp(3) would find. */
-DM_HIDDEN bool dm_brief_in_path(const char *name);
-
 /* ---- environment.c ---------------------------------------------------- */
-
-/* Remembers where this library is loaded from. */
-DM_HIDDEN void dm_environment_prepare(const char *library);
-/* Copies an environment without what brings DMLib. False: that is not all of its
- * LD_PRELOAD, or there is no room, for another thread may add to it. Both are
- * async-signal-safe. */
-DM_HIDDEN size_t dm_environment_count(char *const *environment);
-DM_HIDDEN bool dm_environment_copy(char *const *environment, char **copy, size_t room);
 
 /* Takes us out of the environment of programs that this one starts: entries
  * of LD_PRELOAD with the same base name as library, and ATTUNE_SOCKET. */

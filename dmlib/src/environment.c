@@ -45,18 +45,13 @@ static void remove_variable(char **place) {
     while (*place++ != NULL);
 }
 
-static const char preload[] = "LD_PRELOAD=";
-static const char socket[] = "ATTUNE_SOCKET=";
-
-static bool sets(const char *entry, const char *variable) {
-    return strncmp(entry, variable, strlen(variable)) == 0;
-}
-
 void dm_environment_clean(char **environment, const char *library) {
+    static const char preload[] = "LD_PRELOAD=";
+    static const char socket[] = "ATTUNE_SOCKET=";
     char **place = environment;
     while (place != NULL && *place != NULL) {
-        bool gone = sets(*place, socket);
-        if (sets(*place, preload)) {
+        bool gone = strncmp(*place, socket, sizeof(socket) - 1) == 0;
+        if (strncmp(*place, preload, sizeof(preload) - 1) == 0) {
             char *list = *place + sizeof(preload) - 1;
             drop_entries(list, base_name(library));
             gone = *list == '\0';
@@ -66,34 +61,4 @@ void dm_environment_clean(char **environment, const char *library) {
         else
             place++;
     }
-}
-
-static const char *own_library; /* as the loader names it */
-
-void dm_environment_prepare(const char *library) { own_library = library; }
-
-size_t dm_environment_count(char *const *environment) {
-    size_t count = 0;
-    while (environment != NULL && environment[count] != NULL)
-        count++;
-    return count;
-}
-
-bool dm_environment_copy(char *const *environment, char **copy, size_t room) {
-    bool ours = false;
-    size_t count = 0;
-    for (; environment != NULL && *environment != NULL; environment++) {
-        if (sets(*environment, preload)) {
-            if (own_library == NULL || strcmp(*environment + sizeof(preload) - 1, own_library) != 0)
-                return false; /* somebody else's as well */
-            ours = true;
-        } else if (!sets(*environment, socket)) {
-            if (count + 1 >= room)
-                return false;
-            copy[count++] = *environment;
-        }
-    }
-    if (ours)
-        copy[count] = NULL;
-    return ours;
 }

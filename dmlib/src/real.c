@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
-#include <unistd.h>
 
 static void resolve(void);
 
@@ -154,18 +153,6 @@ BOOT_IO(writev, (int fd, const struct iovec *parts, int count), (fd, parts, coun
 BOOT_IO(__read_chk, (int fd, void *buffer, size_t size, size_t capacity),
         (fd, buffer, size, capacity), SYS_read, fd, buffer, size < capacity ? size : capacity)
 
-/* Names that have to be searched for are not found meanwhile. */
-BOOT(int, execve, (const char *path, char *const *arguments, char *const *environment),
-     (path, arguments, environment),
-     return (int)result_of(dm_syscall(SYS_execve, path, arguments, environment)))
-BOOT(int, execv, (const char *path, char *const *arguments), (path, arguments),
-     return (int)result_of(dm_syscall(SYS_execve, path, arguments, environ)))
-BOOT(int, execvpe, (const char *name, char *const *arguments, char *const *environment),
-     (name, arguments, environment),
-     return (int)result_of(dm_syscall(SYS_execve, name, arguments, environment)))
-BOOT(int, execvp, (const char *name, char *const *arguments), (name, arguments),
-     return (int)result_of(dm_syscall(SYS_execve, name, arguments, environ)))
-
 /* ---- looking up --------------------------------------------------------- */
 
 /* Where a name is looked up: behind this library if it was preloaded, else in
@@ -253,8 +240,6 @@ static void *find_given(const char *name) {
     for (uint32_t i = 0; i < given_count; i++)
         if (strncmp(given[i].name, name, sizeof(given[i].name)) == 0)
             return (void *)(uintptr_t)given[i].address;
-    if (strncmp(name, "exec", 4) == 0)
-        return NULL; /* no call is led to these: nothing that it executes has DMLib */
     return find_defined(name);
 }
 

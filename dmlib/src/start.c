@@ -33,7 +33,6 @@ static bool start(void) {
     if (!dm_gate_register(0, ATTUNE_GATE_MILLISECONDS, &mapping))
         return false;
     dm_thread_prepare();
-    dm_environment_prepare(own_path());
     dm_live_publish(&mapping);
     return true;
 }

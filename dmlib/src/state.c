@@ -45,11 +45,6 @@ void dm_go_inert(void) {
     __atomic_store_n(&dm_live.delta, 0, __ATOMIC_RELEASE);
 }
 
-const struct attune_header *dm_live_header(void) {
-    struct attune_header *header = parent.header; /* this process's, once it has one */
-    return header == NULL || __atomic_load_n(&header->detached, __ATOMIC_RELAXED) ? NULL : header;
-}
-
 /* The child maps its own memory file where its parent's is: address space
  * does not grow with each generation, and a frame that a fork in a signal
  * handler interrupted between two loads still finds memory behind its

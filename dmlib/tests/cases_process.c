@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static void trace_locks(struct controller *c, struct process *p) {
@@ -48,41 +47,6 @@ static void grandchildren_register(void) {
     kill(last->hello.pid, SIGTERM);
     session_end(&s);
     session_close(&s);
-}
-
-static int occurrences(const char *text, const char *of) {
-    int count = 0;
-    for (; (text = strstr(text, of)) != NULL; text++)
-        count++;
-    return count;
-}
-
-static void shell_is_brief(struct controller *c, struct process *p) {
-    (void)c;
-    struct stat file;
-    EXPECT(stat("/bin/sh", &file) == 0);
-    p->header->brief[0] = (struct attune_brief){
-        .device = file.st_dev,
-        .inode = file.st_ino,
-        .changed = (int64_t)file.st_ctim.tv_sec * 1000000000 + file.st_ctim.tv_nsec,
-    };
-    p->header->brief_count = 1;
-}
-
-/* Whatever way, a brief program has what it would have without us. */
-static void expect_executed(void (*place)(struct controller *, struct process *), int with) {
-    struct session s = {.controller.place = place, .extra = "KEPT=kept"};
-    session_start(&s, "execute");
-    session_end(&s);
-    EXPECT_EQUAL(occurrences(s.text, "kept\n"), 8);
-    EXPECT_EQUAL(occurrences(s.text, "none  kept"), 8 - with);
-    EXPECT_EQUAL(s.controller.count, 1 + with);
-    session_close(&s);
-}
-
-static void brief_programs_are_spared(void) {
-    expect_executed(NULL, 8);
-    expect_executed(shell_is_brief, 0);
 }
 
 static void brief_children_do_not_register(void) {
@@ -202,7 +166,6 @@ const struct test_case process_cases[] = {
     {"fork_registers", forked_child_registers},
     {"grandchildren_register", grandchildren_register},
     {"brief_children", brief_children_do_not_register},
-    {"brief_programs", brief_programs_are_spared},
     {"children_without_controller", children_outlive_the_controller},
     {"controller_dies", controller_dies_mid_run},
     {"vfork_exec", vfork_and_exec},

@@ -37,7 +37,6 @@ void hit(unsigned point, uint64_t value, uint64_t extra);
 
 void test_layout(void);
 void test_environment(void);
-void test_brief(void);
 void test_records(void);
 void test_aggregates(void);
 void test_threads(void);

@@ -30,7 +30,7 @@
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 4u
+#define ATTUNE_ABI_VERSION 5u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -275,19 +275,6 @@ struct attune_command {
                        * point's `calls` counts */
 };
 
-/* ---- brief programs --------------------------------------------------- */
-
-#define ATTUNE_BRIEF_COUNT 32u
-
-/* A program that has always been over before anything could be done in it: who
- * executes it leaves DMLib out of its environment. As stat(2) has its file; one that
- * was changed meanwhile is another. */
-struct attune_brief {
-    uint64_t device;
-    uint64_t inode;
-    int64_t changed; /* nanoseconds */
-};
-
 /* ---- header ---------------------------------------------------------- */
 
 struct attune_header {
@@ -309,7 +296,7 @@ struct attune_header {
                                     * /proc/PID/stat                           */
     uint64_t controller_namespace; /* (AC) inode of its pid namespace          */
     int32_t controller_pid;        /* (AC) as it numbers itself                */
-    uint32_t brief_count;    /* (AC) in use, of `brief`; 0 while it is written     */
+    uint32_t reserved;
     uint64_t program_offset; /* (AC) struct attune_program_slot[program_count] */
     uint64_t table_offset;   /* (AC) struct attune_table[table_count] */
     uint32_t program_count;  /* (AC) may be 0 */
@@ -339,8 +326,6 @@ struct attune_header {
                               * ATTUNE_AT_STOPPED; returns 0 if the thread stands
                               * where it cannot                                */
     uint8_t pad2[32];
-    struct attune_brief brief[ATTUNE_BRIEF_COUNT]; /* (AC) a race makes a program pass
-                              * for another one at worst, until it is looked at */
 };
 
 #endif

@@ -11,8 +11,6 @@
 
 extern char **environ;
 
-#define SHOW "echo \"${LD_PRELOAD-none} ${ATTUNE_SOCKET+socket} ${KEPT-lost}\""
-
 static void leave(int signal) {
     (void)signal;
     _exit(0);
@@ -87,36 +85,6 @@ static void spawns(void) {
     lock_pairs(&own, 10);
 }
 
-/* Each way to execute a program. */
-static void execute(long way) {
-    char *words[] = {"sh", "-c", SHOW, NULL};
-    if (way == 0)
-        execve("/bin/sh", words, environ);
-    else if (way == 1)
-        execv("/bin/sh", words);
-    else if (way == 2)
-        execvp("sh", words);
-    else
-        execvpe("sh", words, environ);
-    _exit(9);
-}
-
-static void start(long way, bool vforked) {
-    fflush(stdout);
-    pid_t child = vforked ? vfork() : fork();
-    if (child == 0)
-        execute(way);
-    wait_ok(child);
-}
-
-/* execute: what a shell gets to see, by each way, after fork and after vfork */
-static void executes(void) {
-    for (long way = 0; way < 4; way++) {
-        start(way, false);
-        start(way, true);
-    }
-}
-
 /* limit MEGABYTES: goes on as `pairs 7` with so little address space */
 static void limit(void) {
     struct rlimit space = {(rlim_t)number[0] << 20, (rlim_t)number[0] << 20};
@@ -128,7 +96,7 @@ static void limit(void) {
 /* environment: what children get to see */
 static void environment(void) {
     fflush(stdout);
-    CHECK(system(SHOW) == 0);
+    CHECK(system("echo \"${LD_PRELOAD-none} ${ATTUNE_SOCKET+socket} ${KEPT-lost}\"") == 0);
 }
 
 const struct subject process_subjects[] = {
@@ -136,7 +104,6 @@ const struct subject process_subjects[] = {
     {"brief", brief},
     {"vfork", vforks},
     {"spawn", spawns},
-    {"execute", executes},
     {"limit", limit},
     {"environment", environment},
     {"work", work_until_killed},
