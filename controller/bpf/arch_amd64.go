@@ -11,9 +11,6 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 )
 
-// uprobesSupported says whether uprobes were ever run on this architecture.
-func uprobesSupported() error { return nil }
-
 // Parameter registers, as indices of register_value() in
 // include/registers.h: di si dx cx r8 r9, then ax bx r10 r11.
 var (

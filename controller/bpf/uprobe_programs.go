@@ -3,6 +3,8 @@
 package bpf
 
 import (
+	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 
@@ -171,6 +173,16 @@ func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
 	}
 	p.capturing[name] = loaded
 	return loaded, nil
+}
+
+// capturesObject has the programs in the form that captures. Its maps and variables
+// are those of the others, so that it needs no bindings.
+//
+//go:embed captures_x86_bpfel.o
+var capturesObject []byte
+
+func loadCaptures() (*ebpf.CollectionSpec, error) {
+	return ebpf.LoadCollectionSpecFromReader(bytes.NewReader(capturesObject))
 }
 
 // loadCapturing loads a program in the form that captures. It shares all maps

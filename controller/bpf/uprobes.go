@@ -69,9 +69,6 @@ var ErrDetaching = errors.New("kernel still detaches uprobes")
 // NewUprobes checks that uprobes can be had at all: it fails with an
 // *UnsupportedError without the privilege. The caller must Close it.
 func NewUprobes(opts UprobesOptions) (*Uprobes, error) {
-	if err := uprobesSupported(); err != nil {
-		return nil, err
-	}
 	if err := requirePrivilege(uprobes); err != nil {
 		return nil, err
 	}

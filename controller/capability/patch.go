@@ -5,7 +5,6 @@ package capability
 import (
 	"errors"
 	"os"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +15,6 @@ import (
 // that to a tracer (proc_mem.force_override), it is refused here as it would be
 // elsewhere.
 func entryPatch(*node) finding {
-	if runtime.GOARCH != "amd64" {
-		return unavailable("not made for "+runtime.GOARCH+" yet", "")
-	}
-	if f := dmlibThere("by DMLib, in preloaded processes"); f.state != Available {
-		return f
-	}
 	code, err := unix.Mmap(-1, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return refused(err, "", "")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -26,7 +25,7 @@ const remedyPreload = "use dynamically linked programs with the C library's own 
 func preloadLikely(_ context.Context, n *node) finding {
 	for _, pattern := range []string{"/lib64/ld-linux-*.so.*", "/lib/ld-linux-*.so.*", "/lib/ld-musl-*.so.*"} {
 		if found, _ := filepath.Glob(n.path(pattern)); len(found) > 0 {
-			return dmlibThere("loader " + found[0])
+			return available("loader " + found[0])
 		}
 	}
 	return unavailable("no dynamic loader found", remedyPreload)
@@ -48,7 +47,7 @@ func preloadTried(ctx context.Context, n *node) finding {
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "LD_PRELOAD=" + library}
 	out, err := command.CombinedOutput()
 	if bytes.Contains(out, []byte(wanted)) && (n.library == "" || !bytes.Contains(out, []byte("cannot be preloaded"))) {
-		return dmlibThere("tried on " + command.Path)
+		return available("tried on " + command.Path)
 	}
 	reason := "the loader of " + command.Path + " ignores LD_PRELOAD"
 	if err != nil {
@@ -57,12 +56,5 @@ func preloadTried(ctx context.Context, n *node) finding {
 	return unavailable(reason, remedyPreload)
 }
 
-func dmlibThere(detail string) finding {
-	if runtime.GOARCH == "amd64" {
-		return available(detail)
-	}
-	return unavailable("DMLib is not there for "+runtime.GOARCH+" yet", "")
-}
-
 // rebindGOT is work of DMLib, in the process, and needs no help from the node.
-func rebindGOT(*node) finding { return dmlibThere("by DMLib, in preloaded processes") }
+func rebindGOT(*node) finding { return available("by DMLib, in preloaded processes") }

@@ -82,9 +82,6 @@ func whileStopped(pid int, do func() error) error {
 
 // hardwareBreakpoint sets one in a child and takes it away again.
 func hardwareBreakpoint(_ context.Context, n *node) finding {
-	if runtime.GOARCH != "amd64" {
-		return unavailable("not tried on "+runtime.GOARCH+" yet", "")
-	}
 	if debugregs.Dead() {
 		return degraded("a uprobe instead, which only root can set", "the debug registers of this machine stop nobody: its hypervisor does not pass them on", "")
 	}

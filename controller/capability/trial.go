@@ -80,9 +80,6 @@ func linkToDirectory(program *ebpf.Program) error {
 // uprobeRegisterWrite loads a program that writes the first parameter's
 // register. It is never attached.
 func uprobeRegisterWrite(context.Context, *node) finding {
-	if runtime.GOARCH != "amd64" {
-		return unavailable("not tried on "+runtime.GOARCH+" yet", "")
-	}
 	const offsetOfDI = 112 // in struct pt_regs
 	spec := emptyProgram(ebpf.AttachNone)
 	spec.Instructions = append(asm.Instructions{

@@ -173,7 +173,7 @@ func (c *Clock) newScale(a anchor, mult uint64) *Scale {
 // be told.
 func rate(from, to anchor) uint64 {
 	nanos, ticks := uint64(to.nanos-from.nanos), to.ticks-from.ticks
-	if ticksAreNanoseconds || to.nanos <= from.nanos || nanos>>32 >= ticks {
+	if to.nanos <= from.nanos || nanos>>32 >= ticks {
 		return 1 << 32
 	}
 	quotient, _ := bits.Div64(nanos>>32, nanos<<32, ticks)

@@ -36,9 +36,6 @@ func (e *ClockSourceError) Error() string {
 
 // checkSource reads what the kernel thinks of the counter.
 func checkSource(root string) error {
-	if ticksAreNanoseconds {
-		return nil
-	}
 	if root == "" {
 		root = "/"
 	}

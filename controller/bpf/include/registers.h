@@ -74,38 +74,6 @@ INLINE u64 frame_at_entry(struct registers *regs) { return LOAD(regs, sp); }
 
 INLINE u64 frame_at_return(struct registers *regs) { return LOAD(regs, sp) - sizeof(u64); }
 
-#elif defined(__TARGET_ARCH_arm64)
-
-struct registers {
-    u64 x0, x1, x2, x3, x4, x5, x6, x7, x8_to_x29[22], x30;
-    u64 sp, pc, pstate;
-};
-
-#define EACH_PARAMETER(X)                                                                          \
-    X(0, x0)                                                                                       \
-    X(1, x1)                                                                                       \
-    X(2, x2)                                                                                       \
-    X(3, x3)                                                                                       \
-    X(4, x4)                                                                                       \
-    X(5, x5)
-
-#define EACH_REGISTER(X)                                                                           \
-    EACH_PARAMETER(X)                                                                              \
-    X(6, x6)                                                                                       \
-    X(7, x7)
-
-#define REGISTERS 8
-
-INLINE u64 return_value(struct registers *regs) { return LOAD(regs, x0); }
-
-INLINE u64 program_counter(struct registers *regs) { return LOAD(regs, pc); }
-
-INLINE u64 return_address(struct registers *regs) { return LOAD(regs, x30); }
-
-INLINE u64 frame_at_entry(struct registers *regs) { return LOAD(regs, sp); }
-
-INLINE u64 frame_at_return(struct registers *regs) { return LOAD(regs, sp); }
-
 #else
 #error "registers of this architecture are not described"
 #endif
