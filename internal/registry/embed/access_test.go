@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -32,15 +33,14 @@ func mustServe(t *testing.T, site *pkitest.Site) (url string, service *registry.
 	if _, err := service.Announce(t.Context(), &attunev1.AnalyzerRecord{Id: "analyzer"}); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		_, err := registry.FindAnalyzers(patient(t), registry.Options{URL: server.URL(), Identity: identity})
-		if err == nil {
-			return server.URL(), service
-		}
-		if !errors.Is(err, registry.ErrNoAnalyzer) {
+	patience.Until(t, "the Analyzer to be announced", func() bool {
+		_, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: server.URL(), Identity: identity})
+		if err != nil && !errors.Is(err, registry.ErrNoAnalyzer) {
 			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
+	return server.URL(), service
 }
 
 // mustDial connects as a person with a NATS client of their own would.
@@ -65,7 +65,7 @@ func TestPersons(t *testing.T) {
 	admin := pkitest.Open(t, site.Issue(t, pki.Request{Name: "admin", Role: attunev1.Role_ROLE_ADMIN}))
 	for _, person := range []*pki.Identity{user, admin} {
 		t.Run(person.Leaf().Subject.CommonName, func(t *testing.T) {
-			found, err := registry.FindAnalyzers(patient(t), registry.Options{URL: url, Identity: person})
+			found, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: url, Identity: person})
 			if err != nil || len(found) != 1 || found[0].GetId() != "analyzer" {
 				t.Errorf("found %v, %v", found, err)
 			}
@@ -87,7 +87,7 @@ func TestPersons(t *testing.T) {
 			}
 		})
 	}
-	list, err := service.Registrations(patient(t))
+	list, err := service.Registrations(patience.Context(t))
 	if err != nil || len(list) != 1 || list[0].GetId() != "solver" {
 		t.Errorf("registrations: %v, %v", list, err)
 	}
@@ -103,7 +103,7 @@ func mustBeRefused(t *testing.T, refused <-chan error, what string, try func() e
 		if !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("%s: %v, want %v", what, err, nats.ErrPermissionViolation)
 		}
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Errorf("%s: allowed", what)
 	}
 }
@@ -120,10 +120,10 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 		}
 	}
 	// A question behind them is answered: so they have been dealt with.
-	if _, err := conn.Request(registry.SubjectAnalyzers, nil, patience); err != nil {
+	if _, err := conn.Request(registry.SubjectAnalyzers, nil, patience.Limit); err != nil {
 		t.Fatal(err)
 	}
-	list, err := service.Registrations(patient(t))
+	list, err := service.Registrations(patience.Context(t))
 	if err != nil || len(list) != 1 || list[0].GetId() != "solver" {
 		t.Errorf("registrations: %v, %v", list, err)
 	}
@@ -163,7 +163,7 @@ func TestStrangers(t *testing.T) {
 			conn, err := nats.Connect(row.url, append(row.options, nats.NoReconnect())...)
 			if err == nil {
 				// TLS 1.3: the client is done before its certificate is looked at.
-				err = conn.FlushTimeout(patience)
+				err = conn.FlushTimeout(patience.Limit)
 				conn.Close()
 			}
 			if err == nil {
@@ -179,29 +179,35 @@ func TestServerOfAPerson(t *testing.T) {
 	server := mustStart(t, embed.Options{Listen: "127.0.0.1:0", Identity: pkitest.Open(t, site.Issue(t, pki.Request{
 		Name: "mallory", Role: attunev1.Role_ROLE_ADMIN, Hosts: []string{"127.0.0.1"},
 	}))})
-	_, err := registry.FindAnalyzers(patient(t), registry.Options{URL: server.URL(), Identity: site.User(t, "user", 1000)})
+	_, err := registry.FindAnalyzers(patience.Context(t), registry.Options{URL: server.URL(), Identity: site.User(t, "user", 1000)})
 	if err == nil || !strings.Contains(err.Error(), "role node") {
 		t.Errorf("error %v, want one about the role", err)
 	}
 }
 
-// A certificate that ends ends the connection.
+// A certificate that ends ends the connection. The server's clock is behind here,
+// so that the handshake takes what has ended a minute ago.
 func TestCertificateEnds(t *testing.T) {
-	site := pkitest.New(t)
-	url, _ := mustServe(t, site)
-	short := pkitest.Open(t, site.Issue(t, pki.Request{Name: "short", Role: attunev1.Role_ROLE_NODE, Valid: 3 * time.Second}))
+	site, clock, handshake := pkitest.New(t), new(pkitest.Clock), listenFor(t, "handshake error")
+	clock.Set(-4 * time.Minute)
+	server := mustStart(t, embed.Options{
+		Listen: "127.0.0.1:0", Identity: site.NodeAt(t, "server", clock), Log: handshake.log(),
+	})
+	ended := pkitest.Template()
+	ended.NotBefore, ended.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+	certificate := site.Sign(t, ended)
 	closed := make(chan struct{})
-	conn, err := nats.Connect(url, nats.NoReconnect(), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
-		nats.ClientTLSConfig(short.Certificate, short.Roots),
+	conn, err := nats.Connect(server.URL(), nats.NoReconnect(), nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}),
+		nats.ClientTLSConfig(func() (tls.Certificate, error) { return certificate, nil }, site.User(t, "user", 1000).Roots),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
-	if err != nil {
-		t.Fatal(err)
+	if err == nil { // else it has ended before it was used
+		defer conn.Close()
+		patience.Closed(t, "end of the connection", closed)
 	}
-	defer conn.Close()
 	select {
-	case <-closed:
-	case <-time.After(patience):
-		t.Error("still connected")
+	case <-handshake.seen:
+		t.Error("the handshake has refused the certificate")
+	default:
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -62,7 +63,7 @@ func TestDiskIsFull(t *testing.T) {
 	}
 	mustPut(t, c, "after")
 	mustSee(t, c, "after")
-	list, err := mustOpen(t, server.URL(), nil).Registrations(patient(t))
+	list, err := mustOpen(t, server.URL(), nil).Registrations(patience.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package embed_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,21 +30,14 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// patience is for what has to come some time; nothing is asserted of when.
-const patience = time.Minute
-
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func mustStart(t testing.TB, o embed.Options) *embed.Server {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	server, err := embed.Start(o)
 	if err != nil {
 		t.Fatal(err)
@@ -55,10 +50,35 @@ func mustStart(t testing.TB, o embed.Options) *embed.Server {
 	return server
 }
 
+// sayings is a log that signals each line in which the server says something.
+type sayings struct {
+	testing.TB
+	what string
+	seen chan struct{}
+}
+
+func listenFor(t testing.TB, what string) *sayings {
+	t.Helper()
+	return &sayings{t, what, make(chan struct{}, 1)}
+}
+
+func (s *sayings) log() *slog.Logger { return slog.New(slog.NewTextHandler(s, nil)) }
+
+func (s *sayings) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte(s.what)) {
+		select {
+		case s.seen <- struct{}{}:
+		default:
+		}
+	}
+	return s.Output().Write(line)
+}
+
+// mustOpen connects a client, whom nobody believes dead meanwhile.
 func mustOpen(t testing.TB, url string, identity *pki.Identity) *registry.Client {
 	t.Helper()
 	c, err := registry.Open(t.Context(), registry.Options{
-		URL: url, Identity: identity, TTL: time.Second, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		URL: url, Identity: identity, TTL: time.Hour, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +91,7 @@ func mustOpen(t testing.TB, url string, identity *pki.Identity) *registry.Client
 func mustSee(t testing.TB, c *registry.Client, id string) {
 	t.Helper()
 	found := errors.New("found")
-	ctx, cancel := context.WithCancelCause(patient(t))
+	ctx, cancel := context.WithCancelCause(patience.Context(t))
 	defer cancel(nil)
 	err := c.Watch(ctx, func(v registry.View) {
 		if v.Registrations[id] != nil {
@@ -85,7 +105,7 @@ func mustSee(t testing.TB, c *registry.Client, id string) {
 
 func mustPut(t testing.TB, c *registry.Client, id string) {
 	t.Helper()
-	if err := c.PutRegistration(patient(t), &attunev1.Registration{Id: id}); err != nil {
+	if err := c.PutRegistration(patience.Context(t), &attunev1.Registration{Id: id}); err != nil {
 		t.Fatal(err)
 	}
 }

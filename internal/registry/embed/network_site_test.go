@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -128,7 +129,7 @@ func TestSitesBehindAFirewall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for {
-		list, err := here.Controllers(patient(t))
+		list, err := here.Controllers(patience.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,18 +5,18 @@ package embed_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -24,26 +24,15 @@ import (
 // asks for it.
 const configuration = `
 listen: "127.0.0.1:-1"
+http: "127.0.0.1:-1"
 ports_file_dir: %[1]q
 jetstream { store_dir: %[1]q, domain: attune }
 tls { cert_file: %[2]q, key_file: %[3]q, ca_file: %[4]q, verify: true }
 leafnodes {
-  listen: %[5]q
+  listen: "127.0.0.1:-1"
   tls { cert_file: %[2]q, key_file: %[3]q, ca_file: %[4]q, verify: true }
 }
 `
-
-// mustFree returns an address that nobody listens at: Debian's server does not
-// tell where it listens for other sites.
-func mustFree(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
 
 // mustStartOwn starts Debian's server, and returns its addresses for clients and
 // for other sites.
@@ -57,8 +46,8 @@ func mustStartOwn(t *testing.T, files pki.Files) (clients, leaves string) {
 		t.Skip("nats-server is missing: apt-get install nats-server")
 	}
 	dir := t.TempDir()
-	config, leaf := filepath.Join(dir, "nats.conf"), mustFree(t)
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, dir, files.Cert, files.Key, files.CA, leaf), 0o600); err != nil {
+	config := filepath.Join(dir, "nats.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, dir, files.Cert, files.Key, files.CA), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server := exec.Command(path, "-c", config)
@@ -71,16 +60,29 @@ func mustStartOwn(t *testing.T, files pki.Files) (clients, leaves string) {
 		}
 		_ = server.Wait() // Debian's ends with 1 then
 	})
-	for late := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	var ports struct{ Nats, Monitoring []string }
+	patience.Until(t, "nats-server to say where it listens", func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("nats-server_%d.ports", server.Process.Pid)))
-		var ports struct{ Nats []string }
-		if err == nil && json.Unmarshal(text, &ports) == nil && len(ports.Nats) > 0 {
-			return ports.Nats[0], "tls://" + leaf
-		}
-		if time.Now().After(late) {
-			t.Fatalf("nats-server does not say where it listens: %s, %v", text, err)
-		}
+		return err == nil && json.Unmarshal(text, &ports) == nil && len(ports.Nats) > 0 && len(ports.Monitoring) > 0
+	})
+	return ports.Nats[0], fmt.Sprintf("tls://127.0.0.1:%d", leafPortOf(t, ports.Monitoring[0]))
+}
+
+// leafPortOf asks a server where it listens for other sites, which the file of
+// its ports does not say.
+func leafPortOf(t *testing.T, monitoring string) int {
+	t.Helper()
+	answer, err := http.Get(monitoring + "/varz")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer answer.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	var said struct{ Leaf struct{ Port int } }
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || said.Leaf.Port == 0 {
+		t.Fatalf("nats-server says %+v of other sites, %v", said, err)
+	}
+	return said.Leaf.Port
 }
 
 // A site with NATS of its own, and another one that joins it.

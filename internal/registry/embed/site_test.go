@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -142,21 +143,19 @@ func TestTwoSites(t *testing.T) {
 	})
 	defer tasks.Wait()
 	defer cancel()
-	for {
-		answers, silent, err := here.Locate(patient(t), &attunev1.LocateRequest{Host: "far"}, time.Second)
+	patience.Until(t, "the answer of the controller there", func() bool {
+		answers, silent, err := here.Locate(patience.Context(t), &attunev1.LocateRequest{Host: "far"}, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(answers) == 1 && len(silent) == 0 {
-			break
-		}
-	}
+		return len(answers) == 1 && len(silent) == 0
+	})
 	// An Analyzer there can own what was registered here.
 	analyzer := &attunev1.AnalyzerRecord{Id: "a", Host: "far"}
 	if _, err := there.Announce(t.Context(), analyzer); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := there.Claim(patient(t), "solver", analyzer)
+	lease, err := there.Claim(patience.Context(t), "solver", analyzer)
 	if err != nil || !lease.Valid() {
 		t.Errorf("claim from the other site: %v", err)
 	}
@@ -174,7 +173,7 @@ func TestWayIsClosed(t *testing.T) {
 	here, there := mustOpen(t, s.hub.URL(), nil), mustOpen(t, s.leaf.URL(), nil)
 	mustPut(t, here, "before")
 	seen := make(chan registry.View, 100)
-	ctx, cancel := context.WithCancel(patient(t))
+	ctx, cancel := context.WithCancel(patience.Context(t))
 	done := make(chan error, 1)
 	go func() {
 		done <- there.Watch(ctx, func(v registry.View) {
@@ -187,9 +186,7 @@ func TestWayIsClosed(t *testing.T) {
 	<-seen
 	s.between.Close()
 	mustPut(t, here, "meanwhile")
-	for s.leaf.Healthy() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "the loss of the other site to be noticed", func() bool { return s.leaf.Healthy() != nil })
 	if !there.Connected() {
 		t.Error("the way between the sites is closed, and a client lost its own server")
 	}
@@ -210,22 +207,28 @@ func TestWayIsClosed(t *testing.T) {
 
 // A person cannot come as a site.
 func TestLeafOfAPerson(t *testing.T) {
-	ca := pkitest.New(t)
+	ca, refused := pkitest.New(t), listenFor(t, "authentication error")
 	hub := mustStart(t, embed.Options{
 		Socket: filepath.Join(t.TempDir(), "hub"), LeafListen: "127.0.0.1:0", Identity: ca.Node(t, "hub"),
+		Log: refused.log(),
 	})
+	here := mustOpen(t, hub.URL(), nil)
+	mustPut(t, here, "solver")
 	leaf := mustStart(t, embed.Options{
 		Socket: filepath.Join(t.TempDir(), "leaf"), Identity: ca.User(t, "user", 1000),
 		Remotes: []string{"tls://" + hub.LeafAddr()},
 	})
-	here, there := mustOpen(t, hub.URL(), nil), mustOpen(t, leaf.URL(), nil)
-	mustPut(t, here, "solver")
-	short, cancel := context.WithTimeout(t.Context(), 3*time.Second) // several attempts
-	defer cancel()
-	if list, err := there.Registrations(short); err == nil {
-		t.Errorf("a person's server got %v", list)
-	}
-	if leaf.Healthy() == nil {
-		t.Error("a person's server counts as connected")
+	there := mustOpen(t, leaf.URL(), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := make(chan error, 1)
+	go func() {
+		_, err := there.Registrations(ctx)
+		asked <- err
+	}()
+	patience.Receive(t, "refusal", refused.seen)
+	patience.Until(t, "the person's server not to count as connected", func() bool { return leaf.Healthy() != nil })
+	cancel()
+	if err := patience.Receive(t, "answer", asked); err == nil {
+		t.Error("a person's server got what is registered")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -58,7 +59,7 @@ func TestOtherUserOfTheHost(t *testing.T) {
 	if err := as(nobody, child{Put: server.URL()}).Run(); err == nil {
 		t.Error("another user has written to the registry")
 	}
-	list, err := service.Registrations(patient(t))
+	list, err := service.Registrations(patience.Context(t))
 	if err != nil || len(list) != 1 {
 		t.Errorf("registrations: %v, %v", list, err)
 	}
