@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // A tuner that tries value after value needs code for each, for good: when a
@@ -109,15 +109,13 @@ func TestActionsByWholeJump(t *testing.T) {
 // good place, as may be on a busy machine.
 func (a *acted) unlessBusy(t *testing.T, do func() error) {
 	t.Helper()
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	patience.Until(t, "a good place to stop", func() bool {
 		err := do()
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, inject.ErrBusy) || time.Now().After(until) {
+		if err != nil && !errors.Is(err, inject.ErrBusy) {
 			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 }
 
 // mustJump says that a function begins with a jump that is not what one byte

@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // acted is testdata/acted.c under a controller.
@@ -33,15 +34,9 @@ func startActed(t *testing.T, program string, functions ...string) *acted {
 	b := start(t)
 	t.Cleanup(func() { b.stop(t) })
 	const tries = 60
-	for late, try := 0, 0; try < tries; try++ {
+	for range tries {
 		target := targets.Start(t, program, b.controller.Environment()...)
-		process, ok := eventWithin(b, 10*time.Second, hasDMLib(target.PID))
-		if !ok { // on a crowded machine one in many has waited in vain at the gate
-			if late++; late > 2 || target.End(t) != nil {
-				t.Fatalf("DMLib did not come into %d of %d processes", late, try+1)
-			}
-			continue
-		}
+		process := b.withDMLib(t, target.PID)
 		a := &acted{bench: b, Target: target, sites: b.controller.targets.get(process.GetHandle()).Sites()}
 		err := a.tryAll(t, functions)
 		if err == nil {
@@ -75,8 +70,7 @@ func (a *acted) tryAll(t *testing.T, functions []string) error {
 // atHooks does what waits for DMLib while the program comes by its hooks.
 func (a *acted) atHooks(t *testing.T, do func(ctx context.Context) error) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
 	for {
@@ -208,9 +202,11 @@ func TestActionsOfForkedChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for a.controller.targets.ofPID(pid) == nil || a.controller.targets.ofPID(pid).memory.Load() == nil {
+	patience.Until(t, "DMLib in the child", func() bool {
 		a.Ask(t, "idle")
-	}
+		child := a.controller.targets.ofPID(pid)
+		return child != nil && child.memory.Load() != nil
+	})
 	parent := a.PID
 	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.targets.ofPID(pid).Sites()}
 	child.PID = pid

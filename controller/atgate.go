@@ -64,7 +64,7 @@ func (c *Controller) refused(r attach.Refusal) {
 // in the start gate meanwhile.
 func (c *Controller) takeIn(a attach.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
-	ctx, cancel := context.WithTimeout(c.ctx, attach.Timeout)
+	ctx, cancel := context.WithTimeout(c.ctx, c.config.gateTimeout)
 	if held {
 		cancel()
 		ctx, cancel = context.WithDeadline(c.ctx, a.Deadline)

@@ -4,7 +4,9 @@
 
 package controller
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestCapturedByTheKernel runs the table of TestCaptured in the BPF programs,
 // each third row in a short run.

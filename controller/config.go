@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -98,6 +99,9 @@ type Config struct {
 	Version string
 	// Log may be nil.
 	Log *slog.Logger
+
+	gateTimeout time.Duration    // of tests' DMLib; 0: [attach.Timeout]
+	budgetClock func() time.Time // what the budget's rounds go by; nil: [time.Now]
 }
 
 // Session names what a controller of a node's service is there for.
@@ -146,6 +150,12 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	if c.Lease == 0 {
 		c.Lease = 10 * time.Second
+	}
+	if c.gateTimeout == 0 {
+		c.gateTimeout = attach.Timeout
+	}
+	if c.budgetClock == nil {
+		c.budgetClock = time.Now
 	}
 	if c.Budget == 0 {
 		c.Budget = DefaultBudget

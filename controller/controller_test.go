@@ -19,6 +19,8 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -89,13 +91,6 @@ type bench struct {
 func start(t *testing.T, options ...func(*Config)) *bench {
 	t.Helper()
 	dir := t.TempDir()
-	library, err := dmlib.Install(dir)
-	if errors.Is(err, dmlib.ErrNotBuilt) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	helper, err := dmlib.LoadProbe()
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +110,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	go func() { served <- server.Serve(listener) }()
 	config := Config{
 		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
-		LibraryPath: library, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
+		LibraryPath: longgate.Install(t, dir), gateTimeout: longgate.Limit, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
 		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
 	}
 	for _, option := range options {
@@ -137,7 +132,7 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 
 func (b *bench) stop(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit) // also in a test's clean-up
 	defer cancel()
 	if err := b.controller.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
@@ -147,17 +142,16 @@ func (b *bench) stop(t *testing.T) {
 // event waits for the first message that pick accepts.
 func event[T any](t *testing.T, b *bench, what string, pick func(*attunev1.PublishRequest) (T, bool)) T {
 	t.Helper()
-	got, ok := eventWithin(b, 20*time.Second, pick)
+	got, ok := eventWithin(b, patience.Limit, pick)
 	if !ok {
-		t.Fatalf("no %s within 20 s", what)
+		t.Fatalf("waited in vain for: %s", what)
 	}
 	return got
 }
 
-// eventWithin waits for an event; false if it does not come.
-func eventWithin[T any](b *bench, patience time.Duration, pick func(*attunev1.PublishRequest) (T, bool)) (got T, ok bool) {
-	deadline := time.After(patience)
-	for {
+// eventWithin is event for what may not come; false if it has not.
+func eventWithin[T any](b *bench, limit time.Duration, pick func(*attunev1.PublishRequest) (T, bool)) (got T, ok bool) {
+	for deadline := time.After(limit); ; {
 		select {
 		case message := <-b.events:
 			if got, ok = pick(message); ok {
@@ -173,8 +167,7 @@ func eventWithin[T any](b *bench, patience time.Duration, pick func(*attunev1.Pu
 func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*attunev1.ActionResult) {
 	t.Helper()
 	b.requests <- request
-	deadline := time.After(20 * time.Second)
-	for {
+	for deadline := time.After(patience.Limit); ; {
 		select {
 		case answer := <-b.answers:
 			if r := answer.GetResult(); r.GetRequestId() == request.GetRequestId() && r != nil {
@@ -187,7 +180,7 @@ func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*
 				b.early = append(b.early, s)
 			}
 		case <-deadline:
-			t.Fatalf("no answer to %s within 20 s", request.GetRequestId())
+			t.Fatalf("waited in vain for the answer to %s", request.GetRequestId())
 		}
 	}
 }

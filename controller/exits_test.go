@@ -32,7 +32,7 @@ func TestPatchedExits(t *testing.T) {
 					b.addPoint(t, index, spec)
 				}
 				target := targets.Start(t, program, b.controller.Environment()...)
-				placed, patches := map[string]*attunev1.PointStatus{}, 0
+				placed, patches := map[string]*attunev1.PointStatus{}, []uint32(nil)
 				for len(placed) < len(points) {
 					s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
 					name := points[s.GetPoint()]
@@ -41,7 +41,7 @@ func TestPatchedExits(t *testing.T) {
 					switch {
 					case known:
 					case s.GetMechanism() == "patch":
-						patches++
+						patches = append(patches, s.GetPoint())
 					case strings.Contains(s.GetReason(), "code cannot be patched"):
 						t.Logf("%s: %s", name, s.GetReason())
 					default:
@@ -51,14 +51,14 @@ func TestPatchedExits(t *testing.T) {
 				if got := target.Ask(t, "500"); got != "0 wrong" {
 					t.Errorf("results under patches: %s", got)
 				}
-				counted := b.countsOf(t, uint64(patches))
+				counted := b.removed(t, patches...)
 				for index, name := range points {
 					want := patchedFunctions[name] * rounds * patchedThreads
 					if got := counted[index]; placed[name].GetMechanism() == "patch" && got != want {
 						t.Errorf("%s: counted %d calls of %d", name, got, want)
 					}
 				}
-				if patches == 0 {
+				if len(patches) == 0 {
 					t.Error("no function is patched")
 				}
 				b.stop(t)
@@ -98,7 +98,7 @@ func TestKindsOfExits(t *testing.T) {
 				b.addPoint(t, index, spec)
 			}
 			target := targets.Start(t, program, b.controller.Environment()...)
-			patches, patched := uint64(0), map[string]bool{}
+			patches, patched := []uint32(nil), map[string]bool{}
 			for len(patched) < len(points) {
 				s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
 				name := points[s.GetPoint()]
@@ -111,7 +111,7 @@ func TestKindsOfExits(t *testing.T) {
 				case patched[name] && refused:
 					t.Errorf("%s: its result is not known at its end", name)
 				case patched[name]:
-					patches++
+					patches = append(patches, s.GetPoint())
 				case refused && strings.Contains(s.GetReason(), "jump to another function"):
 				case strings.Contains(s.GetReason(), "where the process has memory"): // the kernel's choice
 					t.Logf("%s: %s", name, s.GetReason())
@@ -122,7 +122,7 @@ func TestKindsOfExits(t *testing.T) {
 			if got := target.Ask(t, strconv.Itoa(rounds)); got != "0 wrong" {
 				t.Errorf("results under patches: %s", got)
 			}
-			counted := b.countsOf(t, patches)
+			counted := b.removed(t, patches...)
 			for index, name := range points {
 				want := tests[name].exits * rounds * threads / 2
 				if got := counted[index]; patched[name] && got != want {

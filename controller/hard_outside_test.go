@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -102,17 +102,14 @@ func (h *hard) signal(t *testing.T, signal unix.Signal, state byte) {
 	if err := unix.Kill(h.PID, signal); err != nil {
 		t.Fatal(err)
 	}
-	for {
+	patience.Until(t, fmt.Sprintf("state %c", state), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.PID))
 		_, after, found := strings.Cut(string(stat), ") ")
 		if err != nil || !found {
 			t.Fatal(err)
 		}
-		if after[0] == state {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return after[0] == state
+	})
 }
 
 // deleteProgram removes the file that the program runs.

@@ -4,7 +4,9 @@
 
 package controller
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestLeavingUprobe(t *testing.T) {
 	mechanism, _ := uprobeOfThisKernel(t)

@@ -61,7 +61,7 @@ func (c *Controller) settleAccounts(ledger *budget.Ledger, accounts map[uint64]o
 			continue // it has just ended, or has nothing to pay for
 		}
 		before, known := accounts[t.handle]
-		now := overhead{time.Now(), cpu}
+		now := overhead{c.config.budgetClock(), cpu}
 		accounts[t.handle] = now
 		hits := c.collector.takeHits(t.handle)
 		if !known {

@@ -4,7 +4,9 @@
 
 package controller
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestBudgetOfUprobe(t *testing.T) {
 	mechanism, _ := uprobeOfThisKernel(t)

@@ -43,7 +43,7 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 	if got := target.Ask(t, "100"); got != "0 wrong" {
 		t.Errorf("results: %s", got)
 	}
-	counted := b.countsOf(t, 2)
+	counted := b.removed(t, 1, 2)
 	for point := range uint32(2) {
 		if got := counted[point+1]; got != 100*patchedThreads {
 			t.Errorf("point %d: counted %d calls of %d", point+1, got, 100*patchedThreads)

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -86,24 +87,24 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 				s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
 				placed[points[s.GetPoint()]] = s
 			}
-			patches := 0
+			var patches []uint32
 			for name, s := range placed {
 				switch {
 				case s.GetMechanism() == "patch":
-					patches++
+					patches = append(patches, s.GetPoint())
 				case strings.Contains(s.GetReason(), "code cannot be patched"):
 					t.Logf("%s: %s", name, s.GetReason())
 				default:
 					t.Errorf("%s: %v", name, s)
 				}
 			}
-			if patches < test.least {
-				t.Errorf("%d of %d functions are patched, want at least %d", patches, len(points), test.least)
+			if len(patches) < test.least {
+				t.Errorf("%d of %d functions are patched, want at least %d", len(patches), len(points), test.least)
 			}
 			if got := target.Ask(t, "500"); got != "0 wrong" {
 				t.Errorf("results under patches: %s", got)
 			}
-			counted := b.countsOf(t, uint64(patches))
+			counted := b.removed(t, patches...)
 			for index, name := range points {
 				want := patchedFunctions[name] * rounds * patchedThreads
 				if got := counted[index]; placed[name].GetMechanism() == "patch" && got != want {
@@ -144,7 +145,7 @@ func (b *bench) anyPlacedWhile(t *testing.T, again func()) *attunev1.PointStatus
 		b.early = b.early[1:]
 		return first
 	}
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience.Limit)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -156,31 +157,44 @@ func (b *bench) anyPlacedWhile(t *testing.T, again func()) *attunev1.PointStatus
 		case <-tick.C:
 			again()
 		case <-deadline:
-			t.Fatal("no status within 20 s")
+			t.Fatal("waited in vain for a status")
 		}
 	}
 }
 
-// countsOf adds up what the points counted until so many of them have counted
-// and half a second brought nothing more.
-func (b *bench) countsOf(t *testing.T, points uint64) map[uint32]uint64 {
+// removed takes points out and returns what each of them counted since the last
+// call of delivered.
+func (b *bench) removed(t *testing.T, points ...uint32) map[uint32]uint64 {
 	t.Helper()
-	counted := map[uint32]uint64{}
-	deadline := time.After(20 * time.Second)
-	for last := time.Now(); uint64(len(counted)) < points || time.Since(last) < 500*time.Millisecond; {
-		select {
-		case message := <-b.events:
-			for _, a := range message.GetAggregates().GetAggregates() {
-				if a.GetCount() > 0 {
-					counted[a.GetPoint()] += a.GetCount()
-					last = time.Now()
-				}
-			}
-		case <-time.After(100 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("counts of %d points of %d within 20 s", len(counted), points)
+	for _, point := range points {
+		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
+			RemovePoint: &attunev1.RemovePoint{Point: point},
+		}}
+	}
+	for gone := map[uint32]bool{}; len(gone) < len(points); {
+		s := b.anyPlaced(t)
+		if s.GetState() == attunev1.PointState_POINT_STATE_REMOVED && slices.Contains(points, s.GetPoint()) {
+			gone[s.GetPoint()] = true
 		}
 	}
+	return b.delivered(t)
+}
+
+// delivered returns what points counted as far as the controller has queued it by
+// now: that of a point which is gone is, to the last call.
+func (b *bench) delivered(t *testing.T) map[uint32]uint64 {
+	t.Helper()
+	const mark = 1
+	b.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{
+		Aggregates: &attunev1.AggregateBatch{FromUnixNano: mark},
+	}})
+	counted := map[uint32]uint64{}
+	event(t, b, "mark at the end of the queue", func(m *attunev1.PublishRequest) (bool, bool) {
+		for _, a := range m.GetAggregates().GetAggregates() {
+			counted[a.GetPoint()] += a.GetCount()
+		}
+		return true, m.GetAggregates().GetFromUnixNano() == mark
+	})
 	return counted
 }
 

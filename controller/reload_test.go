@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // startReload runs testdata/reload.c with its library loaded until both of its
@@ -92,7 +93,8 @@ func reloads(t *testing.T, a *acted) {
 			if got := a.Ask(t, "decoy"); got != "decoy" {
 				t.Fatal(got)
 			}
-			time.Sleep(2 * statusPeriod) // whoever wanted to write there would have
+			a.controller.patchAgain() // whoever wants to write there does
+			a.untilPatcherRests(t)
 		}
 		if got := a.Ask(t, "load"); got != where {
 			t.Fatalf("round %d: %s, want %s", round, got, where)
@@ -123,18 +125,28 @@ func reloads(t *testing.T, a *acted) {
 func (a *acted) untilPatched(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"r_counted", "r_removed"} {
-		deadline := time.Now().Add(20 * time.Second)
-		for !a.isPatched(t, name) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s is not patched again", name)
-			}
+		patience.Until(t, name+" to be patched again", func() bool {
 			a.Ask(t, "idle")
-		}
+			return a.isPatched(t, name)
+		})
 	}
+	a.untilPatcherRests(t)
 	target := a.controller.targets.ofPID(a.PID)
-	for target.patching.Load() || target.sites.Stale() {
+	patience.Until(t, "sites that are as they should be", func() bool {
 		a.Ask(t, "idle")
-	}
+		return !target.sites.Stale()
+	})
+}
+
+// untilPatcherRests brings the program to its safe points until nobody waits for
+// one to patch it.
+func (a *acted) untilPatcherRests(t *testing.T) {
+	t.Helper()
+	target := a.controller.targets.ofPID(a.PID)
+	patience.Until(t, "the end of patching", func() bool {
+		a.Ask(t, "idle")
+		return !target.patching.Load()
+	})
 }
 
 func (a *acted) isPatched(t *testing.T, name string) bool {

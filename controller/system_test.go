@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -50,11 +51,7 @@ func TestSystemSettings(t *testing.T) {
 	short := pipeSize("c4", process.GetHandle(), fd, 1<<18)
 	short.LeaseNanos = int64(time.Millisecond)
 	b.apply(t, short)
-	for deadline := time.Now().Add(20 * time.Second); size() != "131072"; {
-		if time.Now().After(deadline) {
-			t.Fatalf("the lease ended, the program has %s", size())
-		}
-	}
+	patience.Until(t, "the old size after the lease", func() bool { return size() == "131072" })
 	b.stop(t)
 	if got := size(); got != strconv.Itoa(16*os.Getpagesize()) {
 		t.Errorf("after the controller's end the program has %s", got)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,7 +45,7 @@ func converseOnce(b *testing.B, path string) {
 	}
 	defer conn.Close()
 	c := &client{b, conn}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience.Limit)); err != nil {
 		b.Fatal(err)
 	}
 	c.send(encodeHello(Hello{}))

@@ -3,14 +3,12 @@
 package attach
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +16,8 @@ import (
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // mustPrepare makes what stands beside a gate that is not there yet.
@@ -48,17 +48,15 @@ func mustPrepare(t *testing.T, g ring.Geometry) (gate string, early *os.File) {
 func awaitLeft(t *testing.T, early *os.File) {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(early.Fd()), Events: unix.POLLIN}}
-	if n, err := unix.Poll(poll, 10000); n != 1 {
+	if n, err := unix.Poll(poll, int(patience.Limit.Milliseconds())); n != 1 {
 		t.Fatalf("nobody left a memory file: %v", err)
 	}
 }
 
 func mustRun(t *testing.T, a Attachment) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	load := ring.Command{Op: ring.OpLoad, At: ring.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
-	if got, err := a.Memory.Run(ctx, load); err != nil || got.Value != 0x464c457f {
+	if got, err := a.Memory.Run(patience.Context(t), load); err != nil || got.Value != 0x464c457f {
 		t.Errorf("got %+v, %v: want the first bytes of an ELF file", got, err)
 	}
 }
@@ -139,7 +137,7 @@ func TestRealLibraryForkedBeforeItsController(t *testing.T) {
 
 func TestRealLibraryBeforeItsControllerInLittleAddressSpace(t *testing.T) {
 	gate, early := mustPrepare(t, ring.Geometry{})
-	limited := exec.Command("sh", "-c", "ulimit -v 40000; exec env LD_PRELOAD="+mustLibrary(t)+" ATTUNE_SOCKET="+gate+" "+mustBuild(t, "allocate"))
+	limited := exec.Command("sh", "-c", "ulimit -v 40000; exec env LD_PRELOAD="+longgate.Install(t, t.TempDir())+" ATTUNE_SOCKET="+gate+" "+mustBuild(t, "allocate"))
 	p := &target{targets.Launch(t, limited), t}
 	awaitLeft(t, early)
 	g := mustServe(t, Options{Path: gate, Early: early})
@@ -267,12 +265,18 @@ func TestSlowEarlyClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer slow.Close()
-	time.Sleep(5 * beat.Interval) // both are taken out of the queue
-	if _, err := slow.Write([]byte("no hello")); err != nil {
+	quick, err := net.DialUnix("unixpacket", nil, address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if r := <-g.refused; !errors.Is(r.Err, ErrProtocol) {
-		t.Errorf("who left nonsense: %+v", r)
+	defer quick.Close()
+	for _, client := range []*net.UnixConn{quick, slow} { // quick's turn is after both are out of the queue
+		if _, err := client.Write([]byte("no hello")); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-g.refused; !errors.Is(r.Err, ErrProtocol) {
+			t.Errorf("who left nonsense: %+v", r)
+		}
 	}
 	if r := <-g.refused; !errors.Is(r.Err, ErrProtocol) || errors.Is(r.Err, unix.EAGAIN) {
 		t.Errorf("who left nothing: %+v", r)

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
 )
 
 func small() ring.Geometry { return ring.Geometry{Slots: 8, Rings: 4, RingRecords: 1024} }
@@ -34,7 +35,7 @@ func TestAttach(t *testing.T) {
 	if a.Hello.PID != 12345 || a.Memory.App().PID != 12345 {
 		t.Errorf("hello %+v, memory %+v", a.Hello, a.Memory.App())
 	}
-	if left := time.Until(a.Deadline); left <= 0 || left > patience {
+	if left := time.Until(a.Deadline); left <= 0 || left > longgate.Limit {
 		t.Errorf("%s left to place points", left)
 	}
 	if a.Memory.File() != nil {

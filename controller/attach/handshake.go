@@ -37,7 +37,7 @@ func scarce(err error) bool {
 
 // serve has one conversation and reports its outcome.
 func (g *Gate) serve(conn *net.UnixConn) {
-	deadline := time.Now().Add(g.options.hold)
+	deadline := time.Now().Add(g.options.Timeout)
 	// Its only error is that the connection is closed, which reading will say.
 	_ = conn.SetDeadline(time.Now().Add(g.options.patience))
 	peer, err := peercred.Hold(conn)

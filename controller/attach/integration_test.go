@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -14,23 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
-	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
-
-// mustLibrary installs the real DMLib. Where it was not built the test is
-// skipped, except in CI, where it must have been.
-func mustLibrary(t *testing.T) string {
-	t.Helper()
-	path, err := dmlib.Install(t.TempDir())
-	if errors.Is(err, dmlib.ErrNotBuilt) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // mustBuild compiles a program of testdata.
 func mustBuild(t *testing.T, name string) string {
@@ -52,7 +38,7 @@ func mustStart(t *testing.T, g *testGate, args ...string) *target {
 // mustStartAt starts a program that looks for a gate there.
 func mustStartAt(t *testing.T, gate string, args ...string) *target {
 	t.Helper()
-	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + mustLibrary(t), "ATTUNE_SOCKET=" + gate}, args...)...)
+	cmd := exec.Command("env", append([]string{"LD_PRELOAD=" + longgate.Install(t, t.TempDir()), "ATTUNE_SOCKET=" + gate}, args...)...)
 	return &target{targets.Launch(t, cmd), t}
 }
 
@@ -72,7 +58,7 @@ func mustAttach(t *testing.T, g *testGate) Attachment {
 		return released(t, a)
 	case r := <-g.refused:
 		t.Fatalf("refused: %v", r.Err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience.Limit):
 		t.Fatal("nobody came through the gate")
 	}
 	panic("unreachable")
@@ -174,8 +160,7 @@ func TestRealLibraryRunsCommands(t *testing.T) {
 	g := mustServe(t, Options{Geometry: small()})
 	p := mustStart(t, g, mustBuild(t, "allocate"))
 	a := mustAttach(t, g)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	load := ring.Command{Op: ring.OpLoad, At: ring.AtAlloc, ID: 1, Args: [8]uint64{a.Memory.App().Base, 4}}
 	got, err := a.Memory.Run(ctx, load)
 	if err != nil || got.Value != 0x464c457f || got.Thread != p.PID {
@@ -230,8 +215,7 @@ func TestRealLibraryKilled(t *testing.T) {
 	if err := a.Memory.SetPoint(mustHook(t, "malloc"), ring.PointControl{Point: 1, Event: true}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := patience.Context(t)
 	for range 2 { // in between it has allocated
 		if _, err := a.Memory.Run(ctx, ring.Command{Op: ring.OpNop, At: ring.AtAlloc}); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
@@ -28,14 +30,11 @@ type testGate struct {
 	refused  chan Refusal
 }
 
-// patience is far more than a conversation takes on a busy machine.
-const patience = 20 * time.Second
-
 // mustServe starts a gate; what is not set in o is filled in.
 func mustServe(t *testing.T, o Options) *testGate {
 	t.Helper()
-	if o.patience == 0 {
-		o.patience, o.hold = patience, patience
+	if o.Timeout == 0 {
+		o.Timeout = longgate.Limit
 	}
 	g := &testGate{attached: make(chan Attachment, 1024), refused: make(chan Refusal, 1024)}
 	if o.Path == "" {
@@ -82,7 +81,7 @@ func mustDial(t *testing.T, g *testGate) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	return &client{t, conn}

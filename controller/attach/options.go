@@ -82,8 +82,11 @@ type Options struct {
 	// Refused is told who did not get through. Nil: it is logged.
 	Refused func(Refusal)
 
-	patience time.Duration // tests cut a peer off earlier or later than Patience
-	hold     time.Duration // tests on a busy machine allow more than Timeout
+	// Timeout is how long a held process waits, as its DMLib was built. 0: the
+	// constant of that name.
+	Timeout time.Duration
+
+	patience time.Duration // tests cut a peer off earlier than Patience
 }
 
 // complete checks o and replaces zeros by the documented values.
@@ -103,11 +106,11 @@ func (o Options) complete() (Options, error) {
 	if o.Connections < 0 {
 		return o, fmt.Errorf("connections %d: want at least 1", o.Connections)
 	}
-	if o.patience == 0 {
-		o.patience = Patience
+	if o.Timeout == 0 {
+		o.Timeout = Timeout
 	}
-	if o.hold == 0 {
-		o.hold = Timeout
+	if o.patience == 0 {
+		o.patience = max(Patience, o.Timeout)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -14,8 +14,6 @@ const (
 	abiMagic   = 0x0031424c4d445441
 	abiVersion = 5
 
-	gateMilliseconds = 250
-
 	helloMagic   = 0
 	helloVersion = 8
 	helloFlags   = 12
