@@ -5,17 +5,18 @@
 package e2e
 
 import (
-	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/analyzer/report"
 )
 
-// heldUp connects two sockets and fills the connection, and a pipe; then it waits.
+// heldUp connects two sockets and fills the connection, and a pipe; then it waits
+// for the end of its input.
 const heldUp = `
-import os, socket, threading, time
+import os, socket, sys, threading
 listener = socket.create_server(("127.0.0.1", 0))
 one = socket.create_connection(listener.getsockname())
 two, _ = listener.accept()
@@ -27,35 +28,28 @@ except BlockingIOError:
     pass
 read, write = os.pipe()
 os.write(write, b"x" * 65536)
-threading.Thread(target=time.sleep, args=(3,)).start()
-time.sleep(3)
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+sys.stdin.read()
 `
 
 // A tunlet of the SDK sees what it asked for of a program that nobody prepared:
 // threads, connections, pipes and memory, from the tunlet by way of the Analyzer
 // to the controller and back.
 func TestDetailsOfAProgram(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := ownDir(t)
 	run(t, "go", "build", "-o", filepath.Join(dir, "attune-tunlet-looker"), "./internal/looker")
-	_, r := runTuned(t, []string{"--tunlet-dir", dir, "--tunlet", "looker"}, "python3", "-c", heldUp)
-	said := map[string]bool{}
-	for _, m := range r.Remarks {
-		if m.From == "looker" {
-			said[m.Text] = true
-		}
-	}
+	p, _ := startTuned(t, []string{"--tunlet-dir", dir, "--tunlet", "looker"}, "python3", "-c", heldUp)
 	for _, want := range []string{
 		"writes", "thread python3 of 2", "established with 127.0.0.1, unsent true", "established with 127.0.0.1, unsent false",
-		"listen with , unsent false", "memory",
+		"listen with , unsent false", "memory", "pipe ",
 	} {
-		if !said[want] {
-			t.Errorf("the tunlet did not see %q: %v", want, said)
+		err := p.await(t, condition{"remarked: " + want, func(entries []report.Entry) bool {
+			return slices.ContainsFunc(entries, func(e report.Entry) bool {
+				return e.Kind == "remark" && e.Tunlet == "looker" && strings.HasPrefix(e.Text, want)
+			})
+		}})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(text string) bool { return strings.HasPrefix(text, "pipe ") }) {
-		t.Errorf("the tunlet saw no full pipe: %v", said)
 	}
 }

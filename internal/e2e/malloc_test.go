@@ -11,14 +11,5 @@ import (
 )
 
 func TestMallocStormIsTuned(t *testing.T) {
-	storm := targets.Build(t, workloads+"malloc_storm.c")
-	seconds := "6"
-	if testing.Short() { // an emulated processor: few iterations a second to judge by
-		seconds = "20"
-	}
-	mustBeTuned(t, func() string {
-		before := rate(t, run(t, storm, "2"))
-		stdout, r := runTuned(t, nil, storm, seconds)
-		return unlessGained(r, "malloc", 1, before, rate(t, stdout), leastGain)
-	})
+	tuneUntil(t, kept("malloc", 1), nil, targets.Build(t, workloads+"malloc_storm.c"), lasting)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // These tests change what belongs to the whole machine, and run in a virtual
@@ -40,8 +41,6 @@ const (
 	probed = "still:own_work"
 
 	hookedCalls, probedCalls = 200, 300
-	// patience is far more than an emulated processor takes.
-	patience = 3 * time.Minute
 )
 
 // programs holds the two in a folder that every user may enter: "moving" is
@@ -79,8 +78,7 @@ type observed struct {
 // is told how many calls to make when it is known what became of its point.
 func observe(t *testing.T, prefix []string, command ...string) observed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	folder := mustOpenFolder(t, 0o777)
 	timeline, file := filepath.Join(folder, "timeline"), filepath.Join(folder, "report")
 	args := append(append([]string{}, prefix...), mustAbs(t, attune), "run", "--quiet", "--mode", "observe",
