@@ -5,14 +5,11 @@
 package slurm
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // task is what the plugin says of a task.
@@ -48,12 +45,7 @@ type listener struct {
 // it is shared with the tasks.
 func mustListen(t *testing.T, answer func(http.ResponseWriter, task)) *listener {
 	t.Helper()
-	l := &listener{folder: t.TempDir()}
-	for _, folder := range []string{l.folder, filepath.Dir(l.folder)} {
-		if err := os.Chmod(folder, 0o777); err != nil {
-			t.Fatal(err)
-		}
-	}
+	l := &listener{folder: mustShare(t)}
 	socket, err := net.Listen("unix", l.folder+"/socket")
 	if err != nil {
 		t.Fatal(err)
@@ -88,67 +80,11 @@ func (l *listener) taken() []task {
 	return tasks
 }
 
-// mustBuild builds the plugin.
-func mustBuild(t *testing.T) {
-	t.Helper()
-	if out, err := exec.Command("make", "-s", "-C", "spank").CombinedOutput(); err != nil {
-		t.Fatalf("make: %v\n%s", err, out)
-	}
-}
-
-// mustCluster makes a cluster whose Slurm has the plugin, with these arguments.
-func mustCluster(t *testing.T, folder, arguments string) *cluster.Cluster {
-	t.Helper()
-	mustBuild(t)
-	return mustConfigure(t, folder, "plugstack.conf", "required "+mustAbs(t, "spank/build/spank_attune.so")+" "+arguments)
-}
-
-func mustAbs(t *testing.T, path string) string {
-	t.Helper()
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return absolute
-}
-
-// mustConfigure makes a cluster whose Slurm has this line in a file of its
-// configuration.
-func mustConfigure(t *testing.T, folder, file, line string) *cluster.Cluster {
-	t.Helper()
-	setup := filepath.Join(folder, "setup")
-	script := fmt.Sprintf("mkdir -p /etc/slurm; echo '%s' >/etc/slurm/%s\n", line, file)
-	if err := os.WriteFile(setup, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := cluster.Start(t.Context(), cluster.Options{Repository: "../..", Setup: setup, Keep: []string{folder}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-// run runs a command of alice's on the login node, in her home, and returns what
-// it wrote.
-func run(t *testing.T, c *cluster.Cluster, command string) (string, error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	out, err := c.Command(ctx, cluster.Alice, cluster.Login, "sh", "-c", "cd; "+command).CombinedOutput()
-	if ctx.Err() != nil {
-		t.Fatalf("%s: %v\n%s\n%s", command, ctx.Err(), out, c.Logs(t.Context()))
-	}
-	return string(out), err
-}
-
-func mustRun(t *testing.T, c *cluster.Cluster, command string) string {
-	t.Helper()
-	out, err := run(t, c, command)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s\n%s", command, err, out, c.Logs(t.Context()))
-	}
-	return out
+// count returns the number of tasks since taken.
+func (l *listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.tasks)
 }
 
 // wantTasks compares but for process and job ids.
@@ -182,22 +118,22 @@ func TestTasksAreHandedOverBeforeExec(t *testing.T) {
 		}
 		fmt.Fprintf(w, "ATTUNE_SOCKET=/for/%d\nLD_PRELOAD=\nPATH=/nowhere\n", got.Rank)
 	})
-	c := mustCluster(t, l.folder, "socket="+l.folder+"/socket")
+	mustPlug(t, "socket="+l.folder+"/socket "+patientBudget)
 	const work = ` sh -c '>` + "%s" + `/began.$SLURM_JOB_ID.$SLURM_STEP_ID.$SLURM_PROCID; echo $SLURM_PROCID $ATTUNE_SOCKET'`
 	program := fmt.Sprintf(work, l.folder)
 
-	out := strings.Split(strings.TrimSpace(mustRun(t, c, "srun --attune=observe --overcommit -N2 -n4"+program)), "\n")
+	out := strings.Split(strings.TrimSpace(mustRun(t, "srun --attune=observe --overcommit -N2 -n4"+program)), "\n")
 	slices.Sort(out)
 	if want := []string{"0 /for/0", "1 /for/1", "2 /for/2", "3 /for/3"}; !slices.Equal(out, want) {
 		t.Errorf("tasks got %q, want %q", out, want)
 	}
 	wantTasks(t, l.taken(), "observe", nil, "0", "0", "0", "0")
 
-	mustRun(t, c, "srun -N2"+program)
-	mustRun(t, c, "srun --attune=off -N2"+program)
+	mustRun(t, "srun -N2"+program)
+	mustRun(t, "srun --attune=off -N2"+program)
 	wantTasks(t, l.taken(), "", nil)
 
-	mustRun(t, c, `printf '#!/bin/sh\nsrun true\nsrun --attune=advise true\n' >job; sbatch --wait --attune --attune-tunlets=malloc,mpi-progress -N2 job`)
+	mustRun(t, `printf '#!/bin/sh\nsrun true\nsrun --attune=advise true\n' >job; sbatch --wait --attune --attune-tunlets=malloc,mpi-progress -N2 job`)
 	tasks := l.taken()
 	if len(tasks) != 5 {
 		t.Fatalf("%d tasks handed over, want the script and two for each step: %+v", len(tasks), tasks)
@@ -208,14 +144,25 @@ func TestTasksAreHandedOverBeforeExec(t *testing.T) {
 	wantTasks(t, tasks[4:], "tune", both, "batch")
 }
 
+// mustWritePatientCurl writes a curl into a folder that waits longer than the
+// prolog tells it to: that the prolog gives up in time is another promise.
+func mustWritePatientCurl(t *testing.T, folder string) {
+	t.Helper()
+	const script = "#!/bin/sh\nexec /usr/bin/curl \"$@\" --max-time 60\n"
+	if err := os.WriteFile(folder+"/curl", []byte(script), 0o755); err != nil { //nolint:gosec // the users execute it
+		t.Fatal(err)
+	}
+}
+
 func TestPrologHandsTasksOver(t *testing.T) {
 	l := mustListen(t, func(w http.ResponseWriter, got task) {
 		fmt.Fprintf(w, "ATTUNE_SOCKET=/for/%d\nPATH=/nowhere\n", got.Rank)
 	})
-	c := mustConfigure(t, l.folder, "more.conf", "TaskProlog="+mustAbs(t, "task-prolog.sh"))
-	const command = "export ATTUNED_SOCKET=%s/socket; %s srun -N2 sh -c 'echo $SLURM_PROCID $$ $ATTUNE_SOCKET'"
+	mustSetProlog(t, mustAbs(t, "task-prolog.sh"))
+	mustWritePatientCurl(t, l.folder)
+	const command = "export ATTUNED_SOCKET=%s/socket PATH=%s:$PATH; %s srun -N2 sh -c 'echo $SLURM_PROCID $$ $ATTUNE_SOCKET'"
 
-	out := strings.Split(mustRun(t, c, fmt.Sprintf(command, l.folder, "ATTUNE_MODE=advise ATTUNE_TUNLETS=malloc,mpi-progress")), "\n")
+	out := strings.Split(mustRun(t, fmt.Sprintf(command, l.folder, l.folder, "ATTUNE_MODE=advise ATTUNE_TUNLETS=malloc,mpi-progress")), "\n")
 	tasks := l.taken()
 	wantTasks(t, tasks, "advise", []string{"malloc", "mpi-progress"}, "0", "0")
 	for _, task := range tasks {
@@ -223,15 +170,15 @@ func TestPrologHandsTasksOver(t *testing.T) {
 			t.Errorf("%q is not in %q", want, out)
 		}
 	}
-	mustRun(t, c, fmt.Sprintf(command, l.folder, ""))
-	mustRun(t, c, fmt.Sprintf(command, "/nowhere", "ATTUNE_MODE=tune"))
+	mustRun(t, fmt.Sprintf(command, l.folder, l.folder, ""))
+	mustRun(t, fmt.Sprintf(command, "/nowhere", l.folder, "ATTUNE_MODE=tune"))
 	wantTasks(t, l.taken(), "", nil)
 }
 
 func TestWrongOptionsAreRefused(t *testing.T) {
-	c := mustCluster(t, t.TempDir(), "")
+	mustPlug(t, "")
 	for _, option := range []string{"--attune=tun", "--attune-tunlets='a\"b'"} {
-		out, err := run(t, c, "srun "+option+" echo ran")
+		out, err := run(t, "srun "+option+" echo ran")
 		if err == nil || strings.Contains(out, "ran") || !strings.Contains(out, "want ") {
 			t.Errorf("srun %s: %v: %s", option, err, out)
 		}
@@ -242,47 +189,46 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 // more.
 func TestJobsRunWithoutTheService(t *testing.T) {
 	done := make(chan struct{})
-	var once sync.Once
-	t.Cleanup(func() { once.Do(func() { close(done) }) })
-	answers := map[string]struct {
-		answer func(http.ResponseWriter, task)
-		says   string
+	for name, tt := range map[string]struct {
+		answer       func(http.ResponseWriter, task)
+		budget, says string
 	}{
 		"refuses": {func(w http.ResponseWriter, _ task) {
 			http.Error(w, "the policy of this node denies it", http.StatusForbidden)
-		}, "attuned refuses: the policy of this node denies it"},
-		"says nothing": {func(http.ResponseWriter, task) { <-done }, "Connection timed out"},
+		}, patientBudget, "attuned refuses: the policy of this node denies it"},
+		"says nothing": {func(http.ResponseWriter, task) { <-done }, "budget=200", "Connection timed out"},
 		"says too much": {func(w http.ResponseWriter, _ task) {
 			fmt.Fprint(w, strings.Repeat("ATTUNE=1\n", 10_000))
-		}, "Message too long"},
-		"breaks off": {func(w http.ResponseWriter, _ task) {
+		}, patientBudget, "Message too long"},
+		"breaks off": {func(http.ResponseWriter, task) {
 			panic(http.ErrAbortHandler)
-		}, "what it answers is not HTTP"},
-	}
-	for name, tt := range answers {
+		}, patientBudget, "what it answers is not HTTP"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := mustListen(t, tt.answer)
-			c := mustCluster(t, l.folder, "socket="+l.folder+"/socket budget=200")
-			out := mustRun(t, c, "srun --attune --overcommit -N2 -n8 echo ran")
+			mustPlug(t, "socket="+l.folder+"/socket "+tt.budget)
+			out := mustRun(t, "srun --attune --overcommit -N2 -n8 echo ran")
 			if strings.Count(out, "ran\n") != 8 || strings.Count(out, tt.says) != 2 {
 				t.Errorf("srun wrote, want %q of two nodes and 8 tasks:\n%s", tt.says, out)
 			}
-			if n := len(l.taken()); n != 2 {
+			// A request whose sender has given up may still be under way.
+			patience.Until(t, "a request of each node", func() bool { return l.count() >= 2 })
+			if n := l.count(); n != 2 {
 				t.Errorf("%d requests, want one of each node", n)
 			}
 		})
 	}
-	once.Do(func() { close(done) })
+	close(done)
 	t.Run("is not there", func(t *testing.T) {
-		c := mustCluster(t, t.TempDir(), "default=observe")
-		if out := mustRun(t, c, "srun --attune echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "attuned.sock: No such file") {
+		mustPlug(t, "default=observe")
+		if out := mustRun(t, "srun --attune echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "attuned.sock: No such file") {
 			t.Errorf("srun wrote:\n%s", out)
 		}
 		names := strings.Repeat("a,", 127) + "a"
-		if out := mustRun(t, c, "srun --attune --attune-tunlets="+names+" echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "are too long") {
+		if out := mustRun(t, "srun --attune --attune-tunlets="+names+" echo ran"); strings.Count(out, "ran\n") != 1 || !strings.Contains(out, "are too long") {
 			t.Errorf("srun with too many tunlets wrote:\n%s", out)
 		}
-		if out := mustRun(t, c, "srun echo ran"); out != "ran\n" { // nobody has asked for it
+		if out := mustRun(t, "srun echo ran"); out != "ran\n" { // nobody has asked for it
 			t.Errorf("srun wrote:\n%s", out)
 		}
 	})
