@@ -14,13 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// watchNode makes TestWatchNode what runs on a node.
+// watchNode makes TestExecutionsUnderSlurm watch the node that it runs on.
 const watchNode = "ATTUNE_TEST_WATCH_NODE"
 
 // rankFound is what a node says of a process that was found.
@@ -32,19 +32,15 @@ type rankFound struct {
 // solver is the base name of the program that is looked for.
 const solver = "attune-solver"
 
-// TestWatchNode is no test: the tests below run it on the nodes of a cluster. It
-// looks for what the batch system starts until its standard input ends.
-func TestWatchNode(t *testing.T) {
-	if os.Getenv(watchNode) == "" {
-		t.Skip("runs on the nodes of a cluster only")
-	}
+// watch looks for what the batch system starts until its standard input ends. The
+// tests below run it on the nodes of a cluster.
+func watch(t *testing.T) {
+	t.Helper()
 	r := mustRun(t, Options{})
 	r.SetRegistrations([]*attunev1.Registration{{
 		Id: "1", Executable: solver, BatchOnly: true, Owner: &attunev1.Principal{Role: attunev1.Role_ROLE_ADMIN},
 	}})
-	for r.Status().Mode == "" {
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "a way to look for processes", func() bool { return r.Status().Mode != "" })
 	host, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +80,10 @@ func mustWatch(t *testing.T, batch string) *watched {
 	return w
 }
 
-// mustStart starts TestWatchNode on a node and returns when it looks.
+// mustStart starts watch on a node and returns when it looks.
 func (w *watched) mustStart(t *testing.T, node, self string) {
 	t.Helper()
-	cmd := w.Command(context.Background(), "", node, "env", watchNode+"=1", self, "-test.run=^TestWatchNode$")
+	cmd := w.Command(context.Background(), "", node, "env", watchNode+"=1", self, "-test.run=^TestExecutionsUnderSlurm$")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -126,9 +122,7 @@ func (w *watched) mustStart(t *testing.T, node, self string) {
 // mustCall runs a shell command in alice's home on the login node.
 func (w *watched) mustCall(t *testing.T, user, command string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if _, err := w.Run(ctx, user, cluster.Login, "sh", "-c", "cd /home/alice; "+command); err != nil {
+	if _, err := w.Run(patience.Context(t), user, cluster.Login, "sh", "-c", "cd /home/alice; "+command); err != nil {
 		t.Fatalf("%v\n%s", err, w.Logs(t.Context()))
 	}
 }
@@ -139,17 +133,22 @@ func (w *watched) mustFindAll(t *testing.T, processes int) map[string]map[rankFo
 	t.Helper()
 	jobs := map[string]map[rankFound]bool{}
 	for range processes {
-		select {
-		case f := <-w.found:
-			if jobs[f.Job] == nil {
-				jobs[f.Job] = map[rankFound]bool{}
-			}
-			jobs[f.Job][rankFound{Host: f.Host, Rank: f.Rank}] = true
-		case <-time.After(patience):
-			t.Fatalf("%d processes expected, found %v", processes, jobs)
+		f := patience.Receive(t, fmt.Sprintf("process, of %d; found: %v", processes, jobs), w.found)
+		if jobs[f.Job] == nil {
+			jobs[f.Job] = map[rankFound]bool{}
 		}
+		jobs[f.Job][rankFound{Host: f.Host, Rank: f.Rank}] = true
 	}
 	return jobs
+}
+
+// mustRunOutsideOfJobs runs the program on a node without the batch system. If
+// that is found, it counts as one too many with the jobs that follow.
+func (w *watched) mustRunOutsideOfJobs(t *testing.T) {
+	t.Helper()
+	if _, err := w.Run(patience.Context(t), cluster.Alice, "node1", "/home/alice/"+solver, "0.2"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wantExecutions checks that each execution is one job, with four ranks on two
@@ -180,7 +179,12 @@ func (w *watched) wantExecutions(t *testing.T, executions int) {
 func twice(command string) string { return command + " & " + command + "; wait" }
 
 func TestExecutionsUnderSlurm(t *testing.T) {
+	if os.Getenv(watchNode) != "" {
+		watch(t)
+		return
+	}
 	w := mustWatch(t, "slurm")
+	w.mustRunOutsideOfJobs(t)
 	script := func(command string) string {
 		return "printf '#!/bin/sh\\n" + command + "\\n' >job; sbatch --overcommit -N2 -n4 job"
 	}
@@ -202,40 +206,4 @@ func TestExecutionsUnderSlurm(t *testing.T) {
 			w.wantExecutions(t, tt.executions)
 		})
 	}
-	t.Run("outside of a job", func(t *testing.T) { w.wantNotFound(t) })
-}
-
-// wantNotFound checks that what the batch system has not started is not found.
-func (w *watched) wantNotFound(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := w.Run(ctx, cluster.Alice, "node1", "/home/alice/"+solver, "0.2"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case f := <-w.found:
-		t.Errorf("found %+v", f)
-	case <-time.After(time.Second):
-	}
-}
-
-func TestExecutionsUnderGridEngine(t *testing.T) {
-	w := mustWatch(t, "gridengine")
-	script := func(command string) string {
-		return "printf '#!/bin/sh\\n#$ -pe mpi 4 -cwd -j y -o out\\n" + command + "\\n' >job; qsub job"
-	}
-	for _, tt := range []struct {
-		name, command string
-		executions    int
-	}{
-		{"Open MPI's mpirun", script("mpirun.openmpi -np 4 ./attune-solver 1"), 1},
-		{"two of Open MPI's mpirun", script(twice("mpirun.openmpi -np 4 ./attune-solver 1")), 2},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			w.mustCall(t, cluster.Alice, tt.command)
-			w.wantExecutions(t, tt.executions)
-		})
-	}
-	t.Run("outside of a job", func(t *testing.T) { w.wantNotFound(t) })
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -138,7 +139,7 @@ func TestPrivilegedProgram(t *testing.T) {
 				}
 			case f := <-r.found:
 				t.Errorf("found %v", f)
-			case <-time.After(patience):
+			case <-time.After(patience.Limit):
 				t.Error("nothing was told")
 			}
 			r.SetRegistrations([]*attunev1.Registration{theirs, site("site", path)})

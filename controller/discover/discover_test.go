@@ -14,11 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// patience is for what must happen; nothing is asserted about how soon.
-const patience = 30 * time.Second
 
 // recorder is a Handler that passes on what it is told.
 type recorder struct {
@@ -91,28 +89,19 @@ func (r *recorder) drain() (rest []Found) {
 // mustFind returns the next process found.
 func (r *running) mustFind(t *testing.T) Found {
 	t.Helper()
-	select {
-	case f := <-r.found:
-		t.Cleanup(func() {
-			if f.Held != nil {
-				_ = f.Held.Close()
-			}
-		})
-		return f
-	case <-time.After(patience):
-		t.Fatal("nothing was found")
-		return Found{}
-	}
+	f := patience.Receive(t, "process that is looked for", r.found)
+	t.Cleanup(func() {
+		if f.Held != nil {
+			_ = f.Held.Close()
+		}
+	})
+	return f
 }
 
 // mustEventually waits until something holds.
 func (r *running) mustEventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never %s: %+v", what, r.Status())
-		}
-	}
+	patience.Until(t, what, holds)
 }
 
 func site(id, executable string) *attunev1.Registration {
@@ -209,7 +198,7 @@ func TestChecksum(t *testing.T) {
 				}
 			case f := <-r.found:
 				t.Fatalf("found %v in spite of its checksum", f)
-			case <-time.After(patience):
+			case <-time.After(patience.Limit):
 				t.Fatal("no mismatch")
 			}
 			r.SetRegistrations([]*attunev1.Registration{wrong, right})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // A directory of users that does not answer is waited for once, whatever the
@@ -17,7 +19,7 @@ func TestUsersAreWaitedForOnce(t *testing.T) {
 	asked := filepath.Join(dir, "asked")
 	mustWrite(t, filepath.Join(dir, "getent"), "#!/bin/sh\necho \"$3\" >>"+asked+"\nexec /bin/sleep 1000\n")
 	t.Setenv("PATH", dir)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithCancel(patience.Context(t))
 	defer cancel()
 	go func() { // ends with ctx
 		for ctx.Err() == nil {

@@ -43,8 +43,9 @@ const (
 	Bob   = "bob"
 )
 
-// startTime bounds how long a cluster may take to come up.
-const startTime = time.Minute
+// startTime bounds how long a cluster may take to come up. The script gives up by
+// itself before, and says what did not come up.
+const startTime = 5 * time.Minute
 
 // Cluster is one that runs. It may be used by many goroutines.
 type Cluster struct {

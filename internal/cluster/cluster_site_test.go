@@ -5,7 +5,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,9 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 func mustStart(t *testing.T, o Options) *Cluster {
@@ -31,69 +31,54 @@ func mustStart(t *testing.T, o Options) *Cluster {
 	return c
 }
 
-// mustRun runs a command for a minute at most, and returns its output.
 func mustRun(t *testing.T, c *Cluster, user, node string, command ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	out, err := c.Run(ctx, user, node, command...)
+	out, err := c.Run(patience.Context(t), user, node, command...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, c.Logs(t.Context()))
 	}
 	return out
 }
 
-func TestSlurmStartsTasksOnAllNodes(t *testing.T) {
+func TestSlurm(t *testing.T) {
 	c := mustStart(t, Options{})
-	out := strings.Fields(mustRun(t, c, Alice, Login, "srun", "--overcommit", "-N2", "-n8", "sh", "-c", "echo $(hostname):$(id -un)"))
-	slices.Sort(out)
-	want := append(slices.Repeat([]string{"node1:alice"}, 4), slices.Repeat([]string{"node2:alice"}, 4)...)
-	if !slices.Equal(out, want) {
-		t.Errorf("tasks %q, want %q", out, want)
-	}
+	t.Run("tasks start on all nodes", func(t *testing.T) {
+		out := strings.Fields(mustRun(t, c, Alice, Login, "srun", "--overcommit", "-N2", "-n8", "sh", "-c", "echo $(hostname):$(id -un)"))
+		slices.Sort(out)
+		want := append(slices.Repeat([]string{"node1:alice"}, 4), slices.Repeat([]string{"node2:alice"}, 4)...)
+		if !slices.Equal(out, want) {
+			t.Errorf("tasks %q, want %q", out, want)
+		}
+	})
+	t.Run("nothing survives", func(t *testing.T) { wantNothingSurvives(t, c) })
 }
 
-// Open MPI starts the ranks of the other node by qrsh.
-func TestGridEngineStartsTasksOnAllNodes(t *testing.T) {
-	c := mustStart(t, Options{Batch: "gridengine"})
-	const job = "#!/bin/sh\n#$ -pe mpi 4 -j y -o /home/alice/out\nmpirun.openmpi -np 4 sh -c 'echo $(hostname):$(id -un)'\n"
-	if err := c.WriteFile(t.Context(), "/home/alice/job", job); err != nil {
-		t.Fatal(err)
-	}
-	mustRun(t, c, Alice, Login, "qsub", "/home/alice/job") // -sync looks only every ten seconds
-	out := strings.Fields(mustRun(t, c, "", Login, "sh", "-c", "cd /home/alice; until [ \"$(cat out | wc -l)\" = 4 ]; do sleep 0.1; done 2>&-; cat out"))
-	slices.Sort(out)
-	if want := []string{"node1:alice", "node1:alice", "node2:alice", "node2:alice"}; !slices.Equal(out, want) {
-		t.Errorf("tasks %q, want %q", out, want)
-	}
-}
-
-// A node sees its own processes and files only.
-func TestNodesAreApart(t *testing.T) {
-	c := mustStart(t, Options{Batch: "none"})
-	mustRun(t, c, "", "node1", "sh", "-c", "touch /tmp/mine /run/mine /home/ours; (exec sleep 301) >/dev/null 2>&1 &")
-	out := mustRun(t, c, "", "node2", "sh", "-c", "ls /tmp/mine /run/mine /home/ours 2>/dev/null; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; hostname")
-	if !strings.HasPrefix(out, "/home/ours\n") || strings.Contains(out, "301") || !strings.HasSuffix(out, "node2\n") {
-		t.Errorf("node2 sees %q", out)
-	}
-}
-
-func TestSetupRunsOnEachNode(t *testing.T) {
+func TestNodes(t *testing.T) {
 	setup := filepath.Join(t.TempDir(), "setup")
 	if err := os.WriteFile(setup, []byte("echo $NODE >/tmp/name\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := mustStart(t, Options{Batch: "none", Nodes: 1, Setup: setup, Keep: []string{filepath.Dir(setup)}})
-	for _, node := range []string{Login, "node1"} {
-		if got := mustRun(t, c, "", node, "cat", "/tmp/name"); got != node+"\n" {
-			t.Errorf("on %s: %q", node, got)
+	c := mustStart(t, Options{Batch: "none", Setup: setup, Keep: []string{filepath.Dir(setup)}})
+	t.Run("the setup runs on each", func(t *testing.T) {
+		for _, node := range []string{Login, "node1", "node2"} {
+			if got := mustRun(t, c, "", node, "cat", "/tmp/name"); got != node+"\n" {
+				t.Errorf("on %s: %q", node, got)
+			}
 		}
-	}
+	})
+	t.Run("each has its own processes and files", func(t *testing.T) {
+		mustRun(t, c, "", "node1", "sh", "-c", "touch /tmp/mine /run/mine /home/ours; (exec sleep 301) >/dev/null 2>&1 &")
+		out := mustRun(t, c, "", "node2", "sh", "-c", "ls /tmp/mine /run/mine /home/ours 2>/dev/null; cat /proc/[0-9]*/cmdline | tr '\\0' ' '; hostname")
+		if !strings.HasPrefix(out, "/home/ours\n") || strings.Contains(out, "301") || !strings.HasSuffix(out, "node2\n") {
+			t.Errorf("node2 sees %q", out)
+		}
+	})
 }
 
-// Killed with no time to clean up, a cluster leaves no process.
-func TestNothingSurvives(t *testing.T) {
-	c := mustStart(t, Options{})
+// wantNothingSurvives checks that a cluster that is killed with no time to clean
+// up leaves no process.
+func wantNothingSurvives(t *testing.T, c *Cluster) {
+	t.Helper()
 	all := held(t, c.cmd.Process.Pid)
 	if len(all) < 10 { // three nodes with daemons
 		t.Fatalf("%d processes in the cluster", len(all))
@@ -103,9 +88,9 @@ func TestNothingSurvives(t *testing.T) {
 	}
 	for _, process := range all {
 		ended := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
-		n, err := unix.Poll(ended, int(time.Minute.Milliseconds()))
+		n, err := unix.Poll(ended, int(patience.Limit.Milliseconds()))
 		for errors.Is(err, unix.EINTR) {
-			n, err = unix.Poll(ended, int(time.Minute.Milliseconds()))
+			n, err = unix.Poll(ended, int(patience.Limit.Milliseconds()))
 		}
 		if n != 1 {
 			t.Fatalf("a process goes on: %d, %v", n, err)
