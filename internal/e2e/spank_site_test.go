@@ -10,16 +10,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // attunedSetup has the plugin and attuned on each node, with a policy that lets
-// alice have her own processes tuned, and nobody else.
+// alice have her own processes tuned, and nobody else. The budget is not of concern
+// here.
 const attunedSetup = `
 mkdir -p /etc/slurm
-echo 'required %[1]s/packaging/slurm/spank/build/spank_attune.so' >/etc/slurm/plugstack.conf
+echo 'required %[1]s/packaging/slurm/spank/build/spank_attune.so budget=60000' >/etc/slurm/plugstack.conf
 cat >/etc/attune/policy.yaml <<POLICY
 service:
   - mode: tune
@@ -67,11 +68,8 @@ func TestTasksAreTakenByAttuned(t *testing.T) {
 func mustBeReady(t *testing.T, c *cluster.Cluster, node string) {
 	t.Helper()
 	const ready = "curl --silent --fail --unix-socket /run/attune/attuned.sock http://attuned/readyz"
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if _, err = c.Run(t.Context(), "", node, strings.Fields(ready)...); err == nil {
-			return
-		}
-	}
-	t.Fatalf("attuned on %s: %v\n%s", node, err, c.Logs(t.Context()))
+	patience.Until(t, "attuned on "+node, func() bool {
+		_, err := c.Run(t.Context(), "", node, strings.Fields(ready)...)
+		return err == nil
+	})
 }
