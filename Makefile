@@ -157,6 +157,14 @@ demo: build ## Speed up numpy and LAMMPS while they run (under two minutes)
 	@scripts/deps demo
 	@go run ./bench/cmd/demo
 
+.PHONY: promises
+promises: build ## Verify the promises of README.md (about an hour, as root); ARGS='-run dmlib' verifies some
+	@go run ./bench/cmd/promises $(ARGS)
+
+.PHONY: bench-go
+bench-go: dmlib ## Run each Go benchmark once, so that it cannot rot; as root those of BPF too
+	go test -p 1 -run '^$$' -bench . -benchtime 1x $$([ $$(id -u) -ne 0 ] || echo -tags privileged) $$(git grep -l '^func Benchmark' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+
 .PHONY: bench
 bench: bench-startup bench-dmlib bench-probe bench-peers bench-drain bench-announce bench-attach bench-detect bench-idle bench-inject bench-catalogue bench-scale bench-site ## All benchmarks below
 
@@ -173,7 +181,7 @@ bench-catalogue: build ## All tunlets on programs with and without problems; ARG
 	@bench/catalogue $(ARGS)
 
 .PHONY: bench-closed-loop
-bench-closed-loop: build ## The part of the catalogue that has malloc, MPI and the controls; ARGS='-n 1' is quick
+bench-closed-loop: build ## The part of the catalogue that has malloc and MPI; ARGS='-n 1' is quick
 	@bench/closed-loop $(ARGS)
 
 .PHONY: bench-detect

@@ -24,6 +24,7 @@ import (
 
 // document is what -json writes; times in milliseconds, memory in kB.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Nodes   int             `json:"nodes"`
 	// Seen is how long each node took to know of each registration, Last how
@@ -40,8 +41,7 @@ type document struct {
 	// happens but that records are renewed.
 	ServerCPU float64 `json:"server_idle_cpu"`
 	// NodeCPU is the same of one client.
-	NodeCPU float64        `json:"node_idle_cpu"`
-	Goals   []present.Goal `json:"goals"`
+	NodeCPU float64 `json:"node_idle_cpu"`
 }
 
 // between registrations nothing else happens.
@@ -55,9 +55,12 @@ func main() {
 	rounds := flag.Int("n", 50, "registrations that are announced")
 	idle := flag.Duration("idle", 20*time.Second, "how long idle cost is measured")
 	d := &document{Machine: present.ThisMachine()}
-	os.Exit(benchmark.Main("announce", d.Machine, d, func(ctx context.Context) error {
-		d.Nodes = *nodes
-		return d.measure(ctx, *rounds, *idle)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "announce", Machine: d.Machine, Quick: benchmark.Quick{"n": "20", "idle": "10s"}, Document: d,
+		Measure: func(ctx context.Context) error {
+			d.Nodes = *nodes
+			return d.measure(ctx, *rounds, *idle)
+		},
 	}))
 }
 
@@ -190,7 +193,6 @@ func (d *document) Print() {
 		{Name: "a node knows, p99", Value: present.Figure(measure.Quantile(d.Seen, 0.99)), Unit: "ms", Limit: 100},
 		{Name: "memory of a client", Value: present.Figure(d.NodeKB / 1024), Unit: "MB", Limit: 3},
 	}
-	present.PrintGoals(os.Stdout, d.Goals)
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -39,9 +39,9 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Figures []figure        `json:"figures"`
-	Goals   []present.Goal  `json:"goals"`
 }
 
 // hundred is how many points are asked for at a time.
@@ -54,8 +54,11 @@ func main() {
 	repeats := flag.Int("n", 7, "runs of each; medians are shown")
 	only := flag.String("only", "", "only programs and ways with this in their name")
 	d := &document{Machine: present.ThisMachine("libc6", "python3-minimal")}
-	os.Exit(benchmark.Main("attach", d.Machine, d, func(ctx context.Context) error {
-		return d.measure(ctx, *repeats, *only)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "attach", Machine: d.Machine, Quick: benchmark.Quick{"n": "5"}, Document: d,
+		Measure: func(ctx context.Context) error {
+			return d.measure(ctx, *repeats, *only)
+		},
 	}))
 }
 
@@ -159,8 +162,6 @@ func (d *document) Print() {
 	table.Print(os.Stdout)
 	fmt.Println("\nfirst event: until the first one of the last point has come to whoever asked")
 	fmt.Println("next point: the same of one that is asked for when the hundred are given up")
-	fmt.Println()
-	present.PrintGoals(os.Stdout, d.Goals)
 }
 
 // programName is how an executable is named in points.

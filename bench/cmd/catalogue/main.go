@@ -23,6 +23,7 @@ import (
 // options are the command's flags.
 type options struct {
 	repeats      int
+	inMean       int
 	seconds      float64
 	plainSeconds float64
 	only         string
@@ -33,19 +34,20 @@ type options struct {
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine  present.Machine `json:"machine"`
 	Problems []result        `json:"problems"`
 	Controls []result        `json:"controls"`
 	// Missing are cases that cannot run here, and Failed those that did not get
 	// through, with the reason.
-	Missing []string       `json:"missing,omitempty"`
-	Failed  []string       `json:"failed,omitempty"`
-	Goals   []present.Goal `json:"goals"`
+	Missing []string `json:"missing,omitempty"`
+	Failed  []string `json:"failed,omitempty"`
 }
 
 func main() {
 	var o options
 	flag.IntVar(&o.repeats, "n", 5, "runs of each kind; medians are shown")
+	flag.IntVar(&o.inMean, "in-mean", 0, "runs of each kind of a program that counts in the means only; 0: as many as of the others")
 	flag.Float64Var(&o.seconds, "seconds", 30, "length of a run under attune")
 	flag.Float64Var(&o.plainSeconds, "plain-seconds", 5, "length of a run with a fixed setting")
 	flag.StringVar(&o.only, "run", "", "only cases whose names match this `REGEXP`")
@@ -53,8 +55,10 @@ func main() {
 	flag.StringVar(&o.reports, "reports", "", "keep attune's reports in this `FOLDER`")
 	flag.BoolVar(&o.list, "list", false, "name the cases, and run none")
 	d := &document{Machine: present.ThisMachine("libc6", "python3-numpy", "lammps", "openmpi-bin", "mpich")}
-	os.Exit(benchmark.Main("catalogue", d.Machine, d, func(ctx context.Context) error {
-		return d.measure(ctx, o)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "catalogue", Machine: d.Machine, Document: d,
+		Quick:   benchmark.Quick{"n": "5", "in-mean": "1", "seconds": "25", "plain-seconds": "3"},
+		Measure: func(ctx context.Context) error { return d.measure(ctx, o) },
 	}))
 }
 

@@ -31,10 +31,11 @@ const longest = 3 * time.Minute
 // measure measures one program in turns, so that a machine that changes its
 // speed changes it for all; every second turn is the other way round.
 func (b bench) measure(ctx context.Context, p catalogue.Program) (result, error) {
-	r := result{Name: p.Name, Tunlet: p.Tunlet, Unit: p.Unit, Debian: p.Debian}
+	r := result{Name: p.Name, Tunlet: p.Tunlet, Unit: p.Unit, Debian: p.Debian, Slowed: p.Slowed}
 	steps := []func(context.Context, catalogue.Program, *result) error{b.plain, b.tuned, b.best}
-	for i := range b.repeats {
-		fmt.Fprintf(os.Stderr, "%s: turn %d of %d\n", p.Name, i+1, b.repeats)
+	turns := b.turns(p)
+	for i := range turns {
+		fmt.Fprintf(os.Stderr, "%s: turn %d of %d\n", p.Name, i+1, turns)
 		for _, step := range steps {
 			if err := bounded(ctx, step, p, &r); err != nil {
 				return r, err
@@ -43,6 +44,15 @@ func (b bench) measure(ctx context.Context, p catalogue.Program) (result, error)
 		slices.Reverse(steps)
 	}
 	return r, nil
+}
+
+// turns is how often a program is measured. One that is judged by itself needs
+// more than one that counts in a mean of many.
+func (b bench) turns(p catalogue.Program) int {
+	if b.inMean > 0 && !b.each && !p.IsControl() {
+		return b.inMean
+	}
+	return b.repeats
 }
 
 func bounded(ctx context.Context, step func(context.Context, catalogue.Program, *result) error, p catalogue.Program, r *result) error {

@@ -20,10 +20,6 @@ func (d *document) Print() {
 	printControls(d.Controls)
 	printDebian(d.debian())
 	printChanges(slices.Concat(d.Problems, d.Controls))
-	if len(d.Goals) > 0 {
-		fmt.Println()
-		present.PrintGoals(os.Stdout, d.Goals)
-	}
 	for _, text := range d.Missing {
 		fmt.Println("left out:", text)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,7 +26,9 @@ type result struct {
 	Name   string `json:"name"`
 	Tunlet string `json:"tunlet,omitempty"`
 	// Debian says that it is an unmodified program of the distribution.
-	Debian  bool      `json:"debian"`
+	Debian bool `json:"debian"`
+	// Slowed is the most that its time may grow by, as a ratio; zero: noSlower.
+	Slowed  float64   `json:"slowed,omitempty"`
 	Unit    string    `json:"unit,omitempty"`
 	Default []float64 `json:"default"`
 	Tuned   []float64 `json:"tuned"`
@@ -96,7 +99,8 @@ func (d *document) goals() (goals []present.Goal) {
 }
 
 func (r result) notSlowed() present.Goal {
-	return present.Goal{Name: r.Name + ": time with / without attune", Value: present.Figure(1 / r.gain()), Limit: noSlower}
+	limit := present.Figure(cmp.Or(r.Slowed, noSlower))
+	return present.Goal{Name: r.Name + ": time with / without attune", Value: present.Figure(1 / r.gain()), Limit: limit}
 }
 
 // incomplete counts the programs that were not run with all tunlets.
@@ -125,7 +129,9 @@ func debianGoals(rows []result) []present.Goal {
 	}
 	faster, slowest := 0, math.Inf(-1)
 	for _, r := range rows {
-		slowest = max(slowest, 1/r.gain())
+		if r.Slowed == 0 {
+			slowest = max(slowest, 1/r.gain())
+		}
 		if r.gain() >= clearlyFaster {
 			faster++
 		}
@@ -133,7 +139,7 @@ func debianGoals(rows []result) []present.Goal {
 	return []present.Goal{
 		{Name: "Debian programs: number", Value: present.Figure(len(rows)), Limit: 8, AtLeast: true},
 		{Name: fmt.Sprintf("Debian programs: at least %.1f times as fast", clearlyFaster), Value: present.Figure(faster), Limit: 4, AtLeast: true},
-		{Name: "Debian programs: greatest time with / without attune", Value: present.Figure(slowest), Limit: noSlower},
+		{Name: "Debian programs: greatest time with / without attune, but for the limits", Value: present.Figure(slowest), Limit: noSlower},
 	}
 }
 

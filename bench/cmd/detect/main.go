@@ -19,17 +19,20 @@ import (
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Starts  starts          `json:"starts"`
 	Short   short           `json:"short_processes"`
 	Service service         `json:"service"`
-	Goals   []present.Goal  `json:"goals"`
 }
 
 func main() {
 	runs := flag.Int("n", 100, "processes that are timed")
 	d := &document{Machine: present.ThisMachine("libc6")}
-	os.Exit(benchmark.Main("detect", d.Machine, d, func(ctx context.Context) error { return d.measure(ctx, *runs) }))
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "detect", Machine: d.Machine, Document: d,
+		Measure: func(ctx context.Context) error { return d.measure(ctx, *runs) },
+	}))
 }
 
 func (d *document) measure(ctx context.Context, runs int) (err error) {
@@ -86,7 +89,6 @@ func (d *document) Print() {
 	table.Print(os.Stdout)
 	fmt.Printf("\n%.0f %% of the processes were seen before main, %.0f %% instrumented before main: all of their calls were counted\n", 100*d.Starts.SeenBefore, 100*d.Starts.PlacedBefore)
 	fmt.Printf("%d short processes: %d found, %d events lost\n", d.Short.Started, d.Short.Found, d.Short.Lost)
-	fmt.Printf("%d forks and execs of others: %s s without the service, %s s beside it, which took %s ms of CPU time\n\n",
+	fmt.Printf("%d forks and execs of others: %s s without the service, %s s beside it, which took %s ms of CPU time\n",
 		d.Service.StormProcesses, number(d.Service.StormWithout), number(d.Service.StormBeside), number(d.Service.StormCPU))
-	present.PrintGoals(os.Stdout, d.Goals)
 }

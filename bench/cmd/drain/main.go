@@ -86,16 +86,19 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Figures []figure        `json:"figures"`
-	Goals   []present.Goal  `json:"goals"`
 }
 
 func main() {
 	repeats := flag.Int("n", 5, "runs of each load; medians are shown")
 	d := &document{Machine: present.ThisMachine("libc6")}
-	os.Exit(benchmark.Main("drain", d.Machine, d, func(ctx context.Context) error {
-		return d.measure(ctx, *repeats)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "drain", Machine: d.Machine, Quick: benchmark.Quick{"n": "3"}, Document: d,
+		Measure: func(ctx context.Context) error {
+			return d.measure(ctx, *repeats)
+		},
 	}))
 }
 
@@ -250,8 +253,6 @@ func (d *document) Print() {
 			strconv.FormatInt(f.Lost, 10), strconv.FormatInt(f.Unaccounted, 10), present.Number(float64(f.CPU)), most(f.Ceiling))
 	}
 	table.Print(os.Stdout)
-	fmt.Println()
-	present.PrintGoals(os.Stdout, d.Goals)
 }
 
 func most(perSecond present.Figure) string {

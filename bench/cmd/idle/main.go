@@ -30,13 +30,13 @@ const (
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Tunlets int             `json:"tunlets"`
 	// None is with one tunlet asleep, which costs nothing beyond Attune itself.
-	None    cost           `json:"none"`
-	Asleep  cost           `json:"asleep"`
-	Running cost           `json:"running"`
-	Goals   []present.Goal `json:"goals"`
+	None    cost `json:"none"`
+	Asleep  cost `json:"asleep"`
+	Running cost `json:"running"`
 	window  time.Duration
 }
 
@@ -44,9 +44,12 @@ func main() {
 	tunlets := flag.Int("tunlets", 20, "number of tunlets")
 	window := flag.Duration("for", 20*time.Second, "time that is measured")
 	d := &document{Machine: present.ThisMachine("libc6")}
-	os.Exit(benchmark.Main("idle", d.Machine, d, func(ctx context.Context) error {
-		d.Tunlets, d.window = *tunlets, *window
-		return d.measure(ctx)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "idle", Machine: d.Machine, Document: d,
+		Measure: func(ctx context.Context) error {
+			d.Tunlets, d.window = *tunlets, *window
+			return d.measure(ctx)
+		},
 	}))
 }
 
@@ -119,6 +122,4 @@ func (d *document) Print() {
 		{Name: fmt.Sprintf("%d idle tunlets: CPU, beyond that of one", d.Tunlets), Value: present.Figure(100 * (d.Asleep.CPU - d.None.CPU)), Unit: "%", Limit: 0.5},
 		{Name: fmt.Sprintf("%d idle tunlets: memory with all of Attune", d.Tunlets), Value: present.Figure(d.Asleep.MB), Unit: "MB", Limit: 150},
 	}
-	fmt.Println()
-	present.PrintGoals(os.Stdout, d.Goals)
 }

@@ -23,6 +23,7 @@ import (
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Threads int             `json:"threads"`
 	Rounds  int             `json:"rounds"`
@@ -45,7 +46,6 @@ type document struct {
 	// WriteStopped is how long variables took to be written: any stop at all.
 	WriteStopped present.Figure `json:"write_stopped_ms"`
 	Write        present.Figure `json:"write_median_us"`
-	Goals        []present.Goal `json:"goals"`
 }
 
 // warmUp is how many rounds come before the first look at what there is: the C
@@ -56,9 +56,12 @@ func main() {
 	rounds := flag.Int("n", 1000, "times that the program is entered and let go")
 	threads := flag.Int("threads", 4, "threads of the program")
 	d := &document{Machine: present.ThisMachine("libc6")}
-	os.Exit(benchmark.Main("inject", d.Machine, d, func(ctx context.Context) error {
-		d.Threads, d.Rounds = *threads, *rounds
-		return d.measure(ctx)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "inject", Machine: d.Machine, Quick: benchmark.Quick{"n": "300"}, Document: d,
+		Measure: func(ctx context.Context) error {
+			d.Threads, d.Rounds = *threads, *rounds
+			return d.measure(ctx)
+		},
 	}))
 }
 
@@ -185,7 +188,6 @@ func (d *document) Print() {
 	table.Row("ms until DMLib was ready", number(d.Entered))
 	table.Row("us to write a variable", number(d.Write))
 	table.Print(os.Stdout)
-	fmt.Printf("\n%d rounds in a program of %d threads; the first, which loads the library, stopped it for %s ms\n\n",
+	fmt.Printf("\n%d rounds in a program of %d threads; the first, which loads the library, stopped it for %s ms\n",
 		d.Rounds, d.Threads, number(d.First))
-	present.PrintGoals(os.Stdout, d.Goals)
 }

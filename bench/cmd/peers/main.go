@@ -40,16 +40,19 @@ type figure struct {
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Figures []figure        `json:"figures"`
-	Goals   []present.Goal  `json:"goals"`
 }
 
 func main() {
 	repeats := flag.Int("n", 5, "runs of each tool; medians are shown")
 	d := &document{Machine: present.ThisMachine("libc6", "bpftrace", "linux-perf", "lttng-tools", "uftrace", "ltrace")}
-	os.Exit(benchmark.Main("peers", d.Machine, d, func(ctx context.Context) error {
-		return d.measure(ctx, *repeats)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "peers", Machine: d.Machine, Document: d,
+		Measure: func(ctx context.Context) error {
+			return d.measure(ctx, *repeats)
+		},
 	}))
 }
 
@@ -240,6 +243,4 @@ func (d *document) Print() {
 			fmt.Printf("%s, %s: %s\n", f.Tool, f.Does, f.Missing)
 		}
 	}
-	fmt.Println()
-	present.PrintGoals(os.Stdout, d.Goals)
 }

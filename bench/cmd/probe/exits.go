@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
@@ -48,20 +47,10 @@ func (d *document) measureEnds(ctx context.Context, repeats int, program, scratc
 		}
 	}
 	for i, end := range ends {
-		f := figure{
-			Function: function + ", " + end.name, Mechanism: "none",
-			Plain: present.Figure(measure.Median(plain[function])), Counted: present.Figure(measure.Median(watched[i][function])),
-		}
-		f.Added = f.Counted - f.Plain
-		for _, p := range last[i].Report.Points {
-			if strings.Contains(p.Target, ":"+function) && p.Hits > 0 {
-				f.Mechanism, f.Reason = p.Mechanism, p.Reason
-			}
-		}
+		f := compare(function, plain[function], watched[i][function], last[i])
+		f.Function += ", " + end.name
 		d.Figures = append(d.Figures, f)
-		if f.Mechanism == "patch" {
-			d.Goals = append(d.Goals, present.Goal{Name: end.name + " by patch, added per call", Value: f.Added, Unit: "ns", Limit: end.limit})
-		}
+		d.Goals = append(d.Goals, present.Goal{Name: end.name + " by " + f.Mechanism + ", added per call", Value: f.Added, Unit: "ns", Limit: end.limit})
 	}
 	return nil
 }

@@ -22,14 +22,14 @@ import (
 
 // document is what -json writes.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	// Sessions share the controllers; each controller has so many processes, and
 	// sends an aggregate of each point of each of them every second.
-	Sessions  int            `json:"sessions"`
-	Processes int            `json:"processes_per_controller"`
-	Points    int            `json:"points"`
-	Steps     []step         `json:"steps"`
-	Goals     []present.Goal `json:"goals"`
+	Sessions  int    `json:"sessions"`
+	Processes int    `json:"processes_per_controller"`
+	Points    int    `json:"points"`
+	Steps     []step `json:"steps"`
 }
 
 // step is a number of controllers.
@@ -58,8 +58,11 @@ func main() {
 	steps := flag.Int("steps", 4, "numbers of controllers up to that")
 	length := flag.Duration("length", 10*time.Second, "how long each is measured")
 	d := &document{Machine: present.ThisMachine(), Sessions: 10, Processes: 10, Points: 10}
-	os.Exit(benchmark.Main("scale", d.Machine, d, func(ctx context.Context) error {
-		return d.measure(ctx, *controllers, *steps, *length)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "scale", Machine: d.Machine, Quick: benchmark.Quick{"steps": "1"}, Document: d,
+		Measure: func(ctx context.Context) error {
+			return d.measure(ctx, *controllers, *steps, *length)
+		},
 	}))
 }
 
@@ -139,9 +142,11 @@ func (d *document) Print() {
 		fmt.Printf("each further controller: %s kB\n", present.Number(1024*(last.ResidentMB-first.ResidentMB)/float64(last.Controllers-first.Controllers)))
 	}
 	d.Goals = []present.Goal{
+		{Name: "controllers served", Value: present.Figure(last.Controllers), Limit: 1000, AtLeast: true},
+		{Name: "their processes", Value: present.Figure(last.Controllers * d.Processes), Limit: 10_000, AtLeast: true},
+		{Name: "aggregates lost", Value: present.Figure(last.Lost), Limit: 0},
 		{Name: "command round trip, p99", Value: present.Figure(measure.Quantile(last.RoundTrips, 0.99)), Unit: "ms", Limit: 50},
 	}
-	present.PrintGoals(os.Stdout, d.Goals)
 }
 
 // pause waits.

@@ -23,6 +23,7 @@ const leastGain = 20
 
 // document is what -json writes; rates in steps per second.
 type document struct {
+	benchmark.Judgement
 	Machine present.Machine `json:"machine"`
 	Ranks   int             `json:"ranks"`
 	Plain   rates           `json:"plain"`
@@ -30,8 +31,7 @@ type document struct {
 	Service tunedDay        `json:"service"`
 	Packed  tunedDay        `json:"packed"`
 	// Other is the other user's job, beside the one that was tuned.
-	Other otherJob       `json:"other_user"`
-	Goals []present.Goal `json:"goals"`
+	Other otherJob `json:"other_user"`
 
 	seconds, plainSeconds float64
 }
@@ -63,7 +63,10 @@ func main() {
 	d := &document{Machine: present.ThisMachine("slurmd", "lammps", "openmpi-bin")}
 	flag.Float64Var(&d.seconds, "seconds", 40, "length of a job that is tuned")
 	flag.Float64Var(&d.plainSeconds, "plain-seconds", 10, "length of a job that is not")
-	os.Exit(benchmark.Main("site", d.Machine, d, d.measure))
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "site", Machine: d.Machine, Document: d,
+		Measure: d.measure,
+	}))
 }
 
 func (d *document) measure(ctx context.Context) error {
@@ -135,7 +138,6 @@ func (d *document) Print() {
 		fmt.Printf("\n%s: %s %s → %s in %d processes on %s, %s: %s\n", c.Tunlet, c.Knob, c.Old, c.New, c.Processes,
 			strings.Join(d.Service.Hosts, " and "), c.Verdict, c.Reason)
 	}
-	fmt.Printf("\nthe other user's job: %d processes, %d measure points, %d changes; %s\n\n",
+	fmt.Printf("\nthe other user's job: %d processes, %d measure points, %d changes; %s\n",
 		d.Other.Processes, d.Other.Points, d.Other.Changes, d.Other.Refusal)
-	present.PrintGoals(os.Stdout, d.Goals)
 }

@@ -24,6 +24,7 @@ import (
 
 // document is what -json writes; times in milliseconds, memory in MB.
 type document struct {
+	benchmark.Judgement
 	Machine     present.Machine    `json:"machine"`
 	MainPlain   []float64          `json:"main_plain_ms"`
 	MainTuned   []float64          `json:"main_attune_ms"`
@@ -32,7 +33,6 @@ type document struct {
 	CPU         cpuTimes           `json:"cpu"`
 	Packed      packedCost         `json:"packed"`
 	PeakMB      map[string]float64 `json:"peak_mb"`
-	Goals       []present.Goal     `json:"goals"`
 	repeats     int
 	memoryAfter float64
 }
@@ -40,9 +40,12 @@ type document struct {
 func main() {
 	repeats := flag.Int("n", 15, "runs of each kind; medians are shown")
 	d := &document{Machine: present.ThisMachine("libc6")}
-	os.Exit(benchmark.Main("startup", d.Machine, d, func(ctx context.Context) error {
-		d.repeats, d.memoryAfter = *repeats, 3
-		return d.measure(ctx)
+	os.Exit(benchmark.Main(benchmark.Options{
+		Name: "startup", Machine: d.Machine, Document: d,
+		Measure: func(ctx context.Context) error {
+			d.repeats, d.memoryAfter = *repeats, 3
+			return d.measure(ctx)
+		},
 	}))
 }
 

@@ -28,6 +28,9 @@ type Case struct {
 	// has {seconds} runs for a given time, another one does a fixed amount of
 	// work, which should take about ten seconds as it is.
 	Command []string
+	// Slowed is the most that the time of a control may grow by, as a ratio, where
+	// README.md names it among the limits; else it is zero.
+	Slowed float64
 	// Flags of attune run: what a tunlet has to be told of the program.
 	Flags []string
 	// Best is the best that can be given before it starts; nothing for controls.

@@ -21,6 +21,15 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (f *Figure) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*f = Figure(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(f))
+}
+
 // Goal is one measured figure beside what was promised.
 type Goal struct {
 	// Name says what was measured.
@@ -43,18 +52,46 @@ func (g Goal) Met() bool {
 	return g.Value <= g.Limit
 }
 
+// relation is how the figure should stand to the limit.
+func (g Goal) relation() string {
+	if g.AtLeast {
+		return "at least"
+	}
+	return "at most"
+}
+
+// Promise returns the limit as text, as "at most 5.00 ms".
+func (g Goal) Promise() string { return g.relation() + " " + withUnit(g.Limit, g.Unit) }
+
+// Measured returns the figure as text.
+func (g Goal) Measured() string { return withUnit(g.Value, g.Unit) }
+
+// Verdict is PASS or MISS.
+func (g Goal) Verdict() string {
+	if g.Met() {
+		return "PASS"
+	}
+	return "MISS"
+}
+
+// Shortfall returns the figure, the limit, and how far they are apart as a share
+// of the limit, of a goal that is missed.
+func (g Goal) Shortfall() string {
+	switch value, limit := float64(g.Value), float64(g.Limit); {
+	case math.IsNaN(value):
+		return fmt.Sprintf("not measured, promised %s", g.Promise())
+	case limit == 0:
+		return fmt.Sprintf("%s, promised %s", g.Measured(), g.Promise())
+	default:
+		return fmt.Sprintf("%s, promised %s; missed by %.1f %%", g.Measured(), g.Promise(), 100*math.Abs(value-limit)/math.Abs(limit))
+	}
+}
+
 // PrintGoals writes one line per goal.
 func PrintGoals(to io.Writer, goals []Goal) {
 	var table Table
 	for _, g := range goals {
-		verdict, relation := "MISS", "at most"
-		if g.Met() {
-			verdict = "PASS"
-		}
-		if g.AtLeast {
-			relation = "at least"
-		}
-		table.Row(verdict+"  "+g.Name, withUnit(g.Value, g.Unit), fmt.Sprintf("%s %s", relation, withUnit(g.Limit, g.Unit)))
+		table.Row(g.Verdict()+"  "+g.Name, g.Measured(), g.Promise())
 	}
 	table.Print(to)
 }
