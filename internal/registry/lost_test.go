@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -47,7 +48,7 @@ func TestBeforeTheRegistry(t *testing.T) {
 		}
 		await := watch(t, c)
 		put := make(chan error, 1)
-		go func() { put <- c.PutRegistration(patient(t), r) }()
+		go func() { put <- c.PutRegistration(patience.Context(t), r) }()
 		server.mustStart(t)
 		if err := <-put; err != nil {
 			t.Error(err)
@@ -70,10 +71,10 @@ func TestRegistryComesBack(t *testing.T) {
 }
 
 func testComesBack(t *testing.T, server *process, by unix.Signal) {
-	c, other := mustOpen(t, server.URL), mustOpen(t, server.URL)
+	c, other := mustOpenFor(t, server.URL, shortTTL), mustOpenFor(t, server.URL, shortTTL)
 	analyzer := mustAnnounce(t, c, "analyzer")
 	mustPut(t, c, "solver", "solver")
-	lease, err := c.Claim(patient(t), "solver", analyzer)
+	lease, err := c.Claim(patience.Context(t), "solver", analyzer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,15 +82,11 @@ func testComesBack(t *testing.T, server *process, by unix.Signal) {
 	await("the owner", owned("analyzer", "solver"))
 
 	server.end(t, by)
-	for lease.Valid() { // the time in which it may be renewed ends
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "the time to end in which the lease may be renewed", func() bool { return !lease.Valid() })
 	server.mustStart(t)
 	mustPut(t, c, "mesh", "mesh")
 	await("what was there and what is new", has("solver", "mesh"))
-	for !lease.Valid() {
-		time.Sleep(time.Millisecond)
-	}
+	patience.Until(t, "the lease to be valid again", lease.Valid)
 	select {
 	case <-lease.Lost():
 		t.Error("lease lost, although nobody else was there")
@@ -105,11 +102,11 @@ func testComesBack(t *testing.T, server *process, by unix.Signal) {
 func TestRegistryLosesAll(t *testing.T) { eachServer(t, testLosesAll) }
 
 func testLosesAll(t *testing.T, server *process) {
-	c, other := mustOpen(t, server.URL), mustOpen(t, server.URL)
+	c, other := mustOpenFor(t, server.URL, shortTTL), mustOpenFor(t, server.URL, shortTTL)
 	analyzer := mustAnnounce(t, c, "analyzer")
 	mustPut(t, c, "solver", "solver")
 	mustPut(t, c, "nobodys", "mesh")
-	lease, err := c.Claim(patient(t), "solver", analyzer)
+	lease, err := c.Claim(patience.Context(t), "solver", analyzer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +128,7 @@ func testLosesAll(t *testing.T, server *process) {
 	}
 	mustPut(t, c, "new", "new")
 	await("all that was not taken back", has("solver", "nobodys", "new"))
-	if err := c.DeleteRegistration(patient(t), "nobodys"); err != nil {
+	if err := c.DeleteRegistration(patience.Context(t), "nobodys"); err != nil {
 		t.Fatal(err)
 	}
 	await("what was taken back is gone", has("solver", "new"))

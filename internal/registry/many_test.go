@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,7 +29,7 @@ func testMany(t *testing.T, server *process) {
 		tasks.Go(func() {
 			for i := w; i < many; i += writers {
 				r := &attunev1.Registration{Id: fmt.Sprint("r", i), Executable: "solver", Arguments: arguments}
-				if err := c.PutRegistration(patient(t), r); err != nil {
+				if err := c.PutRegistration(patience.Context(t), r); err != nil {
 					t.Error(err)
 				}
 			}
@@ -37,7 +38,7 @@ func testMany(t *testing.T, server *process) {
 	tasks.Wait()
 	all := func(v registry.View) bool { return len(v.Registrations) == many }
 	watch(t, mustOpen(t, server.URL))("all of them", all)
-	if list, err := c.Registrations(patient(t)); err != nil || len(list) != many {
+	if list, err := c.Registrations(patience.Context(t)); err != nil || len(list) != many {
 		t.Errorf("%d registrations, %v; want %d", len(list), err, many)
 	}
 }

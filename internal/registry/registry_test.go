@@ -16,14 +16,13 @@ import (
 
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// patience is for what has to come some time; nothing is asserted of when.
-const patience = time.Minute
-
-// shortTTL is so short that tests see records end.
-const shortTTL = time.Second
+// longTTL is so long that nobody is believed dead during a test, shortTTL so
+// short that tests see records end.
+const longTTL, shortTTL = time.Hour, 300 * time.Millisecond
 
 // mustStart starts a server of its own that ends with the test.
 func mustStart(t testing.TB, dir string) *embed.Server {
@@ -43,7 +42,14 @@ func mustStart(t testing.TB, dir string) *embed.Server {
 // mustOpen connects a client that ends with the test.
 func mustOpen(t testing.TB, url string) *registry.Client {
 	t.Helper()
-	c, err := registry.Open(t.Context(), registry.Options{URL: url, TTL: shortTTL, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	return mustOpenFor(t, url, longTTL)
+}
+
+// mustOpenFor connects the client of an Analyzer that is believed dead after so
+// long.
+func mustOpenFor(t testing.TB, url string, ttl time.Duration) *registry.Client {
+	t.Helper()
+	c, err := registry.Open(t.Context(), registry.Options{URL: url, TTL: ttl, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,16 +69,10 @@ func mustAnnounce(t testing.TB, c *registry.Client, id string) *attunev1.Analyze
 func mustPut(t testing.TB, c *registry.Client, id, executable string) *attunev1.Registration {
 	t.Helper()
 	r := &attunev1.Registration{Id: id, Executable: executable}
-	if err := c.PutRegistration(patient(t), r); err != nil {
+	if err := c.PutRegistration(patience.Context(t), r); err != nil {
 		t.Fatal(err)
 	}
 	return r
-}
-
-func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // watch runs a watcher that ends with the test, and returns what waits for a
@@ -99,7 +99,7 @@ func watch(t testing.TB, c *registry.Client) (await func(what string, fits func(
 	})
 	return func(what string, fits func(registry.View) bool) registry.View {
 		t.Helper()
-		for late := time.After(patience); !fits(last); {
+		for late := time.After(patience.Limit); !fits(last); {
 			select {
 			case last = <-views:
 			case <-late:
@@ -123,11 +123,11 @@ func testRegistrationsAreSeen(t *testing.T, server *process) {
 	if diff := cmp.Diff(want, v.Registrations, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
-	if err := writer.DeleteRegistration(patient(t), "solver"); err != nil {
+	if err := writer.DeleteRegistration(patience.Context(t), "solver"); err != nil {
 		t.Fatal(err)
 	}
 	await("deletion", func(v registry.View) bool { return len(v.Registrations) == 1 })
-	list, err := reader.Registrations(patient(t))
+	list, err := reader.Registrations(patience.Context(t))
 	if diff := cmp.Diff([]*attunev1.Registration{mesh}, list, protocmp.Transform()); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -139,24 +139,24 @@ func testOwnerIsOne(t *testing.T, server *process) {
 	first, second := mustOpen(t, server.URL), mustOpen(t, server.URL)
 	mustPut(t, first, "solver", "solver")
 	a, b := mustAnnounce(t, first, "a"), mustAnnounce(t, second, "b")
-	lease, err := first.Claim(patient(t), "solver", a)
+	lease, err := first.Claim(patience.Context(t), "solver", a)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !lease.Valid() {
 		t.Error("a new lease is not valid")
 	}
-	if _, err := second.Claim(patient(t), "solver", b); !errors.Is(err, registry.ErrOwned) {
+	if _, err := second.Claim(patience.Context(t), "solver", b); !errors.Is(err, registry.ErrOwned) {
 		t.Errorf("second claim: %v, want %v", err, registry.ErrOwned)
 	}
-	if _, err := second.Claim(patient(t), "mesh", b); !errors.Is(err, registry.ErrNoRegistration) {
+	if _, err := second.Claim(patience.Context(t), "mesh", b); !errors.Is(err, registry.ErrNoRegistration) {
 		t.Errorf("claim of nothing: %v, want %v", err, registry.ErrNoRegistration)
 	}
-	if err := lease.Release(patient(t)); err != nil {
+	if err := lease.Release(patience.Context(t)); err != nil {
 		t.Fatal(err)
 	}
-	<-lease.Lost()
-	next, err := second.Claim(patient(t), "solver", b)
+	patience.Closed(t, "end of what was released", lease.Lost())
+	next, err := second.Claim(patience.Context(t), "solver", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,15 +188,13 @@ func testLocate(t *testing.T, server *process) {
 			return &attunev1.LocateResponse{Controller: "c-one", Host: "one", Processes: make([]*attunev1.LocatedProcess, processes)}
 		})
 	}()
-	for {
-		found, silent, err := asks.Locate(patient(t), &attunev1.LocateRequest{}, shortTTL)
+	patience.Until(t, "one to answer and two to be silent", func() bool {
+		found, silent, err := asks.Locate(patience.Context(t), &attunev1.LocateRequest{}, 100*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(found) == 1 && len(found[0].GetProcesses()) == processes && cmp.Equal(silent, []string{"two"}) {
-			break
-		}
-	}
+		return len(found) == 1 && len(found[0].GetProcesses()) == processes && cmp.Equal(silent, []string{"two"})
+	})
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -207,20 +205,21 @@ func TestFindAnalyzers(t *testing.T) { eachServer(t, testFindAnalyzers) }
 
 func testFindAnalyzers(t *testing.T, server *process) {
 	o := registry.Options{URL: server.URL}
-	if _, err := registry.FindAnalyzers(patient(t), o); !errors.Is(err, registry.ErrNoAnalyzer) {
+	if _, err := registry.FindAnalyzers(patience.Context(t), o); !errors.Is(err, registry.ErrNoAnalyzer) {
 		t.Errorf("without Analyzer: %v, want %v", err, registry.ErrNoAnalyzer)
 	}
 	c := mustOpen(t, server.URL)
 	want := mustAnnounce(t, c, "a")
-	for {
-		found, err := registry.FindAnalyzers(patient(t), o)
-		if errors.Is(err, registry.ErrNoAnalyzer) {
-			continue // not announced yet
+	var found []*attunev1.AnalyzerRecord
+	patience.Until(t, "the Analyzer to be announced", func() bool {
+		var err error
+		if found, err = registry.FindAnalyzers(patience.Context(t), o); err != nil && !errors.Is(err, registry.ErrNoAnalyzer) {
+			t.Fatal(err)
 		}
-		if err != nil || len(found) != 1 || found[0].GetId() != want.GetId() {
-			t.Errorf("found %v, %v; want %v", found, err, want)
-		}
-		return
+		return err == nil
+	})
+	if len(found) != 1 || found[0].GetId() != want.GetId() {
+		t.Errorf("found %v, want %v", found, want)
 	}
 }
 
@@ -230,14 +229,14 @@ func testSessions(t *testing.T, server *process) {
 	c := mustOpen(t, server.URL)
 	want := []*attunev1.SessionRecord{{Id: "s1", Processes: 2}, {Id: "s2"}}
 	for _, s := range []*attunev1.SessionRecord{want[1], {Id: "s1"}, want[0], {Id: "gone"}} {
-		if err := c.PutSession(patient(t), s); err != nil {
+		if err := c.PutSession(patience.Context(t), s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.DeleteSession(patient(t), "gone"); err != nil {
+	if err := c.DeleteSession(patience.Context(t), "gone"); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Sessions(patient(t))
+	got, err := c.Sessions(patience.Context(t))
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -254,10 +253,10 @@ func testBucketsAreMadeOnce(t *testing.T, server *process) {
 		c := mustOpen(t, server.URL)
 		together.Go(func() {
 			<-start
-			_, orders := c.Registrations(patient(t))
-			_, controllers := c.Controllers(patient(t))
-			_, analyzers := c.Analyzers(patient(t))
-			_, sessions := c.Sessions(patient(t))
+			_, orders := c.Registrations(patience.Context(t))
+			_, controllers := c.Controllers(patience.Context(t))
+			_, analyzers := c.Analyzers(patience.Context(t))
+			_, sessions := c.Sessions(patience.Context(t))
 			if err := errors.Join(orders, controllers, analyzers, sessions); err != nil {
 				t.Error(err)
 			}

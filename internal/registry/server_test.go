@@ -14,12 +14,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/leaktest"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // serveVariable makes this program a registry in the directory that it names.
@@ -120,17 +120,13 @@ func (p *process) mustStart(t *testing.T) {
 	if err := p.running.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for late := time.Now().Add(patience); !p.listens(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("the server does not start")
-		}
-	}
+	patience.Until(t, "the server to listen", p.listens)
 }
 
 // listens says whether clients may come: whether it says who it is.
 func (p *process) listens() bool {
 	if path, ok := strings.CutPrefix(p.URL, "unix:"); ok {
-		conn, err := net.DialTimeout("unix", path, patience)
+		conn, err := net.DialTimeout("unix", path, patience.Limit)
 		if err != nil {
 			return false
 		}

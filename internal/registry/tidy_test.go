@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // Marks of deletions go, and nothing else; young ones stay.
@@ -17,7 +18,7 @@ func testTidy(t *testing.T, server *process) {
 		mustPut(t, c, id, "solver")
 	}
 	for _, id := range []string{"gone", "again"} {
-		if err := c.DeleteRegistration(patient(t), id); err != nil {
+		if err := c.DeleteRegistration(patience.Context(t), id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,13 +30,13 @@ func testTidy(t *testing.T, server *process) {
 	}{
 		// Two registrations; marks of one, and of two owners that never were.
 		{"at first", func() error { return nil }, 5},
-		{"young marks", func() error { return c.TidyOrders(patient(t), registry.MarksKept) }, 5},
-		{"old marks", func() error { return c.TidyOrders(patient(t), 0) }, 2},
+		{"young marks", func() error { return c.TidyOrders(patience.Context(t), registry.MarksKept) }, 5},
+		{"old marks", func() error { return c.TidyOrders(patience.Context(t), 0) }, 2},
 	} {
 		if err := row.tidy(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.Orders(patient(t)); err != nil || got != row.want {
+		if got, err := c.Orders(patience.Context(t)); err != nil || got != row.want {
 			t.Errorf("%s: %d entries, %v; want %d", row.name, got, err, row.want)
 		}
 	}
