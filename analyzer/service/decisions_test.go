@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -17,7 +18,7 @@ func TestDecisions(t *testing.T) {
 	for _, kind := range []string{"session_started", "process_started", "point", "applied", "process_ended", "kept"} {
 		log.Write(report.Entry{Kind: kind})
 	}
-	if dropped, err := log.Close(patience); dropped > 0 || err != nil {
+	if dropped, err := log.Close(patience.Limit); dropped > 0 || err != nil {
 		t.Fatalf("%d dropped, %v", dropped, err)
 	}
 	if n := bytes.Count(out.Bytes(), []byte("\n")); n != 2 || !bytes.Contains(out.Bytes(), []byte(`"applied"`)) || !bytes.Contains(out.Bytes(), []byte(`"kept"`)) {
@@ -35,7 +36,7 @@ func TestAuditOfSessions(t *testing.T) {
 	ann := p.people(p.pki.User(t, "ann", annUID), a)
 	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
 	p.dial(a, hello("n1", id, job), 1)
-	if got, want := <-asked, "session "+id+".slurm-12.0"; got != want {
+	if got, want := patience.Receive(t, "place for decisions", asked), "session "+id+".slurm-12.0"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

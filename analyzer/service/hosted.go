@@ -178,7 +178,7 @@ func (h *hosted) run() {
 		case <-h.changed:
 		case <-every.C:
 		}
-		if h.look(time.Now()) {
+		if h.look(h.service.now()) {
 			h.finish(ending{})
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,7 +32,7 @@ func TestForeignControllers(t *testing.T) {
 	a := p.analyzer("a", func(c *Config) {
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
 	bob := p.pki.User(t, "bob", bobUID)
 	annsOwn := register(t, a, p.people(p.pki.User(t, "ann", annUID), a), &attunev1.Registration{Executable: "solver", Mode: "observe"})
 	tests := []struct {
@@ -62,9 +63,9 @@ func TestSameJob(t *testing.T) {
 	a := p.analyzer("a", func(c *Config) {
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
 	p.dialAs(p.pki.User(t, "bob", bobUID), a, of(hello("far", "site-solver", job), "bob", bobUID))
-	until(t, "bob has one", func() bool { return len(list(t, p.people(p.node, a)).GetSessions()) == 1 })
+	patience.Until(t, "bob has one", func() bool { return len(list(t, p.people(p.node, a)).GetSessions()) == 1 })
 	p.dial(a, of(hello("n1", "site-solver", job), "ann", annUID), 1)
 	ann := p.people(p.pki.User(t, "ann", annUID), a)
 	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
@@ -80,12 +81,12 @@ func TestManyJobs(t *testing.T) {
 		c.MaxSessions = 2 * userShare
 		c.Registrations = []*attunev1.Registration{{Id: "site-solver", Executable: "solver", Mode: "observe"}}
 	})
-	until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
+	patience.Until(t, "it is claimed", func() bool { return a.owner("site-solver") != nil })
 	bob := p.pki.User(t, "bob", bobUID)
 	for n := range 2 {
 		p.dialAs(bob, a, of(hello("far", "site-solver", &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(n)}), "bob", bobUID))
 	}
-	until(t, "bob has two", func() bool { return len(list(t, p.people(bob, a)).GetSessions()) == 2 })
+	patience.Until(t, "bob has two", func() bool { return len(list(t, p.people(bob, a)).GetSessions()) == 2 })
 	if err := p.dialAs(bob, a, of(hello("far", "site-solver", job), "bob", bobUID)).why(); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a third one: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -70,12 +71,8 @@ func TestSessionsAskWhatIsKnown(t *testing.T) {
 	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{
 		Handle: 1, Identity: &attunev1.ProcessIdentity{Pid: 1}, Uid: annUID, Executable: "/bin/solver", ExecutableSha256: "sum",
 	}}})
-	select {
-	case got := <-knowledge:
-		if want := (userKnowledge{uid: c.hello.GetUser().GetUid()}).of("sum"); got != want {
-			t.Errorf("asked for %s, want %s", got, want)
-		}
-	case <-time.After(patience):
-		t.Error("nobody asks")
+	got := patience.Receive(t, "question", knowledge)
+	if want := (userKnowledge{uid: c.hello.GetUser().GetUid()}).of("sum"); got != want {
+		t.Errorf("asked for %s, want %s", got, want)
 	}
 }

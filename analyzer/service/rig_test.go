@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,17 +22,15 @@ import (
 	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-const (
-	// patience bounds every wait of a test.
-	patience = 30 * time.Second
-	// ttl is how long an Analyzer's leases outlive it.
-	ttl = 2 * time.Second
-)
+// ttl is how long an Analyzer's leases outlive it: as no test waits for one to
+// be believed dead, nobody is, however long its renewal takes.
+const ttl = time.Hour
 
 // place is a site: a CA, a registry, and Analyzers in this process.
 type place struct {
@@ -71,8 +70,12 @@ type running struct {
 	*Service
 
 	address string
-	end     func() // as a signal does
+	end     func()       // as a signal does
+	ahead   atomic.Int64 // how far its clock is ahead
 }
+
+// pass lets as much time pass as a session without processes waits for more.
+func (r *running) pass() { r.ahead.Add(int64(patience.Limit)) }
 
 // analyzer starts an Analyzer.
 func (p *place) analyzer(id string, change func(*Config)) *running {
@@ -84,33 +87,35 @@ func (p *place) analyzer(id string, change func(*Config)) *running {
 	cfg := Config{
 		Record:   &attunev1.AnalyzerRecord{Id: id, Host: "host-" + id, Addresses: []string{lis.Addr().String()}},
 		Registry: p.connect(), ReportDir: filepath.Join(p.t.TempDir(), "reports"), TunletDirs: []string{p.t.TempDir()},
-		Linger: 200 * time.Millisecond, Grace: 500 * time.Millisecond,
+		// However long a controller takes; see running.pass.
+		Linger: patience.Limit, Grace: patience.Limit,
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	s, err := New(cfg)
-	if err != nil {
+	r := &running{address: lis.Addr().String()}
+	if r.Service, err = New(cfg); err != nil {
 		p.t.Fatal(err)
 	}
+	r.now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	server := channel.NewServer(authn.New(authn.Options{Identity: p.node}))
-	channels := s.Register(server)
+	channels := r.Register(server)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := s.Run(ctx); err != nil {
+		if err := r.Run(ctx); err != nil {
 			p.t.Errorf("analyzer %s: %v", id, err)
 		}
 	})
 	wg.Go(func() { _ = server.Serve(lis) })
-	end := sync.OnceFunc(func() {
+	r.end = sync.OnceFunc(func() {
 		cancel()
 		server.Stop()
 		channels.Wait()
 		wg.Wait()
 	})
-	p.t.Cleanup(end)
-	return &running{Service: s, address: lis.Addr().String(), end: end}
+	p.t.Cleanup(r.end)
+	return r
 }
 
 // as returns a connection to an Analyzer.
@@ -220,40 +225,15 @@ func (c *controller) leave() {
 // why returns how the management channel ended.
 func (c *controller) why() error {
 	c.t.Helper()
-	select {
-	case err := <-c.ended:
-		return err
-	case <-time.After(patience):
-		c.t.Fatal("the channel does not end")
-		return nil
-	}
+	return patience.Receive(c.t, "end of the channel", c.ended)
 }
 
 // request returns the first request that fits.
 func (c *controller) request(fits func(*attunev1.ManageResponse) bool) *attunev1.ManageResponse {
 	c.t.Helper()
-	deadline := time.After(patience)
 	for {
-		select {
-		case r := <-c.requests:
-			if fits(r) {
-				return r
-			}
-		case <-deadline:
-			c.t.Fatal("the request does not come")
-			return nil
+		if r := patience.Receive(c.t, "request", c.requests); fits(r) {
+			return r
 		}
-	}
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !met() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }

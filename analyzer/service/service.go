@@ -34,6 +34,7 @@ type Service struct {
 	claims   sync.WaitGroup
 	ctx      context.Context // of claims
 	cancel   context.CancelFunc
+	now      func() time.Time // by which sessions are idle
 
 	mu     sync.Mutex // guards what follows; before hosted.mu
 	view   registry.View
@@ -75,7 +76,7 @@ func New(cfg Config) (*Service, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
 		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
-		resite: make(chan struct{}, 1),
+		resite: make(chan struct{}, 1), now: time.Now,
 		viewed: make(chan struct{}), owned: make(map[string]*owned), claiming: make(map[string]bool), hosted: make(map[key]*hosted),
 	}, nil
 }
