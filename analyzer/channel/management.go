@@ -23,8 +23,8 @@ const requestQueue = 4096
 type managementService struct {
 	attunev1.UnimplementedManagementServiceServer
 
-	route     Route
-	receivers sync.WaitGroup
+	route Route
+	tasks sync.WaitGroup // what reads from channels, and what writes to them
 }
 
 // stream is one management channel.
@@ -43,9 +43,11 @@ func (m *managementService) Manage(stream stream) error {
 	}
 	q := &queue{requests: make(chan *attunev1.ManageResponse, requestQueue), overflow: make(chan struct{})}
 	session.ControllerConnected(hello, q)
-	ended := make(chan error, 1)
-	m.receivers.Go(func() { ended <- receive(session, hello.GetControllerId(), stream) }) // ends with the stream
-	err = q.serve(stream, session, ended)
+	received, sent := make(chan error, 1), make(chan error, 1)
+	// Both end with the stream.
+	m.tasks.Go(func() { received <- receive(session, hello.GetControllerId(), stream) })
+	m.tasks.Go(func() { sent <- q.send(stream) })
+	err = q.wait(stream.Context(), session, received, sent)
 	session.ControllerGone(hello.GetControllerId(), q, err == nil)
 	return err
 }
@@ -87,25 +89,34 @@ func (q *queue) Send(r *attunev1.ManageResponse) bool {
 	}
 }
 
-// serve sends what is queued until the channel or the session ends. nil: the
-// controller has nothing more to do here.
-func (q *queue) serve(stream stream, session Session, ended <-chan error) error {
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
+// send sends what is queued until the stream ends. It waits for as long as the
+// controller does not read.
+func (q *queue) send(stream stream) error {
 	for {
 		select {
 		case r := <-q.requests:
 			if err := stream.Send(r); err != nil {
 				return err
 			}
-		case <-q.overflow:
-			return status.Error(codes.ResourceExhausted, "the controller does not read its requests")
-		case err := <-ended:
-			return err
-		case <-session.Done():
-			return session.Ended()
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-stream.Context().Done():
+			return stream.Context().Err()
 		}
+	}
+}
+
+// wait returns when the channel or the session ends, why. nil: the controller has
+// nothing more to do here.
+func (q *queue) wait(ctx context.Context, session Session, received, sent <-chan error) error {
+	select {
+	case err := <-received:
+		return err
+	case err := <-sent:
+		return err
+	case <-q.overflow:
+		return status.Error(codes.ResourceExhausted, "the controller does not read its requests")
+	case <-session.Done():
+		return session.Ended()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

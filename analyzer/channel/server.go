@@ -59,4 +59,4 @@ func Register(server grpc.ServiceRegistrar, route Route) *Channels {
 }
 
 // Wait returns when nothing of the channels is left, after the server's Stop.
-func (c *Channels) Wait() { c.management.receivers.Wait() }
+func (c *Channels) Wait() { c.management.tasks.Wait() }
