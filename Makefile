@@ -133,14 +133,14 @@ test-e2e: build ## Tests of the built commands on real programs; TAGS=e2e,full r
 	scripts/go-test e2e -count=1 -p 1 -timeout 60m -tags $(or $(TAGS),e2e) $$(scripts/go-packages e2e)
 
 .PHONY: test-site
-test-site: build ## Tests on clusters of nodes in namespaces, with Slurm; TAGS=site,full: Grid Engine, too; as root
+test-site: build ## Tests on clusters of nodes in namespaces, with Slurm, as root; TIER=full: long ones, Grid Engine
 	@scripts/deps site test
-	scripts/go-test site -count=1 -p 1 -tags $(or $(TAGS),site) $$(scripts/go-packages site)
+	scripts/test-site $(TIER)
 
 .PHONY: test-vm
 test-vm: build ## All that meets the kernel, on Debian's 6.1 and 6.12, in virtual machines; KERNELS='6.1' runs one
 	@scripts/deps vm test
-	scripts/test-vm $(KERNELS)
+	scripts/test-vm full $(KERNELS)
 	@[ -n "$(KERNELS)" ] || scripts/kernel-facing --note
 
 .PHONY: test-vm-free
