@@ -42,6 +42,7 @@ func TestSuite(t *testing.T) {
 // with so much of its time in the kernel.
 func sender(messages, system float64) *tunlettest.Process {
 	p := tunlettest.Computing()
+	p.Executable, p.Objects = "/usr/bin/sender", []string{"/usr/lib/libitems.so"}
 	p.Rates[sdk.WriteCalls], p.Rates[sdk.WrittenBytes] = messages, 16*messages
 	p.Rates[sdk.CPUSystem], p.Rates[sdk.RunTime] = system*1e9, 1e9
 	return p
@@ -79,6 +80,9 @@ func TestProposes(t *testing.T) {
 		{"sends cost little", named(), sender(100_000, 0.1), 0, 0},
 		{"few messages", named(), sender(10_000, 0.9), 0, 0},
 		{"that many already", named("present", "4"), sender(200_000, 0.5), 0, 0},
+		{"the program is named", named("object", "send*"), sender(600_000, 0.85), 4, 2.76},
+		{"a library is named", named("object", "libitems.so"), sender(600_000, 0.85), 4, 2.76},
+		{"another program is named", named("object", "receiver"), sender(600_000, 0.85), 0, 0},
 		{"the program is not described", nil, sender(600_000, 0.85), 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package aggregation
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"time"
 
@@ -39,6 +40,12 @@ func options() []sdk.Option {
 		{Name: OptionMost, Type: sdk.IntegerOption, Default: "256", Min: "2", Max: "1000000", Description: "greatest value that the program bears"},
 		{Name: OptionLatency, Type: sdk.DurationOption, Default: "0s", Min: "0s", Max: "1s", Description: "time that a message takes, where it is waited for; else what the kernel needs for it is measured"},
 	}
+}
+
+// in reports whether a process has the object that is said to have the variable.
+func (p *program) in(process sdk.Process) bool {
+	is, err := path.Match(p.object, path.Base(process.Executable))
+	return is && err == nil || process.Maps(p.object)
 }
 
 // configure takes the options; what is not given has its default.

@@ -75,9 +75,10 @@ func (*Tunlet) Describe() sdk.Description {
 // Configure takes the options of Describe.
 func (t *Tunlet) Configure(given map[string]string) error { return t.program.configure(given) }
 
-// ProcessStarted begins to follow a process.
+// ProcessStarted begins to follow a process that has the variable, as far as its
+// objects tell. It is told again of one that loads another object.
 func (t *Tunlet) ProcessStarted(h *sdk.Host, p sdk.Process) {
-	if t.watches[p.Handle] == nil && len(t.watches) < maxWatches && t.program.variable != "" {
+	if t.watches[p.Handle] == nil && len(t.watches) < maxWatches && t.program.variable != "" && t.program.in(p) {
 		t.watches[p.Handle] = &watch{handle: p.Handle, window: sdk.NewWindow(symptomSpan)}
 		h.Want(p.Handle, sdk.SamplesFrom(sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastMessages}))
 	}
