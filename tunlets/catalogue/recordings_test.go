@@ -110,7 +110,7 @@ var sessions = map[string]struct {
 	},
 }
 
-// Every recording is replayed.
+// Every recording is listed, and those that are listed are there.
 func TestSessionsAreListed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.rec")
 	if err != nil {
@@ -118,8 +118,17 @@ func TestSessionsAreListed(t *testing.T) {
 	}
 	for _, file := range files {
 		name, is := filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".rec")
-		if !slices.ContainsFunc(sessions[name].recorded, func(r recorded) bool { return r.file == is }) {
+		listed := sessions[name].recorded
+		if name == control {
+			listed = controls
+		}
+		if !slices.ContainsFunc(listed, func(r recorded) bool { return r.file == is }) {
 			t.Errorf("%s is not listed", file)
+		}
+	}
+	for _, c := range controls { // TestSessions opens the others
+		if !slices.Contains(files, filepath.Join("testdata", control, c.file+".rec")) {
+			t.Errorf("there is no recording of %s", c.program)
 		}
 	}
 }

@@ -30,18 +30,20 @@ func Replay(tb TB, newTunlet func() sdk.Tunlet, recording string, options map[st
 	if err != nil {
 		tb.Fatal(err)
 	}
-	got := replayOnce(tb, newTunlet, recording, options)
+	got := Decisions(tb, newTunlet, recording, options)
 	if diff := udiff.Unified(expect, "replayed", string(want), got); diff != "" {
 		tb.Errorf("the tunlet decides otherwise than expected:\n%s", diff)
 	}
-	if diff := udiff.Unified("replayed", "replayed again", got, replayOnce(tb, newTunlet, recording, options)); diff != "" {
+	if diff := udiff.Unified("replayed", "replayed again", got, Decisions(tb, newTunlet, recording, options)); diff != "" {
 		tb.Errorf("the tunlet decides otherwise when it is told the same:\n%s", diff)
 	}
 	return got
 }
 
-// replayOnce returns what a tunlet decides.
-func replayOnce(tb TB, newTunlet func() sdk.Tunlet, recording string, options map[string]string) string {
+// Decisions returns what a tunlet decides when it is driven with a recording, as
+// attune tunlet run --replay prints it. The recording may be of another program
+// than those that the tunlet is for, and has no file beside it.
+func Decisions(tb TB, newTunlet func() sdk.Tunlet, recording string, options map[string]string) string {
 	tb.Helper()
 	file, err := os.Open(recording)
 	if err != nil {
