@@ -2,7 +2,10 @@
 
 package ring
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // BatchRecords is the most records, their continuations included, that Drain
 // hands out at once.
@@ -125,12 +128,16 @@ func (m *Memory) drainSlot(d *Drainer, index int) bool {
 }
 
 // plausible checks what the thread wrote against what the controller knows,
-// and remembers the ring at its first appearance.
+// and remembers the ring at its first appearance. A ring is one slot's for good:
+// else each slot could hand out the records of all rings.
 func (m *Memory) plausible(r *slotReader, head uint64, ring uint32) bool {
 	if head-r.tail > uint64(m.geometry.RingRecords) || ring > uint32(m.geometry.Rings) {
 		return false
 	}
-	if r.ring == 0 {
+	if r.ring == 0 && ring != 0 {
+		if slices.ContainsFunc(m.slots, func(other slotReader) bool { return other.ring == ring }) {
+			return false
+		}
 		r.ring = ring
 	}
 	return r.ring == ring && (ring != 0 || head == r.tail)

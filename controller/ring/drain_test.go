@@ -214,6 +214,31 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
+// A ring is one slot's: records that all slots hand out would be as many as the
+// slots, not the rings, allow.
+func TestRingOfTwoSlots(t *testing.T) {
+	m, app := mustApp(t, small())
+	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
+	d, first, second := NewDrainer(steadyClock()), app.Claim(1, 0), app.Claim(2, 1)
+	first.Record(0, 0, 0, 6, 0)
+	*app.SlotWord(second.Slot(), "ring") = *app.SlotWord(first.Slot(), "ring")
+	*app.SlotLong(second.Slot(), "head") = 1
+	if events, got := drainAll(t, m, d); len(events) != 1 || events[0].Thread != 1 || got.CorruptSlots != 1 {
+		t.Errorf("events %v, %+v: want the first slot's and the second one found corrupt", events, got)
+	}
+}
+
+// Who counts records by their flags must not miss one that pretends.
+func TestRecordThatPretendsToContinue(t *testing.T) {
+	m, app := mustApp(t, small())
+	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
+	thread := app.Claim(1, 0)
+	thread.Record(0, 0, RecordContinuation, 6, 0)
+	if events, got := drainAll(t, m, NewDrainer(steadyClock())); len(events) != 0 || got != (Drained{Corrupt: 1}) {
+		t.Errorf("events %v, %+v: want it counted as corrupt", events, got)
+	}
+}
+
 func TestCorruptSlotIsLeftAlone(t *testing.T) {
 	tests := []struct {
 		name  string

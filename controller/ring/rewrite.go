@@ -23,7 +23,8 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 	for len(src) >= recordWords && len(dst) >= recordWords {
 		time, id, value, extra := src[0], src[1], src[2], src[3]
 		src = src[recordWords:]
-		local := id & pointMask
+		// What says that it continues another is no record, whatever its point.
+		local := id & (pointMask | RecordContinuation<<flagsShift)
 		if local >= PointCount {
 			dst = d.follow(dst, [recordWords]uint64{time, id, value, extra})
 			continue
