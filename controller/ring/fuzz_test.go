@@ -38,7 +38,7 @@ func FuzzDrain(f *testing.F) {
 			copy(app.Data[m.at.tables:], rest)
 			copy(app.Data[m.tableAt(0)+tableKey:], slot)
 			events, got := drainAll(t, m, d)
-			if len(events) > small().Slots*small().RingRecords {
+			if len(events) > small().Rings*small().RingRecords {
 				t.Fatalf("%d records out of %d rings of %d", len(events), small().Rings, small().RingRecords)
 			}
 			for _, e := range events {
@@ -55,6 +55,75 @@ func FuzzDrain(f *testing.F) {
 			m.Reclaim(func(tid int) bool { return tid%2 == 0 })
 			m.App()
 			m.Poll(ticket)
+		}
+		m.Cancel(ticket)
+	})
+}
+
+// image is what the application can write and the controller reads of a memory
+// with the points of hostile.begin, one piece after the other.
+func image(m *Memory, data []byte) (pieces [][]byte) {
+	add := func(at, size int) { pieces = append(pieces, data[at:at+size]) }
+	add(0, headerSize)
+	add(m.at.mailbox, MailboxSize*commandSize)
+	for i := range small().Slots {
+		add(m.slotAt(i), slotAggregates)
+	}
+	for _, point := range []int{0, 1, HookCount} {
+		add(m.controlAt(point), controlSize)
+		for i := range small().Slots {
+			add(m.slotAt(i)+slotAggregates+point*aggregateSize, aggregateSize)
+		}
+	}
+	add(m.at.rings, small().Rings*small().RingRecords*RecordSize)
+	add(m.programAt(0)+programSlotUnreadable, 8)
+	add(m.tableAt(0), tableKey+8*buckets(4))
+	add(m.tableAt(0)+tableRest, 2*keyedSize)
+	add(m.tableAt(0)+tableBucket, buckets(4)*keyedSize)
+	return pieces
+}
+
+// realImage is that of an application that does as it should.
+func realImage(f *testing.F) []byte {
+	m, app := mustApp(f, small())
+	(&hostile{m: m}).begin(f)
+	app.Ready(77)
+	for i := range small().Rings {
+		thread := app.Claim(100+i, i)
+		for n := range uint64(3) {
+			thread.Record(4000+n, 0, RecordDuration, n, n)
+			thread.Count(HookCount, n)
+		}
+	}
+	return bytes.Join(image(m, app.Data), nil)
+}
+
+// FuzzImage reads a memory that has any image, in which commands, points and
+// threads come and go between two readings.
+func FuzzImage(f *testing.F) {
+	f.Add(realImage(f), uint16(0))
+	f.Add(realImage(f), uint16(1024+128))
+	f.Add(bytes.Repeat([]byte{0xff}, 1<<16), uint16(1))
+	f.Fuzz(func(t *testing.T, content []byte, shift uint16) {
+		m, app := mustApp(t, small())
+		h := &hostile{m: m, set: []uint16{9, 10, 11}}
+		h.begin(t)
+		ticket, err := m.Post(Command{Op: OpNop, At: AtAlloc})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := NewDrainer(steadyClock())
+		for range 3 {
+			rest := content
+			for _, piece := range image(m, app.Data) {
+				rest = rest[copy(piece, rest):]
+			}
+			h.drain(t, d)
+			h.aggregates(t)
+			h.rest(t)
+			h.points(t)
+			m.Poll(ticket)
+			content = content[min(int(shift), len(content)):] // another one the next time
 		}
 		m.Cancel(ticket)
 	})

@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"os"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
@@ -10,7 +11,12 @@ import (
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if seed, is := os.LookupEnv(scribblerVariable); is {
+		os.Exit(scribble(seed))
+	}
+	leaktest.Main(m)
+}
 
 // small is a geometry that is quick to make and easy to fill.
 func small() Geometry {
