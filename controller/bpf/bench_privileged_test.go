@@ -7,6 +7,7 @@ package bpf
 import (
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -131,40 +132,41 @@ func runTime(b *testing.B, pid int) uint64 {
 	return nanos
 }
 
-// TestCostsOfStartAndMemory logs what the controller pays. It fails only when
-// far beyond what was ever seen.
-func TestCostsOfStartAndMemory(t *testing.T) {
-	binary := mustCompile(t, "target.c")
-	before := resident(t)
-	start := time.Now()
-	mustProcessEvents(t, ProcessEventsOptions{})
-	loaded := time.Since(start)
-	afterEvents := resident(t)
-	u := mustUprobes(t, UprobesOptions{})
-	start = time.Now()
-	mustAttach(t, u, UprobeSpec{
-		Path: binary, Symbols: mustSymbols(t, binary, "starts_with_push"), Point: 1,
-		Delivery: attunev1.Delivery_DELIVERY_EVENT,
-	})
-	attached := time.Since(start)
-	after := resident(t)
-	t.Logf("process events: %v, %d KiB resident; uprobes with the first point: %v, %d KiB",
-		loaded, (afterEvents-before)>>10, attached, (after-afterEvents)>>10)
-	if loaded > time.Second || attached > 2*time.Second || after-before > 16<<20 {
-		t.Error("far too much")
+// BenchmarkStart gives what a controller pays at its start: for process events, and
+// for uprobes with the first point.
+func BenchmarkStart(b *testing.B) {
+	binary := mustCompile(b, "target.c")
+	for b.Loop() {
+		before := resident(b)
+		start := time.Now()
+		events := mustProcessEvents(b, ProcessEventsOptions{})
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms/events")
+		afterEvents := resident(b)
+		u := mustUprobes(b, UprobesOptions{})
+		start = time.Now()
+		mustAttach(b, u, UprobeSpec{
+			Path: binary, Symbols: mustSymbols(b, binary, "starts_with_push"), Point: 1,
+			Delivery: attunev1.Delivery_DELIVERY_EVENT,
+		})
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms/uprobe")
+		b.ReportMetric(float64(afterEvents-before)/1024, "KiB/events")
+		b.ReportMetric(float64(resident(b)-afterEvents)/1024, "KiB/uprobe")
+		if err := errors.Join(events.Close(), u.Close()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
 // resident is the resident memory of this process, in bytes.
-func resident(t *testing.T) int {
-	t.Helper()
+func resident(b *testing.B) int {
+	b.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	return pages * os.Getpagesize()
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/targets"
 )
 
 func mustProcessEvents(t testing.TB, opts ProcessEventsOptions) *ProcessEvents {
@@ -257,7 +258,7 @@ func TestRunEndsWithClose(t *testing.T) {
 func TestProcessEventsLeaveNoDescriptor(t *testing.T) {
 	mustProcessEvents(t, ProcessEventsOptions{}).Close() // the library caches
 	before := len(leaktest.Descriptors())
-	for range 50 {
+	for range targets.Fewer(50) {
 		p, err := NewProcessEvents(ProcessEventsOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -271,7 +272,8 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 	before := len(leaktest.Descriptors())
 	u := mustUprobes(t, UprobesOptions{})
 	var attaching time.Duration
-	for range 50 {
+	rounds := targets.Fewer(50)
+	for range rounds {
 		start := time.Now()
 		a, err := u.Attach(UprobeSpec{Path: binary, Symbols: symbols, Point: 1})
 		if err != nil {
@@ -288,7 +290,7 @@ func TestAttachDetachLeavesNothing(t *testing.T) {
 	if err := u.Close(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("attach %v each; close with the last detaching %v", attaching/50, time.Since(start))
+	t.Logf("attach %v each; close with the last detaching %v", attaching/time.Duration(rounds), time.Since(start))
 	if after := len(leaktest.Descriptors()); after > before {
 		t.Errorf("descriptors %d, then %d: %v", before, after, leaktest.Descriptors())
 	}

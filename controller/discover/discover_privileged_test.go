@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -59,7 +60,7 @@ func mustRunBy(t *testing.T, way int, options Options) *running {
 // However short a process lives, it is not missed, and all of the criteria but a
 // checksum that was never computed are known.
 func TestShortProcesses(t *testing.T) {
-	const count = 2000
+	count := targets.Fewer(2000)
 	for way, name := range []string{"bpf", "connector"} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile("/bin/true")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -18,9 +19,9 @@ import (
 func TestManyRegistrations(t *testing.T) { eachServer(t, testMany) }
 
 func testMany(t *testing.T, server *process) {
-	many, writers := 10_000, 32
-	if testing.Short() {
-		many = 1000
+	many, writers := 1000, 32
+	if targets.AllRounds() {
+		many = 10_000
 	}
 	c := mustOpen(t, server.URL)
 	arguments := strings.Repeat("x", 1000)

@@ -128,12 +128,3 @@ func compile(tb testing.TB, compiler string, arguments []string) []byte {
 	}
 	return program
 }
-
-// Fewer is n, or a twentieth of it in a short run, as on the emulated processor
-// of scripts/vm: for the number of things that a test does.
-func Fewer(n int) int {
-	if testing.Short() {
-		return max(1, n/20)
-	}
-	return n
-}
