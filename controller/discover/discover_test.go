@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,8 +138,9 @@ func mustStart(t *testing.T, command *exec.Cmd) int {
 		_ = syscall.Kill(group, syscall.SIGKILL)
 		_ = command.Wait() // killed
 		// What it has started ends a moment later, and is not to be found meanwhile.
-		for late := time.Now().Add(2 * time.Second); syscall.Kill(group, 0) == nil && time.Now().Before(late); {
-			time.Sleep(time.Millisecond)
+		// It has become a child of this process (TestMain).
+		for err := error(nil); err == nil || errors.Is(err, syscall.EINTR); {
+			_, err = syscall.Wait4(group, nil, 0, nil)
 		}
 	})
 	return command.Process.Pid
