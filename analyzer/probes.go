@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -81,9 +80,9 @@ func (p *probes) HandleEvents(_ context.Context, r *attunev1.HandleEventsRequest
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, records := range r.GetRecords() {
-		for _, h := range hits.Decode(records) {
-			for _, t := range p.byIndex[h.Point] {
-				t.add(h)
+		for r := range attunev1.AllRecords(records.GetRecords()) {
+			for _, t := range p.byIndex[uint32(r.Point)] {
+				t.add(r)
 			}
 		}
 	}

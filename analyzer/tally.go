@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/hits"
 	"github.com/attune-hpc/attune/internal/pointtext"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // maxValues is how many different values of a capture are counted one by one.
@@ -33,23 +34,23 @@ func newTally(point pointtext.Point) *tally {
 }
 
 // add takes a hit.
-func (t *tally) add(h hits.Hit) {
-	if h.Timed {
+func (t *tally) add(r attunev1.Record) {
+	if r.Timed() {
 		if t.time == nil {
 			t.time = newCaptureTally("time", "ns")
 		}
-		t.time.add(hits.Captured{Kind: hits.KindUnsigned, Bits: h.Duration})
+		t.time.add(attunev1.Captured{Kind: attunev1.CapturedUnsigned, Bits: r.Extra})
 	}
-	for i, c := range h.Captures {
-		if i < len(t.taken) && c.Kind != hits.KindNone {
+	for i, c := range r.Captured() {
+		if i < len(t.taken) && c.Kind != attunev1.CapturedNone {
 			t.taken[i].add(c)
 		}
 	}
-	if len(t.taken) == 0 && t.point.Value != "" && !h.Timed {
+	if len(t.taken) == 0 && t.point.Value != "" && !r.Timed() {
 		if t.value == nil {
 			t.value = newCaptureTally(t.point.Value, "")
 		}
-		t.value.add(hits.Captured{Kind: hits.KindUnsigned, Bits: h.Value})
+		t.value.add(attunev1.Captured{Kind: attunev1.CapturedUnsigned, Bits: r.Value})
 	}
 }
 
@@ -70,26 +71,26 @@ type captureTally struct {
 	unreadable uint64
 	numbers    hits.Sum // but floating point ones
 	real       realSum
-	values     map[hits.Captured]uint64 // the first maxValues different ones
+	values     map[attunev1.Captured]uint64 // the first maxValues different ones
 	others     uint64
 }
 
 func newCaptureTally(name, unit string) *captureTally {
-	return &captureTally{name: name, unit: unit, values: make(map[hits.Captured]uint64)}
+	return &captureTally{name: name, unit: unit, values: make(map[attunev1.Captured]uint64)}
 }
 
-func (c *captureTally) add(v hits.Captured) {
+func (c *captureTally) add(v attunev1.Captured) {
 	c.hits++
 	switch v.Kind {
-	case hits.KindUnreadable:
+	case attunev1.CapturedUnreadable:
 		c.unreadable++
 		return
-	case hits.KindSigned:
+	case attunev1.CapturedSigned:
 		c.numbers.Signed = true
 		c.numbers.Add(v.Bits)
-	case hits.KindUnsigned:
+	case attunev1.CapturedUnsigned:
 		c.numbers.Add(v.Bits)
-	case hits.KindReal:
+	case attunev1.CapturedReal:
 		c.real.add(math.Float64frombits(v.Bits))
 	}
 	if _, known := c.values[v]; known || len(c.values) < maxValues {
@@ -104,8 +105,8 @@ func (c *captureTally) report() report.CaptureTally {
 	if out.Value = report.NewDistribution(c.name, c.unit, &c.numbers); c.real.count > 0 {
 		out.Value = report.NewRealDistribution(c.name, c.real.count, c.real.sum, c.real.least, c.real.greatest)
 	}
-	order := slices.SortedFunc(maps.Keys(c.values), func(a, b hits.Captured) int {
-		return cmp.Or(cmp.Compare(c.values[b], c.values[a]), cmp.Compare(a.Bits, b.Bits), cmp.Compare(a.Text, b.Text))
+	order := slices.SortedFunc(maps.Keys(c.values), func(a, b attunev1.Captured) int {
+		return cmp.Or(cmp.Compare(c.values[b], c.values[a]), cmp.Compare(a.Bits, b.Bits), cmp.Compare(a.Content, b.Content))
 	})
 	for _, v := range order {
 		out.Most = append(out.Most, report.ValueHits{Value: report.CapturedValue(v), Hits: c.values[v]})

@@ -3,7 +3,6 @@
 package analyzer
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
@@ -14,11 +13,9 @@ import (
 )
 
 // packed packs a hit of point 3 with two captures: an integer and a real number.
-func packed(kinds, first uint64, second float64) (out []byte) {
-	for _, word := range []uint64{0, 3 | 1<<24 | 9<<32, 0, 0, first, 8<<16 | kinds<<32, math.Float64bits(second), 0} {
-		out = binary.LittleEndian.AppendUint64(out, word)
-	}
-	return out
+func packed(kind attunev1.CapturedKind, first uint64, second float64) []byte {
+	return attunev1.AppendRecord(nil, attunev1.Record{Point: 3, Thread: 9},
+		attunev1.Captured{Kind: kind, Bits: first}, attunev1.Captured{Kind: attunev1.CapturedReal, Bits: math.Float64bits(second)})
 }
 
 // What single hits captured comes into the report, with the points of the owner.
@@ -31,12 +28,12 @@ func TestCapturesAreReported(t *testing.T) {
 	}
 	var data []byte
 	minus := int64(-2)
-	data = append(data, packed(0x32, uint64(minus), 0.5)...)
-	data = append(data, packed(0x32, 7, math.NaN())...)
-	data = append(data, packed(0x32, 7, 1.5)...)
-	data = append(data, packed(0x36, 0, 1.5)...)
+	data = append(data, packed(attunev1.CapturedSigned, uint64(minus), 0.5)...)
+	data = append(data, packed(attunev1.CapturedSigned, 7, math.NaN())...)
+	data = append(data, packed(attunev1.CapturedSigned, 7, 1.5)...)
+	data = append(data, packed(attunev1.CapturedUnreadable, 0, 1.5)...)
 	for i := range uint64(maxValues) {
-		data = append(data, packed(0x32, 100+i, 1.5)...)
+		data = append(data, packed(attunev1.CapturedSigned, 100+i, 1.5)...)
 	}
 	events := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{Process: 1, Records: data}}}
 	if _, err := p.HandleEvents(ctx, events); err != nil {

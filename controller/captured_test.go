@@ -4,7 +4,6 @@ package controller
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -180,60 +178,37 @@ func (s *sums) join(a *attunev1.Aggregate) {
 func (b *bench) recordsOf(t *testing.T, row captured) (out []string) {
 	t.Helper()
 	event(t, b, "enough records", func(m *attunev1.PublishRequest) (bool, bool) {
-		data := m.GetRecords().GetRecords()
-		for at := 0; at < len(data); {
-			follow := int(data[at+11])
-			group := data[at : at+(1+follow)*ring.RecordSize]
-			values := capturedIn(group[ring.RecordSize:])
+		for r := range attunev1.AllRecords(m.GetRecords().GetRecords()) {
+			var values []string
+			for _, c := range r.Captured() {
+				values = append(values, capturedText(c))
+			}
 			line := strings.Join(values, " ")
 			if row.same && len(slices.Compact(values)) == 1 {
 				line = "same"
 			}
 			if row.point.GetValueCapture() != "" {
-				line = fmt.Sprintf("%d: %s", int64(binary.LittleEndian.Uint64(group[16:])), line)
+				line = fmt.Sprintf("%d: %s", int64(r.Value), line)
 			}
 			out = append(out, line)
-			at += len(group)
 		}
 		return true, len(out) >= len(row.records)
 	})
 	return out
 }
 
-// capturedIn decodes the continuations of one record, from the protocol's
-// description.
-func capturedIn(units []byte) (out []string) {
-	var words []uint64
-	word := binary.LittleEndian.Uint64
-	for at := 0; at < len(units); at += ring.RecordSize {
-		words = append(words, word(units[at:]), word(units[at+16:]), word(units[at+24:]))
-	}
-	kinds := binary.LittleEndian.Uint32(units[12:])
-	for ; kinds != 0; kinds >>= 4 {
-		value := words[0]
-		words = words[1:]
-		switch kinds & 15 {
-		case 3:
-			out = append(out, fmt.Sprint(math.Float64frombits(value)))
-		case 5:
-			length := int(uint32(value))
-			var b []byte
-			for range (length + 7) / 8 {
-				b = binary.LittleEndian.AppendUint64(b, words[0])
-				words = words[1:]
-			}
-			s := string(b[:length])
-			if value>>32 == 1 {
-				s += "…"
-			}
-			out = append(out, s)
-		case 6:
-			out = append(out, "unreadable")
-		default:
-			out = append(out, fmt.Sprint(int64(value)))
+// capturedText is a value as the rows have it: numbers as signed ones.
+func capturedText(c attunev1.Captured) string {
+	switch c.Kind {
+	case attunev1.CapturedReal, attunev1.CapturedUnreadable:
+		return c.String()
+	case attunev1.CapturedString:
+		if c.Cut {
+			return c.Content + "…"
 		}
+		return c.Content
 	}
-	return out
+	return fmt.Sprint(c.Int())
 }
 
 // TestIntervals runs the rows about intervals in DMLib; for each thread, and by

@@ -84,7 +84,6 @@ func (k *collector) drainTarget(t *target) uint64 {
 	k.total.lostRing += got.Lost + got.Corrupt
 	k.lose(t.handle, losses{ring: got.Lost + got.Corrupt})
 	for _, batch := range batches {
-		k.countRecords(t.handle, batch)
 		k.send(t.handle, batch)
 	}
 	if k.untold[t.handle] != (losses{}) {
@@ -118,10 +117,10 @@ func (k *collector) lose(handle uint64, more losses) {
 // is lost too. The caller holds k.mu.
 func (k *collector) send(handle uint64, records []byte) {
 	u := k.untold[handle]
-	n := ring.Records(records)
+	n := k.countRecords(handle, records)
 	sent := k.controller.client.TryPublish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
 		Records: &attunev1.RecordBatch{
-			Process: handle, Records: records, LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf,
+			Process: handle, Records: records, RecordCount: n, LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf,
 			MonotonicToUnixNano: k.clock.Scale().UnixOffset().Nanoseconds(),
 		},
 	}}, n)

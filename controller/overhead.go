@@ -4,13 +4,11 @@ package controller
 
 import (
 	"context"
-	"encoding/binary"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/budget"
-	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -106,13 +104,14 @@ func (k *collector) countAggregates(aggregates []*attunev1.Aggregate) {
 	}
 }
 
-// countRecords adds packed records. The caller holds k.mu.
-func (k *collector) countRecords(handle uint64, records []byte) {
-	for ; len(records) >= ring.RecordSize; records = records[ring.RecordSize:] {
-		if point := binary.LittleEndian.Uint16(records[8:]); point != 0 { // else a continuation
-			k.countHits(handle, point, 1)
-		}
+// countRecords adds packed records, and returns how many there are. The caller
+// holds k.mu.
+func (k *collector) countRecords(handle uint64, records []byte) (n uint64) {
+	for run := range attunev1.RecordRuns(records) {
+		k.countHits(handle, uint16(run.Point), run.Records)
+		n += run.Records
 	}
+	return n
 }
 
 // takeHits returns the hits of a process since the last call, by point.

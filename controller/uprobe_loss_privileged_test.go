@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -41,7 +40,7 @@ func TestLostRecordsOfUprobesAreTold(t *testing.T) {
 			}
 			var records, lost uint64
 			ended := event(t, b, "end", func(m *attunev1.PublishRequest) (*attunev1.ProcessEnded, bool) {
-				records += ring.Records(m.GetRecords().GetRecords())
+				records += attunev1.CountRecords(m.GetRecords().GetRecords())
 				lost += m.GetRecords().GetLostBpf()
 				return m.GetProcessEnded(), m.GetProcessEnded() != nil
 			})

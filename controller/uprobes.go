@@ -40,7 +40,6 @@ func (c *Controller) flushUprobes() {
 func (k *collector) takeUprobed(handle uint64, batch bpf.Batch) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.countRecords(handle, batch.Records)
 	k.lose(handle, losses{bpf: batch.Lost})
 	k.send(handle, slices.Clone(batch.Records)) // the message owns its bytes
 }

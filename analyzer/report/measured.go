@@ -174,7 +174,7 @@ func number(bits uint64, signed bool) Value {
 
 // CapturedValue is a captured value as a Value; one that was cut or is no finite
 // number is a text, and one that could not be read unknown.
-func CapturedValue(c hits.Captured) Value {
+func CapturedValue(c attunev1.Captured) Value {
 	switch v := c.JSON().(type) {
 	case string:
 		if c.Cut {

@@ -40,7 +40,7 @@ func measured() *Report {
 	single := Point{Tunlet: OwnerName, ID: "libc.so.6:open take path=arg0:str, x=arg1:f64", State: "placed", Mechanism: "uprobe", Processes: 1, Hits: 7, CostNanos: 520, CostMeasured: true}
 	single.Captures = []CaptureTally{
 		{Name: "path", Hits: 7, Unreadable: 1, Most: []ValueHits{
-			{CapturedValue(hits.Captured{Kind: hits.KindString, Text: "/etc/\x1bhosts", Cut: true}), 4}, {Value{"b"}, 1}}, Others: 1},
+			{CapturedValue(attunev1.Captured{Kind: attunev1.CapturedString, Content: "/etc/\x1bhosts", Cut: true}), 4}, {Value{"b"}, 1}}, Others: 1},
 		{Name: "x", Hits: 7, Value: NewRealDistribution("x", 7, math.Inf(1), -0.5, math.Inf(1)), Most: []ValueHits{{Value{-0.5}, 1}, {realValue(math.Inf(1)), 1}}},
 	}
 	counted := Point{Tunlet: OwnerName, ID: "libc.so.6:malloc", State: "placed", Mechanism: "hook", Processes: 1, Hits: 12, CostNanos: 3}

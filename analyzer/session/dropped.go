@@ -45,7 +45,7 @@ func (d *dropped) take(from source) uint64 {
 // publishRecords hands a batch to the loop with what was dropped before it, or
 // drops it. It returns how many records the batch has.
 func (s *Session) publishRecords(id string, b *attunev1.RecordBatch) (records uint64) {
-	records = recordsIn(b.GetRecords())
+	records = attunev1.RecordsIn(b)
 	from := source{id, b.GetProcess()}
 	before := s.dropped.take(from)
 	if !s.postData(records, len(b.GetRecords()), func() { s.routeRecords(s.controller(id), b, before) }) {

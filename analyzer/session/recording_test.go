@@ -46,7 +46,7 @@ func (f *frames) texts() (out []string) {
 		case *attunev1.RecordingFrame_Aggregates:
 			text += fmt.Sprintf(" %d of %d", len(k.Aggregates.GetAggregates()), k.Aggregates.GetAggregates()[0].GetProcess())
 		case *attunev1.RecordingFrame_Records:
-			text += fmt.Sprintf(" %d of %d", len(k.Records.GetRecords())/recordSize, k.Records.GetProcess())
+			text += fmt.Sprintf(" %d of %d", len(k.Records.GetRecords())/attunev1.RecordSize, k.Records.GetProcess())
 		case *attunev1.RecordingFrame_PointStatus:
 			text += fmt.Sprintf(" %d in %d", k.PointStatus.GetPoint(), k.PointStatus.GetProcess())
 		case *attunev1.RecordingFrame_Decision:

@@ -4,7 +4,6 @@ package session
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"sync"
@@ -273,9 +272,9 @@ func (r *rig) settle(names ...string) {
 
 // records publishes one record for each of the points.
 func (r *rig) records(id string, process uint64, points ...uint16) {
-	data := make([]byte, recordSize*len(points))
-	for i, p := range points {
-		binary.LittleEndian.PutUint16(data[i*recordSize+recordPoint:], p)
+	var data []byte
+	for _, p := range points {
+		data = attunev1.AppendRecord(data, attunev1.Record{Point: p})
 	}
 	r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: process, Records: data}}})
 }
@@ -286,7 +285,7 @@ func recordsOf(s *scripted) int {
 		n := 0
 		for _, e := range s.events {
 			for _, rec := range e.GetRecords() {
-				n += len(rec.GetRecords()) / recordSize
+				n += len(rec.GetRecords()) / attunev1.RecordSize
 			}
 		}
 		return n

@@ -3,22 +3,9 @@
 package session
 
 import (
-	"encoding/binary"
-
 	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
-
-const (
-	// recordSize is the size of a packed record, struct attune_record.
-	recordSize = 32
-	// recordPoint is where in it the point's index lies, recordFlags its flags.
-	recordPoint = 8
-	recordFlags = 10
-	// recordContinuation is the flag of what is no record, but belongs to the
-	// one before it.
-	recordContinuation = 1 << 3
 )
 
 // counts counts what came and what was lost.
@@ -118,11 +105,11 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 	id, ok := c.local[b.GetProcess()]
 	data := b.GetRecords()
 	if !ok { // nobody can be told whose they are
-		s.lostRecords.Add(recordsIn(data))
+		s.lostRecords.Add(attunev1.RecordsIn(b))
 		return
 	}
 	s.introduce(s.processes[id])
-	s.counts.records += recordsIn(data)
+	s.counts.records += attunev1.RecordsIn(b)
 	c.ended.lostQueue += b.GetLostQueue()
 	parts := s.points.split(id, data)
 	lost := before + lostBefore(b)
@@ -130,52 +117,40 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 	if lost > 0 {
 		for _, t := range s.tunlets {
 			if _, ok := parts[t]; !ok && t.wantsRecords() {
-				parts[t] = nil // they must know of the loss
+				parts[t] = part{} // they must know of the loss
 			}
 		}
 	}
 	for t, part := range parts {
-		t.handleRecords(recordsIn(part), &attunev1.NamedRecords{
-			Process: id, Records: part, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
+		t.handleRecords(part.records, &attunev1.NamedRecords{
+			Process: id, Records: part.packed, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
 		})
 	}
 }
 
-// continues says whether packed data begins with what belongs to the record
-// before it.
-func continues(data []byte) bool { return data[recordFlags]&recordContinuation != 0 }
-
-// recordsIn counts packed records, without their continuations.
-func recordsIn(data []byte) (n uint64) {
-	for ; len(data) >= recordSize; data = data[recordSize:] {
-		if !continues(data) {
-			n++
-		}
-	}
-	return n
+// part is what of packed records is for one tunlet.
+type part struct {
+	packed  []byte
+	records uint64
 }
 
 // split sorts packed records by the tunlets that asked for their points. A part
 // shares the memory of data where that serves one tunlet only.
-func (ps *points) split(process uint64, data []byte) map[*tunlet][]byte {
-	parts := map[*tunlet][]byte{}
-	for off := 0; off+recordSize <= len(data); {
-		index := uint32(binary.LittleEndian.Uint16(data[off+recordPoint:]))
-		end := off + recordSize
-		for end+recordSize <= len(data) && (continues(data[end:]) || uint32(binary.LittleEndian.Uint16(data[end+recordPoint:])) == index) {
-			end += recordSize
+func (ps *points) split(process uint64, data []byte) map[*tunlet]part {
+	parts := map[*tunlet]part{}
+	for run := range attunev1.RecordRuns(data) {
+		p := ps.byIndex[run.Point]
+		if p == nil {
+			continue
 		}
-		if p := ps.byIndex[index]; p != nil {
-			p.hit(process, recordsIn(data[off:end]))
-			for t := range p.tunlets() {
-				if part := parts[t]; part == nil {
-					parts[t] = data[off:end:end]
-				} else {
-					parts[t] = append(part, data[off:end]...)
-				}
+		p.hit(process, run.Records)
+		for t := range p.tunlets() {
+			packed := run.Packed
+			if before := parts[t].packed; before != nil {
+				packed = append(before, packed...)
 			}
+			parts[t] = part{packed, parts[t].records + run.Records}
 		}
-		off = end
 	}
 	return parts
 }

@@ -4,7 +4,6 @@ package session
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/core"
@@ -12,14 +11,12 @@ import (
 )
 
 // unit is a record of a point, or with point 0 a continuation, that holds n.
-func unit(point, n uint16) []byte {
-	data := make([]byte, recordSize)
-	data[0] = byte(n)
-	binary.LittleEndian.PutUint16(data[recordPoint:], point)
+func unit(point uint16, n int64) []byte {
+	r := attunev1.Record{Point: point, Monotonic: n}
 	if point == 0 {
-		data[recordFlags] = recordContinuation
+		r.Flags = attunev1.RecordContinuation
 	}
-	return data
+	return attunev1.AppendRecord(nil, r)
 }
 
 func TestSplitKeepsContinuations(t *testing.T) {
@@ -38,12 +35,12 @@ func TestSplitKeepsContinuations(t *testing.T) {
 		{first, [][]byte{unit(1, 1), unit(0, 2), unit(0, 3), unit(1, 8)}},
 		{second, [][]byte{unit(1, 1), unit(0, 2), unit(0, 3), unit(2, 4), unit(0, 5), unit(1, 8)}},
 	} {
-		if want := bytes.Join(tt.want, nil); !bytes.Equal(parts[tt.tunlet], want) {
-			t.Errorf("%s got\n%v, want\n%v", tt.tunlet.name, parts[tt.tunlet], want)
+		if want := bytes.Join(tt.want, nil); !bytes.Equal(parts[tt.tunlet].packed, want) {
+			t.Errorf("%s got\n%v, want\n%v", tt.tunlet.name, parts[tt.tunlet].packed, want)
 		}
 	}
-	if ps.byIndex[1].hits != 2 || ps.byIndex[2].hits != 1 || recordsIn(data) != 4 {
-		t.Errorf("hits %d and %d, %d records", ps.byIndex[1].hits, ps.byIndex[2].hits, recordsIn(data))
+	if ps.byIndex[1].hits != 2 || ps.byIndex[2].hits != 1 || parts[first].records != 2 || parts[second].records != 3 {
+		t.Errorf("hits %d and %d, %d and %d records", ps.byIndex[1].hits, ps.byIndex[2].hits, parts[first].records, parts[second].records)
 	}
 }
 

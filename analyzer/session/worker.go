@@ -203,7 +203,7 @@ func (w *worker) drop(c call) {
 		if w.untold == nil {
 			w.untold = make(map[uint64]uint64)
 		}
-		w.untold[part.GetProcess()] += part.GetLost() + recordsIn(part.GetRecords())
+		w.untold[part.GetProcess()] += part.GetLost() + attunev1.CountRecords(part.GetRecords())
 	}
 }
 

@@ -14,15 +14,15 @@ import (
 
 // recordsCall is a call with n records of a process.
 func recordsCall(process uint64, n int) call {
-	req := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{Process: process, Records: make([]byte, n*recordSize)}}}
-	return call{method: "HandleEvents", data: true, events: uint64(n), size: int64(n * recordSize), records: req}
+	req := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{Process: process, Records: make([]byte, n*attunev1.RecordSize)}}}
+	return call{method: "HandleEvents", data: true, events: uint64(n), size: int64(n * attunev1.RecordSize), records: req}
 }
 
 // TestWorkerMergesRecords checks that records which wait go in few calls, in
 // order and none twice, and stay behind the news that came before them.
 func TestWorkerMergesRecords(t *testing.T) {
 	w := &worker{ctx: context.Background(), wake: make(chan struct{}, 1)}
-	const half = mergeBytes / recordSize / 2
+	const half = mergeBytes / attunev1.RecordSize / 2
 	for _, c := range []call{recordsCall(1, half), recordsCall(2, half), recordsCall(3, 1), {method: "Tick"}, recordsCall(4, 1)} {
 		w.push(c)
 	}

@@ -4,7 +4,6 @@ package attach
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"os/exec"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // mustBuild compiles a program of testdata.
@@ -124,8 +124,8 @@ func TestRealLibraryCountsEveryLock(t *testing.T) {
 
 	perThread, last := map[uint32]int{}, map[uint32]uint64{}
 	got := a.Memory.Drain(ring.NewDrainer(clock), func(batch []byte) {
-		for ; len(batch) > 0; batch = batch[ring.RecordSize:] {
-			when, thread := binary.LittleEndian.Uint64(batch), binary.LittleEndian.Uint32(batch[12:])
+		for r := range attunev1.AllRecords(batch) {
+			when, thread := uint64(r.Monotonic), r.Thread
 			perThread[thread]++
 			if when < began || when > ended || when < last[thread] {
 				t.Fatalf("time %d of thread %d: want %d to %d, and rising", when, thread, began, ended)

@@ -7,10 +7,13 @@ import (
 	"testing"
 )
 
-// Flags of a record: those of dmlib_abi.h.
+// Flags of a record: those of dmlib_abi.h; the kind of a string, and the bit of
+// its length that says that it was cut: those of program.h.
 const (
 	recordDuration = 1 << 0
 	recordSampled  = 1 << 1
+	kindString     = 5
+	stringCut      = 1 << 32
 )
 
 // hit is a decoded record with the words of its continuations.

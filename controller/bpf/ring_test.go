@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // raw lays a record out as the programs do, without its first word.
@@ -29,7 +31,7 @@ func TestWire(t *testing.T) {
 	with := func(kinds uint32, words ...uint64) hit {
 		h := plain
 		h.Kinds, h.Words = kinds, words
-		h.Flags |= uint16(len(words)/3) << followShift
+		h.Flags |= uint16(len(words)/3) << attunev1.RecordFollow
 		return h
 	}
 	const hello = 0x6f6c6c6568
@@ -64,7 +66,7 @@ func TestWire(t *testing.T) {
 			}
 		})
 	}
-	got := decodeBatch(t, Batch{Process: 6, Records: appendWire(nil, raw(record)[:wireSize]), Hits: 1})
+	got := decodeBatch(t, Batch{Process: 6, Records: appendWire(nil, raw(record)[:attunev1.RecordSize]), Hits: 1})
 	if diff := cmp.Diff([]hit{plain}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("without captures:\n%s", diff)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // ringGuard is RING_RECORD_MAX of include/ring.h: the longest record, and how
@@ -102,39 +104,30 @@ const (
 	// ringWord is the first word of a record, which does not travel on.
 	ringWord = 8
 	// recordSize is that of a record without captures.
-	recordSize = ringWord + wireSize
-	// wireSize is that of a record, and of each continuation, as it travels:
-	// struct attune_record.
-	wireSize = 32
-
-	recordContinuation = 1 << 3
-	followShift        = 8
-	stringCut          = 1 << 32
-	kindString         = 5
+	recordSize = ringWord + attunev1.RecordSize
 )
 
 // appendWire appends a record as it travels: what was captured becomes
-// continuations of it, as dmlib/include/attune/program.h describes them.
+// continuations of it.
 func appendWire(to, record []byte) []byte {
-	at := len(to)
-	to = append(to, record[:wireSize]...)
-	if len(record) == wireSize {
+	to = append(to, record[:attunev1.RecordSize]...)
+	if len(record) == attunev1.RecordSize {
 		return to
 	}
-	return appendCaptured(to, at, record[wireSize:])
+	return appendCaptured(to, record[attunev1.RecordSize:])
 }
 
 // appendCaptured appends what was captured: number of captures, kinds, a word
 // for each of measure.MaxCaptures, strings.
-func appendCaptured(to []byte, at int, captured []byte) []byte {
+func appendCaptured(to, captured []byte) []byte {
 	order := binary.LittleEndian
 	count, kinds := order.Uint32(captured), order.Uint32(captured[4:])
 	values, strings := captured[8:], captured[8+8*maxCaptures:]
-	w := wordWriter{to: to, kinds: kinds}
+	w := attunev1.WriteCaptured(to, kinds)
 	for c := range min(count, maxCaptures) {
 		word := order.Uint64(values[8*c:])
-		w.add(word)
-		if kinds>>(4*c)&0xf != kindString {
+		w.Word(word)
+		if attunev1.CapturedKind(kinds>>(4*c)&0xf) != attunev1.CapturedString {
 			continue
 		}
 		for left := int64(uint32(word)); left > 0 && len(strings) >= 8; left -= 8 {
@@ -142,36 +135,9 @@ func appendCaptured(to []byte, at int, captured []byte) []byte {
 			if left < 8 {
 				last &= 1<<(8*left) - 1 // the zero, and what an earlier try left
 			}
-			w.add(last)
+			w.Word(last)
 			strings = strings[8:]
 		}
 	}
-	flags := order.Uint16(w.to[at+10:])
-	order.PutUint16(w.to[at+10:], flags|uint16(w.units)<<followShift)
-	return w.to
-}
-
-// wordWriter appends words as continuations, three each.
-type wordWriter struct {
-	to    []byte
-	kinds uint32
-	words int
-	units int
-}
-
-func (w *wordWriter) add(word uint64) {
-	order := binary.LittleEndian
-	slot := w.words % 3
-	if slot == 0 {
-		w.to = append(w.to, make([]byte, wireSize)...)
-		unit := w.to[len(w.to)-wireSize:]
-		order.PutUint16(unit[10:], recordContinuation)
-		if w.units == 0 {
-			order.PutUint32(unit[12:], w.kinds)
-		}
-		w.units++
-	}
-	unit := w.to[len(w.to)-wireSize:]
-	order.PutUint64(unit[[...]int{0, 16, 24}[slot]:], word)
-	w.words++
+	return w.Finish()
 }

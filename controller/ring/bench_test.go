@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // BenchmarkDrain is the price of a record from the ring to the batch.
@@ -15,7 +16,7 @@ func BenchmarkDrain(b *testing.B) {
 		flags uint16
 	}{
 		{"value", 0},
-		{"duration", RecordDuration},
+		{"duration", attunev1.RecordDuration},
 	}
 	for _, tt := range tests {
 		b.Run(tt.name, func(b *testing.B) { benchmarkDrain(b, tt.flags) })
@@ -33,7 +34,7 @@ func benchmarkDrain(b *testing.B, flags uint16) {
 	}
 	d := NewDrainer(NewClock(ClockOptions{}))
 	var sum uint64
-	b.SetBytes(RecordSize)
+	b.SetBytes(attunev1.RecordSize)
 	b.ResetTimer()
 	for done := 0; done < b.N; done += records {
 		sum += m.Drain(d, func(batch []byte) { sum += uint64(batch[8]) }).Received

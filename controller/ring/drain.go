@@ -5,13 +5,15 @@ package ring
 import (
 	"math"
 	"slices"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // BatchRecords is the most records, their continuations included, that Drain
 // hands out at once.
 const BatchRecords = 4096
 
-const recordWords = RecordSize / 8
+const recordWords = attunev1.RecordSize / 8
 
 // Drained tells what one Drain did. All counts are since the Drain before.
 type Drained struct {
@@ -170,21 +172,11 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
 		}
 		first := r.tail & (records - 1)
 		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
-		from := base + int(first)*RecordSize
-		d.rewrite(words(m.data[from:from+int(n)*RecordSize]), tid)
+		from := base + int(first)*attunev1.RecordSize
+		d.rewrite(words(m.data[from:from+int(n)*attunev1.RecordSize]), tid)
 		r.tail += n
 		store64(m.data, at+slotTail, r.tail)
 	}
-}
-
-// Records counts the records of a batch, without their continuations.
-func Records(batch []byte) (n uint64) {
-	for at := recordFlags; at < len(batch); at += RecordSize {
-		if batch[at]&RecordContinuation == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // flush hands out what is in the buffer.
@@ -201,7 +193,7 @@ func (d *Drainer) flush() {
 func (d *Drainer) flushWhole() {
 	end := d.fill
 	if d.open(end) > 0 {
-		for end -= recordWords; d.buffer[end+recordPoint/8]&(RecordContinuation<<flagsShift) != 0; end -= recordWords {
+		for end -= recordWords; d.buffer[end+recordPoint/8]&(attunev1.RecordContinuation<<flagsShift) != 0; end -= recordWords {
 		}
 	}
 	rest := d.buffer[end:d.fill]

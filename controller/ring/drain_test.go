@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // event is a decoded record of a batch.
@@ -22,11 +23,11 @@ type event struct {
 
 func decode(t testing.TB, batch []byte) []event {
 	t.Helper()
-	if len(batch) == 0 || len(batch)%RecordSize != 0 || len(batch) > BatchRecords*RecordSize {
+	if len(batch) == 0 || len(batch)%attunev1.RecordSize != 0 || len(batch) > BatchRecords*attunev1.RecordSize {
 		t.Fatalf("batch of %d bytes", len(batch))
 	}
 	var events []event
-	for ; len(batch) > 0; batch = batch[RecordSize:] {
+	for ; len(batch) > 0; batch = batch[attunev1.RecordSize:] {
 		events = append(events, event{
 			Time:   binary.LittleEndian.Uint64(batch[recordTime:]),
 			Point:  binary.LittleEndian.Uint16(batch[recordPoint:]),
@@ -55,16 +56,16 @@ func TestDrainRewrites(t *testing.T) {
 	mustSet(t, m, HookCount-1, PointControl{Point: math.MaxUint16, Event: true, Duration: true})
 	d := NewDrainer(steadyClock())
 	a, b := app.Claim(101, 5), app.Claim(102, 5)
-	a.Record(400, 3, RecordSampled, 7, 8)
-	b.Record(4000, HookCount-1, RecordDuration, 9, 4000)
+	a.Record(400, 3, attunev1.RecordSampled, 7, 8)
+	b.Record(4000, HookCount-1, attunev1.RecordDuration, 9, 4000)
 	a.Record(8000, 3, 0, 1, 4000)    // after the anchor; the others are before
 	a.Record(0, 4, 0, 0, 0)          // not enabled
 	a.Record(0, PointCount, 0, 0, 0) // impossible
 	events, got := drainAll(t, m, d)
 	want := []event{
-		{Time: 1100, Point: 300, Flags: RecordSampled, Thread: 101, Value: 7, Extra: 8},
+		{Time: 1100, Point: 300, Flags: attunev1.RecordSampled, Thread: 101, Value: 7, Extra: 8},
 		{Time: 3000, Point: 300, Thread: 101, Value: 1, Extra: 4000},
-		{Time: 2000, Point: math.MaxUint16, Flags: RecordDuration, Thread: 102, Value: 9, Extra: 1000},
+		{Time: 2000, Point: math.MaxUint16, Flags: attunev1.RecordDuration, Thread: 102, Value: 9, Extra: 1000},
 	}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
@@ -233,7 +234,7 @@ func TestRecordThatPretendsToContinue(t *testing.T) {
 	m, app := mustApp(t, small())
 	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
 	thread := app.Claim(1, 0)
-	thread.Record(0, 0, RecordContinuation, 6, 0)
+	thread.Record(0, 0, attunev1.RecordContinuation, 6, 0)
 	if events, got := drainAll(t, m, NewDrainer(steadyClock())); len(events) != 0 || got != (Drained{Corrupt: 1}) {
 		t.Errorf("events %v, %+v: want it counted as corrupt", events, got)
 	}

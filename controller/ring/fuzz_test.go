@@ -5,6 +5,8 @@ package ring
 import (
 	"bytes"
 	"testing"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // FuzzDrain writes arbitrary bytes over what the application can write: the
@@ -42,7 +44,7 @@ func FuzzDrain(f *testing.F) {
 				t.Fatalf("%d records out of %d rings of %d", len(events), small().Rings, small().RingRecords)
 			}
 			for _, e := range events {
-				if e.Point != 9 && (e.Point != 0 || e.Flags&RecordContinuation == 0) {
+				if e.Point != 9 && (e.Point != 0 || e.Flags&attunev1.RecordContinuation == 0) {
 					t.Fatalf("record of a point that is not enabled: %+v", e)
 				}
 			}
@@ -75,7 +77,7 @@ func image(m *Memory, data []byte) (pieces [][]byte) {
 			add(m.slotAt(i)+slotAggregates+point*aggregateSize, aggregateSize)
 		}
 	}
-	add(m.at.rings, small().Rings*small().RingRecords*RecordSize)
+	add(m.at.rings, small().Rings*small().RingRecords*attunev1.RecordSize)
 	add(m.programAt(0)+programSlotUnreadable, 8)
 	add(m.tableAt(0), tableKey+8*buckets(4))
 	add(m.tableAt(0)+tableRest, 2*keyedSize)
@@ -91,7 +93,7 @@ func realImage(f *testing.F) []byte {
 	for i := range small().Rings {
 		thread := app.Claim(100+i, i)
 		for n := range uint64(3) {
-			thread.Record(4000+n, 0, RecordDuration, n, n)
+			thread.Record(4000+n, 0, attunev1.RecordDuration, n, n)
 			thread.Count(HookCount, n)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"os"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Defaults and limits of a Geometry.
@@ -142,7 +144,7 @@ func (g Geometry) place() placement {
 	p.mailbox = p.control + PointCount*controlSize
 	p.slots = alignUp(p.mailbox+MailboxSize*commandSize, page)
 	p.rings = alignUp(p.slots+g.Slots*slotSize, page)
-	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*RecordSize, page)
+	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*attunev1.RecordSize, page)
 	p.tables = alignUp(p.programs+max(g.Programs, 0)*programSlotSize, page)
 	p.total = alignUp(p.tables+max(g.Tables, 0)*tableSize, page)
 	return p

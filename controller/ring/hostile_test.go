@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // scribblerVariable makes the test program a process that writes over the memory
@@ -84,7 +85,7 @@ func lie(random *rand.Rand, data []byte, at placement) {
 	case 3:
 		points := []uint64{0, 1, HookCount, continuationPoint, random.Uint64() & pointMask}
 		id := points[random.IntN(len(points))] | random.Uint64()&flagsMask
-		store64(data, at.rings+RecordSize*random.IntN(small().Rings*small().RingRecords)+recordPoint, id)
+		store64(data, at.rings+attunev1.RecordSize*random.IntN(small().Rings*small().RingRecords)+recordPoint, id)
 	case 4:
 		store32(data, at.mailbox+random.IntN(MailboxSize)*commandSize+commandState, uint32(random.IntN(4)))
 	default:
@@ -243,7 +244,7 @@ func (h *hostile) drain(t testing.TB, d *Drainer) Drained {
 	}
 	continuations := uint64(0)
 	for _, e := range events {
-		switch continues := e.Flags&RecordContinuation != 0; {
+		switch continues := e.Flags&attunev1.RecordContinuation != 0; {
 		case continues:
 			continuations++
 			if e.Point != 0 {
@@ -315,7 +316,6 @@ func (h *hostile) rest(t testing.TB) {
 		t.Errorf("got %+v, want at most %d stubs and %d rings", app, StubCount, small().Rings)
 	}
 	h.m.Calls(HookCount)
-	h.m.SetBrief([]Brief{{Device: 1, Inode: 2, Changed: 3}})
 }
 
 // neighbour is a memory whose application does as it should.

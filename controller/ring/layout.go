@@ -28,26 +28,8 @@ const (
 	// HistogramBuckets is the number of log2 buckets of an aggregate.
 	HistogramBuckets = 64
 
-	// RecordSize is the size of one record in bytes, in the rings and in the
-	// batches that Drain hands out.
-	RecordSize = 32
-	// RecordDuration marks a record whose extra value is a duration.
-	RecordDuration = 1 << 0
-	// RecordSampled marks a record that stands for several hits.
-	RecordSampled = 1 << 1
-	// RecordUntimed marks a record that happened between its time and that of
-	// the thread's next record.
-	RecordUntimed = 1 << 2
-
-	// RecordContinuation marks what follows a record instead of one; the upper
-	// bits of a record's flags, from recordFollow on, say how many.
-	RecordContinuation = 1 << 3
-	recordFollow       = 8
 	// continuationPoint is the point of a continuation in the rings.
 	continuationPoint = 0xffff
-
-	// maxContinuations of one record can be announced.
-	maxContinuations = 1<<8 - 1
 
 	// tableBuckets is the number of buckets of a table.
 	tableBuckets = 2 * measure.MaxKeys

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/abitest"
 	"github.com/attune-hpc/attune/controller/ring/internal/hookdef"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // programNames are those that package measure mirrors and compares.
@@ -44,9 +45,9 @@ func mirror() map[string]uint64 {
 		"ATTUNE_SHARER_FIRST":    sharerFirst,
 		"ATTUNE_HIST_BUCKETS":    HistogramBuckets,
 		"ATTUNE_MAILBOX_COUNT":   MailboxSize,
-		"ATTUNE_RECORD_DURATION": RecordDuration,
-		"ATTUNE_RECORD_SAMPLED":  RecordSampled,
-		"ATTUNE_RECORD_UNTIMED":  RecordUntimed,
+		"ATTUNE_RECORD_DURATION": attunev1.RecordDuration,
+		"ATTUNE_RECORD_SAMPLED":  attunev1.RecordSampled,
+		"ATTUNE_RECORD_UNTIMED":  attunev1.RecordUntimed,
 
 		"ATTUNE_CTL_AGGREGATE": ctlAggregate,
 		"ATTUNE_CTL_EVENT":     ctlEvent,
@@ -59,8 +60,8 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CTL_SHARED":    ctlShared,
 		"ATTUNE_CTL_TIMED":     ctlTimed,
 
-		"ATTUNE_RECORD_CONTINUATION": RecordContinuation,
-		"ATTUNE_RECORD_FOLLOW_SHIFT": recordFollow,
+		"ATTUNE_RECORD_CONTINUATION": attunev1.RecordContinuation,
+		"ATTUNE_RECORD_FOLLOW_SHIFT": attunev1.RecordFollow,
 		"ATTUNE_TABLE_BUCKETS":       tableBuckets,
 
 		"ATTUNE_SLOT_FREE":   slotFree,
@@ -170,7 +171,7 @@ func mirror() map[string]uint64 {
 		"attune_table.of_zero": tableOfZero,
 		"attune_table.bucket":  tableBucket,
 
-		"attune_continuation":        RecordSize,
+		"attune_continuation":        attunev1.RecordSize,
 		"attune_continuation.first":  continuationFirst,
 		"attune_continuation.point":  recordPoint,
 		"attune_continuation.flags":  recordFlags,
@@ -196,7 +197,7 @@ func mirror() map[string]uint64 {
 		"attune_slot.tail":       slotTail,
 		"attune_slot.aggregates": slotAggregates,
 
-		"attune_record":        RecordSize,
+		"attune_record":        attunev1.RecordSize,
 		"attune_record.time":   recordTime,
 		"attune_record.point":  recordPoint,
 		"attune_record.flags":  recordFlags,
@@ -250,5 +251,28 @@ func TestHooksFitTheLayout(t *testing.T) {
 	}
 	if _, ok := HookByName("no_such_function"); ok {
 		t.Error("found a hook that is not there")
+	}
+}
+
+// TestRecordsTravelAsTheyLie compares the protocol's reading of a record with the
+// offsets that were compared with the C compiler's.
+func TestRecordsTravelAsTheyLie(t *testing.T) {
+	r := attunev1.Record{Monotonic: 1, Point: 2, Flags: 3, Thread: 4, Value: 5, Extra: 6}
+	packed := attunev1.AppendRecord(nil, r, attunev1.Captured{Kind: 1, Bits: 7}, attunev1.Captured{Kind: 1, Bits: 8}, attunev1.Captured{Kind: 1, Bits: 9})
+	want := make([]byte, 2*attunev1.RecordSize)
+	unit := want[attunev1.RecordSize:]
+	for _, at := range []struct {
+		bytes []byte
+		value byte
+	}{
+		{want[recordTime:], 1}, {want[recordPoint:], 2}, {want[recordFlags:], 3}, {want[recordFlags+1:], 1},
+		{want[recordThread:], 4}, {want[recordValue:], 5}, {want[recordExtra:], 6},
+		{unit[continuationFirst:], 7}, {unit[recordFlags:], attunev1.RecordContinuation}, {unit[continuationKinds:], 0x11},
+		{unit[continuationKinds+1:], 1}, {unit[continuationSecond:], 8}, {unit[continuationThird:], 9},
+	} {
+		at.bytes[0] = at.value
+	}
+	if diff := cmp.Diff(want, packed); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // ErrClosed is returned by methods of a Memory after Close.
@@ -220,5 +222,5 @@ func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*commandS
 func (m *Memory) programAt(index int) int { return m.at.programs + index*programSlotSize }
 func (m *Memory) tableAt(index int) int   { return m.at.tables + index*tableSize }
 func (m *Memory) ringAt(index int) int {
-	return m.at.rings + index*m.geometry.RingRecords*RecordSize
+	return m.at.rings + index*m.geometry.RingRecords*attunev1.RecordSize
 }

@@ -173,16 +173,16 @@ func TestDrainKeepsContinuations(t *testing.T) {
 	thread := app.Claim(101, 0)
 	thread.Followed(3, 7, 0x21, 10, 11, 12, 13)
 	thread.Record(0, 3, 0, 8, 0)
-	thread.Followed(4, 9, 0x1, 14)                                           // not enabled: nothing of it
-	thread.Record(1, continuationPoint, RecordContinuation, 2, 3)            // nobody announced it
-	thread.Record(1, continuationPoint, 0, 2, 3)                             // none at all
-	app.Claim(102, 0).Record(1, continuationPoint, RecordContinuation, 2, 3) // first of its slot
+	thread.Followed(4, 9, 0x1, 14)                                                    // not enabled: nothing of it
+	thread.Record(1, continuationPoint, attunev1.RecordContinuation, 2, 3)            // nobody announced it
+	thread.Record(1, continuationPoint, 0, 2, 3)                                      // none at all
+	app.Claim(102, 0).Record(1, continuationPoint, attunev1.RecordContinuation, 2, 3) // first of its slot
 	var events []event
 	got := m.Drain(NewDrainer(steadyClock()), func(batch []byte) { events = append(events, decode(t, batch)...) })
 	want := []event{
-		{Time: 1000, Point: 300, Flags: 2 << recordFollow, Thread: 101, Value: 7},
-		{Time: 10, Flags: RecordContinuation, Thread: 0x21, Value: 11, Extra: 12},
-		{Time: 13, Flags: RecordContinuation},
+		{Time: 1000, Point: 300, Flags: 2 << attunev1.RecordFollow, Thread: 101, Value: 7},
+		{Time: 10, Flags: attunev1.RecordContinuation, Thread: 0x21, Value: 11, Extra: 12},
+		{Time: 13, Flags: attunev1.RecordContinuation},
 		{Time: 1000, Point: 300, Thread: 101, Value: 8},
 	}
 	if diff := cmp.Diff(want, events); diff != "" {
@@ -191,7 +191,7 @@ func TestDrainKeepsContinuations(t *testing.T) {
 	mustSet(t, m, 3, PointControl{Point: 300, Event: true})
 	thread.Followed(3, 7, 1, 10)
 	m.Drain(NewDrainer(steadyClock()), func(batch []byte) {
-		if n := Records(batch); n != 1 {
+		if n := attunev1.CountRecords(batch); n != 1 {
 			t.Errorf("%d records counted in one with a continuation", n)
 		}
 	})
@@ -226,7 +226,7 @@ func TestDrainKeepsRecordsWhole(t *testing.T) {
 				if (e.Point == 0) != (open > 0) {
 					t.Fatalf("%d before: %+v with %d continuations to come", before, e, open)
 				}
-				open += int(e.Flags>>recordFollow) - min(open, 1)
+				open += int(e.Flags>>attunev1.RecordFollow) - min(open, 1)
 			}
 			if open != 0 {
 				t.Fatalf("%d before: a batch ends within a record", before)

@@ -2,7 +2,11 @@
 
 package ring
 
-import "math/bits"
+import (
+	"math/bits"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 const (
 	pointMask  = 1<<16 - 1
@@ -24,7 +28,7 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 		time, id, value, extra := src[0], src[1], src[2], src[3]
 		src = src[recordWords:]
 		// What says that it continues another is no record, whatever its point.
-		local := id & (pointMask | RecordContinuation<<flagsShift)
+		local := id & (pointMask | attunev1.RecordContinuation<<flagsShift)
 		if local >= PointCount {
 			dst = d.follow(dst, [recordWords]uint64{time, id, value, extra})
 			continue
@@ -34,7 +38,7 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 			d.counts.Unmapped++
 			continue
 		}
-		if id&(RecordDuration<<flagsShift) != 0 {
+		if id&(attunev1.RecordDuration<<flagsShift) != 0 {
 			extra = d.scale.Duration(extra)
 		}
 		delta, back := bits.Sub64(time, anchor, 0)
@@ -60,7 +64,7 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 // the buffer.
 func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
 	id := unit[recordPoint/8]
-	if id&(pointMask|flagsMask) != continuationPoint|RecordContinuation<<flagsShift {
+	if id&(pointMask|flagsMask) != continuationPoint|attunev1.RecordContinuation<<flagsShift {
 		d.counts.Corrupt++
 		return dst
 	}
@@ -76,10 +80,10 @@ func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
 // open says how many continuations the last record in the buffer up to end
 // still expects, as far as it is of the slot that is being read.
 func (d *Drainer) open(end int) int {
-	for at := end - recordWords; at >= d.first && end-at <= (maxContinuations+1)*recordWords; at -= recordWords {
+	for at := end - recordWords; at >= d.first && end-at <= (attunev1.RecordMaxFollow+1)*recordWords; at -= recordWords {
 		id := d.buffer[at+recordPoint/8]
-		if id&(RecordContinuation<<flagsShift) == 0 {
-			announced := int(id & flagsMask >> flagsShift >> recordFollow)
+		if id&(attunev1.RecordContinuation<<flagsShift) == 0 {
+			announced := int(id & flagsMask >> flagsShift >> attunev1.RecordFollow)
 			return max(announced-(end-at)/recordWords+1, 0)
 		}
 	}

@@ -3,7 +3,6 @@
 package sdk
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"time"
@@ -11,17 +10,16 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// RecordSize is the size of one packed record in bytes (struct attune_record of
-// dmlib_abi.h).
-const RecordSize = 32
-
 // Flags of a record.
 const (
 	// RecordDuration marks a record whose Extra is a duration in nanoseconds.
-	RecordDuration = 1 << 0
+	RecordDuration = attunev1.RecordDuration
 	// RecordSampled marks a record that stands for several hits.
-	RecordSampled = 1 << 1
+	RecordSampled = attunev1.RecordSampled
 )
+
+// Captured is a captured value.
+type Captured = attunev1.Captured
 
 // Record is one hit of a measure point.
 type Record struct {
@@ -38,7 +36,7 @@ type Record struct {
 	// dmlib_hooks.def.
 	Value, Extra uint64
 
-	units int // where in the run what was captured begins; 0: nothing was
+	captured int // where in the run what was captured begins; 0: nothing was
 }
 
 // Records are a run of records of one process, valid during the call.
@@ -59,37 +57,35 @@ func (r Records) Len() int {
 	if r.index != nil {
 		return len(r.index)
 	}
-	return len(r.packed) / RecordSize
-}
-
-// span is where record i begins and, with what it captured, ends.
-func (r Records) span(i int) (from, to int) {
-	switch {
-	case r.index == nil:
-		return i * RecordSize, (i + 1) * RecordSize
-	case i+1 < len(r.index):
-		return int(r.index[i]), int(r.index[i+1])
-	}
-	return int(r.index[i]), len(r.packed)
+	return len(r.packed) / attunev1.RecordSize
 }
 
 // At returns record i without allocating; it panics when i is out of range.
 func (r Records) At(i int) Record {
-	from, to := r.span(i)
-	b := r.packed[from:to]
-	units := 0
-	if len(b) > RecordSize {
-		units = from + RecordSize
+	from := i * attunev1.RecordSize
+	if r.index != nil {
+		from = int(r.index[i])
+	}
+	_ = r.packed[from] // NextRecord does not panic
+	packed, _, _ := attunev1.NextRecord(r.packed[from:])
+	captured := 0
+	if len(packed.Continuations) > 0 {
+		captured = from + attunev1.RecordSize
 	}
 	return Record{
-		Monotonic: int64(binary.LittleEndian.Uint64(b)),
-		Point:     r.names[uint32(binary.LittleEndian.Uint16(b[8:]))],
-		Flags:     binary.LittleEndian.Uint16(b[10:]),
-		Thread:    int32(binary.LittleEndian.Uint32(b[12:])),
-		Value:     binary.LittleEndian.Uint64(b[16:]),
-		Extra:     binary.LittleEndian.Uint64(b[24:]),
-		units:     units,
+		Monotonic: packed.Monotonic, Point: r.names[uint32(packed.Point)], Flags: packed.Flags,
+		Thread: int32(packed.Thread), Value: packed.Value, Extra: packed.Extra, captured: captured,
 	}
+}
+
+// Captured returns what a record of this run captured, in the order of the
+// point's Captures; nil if that was nothing. It allocates.
+func (r Records) Captured(rec Record) []Captured {
+	if rec.captured == 0 || rec.captured > len(r.packed) {
+		return nil
+	}
+	packed, _, _ := attunev1.NextRecord(r.packed[rec.captured-attunev1.RecordSize:])
+	return packed.Captured()
 }
 
 // All yields the records in order without allocating.
@@ -109,13 +105,31 @@ func (r Records) Time(rec Record) time.Time {
 }
 
 func recordsFrom(n *attunev1.NamedRecords, names map[uint32]string) (Records, error) {
-	if len(n.GetRecords())%RecordSize != 0 {
+	if len(n.GetRecords())%attunev1.RecordSize != 0 {
 		return Records{}, fmt.Errorf("records of process %d: %d bytes are no multiple of %d",
-			n.GetProcess(), len(n.GetRecords()), RecordSize)
+			n.GetProcess(), len(n.GetRecords()), attunev1.RecordSize)
 	}
 	return Records{
 		Process: Handle(n.GetProcess()), Lost: n.GetLost(), packed: n.GetRecords(),
 		index:  indexOf(n.GetRecords()),
 		toUnix: n.GetMonotonicToUnixNano(), names: names,
 	}, nil
+}
+
+// indexOf lists where the records are among packed ones and continuations; nil
+// if there are records only.
+func indexOf(packed []byte) []int32 {
+	n := attunev1.CountRecords(packed)
+	if n*attunev1.RecordSize == uint64(len(packed)) {
+		return nil
+	}
+	index := make([]int32, 0, n)
+	for rest := packed; ; {
+		r, after, ok := attunev1.NextRecord(rest)
+		if !ok {
+			return index
+		}
+		index = append(index, int32(len(packed)-len(after)-len(r.Continuations)-attunev1.RecordSize))
+		rest = after
+	}
 }

@@ -4,7 +4,6 @@ package sdk_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -144,12 +143,9 @@ func (l *listener) HandleRecords(_ *sdk.Host, r sdk.Records) {
 
 func pack(records ...sdk.Record) (out []byte) {
 	for _, r := range records {
-		out = binary.LittleEndian.AppendUint64(out, uint64(r.Monotonic))
-		out = binary.LittleEndian.AppendUint16(out, 7)
-		out = binary.LittleEndian.AppendUint16(out, r.Flags)
-		out = binary.LittleEndian.AppendUint32(out, uint32(r.Thread))
-		out = binary.LittleEndian.AppendUint64(out, r.Value)
-		out = binary.LittleEndian.AppendUint64(out, r.Extra)
+		out = attunev1.AppendRecord(out, attunev1.Record{
+			Monotonic: r.Monotonic, Point: 7, Flags: r.Flags, Thread: uint32(r.Thread), Value: r.Value, Extra: r.Extra,
+		})
 	}
 	return out
 }

@@ -4,7 +4,6 @@ package tunlettest
 
 import (
 	"context"
-	"encoding/binary"
 	"slices"
 
 	"google.golang.org/grpc"
@@ -144,14 +143,10 @@ func (h *Harness) Records(process *Process, lost uint64, hits ...Hit) {
 		if p == nil || p.placed[process.Handle] == nil {
 			continue
 		}
-		var r [sdk.RecordSize]byte
-		binary.LittleEndian.PutUint64(r[:], uint64(hit.Monotonic))
-		binary.LittleEndian.PutUint16(r[8:], uint16(p.index))
-		binary.LittleEndian.PutUint16(r[10:], hit.Flags)
-		binary.LittleEndian.PutUint32(r[12:], uint32(hit.Thread))
-		binary.LittleEndian.PutUint64(r[16:], hit.Value)
-		binary.LittleEndian.PutUint64(r[24:], hit.Extra)
-		n.Records = append(n.Records, r[:]...)
+		n.Records = attunev1.AppendRecord(n.Records, attunev1.Record{
+			Monotonic: hit.Monotonic, Point: uint16(p.index), Flags: hit.Flags,
+			Thread: uint32(hit.Thread), Value: hit.Value, Extra: hit.Extra,
+		})
 	}
 	h.events(&attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{n}})
 }

@@ -5,13 +5,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -79,11 +77,9 @@ func (w *watching) take(m *attunev1.WatchProbesResponse) error {
 		}
 	}
 	for _, batch := range m.GetHits().GetRecords() {
-		records := batch.GetRecords()
-		for ; len(records) >= ring.RecordSize; records = records[ring.RecordSize:] {
-			point := uint32(binary.LittleEndian.Uint16(records[8:]))
-			if point != 0 && !w.hit[point] {
-				w.hit[point], w.seen.first = true, now
+		for run := range attunev1.RecordRuns(batch.GetRecords()) {
+			if !w.hit[run.Point] {
+				w.hit[run.Point], w.seen.first = true, now
 			}
 		}
 	}

@@ -189,9 +189,9 @@ func (p *Printer) records(stream int, n *attunev1.NamedRecords) {
 		p.lost(n.GetLost(), "hits were lost: the process makes more than its buffer holds")
 	}
 	points := p.byIndex(stream)
-	for _, h := range hits.Decode(n) {
-		for _, at := range points[h.Point] {
-			p.hit(at, h)
+	for r := range attunev1.AllRecords(n.GetRecords()) {
+		for _, at := range points[uint32(r.Point)] {
+			p.hit(at, r, time.Unix(0, r.Monotonic+n.GetMonotonicToUnixNano()))
 		}
 	}
 }
@@ -212,49 +212,49 @@ func (p *Printer) byIndex(stream int) map[uint32][]*point {
 // named is a value with its name.
 type named struct {
 	name  string
-	value hits.Captured
+	value attunev1.Captured
 }
 
 // values lists what a hit tells, by name.
-func (at *point) values(h hits.Hit) (out []named) {
-	if h.Timed {
-		out = append(out, named{"time", hits.Captured{Kind: hits.KindUnsigned, Bits: h.Duration}})
+func (at *point) values(r attunev1.Record) (out []named) {
+	if r.Timed() {
+		out = append(out, named{"time", attunev1.Captured{Kind: attunev1.CapturedUnsigned, Bits: r.Extra}})
 	}
 	spec := at.read.Spec
-	for i, c := range h.Captures {
-		if i < len(spec.GetCaptures()) && c.Kind != hits.KindNone {
+	for i, c := range r.Captured() {
+		if i < len(spec.GetCaptures()) && c.Kind != attunev1.CapturedNone {
 			out = append(out, named{spec.GetCaptures()[i].GetName(), c})
 		}
 	}
-	if len(spec.GetCaptures()) == 0 && at.read.Value != "" && !h.Timed {
-		out = append(out, named{at.read.Value, hits.Captured{Kind: hits.KindUnsigned, Bits: h.Value}})
+	if len(spec.GetCaptures()) == 0 && at.read.Value != "" && !r.Timed() {
+		out = append(out, named{at.read.Value, attunev1.Captured{Kind: attunev1.CapturedUnsigned, Bits: r.Value}})
 	}
 	return out
 }
 
 const clock = "15:04:05.000000"
 
-func (p *Printer) hit(at *point, h hits.Hit) {
-	values := at.values(h)
+func (p *Printer) hit(at *point, r attunev1.Record, when time.Time) {
+	values := at.values(r)
 	if p.options.JSON {
 		byName := make(map[string]any, len(values))
 		for _, v := range values {
 			byName[v.name] = v.value.JSON()
 		}
 		p.line(map[string]any{
-			"kind": "hit", "time": h.Time, "pid": at.probe.GetPid(), "tid": h.Thread, "point": at.probe.GetText(), "values": byName,
+			"kind": "hit", "time": when, "pid": at.probe.GetPid(), "tid": r.Thread, "point": at.probe.GetText(), "values": byName,
 		})
 		return
 	}
 	var text strings.Builder
 	for _, v := range values {
 		shown := v.value.String()
-		if v.name == "time" && h.Timed {
+		if v.name == "time" && r.Timed() {
 			shown = time.Duration(v.value.Bits).String()
 		}
 		fmt.Fprintf(&text, "  %s=%s", v.name, shown)
 	}
-	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", h.Time.Format(clock), at.probe.GetPid(), h.Thread, at.label, text.String())
+	fmt.Fprintf(p.options.Output, "%s  %d/%d  %s%s\n", when.Format(clock), at.probe.GetPid(), r.Thread, at.label, text.String())
 }
 
 // target is a point's text without what is taken there.

@@ -3,7 +3,6 @@
 package probeview
 
 import (
-	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -11,20 +10,6 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// words packs a record or continuation: its four words.
-func words(w ...uint64) (out []byte) {
-	for _, one := range w {
-		out = binary.LittleEndian.AppendUint64(out, one)
-	}
-	return out
-}
-
-// head is the second word of a record.
-func head(point, following, thread uint64) uint64 { return point | following<<24 | thread<<32 }
-
-// continuation is the second word of one; kinds only in the first.
-func continuation(kinds uint64) uint64 { return 8<<16 | kinds<<32 }
 
 func view(options Options, text string) (*Printer, *strings.Builder) {
 	out := &strings.Builder{}
@@ -50,13 +35,15 @@ func records(data ...[]byte) *attunev1.WatchProbesResponse {
 
 func TestHits(t *testing.T) {
 	p, out := view(Options{JSON: true}, "a:f take n=arg0:i32, path=arg1:str, x=arg0:f64, y=*arg2 each")
-	// -1, "abcdefghi" of which more was there, 1.5, and what could not be read:
-	// seven words in three continuations, after one that has lost its record.
+	// Of the string more was there; the last value could not be read, and the
+	// second record is of a point that is not known.
+	captured := []attunev1.Captured{
+		{Kind: attunev1.CapturedSigned, Bits: math.MaxUint64}, {Kind: attunev1.CapturedString, Content: "abcdefghi", Cut: true},
+		{Kind: attunev1.CapturedReal, Bits: math.Float64bits(1.5)}, {Kind: attunev1.CapturedUnreadable},
+	}
 	p.Event(0, records(
-		words(0, continuation(0), 0, 0), words(0, head(3, 3, 9), 0, 0),
-		words(math.MaxUint64, continuation(0x6352), 9|1<<32, binary.LittleEndian.Uint64([]byte("abcdefgh"))),
-		words('i', continuation(0), math.Float64bits(1.5), 0), words(0, continuation(0), 0, 0),
-		words(0, head(99, 0, 9), 0, 0), // of a point that is not known
+		attunev1.AppendRecord(nil, attunev1.Record{Point: 3, Thread: 9}, captured...),
+		attunev1.AppendRecord(nil, attunev1.Record{Point: 99, Thread: 9}),
 	))
 	if want := `"values":{"n":-1,"path":"abcdefghi","x":1.5,"y":null}`; strings.Count(out.String(), `"hit"`) != 1 || !strings.Contains(out.String(), want) {
 		t.Errorf("%s lacks %s", out, want)

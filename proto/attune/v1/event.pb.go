@@ -538,7 +538,10 @@ type RecordBatch struct {
 	MonotonicToUnixNano int64 `protobuf:"varint,5,opt,name=monotonic_to_unix_nano,json=monotonicToUnixNano,proto3" json:"monotonic_to_unix_nano,omitempty"`
 	// Records lost since the last batch of this process, in the kernel: the BPF
 	// ring buffer was full.
-	LostBpf       uint64 `protobuf:"varint,6,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
+	LostBpf uint64 `protobuf:"varint,6,opt,name=lost_bpf,json=lostBpf,proto3" json:"lost_bpf,omitempty"`
+	// How many records there are, continuations not counted; 0: the controller
+	// does not say.
+	RecordCount   uint64 `protobuf:"varint,7,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,6 +614,13 @@ func (x *RecordBatch) GetMonotonicToUnixNano() int64 {
 func (x *RecordBatch) GetLostBpf() uint64 {
 	if x != nil {
 		return x.LostBpf
+	}
+	return 0
+}
+
+func (x *RecordBatch) GetRecordCount() uint64 {
+	if x != nil {
+		return x.RecordCount
 	}
 	return 0
 }
@@ -961,7 +971,7 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\flost_no_slot\x18\x06 \x01(\x04R\n" +
 	"lostNoSlot\x12\x19\n" +
 	"\blost_bpf\x18\a \x01(\x04R\alostBpfB\x0e\n" +
-	"\f_wait_status\"\xcd\x01\n" +
+	"\f_wait_status\"\xf0\x01\n" +
 	"\vRecordBatch\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\fR\arecords\x12\x1b\n" +
@@ -969,7 +979,8 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"lost_queue\x18\x04 \x01(\x04R\tlostQueue\x123\n" +
 	"\x16monotonic_to_unix_nano\x18\x05 \x01(\x03R\x13monotonicToUnixNano\x12\x19\n" +
-	"\blost_bpf\x18\x06 \x01(\x04R\alostBpf\"\xe4\x01\n" +
+	"\blost_bpf\x18\x06 \x01(\x04R\alostBpf\x12!\n" +
+	"\frecord_count\x18\a \x01(\x04R\vrecordCount\"\xe4\x01\n" +
 	"\tAggregate\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x18\n" +
 	"\aprocess\x18\x02 \x01(\x04R\aprocess\x12\x14\n" +

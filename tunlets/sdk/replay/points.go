@@ -3,19 +3,10 @@
 package replay
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/sdk"
-)
-
-// The layout of packed records, see RecordBatch of event.proto.
-const (
-	recordPoint        = 8
-	recordFlags        = 10
-	recordContinuation = 1 << 3
 )
 
 // pointset knows the measure points that the recording has at present, and those
@@ -133,13 +124,9 @@ func (ps *pointset) records(process uint64, packed []byte) (out []byte) {
 	for index := range ps.recorded {
 		wanted[index] = len(ps.wanted(index, process)) > 0
 	}
-	take := false
-	for ; len(packed) >= sdk.RecordSize; packed = packed[sdk.RecordSize:] {
-		if packed[recordFlags]&recordContinuation == 0 {
-			take = wanted[uint32(binary.LittleEndian.Uint16(packed[recordPoint:]))]
-		}
-		if take {
-			out = append(out, packed[:sdk.RecordSize]...)
+	for run := range attunev1.RecordRuns(packed) {
+		if wanted[run.Point] {
+			out = append(out, run.Packed...)
 		}
 	}
 	return out
