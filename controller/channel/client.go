@@ -134,9 +134,6 @@ func (c *Client) TryPublish(message *attunev1.PublishRequest, records uint64) bo
 // Lost returns how many records TryPublish could not queue.
 func (c *Client) Lost() uint64 { return c.lost.Load() }
 
-// Connected says whether messages can be queued at present.
-func (c *Client) Connected() bool { return c.link.Load() != nil }
-
 // Answer queues an answer or a status for the management channel. It waits
 // while the queue is full, until ctx is done, but never for a connection.
 func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) error {

@@ -123,15 +123,6 @@ func (s *state) refresh(m *member, force bool) {
 	s.requestDigest(m)
 }
 
-func (s *state) refreshNow(handle uint64) error {
-	m := s.handles[handle]
-	if m == nil {
-		return ErrUnknownHandle
-	}
-	s.refresh(m, true)
-	return nil
-}
-
 // isImage says whether a stat file is that of the image that was described. An
 // image that does not show, because the process is just ending, is no other.
 func (s *state) isImage(m *member, stat procid.Stat) bool {

@@ -4,7 +4,6 @@ package track
 
 import (
 	"errors"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -94,30 +93,12 @@ func (s *state) registered(pid int) (uint64, error) {
 	return m.message.GetHandle(), nil
 }
 
-func (s *state) update(handle uint64, change func(*attunev1.Process)) error {
-	m := s.handles[handle]
-	if m == nil {
-		return ErrUnknownHandle
-	}
-	s.change(m, change)
-	return nil
-}
-
 // change replaces the message by a changed copy and tells of it.
 func (s *state) change(m *member, change func(*attunev1.Process)) {
 	changed := proto.CloneOf(m.message)
 	change(changed)
 	m.message = changed
 	s.options.Handler.Changed(changed)
-}
-
-func (s *state) processes() []*attunev1.Process {
-	processes := make([]*attunev1.Process, 0, len(s.handles))
-	for _, m := range s.handles {
-		processes = append(processes, m.message)
-	}
-	slices.SortFunc(processes, func(a, b *attunev1.Process) int { return int(int64(a.Handle) - int64(b.Handle)) })
-	return processes
 }
 
 func (s *state) sourceEnded(err error) {

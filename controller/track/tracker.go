@@ -16,7 +16,6 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Errors of a Tracker's methods.
@@ -29,8 +28,6 @@ var (
 	ErrOff = errors.New("ATTUNE=off is in its environment: it is left alone")
 	// ErrTooMany says that the job has more processes than are followed.
 	ErrTooMany = errors.New("too many processes")
-	// ErrUnknownHandle says that no living image has this handle.
-	ErrUnknownHandle = errors.New("no process with this handle")
 )
 
 // Defaults of Options.
@@ -273,30 +270,6 @@ func (t *Tracker) Registered(ctx context.Context, pid int) (handle uint64, err e
 	return handle, err
 }
 
-// Refresh reads the list of objects of a process now.
-func (t *Tracker) Refresh(ctx context.Context, handle uint64) (err error) {
-	if e := t.do(ctx, func(s *state) { err = s.refreshNow(handle) }); e != nil {
-		return e
-	}
-	return err
-}
-
-// Update changes the message of a process (its mechanisms, for example) and
-// tells the Handler by Changed. change gets a copy that is its own until it
-// returns.
-func (t *Tracker) Update(ctx context.Context, handle uint64, change func(*attunev1.Process)) (err error) {
-	if e := t.do(ctx, func(s *state) { err = s.update(handle, change) }); e != nil {
-		return e
-	}
-	return err
-}
-
-// Processes returns the images that live now, by handle.
-func (t *Tracker) Processes(ctx context.Context) (processes []*attunev1.Process, err error) {
-	err = t.do(ctx, func(s *state) { processes = s.processes() })
-	return processes, err
-}
-
 // Hurry says whether images are to be told of at once, rather than when they have
 // lived for some milliseconds at less cost, as at first. It may be called at any
 // time.
@@ -317,11 +290,3 @@ func (t *Tracker) Follows(pid int) bool {
 
 // Sourced says whether the kernel tells what processes do; else /proc is polled.
 func (t *Tracker) Sourced() bool { return t.options.Source != nil }
-
-// Lost returns how many events the source has lost, 0 without a source.
-func (t *Tracker) Lost() uint64 {
-	if t.options.Source == nil {
-		return 0
-	}
-	return t.options.Source.Lost()
-}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/track"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 func TestShortLivedProcessesAreTold(t *testing.T) {
@@ -150,33 +149,6 @@ func TestForeignProcessesAreLeftOut(t *testing.T) {
 	)
 	if got := s.living(); len(got) != 1 || got[0] != s.root {
 		t.Errorf("living %v, want %d only", got, s.root)
-	}
-}
-
-func TestUpdateAndRefresh(t *testing.T) {
-	s := begin(t, "true")
-	err := s.tracker.Update(t.Context(), s.root, func(p *attunev1.Process) {
-		p.Mechanisms = []*attunev1.Mechanism{{Name: "dmlib", Available: true}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.tracker.Refresh(t.Context(), s.root); err != nil {
-		t.Fatal(err)
-	}
-	s.r.mu.Lock()
-	p := s.r.latest[s.root]
-	s.r.mu.Unlock()
-	if len(p.Mechanisms) != 1 || p.Executable == "" || len(p.Objects) == 0 {
-		t.Errorf("process %v", p)
-	}
-	for _, err := range []error{
-		s.tracker.Refresh(t.Context(), 999),
-		s.tracker.Update(t.Context(), 999, func(*attunev1.Process) { t.Error("called for nothing") }),
-	} {
-		if !errors.Is(err, track.ErrUnknownHandle) {
-			t.Errorf("unknown handle: %v", err)
-		}
 	}
 }
 
