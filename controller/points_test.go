@@ -192,11 +192,10 @@ func TestPointThatCannotBePlaced(t *testing.T) {
 	if s := b.placed(t, 4); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
 		t.Errorf("unknown hook: %v", s)
 	}
-	stack := call("own_work", false)
-	stack.Captures = []*attunev1.Capture{{Name: "stack", Source: &attunev1.Capture_Context{
-		Context: attunev1.CaptureContext_CAPTURE_CONTEXT_STACK, // only the kernel has it
-	}}}
-	b.addPoint(t, 5, stack)
+	exit := call("own_work", false)
+	exit.Place = attunev1.Place_PLACE_EXIT
+	exit.Captures = []*attunev1.Capture{{Name: "wanted", Source: &attunev1.Capture_Parameter{}}} // only the kernel has it
+	b.addPoint(t, 5, exit)
 	if s := b.placed(t, 5); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || s.GetReason() == "" {
 		t.Errorf("uprobe without BPF: %v", s)
 	}

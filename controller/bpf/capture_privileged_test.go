@@ -135,30 +135,6 @@ func TestCapturesAtReturn(t *testing.T) {
 	}
 }
 
-func TestStackOfCapture(t *testing.T) {
-	u := mustUprobes(t, UprobesOptions{})
-	binary := mustCompile(t, "captures.c", "-no-pie", "-fno-omit-frame-pointer")
-	target := mustStartTarget(t, binary)
-	mustAttach(t, u, UprobeSpec{
-		Path: binary, Symbols: mustSymbols(t, binary, "takes"), Point: 1, Delivery: attunev1.Delivery_DELIVERY_EVENT,
-		Program: mustProgram(t, &attunev1.MeasurePoint{Captures: []*attunev1.Capture{
-			about("stack", attunev1.CaptureContext_CAPTURE_CONTEXT_STACK),
-		}}),
-	})
-	mustWatch(t, u, target.pid, 1)
-	hits := collect(t, u, func(func(int)) { target.mustCall(t, "takes 2") })
-	if len(hits) != 2 || hits[0].Kinds != kindUnsigned || hits[0].Words[0] != hits[1].Words[0] {
-		t.Fatalf("records %+v", hits)
-	}
-	frames, err := u.Frames(hits[0].Words[0])
-	if err != nil || len(frames) == 0 || frames[0] != mustAddress(t, binary, "takes") {
-		t.Errorf("frames %#x, %v", frames, err)
-	}
-	if _, err := u.Frames(1 << 20); err == nil {
-		t.Error("frames of a stack that was never taken")
-	}
-}
-
 // Arguments of static probes are taken from where the compiler left them.
 func TestArgumentsOfStaticProbe(t *testing.T) {
 	u := mustUprobes(t, UprobesOptions{})

@@ -152,20 +152,11 @@ func (p *ProcessEvents) Has(pid int) bool {
 }
 
 // AdoptFrom makes every child a member of slot that thread tid forks from now
-// until StopAdopting, without the thread being one. A launcher that locks
+// on, without the thread being one. A launcher that locks
 // itself to a thread can so follow its child from the first instruction.
 func (p *ProcessEvents) AdoptFrom(tid int, slot uint32) error {
 	if err := p.objects.ParentTids.Put(int32(tid), slot); err != nil {
 		return fmt.Errorf("adopt from thread %d: %w", tid, err)
-	}
-	return nil
-}
-
-// StopAdopting ends AdoptFrom.
-func (p *ProcessEvents) StopAdopting(tid int) error {
-	err := p.objects.ParentTids.Delete(int32(tid))
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("stop adopting from thread %d: %w", tid, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package bpf
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -37,16 +38,12 @@ func mustProcessEvents(t testing.TB, opts ProcessEventsOptions) *ProcessEvents {
 // slot, to its end, and returns its id and all events.
 func mustFollow(t *testing.T, p *ProcessEvents, slot uint32, command *exec.Cmd) (int, []Event) {
 	t.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := p.AdoptFrom(unix.Gettid(), slot); err != nil {
-		t.Fatal(err)
-	}
-	err := command.Start()
-	if stop := p.StopAdopting(unix.Gettid()); stop != nil {
-		t.Fatal(stop)
-	}
-	if err != nil {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread that is adopted from ends with the goroutine
+		started <- errors.Join(p.AdoptFrom(unix.Gettid(), slot), command.Start())
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	_ = command.Wait() // its status is in the events

@@ -204,7 +204,7 @@ func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
 	collection, err := ebpf.NewCollectionWithOptions(spec, *collectionOptions(spec, map[string]*ebpf.Map{
 		".bss": o.Zeroed, uprobesMapBuckets: o.Buckets, uprobesMapCalls: o.Calls, uprobesMapKeyTables: o.KeyTables,
 		uprobesMapPlans: o.Plans, uprobesMapPrograms: o.Programs, uprobesMapRecordRing: o.RecordRing,
-		uprobesMapRingMemory: o.RingMemory, uprobesMapStacks: o.Stacks, uprobesMapWatched: o.Watched,
+		uprobesMapRingMemory: o.RingMemory, uprobesMapWatched: o.Watched,
 		uprobesMapWatches: o.Watches, uprobesMapExpectations: o.Expectations,
 	}))
 	if err != nil {

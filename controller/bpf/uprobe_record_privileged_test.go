@@ -223,7 +223,7 @@ func TestLossIsToldByProcess(t *testing.T) {
 	const calls = 3000
 	stays.mustCall(t, "push %d", calls)
 	leaves.mustCall(t, "push %d", 2*calls)
-	if err := u.ForgetProcess(leaves.pid); err != nil {
+	if err := u.UnwatchProcess(leaves.pid, 1); err != nil {
 		t.Fatal(err)
 	}
 	got := make(map[uint32]uint64)

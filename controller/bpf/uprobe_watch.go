@@ -61,7 +61,6 @@ const (
 	watchEvent      = 1 << 0
 	watchAggregate  = 1 << 1
 	watchCallSite   = 1 << 2
-	watchStack      = 1 << 3
 	watchCoarseTime = 1 << 4
 )
 
@@ -270,9 +269,6 @@ func newWatch(config pointConfig) uprobesWatch {
 	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceCallSite }) {
 		watch.Flags |= watchCallSite
 	}
-	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceStack }) {
-		watch.Flags |= watchStack
-	}
 	for i := range watch.Sums.Extremes {
 		watch.Sums.Extremes[i].Min = math.MaxUint64
 	}
@@ -286,21 +282,6 @@ func (u *Uprobes) UnwatchProcess(pid int, point uint16) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.remove(uprobesWatchKey{Process: uint32(pid), Point: uint32(point)})
-}
-
-// ForgetProcess stops taking hits of a process at all points: what was counted
-// is gone, and the room is free for others.
-func (u *Uprobes) ForgetProcess(pid int) error {
-	t := &u.watches
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var errs []error
-	for key := range t.index {
-		if key.Process == uint32(pid) {
-			errs = append(errs, t.remove(key))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (t *watchTable) remove(key uprobesWatchKey) error {

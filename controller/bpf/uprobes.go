@@ -5,8 +5,6 @@ package bpf
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,45 +83,6 @@ func NewUprobes(opts UprobesOptions) (*Uprobes, error) {
 
 // Lost returns how many records found the ring full, of all processes.
 func (u *Uprobes) Lost() uint64 { return u.ring.lost() }
-
-// Unpaired returns how many returns from functions with probes at both ends
-// could not be paired with a call: it was under way already when the probe
-// came, or MaxCalls was exceeded. They are not counted as hits.
-func (u *Uprobes) Unpaired() uint64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	var n uint64
-	if u.programs != nil {
-		// Reading a mapped variable fails only if its size is not n's.
-		_ = u.programs.objects.UnpairedReturns.Get(&n)
-	}
-	return n
-}
-
-// Frames returns the calls that a captured stack id stands for, innermost
-// first: addresses of the process that hit. They are found by frame pointers;
-// code without them ends the list early, or leaves callers out. Ids are
-// given until there are 1,024 different ones, or two of them meet in one place
-// of the kernel's table: later stacks cannot be read.
-func (u *Uprobes) Frames(id uint64) ([]uint64, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.programs == nil || u.closed {
-		return nil, ErrClosed
-	}
-	var frames [stackFrames]uint64
-	if err := u.programs.objects.Stacks.Lookup(uint32(id), &frames); err != nil {
-		return nil, fmt.Errorf("stack %d: %w", id, err)
-	}
-	used := slices.Index(frames[:], 0)
-	if used < 0 {
-		used = len(frames)
-	}
-	return slices.Clone(frames[:used]), nil
-}
-
-// stackFrames is STACK_FRAMES of the C.
-const stackFrames = 32
 
 // Settle waits until the kernel has taken out all probes of attachments that
 // were closed before, or until ctx ends. Nobody needs to: it is for whoever

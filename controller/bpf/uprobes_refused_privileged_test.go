@@ -102,7 +102,7 @@ func TestConflictsAndLimits(t *testing.T) {
 	if err := watch(1003); !errors.Is(err, ErrTooManyWatches) {
 		t.Errorf("third of two watches: %v", err)
 	}
-	if err := u.ForgetProcess(1001); err != nil {
+	if err := u.UnwatchProcess(1001, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := watch(1003); err != nil {

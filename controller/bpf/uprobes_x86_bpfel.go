@@ -175,7 +175,6 @@ const (
 	uprobesMapPrograms           = "programs"
 	uprobesMapRecordRing         = "record_ring"
 	uprobesMapRingMemory         = "ring_memory"
-	uprobesMapStacks             = "stacks"
 	uprobesMapWatched            = "watched"
 	uprobesMapWatches            = "watches"
 	uprobesProgAtEntry           = "at_entry"
@@ -188,7 +187,6 @@ const (
 	uprobesVarPidNamespaceInode  = "pid_namespace_inode"
 	uprobesVarRingSize           = "ring_size"
 	uprobesVarRunCtxType         = "run_ctx_type"
-	uprobesVarUnpairedReturns    = "unpaired_returns"
 	uprobesVarUnusedAggregate    = "unused_aggregate"
 	uprobesVarUnusedExpectation  = "unused_expectation"
 	uprobesVarUnusedKeyed        = "unused_keyed"
@@ -259,7 +257,6 @@ type uprobesMapSpecs struct {
 	Programs     *ebpf.MapSpec `ebpf:"programs"`
 	RecordRing   *ebpf.MapSpec `ebpf:"record_ring"`
 	RingMemory   *ebpf.MapSpec `ebpf:"ring_memory"`
-	Stacks       *ebpf.MapSpec `ebpf:"stacks"`
 	Watched      *ebpf.MapSpec `ebpf:"watched"`
 	Watches      *ebpf.MapSpec `ebpf:"watches"`
 }
@@ -274,7 +271,6 @@ type uprobesVariableSpecs struct {
 	PidNamespaceInode  *ebpf.VariableSpec `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.VariableSpec `ebpf:"ring_size"`
 	RunCtxType         *ebpf.VariableSpec `ebpf:"run_ctx_type"`
-	UnpairedReturns    *ebpf.VariableSpec `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.VariableSpec `ebpf:"unused_aggregate"`
 	UnusedExpectation  *ebpf.VariableSpec `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.VariableSpec `ebpf:"unused_keyed"`
@@ -313,7 +309,6 @@ type uprobesMaps struct {
 	Programs     *ebpf.Map `ebpf:"programs"`
 	RecordRing   *ebpf.Map `ebpf:"record_ring"`
 	RingMemory   *ebpf.Map `ebpf:"ring_memory"`
-	Stacks       *ebpf.Map `ebpf:"stacks"`
 	Watched      *ebpf.Map `ebpf:"watched"`
 	Watches      *ebpf.Map `ebpf:"watches"`
 }
@@ -328,7 +323,6 @@ func (m *uprobesMaps) Close() error {
 		m.Programs,
 		m.RecordRing,
 		m.RingMemory,
-		m.Stacks,
 		m.Watched,
 		m.Watches,
 	)
@@ -344,7 +338,6 @@ type uprobesVariables struct {
 	PidNamespaceInode  *ebpf.Variable `ebpf:"pid_namespace_inode"`
 	RingSize           *ebpf.Variable `ebpf:"ring_size"`
 	RunCtxType         *ebpf.Variable `ebpf:"run_ctx_type"`
-	UnpairedReturns    *ebpf.Variable `ebpf:"unpaired_returns"`
 	UnusedAggregate    *ebpf.Variable `ebpf:"unused_aggregate"`
 	UnusedExpectation  *ebpf.Variable `ebpf:"unused_expectation"`
 	UnusedKeyed        *ebpf.Variable `ebpf:"unused_keyed"`

@@ -29,9 +29,9 @@ func TestNewWatch(t *testing.T) {
 		{"aggregate", pointConfig{program: measure.Program{Value: measure.None, Key: measure.None}}, watchAggregate, 40},
 		{"event", pointConfig{events: true}, watchEvent, 40},
 		{"captures", pointConfig{events: true, program: measure.Program{Captures: []measure.Capture{
-			{Source: measure.SourceCallSite}, {Source: measure.SourceStack},
+			{Source: measure.SourceCallSite}, {Source: measure.SourceThread},
 			{Source: measure.SourceParameter, Type: measure.TypeString, Limit: 13},
-		}}}, watchEvent | watchCallSite | watchStack, 112 + 16 + 8},
+		}}}, watchEvent | watchCallSite, 112 + 16 + 8},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -62,16 +62,15 @@ func (c *Capture) context(context attunev1.CaptureContext) error {
 		attunev1.CaptureContext_CAPTURE_CONTEXT_THREAD:    SourceThread,
 		attunev1.CaptureContext_CAPTURE_CONTEXT_CPU:       SourceCPU,
 		attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE: SourceCallSite,
-		attunev1.CaptureContext_CAPTURE_CONTEXT_STACK:     SourceStack,
 	}
 	source, ok := sources[context]
 	switch {
 	case !ok:
 		return errors.New("no context that is known here")
 	case c.Type.Float():
-		return errors.New("thread, CPU, call site and stack are integers")
+		return errors.New("thread, CPU and call site are integers")
 	case len(c.Dereference) > 0:
-		return errors.New("thread, CPU, call site and stack lead to no memory")
+		return errors.New("thread, CPU and call site lead to no memory")
 	}
 	c.Source = source
 	return nil
@@ -115,7 +114,7 @@ func (c *Capture) check(place attunev1.Place) error {
 	case len(c.Dereference) > MaxSteps:
 		return fmt.Errorf("%d steps through memory: at most %d", len(c.Dereference), MaxSteps)
 	case c.Type == TypeString && c.Source >= SourceThread:
-		return errors.New("thread, CPU, call site and stack are integers")
+		return errors.New("thread, CPU and call site are integers")
 	case c.Type != TypeString && c.Limit != 0:
 		return errors.New("a limit is for strings")
 	case c.Limit > MaxString:

@@ -41,7 +41,6 @@ func TestLayoutEqualsHeader(t *testing.T) {
 		"ATTUNE_FROM_THREAD":          uint64(SourceThread),
 		"ATTUNE_FROM_CPU":             uint64(SourceCPU),
 		"ATTUNE_FROM_CALL_SITE":       uint64(SourceCallSite),
-		"ATTUNE_FROM_STACK":           uint64(SourceStack),
 
 		"attune_program":            ProgramSize,
 		"attune_program.captures":   programCaptures,

@@ -54,8 +54,6 @@ const (
 	SourceCPU
 	// SourceCallSite is the return address of the call.
 	SourceCallSite
-	// SourceStack is the id of the calls that led here.
-	SourceStack
 )
 
 // Type of a captured value. The numbers are those of program.h and of the
@@ -117,12 +115,6 @@ type Capture struct {
 // AtReturn says that the capture exists only when the function returns.
 func (c Capture) AtReturn() bool {
 	return c.Source == SourceReturned || c.Source == SourceFloatReturned
-}
-
-// OfCall says that the capture must be kept from the entry of the function to
-// be had at its return.
-func (c Capture) OfCall() bool {
-	return c.Source == SourceParameter || c.Source == SourceFloatParameter || c.Source == SourceCallSite
 }
 
 // Operator of a predicate. The numbers are those of program.h and of the

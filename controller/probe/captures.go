@@ -25,7 +25,6 @@ const (
 
 // Reasons why DMLib cannot capture something.
 var (
-	errStack     = errors.New("DMLib does not walk the stack: the kernel's probes do")
 	errHookReal  = errors.New("the functions that DMLib hooks have no floating point parameters and results")
 	errExitWants = errors.New("a patched exit does not know any more what the call began with")
 	errFiltered  = errors.New("a seccomp filter of the process might kill it for the system call with which DMLib reads memory")
@@ -106,8 +105,6 @@ func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism st
 	atExit := spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH
 	for _, capture := range c.program.Captures {
 		switch s := capture.Source; {
-		case s == measure.SourceStack:
-			err = errStack
 		case mechanism == MechanismHook && (s == measure.SourceFloatParameter || s == measure.SourceFloatReturned):
 			err = errHookReal
 		case mechanism == MechanismPatch && atExit && (s == measure.SourceParameter || s == measure.SourceFloatParameter):

@@ -119,7 +119,6 @@ static void check_sources(void) {
         {CAPTURE(ATTUNE_FROM_CALL_SITE, ATTUNE_TYPE_POINTER, ), 0x1234, ATTUNE_KIND_POINTER},
         {CAPTURE(ATTUNE_FROM_THREAD, ATTUNE_TYPE_I32, ), (uint64_t)dm_syscall(SYS_gettid, 0),
          ATTUNE_KIND_SIGNED},
-        {CAPTURE(ATTUNE_FROM_STACK, ATTUNE_TYPE_U64, ), 0, ATTUNE_KIND_UNREADABLE},
         {CAPTURE(99, ATTUNE_TYPE_U64, ), 0, ATTUNE_KIND_UNREADABLE},
         {CAPTURE(ATTUNE_FROM_PARAMETER, ATTUNE_TYPE_I8, .steps = 2,
                  .offset = {offsetof(struct outer, inner), offsetof(struct inner, small)}),

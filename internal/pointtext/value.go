@@ -35,7 +35,6 @@ var contexts = map[string]attunev1.CaptureContext{
 	"tid":    attunev1.CaptureContext_CAPTURE_CONTEXT_THREAD,
 	"cpu":    attunev1.CaptureContext_CAPTURE_CONTEXT_CPU,
 	"caller": attunev1.CaptureContext_CAPTURE_CONTEXT_CALL_SITE,
-	"stack":  attunev1.CaptureContext_CAPTURE_CONTEXT_STACK,
 }
 
 // Limits of the protocol.
@@ -149,7 +148,7 @@ func (p *parser) from(c *attunev1.Capture) error {
 	}
 	t := p.tokens[0]
 	if t.kind != word || isDigit(t.text[0]) {
-		return p.unexpected("a value: argN, ret, tid, cpu, caller, stack, @VARIABLE, or a parameter's name")
+		return p.unexpected("a value: argN, ret, tid, cpu, caller, @VARIABLE, or a parameter's name")
 	}
 	return p.named(c, p.next().text)
 }
@@ -245,7 +244,7 @@ func (p *parser) typed(c *attunev1.Capture) error {
 	case c.GetPath() != "":
 		return errors.New("a name from the debug information has its type there")
 	case c.GetContext() != 0:
-		return errors.New("tid, cpu, caller and stack have no type")
+		return errors.New("tid, cpu and caller have no type")
 	}
 	if p.next().text != "str" || !p.accept(symbol, "(") {
 		return nil

@@ -53,7 +53,6 @@ typedef u64 uint64_t;
 enum {
     BPF_MAP_TYPE_HASH = 1,
     BPF_MAP_TYPE_ARRAY = 2,
-    BPF_MAP_TYPE_STACK_TRACE = 7,
     BPF_MAP_TYPE_LRU_HASH = 9,
     BPF_MAP_TYPE_LPM_TRIE = 11,
     BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
@@ -65,7 +64,6 @@ enum {
     BPF_F_NO_PREALLOC = 1 << 0,
     BPF_F_MMAPABLE = 1 << 10,
     BPF_F_INNER_MAP = 1 << 12,
-    BPF_F_USER_STACK = 1 << 8,
 };
 
 struct task_struct;
@@ -86,7 +84,6 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
-static long (*bpf_get_stackid)(void *ctx, void *map, u64 flags) = (void *)27;
 static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;

@@ -20,7 +20,6 @@ struct origin {
     u64 registers[REGISTERS]; /* at a return, of parameters: as they were at the entry */
     u64 returned;
     u64 call_site; /* 0: cannot be read */
-    s64 stack;     /* negative: cannot be read */
     u32 thread;
     u32 cpu;
 };
@@ -63,9 +62,6 @@ INLINE bool source(const struct origin *from, const struct plan *plan,
     case ATTUNE_FROM_CALL_SITE:
         *value = from->call_site;
         return *value != 0;
-    case ATTUNE_FROM_STACK:
-        *value = from->stack;
-        return from->stack >= 0;
     }
     return false;
 }

@@ -38,8 +38,6 @@ INLINE void note_origin(struct registers *ctx, struct hit *hit, struct origin *f
     from->cpu = bpf_get_smp_processor_id();
     if (hit->watch->flags & WATCH_CALL_SITE)
         from->call_site = call_site(ctx, hit);
-    if (hit->watch->flags & WATCH_STACK)
-        from->stack = bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK);
     if (!hit->call)
         return;
     for (u32 i = 0; i < PARAMETERS; i++)

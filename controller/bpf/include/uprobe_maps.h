@@ -67,8 +67,6 @@ const volatile u32 ring_size = 2 * 1024 * 1024;
 u32 interval;
 /* (user) how many expectations there are. */
 u32 expected;
-/* Returns whose call was not seen, or was forgotten for newer ones. */
-u64 unpaired_returns;
 
 /* What the probes find where they stand, by attach cookie. */
 struct {
@@ -171,15 +169,6 @@ struct {
     __uint(key_size, sizeof(u32));
     __uint(value_size, 2 * 1024 * 1024 + RING_RECORD_MAX);
 } ring_memory SEC(".maps");
-
-#define STACK_FRAMES 32
-
-struct {
-    __uint(type, BPF_MAP_TYPE_STACK_TRACE);
-    __uint(max_entries, 1024);
-    __uint(key_size, sizeof(u32));
-    __uint(value_size, STACK_FRAMES * sizeof(u64));
-} stacks SEC(".maps");
 
 struct call_key {
     u64 thread;

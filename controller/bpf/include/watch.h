@@ -14,7 +14,6 @@
 #define WATCH_AGGREGATE (1u << 1)
 /* Some capture is of these, which cost more than others. */
 #define WATCH_CALL_SITE (1u << 2)
-#define WATCH_STACK (1u << 3)
 /* Records may have the time of one before them; see coarse_time(). */
 #define WATCH_COARSE_TIME (1u << 4)
 

@@ -124,10 +124,8 @@ int pair_exit(struct registers *ctx) {
         return 0;
     call_of(&key, &hit, frame_at_return(ctx));
     hit.call = bpf_map_lookup_elem(&calls, &key);
-    if (!hit.call) {
-        __sync_fetch_and_add(&unpaired_returns, 1);
-        return 0;
-    }
+    if (!hit.call)
+        return 0; /* not seen, or forgotten for newer ones */
     if (hit.plan->flags & PLAN_DURATION) {
         hit.own = hit.now - hit.call->entered;
         hit.value = hit.call->value;

@@ -31,7 +31,6 @@
 #define ATTUNE_FROM_THREAD 7u
 #define ATTUNE_FROM_CPU 8u
 #define ATTUNE_FROM_CALL_SITE 9u
-#define ATTUNE_FROM_STACK 10u          /* the kernel's mechanisms only           */
 
 /* What the first step reads is part of the program for as long as it lives. */
 #define ATTUNE_STAYS_MAPPED 1u

@@ -248,7 +248,9 @@ const (
 	CaptureContext_CAPTURE_CONTEXT_CPU CaptureContext = 2
 	// Address that the call returns to.
 	CaptureContext_CAPTURE_CONTEXT_CALL_SITE CaptureContext = 3
-	// Id of the calls that led here. The kernel's mechanisms only.
+	// No controller has it: nobody could ask what an id stands for.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/common.proto.
 	CaptureContext_CAPTURE_CONTEXT_STACK CaptureContext = 4
 )
 
@@ -1942,13 +1944,13 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x10CAPTURE_TYPE_F32\x10\n" +
 	"\x12\x14\n" +
 	"\x10CAPTURE_TYPE_F64\x10\v\x12\x17\n" +
-	"\x13CAPTURE_TYPE_STRING\x10\f*\xa0\x01\n" +
+	"\x13CAPTURE_TYPE_STRING\x10\f*\xa4\x01\n" +
 	"\x0eCaptureContext\x12\x1f\n" +
 	"\x1bCAPTURE_CONTEXT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16CAPTURE_CONTEXT_THREAD\x10\x01\x12\x17\n" +
 	"\x13CAPTURE_CONTEXT_CPU\x10\x02\x12\x1d\n" +
-	"\x19CAPTURE_CONTEXT_CALL_SITE\x10\x03\x12\x19\n" +
-	"\x15CAPTURE_CONTEXT_STACK\x10\x04*\xbe\x01\n" +
+	"\x19CAPTURE_CONTEXT_CALL_SITE\x10\x03\x12\x1d\n" +
+	"\x15CAPTURE_CONTEXT_STACK\x10\x04\x1a\x02\b\x01*\xbe\x01\n" +
 	"\n" +
 	"Comparison\x12\x1a\n" +
 	"\x16COMPARISON_UNSPECIFIED\x10\x00\x12\x14\n" +
