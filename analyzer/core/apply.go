@@ -32,8 +32,8 @@ func (c *Core) tryApply(p *proposal) {
 	}
 	if c.blocked(p) {
 		p.readyAt = 0
-		if c.now >= max(p.proposedAt, p.aheadUntil)+c.cfg.QueueWait {
-			c.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", c.cfg.QueueWait))
+		if c.now >= max(p.proposedAt, p.aheadUntil)+c.cfg.queueWait {
+			c.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", c.cfg.queueWait))
 		}
 		return
 	}
@@ -42,9 +42,9 @@ func (c *Core) tryApply(p *proposal) {
 	}
 	p.quietFrom = c.quiet(p)
 	switch n := len(c.baseline(p, c.now)); {
-	case n >= c.cfg.MinSamples:
+	case n >= minSamples:
 		c.apply(p)
-	case c.now < p.readyAt+c.cfg.BaselineWait:
+	case c.now < p.readyAt+baselineWait:
 	case n == 0:
 		c.conclude(p, StateRefused, "no baseline: the objective has no sample from before the change")
 	default:
@@ -73,11 +73,11 @@ func (c *Core) blocked(p *proposal) bool {
 func (c *Core) quiet(p *proposal) time.Duration {
 	var from time.Duration
 	if at := c.disturbed[p.area()]; at > 0 {
-		from = at + c.cfg.Settle
+		from = at + settleTime
 	}
 	for _, ch := range p.changes {
 		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && pr.disturbed > 0 {
-			from = max(from, pr.disturbed+c.cfg.Settle)
+			from = max(from, pr.disturbed+settleTime)
 		}
 	}
 	return from
@@ -86,8 +86,8 @@ func (c *Core) quiet(p *proposal) time.Duration {
 // baseline returns the samples before the given time that count: the latest
 // ones, not too old, and none from before quiet.
 func (c *Core) baseline(p *proposal, until time.Duration) []point {
-	from := max(p.quietFrom, until-c.cfg.BaselineWindow)
-	return p.history().before(from, until, c.cfg.BaselineSamples)
+	samples, window := c.cfg.baseline()
+	return p.history().before(max(p.quietFrom, until-window), until, samples)
 }
 
 // apply sends a proposal's changes.
@@ -107,7 +107,7 @@ func (c *Core) prepare(p *proposal) (specs []*attunev1.Change) {
 			specs = append(specs, ch.spec)
 		}
 	}
-	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
+	p.deadline = c.now + p.safePoints() + applyTimeout
 	return specs
 }
 
@@ -171,8 +171,9 @@ func (c *Core) result(ev Result) {
 // hundred thousand, one per process.
 func (c *Core) disturb(a area) {
 	if len(c.disturbed) >= maxScopes {
+		_, window := c.cfg.baseline()
 		maps.DeleteFunc(c.disturbed, func(_ area, at time.Duration) bool {
-			return c.now-at > c.cfg.BaselineWindow+c.cfg.Settle
+			return c.now-at > window+settleTime
 		})
 	}
 	c.disturbed[a] = c.now

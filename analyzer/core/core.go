@@ -77,8 +77,9 @@ type Core struct {
 
 // New returns a core with the given rules.
 func New(cfg Config) *Core {
+	def(&cfg.queueWait, queueWait)
 	return &Core{
-		cfg:       cfg.withDefaults(),
+		cfg:       cfg,
 		tunlets:   map[string]*tunlet{},
 		processes: map[uint64]*process{},
 		owners:    newOwners(),
@@ -180,8 +181,8 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	t.scopes = scopes{}
 	t.lower = info.GetObjective().GetLowerIsBetter()
 	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
-	def(&t.minGain, c.cfg.MinGain)
-	def(&t.maxTries, c.cfg.MaxTries)
+	def(&t.minGain, defaultMinGain)
+	def(&t.maxTries, defaultMaxTries)
 	t.knobs = map[string]*attunev1.Knob{}
 	for _, k := range info.GetKnobs() {
 		t.knobs[k.GetName()] = k
@@ -210,7 +211,7 @@ func (c *Core) tunletGone(ev TunletGone) {
 
 // checkGrace undoes a kept change whose tunlet did not come back.
 func (c *Core) checkGrace(p *proposal) {
-	if !p.tunlet.alive && c.now >= p.tunlet.goneAt+c.cfg.Grace {
+	if !p.tunlet.alive && c.now >= p.tunlet.goneAt+tunletGrace {
 		c.takeBack(p, "tunlet gone and not restarted in time")
 	}
 }

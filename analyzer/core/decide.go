@@ -111,7 +111,7 @@ func (c *Core) decideTurns(p *proposal) {
 		c.undo(p, StateUndone, "measured loss: "+p.judgement.text())
 	case f.gain >= 1+p.tunlet.minGain && f.proveGain(alpha):
 		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
-	case over || f.pairs >= manyPairs && f.falseHope <= c.cfg.Alpha/10:
+	case over || f.pairs >= manyPairs && f.falseHope <= significance/10:
 		c.ask(p, attunev1.Verdict_VERDICT_UNDO)
 	default:
 		c.turn(p)
@@ -136,9 +136,9 @@ func (c *Core) decideAgain(p *proposal, f findings, alpha float64, over bool) {
 // turnAlpha returns the level of a look at a trial in turns.
 func (c *Core) turnAlpha(last bool) float64 {
 	if last {
-		return c.cfg.Alpha
+		return significance
 	}
-	return c.cfg.Alpha / 2
+	return significance / 2
 }
 
 // judgement returns the findings for people. A few pairs are clear by their

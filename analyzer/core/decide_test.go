@@ -30,10 +30,10 @@ func TestDecideAgainAtTheEnd(t *testing.T) {
 				turns.compared = append(turns.compared, pair{gain: gain})
 			}
 			p := &proposal{
-				tunlet: &tunlet{info: &attunev1.DescribeResponse{}, minGain: c.cfg.MinGain}, spec: &attunev1.Proposal{},
+				tunlet: &tunlet{info: &attunev1.DescribeResponse{}, minGain: defaultMinGain}, spec: &attunev1.Proposal{},
 				state: StateJudging, turns: turns, judgement: &Judgement{},
 			}
-			c.decideAgain(p, turns.findings(c.cfg.MinGain), c.turnAlpha(true), true)
+			c.decideAgain(p, turns.findings(defaultMinGain), c.turnAlpha(true), true)
 			if p.state != tt.want {
 				t.Errorf("%v, want %v", p.state, tt.want)
 			}

@@ -16,14 +16,14 @@ import (
 func (c *Core) startJudging(p *proposal, first time.Duration) {
 	p.state = StateJudging
 	p.before = c.baseline(p, first)
-	p.from = p.appliedAt + c.cfg.Settle
-	p.hold = c.cfg.MinSamples
-	p.deadline = c.now + c.cfg.JudgeTimeout
+	p.from = p.appliedAt + settleTime
+	p.hold = minSamples
+	p.deadline = c.now + judgeTimeout
 	reason := ""
 	switch n := len(p.before); {
 	case n == 0:
 		reason = "no baseline"
-	case n < c.cfg.MinSamples:
+	case n < minSamples:
 		reason = fmt.Sprintf("weak baseline of %d samples", n)
 	}
 	c.record("applied", p, reason)
@@ -42,7 +42,7 @@ func (c *Core) judge(p *proposal) {
 	if len(after) < p.hold {
 		return
 	}
-	last := len(after) >= c.cfg.MaxSamples+p.waits*c.cfg.MinSamples && !c.cfg.Apart
+	last := len(after) >= maxSamples+p.waits*minSamples && !c.cfg.Apart
 	c.look(p, before, after, last, samples)
 }
 
@@ -51,7 +51,7 @@ func (c *Core) judge(p *proposal) {
 // newest ones say what has come of it.
 func (c *Core) latest(p *proposal) []point {
 	samples := p.history().since(p.from)
-	if most := 2 * c.cfg.MaxSamples; c.cfg.Apart && len(samples) > most {
+	if most := 2 * maxSamples; c.cfg.Apart && len(samples) > most {
 		return samples[len(samples)-most:]
 	}
 	return samples
@@ -88,17 +88,17 @@ func (c *Core) look(p *proposal, before, after []float64, last bool, samples []p
 	j := compare(before, after, p.tunlet.lower)
 	p.judgement = &j
 	whole := inAll(p, samples)
-	proven := j.P <= c.cfg.Alpha && len(after) >= c.cfg.MinSamples
+	proven := j.P <= significance && len(after) >= minSamples
 	switch {
-	case proven && j.Gain <= 1/c.cfg.PlainGain && whole < 1:
+	case proven && j.Gain <= 1/obviousGain && whole < 1:
 		c.undo(p, StateUndone, "measured loss: "+j.text())
 	case proven && j.Gain >= c.plainGain() && whole > 1 && c.expected(p, &j) && c.unprecedented(p, &j):
 		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
 	case last && len(before) == 0:
 		c.undo(p, StateUndone, "no baseline to judge it by")
-	case last && len(after) < c.cfg.MinSamples:
+	case last && len(after) < minSamples:
 		p.inconclusive = true
-		c.undo(p, StateUndone, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(after), c.cfg.JudgeTimeout))
+		c.undo(p, StateUndone, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(after), judgeTimeout))
 	case last && c.cfg.Apart:
 		p.inconclusive = true
 		c.undo(p, StateUndone, "no plain gain, and it cannot be compared in turns while other nodes are tuned apart: "+j.text())
@@ -114,11 +114,11 @@ func (c *Core) plainGain() float64 {
 	if c.cfg.Apart {
 		return c.overwhelmingGain()
 	}
-	return c.cfg.PlainGain
+	return obviousGain
 }
 
 // overwhelmingGain is more than an application's own phases make of its speed.
-func (c *Core) overwhelmingGain() float64 { return c.cfg.PlainGain * c.cfg.PlainGain }
+func (c *Core) overwhelmingGain() float64 { return obviousGain * obviousGain }
 
 // expected reports whether a gain is what an earlier run measured, or the tunlet's
 // model predicts. Many models give a lower bound: that a gain is more than they say
@@ -149,7 +149,7 @@ func (c *Core) unprecedented(p *proposal, j *Judgement) bool {
 // ask asks the tunlet for its verdict, with what the core would say.
 func (c *Core) ask(p *proposal, suggested attunev1.Verdict) {
 	p.state, p.suggested = StateAsking, suggested
-	p.deadline = c.now + c.cfg.EvaluateTimeout
+	p.deadline = c.now + evaluateTimeout
 	c.record("judged", p, p.judgement.text())
 	if c.decideAlone(p) {
 		return
@@ -177,15 +177,15 @@ func (c *Core) verdict(ev Verdict) {
 // KEEP and may ask to look longer; it cannot keep what was not measured.
 func (c *Core) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 	switch {
-	case opinion == attunev1.Verdict_VERDICT_WAIT && p.waits < c.cfg.MaxWaits:
+	case opinion == attunev1.Verdict_VERDICT_WAIT && p.waits < maxWaits:
 		p.waits++
 		if p.turns != nil {
 			p.turns.hold = len(p.turns.compared) + 2
 			c.turn(p)
 			return
 		}
-		p.hold = p.judgement.After.Samples + c.cfg.MinSamples
-		p.state, p.deadline = StateJudging, c.now+c.cfg.JudgeTimeout
+		p.hold = p.judgement.After.Samples + minSamples
+		p.state, p.deadline = StateJudging, c.now+judgeTimeout
 	case p.suggested == attunev1.Verdict_VERDICT_UNDO:
 		c.undo(p, StateUndone, "no gain: "+p.judgement.text())
 	case opinion == attunev1.Verdict_VERDICT_UNDO:
@@ -230,7 +230,7 @@ func (c *Core) keep(p *proposal, reason string) {
 // keepAgain ends a further trial of a change that had been kept, which stays for
 // the reason that it was kept for. The next one is put off.
 func (c *Core) keepAgain(p *proposal, t *turns, reason string) {
-	p.recheckAfter = c.now + c.cfg.Cooldown<<min(p.rechecks, maxBackOff)
+	p.recheckAfter = c.now + cooldown<<min(p.rechecks, maxBackOff)
 	p.rechecks++
 	p.state, p.watchFrom = StateKept, c.now
 	c.record("kept", p, reason)
@@ -249,17 +249,17 @@ const maxBackOff = 6
 // would leave too few). A window without any progress says nothing: an
 // application between two phases looks the same.
 func (c *Core) watch(p *proposal) {
-	if len(p.before) < c.cfg.MinSamples {
+	if len(p.before) < minSamples {
 		return
 	}
 	for _, q := range c.active {
 		if q != p && q.experiment() && (q.overlaps(p) || q == p.whole) {
-			p.watchFrom = c.now + c.cfg.Settle
+			p.watchFrom = c.now + settleTime
 			return
 		}
 	}
 	window := p.history().since(p.watchFrom)
-	if c.now < p.watchFrom+c.cfg.WatchWindow && len(window) < historySize-1 || len(window) < 2*c.cfg.MinSamples {
+	if c.now < p.watchFrom+watchWindow && len(window) < historySize-1 || len(window) < 2*minSamples {
 		return
 	}
 	p.watchFrom = c.now
@@ -269,7 +269,7 @@ func (c *Core) watch(p *proposal) {
 	j := compare(joined(p.before, 0), joined(window, 0), p.tunlet.lower)
 	loss := 1 / (1 + p.tunlet.minGain)
 	if j.Gain > loss || gain(mean(p.before), mean(window), p.tunlet.lower) > loss ||
-		j.P > c.cfg.Alpha || j.After.Median == 0 && !p.tunlet.lower {
+		j.P > significance || j.After.Median == 0 && !p.tunlet.lower {
 		return
 	}
 	if c.cfg.Apart {

@@ -67,7 +67,7 @@ func (s *script) create(t *testing.T, d *datadriven.TestData) string {
 		return err.Error()
 	}
 	s.now = 0
-	s.core = New(Config{Mode: mode, Keep: d.HasArg("keep"), QueueWait: s.duration(t, d, "queue-wait", 0)})
+	s.core = New(Config{Mode: mode, Keep: d.HasArg("keep"), queueWait: s.duration(t, d, "queue-wait", 0)})
 	return ""
 }
 

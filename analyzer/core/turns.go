@@ -56,15 +56,15 @@ type pair struct {
 // startTurns goes on in turns after a first turn that begins with what is in
 // force now: on says whether that is the change. points are the first turn's.
 func (c *Core) startTurns(p *proposal, on bool, points []point) {
-	t := &turns{on: on, deadline: c.now + c.cfg.TurnsTimeout, kept: p.state == StateKept, judged: p.judgement}
+	t := &turns{on: on, deadline: c.now + turnsTimeout, kept: p.state == StateKept, judged: p.judgement}
 	p.turns = t
 	gap := burst(points)
 	if moved(p.before) {
 		gap = burst(slices.Concat(p.before, points))
 	}
 	t.bursty = gap > 1
-	t.half = max(c.cfg.MinSamples, samplesPerBurst*gap)
-	if len(p.before) >= c.cfg.MinSamples && !t.kept && !t.bursty {
+	t.half = max(minSamples, samplesPerBurst*gap)
+	if len(p.before) >= minSamples && !t.kept && !t.bursty {
 		t.add(turn{false, p.before}, c, p)
 		t.add(turn{true, points}, c, p)
 	} else {
@@ -104,7 +104,7 @@ func (c *Core) turn(p *proposal) {
 	ids := p.inForce()
 	p.state = StateTurning
 	p.undoRequest = c.request(p)
-	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
+	p.deadline = c.now + p.safePoints() + applyTimeout
 	c.record("turning", p, fmt.Sprintf("taken back to compare, turn %d", t.number))
 	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: "to compare with and without it"})
 }
@@ -142,8 +142,8 @@ func (c *Core) turned(p *proposal, from time.Duration) {
 		c.takeBack(p, p.withdrawn)
 		return
 	}
-	p.state, t.from = StateJudging, from+c.cfg.Settle
-	p.deadline = c.now + c.cfg.JudgeTimeout
+	p.state, t.from = StateJudging, from+settleTime
+	p.deadline = c.now + judgeTimeout
 }
 
 // tookBack answers the request that takes a change back for a turn.
@@ -169,7 +169,7 @@ func (c *Core) inTurn(p *proposal) {
 	points := p.history().since(t.from)
 	if len(points) < t.want() {
 		if c.now >= p.deadline {
-			c.endTurns(p, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(points), c.cfg.JudgeTimeout))
+			c.endTurns(p, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(points), judgeTimeout))
 		}
 		return
 	}
@@ -222,7 +222,7 @@ func (t *turns) add(next turn, c *Core, p *proposal) {
 		if t.last.on {
 			a, b = b, a
 		}
-		t.compared = append(t.compared, t.compare(a, b, p.tunlet.lower, c.cfg.Alpha))
+		t.compared = append(t.compared, t.compare(a, b, p.tunlet.lower, significance))
 	}
 	t.differ(next.beginning(t.half), next.end(t.half))
 	t.differ(next.beginning(t.half/2), next.beginning(t.half)[t.half/2:])

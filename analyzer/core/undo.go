@@ -133,7 +133,7 @@ func (c *Core) undo(p *proposal, to State, reason string) {
 	}
 	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
 	p.undoRequest, p.undoRetryAt = c.request(p), 0
-	p.deadline = c.now + p.safePoints() + c.cfg.ApplyTimeout
+	p.deadline = c.now + p.safePoints() + applyTimeout
 	c.record("undoing", p, reason)
 	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: reason})
 }
@@ -210,7 +210,7 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 		}
 		for _, ch := range p.changes {
 			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
-			c.rests[rest{p.tunlet.name, k}] = c.now + c.cfg.Cooldown
+			c.rests[rest{p.tunlet.name, k}] = c.now + cooldown
 		}
 	}
 	c.settle(p)
