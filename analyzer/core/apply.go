@@ -27,7 +27,7 @@ const (
 // there, or waited for long enough. Without any sample it is refused: what
 // cannot be judged is not tried on an application.
 func (c *Core) tryApply(p *proposal) {
-	if p.awaitsCanary() {
+	if p.awaitsCanary() || c.awaitsSibling(p) {
 		return
 	}
 	if c.blocked(p) {
@@ -61,7 +61,7 @@ func (c *Core) blocked(p *proposal) bool {
 				return q.experiment() && q.overlaps(p)
 			})
 		}
-		if (q.experiment() || q.state == StateWaiting) && q.overlaps(p) {
+		if (q.experiment() || q.inLine()) && q.overlaps(p) {
 			return true
 		}
 	}
@@ -235,6 +235,9 @@ func (c *Core) applied(p *proposal) {
 		c.undo(p, StateUndone, "every value was already what is asked for")
 	default:
 		c.startJudging(p, first)
+		if p.follows != nil {
+			c.keepLike(p)
+		}
 	}
 }
 

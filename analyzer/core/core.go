@@ -32,6 +32,7 @@ type rest struct {
 // process is what the core knows of a process that runs.
 type process struct {
 	executable string
+	program    string        // see ProcessStarted
 	disturbed  time.Duration // last change to it
 }
 
@@ -64,6 +65,7 @@ type Core struct {
 	rests     map[rest]time.Duration
 	hands     map[knob]bool // changed by hand: nobody else touches them
 	known     map[string]Known
+	kin       map[kinKey]*kin
 
 	active   []*proposal // not final, in the order proposed
 	finished []*proposal
@@ -88,6 +90,7 @@ func New(cfg Config) *Core {
 		rests:     map[rest]time.Duration{},
 		hands:     map[knob]bool{},
 		known:     map[string]Known{},
+		kin:       map[kinKey]*kin{},
 		refused:   map[string]*refusal{},
 		changes:   map[string]*change{},
 		requests:  map[string]*proposal{},
@@ -219,10 +222,10 @@ func (c *Core) checkGrace(p *proposal) {
 // processStarted makes a process known.
 func (c *Core) processStarted(ev ProcessStarted) {
 	if p := c.processes[ev.Process]; p != nil {
-		p.executable = ev.Executable
+		p.executable, p.program = ev.Executable, ev.Program
 		return
 	}
-	c.processes[ev.Process] = &process{executable: ev.Executable}
+	c.processes[ev.Process] = &process{executable: ev.Executable, program: ev.Program}
 }
 
 // processEnded ends the changes of a process with it, and forgets it.

@@ -34,6 +34,9 @@ type ProcessStarted struct {
 	Process uint64
 	// Executable is its path.
 	Executable string
+	// Program is the same for processes that are expected to do the same kind of
+	// work; empty: it is not known to be like any other.
+	Program string
 }
 
 // ProcessEnded tells that a process is gone or out of reach.

@@ -223,6 +223,7 @@ func (c *Core) keep(p *proposal, reason string) {
 		p.whole.aheadUntil = c.now
 		c.disturb(p.whole.area())
 	}
+	c.tellSiblings(p)
 	c.record("kept", p, reason)
 	c.notify(p, reason)
 }

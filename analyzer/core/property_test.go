@@ -48,7 +48,7 @@ func TestRandomEvents(t *testing.T) {
 			}})
 		}
 		for n := range worldProcesses {
-			w.step(ProcessStarted{Process: uint64(n + 1), Executable: "/bin/app"})
+			w.start(uint64(n + 1))
 		}
 		for range 400 {
 			w.now += time.Duration(w.rng.IntN(60)) * time.Millisecond
@@ -97,7 +97,16 @@ func (w *world) random() {
 func (w *world) end(process uint64) {
 	maps.DeleteFunc(w.inForce, func(_ string, ch *attunev1.Change) bool { return ch.GetProcess() == process })
 	w.step(ProcessEnded{Process: process})
-	w.step(ProcessStarted{Process: process, Executable: "/bin/app"})
+	w.start(process)
+}
+
+// start starts a process, mostly one that has siblings.
+func (w *world) start(process uint64) {
+	ev := ProcessStarted{Process: process, Executable: "/bin/app"}
+	if w.rng.IntN(4) > 0 {
+		ev.Program = "app"
+	}
+	w.step(ev)
 }
 
 // proposal changes some knobs of some processes, or what it must not change.

@@ -112,7 +112,11 @@ type proposal struct {
 	canary *proposal // what of it is tried first; nil: nothing
 	whole  *proposal // whose canary it is; nil: nobody's
 
-	aheadUntil time.Duration // the canary was decided about
+	aheadUntil time.Duration // it had to wait for its canary, or a sibling's trial
+
+	kin     *kin      // the same change in other processes of its program; nil: not known
+	follows *proposal // the sibling whose verdict it takes over; nil: it is tried itself
+	awaits  bool      // it waits for a sibling's trial
 
 	displaced  []*proposal // kept ones that had a knob of it
 	challenged bool        // it had to make room once for one of equal priority

@@ -81,7 +81,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "gone":
 		return TunletGone{Tunlet: tunlet, Reason: reason, Final: d.HasArg("final")}
 	case "process":
-		return ProcessStarted{Process: s.number(t, d, "process", 1), Executable: s.text(t, d, "exe", "/bin/app")}
+		return ProcessStarted{Process: s.number(t, d, "process", 1), Executable: s.text(t, d, "exe", "/bin/app"), Program: s.text(t, d, "program", "")}
 	case "end":
 		return ProcessEnded{Process: s.number(t, d, "process", 1)}
 	case "propose":

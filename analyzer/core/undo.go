@@ -207,6 +207,7 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
 			p.counted = true
 			c.tries[p.area()]++
+			c.tellSiblings(p)
 		}
 		for _, ch := range p.changes {
 			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}

@@ -58,7 +58,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.first(info)
 		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
 	}
-	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable()})
+	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable(), Program: programOf(info)})
 	s.recall(p)
 	if p.introduced {
 		s.tellProcess(p, true)
