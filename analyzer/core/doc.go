@@ -31,6 +31,10 @@
 // is watched, and judged in turns again when it seems to have become worse; to be
 // undone it has to be shown to do harm.
 //
+// Of the same change in several processes of one program, each with an objective of
+// its own, one is tried; the others take over its verdict (see kin and
+// docs/design/0040).
+//
 // Times are durations since the start of the session. A Core is not safe for
 // use by several goroutines: its owner's loop calls it.
 package core
