@@ -46,7 +46,7 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 	}
 	p.seizeOptions = unix.PTRACE_O_TRACEEXEC // the breakpoint is of this program
 	a := &ambush{plan: p, process: process, threads: make(map[int]*watched)}
-	if err := a.waitAt(p.at); err != nil {
+	if err := a.waitAt(p.at...); err != nil {
 		return nil, err
 	}
 	defer a.end()
@@ -80,14 +80,19 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 	}
 }
 
-// waitAt makes the breakpoint at an address.
-func (a *ambush) waitAt(address uint64) error {
-	here, err := newBreakpoint(a.pid, address, a.exit)
-	if err == nil {
-		a.here = here
-		a.breakpoints = append(a.breakpoints, here)
+// waitAt makes the breakpoints at addresses.
+func (a *ambush) waitAt(addresses ...uint64) error {
+	var here several
+	for _, address := range addresses {
+		b, err := newBreakpoint(a.pid, address, a.exit)
+		if err != nil {
+			return err
+		}
+		here = append(here, b)
+		a.breakpoints = append(a.breakpoints, b)
 	}
-	return err
+	a.here = here
+	return nil
 }
 
 // nobodyCame says why, after the whole time.
@@ -174,6 +179,9 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	result.Attempts++
 	if !a.here.reached(w.tid, a.depth) {
 		return nil, w.goOn(0) // a recursive call's return, or another program
+	}
+	if a.visit != nil {
+		return a.visited(w, stopped, result)
 	}
 	a.here.disable()
 	if a.exit && a.depth == 0 && !a.here.atExit() {

@@ -24,6 +24,7 @@ type conversation struct {
 	lifeline lifeline
 	region   *region
 	held     []unix.Signal // came meanwhile and could not be blocked
+	besides  func()        // called while the tracer waits for the call; may be nil
 }
 
 // onlyMarker blocks every signal but the marker.
@@ -51,7 +52,8 @@ func (p *plan) call(t tracee) (*conversation, error) {
 // apart says whether a thread of its own does the work: the mapping is its.
 func (c *conversation) apart() bool { return c.calls.create != 0 }
 
-func (c *conversation) make() error {
+// open has the thread map the memory for the call.
+func (c *conversation) open() error {
 	if c.single() {
 		c.calls.create = 0
 	}
@@ -63,7 +65,14 @@ func (c *conversation) make() error {
 		return fmt.Errorf("map memory in the process: %w", err)
 	}
 	c.base, c.at, c.requestAt = base, base+uint64(c.region.entry), uint64(c.region.request-c.region.entry)
-	err = c.attempt()
+	return nil
+}
+
+func (c *conversation) make() error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	err := c.attempt()
 	if err == nil && c.apart() && c.answer.step == stepThread {
 		c.calls.create = 0 // a limit on threads, or a class of scheduling that has none
 		err = c.attempt()
@@ -78,7 +87,13 @@ func (c *conversation) attempt() error {
 		return fmt.Errorf("write memory of the process: %w", err)
 	}
 	if !c.apart() {
-		c.idle = func() { c.meanwhile(); _ = c.look(c.tid) }
+		c.idle = func() {
+			c.meanwhile()
+			if c.besides != nil {
+				c.besides()
+			}
+			_ = c.look(c.tid)
+		}
 	}
 	if err := c.execute(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,9 @@ type breakpoint interface {
 	reached(tid int, stack uint64) bool
 	// unset is for a thread that has ended.
 	unset(tid int)
+	// pause stops nobody until it is told to go on, if the breakpoint could outlast
+	// this process for a moment: a thread that hits it then is killed.
+	pause(on bool)
 	// disable stops nobody any more. It takes no time.
 	disable()
 	// close takes the breakpoint away, which may take time.
@@ -118,6 +122,18 @@ func (r registers) unset(tid int) {
 	}
 }
 
+// pause is for the time between the end of this process's threads, which lets the
+// traced ones go, and that of its descriptors.
+func (r registers) pause(on bool) {
+	request := uint(unix.PERF_EVENT_IOC_ENABLE)
+	if on {
+		request = unix.PERF_EVENT_IOC_DISABLE
+	}
+	for _, fd := range r.events {
+		_ = unix.IoctlSetInt(fd, request, 0) // its thread may have ended
+	}
+}
+
 func (r registers) disable() {
 	for tid := range r.events {
 		r.unset(tid)
@@ -128,6 +144,51 @@ func (r registers) close() error {
 	r.disable()
 	return nil
 }
+
+// several are breakpoints at some addresses, of one kind.
+type several []breakpoint
+
+func (s several) set(tid int) error {
+	for _, b := range s {
+		if err := b.set(tid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s several) stopped(t tracee, signal unix.Signal) bool {
+	return slices.ContainsFunc(s, func(b breakpoint) bool { return b.stopped(t, signal) })
+}
+
+func (s several) atExit() bool {
+	return slices.ContainsFunc(s, func(b breakpoint) bool { return b.atExit() })
+}
+
+func (s several) reached(tid int, stack uint64) bool {
+	return slices.ContainsFunc(s, func(b breakpoint) bool { return b.reached(tid, stack) })
+}
+
+func (s several) unset(tid int) {
+	for _, b := range s {
+		b.unset(tid)
+	}
+}
+
+func (s several) pause(on bool) {
+	for _, b := range s {
+		b.pause(on)
+	}
+}
+
+func (s several) disable() {
+	for _, b := range s {
+		b.disable()
+	}
+}
+
+// close is for each of them, by the plan.
+func (several) close() error { return nil }
 
 // trapCode returns what a thread that is stopped by SIGTRAP is told of it.
 func (t tracee) trapCode(signal unix.Signal) (code uint32, info [siginfoBytes]byte, err error) {

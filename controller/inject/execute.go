@@ -72,7 +72,10 @@ func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, er
 	}
 	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere || o.At != 0
 	p.also = o.Suits
-	p.at, p.exit = o.At, o.AtExit
+	p.exit = o.AtExit
+	if o.At != 0 {
+		p.at = []uint64{o.At}
+	}
 	if err = p.findPlace(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}

@@ -53,10 +53,12 @@ type plan struct {
 	anywhere bool
 	// also is what else is asked of a thread (ExecuteOptions.Suits); may be nil.
 	also func(call int64, argument uint64) bool
-	// at is where a thread does it, or at the exit of the function there; 0:
-	// wherever it suits.
-	at   uint64
+	// at are the addresses of which a thread does it at the first that it comes to,
+	// or at the exit of the function there; none: wherever it suits.
+	at   []uint64
 	exit bool
+	// visit is what is done instead of one call (Meet); may be nil.
+	visit func(*Visit) (done bool, err error)
 	// seizeOptions are those of ptrace for threads that are taken hold of.
 	seizeOptions uintptr
 	// breakpoints are those that were made; they are closed with the plan.

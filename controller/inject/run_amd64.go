@@ -35,7 +35,7 @@ func (p *plan) run(ctx context.Context, process *procid.Process, result *Result)
 	p.lender = newLender()
 	defer p.lender.close()
 	find := p.search
-	if p.at != 0 {
+	if len(p.at) > 0 {
 		find = p.await
 	}
 	c, err := find(ctx, process, result)
