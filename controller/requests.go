@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate"
@@ -163,10 +162,6 @@ func (c *Controller) apply(connection uint64, requestID string, changes []*attun
 		return
 	}
 	c.prepare(changes)
-	if slices.ContainsFunc(changes, actuate.IsAgreed) {
-		c.answerAll(requestID, c.applyAgreed(connection, changes))
-		return
-	}
 	items := make([]actuate.Item, 0, len(changes))
 	for _, change := range changes {
 		item := actuate.Item{Change: change}
@@ -181,25 +176,6 @@ func (c *Controller) apply(connection uint64, requestID string, changes []*attun
 		},
 		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
 	}))
-}
-
-// applyAgreed makes the changes at the same call in all processes.
-func (c *Controller) applyAgreed(connection uint64, changes []*attunev1.Change) (results []*attunev1.ActionResult) {
-	var members []actuate.Member
-	for _, change := range changes {
-		t := c.targets.get(change.GetProcess())
-		if t == nil {
-			return refuseAll(changes, "process "+strconv.FormatUint(change.GetProcess(), 10)+" has ended")
-		}
-		members = append(members, actuate.Member{Process: t, Change: change})
-	}
-	results = c.actuator.ApplyAgreed(c.ctx, members)
-	for i, result := range results {
-		if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
-			c.lease(connection, changes[i])
-		}
-	}
-	return results
 }
 
 // lease begins the lease of a change.

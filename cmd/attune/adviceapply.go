@@ -85,13 +85,13 @@ func advisedProcesses(a store.Advice, named []string) ([]int, error) {
 func applyAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice, flags tuneFlags, pids []int) error {
 	var requests []request
 	for _, ch := range a.Changes {
-		if ch.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_AGREED_CALL {
-			return fmt.Errorf("%s is to be made at the same call in all processes: only a session can do that", ch.GetKnob())
-		}
 		if err := hasPlace(a, ch, pids); err != nil {
 			return err
 		}
-		requests = append(requests, request{name: ch.GetKnob(), action: ch.GetAction(), at: byHandAt(ch.GetSafePoint())})
+		requests = append(requests, request{
+			name: ch.GetKnob(), action: ch.GetAction(), at: byHandAt(ch.GetSafePoint()),
+			ofMPI: strings.HasPrefix(ch.GetAction().GetSetting().GetName(), mpiPrefix),
+		})
 	}
 	if len(requests) == 0 {
 		return fmt.Errorf("advice %s changes nothing", a.ID)

@@ -5,9 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +33,10 @@ applies to every thread, socket or pipe that there is; NAME@NUMBER=VALUE to one
 thread or descriptor. It stays when the command has ended, until attune undo;
 only one that makes a stream hold back more than before keeps the command
 running, which sees to it that nobody sees output late.
+
+mpi_t.VARIABLE=VALUE changes a control variable of MPI (MPI_T) in the ranks of one
+job at the same call of a collective operation: name all ranks, or the launcher. It
+is done in all of them or in none (docs/reference/settings.md).
 attune changes lists what is in force, attune tune --list what can be changed.
 
 What you could not take back yourself is refused without --no-undo, and so is
@@ -43,11 +49,14 @@ const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
   attune tune --dry-run 4711 4712 limit.nofile=65536
   attune tune 4711 pipe.size=1M
   attune tune 4711 python.gc.threshold0=200000 gomp.spin_count=0
-  attune tune 4711 glibc.stdio.size@1=1M`
+  attune tune 4711 glibc.stdio.size@1=1M
+  attune tune "$(pgrep mpirun)" mpi_t.MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM=pairwise`
 
 // tuneFlags are the flags of `attune tune`.
 type tuneFlags struct {
 	dryRun, json, noUndo, shared, list bool
+
+	wait time.Duration
 }
 
 func newTune(p *process) *cobra.Command {
@@ -66,13 +75,14 @@ func newTune(p *process) *cobra.Command {
 			if err != nil {
 				return exitcode.UsageError(err, "see `attune tune --help` and `attune tune --list`")
 			}
-			return tune(cmd.Context(), p, flags, pids, knobRequests(settings))
+			return tune(cmd.Context(), p, flags, ranksOf(pids, settings), knobRequests(settings, flags.wait))
 		},
 	}
 	cmd.PersistentFlags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
 	cmd.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "change also what you could not take back yourself")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
+	cmd.Flags().DurationVar(&flags.wait, "wait", 10*time.Second, "how long to wait for all ranks of an MPI job to come to one call, `TIME` as 500ms, 2s, 1m")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "list what can be changed")
 	for _, action := range tuneActions() {
 		cmd.AddCommand(newTuneAction(p, &flags, action))
@@ -80,11 +90,32 @@ func newTune(p *process) *cobra.Command {
 	return cmd
 }
 
-// knobRequests asks for settings of the operating system and of libraries.
-func knobRequests(settings []setting) (requests []request) {
+// ranksOf returns the processes that are named, and where control variables of MPI
+// are all that is changed the ranks in the place of their launcher.
+func ranksOf(pids []int, settings []setting) (all []int) {
+	if slices.ContainsFunc(settings, func(s setting) bool { return !s.ofMPI }) {
+		return pids
+	}
+	for _, pid := range pids {
+		if ranks := actuate.RanksBelow(pid); len(ranks) > 0 {
+			all = append(all, ranks...)
+		} else {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// knobRequests asks for settings of the operating system and of libraries; wait is
+// for those of MPI.
+func knobRequests(settings []setting, wait time.Duration) (requests []request) {
 	for _, s := range settings {
-		if s.library {
-			requests = append(requests, libraryRequest(s))
+		if s.library || s.ofMPI {
+			r := libraryRequest(s)
+			if s.ofMPI {
+				r.at = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_AGREED_CALL, TimeoutNanos: wait.Nanoseconds()}
+			}
+			requests = append(requests, r)
 			continue
 		}
 		set := &attunev1.SystemSetting{Name: s.name, Value: textValue(s.value)}
@@ -97,11 +128,28 @@ func knobRequests(settings []setting) (requests []request) {
 	return requests
 }
 
-// libraryRequest asks for a named setting, which has been checked.
+// libraryRequest asks for a named setting, which has been checked, or for a control
+// variable of MPI, whose values the library knows.
 func libraryRequest(s setting) request {
-	return request{name: s.name, action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{
-		Name: s.name, Value: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: s.number}},
-	}}}}
+	value := &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: s.number}}
+	if s.ofMPI {
+		value = textValue(s.value)
+	}
+	return request{name: s.name, ofMPI: s.ofMPI, action: &attunev1.Action{Kind: &attunev1.Action_Setting{
+		Setting: &attunev1.NamedSetting{Name: s.name, Value: value},
+	}}}
+}
+
+// mpiPrefix begins the names of MPI's control variables.
+const mpiPrefix = "mpi_t."
+
+// cutPrefixFold is strings.CutPrefix for a prefix in any case; what follows it keeps
+// its own.
+func cutPrefixFold(text, prefix string) (rest string, ok bool) {
+	if len(text) < len(prefix) || !strings.EqualFold(text[:len(prefix)], prefix) {
+		return text, false
+	}
+	return text[len(prefix):], true
 }
 
 func textValue(text string) *attunev1.Value {
@@ -114,6 +162,7 @@ type setting struct {
 	on          int
 	library     bool  // a named setting, not a knob of the operating system
 	number      int64 // of the value of a named setting
+	ofMPI       bool  // a control variable of MPI
 }
 
 // tuneArguments tells process ids from settings, and checks both as far as
@@ -149,9 +198,8 @@ func parseSetting(name, value string) (setting, error) {
 		number, err := named.Parse(value)
 		return setting{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
 	}
-	if strings.HasPrefix(strings.ToLower(name), "mpi_t.") {
-		return setting{}, fmt.Errorf("%s must change in all ranks before the same call, which needs the ranks' calls counted from their start: "+
-			"a tunlet of attune run does that, this command cannot", name)
+	if variable, ok := cutPrefixFold(name, mpiPrefix); ok && variable != "" && value != "" {
+		return setting{name: mpiPrefix + variable, value: value, on: system.Everywhere, ofMPI: true}, nil
 	}
 	s := setting{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {

@@ -20,6 +20,8 @@ type request struct {
 	name   string
 	action *attunev1.Action
 	at     *attunev1.SafePoint
+	// ofMPI: it is made in all processes together.
+	ofMPI bool
 	// first: the others can be looked at only when it has been made.
 	first bool
 }

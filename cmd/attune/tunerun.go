@@ -110,8 +110,18 @@ func (t *tuning) made() (ids []string) {
 func (t *tuning) change(ctx context.Context, p *process, flags tuneFlags, processes []*tunee, requests []request) error {
 	for _, process := range processes {
 		for _, r := range requests {
+			if r.ofMPI {
+				continue
+			}
 			if err := t.look(ctx, process, r); err != nil {
 				return advise(fmt.Errorf("process %d: %w; nothing was changed", process.PID(), err))
+			}
+		}
+	}
+	for _, r := range requests {
+		if r.ofMPI {
+			if err := t.lookTogether(ctx, processes, r); err != nil {
+				return fmt.Errorf("%s: %w; nothing was changed", r.name, err)
 			}
 		}
 	}
@@ -177,6 +187,25 @@ func (t *tuning) look(ctx context.Context, process *tunee, r request) error {
 	if err != nil {
 		return err
 	}
+	t.add(process, r, change, preview)
+	return nil
+}
+
+// lookTogether is look for a change that is made in all processes together.
+func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r request) error {
+	items := make([]actuate.Item, len(processes))
+	for i, process := range processes {
+		items[i] = actuate.Item{Process: process, Change: &attunev1.Change{Knob: r.name, Action: r.action, SafePoint: r.at}}
+	}
+	previews, err := t.actuator.PreviewRanks(ctx, items)
+	for i, preview := range previews {
+		t.add(processes[i], r, items[i].Change, preview)
+	}
+	return err
+}
+
+// add remembers a change, if it is to be made.
+func (t *tuning) add(process *tunee, r request, change *attunev1.Change, preview actuate.Preview) {
 	line := newTuned(process, r, preview)
 	if !preview.Unchanged && t.kept != nil {
 		change.Id = t.kept.NextID()
@@ -185,7 +214,6 @@ func (t *tuning) look(ctx context.Context, process *tunee, r request) error {
 		t.lineOf = append(t.lineOf, len(t.lines))
 	}
 	t.lines = append(t.lines, line)
-	return nil
 }
 
 // apply makes the changes, all or none.

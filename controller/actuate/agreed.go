@@ -7,254 +7,235 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Numbered is a function of a process whose calls are counted since the
-// process began.
-type Numbered interface {
-	// Calls says how many have begun; it wraps.
-	Calls() uint32
-	// Call makes a call before the function's next one.
-	Call(ctx context.Context, call Call) (result uint64, where string, err error)
-	// Prepare makes everything ready for a call before the function's call with
-	// that number.
-	Prepare(call Call, number uint32) (Prepared, error)
+// Ranks is an MPI control variable that was changed in ranks of a job together, for
+// the journal: it is given back in all of them together.
+type Ranks struct {
+	// Setting by its name, and what it was and was given.
+	Setting string `json:"setting"`
+	Old     int64  `json:"old"`
+	New     int64  `json:"new"`
+	// Members are the ranks.
+	Members []procid.Identity `json:"members"`
 }
 
-// Prepared is a call that waits for another call's number. Release or Cancel
-// comes next.
-type Prepared interface {
-	// Release lets it be made. It is one store, which cannot fail.
-	Release()
-	// Cancel withdraws it; false if it is being made or has been.
-	Cancel() bool
-	// Result is what it returned; false until it has.
-	Result() (result uint64, where string, done bool, err error)
+// same says whether two records are of one change.
+func (r *Ranks) same(o *Ranks) bool {
+	return r != nil && o != nil && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
 }
 
-// Bounds of an agreement.
-const (
-	// aheadCalls and aheadTime are how far ahead a number is agreed on, in
-	// calls and in time at the present rate. Half of it must be left when
-	// everything is prepared.
-	aheadCalls = 16
-	aheadTime  = 300 * time.Millisecond
-	rateTime   = 20 * time.Millisecond
-	// agreedTries bounds how often the number came too near meanwhile.
-	agreedTries = 3
-	// agreedGrace is how long the others are waited for once one process has
-	// made its call: they are about to.
-	agreedGrace = 20 * time.Second
-	agreedPoll  = 200 * time.Microsecond
-)
-
-// errMissed says that the processes are no longer equal.
-var errMissed = errors.New("a process went past the agreed call")
-
-// party is one process of an agreement.
-type party struct {
-	name     string
-	alive    func() bool
-	function Numbered
-	call     Call
-	prepared Prepared
-	done     bool
-	result   uint64
-	where    string
+// agreed says whether changes are to be made at the same call in all processes.
+func agreed(unit []Item) bool {
+	_, ok := isMPI(unit[0].Change.GetAction().GetSetting().GetName())
+	return ok
 }
 
-// agreement makes one call in each of several processes before the same call
-// of a function that all of them call equally often.
-//
-// No process can be asked to wait, so a number is chosen that none will reach
-// soon; everything is prepared in all of them; and if no counter has come near
-// meanwhile, the calls are released, one store each. Until then nothing can
-// have happened in any, and afterwards nothing can fail but the controller: if
-// it were stopped for longer than the time ahead in the middle of these stores,
-// some processes would go past the number. That is found and reported.
-type agreement struct{ parties []*party }
-
-// run makes the calls. ErrNoSafePoint of the context's end: none was made.
-func (g *agreement) run(ctx context.Context) error {
-	for range agreedTries {
-		number, ahead, err := g.choose(ctx)
-		if err != nil {
-			return err
-		}
-		if err := g.prepare(number); err != nil {
-			return err
-		}
-		if g.left(number) < int64(ahead/2) {
-			g.cancel()
-			continue
-		}
-		for _, p := range g.parties {
-			p.prepared.Release()
-		}
-		return g.wait(ctx, number)
-	}
-	return errors.New("the processes call the function faster than they could be prepared")
+// checkRanks says whether changes of a variable can be made, as far as that goes
+// without a stop, and answers for the first.
+func (a *Actuator) checkRanks(unit []Item) *attunev1.ActionResult {
+	g, err := a.ranksOf(unit)
+	g.close()
+	result := &attunev1.ActionResult{ChangeId: unit[0].Change.GetId()}
+	answerRanks(result, err)
+	return result
 }
 
-// choose looks at the counters for a moment and picks a number ahead of all.
-func (g *agreement) choose(ctx context.Context) (number, ahead uint32, err error) {
-	before := g.counts()
-	select {
-	case <-ctx.Done():
-		return 0, 0, context.Cause(ctx)
-	case <-time.After(rateTime):
+// answerRanks says what an error means. A process that has ended is a failure: the
+// others of its job must not be changed without it.
+func answerRanks(result *attunev1.ActionResult, err error) {
+	switch {
+	case err == nil:
+		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
+		return
+	case errors.Is(err, errDiffer):
+		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
+	default:
+		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
 	}
-	now := g.counts()
-	first, last, most := now[0], now[0], uint32(0)
-	for i, n := range now {
-		if int32(n-last) > 0 {
-			last = n
-		}
-		if int32(n-first) < 0 {
-			first = n
-		}
-		most = max(most, n-before[i])
-	}
-	ahead = aheadCalls + most*uint32(aheadTime/rateTime)
-	if last-first > ahead {
-		return 0, 0, fmt.Errorf("the processes do not call the function equally often: %d and %d times so far", first, last)
-	}
-	number = last + ahead
-	if number == 0 { // is no number
-		number++
-	}
-	return number, ahead, nil
+	result.Reason = err.Error()
 }
 
-func (g *agreement) counts() []uint32 {
-	counts := make([]uint32, len(g.parties))
-	for i, p := range g.parties {
-		counts[i] = p.function.Calls()
+// ranksOf prepares a change of the variable. The caller closes it, after an error as
+// well.
+func (a *Actuator) ranksOf(unit []Item) (*ranks, error) {
+	first := unit[0].Change
+	name, _ := isMPI(first.GetAction().GetSetting().GetName())
+	value := attunev1.ValueText(first.GetAction().GetSetting().GetValue())
+	var processes []Process
+	for _, item := range unit {
+		setting := item.Change.GetAction().GetSetting()
+		switch {
+		case item.Process == nil:
+			return &ranks{}, fmt.Errorf("%w: a rank has ended", ErrRefused)
+		case item.Change.GetId() != "" && a.find(item.Change.GetId()) != nil:
+			return &ranks{}, fmt.Errorf("%w: change %s is in force already", ErrRefused, item.Change.GetId())
+		case attunev1.ValueText(setting.GetValue()) != value:
+			return &ranks{}, fmt.Errorf("%w: %s is given different values at one time", ErrRefused, name)
+		case item.Change.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_NOW:
+			return &ranks{}, fmt.Errorf("%w: %s is changed at the same call in all ranks, not now", ErrRefused, name)
+		}
+		if err := a.allowed(item.Process, "setting", []*attunev1.Value{setting.GetValue()}, setting.GetName()); err != nil {
+			return &ranks{}, err
+		}
+		processes = append(processes, item.Process)
 	}
-	return counts
+	g, err := newRanks(processes, name)
+	g.text, g.patience = value, meetingPatience
+	if timeout := first.GetSafePoint().GetTimeoutNanos(); timeout > 0 {
+		g.patience = time.Duration(timeout)
+	}
+	return g, err
 }
 
-// left is how many calls the process that is furthest has before the number.
-func (g *agreement) left(number uint32) int64 {
-	left := int64(1 << 31)
-	for _, n := range g.counts() {
-		left = min(left, int64(int32(number-n)))
+// applyRanks gives the variable a value in all ranks, before one call. The answers
+// are all alike: either it was done everywhere, or nowhere. Undoing any of the
+// changes undoes all of them.
+func (a *Actuator) applyRanks(ctx context.Context, unit []Item) []*attunev1.ActionResult {
+	unlock := lockAll(unit)
+	defer unlock()
+	g, err := a.ranksOf(unit)
+	defer g.close()
+	if err == nil {
+		err = a.switchRanks(ctx, unit, g)
 	}
-	return left
-}
-
-// prepare prepares all, or none.
-func (g *agreement) prepare(number uint32) error {
-	for i, p := range g.parties {
-		prepared, err := p.function.Prepare(p.call, number)
-		if err != nil {
-			for _, q := range g.parties[:i] {
-				q.prepared.Cancel()
-			}
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
-		p.prepared, p.done = prepared, false
-	}
-	return nil
-}
-
-// cancel withdraws what can be withdrawn, and returns those.
-func (g *agreement) cancel() (withdrawn []*party) {
-	for _, p := range g.parties {
-		if !p.done && p.prepared.Cancel() {
-			withdrawn = append(withdrawn, p)
+	results := make([]*attunev1.ActionResult, len(unit))
+	for i, item := range unit {
+		results[i] = &attunev1.ActionResult{ChangeId: item.Change.GetId()}
+		if answerRanks(results[i], err); err == nil {
+			results[i].OldValue, results[i].NewValue = integer(g.members[i].facts.old), integer(g.value)
+			results[i].SafePoint, results[i].Way = g.where(), string(WayStopped)
+			results[i].AppliedUnixNano, results[i].StoppedNanos = time.Now().UnixNano(), g.members[i].result.Stopped.Nanoseconds()
 		}
 	}
-	return withdrawn
+	a.log.Info("change of ranks", "variable", g.name, "ranks", len(unit), "outcome", results[0].GetOutcome(), "reason", results[0].GetReason())
+	return results
 }
 
-// wait returns when all calls have been made, or all are withdrawn: never
-// while some were made and others still can be.
-func (g *agreement) wait(ctx context.Context, number uint32) error {
-	var grace <-chan time.Time
-	for {
-		if done, err := g.look(); done || err != nil {
-			return err
-		}
-		if ended := g.ended(); ended != "" {
-			g.cancel()
-			return fmt.Errorf("%s has ended meanwhile", ended)
-		}
-		switch over := ctx.Err() != nil; {
-		case grace != nil:
-			select {
-			case <-grace:
-				return fmt.Errorf("%w or hangs: %s", errMissed, g.behind())
-			default:
-			}
-		case over && !g.begun(number):
-			if withdrawn := g.cancel(); len(withdrawn) == len(g.parties) {
-				return fmt.Errorf("%w: no call %d of the function: %w", errNotReached, number, context.Cause(ctx))
-			} else if err := again(withdrawn, number); err != nil {
+// switchRanks makes the change and puts it in force. What may have been left in
+// some ranks stays in the journal.
+func (a *Actuator) switchRanks(ctx context.Context, unit []Item, g *ranks) error {
+	var begun []string
+	var p *plan
+	g.begin = func() error {
+		p = g.plan()
+		for _, item := range unit { // rule: nothing is changed that is not in the journal
+			if err := a.options.Journal.begin(item.Change.GetId(), item.Change.GetKnob(), item.Process.Identity(), p); err != nil {
 				return err
 			}
-			fallthrough
-		case over:
-			grace = time.After(agreedGrace)
+			begun = append(begun, item.Change.GetId())
 		}
-		time.Sleep(agreedPoll)
+		return nil
+	}
+	err := g.meet(ctx)
+	if err == nil {
+		for _, item := range unit {
+			if !a.enter(item.Change, item.Process, p) {
+				err = errors.Join(fmt.Errorf("%w: the controller stops", ErrRefused), p.undo(context.WithoutCancel(ctx)))
+			}
+		}
+	}
+	if err == nil || errors.Is(err, errDiffer) {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range begun {
+		delete(a.applied, id)
+		err = errors.Join(err, a.options.Journal.end(id, "undone"))
+	}
+	return err
+}
+
+// plan is the change that all ranks have in common, for the journal and for undoing.
+func (g *ranks) plan() *plan {
+	old := g.members[0].facts.old
+	r := &Ranks{Setting: g.name, Old: old, New: g.value}
+	for _, m := range g.members {
+		r.Members = append(r.Members, m.process.Identity())
+	}
+	var once sync.Mutex
+	undone := false
+	return &plan{
+		ranks: r, old: integer(old), way: WayStopped,
+		told: told{Where: g.where(), Old: attunev1.ValueText(integer(old)), New: attunev1.ValueText(integer(g.value))},
+		undo: func(ctx context.Context) error {
+			once.Lock()
+			defer once.Unlock()
+			if undone {
+				return nil
+			}
+			err := restoreRanks(ctx, r)
+			undone = err == nil
+			return err
+		},
 	}
 }
 
-// errNotReached says that the agreed call did not come in time.
-var errNotReached = errors.New("safe point not reached, everything was withdrawn")
-
-// again releases what was withdrawn a moment too late: one process had begun.
-// None of the others can be past the number yet.
-func again(withdrawn []*party, number uint32) error {
-	for _, p := range withdrawn {
-		prepared, err := p.function.Prepare(p.call, number)
-		if err != nil {
-			return fmt.Errorf("%s: %w: %w", p.name, errMissed, err)
-		}
-		prepared.Release()
-		p.prepared = prepared
-	}
-	return nil
-}
-
-// look notes which calls have been made.
-func (g *agreement) look() (all bool, err error) {
-	all = true
-	for _, p := range g.parties {
-		if p.done {
-			continue
-		}
-		if p.result, p.where, p.done, err = p.prepared.Result(); err != nil {
-			return false, fmt.Errorf("%s: %w", p.name, err)
-		}
-		all = all && p.done
-	}
-	return all, nil
-}
-
-// begun says whether any process has come to the number.
-func (g *agreement) begun(number uint32) bool {
-	return g.left(number) <= 0 || slices.ContainsFunc(g.parties, func(p *party) bool { return p.done })
-}
-
-// ended names a process that did not live to make its call.
-func (g *agreement) ended() string {
-	for _, p := range g.parties {
-		if !p.done && !p.alive() {
-			return p.name
+// restoreRanks gives the old value back in all ranks together. The job has to be
+// whole: without one rank the others come to no collective operation any more.
+func restoreRanks(ctx context.Context, r *Ranks) error {
+	var processes []Process
+	for _, identity := range r.Members {
+		if p := (&journaled{identity: identity}); p.Alive() {
+			processes = append(processes, p)
 		}
 	}
-	return ""
+	switch {
+	case len(processes) == 0:
+		return nil
+	case len(processes) < len(r.Members):
+		return fmt.Errorf("%d of %d ranks have ended: the others meet at no call any more, and keep the value until they end", len(r.Members)-len(processes), len(r.Members))
+	}
+	g, err := newRanks(processes, r.Setting)
+	defer g.close()
+	if err != nil {
+		return err
+	}
+	g.undo, g.patience, g.begin = r, meetingPatience, func() error { return nil }
+	return g.meet(ctx)
 }
 
-// behind names the processes that have not made their call.
-func (g *agreement) behind() (names []string) {
-	for _, p := range g.parties {
-		if !p.done {
-			names = append(names, p.name)
+// PreviewRanks says what changes of an MPI control variable, one for each rank,
+// would do. The ranks stand still together for a moment, and nothing is changed.
+// Errors as those that ApplySet answers with.
+func (a *Actuator) PreviewRanks(ctx context.Context, unit []Item) ([]Preview, error) {
+	unlock := lockAll(unit)
+	defer unlock()
+	g, err := a.ranksOf(unit)
+	defer g.close()
+	if err == nil {
+		err = g.meet(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	previews := make([]Preview, len(unit))
+	for i, m := range g.members {
+		previews[i] = Preview{
+			Old: attunev1.ValueText(integer(m.facts.old)), New: attunev1.ValueText(integer(g.value)),
+			Where: g.where(), Way: WayStopped, Unchanged: m.facts.old == g.value,
 		}
 	}
-	return names
+	return previews, nil
+}
+
+// lockAll takes the locks of all processes, each once, in the order of their ids.
+func lockAll(items []Item) (unlock func()) {
+	sorted := slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return i.Process == nil })
+	slices.SortFunc(sorted, func(x, y Item) int { return x.Process.PID() - y.Process.PID() })
+	sorted = slices.CompactFunc(sorted, func(x, y Item) bool { return x.Process == y.Process })
+	for _, i := range sorted {
+		i.Process.Lock()
+	}
+	return func() {
+		for _, i := range sorted {
+			i.Process.Unlock()
+		}
+	}
 }

@@ -51,9 +51,8 @@ rules:
 	}
 	agreed := &attunev1.Change{
 		Id: "c", Action: setting("mpi_t.eager_limit", 1),
-		SafePoint: &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_AGREED_CALL},
 	}
-	got := i.actuator.ApplyAgreed(t.Context(), []Member{{i.process, agreed}})[0]
+	got := i.actuator.ApplySet(t.Context(), []Item{{i.process, agreed}}, SetHooks{})[0]
 	if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), "rule 4 of rules") {
 		t.Errorf("at an agreed call: %v", got)
 	}

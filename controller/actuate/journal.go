@@ -57,6 +57,7 @@ type record struct {
 	Library  *Library         `json:"library,omitempty"`
 	Patched  *Patched         `json:"patched,omitempty"`
 	Named    *Named           `json:"named,omitempty"`
+	Ranks    *Ranks           `json:"ranks,omitempty"`
 	Stream   *Stream          `json:"stream,omitempty"`
 	Told     told             `json:"told,omitzero"`
 	Outcome  string           `json:"outcome,omitempty"`
@@ -150,7 +151,7 @@ func createLocked(path string) (*os.File, error) {
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
 	return j.append(record{
 		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
-		Library: p.library, Patched: p.patched, Named: p.named, Stream: p.stream, Told: p.told,
+		Library: p.library, Patched: p.patched, Named: p.named, Ranks: p.ranks, Stream: p.stream, Told: p.told,
 	})
 }
 

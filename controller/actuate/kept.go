@@ -204,13 +204,15 @@ func (k *Kept) IDs() ([]string, error) {
 
 // Undo takes changes back, the latest first. One that somebody changed since
 // is left as it is and dropped from the journal; one that could not be
-// restored stays. An error, with nothing done, for an id that there is not, or
+// restored stays. Of changes that were made in ranks of a job together all are
+// taken back. An error, with nothing done, for an id that there is not, or
 // if a change that is to stay was made to the same thing later.
 func (k *Kept) Undo(ids []string) ([]Restored, error) {
 	open, err := openChanges(k.path)
 	if err != nil {
 		return nil, err
 	}
+	ids = withRanks(open, ids)
 	if err := undoable(open, ids); err != nil {
 		return nil, err
 	}
@@ -227,6 +229,18 @@ func (k *Kept) Undo(ids []string) ([]Restored, error) {
 		done = append(done, Restored{Change: r.Change, Knob: r.Knob, PID: r.Process.PID, Err: err})
 	}
 	return done, nil
+}
+
+// withRanks adds the changes that were made together with one of those.
+func withRanks(open []record, ids []string) []string {
+	all := slices.Clone(ids)
+	for _, r := range open {
+		together := func(o record) bool { return r.Ranks.same(o.Ranks) && slices.Contains(ids, o.Change) }
+		if !slices.Contains(all, r.Change) && slices.ContainsFunc(open, together) {
+			all = append(all, r.Change)
+		}
+	}
+	return all
 }
 
 func undoable(open []record, ids []string) error {

@@ -3,199 +3,379 @@
 package actuate
 
 import (
-	"context"
-	"errors"
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/controller/actuate/system"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/symname"
 )
 
 // mpiPrefix begins the names of MPI's control variables.
 const mpiPrefix = "mpi_t."
 
-// Offsets in the scratch page, after those of the allocators.
-const (
-	atHandle = 536
-	atCount  = 544
-)
-
-// largestControl is what a control variable may hold to be taken for an
-// integer: the bits of a floating-point number look far greater.
-const largestControl = 1 << 48
-
-// control is an MPI control variable of one rank, and a handle for it. Every
-// call that it takes is made before a call of one of the program's own MPI
-// functions, so that the thread is not inside MPI already.
-type control struct {
-	library
-	name      string
-	functions map[string]uint64
-	page      scratch
-	handle    uint64
-	size      int // of the variable
-}
-
-// controlFunctions are those of MPI_T that a control needs. MPI_T_cvar_get_info
-// takes too many arguments; what it would tell is found out by other means.
-var controlFunctions = []string{
-	"MPI_T_init_thread", "MPI_T_finalize", "MPI_T_cvar_get_index", "MPI_T_cvar_handle_alloc",
-	"MPI_T_cvar_handle_free", "MPI_T_cvar_read", "MPI_T_cvar_write",
-}
-
-// openControl gets a handle for the variable. The caller closes it.
-func openControl(ctx context.Context, process Process, l library, name string) (*control, error) {
-	c := &control{library: l, name: name, functions: make(map[string]uint64)}
-	for _, function := range controlFunctions {
-		found, err := single(process, function)
-		if err != nil {
-			return nil, err
-		}
-		c.functions[function] = found.Address
-	}
-	var err error
-	if c.page, err = l.mapScratch(ctx, process); err != nil {
-		return nil, err
-	}
-	if err := c.start(ctx); err != nil {
-		return nil, errors.Join(err, c.page.close(ctx))
-	}
-	return c, nil
-}
-
-// start initializes MPI_T and opens the variable, or leaves both as they were.
-func (c *control) start(ctx context.Context) error {
-	if err := c.do(ctx, "MPI_T_init_thread", 0, c.page.address+atSize); err != nil {
-		return err
-	}
-	if err := c.open(ctx); err != nil {
-		return errors.Join(err, c.do(context.WithoutCancel(ctx), "MPI_T_finalize"))
-	}
-	return nil
-}
-
-func (c *control) open(ctx context.Context) error {
-	at, err := c.page.text(atName, c.name)
-	if err != nil {
-		return err
-	}
-	if err := c.do(ctx, "MPI_T_cvar_get_index", at, c.page.address+atSize); err != nil {
-		return fmt.Errorf("no control variable %s: %w", c.name, err)
-	}
-	index, err := c.page.read(atSize, 4)
-	if err != nil {
-		return err
-	}
-	if err := c.do(ctx, "MPI_T_cvar_handle_alloc", uint64(index), 0, c.page.address+atHandle, c.page.address+atCount); err != nil {
-		return err
-	}
-	handle, err := c.page.read(atHandle, 8)
-	if err != nil {
-		return err
-	}
-	c.handle = uint64(handle)
-	count, err := c.page.read(atCount, 4)
-	if err == nil && count != 1 {
-		err = fmt.Errorf("%s has %d elements; only single numbers are changed", c.name, count)
-	}
-	if err == nil {
-		err = c.measure(ctx)
-	}
-	if err != nil {
-		return errors.Join(err, c.do(context.WithoutCancel(ctx), "MPI_T_cvar_handle_free", c.page.address+atHandle))
-	}
-	return nil
-}
-
-// measure finds the variable's size: how many bytes a read writes over.
-func (c *control) measure(ctx context.Context) error {
-	var seen [2]uint64
-	for i, fill := range []int64{0, -1} {
-		if _, err := c.page.write(atOld, bytesOf(fill, 8)); err != nil {
-			return err
-		}
-		if err := c.do(ctx, "MPI_T_cvar_read", c.handle, c.page.address+atOld); err != nil {
-			return err
-		}
-		now, err := c.page.read(atOld, 8)
-		if err != nil {
-			return err
-		}
-		seen[i] = uint64(now)
-	}
-	for same := seen[0] ^ ^seen[1]; c.size < 8 && same>>(8*c.size)&0xff == 0xff; {
-		c.size++
-	}
-	if c.size != 1 && c.size != 4 && c.size != 8 {
-		return fmt.Errorf("%s is no integer: it has %d bytes", c.name, c.size)
-	}
-	return nil
-}
-
-// read returns the variable's value.
-func (c *control) read(ctx context.Context) (int64, error) {
-	if err := c.do(ctx, "MPI_T_cvar_read", c.handle, c.page.address+atOld); err != nil {
-		return 0, err
-	}
-	value, err := c.page.read(atOld, c.size)
-	if err == nil && (value > largestControl || value < -largestControl) {
-		err = fmt.Errorf("%s does not hold an integer", c.name)
-	}
-	return value, err
-}
-
-// write is the call that gives the variable a value.
-func (c *control) write(value int64) (Call, error) {
-	data := bytesOf(value, c.size)
-	at, err := c.page.write(atNew, data)
-	if err == nil && c.size < 8 && value != value<<(64-8*c.size)>>(64-8*c.size) {
-		err = fmt.Errorf("%d does not fit into %s", value, c.name)
-	}
-	return Call{Function: c.functions["MPI_T_cvar_write"], Arguments: []uint64{c.handle, at}}, err
-}
-
-// rehearse writes the present value: a rank that would refuse does so now.
-func (c *control) rehearse(ctx context.Context, value int64) error {
-	if _, err := c.write(value); err != nil {
-		return err
-	}
-	return c.do(ctx, "MPI_T_cvar_write", c.handle, c.page.address+atNew)
-}
-
-// close lets go of the variable and of MPI_T.
-func (c *control) close(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
-	_, err := c.page.write(atHandle, bytesOf(int64(c.handle), 8))
-	return errors.Join(err,
-		c.do(ctx, "MPI_T_cvar_handle_free", c.page.address+atHandle),
-		c.do(ctx, "MPI_T_finalize"), c.page.close(ctx))
-}
-
-// do calls a function of MPI_T.
-func (c *control) do(ctx context.Context, function string, arguments ...uint64) error {
-	result, _, err := c.call(ctx, c.functions[function], arguments...)
-	if err == nil {
-		err = mpiError(result)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", function, err)
-	}
-	return nil
-}
-
-// mpiError is an MPI function's result.
-func mpiError(result uint64) error {
-	if code := int32(result); code != 0 {
-		return fmt.Errorf("MPI error %d", code)
-	}
-	return nil
-}
-
 // isMPI says whether a setting is an MPI control variable, and which.
 func isMPI(name string) (variable string, ok bool) { return strings.CutPrefix(name, mpiPrefix) }
 
-// numbering is what a process must offer whose function calls are counted.
-type numbering interface {
-	// Numbered finds the function's counter. The error says why it has none.
-	Numbered(function objfile.Resolved) (Numbered, error)
+// Offsets in the memory of a visit, of what MPI writes and is given.
+const (
+	atThreads   = 8 * iota
+	atRank      // in MPI_COMM_WORLD
+	atRanks     // of MPI_COMM_WORLD
+	atIndex     // of the variable
+	atLength    // of whatever text
+	atVerbosity // what nobody wants to know
+	atType
+	atEnum
+	atBind
+	atScope
+	atItems
+	atHandle
+	atCount
+	atValue
+	atGiven
+
+	atText        = 1 << 10 // the variable's name
+	atTypeName    = 2 << 10
+	atDescription = 4 << 10
+	atNumbers     = 12 << 10 // those of an enumeration, 8 bytes each
+	atLengths     = 16 << 10 // of texts, 8 bytes each
+	atTexts       = 20 << 10 // textBytes each
+	textBytes     = 128
+	mostText      = 1 << 10
+	mostDescribed = 8 << 10
+	mostItems     = 256
+	mostSuggested = 3
+)
+
+// Scopes of MPI_T, as Open MPI numbers them; MPICH begins elsewhere.
+const (
+	scopeConstant = iota
+	scopeReadOnly
+	scopeLocal
+	scopeGroup
+	scopeGroupEqual
+	scopeAll
+	scopeAllEqual
+
+	mpichScopes   = 60438
+	mpichNoObject = 9700
+)
+
+// control is an MPI control variable of a rank that stands at the entry of a
+// function of MPI: it is not inside MPI then.
+type control struct {
+	*mpiLibrary
+	visit  *inject.Visit
+	memory uint64
+	name   string
+	handle uint64 // 0: there is none
+	facts  mpiFacts
+}
+
+// mpiFacts is what a rank says of itself and of a variable.
+type mpiFacts struct {
+	rank, ranks int
+	scope       int
+	size        int // bytes
+	words       map[string]int64
+	old         int64
+}
+
+// mpiTypes are the types of variables that are changed, by their size.
+var mpiTypes = map[string]int{
+	"MPI_INT": 4, "MPI_UNSIGNED": 4, "MPI_UNSIGNED_LONG": 8, "MPI_UNSIGNED_LONG_LONG": 8, "MPI_COUNT": 8, "MPI_C_BOOL": 1,
+}
+
+// openControl finds out all about the variable, and gets a handle for it. The
+// caller closes it, after an error as well.
+func (l *mpiLibrary) openControl(v *inject.Visit, name string) (*control, error) {
+	c := &control{mpiLibrary: l, visit: v, name: name}
+	var err error
+	if c.memory, err = v.Memory(); err != nil {
+		return c, err
+	}
+	if err := c.begin(); err != nil {
+		return c, err
+	}
+	if err := c.describe(); err != nil {
+		return c, err
+	}
+	if err := c.do(c.call("MPI_T_cvar_handle_alloc", c.number(atIndex), 0, c.memory+atHandle, c.memory+atCount)); err != nil {
+		return c, err
+	}
+	c.handle = c.number(atHandle)
+	if count := c.number(atCount); uint32(count) != 1 {
+		return c, fmt.Errorf("%s has %d elements; only single numbers are changed", name, uint32(count))
+	}
+	c.facts.old, err = c.read()
+	return c, err
+}
+
+// begin asks who the rank is, initializes MPI_T and finds the variable.
+func (c *control) begin() error {
+	err := c.do(
+		c.call("PMPI_Query_thread", c.memory+atThreads),
+		c.call("PMPI_Comm_rank", c.world, c.memory+atRank),
+		c.call("PMPI_Comm_size", c.world, c.memory+atRanks),
+		c.call("MPI_T_init_thread", 0, c.memory+atVerbosity),
+	)
+	if err != nil {
+		return err
+	}
+	c.facts.rank, c.facts.ranks = int(int32(c.number(atRank))), int(int32(c.number(atRanks)))
+	if int32(c.number(atThreads)) >= multipleThreads {
+		return fmt.Errorf("its threads may all be inside MPI at a time (MPI_THREAD_MULTIPLE): set %s at launch", c.name)
+	}
+	if len(c.name) >= mostText {
+		return fmt.Errorf("no control variable has a name of %d bytes", len(c.name))
+	}
+	if err := c.visit.Write(c.memory+atText, append([]byte(c.name), 0)); err != nil {
+		return err
+	}
+	code, err := c.try(c.call("MPI_T_cvar_get_index", c.memory+atText, c.memory+atIndex))
+	if err == nil && code != 0 {
+		err = c.unknown()
+	}
+	return err
+}
+
+// describe asks what the variable is.
+func (c *control) describe() error {
+	for at, length := range map[uint64]uint64{atLengths: mostText, atLengths + 8: mostDescribed, atLength: mostText} {
+		if err := c.visit.Write(c.memory+at, binary.LittleEndian.AppendUint64(nil, length)); err != nil {
+			return err
+		}
+	}
+	err := c.do(c.call("MPI_T_cvar_get_info", c.number(atIndex), c.memory+atText, c.memory+atLengths, c.memory+atVerbosity,
+		c.memory+atType, c.memory+atEnum, c.memory+atDescription, c.memory+atLengths+8, c.memory+atBind, c.memory+atScope))
+	if err != nil {
+		return err
+	}
+	if err := c.do(c.call("PMPI_Type_get_name", c.number(atType), c.memory+atTypeName, c.memory+atLength)); err != nil {
+		return err
+	}
+	scope, bind := int(int32(c.number(atScope))), int(int32(c.number(atBind)))
+	if scope >= mpichScopes {
+		scope, bind = scope-mpichScopes, bind-mpichNoObject
+	}
+	c.facts.scope = scope
+	kind, err := c.text(atTypeName)
+	if err != nil {
+		return err
+	}
+	c.facts.size = mpiTypes[kind]
+	switch {
+	case scope == scopeConstant:
+		return fmt.Errorf("%s is a constant of the MPI library", c.name)
+	case scope == scopeReadOnly:
+		return fmt.Errorf("%s is read-only while the job runs: set it at launch", c.name)
+	case scope < 0 || scope > scopeAllEqual:
+		return fmt.Errorf("%s has a scope that is not known: %d", c.name, scope)
+	case bind != 0:
+		return fmt.Errorf("%s belongs to an object of MPI (a communicator, a window); only those of the library are changed", c.name)
+	case c.facts.size == 0:
+		return fmt.Errorf("%s holds values of type %s; only whole numbers are changed", c.name, kind)
+	}
+	return c.findWords()
+}
+
+// findWords finds the names of the values, if they have any.
+func (c *control) findWords() error {
+	c.facts.words = make(map[string]int64)
+	enum := c.number(atEnum)
+	if enum == 0 {
+		description, err := c.text(atDescription)
+		if err == nil {
+			c.facts.words = describedWords(c.name, description)
+		}
+		return err
+	}
+	if err := c.do(c.call("MPI_T_enum_get_info", enum, c.memory+atItems, c.memory+atTypeName, c.memory+atLength)); err != nil {
+		return err
+	}
+	names, err := c.list(min(int(int32(c.number(atItems))), mostItems), func(i, name, length uint64) batchCall {
+		return c.call("MPI_T_enum_get_item", enum, i, c.memory+atNumbers+8*i, name, length)
+	})
+	for i, name := range names {
+		c.facts.words[name] = int64(int32(c.number(atNumbers + 8*uint64(i))))
+	}
+	return err
+}
+
+// describedValue is what begins the description of a value in MPICH's texts: its
+// name, and a dash between spaces.
+var describedValue = regexp.MustCompile(`([a-zA-Z0-9_]+) +- `)
+
+// describedWords are the names of the values of MPICH's choices of algorithms, which
+// have them in their descriptions only, in the order of their numbers. Some versions
+// leave out the ends of the lines, so that a name begins where the word before it
+// ends, "algorithm" in each.
+func describedWords(name, description string) map[string]int64 {
+	if !strings.HasPrefix(name, "MPIR_CVAR_") || !strings.HasSuffix(name, "_ALGORITHM") {
+		return nil
+	}
+	words := make(map[string]int64)
+	apart := strings.NewReplacer("-based algorithms", "\n", "algorithm", "\n").Replace(description)
+	for i, match := range describedValue.FindAllStringSubmatch(apart, -1) {
+		words[match[1]] = int64(i)
+	}
+	return words
+}
+
+// unknown is the error for a name that the library does not know.
+func (c *control) unknown() error {
+	unknown := fmt.Errorf("the MPI library has no control variable %s", c.name)
+	if c.do(c.call("MPI_T_cvar_get_num", c.memory+atItems)) != nil {
+		return unknown
+	}
+	names, err := c.list(int(int32(c.number(atItems))), func(i, name, length uint64) batchCall {
+		return c.call("MPI_T_cvar_get_info", i, name, length, 0, 0, 0, 0, 0, 0, 0)
+	})
+	near := symname.NewSuggestions(c.name, mostSuggested)
+	for _, name := range names {
+		near.Add([]byte(name))
+	}
+	if near := near.Names(); err == nil && len(near) > 0 {
+		return fmt.Errorf("%w; did you mean %s?", unknown, strings.Join(near, ", "))
+	}
+	return unknown
+}
+
+// list has the names of n things told, by calls that take where the i-th goes.
+func (c *control) list(n int, tell func(i, name, length uint64) batchCall) (names []string, err error) {
+	for first := 0; first < n; first += maxBatch {
+		some := min(n-first, maxBatch)
+		var calls []batchCall
+		for i := range uint64(some) {
+			length := binary.LittleEndian.AppendUint64(nil, textBytes)
+			if err := c.visit.Write(c.memory+atLengths+8*i, length); err != nil {
+				return nil, err
+			}
+			calls = append(calls, tell(uint64(first)+i, c.memory+atTexts+textBytes*i, c.memory+atLengths+8*i))
+		}
+		if err := c.do(calls...); err != nil {
+			return nil, err
+		}
+		for i := range uint64(some) {
+			name, err := c.text(atTexts + textBytes*i)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// parse reads a value as people write it.
+func (f mpiFacts) parse(name, text string) (int64, error) {
+	if value, ok := f.words[text]; ok {
+		return value, nil
+	}
+	value, err := system.ParseSize(text)
+	if err != nil {
+		return 0, cmp.Or(f.check(name, text, false), fmt.Errorf("%s takes a whole number, not %q", name, text))
+	}
+	known := false
+	for _, number := range f.words {
+		known = known || number == value
+	}
+	if err := f.check(name, text, known); err != nil {
+		return 0, err
+	}
+	if shift := 64 - 8*f.size; value != value<<shift>>shift {
+		return 0, fmt.Errorf("%d does not fit into %s, which has %d bytes", value, name, f.size)
+	}
+	return value, nil
+}
+
+// check refuses a value of an enumeration that it does not have.
+func (f mpiFacts) check(name, text string, known bool) error {
+	if known || len(f.words) == 0 {
+		return nil
+	}
+	words := slices.SortedFunc(maps.Keys(f.words), func(x, y string) int { return cmp.Compare(f.words[x], f.words[y]) })
+	for i, word := range words {
+		words[i] = fmt.Sprintf("%s (%d)", word, f.words[word])
+	}
+	return fmt.Errorf("%s takes %s, not %q", name, strings.Join(words, ", "), text)
+}
+
+// read returns the variable's value.
+func (c *control) read() (int64, error) {
+	if err := c.do(c.call("MPI_T_cvar_read", c.handle, c.memory+atValue)); err != nil {
+		return 0, err
+	}
+	shift := 64 - 8*c.facts.size
+	return int64(c.number(atValue)<<shift) >> shift, nil
+}
+
+// write gives the variable a value, and reads it back.
+func (c *control) write(value int64) error {
+	if err := c.visit.Write(c.memory+atGiven, bytesOf(value, 8)); err != nil {
+		return err
+	}
+	if err := c.do(c.call("MPI_T_cvar_write", c.handle, c.memory+atGiven)); err != nil {
+		return err
+	}
+	now, err := c.read()
+	if err == nil && now != value {
+		err = fmt.Errorf("%s reads back as %d instead of %d", c.name, now, value)
+	}
+	return err
+}
+
+// close lets go of the variable; the value stays. MPI_T stays initialized, for it
+// counts: where the program does not use it itself, the variables would be gone for
+// the rest of the run when the count came back to 0 (MPICH 4.0).
+func (c *control) close() {
+	if c.handle != 0 {
+		_ = c.do(c.call("MPI_T_cvar_handle_free", c.memory+atHandle)) // it is MPI's to lose
+	}
+}
+
+func (c *control) call(function string, arguments ...uint64) batchCall {
+	return batchCall{name: function, function: c.functions[function], arguments: arguments}
+}
+
+// do makes calls, which all have to succeed.
+func (c *control) do(calls ...batchCall) error {
+	code, err := c.try(calls...)
+	if err == nil && code != 0 {
+		name := calls[min(int(code>>32), len(calls))-1].name
+		err = fmt.Errorf("%s: MPI error %d", name, int32(code))
+	}
+	return err
+}
+
+// try makes calls up to the first that fails, and returns what [batchCode] does.
+func (c *control) try(calls ...batchCall) (uint64, error) {
+	return c.visit.Call(batchCode(calls))
+}
+
+// number reads a word of the memory; 0 where it cannot be read, which no call
+// leaves there that has succeeded.
+func (c *control) number(at uint64) uint64 {
+	word := make([]byte, 8)
+	if c.visit.Read(c.memory+at, word) != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(word)
+}
+
+// text reads a text of the memory.
+func (c *control) text(at uint64) (string, error) {
+	data := make([]byte, mostDescribed)
+	if err := c.visit.Read(c.memory+at, data); err != nil {
+		return "", err
+	}
+	text, _, _ := bytes.Cut(data, []byte{0})
+	return string(text), nil
 }

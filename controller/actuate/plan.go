@@ -25,6 +25,8 @@ type plan struct {
 	patched *Patched
 	// named setting that calls will change, for the journal; may be nil.
 	named *Named
+	// ranks that the change is made in together, for the journal; may be nil.
+	ranks *Ranks
 	// stream whose buffer will be another one, for the journal; may be nil.
 	stream *Stream
 	// tend is what must be done for as long as the change is in force, until ctx

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,7 +87,29 @@ func restoreFile(path string) (restored []Restored, err error) {
 
 // undoing restores changes, the latest first. What lies below one that could
 // not be restored waits for it: it would be taken for somebody else's.
-type undoing struct{ stay []record }
+// Ranks of a job are restored together, once for all of their records.
+type undoing struct {
+	stay  []record
+	ranks []restoredRanks
+}
+
+type restoredRanks struct {
+	ranks *Ranks
+	err   error
+}
+
+// together restores ranks, or says how that went when it was done for another one
+// of them.
+func (u *undoing) together(r *Ranks) error {
+	for _, done := range u.ranks {
+		if done.ranks.same(r) {
+			return done.err
+		}
+	}
+	err := restoreRanks(context.Background(), r)
+	u.ranks = append(u.ranks, restoredRanks{r, err})
+	return err
+}
 
 func (u *undoing) restore(r record) error {
 	for _, later := range u.stay {
@@ -95,7 +118,12 @@ func (u *undoing) restore(r record) error {
 			return fmt.Errorf("change %s, which was made on top of it, stays: undo it again later", later.Change)
 		}
 	}
-	err := restoreRecord(r)
+	var err error
+	if r.Ranks != nil {
+		err = u.together(r.Ranks)
+	} else {
+		err = restoreRecord(r)
+	}
 	if err != nil && !final(err) {
 		u.stay = append(u.stay, r)
 	}

@@ -30,25 +30,64 @@ type SetHooks struct {
 // ApplySet makes changes, of one process or of several, all or nothing, and
 // answers for each. All are checked before the first is made: what is refused
 // then touches nobody. If one fails later, those made before it are undone,
-// the latest first. A process that has ended is no failure.
+// the latest first. A process that has ended is no failure. Changes of one MPI
+// control variable are made together, at the same call in all ranks.
 func (a *Actuator) ApplySet(ctx context.Context, items []Item, hooks SetHooks) []*attunev1.ActionResult {
-	for i, item := range items {
-		if result := a.check(ctx, item); failed(result) {
-			return notTried(items, i, result)
+	all := units(items)
+	for _, unit := range all {
+		if result := a.check(ctx, unit); failed(result) {
+			return notTried(items, result)
 		}
 	}
-	results := make([]*attunev1.ActionResult, 0, len(items))
-	for i, item := range items {
-		result := a.applyItem(ctx, item)
-		if failed(result) {
-			a.rollBack(ctx, results, item.Change.GetId(), hooks)
-			return append(results, notTried(items[i:], 0, result)...)
+	var results []*attunev1.ActionResult
+	for n, unit := range all {
+		made := a.applyUnit(ctx, unit)
+		if at := slices.IndexFunc(made, failed); at >= 0 {
+			a.rollBack(ctx, results, made[at].GetChangeId(), hooks)
+			results = append(results, made...)
+			for _, unit := range all[n+1:] {
+				results = append(results, notTried(unit, made[at])...)
+			}
+			break
 		}
-		if hooks.Applied != nil && result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
-			hooks.Applied(item.Change)
+		for i, result := range made {
+			if hooks.Applied != nil && result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED {
+				hooks.Applied(unit[i].Change)
+			}
 		}
-		results = append(results, result)
+		results = append(results, made...)
 	}
+	return inOrder(items, results)
+}
+
+// units are changes that are made at one time: single ones, and those of one MPI
+// control variable.
+func units(items []Item) (all [][]Item) {
+	at := make(map[string]int)
+	for _, item := range items {
+		name := item.Change.GetAction().GetSetting().GetName()
+		_, together := isMPI(name)
+		if unit, ok := at[name]; together && ok {
+			all[unit] = append(all[unit], item)
+			continue
+		}
+		if together {
+			at[name] = len(all)
+		}
+		all = append(all, []Item{item})
+	}
+	return all
+}
+
+// inOrder puts the answers in the order of the changes.
+func inOrder(items []Item, results []*attunev1.ActionResult) []*attunev1.ActionResult {
+	place := make(map[string]int)
+	for i, item := range items {
+		place[item.Change.GetId()] = i
+	}
+	slices.SortStableFunc(results, func(x, y *attunev1.ActionResult) int {
+		return place[x.GetChangeId()] - place[y.GetChangeId()]
+	})
 	return results
 }
 
@@ -56,22 +95,27 @@ func failed(result *attunev1.ActionResult) bool {
 	return result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED && result.GetOutcome() != attunev1.Outcome_OUTCOME_GONE
 }
 
-// notTried answers for a set of which one change could not be made, and none
-// was.
-func notTried(items []Item, at int, result *attunev1.ActionResult) []*attunev1.ActionResult {
+// notTried answers for changes of which none was made because one could not be,
+// which has its answer already.
+func notTried(items []Item, because *attunev1.ActionResult) []*attunev1.ActionResult {
 	results := make([]*attunev1.ActionResult, len(items))
 	for i, item := range items {
-		results[i] = &attunev1.ActionResult{
-			ChangeId: item.Change.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED, Untried: true,
-			Reason: fmt.Sprintf("not tried: change %s could not be applied", result.GetChangeId()),
+		if results[i] = because; item.Change.GetId() != because.GetChangeId() {
+			results[i] = &attunev1.ActionResult{
+				ChangeId: item.Change.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED, Untried: true,
+				Reason: fmt.Sprintf("not tried: change %s could not be applied", because.GetChangeId()),
+			}
 		}
 	}
-	results[at] = result
 	return results
 }
 
-// check plans a change without making it.
-func (a *Actuator) check(ctx context.Context, item Item) *attunev1.ActionResult {
+// check plans changes without making them, and answers for the first.
+func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResult {
+	item := unit[0]
+	if agreed(unit) {
+		return a.checkRanks(unit)
+	}
 	if item.Process == nil {
 		return gone(item.Change)
 	}
@@ -86,11 +130,15 @@ func (a *Actuator) check(ctx context.Context, item Item) *attunev1.ActionResult 
 	return result
 }
 
-func (a *Actuator) applyItem(ctx context.Context, item Item) *attunev1.ActionResult {
-	if item.Process == nil {
-		return gone(item.Change)
+func (a *Actuator) applyUnit(ctx context.Context, unit []Item) []*attunev1.ActionResult {
+	item := unit[0]
+	switch {
+	case agreed(unit):
+		return a.applyRanks(ctx, unit)
+	case item.Process == nil:
+		return []*attunev1.ActionResult{gone(item.Change)}
 	}
-	return a.Apply(ctx, item.Process, item.Change)
+	return []*attunev1.ActionResult{a.Apply(ctx, item.Process, item.Change)}
 }
 
 func gone(change *attunev1.Change) *attunev1.ActionResult {

@@ -131,7 +131,7 @@ func (s Setting) number(value *attunev1.Value) (int64, error) {
 func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
 	setting, ok := LookupSetting(request.GetName())
 	if _, isMPI := isMPI(request.GetName()); isMPI {
-		return nil, fmt.Errorf("%w: %s must be equal in all ranks: change it in all of them at once, at an agreed call", ErrRefused, request.GetName())
+		return nil, fmt.Errorf("%w: %s is changed in all ranks of the job at one time, not in a process", ErrRefused, request.GetName())
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())

@@ -115,7 +115,8 @@ func overlaps(a, b record) bool {
 	})
 	named := a.Named != nil && b.Named != nil && a.Named.Setting == b.Named.Setting
 	stream := a.Stream != nil && b.Stream != nil && a.Stream.Address == b.Stream.Address
-	if a.Process.SameProcess(*b.Process) && (words || named || stream) {
+	ranks := a.Ranks != nil && b.Ranks != nil && a.Ranks.Setting == b.Ranks.Setting
+	if a.Process.SameProcess(*b.Process) && (words || named || stream || ranks) {
 		return true
 	}
 	return slices.ContainsFunc(a.Settings, func(s system.State) bool {

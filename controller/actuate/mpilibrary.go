@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package actuate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+// collective is an operation that no rank leaves before all have entered it, unless
+// it is about no data: it is passed how many elements there are. Where every rank of
+// a communicator stands at the entry of one, all stand at the same call: a rank that
+// was further would have left a call that another one has not entered.
+type collective struct {
+	function string
+	count    int // index of the parameter; -1: it is about no data in any case
+	comm     int
+}
+
+// collectives are waited for; more than four there are no registers for. The count
+// of the last two is what is received: what is sent does not count in place. The
+// names of the profiling interface share the code with the others, and are called
+// by whoever wraps these.
+func collectives() []collective {
+	return []collective{
+		{"PMPI_Allreduce", 2, 5},
+		{"PMPI_Barrier", -1, 0},
+		{"PMPI_Alltoall", 4, 6},
+		{"PMPI_Allgather", 4, 6},
+	}
+}
+
+// mpiFunctions are those that are called.
+func mpiFunctions() []string {
+	return []string{
+		"PMPI_Query_thread", "PMPI_Comm_rank", "PMPI_Comm_size", "PMPI_Type_get_name",
+		"MPI_T_init_thread", "MPI_T_finalize", "MPI_T_cvar_get_num", "MPI_T_cvar_get_index", "MPI_T_cvar_get_info",
+		"MPI_T_enum_get_info", "MPI_T_enum_get_item",
+		"MPI_T_cvar_handle_alloc", "MPI_T_cvar_handle_free", "MPI_T_cvar_read", "MPI_T_cvar_write",
+	}
+}
+
+// mpiLibrary is the MPI library of a process, as far as it is known without a stop.
+type mpiLibrary struct {
+	functions   map[string]uint64
+	entries     []uint64 // of the collectives
+	collectives []collective
+	world       uint64 // MPI_COMM_WORLD
+	worldMask   uint64
+}
+
+// MPI_COMM_WORLD is a number in MPICH and its descendants, part of their common
+// ABI, and the address of a variable in Open MPI.
+const (
+	mpichWorld      = 0x44000000
+	openMPIWorld    = "ompi_mpi_comm_world"
+	handleIsInt     = 1<<32 - 1
+	handleIsPointer = ^uint64(0)
+	multipleThreads = 3 // MPI_THREAD_MULTIPLE in both
+)
+
+// mpiHas tells an MPI library with control variables, from MPI 3 on.
+const mpiHas = "MPI_T_cvar_write"
+
+// findMPI looks for the library.
+func findMPI(process Process) (*mpiLibrary, error) {
+	has, err := single(process, mpiHas)
+	if errors.Is(err, errAbsent) {
+		return nil, fmt.Errorf("%w: no MPI library with control variables is loaded: name the ranks of an MPI job, or its launcher", errAbsent)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &mpiLibrary{functions: make(map[string]uint64), world: mpichWorld, worldMask: handleIsInt, collectives: collectives()}
+	for _, name := range mpiFunctions() {
+		if l.functions[name], err = addressIn(has.Image, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range l.collectives {
+		entry, err := addressIn(has.Image, c.function)
+		if err != nil {
+			return nil, err
+		}
+		l.entries = append(l.entries, entry)
+	}
+	return l, l.findWorld(process)
+}
+
+func addressIn(image objfile.Image, function string) (uint64, error) {
+	symbol, err := image.Symbol(function, objfile.Function)
+	if err != nil {
+		return 0, fmt.Errorf("%s has %s without %s: %w", image.Name(), mpiHas, function, err)
+	}
+	return image.Address(symbol.Value), nil
+}
+
+// findWorld looks for the variable, in the order in which the loader does: the
+// program may have a copy of it, and then that is the one that counts.
+func (l *mpiLibrary) findWorld(process Process) error {
+	images, err := process.Images()
+	if err != nil {
+		return err
+	}
+	for _, image := range images {
+		if symbol, err := image.Symbol(openMPIWorld, objfile.Variable); err == nil {
+			l.world, l.worldMask = image.Address(symbol.Value), handleIsPointer
+			return nil
+		}
+	}
+	return nil
+}
+
+// suits says whether a thread stands before a call that all ranks of the job enter
+// before one leaves it, as far as that can be told. Not seen is a type of data that
+// has no bytes. Where the kernel's probes serve as breakpoints, the last two
+// collectives are never recognised.
+func (l *mpiLibrary) suits(v *inject.Visit) bool {
+	c := l.collectives[v.At()]
+	comm, err := v.Argument(c.comm)
+	if err != nil || comm&l.worldMask != l.world {
+		return false
+	}
+	if c.count < 0 {
+		return true
+	}
+	count, err := v.Argument(c.count)
+	return err == nil && int32(count) > 0
+}
