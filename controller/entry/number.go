@@ -2,10 +2,6 @@
 
 package entry
 
-// Number is the number under which the calls of a function are measured; see
-// [Functions.Number].
-func (s *Sites) Number(f Function) (int, error) { return s.functions.Number(KeyOf(f)) }
-
 // atSafePoints marks the keys of numbers that are not for measuring. Offsets in
 // files are below.
 const atSafePoints = 1 << 63

@@ -176,7 +176,7 @@ func (t *tenant) needs(w wish) ([]wantedSlot, []entry.Function) {
 	if c, err := t.capturesOf(named); err != nil || c.reads() > 0 {
 		return nil, nil
 	}
-	if target.GetDynamicCallsOnly() && !w.spec.GetNumbered() && t.stubbable(w.spec) == nil {
+	if target.GetDynamicCallsOnly() && t.stubbable(w.spec) == nil {
 		slots, _, err := t.wantedSlots(target)
 		if err == nil && len(slots) > 0 {
 			return slots, nil

@@ -18,7 +18,7 @@ import (
 // placePatch patches the entries or exits of all functions of a point, or of those that
 // can be, if some will do. why says why nothing cheaper serves. The caller
 // holds t.mu.
-func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, why string, some, held bool) (*placement, error) {
+func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, why string, some bool) (*placement, error) {
 	memory, err := t.patchable(spec)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 	p := &placement{mechanism: MechanismPatch, reason: why, cost: cost(spec) + costPatch}
 	var refused error
 	for _, f := range functions {
-		err := t.patchOne(ctx, memory, index, spec, f, p, some, held)
+		err := t.patchOne(ctx, memory, index, spec, f, p, some)
 		switch {
 		case err == nil:
 		case some && errors.Is(err, patch.ErrUnpatchable):
@@ -67,7 +67,7 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
 // patchOne turns a function's point on and patches it, in this order. beside is
 // that of [entry.Where]. Whatever is wrong about the function wraps
 // [patch.ErrUnpatchable].
-func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside, held bool) error {
+func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside bool) error {
 	number, err := t.placer.options.Functions.Number(entry.KeyOf(f))
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
@@ -82,8 +82,6 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 		return err
 	}
 	p.cost = cost(spec) + costPatch + captures.cost()
-	// Calls that began before are in no number.
-	delivery.Numbered = spec.GetNumbered() && (held || memory.Numbered(local))
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}

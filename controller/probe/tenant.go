@@ -65,9 +65,7 @@ func (t *tenant) show() {
 		if len(p.attachments) > 0 && control(index, p.spec).Aggregate {
 			v.uprobed = append(v.uprobed, index)
 		}
-		if !p.spec.GetNumbered() { // those are no measurement: an action counts on them
-			v.loads = append(v.loads, p.load)
-		}
+		v.loads = append(v.loads, p.load)
 	}
 	for index, d := range t.degraded {
 		if d.before != nil && t.placed[index] == nil {
@@ -127,7 +125,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case before.mechanism == MechanismGOT:
 		p, err = t.placeGOT(ctx, index, now, held)
 	case before.mechanism == MechanismPatch:
-		p, err = t.placePatch(ctx, index, now, before.reason, true, held)
+		p, err = t.placePatch(ctx, index, now, before.reason, true)
 	}
 	switch {
 	case err != nil && held && ctx.Err() != nil:
@@ -223,14 +221,14 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 		}
 	}
 	why := errors.New("calls inside the object are wanted as well")
-	if dynamic && !spec.GetNumbered() {
+	if dynamic {
 		p, err := t.placeGOT(ctx, index, spec, held)
 		if err == nil {
 			return p, nil
 		}
 		why = err
 	}
-	p, err := t.placePatch(ctx, index, spec, why.Error(), false, held)
+	p, err := t.placePatch(ctx, index, spec, why.Error(), false)
 	if err == nil {
 		return p, nil
 	}
@@ -256,7 +254,7 @@ func (t *tenant) placeUnpatched(ctx context.Context, index uint16, spec *attunev
 	}
 	why = fmt.Errorf("%w; uprobe: %w", why, err)
 	if unpatchable {
-		if p, err = t.placePatch(ctx, index, spec, why.Error(), true, held); err == nil {
+		if p, err = t.placePatch(ctx, index, spec, why.Error(), true); err == nil {
 			return p, nil
 		}
 	}

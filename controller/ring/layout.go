@@ -51,7 +51,6 @@ const (
 	ctlMailbox   = 1 << 3
 	ctlRegister  = 1 << 4
 	ctlUntimed   = 1 << 5
-	ctlNumbered  = 1 << 6
 
 	ctlProgram = 1 << 7
 	ctlShared  = 1 << 8
@@ -126,7 +125,6 @@ const (
 	controlMaxValue   = 16
 	controlParameter  = 24 // written together with the program
 	controlProgram    = 26
-	controlCalls      = 28
 	controlSize       = 32
 )
 
@@ -228,7 +226,6 @@ const (
 	commandDoneAt    = 104
 	commandDonePoint = 112
 	commandPoint     = 120
-	commandCall      = 124
 	commandSize      = 128
 	commandArgCount  = 8
 )

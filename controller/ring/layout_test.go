@@ -55,7 +55,6 @@ func mirror() map[string]uint64 {
 		"ATTUNE_CTL_MAILBOX":   ctlMailbox,
 		"ATTUNE_CTL_REGISTER":  ctlRegister,
 		"ATTUNE_CTL_UNTIMED":   ctlUntimed,
-		"ATTUNE_CTL_NUMBERED":  ctlNumbered,
 		"ATTUNE_CTL_PROGRAM":   ctlProgram,
 		"ATTUNE_CTL_SHARED":    ctlShared,
 		"ATTUNE_CTL_TIMED":     ctlTimed,
@@ -150,7 +149,6 @@ func mirror() map[string]uint64 {
 		"attune_point_control.max_value":   controlMaxValue,
 		"attune_point_control.parameter":   controlParameter,
 		"attune_point_control.program":     controlProgram,
-		"attune_point_control.calls":       controlCalls,
 
 		"attune_program_slot":            programSlotSize,
 		"attune_program_slot.program":    programSlotProgram,
@@ -218,7 +216,6 @@ func mirror() map[string]uint64 {
 		"attune_command.done_at":    commandDoneAt,
 		"attune_command.done_point": commandDonePoint,
 		"attune_command.point":      commandPoint,
-		"attune_command.call":       commandCall,
 	}
 }
 

@@ -62,9 +62,6 @@ type Command struct {
 	// [Command.At] the caller need not know: 0 is any, else 1 plus its index.
 	// There OpCall is permitted also at a patch.
 	Point int
-	// Call restricts it to the call with this number of a numbered Point. 0:
-	// any. A number that has passed is never reached.
-	Call uint32
 	// ID is free for the caller: the journal and logs name the command by it.
 	ID uint64
 	// Args depend on Op.
@@ -91,8 +88,6 @@ func (c Command) validate() error {
 		return fmt.Errorf("command %d: thread %d", c.ID, c.Thread)
 	case c.Point < 0 || c.Point > PointCount:
 		return fmt.Errorf("command %d: local point %d: want 0 to %d", c.ID, c.Point-1, PointCount-1)
-	case c.Call != 0 && c.Point <= HookCount:
-		return fmt.Errorf("command %d: call %d of a point whose calls have no numbers", c.ID, c.Call)
 	}
 	return nil
 }
@@ -126,7 +121,6 @@ type pendingCommand struct {
 	number uint64 // ticket's; 0: empty
 	at     Family // asked to look for it
 	point  int    // like [Command.Point]
-	held   bool   // prepared, and not released to the application yet
 	// abandoned: nobody polls for it any more, but a thread holds it.
 	abandoned bool
 }
@@ -135,17 +129,6 @@ type pendingCommand struct {
 // mailbox. The ticket stays valid until Poll has returned a result or Cancel
 // true. Safe to call at any time.
 func (m *Memory) Post(c Command) (Ticket, error) {
-	ticket, err := m.Prepare(c)
-	if err == nil {
-		m.Release(ticket)
-	}
-	return ticket, err
-}
-
-// Prepare is the first half of Post: the command lies in the mailbox, complete
-// but for the word that lets it run, and the hooks look for it. What can go
-// wrong has gone wrong by then. Safe to call at any time.
-func (m *Memory) Prepare(c Command) (Ticket, error) {
 	if err := c.validate(); err != nil {
 		return Ticket{}, err
 	}
@@ -161,25 +144,11 @@ func (m *Memory) Prepare(c Command) (Ticket, error) {
 		return Ticket{}, fmt.Errorf("command %d: %w", c.ID, ErrMailboxFull)
 	}
 	m.reserved++
-	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At, point: c.Point, held: true}
+	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At, point: c.Point}
 	m.writeCommand(slot, c)
 	m.ask(&m.mailbox[slot])
+	store32(m.data, m.commandAt(slot)+commandState, cmdPosted)
 	return Ticket{slot: slot, number: m.reserved}, nil
-}
-
-// Release is the second half of Post, one store. False for a ticket that is
-// not valid or not prepared.
-func (m *Memory) Release(t Ticket) bool {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	m.control.Lock()
-	defer m.control.Unlock()
-	if !m.pending(t) || !m.mailbox[t.slot].held {
-		return false
-	}
-	m.mailbox[t.slot].held = false
-	store32(m.data, m.commandAt(t.slot)+commandState, cmdPosted)
-	return true
 }
 
 // emptyMailboxSlot finds a slot, if need be one whose command nobody waits for
@@ -204,7 +173,6 @@ func (m *Memory) writeCommand(slot int, c Command) {
 	store32(m.data, at+commandAt, uint32(c.At))
 	store32(m.data, at+commandThread, uint32(c.Thread))
 	store32(m.data, at+commandPoint, uint32(c.Point))
-	store32(m.data, at+commandCall, c.Call)
 	store64(m.data, at+commandID, c.ID)
 	for i, arg := range c.Args {
 		store64(m.data, at+commandArgs+8*i, arg)
@@ -245,7 +213,7 @@ func (m *Memory) Cancel(t Ticket) bool {
 	if !m.pending(t) {
 		return false
 	}
-	if !m.mailbox[t.slot].held && !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
+	if !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
 		return false
 	}
 	m.release(t.slot)

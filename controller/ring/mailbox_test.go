@@ -90,19 +90,15 @@ func TestMailboxBits(t *testing.T) {
 	}
 }
 
-// TestMailboxOfOnePoint: a command for one function costs no other one a look,
-// and runs nowhere else before it is released.
+// TestMailboxOfOnePoint: a command for one function costs no other one a look.
 func TestMailboxOfOnePoint(t *testing.T) {
 	m, app := mustApp(t, small())
 	const local = HookCount + 7
 	all := mustPost(t, m, Command{At: AtStub})
-	ticket, err := m.Prepare(Command{At: AtStub | AtPatch, Point: local + 1, Call: 12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticket := mustPost(t, m, Command{At: AtStub | AtPatch, Point: local + 1})
 	c := app.Command(1)
-	if *c.U32("point") != local+1 || *c.U32("call") != 12 {
-		t.Errorf("point %d, call %d", *c.U32("point"), *c.U32("call"))
+	if *c.U32("point") != local+1 {
+		t.Errorf("point %d", *c.U32("point"))
 	}
 	m.Cancel(all)
 	for i := range PointCount {
@@ -110,17 +106,8 @@ func TestMailboxOfOnePoint(t *testing.T) {
 			t.Errorf("point %d: marked %v", i, marked)
 		}
 	}
-	if c.Claim(uint32(AtStub)) {
-		t.Error("claimed before it was released")
-	}
-	if !m.Release(ticket) || m.Release(ticket) {
-		t.Error("not released once")
-	}
 	if !m.Cancel(ticket) || app.Control(local) != 0 || c.Claim(uint32(AtStub)) {
 		t.Error("not withdrawn")
-	}
-	if ticket, err = m.Prepare(Command{At: AtStub}); err != nil || !m.Cancel(ticket) || m.Release(ticket) {
-		t.Errorf("a prepared command is not withdrawn: %v", err)
 	}
 }
 
@@ -165,8 +152,6 @@ func TestPostRefuses(t *testing.T) {
 		{"unknown family", Command{Op: OpNop, At: 1 << familyCount}},
 		{"thread", Command{Op: OpNop, At: AtIO, Thread: -1}},
 		{"point", Command{Op: OpNop, At: AtStub, Point: PointCount + 1}},
-		{"call of a hook", Command{Op: OpNop, At: AtAlloc, Point: HookCount, Call: 1}},
-		{"call of any point", Command{Op: OpNop, At: AtStub, Call: 1}},
 	}
 	m := mustNew(t, small())
 	for _, tt := range tests {

@@ -41,10 +41,6 @@ type PointControl struct {
 	// Parameter says which integer parameter, 0 to 5, is the value of a stub or
 	// patch. Hooks have a value of their own.
 	Parameter int
-	// Numbered counts the calls of a stub or patch, those that Only leaves out
-	// too, so that a [Command] can name one. Counting begins with the first
-	// control that asks for it, and ends with one that does not.
-	Numbered bool
 	// Program is what is captured at each hit. Nil: nothing.
 	Program *Program
 	// Only restricts records and aggregates to hits with these values, with
@@ -70,9 +66,6 @@ func (c PointControl) word() uint32 {
 	if c.Untimed {
 		w |= ctlUntimed
 	}
-	if c.Numbered {
-		w |= ctlNumbered
-	}
 	if c.Program != nil {
 		w |= ctlProgram
 	}
@@ -89,8 +82,6 @@ func (c PointControl) validate(index int) error {
 		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
 	case c.Untimed && (c.Duration || !c.Event):
 		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
-	case c.Numbered && index < HookCount:
-		return fmt.Errorf("point %d numbers the calls of a hook: only those of stubs and patches can be", c.Point)
 	case c.Untimed && c.Program != nil:
 		return fmt.Errorf("point %d asks for untimed records of captured values", c.Point)
 	case c.Program.keyed() && c.Event:
@@ -181,8 +172,7 @@ func (c PointControl) only() Range {
 }
 
 // writeControl switches measuring off, writes the parameters and switches on,
-// so that no hit is judged by a mixture. The mailbox bit is left alone, and
-// numbering misses no call.
+// so that no hit is judged by a mixture. The mailbox bit is left alone.
 func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	at := m.controlAt(index)
 	only := c.only()
@@ -192,9 +182,6 @@ func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	store64(m.data, at+controlMinValue, only.Min)
 	store64(m.data, at+controlMaxValue, only.Max)
 	or32(m.data, at+controlWord, c.word())
-	if !c.Numbered {
-		and32(m.data, at+controlWord, ^uint32(ctlNumbered))
-	}
 }
 
 // writeParameter writes which parameter is the value; a hook has a value of its own,
@@ -205,24 +192,6 @@ func (m *Memory) writeParameter(index int, c PointControl, use *programUse) {
 		parameter = uint32(m.points[index].sharers)
 	}
 	store32(m.data, m.controlAt(index)+controlParameter, parameter|use.word()<<16)
-}
-
-// Numbered says whether the calls of a local point are counted.
-func (m *Memory) Numbered(index int) bool {
-	m.control.Lock()
-	defer m.control.Unlock()
-	return index >= 0 && index < len(m.points) && m.points[index].control.Numbered
-}
-
-// Calls returns how many calls of a numbered point have begun; it wraps. The
-// application may have made it up. 0 for an index out of range.
-func (m *Memory) Calls(index int) uint32 {
-	m.life.RLock()
-	defer m.life.RUnlock()
-	if m.data == nil || index < 0 || index >= PointCount {
-		return 0
-	}
-	return load32(m.data, m.controlAt(index)+controlCalls)
 }
 
 // ClearPoint disables the local point. Records of it that are still in the
@@ -237,7 +206,7 @@ func (m *Memory) ClearPoint(index int) {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
-	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring|ctlNumbered))
+	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring))
 	m.mapping[index].Store(0)
 	if m.points != nil {
 		m.leaveProgram(m.points[index].use)

@@ -25,7 +25,6 @@ func TestSetPoint(t *testing.T) {
 			ctlAggregate | ctlDuration, 0, 10, math.MaxUint64},
 		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, ctlEvent | ctlUntimed, 0, 0, math.MaxUint64},
 		{"last stub", 255, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
-		{"numbered", 200, PointControl{Point: 1, Aggregate: true, Numbered: true}, ctlAggregate | ctlNumbered, 0, 0, math.MaxUint64},
 		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, ctlEvent, 0, 0, 0},
 	}
 	for _, tt := range tests {
@@ -61,7 +60,6 @@ func TestSetPointRefuses(t *testing.T) {
 		{"no session index", 0, PointControl{Event: true}},
 		{"no delivery", 0, PointControl{Point: 1, Duration: true}},
 		{"sample no power of two", 0, PointControl{Point: 1, Event: true, SampleEvery: 3}},
-		{"numbered hook", 0, PointControl{Point: 1, Event: true, Numbered: true}},
 		{"empty range", 0, PointControl{Point: 1, Event: true, Only: &Range{Min: 2, Max: 1}}},
 	}
 	m, app := mustApp(t, small())

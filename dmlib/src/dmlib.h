@@ -177,7 +177,6 @@ DM_HIDDEN bool dm_ring_holds(struct dm_thread *thread, uint64_t records);
 struct dm_safe_point {
     unsigned point;
     uint32_t family;
-    uint32_t call; /* number of the call; 0: not numbered */
 };
 
 /* Does what the word's DM_CTL_ATTEND bits ask for; returns the bits left. */

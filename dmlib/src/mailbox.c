@@ -65,8 +65,7 @@ static bool meant(const struct attune_command *command, const struct dm_safe_poi
                   int32_t tid) {
     return (command->at & here->family) != 0 && permitted(command, here->family) &&
            (command->thread == 0 || command->thread == tid) &&
-           (command->point == 0 || command->point == here->point + 1) &&
-           (command->call == 0 || command->call == here->call);
+           (command->point == 0 || command->point == here->point + 1);
 }
 
 static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {

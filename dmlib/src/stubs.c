@@ -94,15 +94,10 @@ static int attend_job(void *argument) {
     return (int)dm_attend_at(here, dm_word(here->point));
 }
 
-/* Counts the call if the word asks for it, then comes the safe point. Returns
- * the bits left of the word. */
-static DM_NOINLINE uint32_t before_call(unsigned point, uint32_t family, uint32_t word) {
+/* Attends to the safe point before a call. Returns the bits left of the word. */
+static DM_NOINLINE uint32_t before_call(unsigned point, uint32_t family) {
     struct dm_safe_point here = {.point = point, .family = family};
-    if (word & ATTUNE_CTL_NUMBERED)
-        here.call = __atomic_add_fetch(&dm_control(point)->calls, 1, __ATOMIC_RELAXED);
-    if (word & DM_CTL_ATTEND)
-        word = (uint32_t)preserving_vectors(attend_job, &here);
-    return word;
+    return (uint32_t)preserving_vectors(attend_job, &here);
 }
 
 /* The parameters lie in the order of the calling convention, downwards; what
@@ -135,14 +130,14 @@ static DM_NOINLINE void program_hit(unsigned point, uint32_t word, uint64_t valu
 /* A stub does not see the return: a duration cannot be had. */
 DM_INLINE void stub_hit(unsigned point, uint32_t family, const struct stub_registers *registers) {
     uint32_t word = dm_word(point);
-    if (dm_unlikely(word & (DM_CTL_ATTEND | ATTUNE_CTL_NUMBERED)))
-        word = before_call(point, family, word);
+    if (dm_unlikely(word & DM_CTL_ATTEND))
+        word = before_call(point, family);
     word &= DM_CTL_MEASURE | ATTUNE_CTL_UNTIMED | ATTUNE_CTL_DURATION | ATTUNE_CTL_PROGRAM;
     const struct attune_point_control *control = dm_control(point);
     if ((word & DM_CTL_MEASURE) == 0)
         return;
     uint64_t value = parameter(registers, control->parameter);
-    uint64_t asked = dm_asked(control) & ~(uint64_t)ATTUNE_CTL_NUMBERED;
+    uint64_t asked = dm_asked(control);
     if (dm_hot(point, control, asked, value, registers->rsi) ||
         dm_warm(point, control, asked, value))
         return;
@@ -199,7 +194,7 @@ void dm_patch_left(uint64_t index, const struct stub_registers *registers) {
         return;
     }
     const struct attune_point_control *control = dm_control(point);
-    uint64_t asked = dm_asked(control) & ~(uint64_t)(ATTUNE_CTL_NUMBERED | DM_CTL_ATTEND);
+    uint64_t asked = dm_asked(control) & ~(uint64_t)DM_CTL_ATTEND;
     if (!dm_hot(point, control, asked, hit.value, 0) && !dm_warm(point, control, asked, hit.value))
         measure_returned(&hit, registers);
 }

@@ -104,9 +104,6 @@ static void commands_choose_their_place(void) {
 
 #ifdef __x86_64__
 
-/* Further ahead than the calls that pass while a command is posted. */
-#define NUMBERED_AHEAD 100000
-
 static struct attune_command bind(unsigned stub, uint64_t function) {
     return (struct attune_command){
         .op = ATTUNE_OP_STUB, .at = ATTUNE_AT_STUB | ATTUNE_AT_IO, .args = {stub, function}};
@@ -136,24 +133,6 @@ static void count_hits(const struct attune_record *r, void *data) {
         EXPECT_EQUAL(r->value, 3);
 }
 
-/* A command runs before the very call that it names, and calls go on being
- * counted. */
-static void numbered_call(struct session *s, unsigned point) {
-    control_set(s->process, point, ATTUNE_CTL_NUMBERED);
-    struct attune_command nop = {.op = ATTUNE_OP_NOP, .at = ATTUNE_AT_STUB, .point = point + 1};
-    struct attune_command load = {.op = ATTUNE_OP_LOAD, .at = ATTUNE_AT_STUB, .point = point + 1};
-    struct attune_point_control *control = control_of(s->process, point);
-    EXPECT_EQUAL(run(s, nop, point).done_point, point);
-    uint32_t calls = __atomic_load_n(&control->calls, __ATOMIC_RELAXED);
-    EXPECT(calls > 0, "calls are not counted");
-    load.call = calls + NUMBERED_AHEAD;
-    load.args[0] = s->process->header->dmlib_base;
-    load.args[1] = 4;
-    EXPECT_EQUAL(run(s, load, point).error, 0);
-    uint32_t now = __atomic_load_n(&control->calls, __ATOMIC_RELAXED);
-    EXPECT(now >= load.call, "ran at call %u, not %u", now, load.call);
-}
-
 /* The program must call something that is hooked already: its read. */
 static void stubs_stand_before_functions(void) {
     struct session s = {.controller.records = 1 << 16};
@@ -178,7 +157,6 @@ static void stubs_stand_before_functions(void) {
     /* a safe point at a stub, and then events */
     struct attune_command nop = {.op = ATTUNE_OP_NOP, .at = ATTUNE_AT_STUB};
     EXPECT_EQUAL(run(&s, nop, ATTUNE_HOOK_COUNT + 2).done_point, ATTUNE_HOOK_COUNT + 2);
-    numbered_call(&s, ATTUNE_HOOK_COUNT + 1);
     for (unsigned i = 0; i < 3; i++)
         control_set(s.process, ATTUNE_HOOK_COUNT + i, ATTUNE_CTL_EVENT);
     struct hits hits = {0};
@@ -200,9 +178,6 @@ const struct test_case command_cases[] = {
     {"store_with_old_value", store_with_old_value},
     {"commands_choose_place", commands_choose_their_place},
 #ifdef __x86_64__
-
-/* Further ahead than the calls that pass while a command is posted. */
-#define NUMBERED_AHEAD 100000
     {"stubs", stubs_stand_before_functions},
 #endif
     {NULL, NULL},

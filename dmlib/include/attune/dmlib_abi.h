@@ -63,9 +63,6 @@
                                         * thread's record before; order in the
                                         * ring is exact. Not with DURATION.   */
 
-#define ATTUNE_CTL_NUMBERED (1u << 6)  /* stubs and patches: calls are counted,
-                                        * so that a command can name one      */
-
 #define ATTUNE_CTL_PROGRAM (1u << 7)   /* captures values: `program` says which */
 
 #define ATTUNE_CTL_SHARED (1u << 8)    /* hooks: sharers take the hits as well;
@@ -81,7 +78,7 @@ struct attune_point_control {
                              * the value, 0 to 5; hooks with SHARED: bit b set:
                              * point SHARER_FIRST + b takes the hits, too      */
     uint16_t program;       /* (AC) PROGRAM: number of the program             */
-    uint32_t calls;         /* (app) NUMBERED: calls begun by all threads; wraps */
+    uint32_t reserved;      /* 0 */
 };
 
 /* ---- thread slots ---------------------------------------------------- */
@@ -271,8 +268,7 @@ struct attune_command {
     uint32_t point;   /* (AC) 0: any point of the families; else 1 + the index
                        * of the only one, where OP_CALL is permitted also if it
                        * is a patch */
-    uint32_t call;    /* (AC) 0: at any call; else only at this one, as the
-                       * point's `calls` counts */
+    uint32_t reserved; /* 0 */
 };
 
 /* ---- header ---------------------------------------------------------- */

@@ -167,11 +167,11 @@ const (
 	SafePoint_KIND_FUNCTION_ENTRY SafePoint_Kind = 3
 	// Where the function returns.
 	SafePoint_KIND_FUNCTION_EXIT SafePoint_Kind = 4
-	// At the entry of the same call of the function in every process that the
-	// change is made in: all count its calls from their start, agree on one
-	// that none has reached, and are changed there, or none is. The function is
-	// one that all of them call equally often, e.g. a collective operation, and
-	// the function of a measure point with numbered calls.
+	// At the entry of the same call of a collective operation in all ranks of
+	// an MPI job that the change is made in: those that come there wait for the
+	// others, all are changed, or none is. For the settings that are control
+	// variables of MPI (mpi_t.NAME), which need not say so; they wait ten
+	// seconds unless told otherwise.
 	SafePoint_KIND_AGREED_CALL SafePoint_Kind = 5
 )
 

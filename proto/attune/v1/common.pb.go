@@ -1542,10 +1542,9 @@ type MeasurePoint struct {
 	// first ones to come are; what comes with other keys is summed in one
 	// aggregate without a key.
 	MaxKeys uint32 `protobuf:"varint,16,opt,name=max_keys,json=maxKeys,proto3" json:"max_keys,omitempty"`
-	// Count the function's calls from the process' start on, so that a tuning
-	// action can be made at an agreed one (SafePoint.KIND_AGREED_CALL). Only an
-	// entry patch sees every call, and only where the point is placed before the
-	// process begins can they be counted.
+	// Has no effect any more: no calls need to be counted for an agreed one.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/common.proto.
 	Numbered bool `protobuf:"varint,17,opt,name=numbered,proto3" json:"numbered,omitempty"`
 	// For delivery as records: their times need not be exact. The kernel's probes
 	// then ask for the time at one hit in 16, and at the first one of each tick of
@@ -1712,6 +1711,7 @@ func (x *MeasurePoint) GetMaxKeys() uint32 {
 	return 0
 }
 
+// Deprecated: Marked as deprecated in attune/v1/common.proto.
 func (x *MeasurePoint) GetNumbered() bool {
 	if x != nil {
 		return x.Numbered
@@ -1889,7 +1889,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\n" +
 	"comparison\x18\x03 \x01(\x0e2\x15.attune.v1.ComparisonR\n" +
 	"comparison\x12*\n" +
-	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\x9a\x05\n" +
+	"\aoperand\x18\x04 \x01(\v2\x10.attune.v1.ValueR\aoperand\"\x9e\x05\n" +
 	"\fMeasurePoint\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x04hook\x18\x02 \x01(\tH\x00R\x04hook\x127\n" +
@@ -1910,8 +1910,8 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\rvalue_capture\x18\x0e \x01(\tR\fvalueCapture\x12\x1f\n" +
 	"\vkey_capture\x18\x0f \x01(\tR\n" +
 	"keyCapture\x12\x19\n" +
-	"\bmax_keys\x18\x10 \x01(\rR\amaxKeys\x12\x1a\n" +
-	"\bnumbered\x18\x11 \x01(\bR\bnumbered\x12\x1f\n" +
+	"\bmax_keys\x18\x10 \x01(\rR\amaxKeys\x12\x1e\n" +
+	"\bnumbered\x18\x11 \x01(\bB\x02\x18\x01R\bnumbered\x12\x1f\n" +
 	"\vcoarse_time\x18\x12 \x01(\bR\n" +
 	"coarseTimeB\b\n" +
 	"\x06target\"J\n" +
