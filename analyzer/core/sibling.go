@@ -62,7 +62,7 @@ func (c *Core) awaitsSibling(p *proposal) bool {
 		p.follows = first
 	case !first.final():
 		p.awaits, p.aheadUntil = true, c.now
-	case first.useless() && (c.now < first.doneAt+c.cfg.Cooldown || k.useless >= p.tunlet.maxTries):
+	case first.useless() && (c.now < first.doneAt+cooldown || k.useless >= p.tunlet.maxTries):
 		c.conclude(p, StateRefused, "tried in another process of the program: "+first.reason)
 		return true
 	default:

@@ -25,12 +25,12 @@ func TestTuneArguments(t *testing.T) {
 	}{
 		{
 			"several", []string{"7", "THREAD.nice=5", "8", "pipe.size@3=1M"}, []int{7, 8},
-			[]setting{{"thread.nice", "5", system.Everywhere, false, 0}, {"pipe.size", "1M", 3, false, 0}}, "",
+			[]setting{{"thread.nice", "5", system.Everywhere, false, 0, false}, {"pipe.size", "1M", 3, false, 0, false}}, "",
 		},
-		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []setting{{"socket.tcp_congestion", "a=b", system.Everywhere, false, 0}}, ""},
-		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []setting{{"gomp.spin_count", "0", system.Everywhere, true, 0}}, ""},
-		{"with a unit", []string{"7", "glibc.stdio.size@7=64K"}, []int{7}, []setting{{"glibc.stdio.size@7", "64K", system.Everywhere, true, 65536}}, ""},
-		{"a word of a library", []string{"7", "glibc.stdio.mode=line"}, []int{7}, []setting{{"glibc.stdio.mode", "line", system.Everywhere, true, 1}}, ""},
+		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []setting{{"socket.tcp_congestion", "a=b", system.Everywhere, false, 0, false}}, ""},
+		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []setting{{"gomp.spin_count", "0", system.Everywhere, true, 0, false}}, ""},
+		{"with a unit", []string{"7", "glibc.stdio.size@7=64K"}, []int{7}, []setting{{"glibc.stdio.size@7", "64K", system.Everywhere, true, 65536, false}}, ""},
+		{"a word of a library", []string{"7", "glibc.stdio.mode=line"}, []int{7}, []setting{{"glibc.stdio.mode", "line", system.Everywhere, true, 1, false}}, ""},
 		{"out of bounds", []string{"7", "omp.num_threads=0"}, nil, nil, "outside 1..65536"},
 		{"no number", []string{"7", "omp.num_threads=many"}, nil, nil, "whole number"},
 		{"nothing", nil, nil, nil, "no process id"},
