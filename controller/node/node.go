@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -31,6 +32,10 @@ type Node struct {
 	notes   *notes
 	started time.Time
 	touched chan struct{} // signalled when the record is to be announced anew
+	// control makes the controller of a session, analyzers asks for those of the
+	// site.
+	control   func(controller.Config) (controlled, error)
+	analyzers func(context.Context) ([]*attunev1.AnalyzerRecord, error)
 
 	mu       sync.Mutex // guards what follows; held while controllers are asked what they have
 	ctx      context.Context
@@ -54,7 +59,8 @@ func New(config Config) (*Node, error) {
 	n := &Node{
 		config: config, log: config.Log.With("component", "node"), owners: newOwners(), started: time.Now(),
 		touched: make(chan struct{}, 1), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
-		registering: make(map[string]bool),
+		registering: make(map[string]bool), analyzers: config.Registry.Analyzers,
+		control: func(c controller.Config) (controlled, error) { return controller.New(c) },
 	}
 	n.notes = &notes{changed: n.touch}
 	if err := n.makeDirs(); err != nil {

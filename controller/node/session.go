@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/authn"
@@ -57,6 +58,19 @@ const (
 	retryInterval = 5 * time.Second
 )
 
+// controlled is the controller of a session; see *controller.Controller, which is
+// one, for what its methods do.
+type controlled interface {
+	Start(ctx context.Context) error
+	FollowProcess(process *procid.Process) error
+	Has(process procid.Identity) bool
+	Living() int
+	Processes() []*attunev1.Process
+	Environment() []string
+	KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error)
+	Stop(ctx context.Context) error
+}
+
 // session is one session's part on this node.
 type session struct {
 	node   *Node
@@ -70,7 +84,7 @@ type session struct {
 	// switched takes, once, why Attune was switched off.
 	switched chan string
 	// controller is set before ready is closed.
-	controller *controller.Controller
+	controller controlled
 
 	waiting []*procid.Process // to be followed; guarded by Node.mu
 }
@@ -105,7 +119,7 @@ func (s *session) run(ctx context.Context) {
 // any more.
 func (s *session) open(ctx context.Context) bool {
 	for {
-		c, err := controller.New(s.config())
+		c, err := s.node.control(s.config())
 		if err == nil {
 			err = c.Start(ctx)
 		}

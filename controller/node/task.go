@@ -191,7 +191,7 @@ func (n *Node) tellAnalyzer(ctx context.Context, r *attunev1.Registration) {
 func (n *Node) askAny(ctx context.Context, r *attunev1.Registration) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	analyzers, err := n.config.Registry.Analyzers(ctx)
+	analyzers, err := n.analyzers(ctx)
 	if err != nil {
 		return err
 	}

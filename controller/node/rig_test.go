@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attune-hpc/attune/controller"
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// steered is a session's controller that does what the test says.
+type steered struct {
+	config controller.Config
+	// following, if not nil, is called before a process is followed.
+	following func()
+
+	mu       sync.Mutex
+	followed []procid.Identity
+	ended    bool // all that it follows
+	stopped  bool
+}
+
+func (c *steered) Start(context.Context) error { return nil }
+
+func (c *steered) FollowProcess(process *procid.Process) error {
+	if c.following != nil {
+		c.following()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.followed, c.ended = append(c.followed, process.Identity()), false
+	return nil
+}
+
+func (c *steered) Has(process procid.Identity) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.followed, process.SameProcess)
+}
+
+func (c *steered) Living() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return 0
+	}
+	return len(c.followed)
+}
+
+// end has all processes ended.
+func (c *steered) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+func (c *steered) hasStopped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
+}
+
+func (c *steered) Stop(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	return nil
+}
+
+func (*steered) Processes() []*attunev1.Process { return nil }
+func (*steered) Environment() []string          { return nil }
+
+func (*steered) KeepOnly(context.Context, *actuate.Kept, []string) ([]string, error) {
+	return nil, errors.New("nothing is kept")
+}
+
+// bench is a node whose controllers and Analyzers are the test's.
+type bench struct {
+	*Node
+
+	t *testing.T
+	// refuse, if not nil, is why no controller can be made.
+	refuse func() error
+	made   []*steered // controllers, in their order
+	policy *policy.Policy
+}
+
+// inBubble runs a test with a node that has no discovery, in time that passes
+// when nothing else happens.
+func inBubble(t *testing.T, test func(*bench)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t}
+		var err error
+		b.Node, err = New(Config{
+			ID: "n", Host: "host", RunDir: dir + "/run", StateDir: dir + "/state", Registry: new(registry.Client),
+			Policy: func() *policy.Policy { return b.policy },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			return nil, errors.New("the registry is away")
+		}
+		b.control = func(config controller.Config) (controlled, error) {
+			if b.refuse != nil {
+				if err := b.refuse(); err != nil {
+					return nil, err
+				}
+			}
+			c := &steered{config: config}
+			b.made = append(b.made, c)
+			return c, nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		b.ctx = ctx
+		defer b.work.Wait()
+		defer stop()
+		test(b)
+	})
+}
+
+// offer gives the node a process of a job, and lets it do what it does then.
+func (b *bench) offer(job string, uid uint32, pid int) (*session, error) {
+	b.t.Helper()
+	defer synctest.Wait()
+	return b.give(job, uid, pid)
+}
+
+// give gives the node a process of a job.
+func (b *bench) give(job string, uid uint32, pid int) (*session, error) {
+	held, err := procid.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.take(order{
+		registration: &attunev1.Registration{Id: "r"}, job: &attunev1.Job{Kind: "slurm", Id: job},
+		uid: uid, executable: "/bin/cat", grant: grant{mode: "tune"},
+	}, held)
+	if err != nil {
+		_ = held.Close()
+	}
+	return s, err
+}
+
+// mustOffer gives the node a process that it has to take, and returns its
+// controller.
+func (b *bench) mustOffer(job string, uid uint32, pid int) *steered {
+	b.t.Helper()
+	s, err := b.offer(job, uid, pid)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !isClosed(s.ready) {
+		b.t.Fatal("the session has no controller")
+	}
+	return s.controller.(*steered)
+}
+
+// after lets time pass and says how many sessions there are then.
+func (b *bench) after(d time.Duration) int {
+	time.Sleep(d)
+	synctest.Wait()
+	return len(b.list())
+}
+
+// mustStart starts so many processes that live until the test ends, or the
+// returned function ends one of them.
+func mustStart(t *testing.T, many int) (pids []int, end func(n int)) {
+	t.Helper()
+	var ends []func()
+	for range many {
+		command := exec.Command("cat")
+		stdin, err := command.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := command.Start(); err != nil {
+			t.Fatal(fmt.Errorf("process of a job: %w", err))
+		}
+		ends = append(ends, sync.OnceFunc(func() {
+			_ = stdin.Close()
+			_ = command.Wait()
+		}))
+		pids = append(pids, command.Process.Pid)
+	}
+	t.Cleanup(func() {
+		for _, end := range ends {
+			end()
+		}
+	})
+	return pids, func(n int) { ends[n]() }
+}

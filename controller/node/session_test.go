@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/registry"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// One user has so many sessions and not one more, until one has ended. Others
+// are not concerned, and root is not bounded.
+func TestSessionsOfAUserAreBounded(t *testing.T) {
+	pids, _ := mustStart(t, maxSessionsOfUser+3)
+	inBubble(t, func(b *bench) {
+		for n := range maxSessionsOfUser {
+			b.mustOffer(strconv.Itoa(n), 1000, pids[n])
+		}
+		another := pids[maxSessionsOfUser]
+		if _, err := b.offer("more", 1000, another); !errors.Is(err, errTooMany) {
+			t.Errorf("one session more: %v, want %v", err, errTooMany)
+		}
+		b.mustOffer("0", 1000, pids[maxSessionsOfUser+1]) // of a session that is there
+		b.mustOffer("more", 1001, pids[maxSessionsOfUser+2])
+		b.made[1].end()
+		b.after(idleLooks * lookInterval)
+		b.mustOffer("more", 1000, another)
+	})
+	inBubble(t, func(b *bench) {
+		for n, pid := range pids {
+			b.mustOffer(strconv.Itoa(n), 0, pid)
+		}
+	})
+}
+
+// A process has one controller, whoever hands it over how often.
+func TestProcessBelongsToOneSession(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		if b.mustOffer("1", 1000, pids[0]) != c || len(c.followed) != 1 {
+			t.Errorf("given twice, it is followed %d times", len(c.followed))
+		}
+		if _, err := b.offer("2", 1000, pids[0]); err == nil || !strings.Contains(err.Error(), "belongs to the session") {
+			t.Errorf("given to another session: %v", err)
+		}
+	})
+}
+
+// A session whose processes have ended waits for others for a moment, and ends.
+func TestIdleSessionEnds(t *testing.T) {
+	pids, _ := mustStart(t, 2)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		if b.after(time.Hour) != 1 || c.hasStopped() {
+			t.Fatal("a session with a process has ended")
+		}
+		c.end()
+		if b.after((idleLooks-1)*lookInterval) != 1 {
+			t.Fatal("it does not wait for other processes")
+		}
+		if b.mustOffer("1", 1000, pids[1]) != c || b.after(time.Hour) != 1 {
+			t.Fatal("another process does not keep it")
+		}
+		c.end()
+		if b.after(idleLooks*lookInterval) != 0 || !c.hasStopped() {
+			t.Error("it does not end, or gives nothing back")
+		}
+	})
+}
+
+// A session whose registration was withdrawn waits for its Analyzer's word for a
+// while; one of which the registry has never known goes on.
+func TestWithdrawnSessionEnds(t *testing.T) {
+	const within = withdrawnLooks * lookInterval
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		if b.after(2*within) != 1 {
+			t.Fatal("it has ended though it was never registered")
+		}
+		known := registry.View{Registrations: map[string]*attunev1.Registration{"r": {Id: "r"}}}
+		for range 2 { // the registry may lose it, and have it again
+			b.setView(known)
+			b.after(within)
+			b.setView(registry.View{})
+			if b.after(within-lookInterval) != 1 {
+				t.Fatal("it does not wait for its Analyzer")
+			}
+		}
+		if b.after(lookInterval) != 0 || !c.hasStopped() {
+			t.Error("it does not end, or gives nothing back")
+		}
+	})
+}
+
+// What the Analyzer has ended is not taken again for a while, and then it is: the
+// Analyzer is asked once more.
+func TestUnwantedSession(t *testing.T) {
+	pids, _ := mustStart(t, 2)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		c.config.Over(nil, errors.New("stopped by its owner"))
+		synctest.Wait()
+		if len(b.list()) != 0 || !c.hasStopped() {
+			t.Fatal("the session does not end at the Analyzer's word")
+		}
+		b.mustOffer("2", 1000, pids[1]) // which the Analyzer said nothing of
+		b.after(overTime)
+		if _, err := b.offer("1", 1000, pids[0]); err == nil {
+			t.Error("it is taken at once")
+		}
+		b.after(1)
+		if b.mustOffer("1", 1000, pids[0]) == c {
+			t.Error("it has the controller of before")
+		}
+	})
+}
+
+// A controller that cannot be made is tried again for as long as its process
+// lives, which is followed then.
+func TestControllerThatCannotStart(t *testing.T) {
+	pids, end := mustStart(t, 2)
+	full := errors.New("no space left on device")
+	inBubble(t, func(b *bench) {
+		var tries, room atomic.Int32
+		room.Store(4)
+		b.refuse = func() error {
+			if tries.Add(1) < room.Load() {
+				return full
+			}
+			return nil
+		}
+		s, err := b.offer("1", 1000, pids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.after(2 * retryInterval)
+		if n := tries.Load(); n != 3 || isClosed(s.ready) {
+			t.Errorf("%d tries after %v, want 3", n, 2*retryInterval)
+		}
+		if _, troubles := b.notes.current(); len(troubles) != 3 || !strings.Contains(troubles[0], full.Error()) {
+			t.Errorf("told: %q", troubles)
+		}
+		b.after(retryInterval)
+		if len(b.made) != 1 || len(b.made[0].followed) != 1 {
+			t.Fatal("the process is not followed once there is room")
+		}
+		room.Store(1000)
+		if _, err := b.offer("2", 1000, pids[1]); err != nil {
+			t.Fatal(err)
+		}
+		end(1)
+		if b.after(retryInterval) != 1 { // the first one's
+			t.Error("a session without controller outlives its process")
+		}
+	})
+}
+
+// Processes that come while others are being followed are followed too, once
+// each, and in their order.
+func TestFollowWhileProcessesCome(t *testing.T) {
+	pids, _ := mustStart(t, 10)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		next := 2
+		c.following = func() {
+			if next < len(pids) {
+				next++
+				if _, err := b.give("1", 1000, pids[next-1]); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		b.mustOffer("1", 1000, pids[1])
+		if len(c.followed) != len(pids) {
+			t.Fatalf("%d processes are followed, want %d", len(c.followed), len(pids))
+		}
+		for n, identity := range c.followed {
+			if identity.PID != pids[n] {
+				t.Errorf("process %d was followed as number %d, want %d", identity.PID, n, pids[n])
+			}
+		}
+		if s := b.list()[0]; len(s.waiting) != 0 {
+			t.Errorf("%d still wait", len(s.waiting))
+		}
+	})
+}
+
+// Switched off, a node ends its sessions and takes nobody; switched on, it does.
+func TestSwitchedOff(t *testing.T) {
+	pids, _ := mustStart(t, 1)
+	inBubble(t, func(b *bench) {
+		c := b.mustOffer("1", 1000, pids[0])
+		b.turn("maintenance", true)
+		if b.after(0) != 0 || !c.hasStopped() {
+			t.Error("the session does not end, or gives nothing back")
+		}
+		if _, err := b.offer("1", 1000, pids[0]); err == nil || !strings.Contains(err.Error(), "maintenance") {
+			t.Errorf("offered a process: %v", err)
+		}
+		b.turn("", false)
+		b.mustOffer("1", 1000, pids[0])
+	})
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/controller/policy"
+	"github.com/attune-hpc/attune/internal/authn"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// analyzers is the far end of those that are told of registrations: it refuses
+// some, and takes the next.
+type analyzers struct {
+	attunev1.UnimplementedSessionServiceServer
+
+	mu     sync.Mutex
+	refuse int
+	asked  []string // registrations, by id
+}
+
+func (a *analyzers) StartSession(_ context.Context, r *attunev1.StartSessionRequest) (*attunev1.StartSessionResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = append(a.asked, r.GetRegistration().GetId())
+	if len(a.asked) <= a.refuse {
+		return nil, status.Error(codes.Unavailable, "busy")
+	}
+	return &attunev1.StartSessionResponse{Registration: r.GetRegistration()}, nil
+}
+
+// mustServe serves at a socket until the test ends, outside of any bubble: who
+// waits for an answer there does not make time pass.
+func (a *analyzers) mustServe(t *testing.T) (address string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "socket")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(authn.New(authn.Options{})))
+	attunev1.RegisterSessionServiceServer(server, a)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return "unix:" + path
+}
+
+// A handed over job is told of until an Analyzer takes it, by one teller.
+func TestRegistersUntilTaken(t *testing.T) {
+	far := &analyzers{refuse: 2}
+	address := far.mustServe(t)
+	inBubble(t, func(b *bench) {
+		b.config.Credentials = authn.New(authn.Options{})
+		asked := 0
+		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			if asked++; asked == 1 {
+				return nil, nil // none is there yet
+			}
+			return []*attunev1.AnalyzerRecord{{Id: "far", Host: "elsewhere", Addresses: []string{"unix:/of/another/host"}},
+				{Id: "near", Host: "host", Addresses: []string{address}}}, nil
+		}
+		r := &attunev1.Registration{Id: "slurm-12-1000"}
+		b.register(r)
+		b.register(r)
+		b.work.Wait()
+		if asked != 4 || len(far.asked) != 3 || far.asked[2] != r.GetId() {
+			t.Errorf("the registry was asked %d times, the Analyzer for %q", asked, far.asked)
+		}
+		if _, troubles := b.notes.current(); len(troubles) != 0 {
+			t.Errorf("told: %q", troubles)
+		}
+	})
+}
+
+// A job that no Analyzer takes is given up after half an hour at the most, which
+// is told, and may be handed over again.
+func TestRegistersNotForEver(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		asked, began := 0, time.Now()
+		b.analyzers = func(ctx context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			asked++
+			<-ctx.Done() // as when the registry is away
+			return nil, ctx.Err()
+		}
+		r := &attunev1.Registration{Id: "slurm-12-1000"}
+		b.register(r)
+		b.work.Wait()
+		if took := time.Since(began); asked != registerTries || took > 30*time.Minute {
+			t.Errorf("%d tries in %v, want %d", asked, took, registerTries)
+		}
+		if _, troubles := b.notes.current(); len(troubles) != 1 || !strings.Contains(troubles[0], r.GetId()) {
+			t.Errorf("told: %q", troubles)
+		}
+		b.analyzers = func(context.Context) ([]*attunev1.AnalyzerRecord, error) {
+			asked = 0
+			return nil, errors.New("away")
+		}
+		b.register(r)
+		synctest.Wait()
+		if asked != 0 {
+			t.Error("handed over again, it is not told of again")
+		}
+	})
+}
+
+// What is done to a process is the least of what is asked for and what the policy
+// allows, and nothing where Attune is switched off.
+func TestGranted(t *testing.T) {
+	rules, err := policy.Parse("policy.yaml", []byte(`
+service:
+  - {mode: none, owners: [role:user], executables: [/bin/secret]}
+  - {mode: advise, owners: [role:user]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := authn.OfUser(1000)
+	inBubble(t, func(b *bench) {
+		for _, row := range []struct {
+			name       string
+			policy     *policy.Policy
+			uid        uint32
+			executable string
+			asked      string
+			want       string
+			untouched  string // part of why nothing is changed
+		}{
+			{"more than allowed", rules, 1000, "/bin/cat", "tune", "advise", "allows to advise"},
+			{"as much", rules, 1000, "/bin/cat", "advise", "advise", "allows to advise"},
+			{"less", rules, 1000, "/bin/cat", "observe", "observe", "no more is asked for"},
+			{"nothing in particular", rules, 1000, "/bin/cat", "", "advise", "allows to advise"},
+			{"what is denied", rules, 1000, "/bin/secret", "observe", "", "rule 1"},
+			{"another's", rules, 1001, "/bin/cat", "observe", "", "their own only"},
+			{"without a policy", nil, 1000, "/bin/cat", "observe", "", "no rule"},
+		} {
+			b.policy = row.policy
+			got := b.granted(&attunev1.Registration{Owner: owner, Mode: row.asked}, row.uid, row.executable)
+			if got.mode != row.want || !strings.Contains(got.untouched(), row.untouched) {
+				t.Errorf("%s: %q, untouched because %q; want %q, %q", row.name, got.mode, got.untouched(), row.want, row.untouched)
+			}
+		}
+		b.policy = rules
+		b.turn("maintenance", true)
+		if got := b.granted(&attunev1.Registration{Owner: owner}, 1000, "/bin/cat"); got.mode != "" || !strings.Contains(got.reason, "maintenance") {
+			t.Errorf("switched off: %+v", got)
+		}
+	})
+	if why := (grant{mode: "tune"}).untouched(); why != "" {
+		t.Errorf("nothing is changed though everything is allowed: %s", why)
+	}
+}
