@@ -121,8 +121,9 @@ test-privileged: dmlib ## Tests that need root and BPF; they fail where they can
 	scripts/go-test privileged -count=1 -p 1 -tags privileged $$(scripts/go-packages privileged)
 
 .PHONY: test-dmlib
-test-dmlib: ## DMLib's own tests, with the address and undefined-behaviour sanitizers
+test-dmlib: ## The tests in C: DMLib, packed files, the Slurm plugin, under the sanitizers
 	@$(MAKE) -s -C dmlib test
+	@$(MAKE) -s -C packaging/slurm/spank test
 
 .PHONY: test-tutorial
 test-tutorial: build ## Type in what docs/tutorial says, and check what comes of it
@@ -148,6 +149,7 @@ test-vm-free: test-unit test-dmlib ## What can be tested without privileges and 
 
 .PHONY: fuzz
 fuzz: dmlib ## Let every fuzzer look for 30 s; ARGS='-t 10m 1/5' a fifth of them for longer
+	@scripts/deps fuzz
 	@scripts/fuzz $(ARGS)
 
 ##@ See what it does

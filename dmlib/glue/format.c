@@ -4,7 +4,6 @@
 
 #include "glue.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,12 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
-
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#endif
 
 #define REMEDY "; copy it again, or pack it anew"
 
@@ -30,7 +23,7 @@ static void check_record(const struct pack *pack, uint64_t size) {
     if (xxh64(r, offsetof(struct pack_record, record_hash)) != r->record_hash)
         die("the file is damaged: its record does not fit its checksum" REMEDY);
     if (r->version != PACK_VERSION || r->record_size != sizeof(*r) ||
-        r->part_size != sizeof(struct pack_part) || r->machine != MACHINE)
+        r->part_size != sizeof(struct pack_part) || r->machine != PACK_MACHINE)
         die("the file was packed in another format; pack it anew");
     if (r->file_size != size)
         die("the file is damaged: it has %lu bytes of %lu" REMEDY, (unsigned long)size,
@@ -62,21 +55,25 @@ static void check_table(struct pack *pack) {
             die("the file is damaged: part %u makes no sense" REMEDY, i);
 }
 
+void pack_check(struct pack *pack, const void *bytes, uint64_t size) {
+    if (size < sizeof(pack->record))
+        die("the file is cut off" REMEDY);
+    pack->bytes = bytes;
+    memcpy(&pack->record, pack->bytes + size - sizeof(pack->record), sizeof(pack->record));
+    check_record(pack, size);
+    check_table(pack);
+}
+
 void pack_open(struct pack *pack) {
     struct stat info;
     pack->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (pack->fd < 0 || fstat(pack->fd, &info) != 0)
         die("the file cannot be read: %s; a packed program needs read permission", strerror(errno));
     uint64_t size = (uint64_t)info.st_size;
-    if (size < sizeof(pack->record))
-        die("the file is cut off" REMEDY);
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, pack->fd, 0);
     if (bytes == MAP_FAILED)
         die("the file cannot be mapped: %s", strerror(errno));
-    pack->bytes = bytes;
-    memcpy(&pack->record, pack->bytes + size - sizeof(pack->record), sizeof(pack->record));
-    check_record(pack, size);
-    check_table(pack);
+    pack_check(pack, bytes, size);
 }
 
 /* Populates what is read whole: a fault for every 16 pages would cost more

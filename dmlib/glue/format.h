@@ -11,6 +11,7 @@
 #ifndef GLUE_FORMAT_H
 #define GLUE_FORMAT_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,12 @@ enum pack_kind {
     PACK_TUNLET_LINK = 7, /* another name of a tunlet's file */
     PACK_DESCRIPTIONS = 8,
 };
+
+#if defined(__x86_64__)
+#define PACK_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define PACK_MACHINE EM_AARCH64
+#endif
 
 enum pack_encoding { PACK_STORED = 0, PACK_ZSTD = 1 };
 
@@ -81,9 +88,11 @@ struct pack {
     const struct pack_part *parts;
 };
 
-/* Opens and maps the file that this process executes, and checks record and
- * table: whatever they say lies inside the file. Does not return if the file is
- * damaged. */
+/* Checks record and table of a file in memory: whatever they say lies inside the
+ * file. Does not return if the file is damaged. */
+void pack_check(struct pack *pack, const void *bytes, uint64_t size);
+
+/* Opens, maps and checks the file that this process executes. */
 void pack_open(struct pack *pack);
 
 /* Whether every byte is as it was packed. */

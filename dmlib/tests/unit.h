@@ -6,27 +6,8 @@
 #ifndef DM_TEST_UNIT_H
 #define DM_TEST_UNIT_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "expect.h"
 #include "record.h"
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "FAIL: %s:%d: %s\n", __FILE__, __LINE__, #condition);                  \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-#define EXPECT_EQUAL(got, wanted)                                                                  \
-    do {                                                                                           \
-        long long got_ = (long long)(got), wanted_ = (long long)(wanted);                          \
-        if (got_ != wanted_) {                                                                     \
-            fprintf(stderr, "FAIL: %s:%d: %s: got %lld, want %lld\n", __FILE__, __LINE__, #got,    \
-                    got_, wanted_);                                                                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* A memory file with a good header; the caller frees it. */
 struct attune_header *make_memory(uint32_t slots, uint32_t rings, uint32_t records);

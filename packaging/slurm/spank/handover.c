@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REQUEST_BYTES = 1024, REPLY_BYTES = ANSWER_BYTES + 1024 };
+enum { REQUEST_BYTES = 1024 };
 
 static int64_t now_ms(void) {
     struct timespec t;
@@ -153,7 +153,7 @@ static int say(char answer[ANSWER_BYTES], const char *what, const char *why) {
 }
 
 /* read_reply takes the body out of a reply; whatever is not 2xx is a refusal. */
-static int read_reply(char *reply, char answer[ANSWER_BYTES]) {
+int read_reply(char *reply, char answer[ANSWER_BYTES]) {
     char *body = strstr(reply, "\r\n\r\n");
     int status = 0;
 

@@ -13,6 +13,9 @@
 /* The most bytes that an answer's environment may have, with the final 0. */
 enum { ANSWER_BYTES = 2048 };
 
+/* The same of all that the service sends. */
+enum { REPLY_BYTES = ANSWER_BYTES + 1024 };
+
 /* What is said of a task. Text is put in as it is: it has no quotes and no
  * backslashes. */
 struct task {
@@ -35,5 +38,9 @@ struct task {
  */
 int hand_over(const char *socket, const struct task *task, int *budget_ms,
               char answer[ANSWER_BYTES]);
+
+/* read_reply is the end of hand_over: it makes answer of all that the service has
+ * sent, a text of less than REPLY_BYTES, which it may change. */
+int read_reply(char *reply, char answer[ANSWER_BYTES]);
 
 #endif
