@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -187,8 +188,7 @@ func (k *collector) deliver(batch *attunev1.AggregateBatch) {
 // sumKey names what is summed up apart in one process.
 type sumKey struct {
 	point uint16
-	keyed bool
-	key   uint64
+	key   hits.Key
 }
 
 // aggregateTarget sums, by point and key, what the hooks and stubs of one process
@@ -200,23 +200,24 @@ func (k *collector) aggregateTarget(t *target) []*attunev1.Aggregate {
 	}
 	k.scratch = memory.Aggregates(k.scratch[:0], k.clock.Scale())
 	costs := k.controller.placer.Costs(t.handle)
-	sums := make(map[sumKey]*attunev1.Aggregate)
-	var out []*attunev1.Aggregate
+	sums := make(map[sumKey]*hits.Sum)
+	var order []sumKey
 	for i := range k.scratch {
 		local := &k.scratch[i]
-		key := sumKey{local.Point, local.HasKey, local.Key}
-		sum := sums[key]
-		if sum == nil {
-			sum = &attunev1.Aggregate{Point: uint32(local.Point), Process: t.handle}
-			if local.HasKey {
-				sum.Key = &local.Key
-			}
-			sums[key] = sum
-			out = append(out, sum)
+		key := sumKey{local.Point, hits.Key{Value: local.Key, Has: local.HasKey}}
+		if sums[key] == nil {
+			sums[key] = &hits.Sum{Signed: local.Signed}
+			order = append(order, key)
 		}
-		add(sum, local.Count, local.Sum, local.Min, local.Max, local.Histogram[:], local.Signed)
-		sum.Unreadable += local.Unreadable
+		sums[key].Merge(&hits.Sum{
+			Count: local.Count, Unreadable: local.Unreadable, Total: local.Sum, Histogram: local.Histogram[:],
+			Least: local.Min, Greatest: local.Max, Bounded: hits.Bounded(local.Count, local.Sum, local.Min, local.Max),
+		})
 		k.total.probeNanos += float64(local.Count) * costs[local.Point]
+	}
+	out := make([]*attunev1.Aggregate, 0, len(order))
+	for _, key := range order {
+		out = append(out, sums[key].Aggregate(uint32(key.point), t.handle, key.key))
 	}
 	return out
 }
@@ -237,35 +238,6 @@ func (k *collector) leave(handle uint64, points ...uint16) {
 		batch.Aggregates = append(batch.Aggregates, k.aggregateTarget(t)...)
 	}
 	k.deliver(batch)
-}
-
-// add joins an aggregate, of values in two's complement or not, into another;
-// trailing zeros of histograms are cut.
-func add(into *attunev1.Aggregate, count, sum, least, most uint64, histogram []uint64, signed bool) {
-	if count == 0 {
-		return
-	}
-	var order uint64 // makes the bits of signed numbers compare like the numbers
-	if signed {
-		order = 1 << 63
-	}
-	if into.GetCount() == 0 || least^order < into.GetMin()^order {
-		into.Min = least
-	}
-	if into.GetCount() == 0 || most^order > into.GetMax()^order {
-		into.Max = most
-	}
-	into.Count += count
-	into.Sum += sum
-	for b, n := range histogram {
-		if n == 0 {
-			continue
-		}
-		for len(into.GetHistogram()) <= b {
-			into.Histogram = append(into.Histogram, 0)
-		}
-		into.Histogram[b] += n
-	}
 }
 
 // finish delivers what is left of a process that has ended, and fills in what

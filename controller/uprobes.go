@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -48,8 +49,7 @@ func (k *collector) takeUprobed(handle uint64, batch bpf.Batch) {
 type uprobeKey struct {
 	handle uint64
 	point  uint16
-	keyed  bool // by key
-	key    uint64
+	key    hits.Key
 }
 
 // aggregateUprobes takes what the kernel counted. The caller holds k.mu.
@@ -115,9 +115,8 @@ func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, of bpf.Interval
 		return
 	}
 	visit(key, now)
-	key.keyed = true
 	uprobes.ReadKeys(pid, key.point, of, func(value uint64, now *bpf.Aggregate) {
-		key.key = value
+		key.key = hits.Key{Value: value, Has: true}
 		visit(key, *now)
 	})
 }
@@ -125,14 +124,10 @@ func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, of bpf.Interval
 // appendDifference adds what is new in a reading. A key that was not hit is
 // left out.
 func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now bpf.Aggregate) []*attunev1.Aggregate {
-	a := difference(key, before, now)
-	if key.keyed {
-		if a.GetCount() == 0 {
-			return out
-		}
-		a.Key = &key.key
+	if a := difference(key, before, now); !key.key.Has || a.GetCount() > 0 {
+		out = append(out, a)
 	}
-	return append(out, a)
+	return out
 }
 
 // difference is what was counted between two readings. Of a point that was
@@ -141,16 +136,13 @@ func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
 	if now.Count < before.Count {
 		before = bpf.Aggregate{}
 	}
-	if !now.Known {
-		now.Min, now.Max = 0, 0
-	}
-	a := &attunev1.Aggregate{
-		Point: uint32(key.point), Process: key.handle, Unreadable: now.Unreadable - before.Unreadable,
-	}
-	histogram := make([]uint64, len(now.Histogram))
+	histogram := now.Histogram
 	for i := range histogram {
-		histogram[i] = now.Histogram[i] - before.Histogram[i]
+		histogram[i] -= before.Histogram[i]
 	}
-	add(a, now.Count-before.Count, now.Sum-before.Sum, now.Min, now.Max, histogram, now.Signed)
-	return a
+	s := hits.Sum{
+		Count: now.Count - before.Count, Unreadable: now.Unreadable - before.Unreadable, Total: now.Sum - before.Sum,
+		Least: now.Min, Greatest: now.Max, Bounded: now.Known, Histogram: histogram[:],
+	}
+	return s.Aggregate(uint32(key.point), key.handle, key.key)
 }

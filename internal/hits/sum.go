@@ -44,11 +44,39 @@ type Sum struct {
 
 // Join adds an aggregate.
 func (s *Sum) Join(a *attunev1.Aggregate) {
-	known := a.GetCount() > 0 && (a.GetMin() != 0 || a.GetMax() != 0 || a.GetSum() == 0)
 	s.Merge(&Sum{
-		Count: a.GetCount(), Unreadable: a.GetUnreadable(), Total: a.GetSum(),
-		Least: a.GetMin(), Greatest: a.GetMax(), Bounded: known, Histogram: a.GetHistogram(),
+		Count: a.GetCount(), Unreadable: a.GetUnreadable(), Total: a.GetSum(), Histogram: a.GetHistogram(),
+		Least: a.GetMin(), Greatest: a.GetMax(), Bounded: Bounded(a.GetCount(), a.GetSum(), a.GetMin(), a.GetMax()),
 	})
+}
+
+// Bounded says whether bounds are known that are 0 where they are not.
+func Bounded(count, total, least, greatest uint64) bool {
+	return count > 0 && (least != 0 || greatest != 0 || total == 0)
+}
+
+// Aggregate returns the sum as one of a point in a process.
+func (s *Sum) Aggregate(point uint32, process uint64, key Key) *attunev1.Aggregate {
+	a := &attunev1.Aggregate{
+		Point: point, Process: process, Count: s.Count, Unreadable: s.Unreadable, Sum: s.Total,
+		Histogram: s.Histogram[:used(s.Histogram)],
+	}
+	if s.Bounded && s.Count > 0 {
+		a.Min, a.Max = s.Least, s.Greatest
+	}
+	if key.Has {
+		a.Key = &key.Value
+	}
+	return a
+}
+
+// used is the length of a histogram without trailing zeros.
+func used(histogram []uint64) int {
+	n := len(histogram)
+	for n > 0 && histogram[n-1] == 0 {
+		n--
+	}
+	return n
 }
 
 // Add adds one value.
@@ -73,9 +101,9 @@ func (s *Sum) Merge(o *Sum) {
 	if o.Bounded {
 		s.bound(o.Least, o.Greatest)
 	}
-	s.grow(len(o.Histogram) - 1)
-	for b, n := range o.Histogram {
-		s.Histogram[b] += n
+	s.grow(used(o.Histogram) - 1)
+	for b := range used(o.Histogram) {
+		s.Histogram[b] += o.Histogram[b]
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -56,6 +58,18 @@ func TestJoin(t *testing.T) {
 	s.Join(&attunev1.Aggregate{})
 	if s.Count != 3 || s.Total != 12 || int64(s.Least) != -1 || s.Greatest != 4 || s.Unreadable != 5 || len(s.Histogram) != 5 {
 		t.Errorf("%+v", s)
+	}
+	a := s.Aggregate(7, 8, Key{Value: 9, Has: true})
+	if a.GetPoint() != 7 || a.GetProcess() != 8 || a.GetKey() != 9 {
+		t.Errorf("%v", a)
+	}
+	back := Sum{Signed: true}
+	if back.Join(a); !cmp.Equal(s, back) {
+		t.Errorf("%+v as an aggregate: %+v", s, back)
+	}
+	unknown := Sum{Count: 1, Total: 9, Histogram: []uint64{0, 0, 0, 0, 1, 0, 0}}
+	if a := unknown.Aggregate(1, 2, Key{}); a.GetMin() != 0 || a.GetMax() != 0 || a.Key != nil || len(a.GetHistogram()) != 5 {
+		t.Errorf("bounds that are not known: %v", a)
 	}
 }
 
