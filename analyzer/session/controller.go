@@ -91,7 +91,11 @@ func (s *Session) ControllerGone(id string, channel Controller, parted bool) {
 		s.closeRequests()
 		if parted || s.cfg.Grace == 0 {
 			s.entry(report.Entry{Kind: "controller", Text: id + " disconnected"})
-			s.leave(c)
+			if parted {
+				s.leave(c)
+			} else {
+				s.lose(c)
+			}
 			return
 		}
 		c.awaited, c.lostAt = true, s.now()

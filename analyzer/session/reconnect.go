@@ -39,12 +39,28 @@ func (s *Session) leave(c *controller) {
 	s.cfg.Changed()
 }
 
+// lose is leave for a controller that never said that it goes. Unless the session
+// is over, the report says why its processes count as ended.
+func (s *Session) lose(c *controller) {
+	running := 0
+	for _, p := range s.order {
+		if p.controller == c && !p.ended {
+			running++
+		}
+	}
+	if running > 0 && !s.finishing {
+		s.remark(report.Remark{From: "attune", Text: fmt.Sprintf(
+			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running)})
+	}
+	s.leave(c)
+}
+
 // await gives up controllers that did not come back in time.
 func (s *Session) await() {
 	for _, c := range s.controllers {
 		if c.awaited && s.now()-c.lostAt >= s.cfg.Grace {
 			s.entry(report.Entry{Kind: "controller", Text: c.id + " did not come back"})
-			s.leave(c)
+			s.lose(c)
 		}
 	}
 }
@@ -55,7 +71,7 @@ func (s *Session) replaceLost(hello *attunev1.ControllerHello) {
 	for _, c := range s.controllers {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
 			s.entry(report.Entry{Kind: "controller", Text: c.id + " was replaced"})
-			s.leave(c)
+			s.lose(c)
 		}
 	}
 }

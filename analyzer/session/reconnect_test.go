@@ -3,6 +3,8 @@
 package session
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,10 +141,11 @@ func TestControllerStaysAway(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		lose func(*rig, *link)
+		told bool // by a remark in the report
 	}{
-		{"it parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }},
-		{"it does not come in time", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) }},
-		{"its node has another one", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.hello("ac2", "n1") }},
+		{"it parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }, false},
+		{"it does not come in time", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.pass(2 * grace) }, true},
+		{"its node has another one", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false); r.hello("ac2", "n1") }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := patientRig(t)
@@ -154,6 +157,12 @@ func TestControllerStaysAway(t *testing.T) {
 			c.lose(r, l)
 			if s := r.summary(); s.Running != 1 || s.Processes != 2 {
 				t.Errorf("%+v", s)
+			}
+			told := slices.ContainsFunc(r.report().Remarks, func(m report.Remark) bool {
+				return strings.Contains(m.Text, "controller ac1 on n1 broke") && strings.HasSuffix(m.Text, ": 1")
+			})
+			if told != c.told {
+				t.Errorf("remarks %+v, want one about it: %v", r.report().Remarks, c.told)
 			}
 		})
 	}
