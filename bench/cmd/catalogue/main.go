@@ -95,7 +95,7 @@ func (d *document) measure(ctx context.Context, o options) error {
 			d.Failed = append(d.Failed, fmt.Sprintf("%s: %v", c.Name, err))
 		}
 	}
-	d.Goals = d.goals()
+	d.Goals = d.goals(o.only == "")
 	if o.each {
 		for _, r := range d.Problems {
 			d.Goals = append(d.Goals, r.goals()...)

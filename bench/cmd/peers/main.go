@@ -36,6 +36,7 @@ type figure struct {
 	Missing string         `json:"missing,omitempty"`
 
 	attune bool
+	added  []float64 // of each turn
 }
 
 // document is what -json writes.
@@ -56,70 +57,93 @@ func main() {
 	}))
 }
 
-// measure runs Attune and every tool, each in turns with the plain program.
+// measure runs Attune's points and every tool in turns, each beside the plain
+// program: what a machine does meanwhile is done to all.
 func (d *document) measure(ctx context.Context, repeats int) error {
 	scratch, err := os.MkdirTemp("", "attune-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	b := bench{
-		programs: workload.Repository,
-		scratch:  scratch, repeats: repeats,
-	}
-	for _, o := range attunes {
-		f, err := b.attune(ctx, o)
+	b := bench{programs: workload.Repository, scratch: scratch}
+	var turns []turn
+	for i, o := range attunes {
+		once, err := b.attune(ctx, o, filepath.Join(scratch, fmt.Sprint(i)))
 		if err != nil {
 			return fmt.Errorf("attune, %s: %w", o.point, err)
 		}
-		d.Figures = append(d.Figures, f)
+		turns = append(turns, turn{figure{Does: o.does, Tool: "Attune", Function: o.at, Unmodified: true, attune: true}, once})
 	}
 	for _, t := range peers {
-		d.Figures = append(d.Figures, b.peer(ctx, t))
+		turns = append(turns, turn{figure{Does: t.does, Tool: t.name, Function: t.at, Unmodified: t.unmodified}, b.peer(t)})
+	}
+	for range repeats {
+		for i := range turns {
+			if err := turns[i].take(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, t := range turns {
+		t.Added = present.Figure(measure.Median(t.added))
+		d.Figures = append(d.Figures, t.figure)
 	}
 	d.judge()
-	return ctx.Err()
+	return nil
+}
+
+// turn is a figure and what measures it once, in nanoseconds per call.
+type turn struct {
+	figure
+	once func(ctx context.Context, f *figure) (added float64, err error)
+}
+
+// take measures once. A tool that is not installed, or has failed, is said and not
+// tried again.
+func (t *turn) take(ctx context.Context) error {
+	if t.Missing != "" {
+		return nil
+	}
+	added, err := t.once(ctx, &t.figure)
+	if err != nil {
+		t.Missing = err.Error()
+		return ctx.Err()
+	}
+	t.added = append(t.added, added)
+	return nil
 }
 
 // bench is what all measurements share.
 type bench struct {
 	programs workload.Catalogue
 	scratch  string
-	repeats  int
 }
 
-// attune measures one measure point.
-func (b bench) attune(ctx context.Context, o ours) (figure, error) {
-	f := figure{Does: o.does, Tool: "Attune", Function: o.at, Unmodified: true, attune: true}
+// attune prepares a measure point, with a folder of its own.
+func (b bench) attune(ctx context.Context, o ours, dir string) (func(context.Context, *figure) (float64, error), error) {
 	program, err := b.programs.ProbedCalls(ctx, "")
 	if err != nil {
-		return f, err
+		return nil, err
 	}
-	attune, err := counter.Attune(ctx, b.scratch, strings.Replace(o.point, "*", filepath.Base(program), 1))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	attune, err := counter.Attune(ctx, dir, strings.Replace(o.point, "*", filepath.Base(program), 1))
 	if err != nil {
-		return f, err
+		return nil, err
 	}
-	var added []float64
-	for range b.repeats {
+	return func(ctx context.Context, f *figure) (float64, error) {
 		without, err := measure.Run(ctx, []string{program})
 		if err != nil {
-			return f, err
+			return 0, err
 		}
 		r, err := attune.Run(ctx, []string{program})
 		if err != nil {
-			return f, err
+			return 0, err
 		}
-		if f.Mechanism, err = mechanism(r, o.at); err != nil {
-			f.Missing = err.Error()
-			continue
-		}
-		added = append(added, nanos(r.Result, o.at)-nanos(without, o.at))
-	}
-	f.Added = present.Figure(measure.Median(added))
-	if len(added) > 0 {
-		f.Missing = ""
-	}
-	return f, nil
+		f.Mechanism, err = mechanism(r, o.at)
+		return nanos(r.Result, o.at) - nanos(without, o.at), err
+	}, nil
 }
 
 // mechanism returns by what a point was served, if it was.
@@ -134,42 +158,28 @@ func mechanism(r tuned.Run, function string) (string, error) {
 	return "", fmt.Errorf("%s %s: %s", p.State, function, cmp.Or(p.Reason, "no hits"))
 }
 
-// peer measures a tool of others. What is not installed, or fails, is said.
-func (b bench) peer(ctx context.Context, t tool) figure {
-	f := figure{Does: t.does, Tool: t.name, Function: t.at, Unmodified: t.unmodified}
-	added, err := b.runPeer(ctx, t)
-	f.Added = present.Figure(measure.Median(added))
-	if err != nil {
-		f.Missing = err.Error()
-	}
-	return f
-}
-
-func (b bench) runPeer(ctx context.Context, t tool) (added []float64, err error) {
-	if _, err := exec.LookPath(t.command); err != nil {
-		return nil, fmt.Errorf("%s is not installed (apt-get install %s)", t.command, t.pkg)
-	}
-	program, err := b.programs.ProbedCalls(ctx, t.variant)
-	if err != nil {
-		return nil, err
-	}
-	base, err := b.programs.ProbedCalls(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	for range b.repeats {
+// peer measures with a tool of others.
+func (b bench) peer(t tool) func(context.Context, *figure) (float64, error) {
+	return func(ctx context.Context, _ *figure) (float64, error) {
+		if _, err := exec.LookPath(t.command); err != nil {
+			return 0, fmt.Errorf("%s is not installed (apt-get install %s)", t.command, t.pkg)
+		}
+		program, err := b.programs.ProbedCalls(ctx, t.variant)
+		if err != nil {
+			return 0, err
+		}
+		base, err := b.programs.ProbedCalls(ctx, "")
+		if err != nil {
+			return 0, err
+		}
 		calls := strconv.Itoa(t.calls)
 		without, err := measure.Run(ctx, []string{base, calls})
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		with, err := b.under(ctx, t, program, calls)
-		if err != nil {
-			return nil, err
-		}
-		added = append(added, nanos(with, t.at)-nanos(without, t.at))
+		return nanos(with, t.at) - nanos(without, t.at), err
 	}
-	return added, nil
 }
 
 // under runs a program under a tool, in a folder that is gone afterwards.
@@ -199,7 +209,8 @@ func nanos(r measure.Result, function string) float64 {
 }
 
 // judge sets Attune's figure beside that of each tool that offers the same: the
-// cheapest that Attune has for a function of this kind, against the tool's.
+// cheapest that Attune has for a function of this kind, against the tool's of the
+// same turn; the median of all.
 func (d *document) judge() {
 	for _, peer := range d.Figures {
 		if peer.attune || peer.Missing != "" {
@@ -213,7 +224,7 @@ func (d *document) judge() {
 		}
 		d.Goals = append(d.Goals, present.Goal{
 			Name:  fmt.Sprintf("%s: Attune (%s) to %s", peer.Does, d.Figures[at].Mechanism, peer.Tool),
-			Value: d.Figures[at].Added / peer.Added, Limit: 1,
+			Value: present.Figure(measure.Median(measure.Ratios(d.Figures[at].added, peer.added))), Limit: 1,
 		})
 	}
 }

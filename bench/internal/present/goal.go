@@ -97,7 +97,10 @@ func PrintGoals(to io.Writer, goals []Goal) {
 }
 
 func withUnit(value Figure, unit string) string {
-	if unit == "" {
+	switch {
+	case unit == "" && math.Abs(float64(value)) >= 100:
+		return fmt.Sprintf("%.0f", float64(value))
+	case unit == "":
 		return fmt.Sprintf("%.3f", float64(value))
 	}
 	return Number(float64(value)) + " " + unit
