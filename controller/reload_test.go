@@ -99,6 +99,9 @@ func reloads(t *testing.T, a *acted) {
 		if got := a.Ask(t, "load"); got != where {
 			t.Fatalf("round %d: %s, want %s", round, got, where)
 		}
+		if round > 0 { // else it is its turn within a second
+			a.controller.patchAgain()
+		}
 		a.untilPatched(t)
 	}
 	if got := a.Ask(t, "call"); got != "8 42" {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/attune-hpc/attune/internal/pty"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 
 	"os/exec"
 )
@@ -138,7 +139,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []string{"\x1b[1;34r", "attune tune", "process"} {
-		if _, err := tty.Expect(step, patience); err != nil {
+		if _, err := tty.Expect(step, patience.Limit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,7 +147,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []string{"got word", "\x1b[r", "sh ran"} {
-		if _, err := tty.Expect(step, patience); err != nil {
+		if _, err := tty.Expect(step, patience.Limit); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,13 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+)
 
 // bin is the directory of the built attune and its tunlets.
 var bin string
@@ -38,12 +37,23 @@ func buildAndRun(m *testing.M) int {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"} {
 		os.Setenv(name, filepath.Join(bin, "home"))
 	}
+	own, err := os.MkdirTemp(bin, "build")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	longGate, err := longgate.BuildFlags(own)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	for _, args := range [][]string{
 		{"-ldflags", "-s -w -E attune_entry", "-o", bin, "."},
 		{"-o", bin, "../../tunlets/catalogue/cmd/attune-tunlets"},
 	} {
-		// As the Makefile builds them, which shares its build cache.
-		build := exec.Command("go", append([]string{"build", "-trimpath", "-buildvcs=false"}, args...)...)
+		// As the Makefile builds them, which shares its build cache, but for the gate.
+		args = slices.Concat([]string{"build", "-trimpath", "-buildvcs=false"}, longGate, args)
+		build := exec.Command("go", args...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s", err, out)

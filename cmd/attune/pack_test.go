@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // packedBash is a packed shell, which says nothing at its end.
@@ -88,7 +89,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // being true.
 func eventuallyNone(t *testing.T, what string, missing func() []string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience.Limit); ; time.Sleep(5 * time.Millisecond) {
 		left := missing()
 		if len(left) == 0 {
 			return

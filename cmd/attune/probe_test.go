@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // probeTest has a program to measure in; $P is its pid.
@@ -188,7 +189,7 @@ func TestProbeFollow(t *testing.T) {
 // awaitHits returns when the points in processes have hits.
 func (k *probeTest) awaitHits(t *testing.T, processes string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !t.Failed(); {
+	for deadline := time.Now().Add(patience.Limit); time.Now().Before(deadline) && !t.Failed(); {
 		if all := k.list(t, processes); len(all) > 0 && !slices.ContainsFunc(all, func(l listed) bool { return l.Hits == 0 }) {
 			return
 		}

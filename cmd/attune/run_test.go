@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/pty"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // Package launch tests this in depth; here it is about what Analyzer,
@@ -287,7 +288,7 @@ func typeUntil(tty *pty.Terminal, keys, shown string, tries int) (err error) {
 		if err := tty.Type(keys); err != nil {
 			return err
 		}
-		if _, err = tty.Expect(shown, patience/time.Duration(tries)); err == nil {
+		if _, err = tty.Expect(shown, patience.Limit/time.Duration(tries)); err == nil {
 			return nil
 		}
 	}

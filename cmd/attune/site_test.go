@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // site is an Analyzer's service as a process of its own.
@@ -55,7 +56,7 @@ func (s *site) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Limit)
 	for s.get("/readyz") != http.StatusOK {
 		if time.Now().After(deadline) {
 			s.end(syscall.SIGKILL)

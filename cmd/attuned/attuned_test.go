@@ -4,31 +4,24 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // attuned runs as a process of its own and serves an Analyzer elsewhere: a
 // program with the environment that it prints comes under control.
 func TestControllerOfItsOwn(t *testing.T) {
-	if _, err := dmlib.Library(); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 	dir := t.TempDir()
 	a, err := analyzer.New(analyzer.Config{Mode: "observe", Command: []string{"sleep"}, JobID: "own"})
 	if err != nil {
@@ -38,8 +31,7 @@ func TestControllerOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	served := make(chan error, 1)
 	go func() { served <- a.Serve(ctx, listener) }()
 	if err := a.Start(ctx); err != nil {
@@ -100,7 +92,11 @@ func startDaemon(t *testing.T, dir string) (*exec.Cmd, []string) {
 // of make test-vm, takes what make has built.
 func buildDaemon(t *testing.T, binary string) {
 	t.Helper()
-	build := exec.Command("go", "build", "-o", binary, ".")
+	flags, err := longgate.BuildFlags(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", binary, ".")...)
 	if build.Err != nil {
 		build = exec.Command("cp", "../../bin/attuned", binary)
 	}

@@ -20,11 +20,9 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// patience is how long a test waits for what must come.
-const patience = time.Minute
 
 // site is a registry with one Analyzer that has one registration, in its own
 // directory.
@@ -142,7 +140,7 @@ func (s *site) register(id, executable, mode string) {
 
 // put has a registration in the registry, and the Analyzer have it.
 func (s *site) put(r *attunev1.Registration) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience.Limit)
 	defer cancel()
 	if err := s.registry.PutRegistration(ctx, r); err != nil {
 		s.t.Error(err)
@@ -192,7 +190,7 @@ func (s *site) stop(daemon *exec.Cmd) {
 // await waits until something holds.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience.Limit); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -184,7 +185,7 @@ func receive[T any](t *testing.T, what string, from <-chan T) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Fatalf("waited in vain for %s", what)
 	}
 	panic("unreachable")

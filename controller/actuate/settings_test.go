@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -114,7 +115,7 @@ func TestThreadsInPlace(t *testing.T) {
 func waitForState(t *testing.T, pid int, want string) {
 	t.Helper()
 	var state string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience.Limit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil {
 			t.Fatal(err)

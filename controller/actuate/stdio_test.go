@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -121,15 +121,13 @@ func TestStreamMode(t *testing.T) {
 	if got := w.Ask(t, "line"); got != "2 held" {
 		t.Errorf("the line is not held back: %s", got)
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for seen := ""; seen != "0\n1\n"; {
+	patience.Until(t, "the line", func() bool {
 		content, err := os.ReadFile(w.out)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("the line is not written: %q, %v", seen, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		seen = string(content)
-		time.Sleep(time.Millisecond)
-	}
+		return string(content) == "0\n1\n"
+	})
 	left, err := openChanges(w.actuator.options.Journal.file.Name())
 	if err != nil || len(left) != 1 || left[0].Stream == nil {
 		t.Fatalf("%+v, %v", left, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -132,9 +133,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 // mustKept opens the journal of changes made by hand.
 func mustKept(t *testing.T, dir string) *Kept {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	k, err := OpenKept(ctx, dir, "node")
+	k, err := OpenKept(patience.Context(t), dir, "node")
 	if err != nil {
 		t.Fatal(err)
 	}

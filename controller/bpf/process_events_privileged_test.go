@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/leaktest"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 func mustProcessEvents(t testing.TB, opts ProcessEventsOptions) *ProcessEvents {
@@ -247,7 +248,7 @@ func TestRunEndsWithClose(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience.Limit):
 		t.Fatal("still running")
 	}
 }

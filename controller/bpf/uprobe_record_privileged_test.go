@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,7 +36,7 @@ func collect(t *testing.T, u *Uprobes, body func(await func(int))) []hit {
 		for got := 0; got < want; {
 			select {
 			case got = <-received:
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience.Limit):
 				t.Fatalf("%d records, want %d; %d lost", got, want, u.Lost())
 			}
 		}

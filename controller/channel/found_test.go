@@ -3,9 +3,11 @@
 package channel
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -118,15 +121,30 @@ func checkRetold(t *testing.T, a *analyzer, id string) {
 	}
 }
 
+// heardFrom takes a log and says when the first message of the Analyzer has come.
+type heardFrom chan struct{}
+
+func (h heardFrom) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("connected to the analyzer")) {
+		h <- struct{}{}
+	}
+	return len(line), nil
+}
+
 // What the Analyzer asks for before it has been told of everything is answered.
 func TestRequestBeforeTheConnectionIsOpen(t *testing.T) {
 	a := big()
-	asked := make(chan error, 1)
+	came, asked := make(heardFrom, 1), make(chan error, 1)
 	c, err := New(Options{
+		Log:    slog.New(slog.NewTextHandler(came, nil)),
 		Finder: &finder{address: serve(t, a)},
 		Hello:  func() *attunev1.ControllerHello { return new(attunev1.ControllerHello) },
 		Opened: func(_ func(*attunev1.PublishRequest) error, open func()) {
-			time.Sleep(50 * time.Millisecond) // the request comes with the connection
+			select { // a request comes with the connection
+			case <-came:
+			case <-time.After(patience.Limit):
+				t.Error("nothing came before the connection was open")
+			}
 			open()
 		},
 		Lost: func() {},

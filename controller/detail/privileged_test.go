@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -113,7 +114,7 @@ func TestPipelineOfAnotherUser(t *testing.T) {
 	r.reader = New(Options{Now: func() time.Time { return r.now }})
 	defer r.reader.Close()
 	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []attunev1.DetailKind{pipes}}
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(patience.Limit); ; {
 		for _, p := range r.round().GetPipes().GetItems() {
 			if p.GetFd() == 1 && p.GetWrites() && p.GetQueuedBytes() > 0 && p.GetQueuedBytes() == p.GetCapacityBytes() {
 				return
@@ -131,7 +132,7 @@ var credential = syscall.Credential{Uid: 65534, Gid: 65534}
 // childCalled waits for a process of a group to execute a program.
 func childCalled(t *testing.T, group int, name string) procid.Identity {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience.Limit); time.Now().Before(deadline); {
 		pids, err := procid.List()
 		if err != nil {
 			t.Fatal(err)

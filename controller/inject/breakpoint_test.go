@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 const allWell = "wrong 0, all go on"
@@ -95,7 +96,7 @@ func testExecuteAtEntry(t *testing.T) {
 		at := addressOf(t, target.PID, "visited", objfile.Function)
 		for i := range uint64(20) {
 			begun := time.Now()
-			value, result, err := Execute(t.Context(), process, constant(i), ExecuteOptions{At: at})
+			value, result, err := Execute(t.Context(), process, constant(i), patiently(ExecuteOptions{At: at}))
 			if err != nil || value != i || result.Thread == 0 || result.Stopped <= 0 || result.Stopped > time.Since(begun) {
 				t.Fatalf("%d threads, round %d: %d, %v (%+v)", threads, i, value, err, result)
 			}
@@ -115,7 +116,7 @@ func testExecuteAtExit(t *testing.T) {
 	process := mustOpen(t, target.PID)
 	at, steps := addressOf(t, target.PID, "once", objfile.Function), addressOf(t, target.PID, "steps", objfile.Variable)
 	for i := range 30 {
-		if value, _, err := Execute(t.Context(), process, load(steps), ExecuteOptions{At: at, AtExit: true}); err != nil || value%2 != 1 {
+		if value, _, err := Execute(t.Context(), process, load(steps), patiently(ExecuteOptions{At: at, AtExit: true})); err != nil || value%2 != 1 {
 			t.Errorf("round %d, exit: %d steps, %v", i, value, err)
 		}
 	}
@@ -190,7 +191,7 @@ func testExecuteBesideOwnBreakpoints(t *testing.T) {
 	target.Ask(t, "use 3")
 	at := addressOf(t, target.PID, "visited", objfile.Function)
 	for i := range uint64(5) {
-		if value, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(i), ExecuteOptions{At: at}); err != nil || value != i {
+		if value, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(i), patiently(ExecuteOptions{At: at})); err != nil || value != i {
 			t.Errorf("round %d: %d, %v", i, value, err)
 		}
 	}
@@ -257,7 +258,7 @@ func testKilledInAmbush(t *testing.T) {
 		}
 	}
 	at := addressOf(t, target.PID, "visited", objfile.Function)
-	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at}); err != nil {
+	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), constant(1), patiently(ExecuteOptions{At: at})); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -296,21 +297,17 @@ func TestBreakpointThatAForkHolds(t *testing.T) {
 
 func waitStopped(t *testing.T, pid, tid int) {
 	t.Helper()
-	for deadline := time.Now().Add(muchTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if s, err := statusOf(pid, tid); err == nil && s.state == 'T' {
-			return
-		}
-	}
-	t.Fatalf("thread %d does not stop", tid)
+	patience.Until(t, fmt.Sprintf("thread %d to stop", tid), func() bool {
+		s, err := statusOf(pid, tid)
+		return err == nil && s.state == 'T'
+	})
 }
 
 // waitTraced waits until a process has a tracer.
 func waitTraced(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(muchTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if tracer, err := signalSet(pid, pid, "TracerPid"); err == nil && tracer != 0 {
-			return
-		}
-	}
-	t.Fatal("nobody traces it")
+	patience.Until(t, "its tracer", func() bool {
+		tracer, err := signalSet(pid, pid, "TracerPid")
+		return err == nil && tracer != 0
+	})
 }

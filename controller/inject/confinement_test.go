@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestSeccompLater: a program that is entered puts itself under a filter which
@@ -38,8 +39,7 @@ func TestSeccompLater(t *testing.T) {
 			if row.guard != nil {
 				result.Memory.SetGuard(row.guard(h.PID))
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), muchTime)
-			defer cancel()
+			ctx := patience.Context(t)
 			slot := result.Slots[0]
 			if _, err := result.Memory.Run(ctx, store(slot, slot.Hook)); err != nil {
 				t.Errorf("before there is a filter: %v", err)

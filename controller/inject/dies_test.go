@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // dyingAt ends the tracer at the n-th of the places where it may.
@@ -81,9 +82,7 @@ func TestTracerThatDies(t *testing.T) {
 			if len(places) != 6 {
 				t.Errorf("a tracer dies at %q, want 6 places", places)
 			}
-			for threads(t, target.PID) != 3 {
-				time.Sleep(10 * time.Millisecond)
-			}
+			patience.Until(t, "three threads", func() bool { return threads(t, target.PID) == 3 })
 		})
 	}
 }
@@ -178,7 +177,7 @@ func TestTorturer(t *testing.T) {
 	}
 	var plans [2]*plan // made once: the more of the time a thread is held
 	for i := range plans {
-		if plans[i], err = newExecution(pid, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: muchTime}); err != nil {
+		if plans[i], err = newExecution(pid, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: patience.Limit}); err != nil {
 			t.Fatal(err)
 		}
 	}

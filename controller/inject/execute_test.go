@@ -11,12 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // constant is code that returns a number and spoils registers that a function
@@ -38,7 +38,7 @@ func TestExecute(t *testing.T) {
 			target.Ask(t, "check") // the first use of the streams maps memory
 			before := mappings(t, target.PID)
 			for i := range uint64(20) {
-				value, result, err := Execute(t.Context(), process, constant(i<<40|7), ExecuteOptions{Anywhere: anywhere})
+				value, result, err := Execute(t.Context(), process, constant(i<<40|7), patiently(ExecuteOptions{Anywhere: anywhere}))
 				if err != nil || value != i<<40|7 || result.Stopped <= 0 {
 					t.Fatalf("%s, anywhere %v: %#x, %v (%+v)", what, anywhere, value, err, result)
 				}
@@ -70,7 +70,7 @@ func TestExecuteFarFromLibraries(t *testing.T) {
 	const far = 1 << 29
 	target := start(t, "sleep", 0)
 	ownStack := []byte{0x48, 0x89, 0xe0, 0xc3} // mov %rsp,%rax; ret
-	stack, _, err := Execute(t.Context(), mustOpen(t, target.PID), ownStack, ExecuteOptions{Anywhere: true})
+	stack, _, err := Execute(t.Context(), mustOpen(t, target.PID), ownStack, patiently(ExecuteOptions{Anywhere: true}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestExecuteInOneThread(t *testing.T) {
 		t.Fatalf("threads %v, %v", tids, err)
 	}
 	for _, tid := range tids {
-		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), ExecuteOptions{Thread: tid, Anywhere: true})
+		value, result, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), patiently(ExecuteOptions{Thread: tid, Anywhere: true}))
 		if err != nil || value != uint64(tid) || result.Thread != tid {
 			t.Errorf("thread %d: %d, %v (%+v)", tid, value, err, result)
 		}
@@ -111,11 +111,12 @@ func TestExecuteWithoutSystemCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	process, end := mustOpen(t, cmd.Process.Pid), time.Now().Add(muchTime)
-	err := ErrInterrupted // as long as it is becoming that program
-	for errors.Is(err, ErrInterrupted) && time.Now().Before(end) {
+	process := mustOpen(t, cmd.Process.Pid)
+	var err error
+	patience.Until(t, "its being that program", func() bool {
 		_, _, err = Execute(t.Context(), process, ownThread(), ExecuteOptions{Anywhere: true})
-	}
+		return !errors.Is(err, ErrInterrupted)
+	})
 	if !errors.Is(err, ErrUnsuited) {
 		t.Errorf("error %v, want %v", err, ErrUnsuited)
 	}
@@ -125,7 +126,7 @@ func TestExecuteWithoutSystemCalls(t *testing.T) {
 func TestExecuteFault(t *testing.T) {
 	target := start(t, "compute", 2)
 	ud2 := []byte{0x0f, 0x0b}
-	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), ud2, ExecuteOptions{}); !errors.Is(err, ErrCall) {
+	if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), ud2, patiently(ExecuteOptions{})); !errors.Is(err, ErrCall) {
 		t.Errorf("ud2: %v", err)
 	}
 	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
@@ -147,7 +148,7 @@ func TestExecuteInASleeper(t *testing.T) {
 	process := mustOpen(t, sleeper.Process.Pid)
 	waitAsleep(t, process.PID())
 	for i := range uint64(5) {
-		value, _, err := Execute(t.Context(), process, constant(i), ExecuteOptions{})
+		value, _, err := Execute(t.Context(), process, constant(i), patiently(ExecuteOptions{}))
 		if err != nil || value != i {
 			t.Fatalf("time %d: %d, %v", i, value, err)
 		}
@@ -166,10 +167,8 @@ func waitAsleep(t *testing.T, pid int) {
 // waitCall waits until a thread is in a certain system call.
 func waitCall(t *testing.T, tid int, want int64) {
 	t.Helper()
-	for until := time.Now().Add(muchTime); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if call, ok := currentCall(tid, tid); ok && call == want {
-			return
-		}
-	}
-	t.Fatalf("thread %d is not in system call %d", tid, want)
+	patience.Until(t, fmt.Sprintf("thread %d to be in system call %d", tid, want), func() bool {
+		call, ok := currentCall(tid, tid)
+		return ok && call == want
+	})
 }

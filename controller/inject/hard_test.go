@@ -6,7 +6,6 @@ package inject
 
 import (
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -41,7 +40,6 @@ func TestHardPrograms(t *testing.T) {
 			if row.among {
 				b.options.among = notMain(h)
 			}
-			b.options.Patience = muchTime
 			for range row.visits {
 				b.enterAndLeave(t, h.PID)
 				h.Right(t)
@@ -50,6 +48,3 @@ func TestHardPrograms(t *testing.T) {
 		})
 	}
 }
-
-// muchTime is more than anything takes, on a machine that is busy too.
-const muchTime = 20 * time.Second

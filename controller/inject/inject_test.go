@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // bench is what an injection needs.
@@ -34,7 +35,13 @@ func newBench(t *testing.T) *bench {
 	}
 	cache := objfile.NewCache(objfile.CacheOptions{})
 	t.Cleanup(func() { _ = cache.Close() })
-	return &bench{Options{Library: library, Cache: cache}}
+	return &bench{Options{Library: library, Cache: cache, Patience: patience.Limit}}
+}
+
+// patiently has the search for a thread take as long as a crowded machine needs.
+func patiently(o ExecuteOptions) ExecuteOptions {
+	o.Patience = patience.Limit
+	return o
 }
 
 // inject brings DMLib in.
@@ -151,18 +158,13 @@ func countsAfterwards(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	clock := ring.NewClock(ring.ClockOptions{})
-	for until := time.Now().Add(muchTime); ; {
+	patience.Until(t, "calls of malloc that are counted", func() bool {
 		var count uint64
 		for _, g := range result.Memory.Aggregates(nil, clock.Scale()) {
 			count += g.Count
 		}
-		if count > 1000 {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%d calls of malloc counted", count)
-		}
-	}
+		return count > 1000
+	})
 	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
 		t.Errorf("program says %q", got)
 	}
@@ -331,9 +333,8 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 		}
 		return parseStatus(content).state
 	}
-	for state() != 'T' {
-		time.Sleep(time.Millisecond)
-	}
+	waitStopped(t, target.PID, target.PID)
+	b.options.Patience = 200 * time.Millisecond // it is in vain
 	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, ErrUnsuited) {
 		t.Errorf("error %v, want %v", err, ErrUnsuited)
 	}

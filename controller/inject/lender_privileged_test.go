@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // lentTold is how /proc tells of the priority that is lent.
@@ -42,7 +43,7 @@ func priorityOf(t *testing.T, tid int) int {
 // between looks.
 func comesTo(t *testing.T, tid, want int, more func()) {
 	t.Helper()
-	for until := time.Now().Add(muchTime); priorityOf(t, tid) != want; more() {
+	for until := time.Now().Add(patience.Limit); priorityOf(t, tid) != want; more() {
 		if time.Now().After(until) {
 			t.Fatalf("thread %d has priority %d, want %d", tid, priorityOf(t, tid), want)
 		}

@@ -14,11 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestLimitOnThreads: where none can be started the borrowed one does it all.
@@ -94,13 +94,11 @@ func TestOneThread(t *testing.T) {
 // retry is for a program that may not have come to its main yet.
 func retry(t *testing.T, enter func() (Result, error)) Result {
 	t.Helper()
-	for until := time.Now().Add(muchTime); ; {
-		result, err := enter()
-		if err == nil {
-			return result
-		}
-		if time.Now().After(until) {
-			t.Fatal(err)
-		}
-	}
+	var result Result
+	patience.Until(t, "its main", func() bool {
+		var err error
+		result, err = enter()
+		return err == nil
+	})
+	return result
 }

@@ -51,6 +51,7 @@ func TestEndWhileEntering(t *testing.T) {
 func TestExecWhileEntering(t *testing.T) {
 	program := targets.Program(t, "plain")
 	b := newBench(t)
+	b.options.Patience = 200 * time.Millisecond // a search in what is replaced is in vain
 	h := targets.StartCommand(t, exec.Command(program))
 	process := mustOpen(t, h.PID)
 	for i := range 6 {
@@ -141,7 +142,6 @@ func TestOtherTracer(t *testing.T) {
 // is entered meanwhile, by another of its threads.
 func TestVforkChild(t *testing.T) {
 	b := newBench(t)
-	b.options.Patience = muchTime
 	h := targets.StartProgram(t, "spawns", "2000")
 	child := childOf(t, h.PID)
 	if _, err := Inject(t.Context(), mustOpen(t, child), b.options); !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), "vfork") {
@@ -163,7 +163,6 @@ func TestVforkParent(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrNoSafePoint)
 	}
 	h.Right(t)
-	b.options.Patience = muchTime
 	b.enterAndLeave(t, h.PID)
 	h.Right(t)
 	h.Finish(t)

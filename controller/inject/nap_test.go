@@ -64,7 +64,7 @@ func TestCalling(t *testing.T) {
 	target := targets.Start(t, targets.BuildText(t, "calling.c", calling, "-O1"))
 	process := mustOpen(t, target.PID)
 	for i := range uint64(50) {
-		if value, _, err := Execute(t.Context(), process, constant(i), ExecuteOptions{Anywhere: true}); err != nil || value != i {
+		if value, _, err := Execute(t.Context(), process, constant(i), patiently(ExecuteOptions{Anywhere: true})); err != nil || value != i {
 			t.Fatalf("time %d: %d, %v", i, value, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestNapping(t *testing.T) {
 	target := targets.Start(t, targets.BuildText(t, "napping.c", napping, "-O1"))
 	process := mustOpen(t, target.PID)
 	for i := range uint64(10) {
-		if value, _, err := Execute(t.Context(), process, constant(i), ExecuteOptions{}); err != nil || value != i {
+		if value, _, err := Execute(t.Context(), process, constant(i), patiently(ExecuteOptions{})); err != nil || value != i {
 			t.Fatalf("time %d: %d, %v", i, value, err)
 		}
 	}

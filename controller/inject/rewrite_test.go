@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // Code of the target "rewritten", and what is written over it.
@@ -55,18 +56,16 @@ func (r *rewritten) address(t *testing.T, name string) uint64 {
 
 // exchange changes a function's code, again and again while the threads are too
 // busy, as they may be on a machine that is.
-func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) Rewritten {
+func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) (result Rewritten) {
 	t.Helper()
-	for until := time.Now().Add(30 * time.Second); ; {
-		result, err := Rewrite(t.Context(), r.process, r.address(t, name), from, to)
-		if errors.Is(err, ErrBusy) && time.Now().Before(until) {
-			continue
-		}
-		if err != nil {
+	patience.Until(t, "threads that can be stopped", func() bool {
+		var err error
+		if result, err = Rewrite(t.Context(), r.process, r.address(t, name), from, to); err != nil && !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
 		}
-		return result
-	}
+		return err == nil
+	})
+	return result
 }
 
 // mustStand says that code is what it should be.
@@ -157,19 +156,12 @@ func TestRewriteRefuses(t *testing.T) {
 		t.Errorf("other code: %v", err)
 	}
 	r.mustStand(t, "value", codeOfValue)
-	if _, err := exec.LookPath("strace"); err != nil {
-		t.Skip("strace is not installed")
-	}
 	tracer := exec.Command("strace", "-o", "/dev/null", "-p", fmt.Sprint(r.PID))
 	if err := tracer.Start(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v (needs: apt-get install strace)", err)
 	}
 	defer func() { _ = tracer.Process.Kill(); _ = tracer.Wait() }()
-	for until := time.Now().Add(10 * time.Second); tracerOf(r.PID) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("strace does not trace it")
-		}
-	}
+	patience.Until(t, "strace to trace it", func() bool { return tracerOf(r.PID) != 0 })
 	if _, err := Rewrite(t.Context(), r.process, r.address(t, "value"), codeOfValue, otherCode); !errors.Is(err, ErrUnsuited) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("process %d traces it", tracer.Process.Pid)) {
 		t.Errorf("under strace: %v", err)

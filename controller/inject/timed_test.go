@@ -6,7 +6,8 @@ package inject
 
 import (
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
 )
@@ -14,15 +15,15 @@ import (
 // A timed system call that the only thread is taken out of goes on: nobody sent
 // a signal that the program could see.
 func TestTimedCallsGoOn(t *testing.T) {
-	for _, call := range []string{"poll", "nanosleep"} {
+	for call, number := range map[string]int64{"poll": unix.SYS_POLL, "nanosleep": unix.SYS_CLOCK_NANOSLEEP} {
 		t.Run(call, func(t *testing.T) {
 			b := newBench(t)
 			target := targets.StartProgram(t, "timed", call)
-			time.Sleep(20 * time.Millisecond) // it is in its call
+			waitCall(t, target.PID, number)
 			defer free(t, b.inject(t, target.PID))
 			for range 5 {
-				time.Sleep(20 * time.Millisecond)
-				if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), ExecuteOptions{Anywhere: true}); err != nil {
+				waitCall(t, target.PID, number)
+				if _, _, err := Execute(t.Context(), mustOpen(t, target.PID), ownThread(), patiently(ExecuteOptions{Anywhere: true})); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,17 +122,22 @@ func TestClockIgnoresInterruptedReadings(t *testing.T) {
 func TestClockReal(t *testing.T) {
 	c := NewClock(ClockOptions{})
 	t.Log("source:", c.SourceProblem(), "ns per tick:", c.Scale().NanosPerTick())
+	var beyond []int64 // what each reading allows; some are held up on their way
+	since := time.Duration(math.MaxInt64)
 	for range 100 {
 		a := readAnchor()
 		s := c.Scale()
-		if off := int64(s.Time(a.ticks)) - a.nanos; max(off, -off) > 1000+int64(s.Duration(a.width)) {
-			t.Errorf("off by %d ns", off)
-		}
+		off := int64(s.Time(a.ticks)) - a.nanos
+		beyond = append(beyond, max(off, -off)-int64(s.Duration(a.width)))
+		unix := time.Duration(monotonicNanos()) + s.UnixOffset()
+		since = min(since, time.Since(time.Unix(0, int64(unix))))
 	}
-	unix := time.Duration(monotonicNanos()) + c.Scale().UnixOffset()
+	if slices.Sort(beyond); beyond[len(beyond)/2] > 1000 {
+		t.Errorf("off by %d ns in half of the readings", beyond[len(beyond)/2])
+	}
 	// The offset is known to about a microsecond, in either direction.
-	if off := time.Since(time.Unix(0, int64(unix))); off < -time.Millisecond || off > time.Second {
-		t.Errorf("Unix time is off by %s", off)
+	if since < -time.Millisecond || since > 10*time.Millisecond {
+		t.Errorf("Unix time is off by %s", since)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // TestDescribeWhileFirstThreadEnds looks at a program at every moment from its
@@ -19,7 +20,7 @@ func TestDescribeWhileFirstThreadEnds(t *testing.T) {
 	program := mustBuild(t, "leader.c", "-pthread")
 	for range targets.Fewer(200) {
 		target := targets.Launch(t, exec.Command(program))
-		for ended, end := false, time.Now().Add(patience); !ended; {
+		for ended, end := false, time.Now().Add(patience.Limit); !ended; {
 			before, err := procid.ReadStat(target.PID)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // A process of the job that switches Attune off for the program that it executes
@@ -17,12 +18,13 @@ func TestOffFromAnExecOn(t *testing.T) {
 	s := begin(t, "ATTUNE=off exec cat")
 	s.job.run(t)
 	exe := "/proc/" + itoa(s.job.pid()) + "/exe"
-	for name := ""; filepath.Base(name) != "cat"; time.Sleep(time.Millisecond) {
-		var err error
-		if name, err = os.Readlink(exe); err != nil {
+	patience.Until(t, "cat", func() bool {
+		name, err := os.Readlink(exe)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return filepath.Base(name) == "cat"
+	})
 	s.tell(t, track.Event{Kind: track.Exec, PID: s.job.pid(), Time: now() + uint64(time.Minute)})
 	if e := s.r.awaitEnd(s.root); !e.GetReplacedByExec() {
 		t.Errorf("the shell ended as %v", e)

@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // executed is the exec of a program that the kernel tells all about.
@@ -104,13 +105,13 @@ func TestShortImages(t *testing.T) {
 func TestGrownUp(t *testing.T) {
 	s := begin(t, "exec sleep 100")
 	s.job.run(t)
-	for name, late := "", time.Now().Add(20*time.Second); name != "sleep\n"; {
+	patience.Until(t, "the shell to be sleep", func() bool {
 		data, err := os.ReadFile("/proc/" + itoa(s.job.pid()) + "/comm")
-		if err != nil || time.Now().After(late) {
-			t.Fatalf("the shell is %q still: %v", name, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		name = string(data)
-	}
+		return string(data) == "sleep\n"
+	})
 	stat, err := procid.ReadStat(s.job.pid())
 	if err != nil {
 		t.Fatal(err)

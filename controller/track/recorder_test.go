@@ -20,11 +20,9 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// patience is how long a test waits for what must come.
-const patience = 2 * time.Minute
 
 // recorder is a Handler that keeps everything and checks the order.
 type recorder struct {
@@ -90,13 +88,13 @@ func (r *recorder) Ended(e *attunev1.ProcessEnded) {
 // await waits until condition holds, which is asked under the lock.
 func (r *recorder) await(what string, condition func() bool) {
 	r.t.Helper()
-	timeout := time.AfterFunc(patience, func() {
+	timeout := time.AfterFunc(patience.Limit, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changed.Broadcast()
 	})
 	defer timeout.Stop()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(patience.Limit)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !condition() {
