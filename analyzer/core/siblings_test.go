@@ -104,7 +104,7 @@ func (sum *account) add(of application, program string, runs int) {
 // of the time, and is kept no more often. A useful one is kept as often; the others
 // wait while it is tried in the first. Note 0040 has the table of a longer run.
 func TestSiblings(t *testing.T) {
-	runs := max(1, *simRuns/4)
+	runs := max(1, *simRuns/12)
 	var harmful, useful, harmfulAlone, usefulAlone account
 	for _, s := range shapes {
 		of := application{shape: s, predicted: 1.5, length: 40 * time.Second}
