@@ -87,6 +87,7 @@ func image(m *Memory, data []byte) (pieces [][]byte) {
 
 // realImage is that of an application that does as it should.
 func realImage(f *testing.F) []byte {
+	f.Helper()
 	m, app := mustApp(f, small())
 	(&hostile{m: m}).begin(f)
 	app.Ready(77)
