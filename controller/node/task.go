@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -68,6 +69,9 @@ func (t Task) validate() error {
 			return fmt.Errorf("%w: %q is no name: letters, digits and -_.[]: only", errBadTask, name)
 		}
 	}
+	if err := registry.CheckRegistrationID(t.id()); err != nil { // or no Analyzer could ever be told
+		return fmt.Errorf("%w: job: %w", errBadTask, err)
+	}
 	return nil
 }
 
@@ -78,12 +82,16 @@ func isName(text string) bool {
 	}) < 0
 }
 
-// registration is what the site is told of the task's job. Each node derives
-// the same one.
+// id is that of the registration of the task's job. Each node derives the same
+// one.
+func (t Task) id() string {
+	return strings.NewReplacer("[", "-", "]", "-").Replace(fmt.Sprintf("%s-%s-%d", t.Job.Kind, t.Job.ID, t.UID))
+}
+
+// registration is what the site is told of the task's job.
 func (t Task) registration() *attunev1.Registration {
-	id := strings.NewReplacer("[", "-", "]", "-").Replace(fmt.Sprintf("%s-%s-%d", t.Job.Kind, t.Job.ID, t.UID))
 	return &attunev1.Registration{
-		Id: id, Executable: handedOver, Mode: t.Mode, Tunlets: t.Tunlets, Owner: authn.OfUser(t.UID),
+		Id: t.id(), Executable: handedOver, Mode: t.Mode, Tunlets: t.Tunlets, Owner: authn.OfUser(t.UID),
 		Job: &attunev1.Job{Kind: t.Job.Kind, Id: t.Job.ID}, RegisteredUnixNano: time.Now().UnixNano(),
 	}
 }

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -167,4 +169,30 @@ service:
 	if why := (grant{mode: "tune"}).untouched(); why != "" {
 		t.Errorf("nothing is changed though everything is allowed: %s", why)
 	}
+}
+
+// FuzzTask: whoever connects to the local socket may post anything. What is taken
+// can be registered, which the site's registry has the last word about.
+func FuzzTask(f *testing.F) {
+	for _, text := range []string{
+		`{"pid":7,"uid":1000,"mode":"tune","tunlets":["malloc"],"rank":1,"job":{"kind":"slurm","id":"12","step":"0"}}`,
+		`{"pid":7,"mode":"observe","job":{"kind":"pbs","id":"12[3].server"}}`,
+		`{"pid":7,"mode":"tune","job":{"kind":"sge","id":"1..2"}}`, `{"pid":7,"mode":"tune","job":{"kind":".","id":"1"}}`,
+		`{"pid":1,"mode":"tune"}`, `{"pid":7,"mode":"king"}`, `{"uid":-1}`, `null`, `[]`, `{`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var task Task
+		if json.Unmarshal(text, &task) != nil || task.validate() != nil {
+			return
+		}
+		r := task.registration()
+		if task.PID <= 1 || r.GetMode() == "" || r.GetOwner().GetUid() != task.UID {
+			t.Errorf("%+v becomes %v", task, r)
+		}
+		if err := registry.CheckRegistrationID(r.GetId()); err != nil {
+			t.Errorf("%+v is taken: %v", task, err)
+		}
+	})
 }
