@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,15 +39,15 @@ func TestFullDisk(t *testing.T) {
 	s.register("r1", program, "tune")
 	c := a.reset()
 	daemon := s.attuned()
-	process := receive(t, "the process", c.processes)
+	process := patience.Receive(t, "the process", c.processes)
 
 	fillDisk(t, s.path("state/full"))
-	await(t, "word of the full disk", func() bool {
+	patience.Until(t, "word of the full disk", func() bool {
 		_, text := s.get("/v1/status")
 		return strings.Contains(text, "no undo journal can be written")
 	})
 	c.requests <- setKnob("c1", process.GetHandle())
-	result := receive(t, "the answer", c.results)
+	result := patience.Receive(t, "the answer", c.results)
 	if result.GetOutcome() == attunev1.Outcome_OUTCOME_APPLIED || !strings.Contains(result.GetReason(), "journal") {
 		t.Errorf("change: %v, want it refused for want of a journal", result)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -75,7 +76,7 @@ func testKilled(t *testing.T, uid uint32) {
 	for i := range kills {
 		c := a.reset()
 		daemon := s.attuned()
-		process := receive(t, "the process", c.processes)
+		process := patience.Receive(t, "the process", c.processes)
 		if int(process.GetIdentity().GetPid()) != target.PID {
 			t.Fatalf("process is %v", process)
 		}
@@ -94,7 +95,7 @@ func testKilled(t *testing.T, uid uint32) {
 	}
 	c := a.reset()
 	daemon := s.attuned()
-	c.requests <- setKnob("last", receive(t, "the process", c.processes).GetHandle())
+	c.requests <- setKnob("last", patience.Receive(t, "the process", c.processes).GetHandle())
 	checkChanged(t, c, target)
 	checkCounts(t, c)
 	checkControlledOnce(t, target.PID)
@@ -107,7 +108,7 @@ func testKilled(t *testing.T, uid uint32) {
 
 func checkChanged(t *testing.T, c *connection, target *targets.Target) {
 	t.Helper()
-	if result := receive(t, "the change", c.results); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+	if result := patience.Receive(t, "the change", c.results); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("change: %v", result)
 	}
 	if knob := target.Ask(t, "knob"); knob != knobAfter {
@@ -118,7 +119,7 @@ func checkChanged(t *testing.T, c *connection, target *targets.Target) {
 // checkCounts waits for calls to be counted.
 func checkCounts(t *testing.T, c *connection) {
 	t.Helper()
-	for receive(t, "calls of work", c.counts) == 0 {
+	for patience.Receive(t, "calls of work", c.counts) == 0 {
 	}
 }
 

@@ -187,42 +187,39 @@ func (s *site) stop(daemon *exec.Cmd) {
 	}
 }
 
-// await waits until something holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience.Limit); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // A registered program is found when it starts, and one that runs already; both
 // come to the Analyzer as processes of a session, and end as they would have.
 func TestRegisteredProgramIsFound(t *testing.T) {
-	s := mustSite(t, analyzer.Config{Mode: "observe", Command: []string{"sleep"}, JobID: "found", NoTunlets: true})
+	s := mustSite(t, analyzer.Config{Mode: "observe", Command: []string{"cat"}, JobID: "found", NoTunlets: true})
 	program := s.path("program")
-	if out, err := exec.Command("cp", "/bin/sleep", program).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "/bin/cat", program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	early := exec.Command(program, "3")
-	if err := early.Start(); err != nil {
-		t.Fatal(err)
+	start := func() (end func()) {
+		command := exec.Command(program)
+		stdin, err := command.StdinPipe()
+		if err == nil {
+			err = command.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			stdin.Close()
+			if err := command.Wait(); err != nil {
+				t.Errorf("program: %v", err)
+			}
+		}
 	}
+	endEarly := start()
 	daemon := s.attuned()
 	s.register("r1", program, "observe")
 	processes := func() int { return len(s.analyzer.Snapshot().Processes) }
-	await(t, "the program that ran already", func() bool { return processes() == 1 })
-	late := exec.Command(program, "1")
-	if err := late.Start(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the program that was started", func() bool { return processes() == 2 })
-	for _, program := range []*exec.Cmd{early, late} {
-		if err := program.Wait(); err != nil {
-			t.Errorf("program: %v", err)
-		}
-	}
+	patience.Until(t, "the program that ran already", func() bool { return processes() == 1 })
+	endLate := start()
+	patience.Until(t, "the program that was started", func() bool { return processes() == 2 })
+	endEarly()
+	endLate()
 	s.stop(daemon)
 	r := s.analyzer.Finish(context.Background(), report.Exit{})
 	for _, p := range r.Processes {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/offswitch"
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // The switch ends a session that has changed something, which is given back at
@@ -27,17 +28,17 @@ func TestSwitchedOff(t *testing.T) {
 	s.register("r1", program, "tune")
 	c := a.reset()
 	daemon := s.attuned()
-	process := receive(t, "the process", c.processes)
+	process := patience.Receive(t, "the process", c.processes)
 	c.requests <- setKnob("c1", process.GetHandle())
 	checkChanged(t, c, target)
 	off := offswitch.Switch(s.path("off"))
 	if err := off.TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end of the session", func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "attune_sessions 0\n") })
+	patience.Until(t, "the end of the session", func() bool { _, text := s.get("/metrics"); return strings.Contains(text, "attune_sessions 0\n") })
 	checkUnharmed(t, target)
 	late := targets.Start(t, program)
-	await(t, "word of who is left alone", func() bool {
+	patience.Until(t, "word of who is left alone", func() bool {
 		_, text := s.get("/v1/status")
 		return strings.Contains(text, "switched off on this node: on trial")
 	})
@@ -45,9 +46,9 @@ func TestSwitchedOff(t *testing.T) {
 	if _, err := off.TurnOn(); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "word that it is on", func() bool { _, text := s.get("/v1/status"); return strings.Contains(text, "switched on again") })
+	patience.Until(t, "word that it is on", func() bool { _, text := s.get("/v1/status"); return strings.Contains(text, "switched on again") })
 	last := targets.Start(t, program)
-	if process := receive(t, "who comes later", c.processes); int(process.GetIdentity().GetPid()) != last.PID {
+	if process := patience.Receive(t, "who comes later", c.processes); int(process.GetIdentity().GetPid()) != last.PID {
 		t.Errorf("process is %v, want %d", process, last.PID)
 	}
 	s.stop(daemon)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -36,8 +37,8 @@ func TestAnalyzerComesBack(t *testing.T) {
 	s.register("r1", program, "tune")
 	c := a.reset()
 	daemon := s.attuned("--budget", "100") // the worker calls the function all the time
-	first := receive(t, "the process", c.processes)
-	before := receive(t, "the point", c.points)
+	first := patience.Receive(t, "the process", c.processes)
+	before := patience.Receive(t, "the point", c.points)
 	if before.GetState() != attunev1.PointState_POINT_STATE_PLACED {
 		t.Fatalf("point is %v", before)
 	}
@@ -47,7 +48,7 @@ func TestAnalyzerComesBack(t *testing.T) {
 		c = a.reset()
 		stop()
 		stop = serveScript(t, a, s.path("a.sock"))
-		if p := receive(t, "the process again", c.processes); p.GetHandle() != first.GetHandle() {
+		if p := patience.Receive(t, "the process again", c.processes); p.GetHandle() != first.GetHandle() {
 			t.Errorf("process %d came back as %d", first.GetHandle(), p.GetHandle())
 		}
 	}
@@ -65,12 +66,12 @@ func TestAnalyzerComesBack(t *testing.T) {
 
 	// It stands for the change.
 	again()
-	await(t, "the change in force", func() bool { return slices.Contains(a.lastHello().GetInForce(), "c1") })
+	patience.Until(t, "the change in force", func() bool { return slices.Contains(a.lastHello().GetInForce(), "c1") })
 	c.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: []string{"c1"}}}}
 	checkCounts(t, c)
 	// More time than the lease has passed when the next records have come.
 	for end := time.Now().Add(lease + lease/4); time.Now().Before(end); {
-		receive(t, "calls", c.counts)
+		patience.Receive(t, "calls", c.counts)
 	}
 	for len(c.points) > 0 { // it need not be told again
 		if after := <-c.points; after.GetMechanism() != before.GetMechanism() || after.GetState() != before.GetState() {
@@ -83,7 +84,7 @@ func TestAnalyzerComesBack(t *testing.T) {
 
 	// It does not.
 	again()
-	await(t, "the end of the lease", func() bool { return target.Ask(t, "knob") == knobBefore })
+	patience.Until(t, "the end of the lease", func() bool { return target.Ask(t, "knob") == knobBefore })
 	s.stop(daemon)
 	checkUnharmed(t, target)
 }

@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -177,16 +176,4 @@ func (a *scripted) lastHello() *attunev1.ControllerHello {
 		return nil
 	}
 	return a.hellos[len(a.hellos)-1]
-}
-
-// receive takes what must come.
-func receive[T any](t *testing.T, what string, from <-chan T) T {
-	t.Helper()
-	select {
-	case value := <-from:
-		return value
-	case <-time.After(patience.Limit):
-		t.Fatalf("waited in vain for %s", what)
-	}
-	panic("unreachable")
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestSecondDaemonEnds(t *testing.T) {
 	s := mustSiteOnly(t)
 	daemon := s.attuned()
-	await(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
+	patience.Until(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	second := s.attuned()
 	if err := second.Wait(); err == nil || second.ProcessState.ExitCode() != 1 {
 		t.Errorf("the second daemon ended with %v", err)
@@ -48,17 +49,17 @@ func TestPolicyIsReadAgain(t *testing.T) {
 	s.register("r1", program, "tune")
 	c := a.reset()
 	daemon := s.attuned()
-	process := receive(t, "the process", c.processes)
+	process := patience.Receive(t, "the process", c.processes)
 	s.write("policy.yaml", "service:\n  - mode: observe\n    users: [root]\n    reason: maintenance\n")
 	if err := daemon.Process.Signal(unix.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the new policy", func() bool {
+	patience.Until(t, "the new policy", func() bool {
 		log, err := os.ReadFile(s.path("log"))
 		return err == nil && strings.Contains(string(log), "reloaded")
 	})
 	c.requests <- setKnob("c1", process.GetHandle())
-	result := receive(t, "the answer", c.results)
+	result := patience.Receive(t, "the answer", c.results)
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(result.GetReason(), "maintenance") {
 		t.Errorf("change: %v, want it refused for maintenance", result)
 	}
@@ -82,9 +83,9 @@ func TestRegistryIsLost(t *testing.T) {
 	s.register("r1", program, "tune")
 	c := a.reset()
 	daemon := s.attuned()
-	process := receive(t, "the process", c.processes)
+	process := patience.Receive(t, "the process", c.processes)
 	s.closeRegistry()
-	await(t, "word of the loss", func() bool { _, text := s.get("/readyz"); return strings.Contains(text, "registry is away") })
+	patience.Until(t, "word of the loss", func() bool { _, text := s.get("/readyz"); return strings.Contains(text, "registry is away") })
 	c.requests <- setKnob("c1", process.GetHandle())
 	checkChanged(t, c, target)
 	checkCounts(t, c)
@@ -94,7 +95,7 @@ func TestRegistryIsLost(t *testing.T) {
 	s.register("r2", other, "tune")
 	// The first one comes again if its session's owner is the last that is told.
 	for pid := target.PID; pid != late.PID; {
-		process := receive(t, "the other process", c.processes)
+		process := patience.Receive(t, "the other process", c.processes)
 		if pid = int(process.GetIdentity().GetPid()); pid != late.PID && pid != target.PID {
 			t.Fatalf("process is %v", process)
 		}

@@ -84,7 +84,7 @@ func TestTaskIsHandedOver(t *testing.T) {
 	}
 	c := a.reset()
 	daemon := s.attuned()
-	await(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
+	patience.Until(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 
 	command := exec.Command("sh", "-c", held, worker)
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -109,7 +109,7 @@ func TestTaskIsHandedOver(t *testing.T) {
 	}
 	target.Expect(t, "ready")
 	for { // the shell first
-		process := receive(t, "the worker", c.processes)
+		process := patience.Receive(t, "the worker", c.processes)
 		if strings.HasSuffix(process.GetExecutable(), "worker") && instrumented(process) {
 			break
 		}
@@ -139,7 +139,7 @@ func instrumented(p *attunev1.Process) bool {
 func TestTaskIsRefused(t *testing.T) {
 	s := mustSiteOnly(t)
 	daemon := s.attuned() // whose policy says nothing of users
-	await(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
+	patience.Until(t, "the daemon", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	job := node.TaskJob{Kind: "slurm", ID: "77"}
 	tests := []struct {
 		name   string
