@@ -200,7 +200,9 @@ func (b *bench) recordsOf(t *testing.T, row captured) (out []string) {
 // capturedText is a value as the rows have it: numbers as signed ones.
 func capturedText(c attunev1.Captured) string {
 	switch c.Kind {
-	case attunev1.CapturedReal, attunev1.CapturedUnreadable:
+	case attunev1.CapturedReal:
+		return fmt.Sprint(c.Real()) // to the last digit
+	case attunev1.CapturedUnreadable:
 		return c.String()
 	case attunev1.CapturedString:
 		if c.Cut {

@@ -94,7 +94,7 @@ func testExecuteAtEntry(t *testing.T) {
 		target := startVisits(t, threads)
 		process := mustOpen(t, target.PID)
 		at := addressOf(t, target.PID, "visited", objfile.Function)
-		for i := range uint64(20) {
+		for i := range uint64(targets.Fewer(20)) {
 			begun := time.Now()
 			value, result, err := Execute(t.Context(), process, constant(i), patiently(ExecuteOptions{At: at}))
 			if err != nil || value != i || result.Thread == 0 || result.Stopped <= 0 || result.Stopped > time.Since(begun) {
@@ -115,7 +115,7 @@ func testExecuteAtExit(t *testing.T) {
 	target := startVisits(t, 1)
 	process := mustOpen(t, target.PID)
 	at, steps := addressOf(t, target.PID, "once", objfile.Function), addressOf(t, target.PID, "steps", objfile.Variable)
-	for i := range 30 {
+	for i := range targets.Fewer(30) {
 		if value, _, err := Execute(t.Context(), process, load(steps), patiently(ExecuteOptions{At: at, AtExit: true})); err != nil || value%2 != 1 {
 			t.Errorf("round %d, exit: %d steps, %v", i, value, err)
 		}

@@ -37,7 +37,7 @@ func TestExecute(t *testing.T) {
 			process := mustOpen(t, target.PID)
 			target.Ask(t, "check") // the first use of the streams maps memory
 			before := mappings(t, target.PID)
-			for i := range uint64(20) {
+			for i := range uint64(targets.Fewer(20)) {
 				value, result, err := Execute(t.Context(), process, constant(i<<40|7), patiently(ExecuteOptions{Anywhere: anywhere}))
 				if err != nil || value != i<<40|7 || result.Stopped <= 0 {
 					t.Fatalf("%s, anywhere %v: %#x, %v (%+v)", what, anywhere, value, err, result)

@@ -40,7 +40,7 @@ func TestHardPrograms(t *testing.T) {
 			if row.among {
 				b.options.among = notMain(h)
 			}
-			for range row.visits {
+			for range targets.Fewer(row.visits) {
 				b.enterAndLeave(t, h.PID)
 				h.Right(t)
 			}

@@ -54,7 +54,7 @@ func TestObjectsThatSwap(t *testing.T) {
 	h := targets.StartProgram(t, "swaps",
 		buildLibrary(t, "one", `int one(void) { void *p = malloc(10); int ok = p != NULL; free(p); return ok; }`),
 		buildLibrary(t, "two", `int two(void) { return atoi("1") + (int)labs(-1L); }`))
-	for range 25 {
+	for range targets.Fewer(25) {
 		result := b.inject(t, h.PID)
 		images, err := objfile.Images(h.PID)
 		if err != nil {
