@@ -156,7 +156,7 @@ func TestRealFunctions(t *testing.T) {
 // a wrong length would be a jump into the middle of the next instruction.
 func TestLengthsAgainstDisassembler(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
-		t.Skip("objdump is not installed")
+		t.Fatalf("%v (needs: apt-get install binutils)", err)
 	}
 	checked := 0
 	for _, path := range targets.Libraries(t)[:1] {
