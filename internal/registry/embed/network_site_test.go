@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +27,7 @@ import (
 const (
 	hubAddress, leafAddress = "10.98.0.1", "10.98.0.2"
 	clientPort, leafPort    = ":4222", ":7422"
+	leafPortOfProc          = ":1CFE" // as /proc/net/tcp has it
 )
 
 // firewall lets a site speak to one port of others', and nobody speak to it.
@@ -128,15 +128,13 @@ func TestSitesBehindAFirewall(t *testing.T) {
 	if _, err := there.Announce(t.Context(), &attunev1.ControllerRecord{Id: "c", Host: "far"}); err != nil {
 		t.Fatal(err)
 	}
-	for {
+	patience.Until(t, "the controller there to be known here", func() bool {
 		list, err := here.Controllers(patience.Context(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 1 && list[0].GetHost() == "far" {
-			break
-		}
-	}
+		return len(list) == 1 && list[0].GetHost() == "far"
+	})
 	for _, row := range []struct {
 		name, from, to string
 		open           bool
@@ -162,7 +160,26 @@ func testWireIsCut(t *testing.T, network string, here, there *registry.Client) {
 		t.Error("a client lost its own server with the wire")
 	}
 	mustSee(t, there, "solver")
-	time.Sleep(time.Second) // so that what is sent meanwhile is lost
+	patience.Until(t, "what is sent meanwhile to be lost", func() bool { return unacknowledged(t, network) })
 	mustRun(t, "", "ip", "-n", network, "link", "set", "wire", "up")
 	mustSee(t, there, "meanwhile")
+}
+
+// unacknowledged returns whether the hub's server has sent bytes to another one
+// that have not arrived there.
+func unacknowledged(t *testing.T, network string) bool {
+	t.Helper()
+	connections, err := exec.Command("ip", "netns", "exec", network, "cat", "/proc/net/tcp").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const established, nothing = "01", "00000000:"
+	for line := range strings.Lines(string(connections)) {
+		// sl local_address rem_address st tx_queue:rx_queue ...
+		fields := strings.Fields(line)
+		if strings.HasSuffix(fields[1], leafPortOfProc) && fields[3] == established && !strings.HasPrefix(fields[4], nothing) {
+			return true
+		}
+	}
+	return false
 }
