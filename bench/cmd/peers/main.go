@@ -99,9 +99,9 @@ type turn struct {
 }
 
 // take measures once. A tool that is not installed, or has failed, is said and not
-// tried again.
+// tried again; Attune is, if a point came too late for a program.
 func (t *turn) take(ctx context.Context) error {
-	if t.Missing != "" {
+	if t.Missing != "" && !t.attune {
 		return nil
 	}
 	added, err := t.once(ctx, &t.figure)
@@ -109,7 +109,7 @@ func (t *turn) take(ctx context.Context) error {
 		t.Missing = err.Error()
 		return ctx.Err()
 	}
-	t.added = append(t.added, added)
+	t.Missing, t.added = "", append(t.added, added)
 	return nil
 }
 
@@ -141,8 +141,12 @@ func (b bench) attune(ctx context.Context, o ours, dir string) (func(context.Con
 		if err != nil {
 			return 0, err
 		}
-		f.Mechanism, err = mechanism(r, o.at)
-		return nanos(r.Result, o.at) - nanos(without, o.at), err
+		by, err := mechanism(r, o.at)
+		if err != nil {
+			return 0, err
+		}
+		f.Mechanism = by
+		return nanos(r.Result, o.at) - nanos(without, o.at), nil
 	}, nil
 }
 
