@@ -87,7 +87,8 @@ func findMPI(process Process) (*mpiLibrary, error) {
 		}
 		l.entries = append(l.entries, entry)
 	}
-	return l, l.findWorld(process)
+	err := l.findWorld(process)
+	return l, err
 }
 
 func addressIn(image objfile.Image, function string) (uint64, error) {

@@ -61,7 +61,8 @@ func newRanks(processes []Process, name string) (*ranks, error) {
 		}
 		g.members = append(g.members, &member{process: process, held: held, library: library})
 	}
-	return g, g.oneJob()
+	err := g.oneJob()
+	return g, err
 }
 
 func (g *ranks) close() {

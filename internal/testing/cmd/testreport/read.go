@@ -66,11 +66,12 @@ func readSteps(from io.Reader) ([]step, error) {
 			return nil, fmt.Errorf("%q: fields are missing", line)
 		}
 		s := step{name: fields[0], verdict: fields[1]}
-		if s.verdict == leftOut {
+		switch {
+		case s.verdict == leftOut:
 			s.reason = fields[2]
-		} else if len(fields) != 4 {
+		case len(fields) != 4:
 			return nil, fmt.Errorf("%q: fields are missing", line)
-		} else {
+		default:
 			var err, cpuErr error
 			s.seconds, err = strconv.ParseFloat(fields[2], 64)
 			s.cpu, cpuErr = strconv.ParseFloat(fields[3], 64)
