@@ -87,7 +87,7 @@ func findMPI(process Process) (*mpiLibrary, error) {
 		}
 		l.entries = append(l.entries, entry)
 	}
-	err := l.findWorld(process)
+	err = l.findWorld(process)
 	return l, err
 }
 

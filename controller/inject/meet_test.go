@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // visitAddresses are those of two functions of the program.
@@ -106,6 +108,27 @@ func TestMeetEndOfProgram(t *testing.T) {
 		})
 		if !errors.Is(err, ErrInterrupted) {
 			t.Errorf("after %d calls: %v", calls, err)
+		}
+	}
+}
+
+// The end of a program that is waited for is taken at once, whichever of its threads
+// ends first: nobody else could take it.
+func TestEndOfProgramInAmbush(t *testing.T) {
+	for range 12 {
+		target := startVisits(t, 3)
+		process, never := mustOpen(t, target.PID), addressOf(t, target.PID, "never", objfile.Function)
+		ended := make(chan error)
+		go func() {
+			_, _, err := Execute(t.Context(), process, constant(1), ExecuteOptions{At: never, Patience: 2 * patience.Limit})
+			ended <- err
+		}()
+		waitTraced(t, target.PID)
+		if err := unix.Kill(target.PID, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := patience.Receive(t, "end", ended); !errors.Is(err, procid.ErrGone) && !errors.Is(err, ErrInterrupted) {
+			t.Error(err)
 		}
 	}
 }

@@ -166,6 +166,9 @@ func nextStatus(kind, id int) (tid int, status unix.WaitStatus, err error) {
 	}
 	var info childInfo
 	err = unix.Waitid(kind, id, info.siginfo(), options|unix.WSTOPPED, nil)
+	if errors.Is(err, unix.ECHILD) { // so it says too where all that is left has ended
+		err = nil
+	}
 	if err != nil || info.signal != 0 {
 		return int(info.pid), unix.WaitStatus(0x7f | uint32(info.status)<<8), err
 	}
