@@ -66,8 +66,8 @@ type Config struct {
 	// Apart says that other Analyzers tune other parts of the same application; see
 	// core.Config.
 	Apart bool
-	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
-	Tick time.Duration
+	// tick is the period of ticks, samples and aggregates; 0: 50 ms.
+	tick time.Duration
 	// Lease, Grace, Inherit and Changed are the session's; see session.Config.
 	Lease, Grace time.Duration
 	Inherit      []*attunev1.KeptChange
@@ -132,7 +132,7 @@ func New(cfg Config) (*Analyzer, error) {
 	}
 	a.session = session.New(session.Config{
 		Known: known,
-		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.Tick, Lease: cfg.Lease,
+		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease,
 		Record: a.openRecording(), Version: cfg.Version,
 		Grace: cfg.Grace, Inherit: cfg.Inherit, Changed: cfg.Changed,
 		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Entry: a.entry, Log: a.log,

@@ -124,7 +124,7 @@ func checkSchema(t *testing.T, r *report.Report) {
 
 // TestTwoControllers has equal handles on two nodes.
 func TestTwoControllers(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, tick: 20 * time.Millisecond})
 	first, second := dial(t, socket, "ac1"), dial(t, socket, "ac2")
 	first.start(1, app{slow: 5000, fast: 5000})
 	second.start(1, app{slow: 100, fast: 5000})
@@ -141,7 +141,7 @@ func TestTwoControllers(t *testing.T) {
 
 // TestFinishRestores ends a session whose process lives on.
 func TestFinishRestores(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, tick: 20 * time.Millisecond})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
 	until(t, a, "kept", state("kept"))
@@ -158,7 +158,7 @@ func TestFinishRestores(t *testing.T) {
 
 // TestControllerLost ends a controller in the middle.
 func TestControllerLost(t *testing.T) {
-	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, Tick: 20 * time.Millisecond})
+	a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good")}, tick: 20 * time.Millisecond})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
 	until(t, a, "kept", state("kept"))
@@ -174,7 +174,7 @@ func TestControllerLost(t *testing.T) {
 func TestBadTunlets(t *testing.T) {
 	for _, bad := range []string{"crashstart", "crashmid", "hang", "badversion", "silent", "flood"} {
 		t.Run(bad, func(t *testing.T) {
-			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", bad)}, Tick: 20 * time.Millisecond})
+			a, socket := run(t, Config{Mode: "tune", TunletDirs: []string{testTunlet.Dir(t, "good", bad)}, tick: 20 * time.Millisecond})
 			c := dial(t, socket, "ac1")
 			c.start(1, app{slow: 100, fast: 5000})
 			until(t, a, "the good one is not held up", func(s Snapshot) bool {

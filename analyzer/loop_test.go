@@ -32,7 +32,7 @@ func TestLoopKeepsAGain(t *testing.T) {
 	timeline := &lockedBuffer{}
 	a, socket := run(t, Config{
 		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
-		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, Tick: 20 * time.Millisecond,
+		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, tick: 20 * time.Millisecond,
 	})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
@@ -123,7 +123,7 @@ func TestLoopUndoes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, socket := run(t, Config{Mode: tt.mode, TunletDirs: []string{dir}, Tick: 10 * time.Millisecond})
+			a, socket := run(t, Config{Mode: tt.mode, TunletDirs: []string{dir}, tick: 10 * time.Millisecond})
 			c := dial(t, socket, "ac1")
 			c.mu.Lock()
 			c.refuse = tt.refuse

@@ -48,7 +48,10 @@ type collector struct {
 }
 
 func newCollector(c *Controller) *collector {
-	clock := ring.NewClock(ring.ClockOptions{})
+	clock := ring.NewClock()
+	if err := clock.SourceProblem(); err != nil {
+		c.log.Info("times of records may be wrong", "reason", err)
+	}
 	return &collector{
 		controller: c, clock: clock, drainer: ring.NewDrainer(clock),
 		uprobed: make(map[uprobeKey]bpf.Aggregate), lost: make(map[uint64]losses), untold: make(map[uint64]losses),

@@ -16,7 +16,6 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/policy"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -77,10 +76,8 @@ type Config struct {
 	// UseBPF allows uprobes and kernel process events where the user may
 	// have them.
 	UseBPF bool
-	// Uprobes tunes the kernel's probes; the zero value is good.
-	Uprobes bpf.UprobesOptions
-	// Geometry of the memory shared with each process; zero: the default.
-	Geometry ring.Geometry
+	// uprobes tunes the kernel's probes; the zero value is good.
+	uprobes bpf.UprobesOptions
 	// Hidden finds variables without symbol; nil: named settings that need one
 	// are refused, or their old value stays unknown.
 	Hidden *hidden.Prober

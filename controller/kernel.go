@@ -36,7 +36,7 @@ func (c *Controller) uprobes() (*bpf.Uprobes, error) {
 		k.err = errBPFOff
 		return nil, k.err
 	}
-	k.uprobes, k.err = bpf.NewUprobes(c.config.Uprobes)
+	k.uprobes, k.err = bpf.NewUprobes(c.config.uprobes)
 	if k.err == nil {
 		uprobes := k.uprobes
 		c.run("uprobes", func(ctx context.Context) error { return uprobes.Run(ctx, c.uprobeRecords) })

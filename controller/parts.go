@@ -24,7 +24,7 @@ const othersSocket = 0o666
 // gateOptions let the user in whose processes are followed.
 func (c *Controller) gateOptions() attach.Options {
 	o := attach.Options{
-		Path: c.config.GatePath, Early: c.config.EarlyGate, Geometry: c.config.Geometry, Attached: c.atGate, Hold: c.holds, Refused: c.refused,
+		Path: c.config.GatePath, Early: c.config.EarlyGate, Attached: c.atGate, Hold: c.holds, Refused: c.refused,
 		Timeout: c.config.gateTimeout, Log: c.config.Log,
 	}
 	if user := c.config.Session.User; user != nil {

@@ -81,7 +81,7 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 		return inject.Result{}, nil
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{
-		Library: c.config.LibraryPath, Socket: c.config.GatePath, Geometry: c.config.Geometry, Cache: c.cache,
+		Library: c.config.LibraryPath, Socket: c.config.GatePath, Cache: c.cache,
 		Permitted: permitted,
 	})
 	if err != nil {

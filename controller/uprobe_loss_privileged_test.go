@@ -22,7 +22,7 @@ func TestLostRecordsOfUprobesAreTold(t *testing.T) {
 	}{{"ring of a page", 4096, true}, {"ring as it is", 0, false}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := start(t, func(c *Config) { c.UseBPF, c.Uprobes = true, bpf.UprobesOptions{RingBytes: test.ring} })
+			b := start(t, func(c *Config) { c.UseBPF, c.uprobes = true, bpf.UprobesOptions{RingBytes: test.ring} })
 			spec := call("own_work", false)
 			spec.Delivery = attunev1.Delivery_DELIVERY_EVENT
 			b.addPoint(t, 3, spec)

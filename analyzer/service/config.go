@@ -35,9 +35,6 @@ type Config struct {
 	TunletOptions map[string]map[string]string
 	// TunletLimits are those of each tunlet's process.
 	TunletLimits tunlethost.Limits
-	// TempDir is a private directory for the tunlets' sockets; empty: private
-	// directories are made in the system's.
-	TempDir string
 	// Digests remembers checksums of tunlets; nil: one of its own.
 	Digests *objfile.Digests
 	// DescriptionDir keeps what tunlets say of themselves; see
@@ -52,8 +49,8 @@ type Config struct {
 	// MaxTunletSessions bounds those with tunlets; others are observed until
 	// there is room; 0: 32.
 	MaxTunletSessions int
-	// MaxRegistrations bounds those of one user; 0: 64.
-	MaxRegistrations int
+	// maxRegistrations bounds those of one user; 0: 64.
+	maxRegistrations int
 	// Linger is how long a session without processes waits for more; 0: 10 s.
 	Linger time.Duration
 	// Grace is how long a controller may be out of reach; 0: 60 s.
@@ -92,7 +89,7 @@ func (c Config) withDefaults() Config {
 	c.TunletDelay = cmp.Or(c.TunletDelay, time.Second)
 	c.MaxSessions = cmp.Or(c.MaxSessions, 256)
 	c.MaxTunletSessions = cmp.Or(c.MaxTunletSessions, 32)
-	c.MaxRegistrations = cmp.Or(c.MaxRegistrations, 64)
+	c.maxRegistrations = cmp.Or(c.maxRegistrations, 64)
 	c.Linger = cmp.Or(c.Linger, 10*time.Second)
 	c.Grace = cmp.Or(c.Grace, time.Minute)
 	c.Lease = cmp.Or(c.Lease, 30*time.Second)

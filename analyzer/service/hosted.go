@@ -82,7 +82,7 @@ func (s *Service) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	}
 	a, err := analyzer.New(analyzer.Config{
 		Knowledge: s.knowledge(user), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: s.cfg.Version,
-		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), TempDir: s.cfg.TempDir, Digests: s.cfg.Digests,
+		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), Digests: s.cfg.Digests,
 		DescriptionDir: s.cfg.DescriptionDir, TunletLimits: s.cfg.TunletLimits,
 		Lease: s.cfg.Lease, Grace: s.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
 		Changed: func() { signal(h.changed) }, Audit: s.audit(record.GetId()), Log: h.log,

@@ -128,7 +128,7 @@ func (s *Service) roomFor(owner *attunev1.Principal) error {
 			n++
 		}
 	}
-	if n >= s.cfg.MaxRegistrations {
+	if n >= s.cfg.maxRegistrations {
 		return status.Errorf(codes.ResourceExhausted, "%s has %d registrations already; take some back with attune session stop", owner.GetName(), n)
 	}
 	return nil

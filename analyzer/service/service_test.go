@@ -304,7 +304,7 @@ func TestSite(t *testing.T) {
 // TestBounds has one session and one registration at most.
 func TestBounds(t *testing.T) {
 	p := newPlace(t)
-	a := p.analyzer("a", func(c *Config) { c.MaxSessions, c.MaxRegistrations = 1, 1 })
+	a := p.analyzer("a", func(c *Config) { c.MaxSessions, c.maxRegistrations = 1, 1 })
 	ann := p.people(p.pki.User(t, "ann", 4711), a)
 	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
 	patience.Until(t, "it is known", func() bool { return len(list(t, ann).GetRegistrations()) == 1 })

@@ -120,7 +120,7 @@ func TestDetailsEnd(t *testing.T) {
 
 // A controller that comes back knows of nothing, and is asked again.
 func TestDetailsAfterReconnect(t *testing.T) {
-	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, CallTimeout: patience, Grace: patience})
+	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: patience, Grace: patience})
 	r.session.TunletReady(newScripted(t, "a", nil))
 	before := r.connect("ac1", 7)
 	r.tick()

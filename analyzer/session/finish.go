@@ -50,7 +50,7 @@ func (s *Session) Finish(ctx context.Context) error {
 		s.finishing = true
 		s.entry(report.Entry{Kind: "session_ended"})
 		for _, t := range s.tunlets {
-			t.applicationEnded(s.cfg.Now())
+			t.applicationEnded(s.cfg.now())
 		}
 	}, s.toldEnd)
 }

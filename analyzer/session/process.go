@@ -139,7 +139,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	s.sleepers.watch.Forget(p.id)
 	told := ended
 	if told == nil {
-		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.Now().UnixNano()}
+		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.now().UnixNano()}
 	}
 	told.Process = p.id
 	s.entry(report.Entry{Kind: "process_ended", Process: p.pid(), Text: p.info.GetExecutable()})

@@ -22,7 +22,7 @@ const grace = 10 * time.Second
 // was kept in process 1.
 func patientRig(t *testing.T) *rig {
 	return newRigWith(t, Config{
-		Core: core.Config{Mode: core.ModeTune}, Grace: grace, CallTimeout: time.Hour,
+		Core: core.Config{Mode: core.ModeTune}, Grace: grace, callTimeout: time.Hour,
 		Inherit: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "a", Action: "set k=2", Gain: 3}},
 	})
 }

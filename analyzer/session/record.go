@@ -13,7 +13,7 @@ import (
 
 // entry writes to the timeline, with the present time.
 func (s *Session) entry(e report.Entry) {
-	e.Time = s.cfg.Now()
+	e.Time = s.cfg.now()
 	e.Seconds = s.since(e.Time).Seconds()
 	s.cfg.Entry(e)
 }

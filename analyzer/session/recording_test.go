@@ -62,7 +62,7 @@ func (f *frames) texts() (out []string) {
 func newRecordedRig(t *testing.T) (*rig, *frames) {
 	f := &frames{}
 	return newRigWith(t, Config{
-		Core: core.Config{Mode: core.ModeAdvise}, CallTimeout: time.Hour, Command: []string{"solver"}, Record: f.record,
+		Core: core.Config{Mode: core.ModeAdvise}, callTimeout: time.Hour, Command: []string{"solver"}, Record: f.record,
 	}), f
 }
 

@@ -38,12 +38,12 @@ func newRig(t *testing.T, mode core.Mode) *rig { return newRigThatWaits(t, mode,
 // newRigThatWaits gives a tunlet so long for an answer. A short time is for tests
 // of what follows: on a crowded machine every tunlet may be late.
 func newRigThatWaits(t *testing.T, mode core.Mode, timeout time.Duration) *rig {
-	return newRigWith(t, Config{Core: core.Config{Mode: mode}, CallTimeout: timeout, Command: []string{"solver"}})
+	return newRigWith(t, Config{Core: core.Config{Mode: mode}, callTimeout: timeout, Command: []string{"solver"}})
 }
 
 func newRigWith(t *testing.T, cfg Config) *rig {
 	r := &rig{t: t, ticks: make(chan time.Time), now: time.Unix(1000, 0)}
-	cfg.ID, cfg.Now, cfg.Ticks = "s1", r.time, r.ticks
+	cfg.ID, cfg.now, cfg.ticks = "s1", r.time, r.ticks
 	cfg.Entry = func(e report.Entry) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

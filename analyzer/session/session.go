@@ -43,9 +43,9 @@ type Config struct {
 	Tick time.Duration
 	// Lease is how long a change lives without a renewal; 0: 5 s.
 	Lease time.Duration
-	// CallTimeout bounds each call to a tunlet, which holds up nobody else
+	// callTimeout bounds each call to a tunlet, which holds up nobody else
 	// meanwhile; 0: 5 s, which a tunlet on a crowded node keeps.
-	CallTimeout time.Duration
+	callTimeout time.Duration
 	// Grace is how long a controller may be out of reach before its processes
 	// count as ended; 0: not at all.
 	Grace time.Duration
@@ -69,10 +69,10 @@ type Config struct {
 	Record func(*attunev1.RecordingFrame)
 	// Version is Attune's own, for who reads what was recorded.
 	Version string
-	// Now tells the time; nil: time.Now.
-	Now func() time.Time
-	// Ticks makes time pass, for tests; nil: a ticker of period Tick.
-	Ticks <-chan time.Time
+	// now tells the time; nil: time.Now.
+	now func() time.Time
+	// ticks makes time pass, for tests; nil: a ticker of period Tick.
+	ticks <-chan time.Time
 	// Log takes what has no better place; nil: nothing is logged.
 	Log *slog.Logger
 }
@@ -85,8 +85,8 @@ func (c Config) withDefaults() Config {
 	if c.Lease == 0 {
 		c.Lease = 5 * time.Second
 	}
-	if c.CallTimeout == 0 {
-		c.CallTimeout = 5 * time.Second
+	if c.callTimeout == 0 {
+		c.callTimeout = 5 * time.Second
 	}
 	if c.Entry == nil {
 		c.Entry = func(report.Entry) {}
@@ -94,8 +94,8 @@ func (c Config) withDefaults() Config {
 	if c.Changed == nil {
 		c.Changed = func() {}
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.now == nil {
+		c.now = time.Now
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -156,7 +156,7 @@ type Session struct {
 func New(cfg Config) *Session {
 	cfg = cfg.withDefaults()
 	s := &Session{
-		cfg: cfg, log: cfg.Log, start: cfg.Now(),
+		cfg: cfg, log: cfg.Log, start: cfg.now(),
 		inbox: make(chan func(), inboxSize), done: make(chan struct{}),
 		core:          core.New(cfg.Core),
 		controllers:   map[string]*controller{},
@@ -194,7 +194,7 @@ func (s *Session) Run(ctx context.Context) {
 	defer s.workers.Wait()
 	defer cancel()
 	defer close(s.done)
-	ticks := s.cfg.Ticks
+	ticks := s.cfg.ticks
 	if ticks == nil {
 		s.ticker = time.NewTicker(s.cfg.Tick)
 		defer s.ticker.Stop()
@@ -269,7 +269,7 @@ func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
 
 // tick makes time pass for everybody.
 func (s *Session) tick() {
-	now := s.cfg.Now()
+	now := s.cfg.now()
 	s.step(core.Tick{})
 	s.introduceGrown()
 	s.await()
@@ -287,7 +287,7 @@ func (s *Session) tick() {
 }
 
 // now returns the time since the session's start.
-func (s *Session) now() time.Duration { return s.since(s.cfg.Now()) }
+func (s *Session) now() time.Duration { return s.since(s.cfg.now()) }
 
 // since returns t as a time since the session's start.
 func (s *Session) since(t time.Time) time.Duration { return max(0, t.Sub(s.start)) }
@@ -300,7 +300,7 @@ func (s *Session) sinceUnix(nanos int64) time.Duration {
 	if nanos == 0 {
 		return 0
 	}
-	now := s.cfg.Now()
+	now := s.cfg.now()
 	age := max(0, time.Duration(now.UnixNano()-nanos))
 	return max(0, s.since(now)-age)
 }

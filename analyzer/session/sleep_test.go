@@ -142,7 +142,7 @@ func TestNobodyWakesAtTheEnd(t *testing.T) {
 
 // TestKeptChangesWakeTheirTunlet goes on with the changes of an earlier session.
 func TestKeptChangesWakeTheirTunlet(t *testing.T) {
-	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, CallTimeout: time.Hour, Inherit: []*attunev1.KeptChange{
+	r := newRigWith(t, Config{Core: core.Config{Mode: core.ModeTune}, callTimeout: time.Hour, Inherit: []*attunev1.KeptChange{
 		{Id: "c1", Tunlet: "a", Pid: 7, Knob: "k"},
 	}})
 	if woken := r.sleeps("a"); *woken != 1 {

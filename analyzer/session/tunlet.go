@@ -63,7 +63,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.worker = &worker{
-		timeout: s.cfg.CallTimeout, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		timeout: s.cfg.callTimeout, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
 		hung:   tn.Kill,
 		react:  func(r *attunev1.Reaction) { s.post(func() { s.react(t, r) }) },
 		failed: func(method string, err error) { s.post(func() { s.callFailed(t, method, err) }) },
@@ -82,7 +82,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 	s.awake(t)
 	s.hurry()
 	if s.finishing {
-		t.applicationEnded(s.cfg.Now())
+		t.applicationEnded(s.cfg.now())
 	}
 }
 

@@ -159,13 +159,13 @@ func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
 	for {
 		began := time.Now()
 		err := h.runOnce(ctx, s, st, func() bool {
-			return ctx.Err() != nil || failures+1 >= h.opts.MaxFailures && time.Since(began) <= h.opts.Stable
+			return ctx.Err() != nil || failures+1 >= h.opts.maxFailures && time.Since(began) <= stable
 		})
 		if ctx.Err() != nil {
 			h.stopped(st)
 			return
 		}
-		if time.Since(began) > h.opts.Stable {
+		if time.Since(began) > stable {
 			failures = 0
 		}
 		failures++
@@ -183,7 +183,7 @@ func (h *Host) starter(c Candidate) *starter {
 	log := h.opts.Log.With("tunlet", c.Name)
 	return &starter{
 		Candidate: c, options: h.opts.Config[c.Name],
-		limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.StartTimeout, log: log, said: newLimitedLog(log),
+		limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout, log: log, said: newLimitedLog(log),
 		digests: h.opts.Digests, host: h.identity,
 	}
 }
@@ -208,7 +208,7 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 		h.set(st, func() { st.State, st.Reason = StateQuarantined, err.Error() })
 		log.Warn("tunlet put into quarantine; its problem goes untuned", "error", err)
 		return false
-	case failures >= h.opts.MaxFailures:
+	case failures >= h.opts.maxFailures:
 		h.set(st, func() {
 			st.State, st.Reason = StateQuarantined, fmt.Sprintf("failed %d times, the last time: %v", failures, err)
 		})
@@ -216,7 +216,7 @@ func (h *Host) again(ctx context.Context, st *Status, log *slog.Logger, failures
 		return false
 	}
 	h.set(st, func() { st.State, st.Reason = StateRestarting, err.Error() })
-	pause := h.opts.Pause << min(failures-1, 5)
+	pause := h.opts.pause << min(failures-1, 5)
 	log.Info("tunlet failed", "error", err, "restart_in", pause)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

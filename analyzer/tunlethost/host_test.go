@@ -79,7 +79,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 
 // fast returns options without long pauses.
 func fast(dir string, names ...string) Options {
-	return Options{Dirs: []string{dir}, Names: names, Pause: time.Millisecond, MaxFailures: 3, StartTimeout: patience}
+	return Options{Dirs: []string{dir}, Names: names, pause: time.Millisecond, maxFailures: 3, startTimeout: patience}
 }
 
 // eventually waits until a status is as wanted.
@@ -163,7 +163,7 @@ func alone(pid int) error {
 // waited for the start would outlast the test.
 func TestStopWhileStarting(t *testing.T) {
 	options := fast(testTunlet.Dir(t, "hangstart"))
-	options.StartTimeout = 24 * time.Hour
+	options.startTimeout = 24 * time.Hour
 	h := New(options, newObserver())
 	if err := h.Start(context.Background()); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := fast(dir, tt.name)
 			if tt.name == "hangstart" {
-				opts.StartTimeout = 300 * time.Millisecond
+				opts.startTimeout = 300 * time.Millisecond
 			}
 			opts.Config = map[string]map[string]string{"badoptions": {"a": "b"}, "sleepy": {"n": "10"}}
 			h := New(opts, newObserver())

@@ -9,6 +9,9 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
+// stable is how long a tunlet must have run for its failures to be forgotten.
+const stable = time.Minute
+
 // Options configures a Host. Zero values mean the defaults given.
 type Options struct {
 	// Dirs are the directories with tunlets, the first one wins.
@@ -28,42 +31,36 @@ type Options struct {
 	DescriptionDir string
 	// Digests remembers the tunlets' checksums; nil: one of the host's own.
 	Digests *objfile.Digests
-	// StartTimeout bounds a start; 0: 5 s. A start takes 0.1 s of CPU time, but
+	// startTimeout bounds a start; 0: 5 s. A start takes 0.1 s of CPU time, but
 	// it competes with an application that may fill every core several times
 	// over: with eight runnable tasks on two cores it took more than 2 s.
-	StartTimeout time.Duration
-	// MaxFailures is how often a tunlet may fail before it is put into
+	startTimeout time.Duration
+	// maxFailures is how often a tunlet may fail before it is put into
 	// quarantine; 0: 4.
-	MaxFailures int
-	// Pause is the pause before the first restart, doubled at each further
+	maxFailures int
+	// pause is the pause before the first restart, doubled at each further
 	// one up to 32 times; 0: 100 ms.
-	Pause time.Duration
-	// Linger is how long a tunlet that had to be started to be asked what it is
+	pause time.Duration
+	// linger is how long a tunlet that had to be started to be asked what it is
 	// stays, in case it is of use soon; 0: 10 s.
-	Linger time.Duration
-	// Stable is how long a tunlet must have run for its failures to be
-	// forgotten; 0: one minute.
-	Stable time.Duration
+	linger time.Duration
 	// Log takes what the host and the tunlets say; nil: nothing is logged.
 	Log *slog.Logger
 }
 
 // withDefaults returns o with zero values replaced.
 func (o Options) withDefaults() Options {
-	if o.StartTimeout == 0 {
-		o.StartTimeout = 5 * time.Second
+	if o.startTimeout == 0 {
+		o.startTimeout = 5 * time.Second
 	}
-	if o.MaxFailures == 0 {
-		o.MaxFailures = 4
+	if o.maxFailures == 0 {
+		o.maxFailures = 4
 	}
-	if o.Pause == 0 {
-		o.Pause = 100 * time.Millisecond
+	if o.pause == 0 {
+		o.pause = 100 * time.Millisecond
 	}
-	if o.Linger == 0 {
-		o.Linger = 10 * time.Second
-	}
-	if o.Stable == 0 {
-		o.Stable = time.Minute
+	if o.linger == 0 {
+		o.linger = 10 * time.Second
 	}
 	o.Limits = o.Limits.withDefaults()
 	if o.Digests == nil {

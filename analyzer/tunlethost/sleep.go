@@ -95,7 +95,7 @@ func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, in
 // soon. Nobody calls it meanwhile, so it takes memory only. linger returns nil
 // if it ended the tunlet, as it does with one that takes too much.
 func (h *Host) linger(ctx context.Context, t *Tunlet, woken <-chan struct{}) *Tunlet {
-	ctx, cancel := context.WithTimeout(ctx, h.opts.Linger)
+	ctx, cancel := context.WithTimeout(ctx, h.opts.linger)
 	defer cancel()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

@@ -21,7 +21,7 @@ import (
 func sleepy(t *testing.T) Options {
 	t.Helper()
 	options := fast(testTunlet.Dir(t, "sleepy"))
-	options.DescriptionDir, options.Linger = t.TempDir(), 1
+	options.DescriptionDir, options.linger = t.TempDir(), 1
 	return options
 }
 
@@ -74,13 +74,13 @@ func TestSleep(t *testing.T) {
 		t.Errorf("after the end: %+v", st)
 	}
 
-	options.StartTimeout = 1 // nothing can be started
+	options.startTimeout = 1 // nothing can be started
 	_, _, second := asleep(t, options)
 	if !proto.Equal(first.info, second.info) {
 		t.Errorf("known as\n%v, is\n%v", second.info, first.info)
 	}
 
-	options.StartTimeout = patience
+	options.startTimeout = patience
 	h, o, third := asleep(t, options)
 	third.wake()
 	third.wake() // once is enough
@@ -100,7 +100,7 @@ func TestSleep(t *testing.T) {
 // limits as well.
 func TestTooMuchWhileAsleep(t *testing.T) {
 	options := fast(testTunlet.Dir(t, "sleepyhog"))
-	options.Linger, options.Limits.MemoryBytes = time.Hour, 100e6
+	options.linger, options.Limits.MemoryBytes = time.Hour, 100e6
 	o := newObserver()
 	h := New(options, o)
 	if err := h.Start(context.Background()); err != nil {
@@ -128,7 +128,7 @@ func TestLinger(t *testing.T) {
 	for name, dies := range map[string]bool{"lives": false, "dies": true} {
 		t.Run(name, func(t *testing.T) {
 			options := sleepy(t)
-			options.Linger = time.Hour
+			options.linger = time.Hour
 			o := newObserver()
 			h := New(options, o)
 			if err := h.Start(context.Background()); err != nil {

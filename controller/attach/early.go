@@ -154,7 +154,7 @@ func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
 			left = append(left, l)
 		}
 	}
-	for ; came < backlog && len(left) < g.options.Connections; came++ {
+	for ; came < backlog && len(left) < g.options.connections; came++ {
 		fd, err := g.early.accept()
 		switch {
 		case errors.Is(err, unix.EAGAIN):

@@ -61,7 +61,7 @@ func New(o Options) (*Gate, error) {
 		listener: listener,
 		early:    early,
 		closed:   make(chan struct{}),
-		places:   make(chan struct{}, o.Connections),
+		places:   make(chan struct{}, o.connections),
 		conns:    map[*net.UnixConn]struct{}{},
 		perPID:   map[int]int{},
 	}

@@ -60,7 +60,7 @@ func useMemory(t *testing.T, a Attachment, record func(time uint64, point, flags
 		t.Fatal(err)
 	}
 	record(1, 0, 0, 5, 6)
-	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock(ring.ClockOptions{})), func([]byte) {})
+	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock()), func([]byte) {})
 	if got.Received != 1 {
 		t.Errorf("drained %+v, want one record", got)
 	}
@@ -216,7 +216,7 @@ func TestNewRefuses(t *testing.T) {
 		{"no path", Options{Attached: attached}, "socket path"},
 		{"long path", Options{Attached: attached, Path: "/tmp/" + strings.Repeat("x", 120)}, "socket path"},
 		{"geometry", Options{Attached: attached, Path: "x", Geometry: ring.Geometry{Slots: -1}}, "slots"},
-		{"connections", Options{Attached: attached, Path: "x", Connections: -1}, "connections"},
+		{"connections", Options{Attached: attached, Path: "x", connections: -1}, "connections"},
 		{"open folder", Options{Attached: attached, Path: open + "/s"}, "make it 0700"},
 		{"no folder", Options{Attached: attached, Path: file + "/s"}, "folder"},
 		{"parent missing", Options{Attached: attached, Path: open + "/a/b/s"}, "folder"},

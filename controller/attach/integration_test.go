@@ -110,7 +110,7 @@ func TestRealLibraryCountsEveryLock(t *testing.T) {
 		coming <- a
 	}})
 	program := mustBuild(t, "locks")
-	clock := ring.NewClock(ring.ClockOptions{})
+	clock := ring.NewClock()
 	began := monotonic(t)
 	p := mustStart(t, g, program, "4", "50000")
 	a := <-coming
@@ -225,7 +225,7 @@ func TestRealLibraryKilled(t *testing.T) {
 	if n := a.Memory.Reclaim(func(int) bool { return false }); n != 1 {
 		t.Errorf("reclaimed %d slots, want 1", n)
 	}
-	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock(ring.ClockOptions{})), func([]byte) {})
+	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock()), func([]byte) {})
 	if got.Received == 0 || got.CorruptSlots != 0 {
 		t.Errorf("drained %+v", got)
 	}

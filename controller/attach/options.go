@@ -62,9 +62,9 @@ type Options struct {
 	Early *os.File
 	// Geometry is that of the first memory file that a process is offered.
 	Geometry ring.Geometry
-	// Connections bounds how many processes are served at a time; more wait.
+	// connections bounds how many processes are served at a time; more wait.
 	// 0: 256.
-	Connections int
+	connections int
 	// Log takes what cannot be returned. Nil: nothing is logged.
 	Log *slog.Logger
 	// Admit decides whether a process is served. Nil: those of the
@@ -100,11 +100,11 @@ func (o Options) complete() (Options, error) {
 	if err := o.Geometry.Validate(); err != nil {
 		return o, err
 	}
-	if o.Connections == 0 {
-		o.Connections = defaultConnections
+	if o.connections == 0 {
+		o.connections = defaultConnections
 	}
-	if o.Connections < 0 {
-		return o, fmt.Errorf("connections %d: want at least 1", o.Connections)
+	if o.connections < 0 {
+		return o, fmt.Errorf("connections %d: want at least 1", o.connections)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = Timeout

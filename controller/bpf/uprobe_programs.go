@@ -107,7 +107,6 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 	}
 	size(uprobesMapWatched, u.options.MaxWatches)
 	size(uprobesMapWatches, u.options.MaxWatches)
-	size(uprobesMapPrograms, u.options.MaxPrograms)
 	size(uprobesMapCalls, u.options.MaxCalls)
 	// The kernel wants some inner map as a pattern.
 	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(1)

@@ -65,7 +65,7 @@ const (
 )
 
 // ErrTooManyWatches is returned when MaxWatches pairs of process and point are
-// watched already, or MaxPrograms of those that capture.
+// watched already, or 256 of those that capture.
 var ErrTooManyWatches = errors.New("too many watched processes and points")
 
 func (t *watchTable) open(objects *uprobesObjects) (err error) {

@@ -42,9 +42,6 @@ type UprobesOptions struct {
 	// MaxWatches bounds the pairs of process and point that are watched at
 	// one time; 0: 1,024. Each takes 650 bytes.
 	MaxWatches uint32
-	// MaxPrograms bounds those among them that capture; 0: 256. Each takes 512
-	// bytes.
-	MaxPrograms uint32
 	// MaxCalls bounds the calls under way at points with entry and exit; 0:
 	// 8,192. Beyond it the oldest are forgotten.
 	MaxCalls uint32

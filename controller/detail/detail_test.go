@@ -49,7 +49,7 @@ func newRig(t testing.TB, kinds ...attunev1.DetailKind) *rig {
 func newRigOf(t testing.TB, of *rig) *rig {
 	t.Helper()
 	r := &rig{Target: of.Target, t: t, now: of.now, want: of.want}
-	r.reader = New(Options{Now: func() time.Time { return r.now }})
+	r.reader = New(Options{now: func() time.Time { return r.now }})
 	t.Cleanup(func() {
 		if err := r.reader.Close(); err != nil {
 			t.Error(err)
@@ -321,7 +321,7 @@ func TestManyDescriptors(t *testing.T) {
 	for round := 0; ; round++ {
 		r.now = r.now.Add(ListEvery)
 		d, used := r.reader.Read(r.want, perRound)
-		if limit := perRound + DefaultDescriptorsPerRound/listedPerItem; used > limit {
+		if limit := perRound + descriptorsPerRound/listedPerItem; used > limit {
 			t.Fatalf("round %d used %d of %d", round, used, perRound)
 		}
 		if p := r.reader.processes[1]; p.table.dir == nil {

@@ -32,7 +32,7 @@
 // # What it costs
 //
 // docs/reference/signals.md has the figures of BenchmarkRead. A round lists at
-// most Options.DescriptorsPerRound descriptors of a process and reads at most
+// most descriptorsPerRound descriptors of a process and reads at most
 // as many items as the caller says; both go on in the next round where they
 // ended. Reading what memory is made of takes the longer the more there is, so
 // it is done again only after a hundred times as long ([memoryShare]).

@@ -111,7 +111,7 @@ func TestPipelineOfAnotherUser(t *testing.T) {
 		_ = cmd.Wait()
 	}()
 	r := &rig{t: t, now: time.Unix(1000, 0)}
-	r.reader = New(Options{Now: func() time.Time { return r.now }})
+	r.reader = New(Options{now: func() time.Time { return r.now }})
 	defer r.reader.Close()
 	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []attunev1.DetailKind{pipes}}
 	for deadline := time.Now().Add(patience.Limit); ; {

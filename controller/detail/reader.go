@@ -14,8 +14,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// DefaultDescriptorsPerRound is the default of Options.
-const DefaultDescriptorsPerRound = 128
+// descriptorsPerRound is how many descriptors of a process are listed in one Read at
+// most.
+const descriptorsPerRound = 128
 
 // listedPerItem is how many descriptors are listed at the cost of one item that
 // is read.
@@ -23,11 +24,8 @@ const listedPerItem = 2
 
 // Options of a Reader.
 type Options struct {
-	// DescriptorsPerRound is how many descriptors of a process are listed in one
-	// Read at most; 0: [DefaultDescriptorsPerRound].
-	DescriptorsPerRound int
-	// Now tells the time; nil: time.Now.
-	Now func() time.Time
+	// now tells the time; nil: time.Now.
+	now func() time.Time
 }
 
 // Want says what is to be read of one process.
@@ -50,11 +48,8 @@ type Reader struct {
 
 // New returns a Reader that reads nothing yet.
 func New(options Options) *Reader {
-	if options.DescriptorsPerRound <= 0 {
-		options.DescriptorsPerRound = DefaultDescriptorsPerRound
-	}
-	if options.Now == nil {
-		options.Now = time.Now
+	if options.now == nil {
+		options.now = time.Now
 	}
 	r := &Reader{options: options, processes: make(map[uint64]*process), diag: diag{fd: -1}}
 	r.ownNet = netNamespace("/proc/thread-self")
@@ -114,7 +109,7 @@ func (r *Reader) Read(w Want, most int) (details *attunev1.Details, used int) {
 	sockets := slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_SOCKETS)
 	pipes := slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_PIPES)
 	if sockets || pipes {
-		listed, err := p.table.list(r.options.DescriptorsPerRound, r.options.Now())
+		listed, err := p.table.list(descriptorsPerRound, r.options.now())
 		if err != nil {
 			return unreadable(w, err), 1
 		}
@@ -129,7 +124,7 @@ func (r *Reader) Read(w Want, most int) (details *attunev1.Details, used int) {
 		used += len(out.Pipes.GetItems())
 	}
 	if slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_MEMORY) {
-		if out.Memory = p.memory.read(w.Identity.PID, r.options.Now); out.Memory != nil {
+		if out.Memory = p.memory.read(w.Identity.PID, r.options.now); out.Memory != nil {
 			used++
 		}
 	}

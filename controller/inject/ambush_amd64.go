@@ -50,7 +50,7 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 		return nil, err
 	}
 	defer a.end()
-	until := time.Now().Add(p.options.Patience)
+	until := time.Now().Add(p.options.patience)
 	var next time.Time
 	for {
 		if now := time.Now(); now.After(next) && a.depth == 0 {
@@ -100,7 +100,7 @@ func (a *ambush) nobodyCame() error {
 	if a.allBlock {
 		return fmt.Errorf("%w: its threads block SIGTRAP, by which a breakpoint is reported", ErrUnsuited)
 	}
-	return fmt.Errorf("%w: none of %d threads came to the function in %v", ErrNoSafePoint, len(a.threads), a.options.Patience)
+	return fmt.Errorf("%w: none of %d threads came to the function in %v", ErrNoSafePoint, len(a.threads), a.options.patience)
 }
 
 // trapIsFree says why the process could not be sent SIGTRAP without a trace: the

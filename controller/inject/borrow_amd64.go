@@ -126,7 +126,7 @@ func (c *conversation) execute() error {
 	if err := unix.PtraceSetRegs(c.tid, &g); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(c.options.Timeout)
+	deadline := time.Now().Add(c.options.timeout)
 	if err := c.ptrace(unix.PTRACE_CONT, 0, 0); err != nil {
 		return err
 	}

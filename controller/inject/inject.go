@@ -55,10 +55,10 @@ type Options struct {
 	// Geometry of the memory shared with the process; zero: the default. It is
 	// made smaller where the process has no room for it.
 	Geometry ring.Geometry
-	// Patience bounds the search for a safe place. 0: 2 seconds.
-	Patience time.Duration
-	// Timeout bounds the call itself. 0: 5 seconds.
-	Timeout time.Duration
+	// patience bounds the search for a safe place. 0: 2 seconds.
+	patience time.Duration
+	// timeout bounds the call itself. 0: 5 seconds.
+	timeout time.Duration
 	// Cache keeps ELF files open; may be nil.
 	Cache *objfile.Cache
 	// Permitted is asked while the thread is stopped that is to make the call, so
@@ -73,11 +73,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
+	if o.patience == 0 {
+		o.patience = defaultPatience
 	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
+	if o.timeout == 0 {
+		o.timeout = defaultTimeout
 	}
 	return o
 }
@@ -166,7 +166,7 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 	if !process.Alive() {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
-	p.until = time.Now().Add(p.options.Patience)
+	p.until = time.Now().Add(p.options.patience)
 	for err = errHeld; errors.Is(err, errHeld); {
 		clear(p.late) // the kernel has let them go with the OS thread before
 		onOwnThread(func() { err = p.run(ctx, process, &result) })

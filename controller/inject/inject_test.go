@@ -35,12 +35,12 @@ func newBench(t *testing.T) *bench {
 	}
 	cache := objfile.NewCache(objfile.CacheOptions{})
 	t.Cleanup(func() { _ = cache.Close() })
-	return &bench{Options{Library: library, Cache: cache, Patience: patience.Limit}}
+	return &bench{Options{Library: library, Cache: cache, patience: patience.Limit}}
 }
 
 // patiently has the search for a thread take as long as a crowded machine needs.
 func patiently(o ExecuteOptions) ExecuteOptions {
-	o.Patience = patience.Limit
+	o.patience = patience.Limit
 	return o
 }
 
@@ -157,7 +157,7 @@ func countsAfterwards(t *testing.T, program string) {
 	if err := result.Memory.SetPoint(hook.Index, ring.PointControl{Point: 7, Aggregate: true}); err != nil {
 		t.Fatal(err)
 	}
-	clock := ring.NewClock(ring.ClockOptions{})
+	clock := ring.NewClock()
 	patience.Until(t, "calls of malloc that are counted", func() bool {
 		var count uint64
 		for _, g := range result.Memory.Aggregates(nil, clock.Scale()) {
@@ -334,7 +334,7 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 		return parseStatus(content).state
 	}
 	waitStopped(t, target.PID, target.PID)
-	b.options.Patience = 200 * time.Millisecond // it is in vain
+	b.options.patience = 200 * time.Millisecond // it is in vain
 	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, ErrUnsuited) {
 		t.Errorf("error %v, want %v", err, ErrUnsuited)
 	}

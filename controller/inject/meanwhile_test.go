@@ -51,7 +51,7 @@ func TestEndWhileEntering(t *testing.T) {
 func TestExecWhileEntering(t *testing.T) {
 	program := targets.Program(t, "plain")
 	b := newBench(t)
-	b.options.Patience = 200 * time.Millisecond // a search in what is replaced is in vain
+	b.options.patience = 200 * time.Millisecond // a search in what is replaced is in vain
 	h := targets.StartCommand(t, exec.Command(program))
 	process := mustOpen(t, h.PID)
 	for i := range 6 {
@@ -158,7 +158,7 @@ func TestVforkParent(t *testing.T) {
 	b := newBench(t)
 	h := targets.StartProgram(t, "spawns", "1500", "alone")
 	childOf(t, h.PID)
-	b.options.Patience = 200 * time.Millisecond
+	b.options.patience = 200 * time.Millisecond
 	if _, err := Inject(t.Context(), mustOpen(t, h.PID), b.options); !errors.Is(err, ErrNoSafePoint) {
 		t.Errorf("error %v, want %v", err, ErrNoSafePoint)
 	}

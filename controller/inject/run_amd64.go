@@ -111,14 +111,14 @@ func (p *plan) noPlace(looks int) error {
 			return refusal
 		}
 	}
-	took := p.options.Patience + time.Since(p.until)
+	took := p.options.patience + time.Since(p.until)
 	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, looks, took.Round(time.Millisecond))
 }
 
 // over says whether the search has had its time, and its looks.
 func (p *plan) over(looks int) bool {
 	late := time.Since(p.until)
-	return late > 0 && looks >= leastLooks || late > (leastLooksTimes-1)*p.options.Patience
+	return late > 0 && looks >= leastLooks || late > (leastLooksTimes-1)*p.options.patience
 }
 
 // passing says whether an error is the end of one thread only.

@@ -113,7 +113,7 @@ func (k *talk) fillLibrary(tid int) error {
 // attend waits for the thread that does the work. The process goes on
 // meanwhile, and may end or execute another program.
 func (k *talk) attend(ctx context.Context, process *procid.Process) error {
-	until := time.Now().Add(k.options.Timeout)
+	until := time.Now().Add(k.options.timeout)
 	for {
 		there := k.look(0)
 		switch {

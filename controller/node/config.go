@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"time"
 
 	"google.golang.org/grpc/credentials"
 
@@ -57,18 +56,14 @@ type Config struct {
 	// Audit takes who asked for what to be done, and what was answered; nil:
 	// nobody.
 	Audit *audit.Log
-	// Budget and Lease are those of every controller; 0: theirs.
+	// Budget is that of every controller; 0: theirs.
 	Budget float64
-	Lease  time.Duration
 	// Hidden finds variables without symbol; may be nil.
 	Hidden *hidden.Prober
 	// Digests remembers checksums; nil: a cache of its own.
 	Digests *objfile.Digests
 	// Mechanisms says what this node can do.
 	Mechanisms []*attunev1.Mechanism
-	// StopTimeout bounds how long all sessions may take to give everything back
-	// at the end. 0: 10 seconds.
-	StopTimeout time.Duration
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -89,9 +84,6 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.StopTimeout == 0 {
-		c.StopTimeout = 10 * time.Second
-	}
 	if c.Off == nil {
 		c.Off = func() (string, bool) { return "", false }
 	}

@@ -160,7 +160,7 @@ func (s *session) config() controller.Config {
 		Untouched: s.untouched, Over: s.over,
 		Asked: s.asked, Answered: s.answered,
 		StateDir: n.journals(), Source: n.watcher.Source(), LookInterval: n.lookInterval(), Mechanisms: n.config.Mechanisms, UseBPF: n.config.UseBPF,
-		Hidden: n.config.Hidden, Lease: n.config.Lease, Policy: n.config.Policy, Budget: n.config.Budget,
+		Hidden: n.config.Hidden, Policy: n.config.Policy, Budget: n.config.Budget,
 		Digests: n.config.Digests, Version: n.config.Version, Log: n.config.Log.With("session", s.number),
 	}
 }
@@ -241,12 +241,15 @@ func (s *session) follow() {
 	n.touch()
 }
 
+// stopTimeout bounds how long a session may take to give everything back.
+const stopTimeout = 10 * time.Second
+
 // close gives everything back.
 func (s *session) close(ctx context.Context, end conclusion) {
 	s.node.mu.Lock()
 	s.forget()
 	s.node.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.node.config.StopTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	s.keep(ctx, end.keep)
 	if err := s.controller.Stop(ctx); err != nil {

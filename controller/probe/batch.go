@@ -138,7 +138,7 @@ func (t *tenant) patches() *entry.Batch {
 // reported, by the point that needs it. The returned function gives back what
 // no point needed. The caller holds t.mu.
 func (t *tenant) prepare(ctx context.Context, wanted []wish, held bool) (unneeded func()) {
-	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	if t.process.Memory() == nil {
 		return func() {}

@@ -48,7 +48,7 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	}
 	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub + captures.cost()}
 	writer := t.slotWriter(held)
-	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	if err := t.redirectAll(ctx, delivery, writer, wanted, p); err != nil {
 		t.takeBack(context.WithoutCancel(ctx), index, writer, p)
@@ -186,7 +186,7 @@ func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64
 // giveBack restores the slots that lead to the given stubs. What does not come
 // to a safe point in time stays redirected: the stub passes calls through.
 func (t *tenant) giveBack(ctx context.Context, writer slotWriter, locals []int) {
-	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	var kept, back []redirection
 	for _, r := range t.redirect {

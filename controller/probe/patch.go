@@ -27,7 +27,7 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.placer.options.SafePointTimeout)
+	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
 	p := &placement{mechanism: MechanismPatch, reason: why, cost: cost(spec) + costPatch}
 	var refused error

@@ -69,12 +69,12 @@ type Options struct {
 	Functions *entry.Functions
 	// Clock is that of DMLib's durations. Nil: one of its own.
 	Clock *ring.Clock
-	// SafePointTimeout bounds how long placing waits for a process to come to
-	// a hook. 0: two seconds.
-	SafePointTimeout time.Duration
 	// Log may be nil.
 	Log *slog.Logger
 }
+
+// safePointTimeout bounds how long placing waits for a process to come to a hook.
+const safePointTimeout = 2 * time.Second
 
 // Placer keeps measure points placed in processes.
 type Placer struct {
@@ -108,10 +108,7 @@ func New(options Options) *Placer {
 		options.Functions = new(entry.Functions)
 	}
 	if options.Clock == nil {
-		options.Clock = ring.NewClock(ring.ClockOptions{})
-	}
-	if options.SafePointTimeout == 0 {
-		options.SafePointTimeout = 2 * time.Second
+		options.Clock = ring.NewClock()
 	}
 	p := &Placer{
 		options:   options,

@@ -32,7 +32,7 @@ func benchmarkDrain(b *testing.B, flags uint16) {
 	for i := range uint64(records) {
 		thread.Record(ticks(), 0, flags, i, 1000)
 	}
-	d := NewDrainer(NewClock(ClockOptions{}))
+	d := NewDrainer(NewClock())
 	var sum uint64
 	b.SetBytes(attunev1.RecordSize)
 	b.ResetTimer()
@@ -50,7 +50,7 @@ func benchmarkDrain(b *testing.B, flags uint16) {
 // process, with as many threads as given.
 func BenchmarkDrainIdle(b *testing.B) {
 	m, app := mustApp(b, Geometry{})
-	d := NewDrainer(NewClock(ClockOptions{}))
+	d := NewDrainer(NewClock())
 	for tid := range 8 {
 		app.Claim(tid+1, 17*tid).Record(0, 0, 0, 0, 0)
 	}
@@ -85,7 +85,7 @@ func BenchmarkAggregates(b *testing.B) {
 // BenchmarkScale is the price of a conversion's parameters when they are
 // fresh.
 func BenchmarkScale(b *testing.B) {
-	c := NewClock(ClockOptions{})
+	c := NewClock()
 	for b.Loop() {
 		_ = c.Scale()
 	}

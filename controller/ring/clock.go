@@ -100,16 +100,10 @@ type Clock struct {
 	scale atomic.Pointer[Scale]
 }
 
-// ClockOptions configures a Clock.
-type ClockOptions struct {
-	// Root is the folder that holds proc and sys. Empty: the real ones.
-	Root string
-}
-
 // NewClock calibrates for about 2 ms. It always works; whether its times can
 // be trusted across processors says SourceProblem.
-func NewClock(o ClockOptions) *Clock {
-	c := &Clock{now: ticks, read: readAnchor, offset: readUnixOffset, source: checkSource(o.Root)}
+func NewClock() *Clock {
+	c := &Clock{now: ticks, read: readAnchor, offset: readUnixOffset, source: checkSource("/")}
 	c.calibrate()
 	return c
 }

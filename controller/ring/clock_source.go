@@ -36,9 +36,6 @@ func (e *ClockSourceError) Error() string {
 
 // checkSource reads what the kernel thinks of the counter.
 func checkSource(root string) error {
-	if root == "" {
-		root = "/"
-	}
 	// A file that cannot be read is a problem by itself: its content is then
 	// empty, and empty is not "tsc".
 	source, _ := os.ReadFile(filepath.Join(root, "sys/devices/system/clocksource/clocksource0/current_clocksource"))

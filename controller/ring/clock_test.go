@@ -120,7 +120,7 @@ func TestClockIgnoresInterruptedReadings(t *testing.T) {
 // TestClockReal compares with the machine's own clock over some milliseconds
 // and over what the counter does in an hour.
 func TestClockReal(t *testing.T) {
-	c := NewClock(ClockOptions{})
+	c := NewClock()
 	t.Log("source:", c.SourceProblem(), "ns per tick:", c.Scale().NanosPerTick())
 	var beyond []int64 // what each reading allows; some are held up on their way
 	since := time.Duration(math.MaxInt64)

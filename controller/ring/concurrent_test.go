@@ -13,7 +13,7 @@ import (
 func TestConcurrentUse(t *testing.T) {
 	const rounds = 300
 	m, app := mustApp(t, small())
-	clock := NewClock(ClockOptions{})
+	clock := NewClock()
 	var all sync.WaitGroup
 	repeat := func(f func(i int)) {
 		all.Go(func() {

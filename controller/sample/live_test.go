@@ -194,7 +194,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 	p := mustStart(t)
 	p.tell(t, "threads 40")
 	before := openFiles(t)
-	s := New(Options{MaxFiles: 10})
+	s := New(Options{maxFiles: 10})
 	first := mustSample(t, s, p.pid())
 	if got := openFiles(t) - before; got != 10 {
 		t.Errorf("%d descriptors are kept, want 10", got)
@@ -248,7 +248,7 @@ func ownCPU(b *testing.B) float64 {
 }
 
 func BenchmarkSample(b *testing.B)        { benchmarkSample(b, 0) }
-func BenchmarkSampleThreads(b *testing.B) { benchmarkSample(b, DefaultThreadsPerRound) }
+func BenchmarkSampleThreads(b *testing.B) { benchmarkSample(b, defaultThreadsPerRound) }
 
 func benchmarkSample(b *testing.B, detailed int) {
 	for _, threads := range []string{"1", "8", "64", "256", "2000"} {

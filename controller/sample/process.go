@@ -172,7 +172,7 @@ func (p *process) lose(s *Sampler, t *thread) {
 // most, which then are all of the round. The process's own stat file tells the
 // first thread's state.
 func (p *process) readThreads(s *Sampler, stat procid.Stat, detailed int) (details []*attunev1.ThreadDetail, err error) {
-	count := s.options.ThreadsPerRound
+	count := s.options.threadsPerRound
 	if detailed > 0 {
 		count = min(count, detailed)
 	}
@@ -204,7 +204,7 @@ func (p *process) readStatuses(s *Sampler) error {
 			return err
 		}
 	}
-	for range min(s.options.StatusPerRound, len(p.tids)-1) {
+	for range min(s.options.statusPerRound, len(p.tids)-1) {
 		p.nextStatus = (p.nextStatus + 1) % len(p.tids)
 		t := p.threads[p.tids[p.nextStatus]]
 		if t == nil || t.tid == p.pid {

@@ -14,24 +14,24 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxFiles        = 512
-	DefaultThreadsPerRound = 64
-	DefaultStatusPerRound  = 4
+	defaultMaxFiles        = 512
+	defaultThreadsPerRound = 64
+	defaultStatusPerRound  = 4
 )
 
 // Options of a Sampler.
 type Options struct {
-	// Root is where proc is mounted; "": /proc.
-	Root string
-	// MaxFiles is how many descriptors are kept open at most, over all
-	// processes; 0: [DefaultMaxFiles], less than 0: none.
-	MaxFiles int
-	// ThreadsPerRound is of how many threads of a process schedstat and stat
-	// are read in one Sample; 0: [DefaultThreadsPerRound].
-	ThreadsPerRound int
-	// StatusPerRound is of how many threads that are known already status is
-	// read in one Sample; 0: [DefaultStatusPerRound].
-	StatusPerRound int
+	// root is where proc is mounted; "": /proc.
+	root string
+	// maxFiles is how many descriptors are kept open at most, over all
+	// processes; 0: defaultMaxFiles, less than 0: none.
+	maxFiles int
+	// threadsPerRound is of how many threads of a process schedstat and stat
+	// are read in one Sample; 0: defaultThreadsPerRound.
+	threadsPerRound int
+	// statusPerRound is of how many threads that are known already status is
+	// read in one Sample; 0: defaultStatusPerRound.
+	statusPerRound int
 }
 
 // Sampler samples processes.
@@ -46,21 +46,21 @@ type Sampler struct {
 
 // New returns a Sampler. Its owner calls Close.
 func New(options Options) *Sampler {
-	if options.Root == "" {
-		options.Root = "/proc"
+	if options.root == "" {
+		options.root = "/proc"
 	}
-	if options.MaxFiles == 0 {
-		options.MaxFiles = DefaultMaxFiles
+	if options.maxFiles == 0 {
+		options.maxFiles = defaultMaxFiles
 	}
-	if options.ThreadsPerRound <= 0 {
-		options.ThreadsPerRound = DefaultThreadsPerRound
+	if options.threadsPerRound <= 0 {
+		options.threadsPerRound = defaultThreadsPerRound
 	}
-	if options.StatusPerRound <= 0 {
-		options.StatusPerRound = DefaultStatusPerRound
+	if options.statusPerRound <= 0 {
+		options.statusPerRound = defaultStatusPerRound
 	}
 	s := &Sampler{options: options, processes: make(map[int]*process)}
 	s.buffers.New = func() any { return new([maxFileBytes]byte) }
-	s.files.left.Store(int64(max(options.MaxFiles, 0)))
+	s.files.left.Store(int64(max(options.maxFiles, 0)))
 	return s
 }
 
@@ -101,7 +101,7 @@ func (s *Sampler) process(pid int) *process {
 	defer s.mu.Unlock()
 	p, ok := s.processes[pid]
 	if !ok {
-		p = newProcess(s.options.Root+"/"+strconv.Itoa(pid), pid)
+		p = newProcess(s.options.root+"/"+strconv.Itoa(pid), pid)
 		s.processes[pid] = p
 	}
 	return p

@@ -95,7 +95,7 @@ func TestSignalsOfFixture(t *testing.T) {
 		102:     {"R", 4000, 40, 9, 1, "2", 0},
 	})
 	proc.write("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n", "io")
-	s := New(Options{Root: proc.root})
+	s := New(Options{root: proc.root})
 	defer s.Close()
 	want := signals{
 		attunev1.Signal_SIGNAL_CPU_USER:             2.5e9,
@@ -138,7 +138,7 @@ func TestSumsNeverFall(t *testing.T) {
 		{"all but the first ended", map[int]fakeThread{fakePID: first}, 2100, 111, 10},
 	}
 	proc := newFakeProc(t)
-	s := New(Options{Root: proc.root, MaxFiles: -1})
+	s := New(Options{root: proc.root, maxFiles: -1})
 	defer s.Close()
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestManyThreadsAreReadInTurn(t *testing.T) {
 		all[tid] = fakeThread{"S", 10, 1, 1, 1, "1", 0}
 	}
 	proc.set(all)
-	s := New(Options{Root: proc.root, ThreadsPerRound: perRound})
+	s := New(Options{root: proc.root, threadsPerRound: perRound})
 	defer s.Close()
 	for round, want := range []float64{300, 600, 900, 1000, 1000} {
 		if got := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_RUN_TIME]; got != want {
@@ -178,7 +178,7 @@ func TestSwitchesOfKnownThreadsInTurn(t *testing.T) {
 		}
 		proc.set(threads)
 	}
-	s := New(Options{Root: proc.root, StatusPerRound: 4, MaxFiles: -1})
+	s := New(Options{root: proc.root, statusPerRound: 4, maxFiles: -1})
 	defer s.Close()
 	set(1)
 	if got := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES]; got != 9 {
@@ -203,7 +203,7 @@ func TestMalformedFiles(t *testing.T) {
 			proc := newFakeProc(t)
 			proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1", 0}})
 			proc.write("nonsense", file)
-			s := New(Options{Root: proc.root})
+			s := New(Options{root: proc.root})
 			defer s.Close()
 			if _, err := s.Sample(fakePID); err == nil || errors.Is(err, procid.ErrGone) {
 				t.Errorf("error %v", err)
@@ -221,7 +221,7 @@ func TestThreadDetailsInTurn(t *testing.T) {
 		all[tid] = fakeThread{"S", 10 * tid, tid, 1, 2, "3", 0}
 	}
 	proc.set(all)
-	s := New(Options{Root: proc.root})
+	s := New(Options{root: proc.root})
 	defer s.Close()
 	seen := map[int32]int{}
 	for round, want := range []int{4, 4, 2, 4, 4, 2} {
@@ -262,7 +262,7 @@ func checkThread(t *testing.T, got *attunev1.ThreadDetail) {
 // A number that another thread has by now begins anew, and the sum goes on.
 func TestThreadNumberUsedAgain(t *testing.T) {
 	proc := newFakeProc(t)
-	s := New(Options{Root: proc.root, MaxFiles: -1})
+	s := New(Options{root: proc.root, maxFiles: -1})
 	defer s.Close()
 	for _, step := range []struct {
 		thread fakeThread
@@ -291,7 +291,7 @@ func TestThreadNumberUsedAgain(t *testing.T) {
 func TestNoTransfers(t *testing.T) {
 	proc := newFakeProc(t)
 	proc.set(map[int]fakeThread{fakePID: {"S", 1, 1, 1, 1, "1", 0}})
-	s := New(Options{Root: proc.root})
+	s := New(Options{root: proc.root})
 	defer s.Close()
 	for round := range ioPause + 3 {
 		got := mustSample(t, s, fakePID)

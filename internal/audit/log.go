@@ -32,12 +32,12 @@ const (
 type Options struct {
 	// Path of the file. Its directory must exist.
 	Path string
-	// MaxBytes is how large the file grows before it is renamed to
+	// maxBytes is how large the file grows before it is renamed to
 	// PATH.TIME; 0: 64 MiB.
-	MaxBytes int64
-	// Keep is how many of those are kept; of an older one the log says that it
+	maxBytes int64
+	// keep is how many of those are kept; of an older one the log says that it
 	// was deleted. 0: 20; negative: all.
-	Keep int
+	keep int
 	// Log is told of trouble with the file, on change. May be nil.
 	Log *slog.Logger
 }
@@ -64,11 +64,11 @@ type Log struct {
 // Open opens the file, or makes it, readable by its owner only, and writes that
 // the service has started. The caller calls Close.
 func Open(o Options) (*Log, error) {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMaxBytes
+	if o.maxBytes == 0 {
+		o.maxBytes = defaultMaxBytes
 	}
-	if o.Keep == 0 {
-		o.Keep = defaultKeep
+	if o.keep == 0 {
+		o.keep = defaultKeep
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

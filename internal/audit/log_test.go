@@ -164,7 +164,7 @@ func TestRotate(t *testing.T) {
 	if err := os.WriteFile(foreign, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := mustOpen(t, Options{Path: path, MaxBytes: 4096, Keep: 3})
+	l := mustOpen(t, Options{Path: path, maxBytes: 4096, keep: 3})
 	for range 1000 {
 		l.Write(Entry{Event: Asked, What: strings.Repeat("x", 100)})
 		mustSync(t, l)

@@ -80,7 +80,7 @@ func (l *Log) empty() bool {
 // turn goes on in a new file when the present one is large enough, and deletes
 // the oldest if there are too many. Both are told in the new one.
 func (l *Log) turn(w *writer) error {
-	if w.size < l.options.MaxBytes {
+	if w.size < l.options.maxBytes {
 		return nil
 	}
 	name, err := w.rotate(time.Now())
@@ -92,10 +92,10 @@ func (l *Log) turn(w *writer) error {
 	}
 	l.Write(Entry{Event: Rotated, What: name})
 	old, err := w.old()
-	if err != nil || l.options.Keep < 0 {
+	if err != nil || l.options.keep < 0 {
 		return err
 	}
-	for _, name := range old[:max(0, len(old)-l.options.Keep)] {
+	for _, name := range old[:max(0, len(old)-l.options.keep)] {
 		if err := os.Remove(name); err != nil {
 			return err
 		}

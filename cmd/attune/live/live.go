@@ -21,12 +21,12 @@ const period = 250 * time.Millisecond
 type Options struct {
 	// Output is the terminal.
 	Output io.Writer
-	// Size returns the terminal's rows and columns; nil: those of standard
+	// size returns the terminal's rows and columns; nil: those of standard
 	// error.
-	Size func() (rows, columns int)
-	// Foreground tells whether the terminal is ours to draw on; nil: whether
+	size func() (rows, columns int)
+	// foreground tells whether the terminal is ours to draw on; nil: whether
 	// this process group owns it.
-	Foreground func() bool
+	foreground func() bool
 	// Snapshot returns what is to be shown.
 	Snapshot func() report.Snapshot
 }
@@ -43,8 +43,8 @@ type Live struct {
 
 // New returns a view that is not on the screen yet.
 func New(opts Options) *Live {
-	if opts.Size == nil {
-		opts.Size = func() (int, int) {
+	if opts.size == nil {
+		opts.size = func() (int, int) {
 			columns, rows, err := term.GetSize(2)
 			if err != nil {
 				return 0, 0
@@ -52,8 +52,8 @@ func New(opts Options) *Live {
 			return rows, columns
 		}
 	}
-	if opts.Foreground == nil {
-		opts.Foreground = launch.Foreground
+	if opts.foreground == nil {
+		opts.foreground = launch.Foreground
 	}
 	return &Live{opts: opts}
 }
@@ -77,10 +77,10 @@ func (l *Live) Run(ctx context.Context) {
 func (l *Live) draw(s report.Snapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.paused || !l.opts.Foreground() {
+	if l.paused || !l.opts.foreground() {
 		return
 	}
-	rows, columns := l.opts.Size()
+	rows, columns := l.opts.size()
 	if l.screen.resize(rows, columns) {
 		l.screen.draw(l.view.lines(s, columns))
 	}

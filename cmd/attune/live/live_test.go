@@ -22,8 +22,8 @@ func newTerminal() *terminal {
 	t := &terminal{rows: 40, columns: 100, foreground: true}
 	t.Live = New(Options{
 		Output:     &t.out,
-		Size:       func() (int, int) { return t.rows, t.columns },
-		Foreground: func() bool { return t.foreground },
+		size:       func() (int, int) { return t.rows, t.columns },
+		foreground: func() bool { return t.foreground },
 	})
 	return t
 }

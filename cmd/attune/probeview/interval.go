@@ -41,7 +41,7 @@ func (at *point) signed() bool {
 // Flush shows what was counted since the last Flush, and begins anew. The last
 // time nothing is shown of an interval that has just begun.
 func (p *Printer) Flush(last bool) {
-	now := p.options.Now()
+	now := p.options.now()
 	from := p.since
 	p.since = now
 	rows := p.rows(from, now)

@@ -29,8 +29,8 @@ type Options struct {
 	JSON bool
 	// Histogram shows how values are distributed.
 	Histogram bool
-	// Now tells the time; nil: time.Now.
-	Now func() time.Time
+	// now tells the time; nil: time.Now.
+	now func() time.Time
 }
 
 // Printer shows what streams of hits say, each of a session of its own.
@@ -65,10 +65,10 @@ type point struct {
 
 // New returns a Printer whose first interval begins now.
 func New(options Options) *Printer {
-	if options.Now == nil {
-		options.Now = time.Now
+	if options.now == nil {
+		options.now = time.Now
 	}
-	return &Printer{options: options, points: make(map[place]*point), since: options.Now(), refused: make(map[asked]string)}
+	return &Printer{options: options, points: make(map[place]*point), since: options.now(), refused: make(map[asked]string)}
 }
 
 // Refused is how many points, counted once in each process, are refused as
@@ -92,7 +92,7 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 			at.ended = at.ended || at.probe.GetPid() == e.Ended
 		}
 		if p.options.JSON {
-			p.line(map[string]any{"kind": "ended", "time": p.options.Now(), "pid": e.Ended})
+			p.line(map[string]any{"kind": "ended", "time": p.options.now(), "pid": e.Ended})
 			return
 		}
 		fmt.Fprintf(p.options.Notes, "attune: process %d has ended\n", e.Ended)
@@ -103,7 +103,7 @@ func (p *Printer) Event(stream int, m *attunev1.WatchProbesResponse) {
 
 func (p *Printer) lost(n uint64, what string) {
 	if p.options.JSON {
-		p.line(map[string]any{"kind": "lost", "time": p.options.Now(), "count": n, "what": what})
+		p.line(map[string]any{"kind": "lost", "time": p.options.now(), "count": n, "what": what})
 		return
 	}
 	fmt.Fprintf(p.options.Notes, "attune: %d %s\n", n, what)
@@ -122,7 +122,7 @@ func (p *Printer) probe(stream int, probe *attunev1.Probe) {
 	}
 	if p.options.JSON {
 		document := JSON(probe)
-		document["kind"], document["time"] = "point", p.options.Now()
+		document["kind"], document["time"] = "point", p.options.now()
 		p.line(document)
 		return
 	}

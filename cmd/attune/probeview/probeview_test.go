@@ -15,7 +15,7 @@ func view(options Options, text string) (*Printer, *strings.Builder) {
 	out := &strings.Builder{}
 	at := time.Unix(1, 0)
 	options.Output, options.Notes = out, out
-	options.Now = func() time.Time { at = at.Add(time.Second); return at }
+	options.now = func() time.Time { at = at.Add(time.Second); return at }
 	p := New(options)
 	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Number: 5, Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
