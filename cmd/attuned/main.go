@@ -2,8 +2,7 @@
 
 // Command attuned is the Application Controller of a node, as a service: it
 // finds the processes of registered applications, and takes those that a batch
-// system hands over. With --job it is that of one job, for tests and for
-// whoever starts programs by other means.
+// system hands over.
 package main
 
 import (
@@ -40,12 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	level := new(slog.LevelVar)
 	level.Set(settings.level)
 	log := logging.Service(stderr, settings.logFormat, level)
-	if settings.job != "" {
-		err = serveJob(settings, stdout, log)
-	} else {
-		err = serveNode(settings, args, level, log)
-	}
-	if err != nil {
+	if err = serveNode(settings, args, level, log); err != nil {
 		log.Error("attuned ends", "error", err)
 		return exitcode.Failure
 	}

@@ -228,3 +228,16 @@ func TestRegisteredProgramIsFound(t *testing.T) {
 		}
 	}
 }
+
+// buildDaemon builds attuned or, where there is no Go, as in the virtual machines
+// of make test-vm, takes what make has built.
+func buildDaemon(t *testing.T, binary string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-o", binary, ".")
+	if build.Err != nil {
+		build = exec.Command("cp", "../../bin/attuned", binary)
+	}
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build.Args, err, out)
+	}
+}

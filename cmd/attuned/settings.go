@@ -46,9 +46,6 @@ const (
 	keyNoBPF    = "no-bpf"
 	keyLogLevel = "log-level"
 	keyLogForm  = "log-format"
-	keyJob      = "job"
-	keyAnalyzer = "analyzer"
-	keyGate     = "gate"
 
 	// keyBatch is in files only: batch systems beside those that are known.
 	keyBatch = "batch"
@@ -69,9 +66,6 @@ type settings struct {
 	batch        []discover.Profile
 	budget       float64
 	noBPF        bool
-	job          string
-	analyzer     string
-	gate         string
 
 	level     slog.Level
 	logFormat string
@@ -99,9 +93,6 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.Bool(keyNoBPF, false, "do not use BPF")
 	flags.String(keyLogLevel, "info", "debug, info, warn or error")
 	flags.String(keyLogForm, logging.FormatText, "text or json")
-	flags.String(keyJob, "", "serve this one job (ATTUNE_JOB of its processes), without registry")
-	flags.String(keyAnalyzer, "", "with --job: address of its Analyzer, unix:PATH")
-	flags.String(keyGate, "", "with --job: Unix socket of its start gate (default: RUN-DIR/gate.sock)")
 	return flags
 }
 
@@ -174,7 +165,6 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 		runDir: v.GetString(keyRunDir), stateDir: v.GetString(keyStateDir), policy: v.GetString(keyPolicy), off: v.GetString(keyOff), audit: v.GetString(keyAudit),
 		find: v.GetString(keyFind), pollInterval: v.GetDuration(keyPoll), budget: v.GetFloat64(keyBudget),
 		noBPF: v.GetBool(keyNoBPF), logFormat: v.GetString(keyLogForm),
-		job: v.GetString(keyJob), analyzer: v.GetString(keyAnalyzer), gate: v.GetString(keyGate),
 	}
 	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
 		return s, err
@@ -186,9 +176,6 @@ func fromViper(v *viper.Viper) (s settings, err error) {
 	}
 	if s.audit == "" {
 		s.audit = filepath.Join(s.stateDir, "audit.jsonl")
-	}
-	if s.gate == "" {
-		s.gate = filepath.Join(s.runDir, "gate.sock")
 	}
 	s.batch, err = batchSystems(v)
 	return s, err
@@ -222,12 +209,6 @@ func (s settings) validate() error {
 	switch {
 	case s.budget < 0 || s.budget > 100:
 		return fmt.Errorf("--%s %g is no share of the CPU time in percent, 0 to 100", keyBudget, s.budget)
-	case s.job == "" && s.analyzer != "":
-		return fmt.Errorf("--%s belongs to --%s; Analyzers of a site are found in its registry", keyAnalyzer, keyJob)
-	case s.job != "" && s.analyzer == "":
-		return fmt.Errorf("no Analyzer of the job; give its address with --%s, e.g. unix:/run/attune/analyzer.sock", keyAnalyzer)
-	case s.job != "":
-		return s.jobConfig().Validate()
 	case s.find != discover.ModeWatch && s.find != discover.ModePoll:
 		return fmt.Errorf("--%s %q is neither watch nor poll", keyFind, s.find)
 	case s.pollInterval <= 0:
@@ -256,13 +237,6 @@ func (s settings) identity(log *slog.Logger) (*pki.Identity, error) {
 // maxRunDir leaves room for gates/NUMBER/gate in the 107 bytes of a socket's
 // address.
 const maxRunDir = 80
-
-// jobConfig is that of the controller of one job.
-func (s settings) jobConfig() controller.Config {
-	return controller.Config{
-		AnalyzerAddress: s.analyzer, GatePath: s.gate, StateDir: s.stateDir, JobID: s.job, UseBPF: !s.noBPF, Budget: s.budget / 100,
-	}
-}
 
 // equal says whether two configurations are the same.
 func (s settings) equal(other settings) bool { return reflect.DeepEqual(s, other) }

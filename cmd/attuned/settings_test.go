@@ -22,7 +22,7 @@ func TestPrecedence(t *testing.T) {
 		flag  string
 		wants string
 	}{
-		{name: "default", wants: "/run/attune/gate.sock"},
+		{name: "default", wants: "/var/lib/attune/audit.jsonl"},
 		{name: "file", file: "/file", wants: "/file"},
 		{name: "drop-in over file", file: "/file", drop: "/drop", wants: "/drop"},
 		{name: "environment over drop-in", file: "/file", drop: "/drop", env: "/env", wants: "/env"},
@@ -31,33 +31,33 @@ func TestPrecedence(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "attuned.yaml")
-			mustWrite(t, file, "analyzer: unix:/a\njob: j\n"+gateLine(test.file))
+			mustWrite(t, file, auditLine(test.file))
 			if test.drop != "" {
-				mustWrite(t, filepath.Join(file+".d", "10.yaml"), gateLine(test.drop))
+				mustWrite(t, filepath.Join(file+".d", "10.yaml"), auditLine(test.drop))
 			}
 			if test.env != "" {
-				t.Setenv("ATTUNED_GATE", test.env)
+				t.Setenv("ATTUNED_AUDIT_LOG", test.env)
 			}
 			args := []string{"--config", file}
 			if test.flag != "" {
-				args = append(args, "--gate", test.flag)
+				args = append(args, "--audit-log", test.flag)
 			}
 			s, err := load(args, io.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.gate != test.wants {
-				t.Errorf("gate is %s, want %s", s.gate, test.wants)
+			if s.audit != test.wants {
+				t.Errorf("audit log is %s, want %s", s.audit, test.wants)
 			}
 		})
 	}
 }
 
-func gateLine(path string) string {
+func auditLine(path string) string {
 	if path == "" {
 		return ""
 	}
-	return "gate: " + path + "\n"
+	return "audit-log: " + path + "\n"
 }
 
 func mustWrite(t *testing.T, path, content string) {
@@ -72,7 +72,7 @@ func mustWrite(t *testing.T, path, content string) {
 
 func TestBadConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	mustWrite(t, filepath.Join(dir, "typo.yaml"), "analyser: unix:/a\n")
+	mustWrite(t, filepath.Join(dir, "typo.yaml"), "regsitry: unix:/a\n")
 	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
 	mustWrite(t, filepath.Join(dir, "batch.yaml"), "batch: [{name: own}]\n")
 	tests := []struct {
@@ -80,8 +80,6 @@ func TestBadConfiguration(t *testing.T) {
 		args  []string
 		wants string
 	}{
-		{"no analyzer", []string{"--job", "j"}, "give its address with --analyzer"},
-		{"analyzer without job", []string{"--analyzer", "unix:/a"}, "found in its registry"},
 		{"registry", []string{"--registry", "somewhere"}, "tls://HOST:PORT"},
 		{"no certificate", []string{"--registry", "tls://host:4222", "--tls-ca", filepath.Join(dir, "ca.pem")}, "ca.pem"},
 		{"way to find", []string{"--find", "guess"}, "neither watch nor poll"},
@@ -93,10 +91,8 @@ func TestBadConfiguration(t *testing.T) {
 		{"unknown key", []string{"--config", filepath.Join(dir, "typo.yaml")}, "unknown key"},
 		{"broken file", []string{"--config", filepath.Join(dir, "broken.yaml")}, "broken.yaml"},
 		{"missing file", []string{"--config", filepath.Join(dir, "missing.yaml")}, "missing.yaml"},
-		{"level", []string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "loud"}, "none of debug, info, warn, error"},
-		{"analyzer on a network", []string{"--analyzer", "dns:node7:4000", "--job", "j"}, "must be a Unix socket"},
+		{"level", []string{"--log-level", "loud"}, "none of debug, info, warn, error"},
 		{"argument", []string{"./solver"}, "attune run"},
-		{"relative gate", []string{"--analyzer", "unix:/a", "--job", "j", "--gate", "g"}, "absolute"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +108,7 @@ func TestBadConfiguration(t *testing.T) {
 }
 
 func TestLogLevel(t *testing.T) {
-	s, err := load([]string{"--analyzer", "unix:/a", "--job", "j", "--log-level", "debug"}, io.Discard)
+	s, err := load([]string{"--log-level", "debug"}, io.Discard)
 	if err != nil || s.level != slog.LevelDebug {
 		t.Errorf("level %v, %v", s.level, err)
 	}

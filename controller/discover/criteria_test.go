@@ -168,19 +168,14 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// What another Attune has is left alone as long as that is there.
+// What another Attune has is left alone.
 func TestElsewhere(t *testing.T) {
 	path := mustProgram(t, "attune-t-elsewhere")
-	start := func(job string) int {
-		command := exec.Command(path, "1000")
-		command.Env = append(os.Environ(), track.JobVariable+"="+job)
-		return mustStart(t, command)
-	}
-	start("live")
-	over := start("over")
-	r := mustRun(t, Options{Elsewhere: func(job string) bool { return job == "live" }})
+	theirs := exec.Command(path, "1000")
+	theirs.Env = append(os.Environ(), track.JobVariable+"=theirs")
+	mustStart(t, theirs)
+	r := mustRun(t, Options{})
 	r.SetRegistrations([]*attunev1.Registration{site("r", path)})
-	r.mustFindOnly(t, over)
 	mine := mustStart(t, exec.Command(path, "1000"))
 	r.mustFindOnly(t, mine)
 }

@@ -89,7 +89,7 @@ func (s *state) decide(c *candidate, sum *checksum) bool {
 // elsewhere says whether another Attune has the process, or a session has it
 // already, by itself or by whom it descends from.
 func (s *state) elsewhere(c *candidate) bool {
-	if c.attuneJob != "" && s.theirs(c.attuneJob) {
+	if c.attuneJob != "" {
 		return true
 	}
 	pid := int(c.process.GetIdentity().GetPid())

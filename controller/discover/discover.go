@@ -65,9 +65,6 @@ type Options struct {
 	Batch []Profile
 	// Digests remembers checksums; nil: a cache of its own.
 	Digests *objfile.Digests
-	// Elsewhere says whether another Attune on this node has the processes that
-	// carry this ATTUNE_JOB, so that they are left alone; nil: always.
-	Elsewhere func(job string) bool
 	// Handler is needed.
 	Handler Handler
 	// Log may be nil.
@@ -105,9 +102,6 @@ func New(options Options) (*Watcher, error) {
 	}
 	if options.Batch == nil {
 		options.Batch = Profiles()
-	}
-	if options.Elsewhere == nil {
-		options.Elsewhere = func(string) bool { return true }
 	}
 	log := options.Log.With("component", "discover")
 	own, err := ownProgram()

@@ -29,7 +29,6 @@ import (
 type state struct {
 	log     *slog.Logger
 	handler Handler
-	theirs  func(job string) bool // Options.Elsewhere
 	digests *objfile.Digests
 	hub     *hub
 	own     program
@@ -109,7 +108,7 @@ func (p program) is(process *attunev1.Process) bool {
 func newState(options Options, hub *hub, own program, log *slog.Logger) *state {
 	boot, _ := procid.BootID() // the same for all: only for other nodes
 	return &state{
-		log: log, handler: options.Handler, theirs: options.Elsewhere, digests: options.Digests, hub: hub, own: own, boot: boot,
+		log: log, handler: options.Handler, digests: options.Digests, hub: hub, own: own, boot: boot,
 		batch: batchLookup{profiles: options.Batch, known: make(map[key]time.Time)},
 		given: make(map[key]*gift), sweepAt: leastSweep, unchecked: make(chan *candidate, checksQueued), hashed: make(chan checksum),
 	}
