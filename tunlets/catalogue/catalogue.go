@@ -7,25 +7,25 @@
 package catalogue
 
 import (
+	"embed"
+	"io/fs"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/attune-hpc/attune/tunlets/affinity"
 	"github.com/attune-hpc/attune/tunlets/aggregation"
 	"github.com/attune-hpc/attune/tunlets/congestion"
-	"github.com/attune-hpc/attune/tunlets/convoy"
+	"github.com/attune-hpc/attune/tunlets/declarative"
 	"github.com/attune-hpc/attune/tunlets/factoring"
-	"github.com/attune-hpc/attune/tunlets/gc"
-	"github.com/attune-hpc/attune/tunlets/gogc"
 	"github.com/attune-hpc/attune/tunlets/malloc"
 	"github.com/attune-hpc/attune/tunlets/mpiprogress"
 	"github.com/attune-hpc/attune/tunlets/nagle"
 	"github.com/attune-hpc/attune/tunlets/ompspin"
 	"github.com/attune-hpc/attune/tunlets/ompthreads"
-	"github.com/attune-hpc/attune/tunlets/pipe"
 	"github.com/attune-hpc/attune/tunlets/searching"
 	"github.com/attune-hpc/attune/tunlets/sockbuf"
-	"github.com/attune-hpc/attune/tunlets/stdio"
 	"github.com/attune-hpc/attune/tunlets/workers"
 
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -41,27 +41,35 @@ const (
 	Interpreter = "declarative"
 )
 
-// all has each tunlet by its name; a new tunlet needs a line here only.
+// files are the tunlets without code, NAME/NAME.tunlet.yaml each.
+//
+//go:embed */*.tunlet.yaml
+var files embed.FS
+
+// all has each tunlet by its name; a new tunlet needs a line here, or a file, only.
 func all() map[string]func() sdk.Tunlet {
-	return map[string]func() sdk.Tunlet{
+	tunlets := map[string]func() sdk.Tunlet{
 		affinity.Name:    affinity.New,
 		aggregation.Name: aggregation.New,
 		congestion.Name:  congestion.New,
-		convoy.Name:      convoy.New,
 		factoring.Name:   factoring.New,
-		gc.Name:          gc.New,
-		gogc.Name:        gogc.New,
 		malloc.Name:      malloc.New,
 		mpiprogress.Name: mpiprogress.New,
 		nagle.Name:       nagle.New,
 		ompspin.Name:     ompspin.New,
 		ompthreads.Name:  ompthreads.New,
-		pipe.Name:        pipe.New,
 		searching.Name:   searching.New,
 		sockbuf.Name:     sockbuf.New,
-		stdio.Name:       stdio.New,
 		workers.Name:     workers.New,
 	}
+	paths, _ := fs.Glob(files, "*/*"+declarative.Suffix) // the pattern is well formed
+	for _, file := range paths {
+		tunlets[strings.TrimSuffix(path.Base(file), declarative.Suffix)] = func() sdk.Tunlet {
+			text, _ := files.ReadFile(file) // it is there
+			return declarative.Must(text).New()
+		}
+	}
+	return tunlets
 }
 
 // Names lists the tunlets, sorted.

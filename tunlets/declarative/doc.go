@@ -4,7 +4,7 @@
 // Go code, for the pattern that most tunlets follow: signals show a symptom,
 // measure points confirm it, a model predicts a gain, something is changed, and
 // an objective judges the change. docs/reference/declarative.md has the fields
-// and what expressions may name; tunlets/pipe.tunlet.yaml is an example.
+// and what expressions may name; tunlets/catalogue/pipe/pipe.tunlet.yaml is an example.
 //
 // Conditions and models are expressions of the Common Expression Language
 // (cel.dev/cel-go). They are compiled, and their types checked, when the file is

@@ -10,15 +10,15 @@ import (
 	"go.uber.org/goleak"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
-	"github.com/attune-hpc/attune/tunlets/stdio"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, stdio.New, func() *tunlettest.Process { return lines(1.7e6, 35, 0.74e9) })
+	tunlettest.Suite(t, catalogue.New("stdio"), func() *tunlettest.Process { return lines(1.7e6, 35, 0.74e9) })
 }
 
 // lines is a program that makes so many writes a second, of so many bytes, with
@@ -58,7 +58,7 @@ func TestProposes(t *testing.T) {
 		{"writes that it asks for", calling(lines(1.7e6, 35, 0.74e9), "flush", 1.7e6), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, stdio.New)
+			h := tunlettest.New(t, catalogue.New("stdio"))
 			h.StartSession()
 			h.StartProcess(tt.process)
 			h.Run(5 * time.Second)

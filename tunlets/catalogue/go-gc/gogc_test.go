@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/gogc"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, gogc.New, func() *tunlettest.Process { return marking(30*time.Millisecond, 1e9, 16<<30) })
+	tunlettest.Suite(t, catalogue.New("go-gc"), func() *tunlettest.Process { return marking(30*time.Millisecond, 1e9, 16<<30) })
 }
 
 // marking is a Go program that marks so long in each round of 50 ms, moves so many
@@ -64,7 +64,7 @@ func TestProposes(t *testing.T) {
 		{"nothing tells how far it gets", 37500 * time.Microsecond, 0, 16 << 30, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, gogc.New)
+			h := tunlettest.New(t, catalogue.New("go-gc"))
 			h.StartSession()
 			h.StartProcess(marking(tt.took, tt.moved, tt.available))
 			h.Run(4 * time.Second)
@@ -81,7 +81,7 @@ func TestProposes(t *testing.T) {
 // Programs beside one another share what is available, also those that were changed
 // before; one on another node has its own.
 func TestProgramsShareMemory(t *testing.T) {
-	h := tunlettest.New(t, gogc.New)
+	h := tunlettest.New(t, catalogue.New("go-gc"))
 	h.StartSession()
 	start := func(host string) {
 		p := marking(37500*time.Microsecond, 1e6, 600<<20)
@@ -121,7 +121,7 @@ func checkProposal(t *testing.T, p tunlettest.Proposed, percent, gain float64) {
 
 // Programs without the run-time of Go are not looked at.
 func TestOtherPrograms(t *testing.T) {
-	h := tunlettest.New(t, gogc.New)
+	h := tunlettest.New(t, catalogue.New("go-gc"))
 	h.Refuse = func(*attunev1.MeasurePoint, *tunlettest.Process) string { return "there is no such function" }
 	h.StartSession()
 	p := marking(30*time.Millisecond, 1e6, 16<<30)

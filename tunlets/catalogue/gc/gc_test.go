@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/gc"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, gc.New, func() *tunlettest.Process { return collecting(100, 41*time.Millisecond) })
+	tunlettest.Suite(t, catalogue.New("gc"), func() *tunlettest.Process { return collecting(100, 41*time.Millisecond) })
 }
 
 // collecting takes a thousand blocks a second, and in each round of 50 ms so
@@ -58,7 +58,7 @@ func TestProposes(t *testing.T) {
 		{"none", 0, 0, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, gc.New)
+			h := tunlettest.New(t, catalogue.New("gc"))
 			h.StartSession()
 			p := collecting(tt.collections, tt.took)
 			p.Rates[sdk.RunqueueWait] = tt.wait
@@ -87,7 +87,7 @@ func checkProposal(t *testing.T, p tunlettest.Proposed, gain float64) {
 
 // Without the kernel's probes nothing is known of collections.
 func TestUnprivileged(t *testing.T) {
-	h := tunlettest.New(t, gc.New)
+	h := tunlettest.New(t, catalogue.New("gc"))
 	h.Refuse = func(m *attunev1.MeasurePoint, _ *tunlettest.Process) string {
 		if m.GetUsdt() != nil {
 			return "static probes need root"

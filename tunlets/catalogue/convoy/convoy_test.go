@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/convoy"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSuite(t *testing.T) {
-	tunlettest.Suite(t, convoy.New, func() *tunlettest.Process { return server(measured()) })
+	tunlettest.Suite(t, catalogue.New("convoy"), func() *tunlettest.Process { return server(measured()) })
 }
 
 // load is what the two threads of a server do.
@@ -69,7 +69,7 @@ func TestProposes(t *testing.T) {
 		{"the second one hardly sleeps", load{first: 0.9, second: 0.1, switches: 20, bytes: 200_000}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, convoy.New)
+			h := tunlettest.New(t, catalogue.New("convoy"))
 			h.StartSession()
 			h.StartProcess(server(tt.load))
 			h.Run(5 * time.Second)

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/attune-hpc/attune/tunlets/pipe"
+	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestSuite(t *testing.T) {
 	writing := func() *tunlettest.Process { return writer(1.49e9, 23_000) }
 	reading := func() *tunlettest.Process { return reader(1.49e9, 23_000) }
-	tunlettest.Suite(t, pipe.New, writing, reading)
+	tunlettest.Suite(t, catalogue.New("pipe"), writing, reading)
 }
 
 // writer is the measured case: 1,490 MB/s in turns of 64 KiB.
@@ -50,7 +50,7 @@ func TestProposes(t *testing.T) {
 		{"nobody is known to read", writer(1.49e9, 23_000), tunlettest.Computing(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h := tunlettest.New(t, pipe.New)
+			h := tunlettest.New(t, catalogue.New("pipe"))
 			h.StartSession()
 			w := h.StartProcess(tt.writer)
 			h.StartProcess(tt.reader)
