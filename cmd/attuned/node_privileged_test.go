@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
+	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -233,7 +234,11 @@ func TestRegisteredProgramIsFound(t *testing.T) {
 // of make test-vm, takes what make has built.
 func buildDaemon(t *testing.T, binary string) {
 	t.Helper()
-	build := exec.Command("go", "build", "-o", binary, ".")
+	flags, err := longgate.BuildFlags(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", binary, ".")...)
 	if build.Err != nil {
 		build = exec.Command("cp", "../../bin/attuned", binary)
 	}

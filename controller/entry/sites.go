@@ -248,23 +248,6 @@ type Where struct {
 	Result bool
 }
 
-// Original returns an address at which a function can be called although it is
-// replaced: the function as it was, for as long as the process lives and the
-// function is mapped. Valid after Prepare.
-func (s *Sites) Original(ctx context.Context, f Function) (uint64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fn := s.known[placeOf(f)]
-	if fn == nil || fn.entry == nil {
-		return 0, fmt.Errorf("%s is not prepared", f.Symbol.Name)
-	}
-	w, err := s.writer()
-	if err != nil {
-		return 0, err
-	}
-	return s.program(ctx, w, fn.entry, patch.Program{})
-}
-
 func (s *Sites) writer() (writer, error) {
 	w := writer{memory: s.process.Memory(), pid: s.process.PID()}
 	w.rewriter, _ = s.process.(Rewriter)

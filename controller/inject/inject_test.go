@@ -40,7 +40,7 @@ func newBench(t *testing.T) *bench {
 
 // patiently has the search for a thread take as long as a crowded machine needs.
 func patiently(o ExecuteOptions) ExecuteOptions {
-	o.patience = patience.Limit
+	o.Patience = patience.Limit
 	return o
 }
 

@@ -74,9 +74,6 @@ func (s Scale) Ticks(nanos uint64) uint64 {
 // UnixOffset is what to add to a CLOCK_MONOTONIC time to get Unix time.
 func (s Scale) UnixOffset() time.Duration { return time.Duration(s.unix) }
 
-// NanosPerTick is the rate.
-func (s Scale) NanosPerTick() float64 { return float64(s.mult) / (1 << 32) }
-
 // anchor is the same moment on the two clocks.
 type anchor struct {
 	ticks uint64

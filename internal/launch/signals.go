@@ -25,18 +25,12 @@ type Signals struct {
 }
 
 // Catch takes over every signal that can be caught and means something to a
-// program. Call it before anything is built; Release gives them back.
+// program. Call it before anything is built.
 func Catch(state inherit.State) *Signals {
 	s := &Signals{state: state, caught: make(chan os.Signal, queued), own: make(chan os.Signal, 1)}
 	signal.Notify(s.caught, catchable()...)
 	signal.Notify(s.own, syscall.SIGXFSZ)
 	return s
-}
-
-// Release restores the behaviour of a process that catches nothing.
-func (s *Signals) Release() {
-	signal.Stop(s.caught)
-	signal.Stop(s.own)
 }
 
 // AllowStop gives the stop signals their default action again. While the

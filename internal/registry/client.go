@@ -36,13 +36,12 @@ type Client struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	link     link
-	orders   *mirror
-	alive    *mirror
-	sessions *mirror
-	signs    *signsOfLife
-	leases   leases
-	tidying  sync.Once
+	link    link
+	orders  *mirror
+	alive   *mirror
+	signs   *signsOfLife
+	leases  leases
+	tidying sync.Once
 
 	mu        sync.Mutex
 	buckets   map[string]jetstream.KeyValue
@@ -76,7 +75,6 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	c.signs = newSignsOfLife()
 	c.alive = newMirror(c, bucketAnalyzers)
 	c.alive.observe = c.signs.observe
-	c.sessions = newMirror(c, bucketSessions)
 	conn, err := c.dial()
 	if err != nil {
 		c.cancel()

@@ -39,9 +39,6 @@ type Lease struct {
 // away does not end a lease: sessions go on until somebody else has them.
 func (l *Lease) Lost() <-chan struct{} { return l.lost }
 
-// Registration returns the id of what is owned.
-func (l *Lease) Registration() string { return l.registration }
-
 // Epoch returns the number by which controllers tell this owner from those
 // before. It grows when the lease had to be taken again.
 func (l *Lease) Epoch() uint64 {

@@ -69,15 +69,6 @@ func (c *Client) PutSession(ctx context.Context, s *attunev1.SessionRecord) erro
 	return c.put(ctx, bucketSessions, s.GetId(), s)
 }
 
-// DeleteSession deletes the record of a session. One that is not there is no
-// error.
-func (c *Client) DeleteSession(ctx context.Context, id string) error {
-	if err := checkID("session", id); err != nil {
-		return err
-	}
-	return c.delete(ctx, bucketSessions, id)
-}
-
 // Sessions returns the records of all sessions, by their ids.
 func (c *Client) Sessions(ctx context.Context) ([]*attunev1.SessionRecord, error) {
 	return records[*attunev1.SessionRecord](ctx, c, bucketSessions, jetstream.AllKeys)

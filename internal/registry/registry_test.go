@@ -228,13 +228,10 @@ func TestSessions(t *testing.T) { eachServer(t, testSessions) }
 func testSessions(t *testing.T, server *process) {
 	c := mustOpen(t, server.URL)
 	want := []*attunev1.SessionRecord{{Id: "s1", Processes: 2}, {Id: "s2"}}
-	for _, s := range []*attunev1.SessionRecord{want[1], {Id: "s1"}, want[0], {Id: "gone"}} {
+	for _, s := range []*attunev1.SessionRecord{want[1], {Id: "s1"}, want[0]} {
 		if err := c.PutSession(patience.Context(t), s); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := c.DeleteSession(patience.Context(t), "gone"); err != nil {
-		t.Fatal(err)
 	}
 	got, err := c.Sessions(patience.Context(t))
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || err != nil {

@@ -64,16 +64,6 @@ func (c *Client) view() View {
 	return v
 }
 
-// WatchSessions calls f as Watch does, with the records of all sessions, by
-// their ids.
-func (c *Client) WatchSessions(ctx context.Context, f func(map[string]*attunev1.SessionRecord)) error {
-	return c.follow(ctx, c.sessions, func() {
-		list := make(map[string]*attunev1.SessionRecord)
-		c.sessions.each(func(key string, e entry) { list[key] = e.record.(*attunev1.SessionRecord) })
-		f(list)
-	})
-}
-
 // WatchUnowned calls f with the ids of registrations that no living Analyzer
 // has, sorted, those too that one of this client's had before it was started
 // again, whenever there are some: at a change, and about every third of

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // vector is the test vector of the model: m0 = 1, α = 0.5, λ = 1e-7, V = 2e8,
 // Tc = 4000.
-func vector() Cost { return FromMessages(1, 0.5, 1e-7, 2e8, 4000) }
+func vector() Cost { return fromMessages(1, 0.5, 1e-7, 2e8, 4000) }
 
 func TestVector(t *testing.T) {
 	c := vector()
@@ -24,12 +24,12 @@ func TestVector(t *testing.T) {
 		got, want float64
 		digits    float64
 	}{
-		{"closed form", c.BestIndex(), 11.35, 0.005},
+		{"closed form", bestIndex(c), 11.35, 0.005},
 		{"full scan", float64(Scan(1, 1000, c.Index)), 11, 0},
 		{"time", c.Time(11), 485.636, 0.0005},
 		{"index", c.Index(11), 648.567, 0.0005},
 		{"shortest time", float64(Scan(1, 1000, c.Time)), 20, 0},
-		{"shortest time in closed form", c.BestTime(), 20, 1e-9},
+		{"shortest time in closed form", bestTime(c), 20, 1e-9},
 	} {
 		if math.Abs(tt.got-tt.want) > tt.digits {
 			t.Errorf("%s: %v, want %v", tt.name, tt.got, tt.want)
@@ -42,16 +42,16 @@ func TestClosedFormIsTheScan(t *testing.T) {
 	for _, m0 := range []float64{0, 1e-5, 1} {
 		for _, alpha := range []float64{0.1, 0.5, 1} {
 			for _, work := range []float64{1, 100, 4000} {
-				c := FromMessages(m0, alpha, 1e-7, 2e7, work)
-				n, best := c.BestIndex(), Scan(1, 10_000, c.Index)
+				c := fromMessages(m0, alpha, 1e-7, 2e7, work)
+				n, best := bestIndex(c), Scan(1, 10_000, c.Index)
 				if low, high := max(1, math.Floor(n)), max(1, math.Ceil(n)); float64(best) != low && float64(best) != high {
 					t.Errorf("%+v: scan says %d, closed form %.2f", c, best, n)
 				}
 			}
 		}
 	}
-	free := FromMessages(1, 0, 1e-7, 2e7, 4000)
-	if n := free.BestIndex(); n != 1000 || Scan(1, 10_000, free.Index) != 1000 {
+	free := fromMessages(1, 0, 1e-7, 2e7, 4000)
+	if n := bestIndex(free); n != 1000 || Scan(1, 10_000, free.Index) != 1000 {
 		t.Errorf("workers that cost nothing: %v, want Tc/Fixed = 1000", n)
 	}
 }
@@ -93,3 +93,31 @@ func TestPlan(t *testing.T) {
 		t.Error("plans without knowing how many workers there are")
 	}
 }
+
+// fromMessages is the cost as the model's author has it:
+//
+//	Tt(n) = 2·m0 + ((n-1)·α + 1)·λ·V + Tc/n
+//
+// m0 is the seconds that a message takes to start, λ the seconds per byte, V the
+// bytes that the master exchanges with one worker in a round, α the part of them
+// that it sends: it sends to n workers one after the other, and the last one's
+// result comes back alone. Tc is the seconds of computing of a round.
+func fromMessages(m0, alpha, lambda, volume, work float64) Cost {
+	return Cost{
+		Fixed:     2*m0 + (1-alpha)*lambda*volume,
+		PerWorker: alpha * lambda * volume, Work: work,
+	}
+}
+
+// bestIndex is the n, not whole, at which Index is least, without regard to CPUs.
+// dPi/dn = 0 leads to 3·PerWorker·n² + Fixed·n - Work = 0. It is infinite where
+// workers cost nothing and rounds are nothing but work.
+func bestIndex(c Cost) float64 {
+	if c.PerWorker == 0 {
+		return c.Work / c.Fixed
+	}
+	return (math.Sqrt(c.Fixed*c.Fixed+12*c.PerWorker*c.Work) - c.Fixed) / (6 * c.PerWorker)
+}
+
+// bestTime is the n at which Time is least: sqrt(Work/PerWorker).
+func bestTime(c Cost) float64 { return math.Sqrt(c.Work / c.PerWorker) }

@@ -5,7 +5,6 @@ package catalogue
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/attune-hpc/attune/bench/internal/measure"
 )
@@ -43,11 +42,6 @@ type Case struct {
 	Sources []Source
 	// Needs must be there, else it is left out with the reason.
 	Needs []Need
-}
-
-// fixedWork reports whether the program does not run for a given time.
-func (c Case) fixedWork() bool {
-	return !slices.ContainsFunc(c.Command, func(word string) bool { return strings.Contains(word, "{seconds}") })
 }
 
 // Static is the best setting that can be given before a program starts, found
