@@ -61,7 +61,10 @@ type Store struct{ db *sql.DB }
 
 // Open opens the store in a file, which is made if there is none. Its directory
 // has to be there.
-func Open(ctx context.Context, path string) (*Store, error) {
+func Open(ctx context.Context, path string) (*Store, error) { return open(ctx, path, busyTimeout) }
+
+// open is Open with another bound on the wait for a process that writes.
+func open(ctx context.Context, path string, wait time.Duration) (*Store, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would let everybody read it
 	if err != nil {
 		return nil, fmt.Errorf("open the knowledge store: %w", err)
@@ -69,7 +72,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	options := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "synchronous(normal)"}, "_txlock": {"immediate"}}
+	options := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", wait.Milliseconds()), "synchronous(normal)"}, "_txlock": {"immediate"}}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
 	if err != nil {
 		return nil, fmt.Errorf("open the knowledge store %s: %w", path, err)

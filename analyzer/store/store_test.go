@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -122,7 +123,7 @@ func TestConcurrentSessions(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			s, err := Open(context.Background(), path)
+			s, err := open(context.Background(), path, patience.Limit)
 			if err != nil {
 				t.Error(err)
 				return
