@@ -17,7 +17,7 @@ type condition struct {
 	met  func([]report.Entry) bool
 }
 
-// kept is the condition that a tunlet's changes were kept in so many processes.
+// kept is the condition that a tunlet's changes were kept in so many processes, or more.
 // Only a change whose effect no other load hides is certain to be kept.
 func kept(tunlet string, processes int) condition {
 	return condition{
@@ -25,7 +25,7 @@ func kept(tunlet string, processes int) condition {
 		met: func(entries []report.Entry) bool {
 			return processesOf(entries, func(e report.Entry, _ report.EntryChange) bool {
 				return e.Tunlet == tunlet && e.Kind == "kept"
-			}) == processes
+			}) >= processes
 		},
 	}
 }
@@ -38,7 +38,7 @@ func applied(tunlet string, processes int) condition {
 		met: func(entries []report.Entry) bool {
 			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool {
 				return e.Tunlet == tunlet && e.Kind == "applied" && isSet(c)
-			}) == processes
+			}) >= processes
 		},
 	}
 }
@@ -55,7 +55,7 @@ func judged(tunlet string, processes int) condition {
 			return processesOf(entries, func(e report.Entry, c report.EntryChange) bool {
 				o, verdict := e.Objective, e.Kind == "kept" || e.Kind == "undoing"
 				return e.Tunlet == tunlet && verdict && isSet(c) && o != nil && o.Gain != nil && o.P != nil
-			}) == processes
+			}) >= processes
 		},
 	}
 }
