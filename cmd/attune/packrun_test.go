@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 func TestPackedProgramSeesNoDifference(t *testing.T) {
@@ -48,7 +49,7 @@ func TestPackedProgramSeesNoDifference(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "nothing is left", func() bool { return len(list()) == 0 })
+	patience.Until(t, "an empty folder", func() bool { return len(list()) == 0 })
 }
 
 // TestShortPackedProgram: one that has ended before its controller is up is in the
@@ -61,7 +62,7 @@ func TestShortPackedProgram(t *testing.T) {
 	if got.code != 7 {
 		t.Errorf("%+v, want code 7", got)
 	}
-	eventually(t, "the controller ends", func() bool { return len(list()) == 0 })
+	patience.Until(t, "the end of the controller", func() bool { return len(list()) == 0 })
 	r := readReport(t, dir)
 	if len(r.Processes) != 1 || fmt.Sprintln(r.Processes[0].PID) != got.stdout || r.Processes[0].Exe == "" {
 		t.Fatalf("processes %+v, want %s", r.Processes, got.stdout)

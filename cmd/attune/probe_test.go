@@ -3,12 +3,16 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -74,15 +78,34 @@ type event struct {
 	Mechanism string
 }
 
-func (k *probeTest) watch(t *testing.T, args string) (events []event) {
+// watch returns what a command that watches has seen until the program has ended, or
+// enough, which ends the command; nil: never.
+func (k *probeTest) watch(t *testing.T, enough func([]event) bool, args ...string) (events []event) {
 	t.Helper()
-	got := k.want(t, "watch --json "+args, 0)
-	for line := range strings.Lines(got.stdout) {
+	args = append([]string{"probe", "watch", "--json", "--interval", "100ms", strconv.Itoa(k.PID)}, args...)
+	cmd := exec.CommandContext(patience.Context(t), filepath.Join(bin, "attune"), args...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
 		var e event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v in %s", err, line)
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Errorf("%v in %s", err, lines.Text())
 		}
 		events = append(events, e)
+		if enough != nil && enough(events) {
+			enough = nil
+			_ = cmd.Process.Signal(syscall.SIGINT) // it has ended where it saw enough at its end
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, stderr.String())
 	}
 	return events
 }
@@ -104,25 +127,23 @@ func sum(events []event, point string) (all event) {
 
 func TestProbeWatch(t *testing.T) {
 	k := newProbeTest(t)
-	events := k.watch(t, "--for 1s --interval 200ms $P 'steps:step sum n=arg0 if n > 3' 'libc.so.6:getppid' 'steps:step take arg0 every 4' steps:nothing")
-	if got := sum(events, "steps:step sum n=arg0 if n > 3"); got.Hits == 0 || got.Min != 4 || got.Max != 10 || got.Value != "n" {
+	const steps, calls, single, nothing = "steps:step sum n=arg0 if n > 3", "libc.so.6:getppid", "steps:step take arg0 every 4", "steps:nothing"
+	isHit := func(e event) bool { return e.Kind == "hit" }
+	isRefusal := func(e event) bool { return e.Kind == "point" && e.Point == nothing && e.State == "refused" }
+	events := k.watch(t, func(events []event) bool {
+		got := sum(events, steps)
+		return got.Min <= 4 && got.Max >= 10 && sum(events, calls).Hits > 0 && slices.ContainsFunc(events, isHit) && slices.ContainsFunc(events, isRefusal)
+	}, steps, calls, single, nothing)
+	if got := sum(events, steps); got.Hits == 0 || got.Min != 4 || got.Max != 10 || got.Value != "n" {
 		t.Errorf("steps: %+v", got)
 	}
-	if got := sum(events, "libc.so.6:getppid"); got.Hits == 0 || got.Value != "" {
+	if got := sum(events, calls); got.Hits == 0 || got.Value != "" {
 		t.Errorf("library calls: %+v", got)
 	}
-	single, refused := 0, false
 	for _, e := range events {
-		refused = refused || e.Kind == "point" && e.Point == "steps:nothing" && e.State == "refused"
-		if e.Kind == "hit" {
-			single++
-			if n, ok := e.Values["arg0"].(float64); !ok || n < 1 || n > 10 {
-				t.Errorf("hit with %v", e.Values)
-			}
+		if n, ok := e.Values["arg0"].(float64); isHit(e) && (!ok || n < 1 || n > 10) {
+			t.Errorf("hit with %v", e.Values)
 		}
-	}
-	if single == 0 || !refused {
-		t.Errorf("%d single hits; a function that is not there refused: %v", single, refused)
 	}
 	if err := k.End(t); err == nil || err.Error() != "exit status 3" {
 		t.Errorf("the program ended with %v, want its own 3", err)
@@ -139,10 +160,8 @@ func TestProbeAddAndRemove(t *testing.T) {
 	if len(before) != 2 || before[0].Point != "steps:step" || before[0].State != "placed" || before[0].Mechanism == "" {
 		t.Fatalf("%+v", before)
 	}
-	if got := sum(k.watch(t, "--for 700ms --interval 100ms $P"), "steps:step"); got.Hits == 0 {
-		t.Errorf("nothing was seen of what was added: %+v", got)
-	}
-	k.watch(t, "--for 300ms $P steps:step")
+	k.watch(t, func(events []event) bool { return sum(events, "steps:step").Hits > 0 })
+	k.want(t, "watch --for 300ms $P steps:step", 0)
 	k.want(t, "remove $P %2", 0, "removed: "+strconv.Itoa(k.PID)+" libc.so.6:getppid")
 	after := k.list(t, "$P")
 	if len(after) != 1 || after[0].ID != 1 || after[0].Hits <= before[0].Hits {
@@ -160,7 +179,7 @@ func TestProbeAddAndRemove(t *testing.T) {
 func TestProbeFollow(t *testing.T) {
 	k := newProbeTest(t)
 	watched := make(chan []event, 1)
-	go func() { watched <- k.watch(t, "--follow --interval 100ms $P steps:step") }()
+	go func() { watched <- k.watch(t, nil, "--follow", "steps:step") }()
 	processes := strconv.Itoa(k.PID)
 	k.awaitHits(t, processes)
 	for range 2 {
@@ -189,12 +208,10 @@ func TestProbeFollow(t *testing.T) {
 // awaitHits returns when the points in processes have hits.
 func (k *probeTest) awaitHits(t *testing.T, processes string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience.Limit); time.Now().Before(deadline) && !t.Failed(); {
-		if all := k.list(t, processes); len(all) > 0 && !slices.ContainsFunc(all, func(l listed) bool { return l.Hits == 0 }) {
-			return
-		}
-	}
-	t.Fatalf("no hits in %s", processes)
+	patience.Until(t, "hits in "+processes, func() bool {
+		all := k.list(t, processes)
+		return len(all) > 0 && !slices.ContainsFunc(all, func(l listed) bool { return l.Hits == 0 })
+	})
 }
 
 func TestProbeUsage(t *testing.T) {

@@ -322,7 +322,7 @@ func TestJobControl(t *testing.T) {
 	for _, step := range steps {
 		tries := 1
 		if step.keys == "\x03" { // bash forgets a signal that comes just before it waits for input
-			tries = 10
+			tries = 60
 		}
 		if err := typeUntil(tty, step.keys, step.shown, tries); err != nil {
 			t.Fatalf("after %q: %v", step.keys, err)

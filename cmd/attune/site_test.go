@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -56,14 +55,7 @@ func (s *site) start() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	deadline := time.Now().Add(patience.Limit)
-	for s.get("/readyz") != http.StatusOK {
-		if time.Now().After(deadline) {
-			s.end(syscall.SIGKILL)
-			s.t.Fatalf("it does not become ready: %s", s.log)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	patience.Until(s.t, "the Analyzer to be ready", func() bool { return s.get("/readyz") == http.StatusOK })
 }
 
 // get asks for its health; 0: there is no answer.

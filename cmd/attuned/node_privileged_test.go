@@ -20,17 +20,27 @@ import (
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
-	"github.com/attune-hpc/attune/internal/testing/longgate"
+	"github.com/attune-hpc/attune/internal/testing/gobuild"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
+
+// attuned is the command under test.
+var attuned string
+
+func TestMain(m *testing.M) {
+	setUp := func(bin string) error {
+		attuned = filepath.Join(bin, "attuned")
+		return nil
+	}
+	os.Exit(gobuild.Main(m, setUp, gobuild.Command{Package: ".", LongGate: true, Made: "../../bin/attuned"}))
+}
 
 // site is a registry with one Analyzer that has one registration, in its own
 // directory.
 type site struct {
 	t        *testing.T
 	dir      string
-	binary   string // of attuned
 	server   *embed.Server
 	registry *registry.Client
 	analyzer *analyzer.Analyzer
@@ -56,8 +66,7 @@ func mustSiteOnly(t *testing.T) *site {
 			t.Fatal(err)
 		}
 	}
-	s := &site{t: t, dir: dir, binary: filepath.Join(dir, "attuned"), served: make(chan error, 1)}
-	buildDaemon(t, s.binary)
+	s := &site{t: t, dir: dir, served: make(chan error, 1)}
 	s.write("policy.yaml", "service:\n  - mode: tune\n    users: [root, nobody]\n")
 	s.openRegistry()
 	s.announceAnalyzer()
@@ -154,7 +163,7 @@ func (s *site) put(r *attunev1.Registration) {
 // attuned starts the daemon.
 func (s *site) attuned(args ...string) *exec.Cmd {
 	s.t.Helper()
-	daemon := exec.Command(s.binary, append([]string{
+	daemon := exec.Command(attuned, append([]string{
 		"--config", os.DevNull, "--registry", "unix:" + s.path("r.sock"), "--run-dir", s.path("run"),
 		"--state-dir", s.path("state"), "--policy", s.path("policy.yaml"), "--off-file", s.path("off"), "--log-level", "debug",
 	}, args...)...)
@@ -227,22 +236,5 @@ func TestRegisteredProgramIsFound(t *testing.T) {
 		if !strings.HasSuffix(p.Exe, "program") {
 			t.Errorf("process in the report: %+v", p)
 		}
-	}
-}
-
-// buildDaemon builds attuned or, where there is no Go, as in the virtual machines
-// of make test-vm, takes what make has built.
-func buildDaemon(t *testing.T, binary string) {
-	t.Helper()
-	flags, err := longgate.BuildFlags(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", binary, ".")...)
-	if build.Err != nil {
-		build = exec.Command("cp", "../../bin/attuned", binary)
-	}
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", build.Args, err, out)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/attune-hpc/attune/internal/pty"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // job is a launcher with a counter below it, under an interactive shell.
@@ -64,7 +64,7 @@ func interactive(t *testing.T, line string) *job {
 
 func (j *job) expect(text string) string {
 	j.t.Helper()
-	shown, err := j.tty.Expect(text, patience)
+	shown, err := j.tty.Expect(text, patience.Limit)
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -189,12 +189,7 @@ func TestContinueOfTheLauncherAlone(t *testing.T) {
 // expectState waits for a change that nothing announces.
 func (j *job) expectState(pid int, want byte) {
 	j.t.Helper()
-	got := byte('?')
-	for end := time.Now().Add(patience); got != want; got = state(pid) {
-		if got == 0 || time.Now().After(end) {
-			j.t.Fatalf("process %d is in state %c, not %c", pid, got, want)
-		}
-	}
+	patience.Until(j.t, fmt.Sprintf("state %c of process %d", want, pid), func() bool { return state(pid) == want })
 }
 
 func TestWithoutTerminal(t *testing.T) {
