@@ -5,15 +5,18 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/packfile"
+	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // region is a range of bytes of a packed file.
@@ -67,10 +70,19 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	random := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "damaged")
+	random := rand.New(rand.NewPCG(1, 2))
 	for _, r := range regions(t, whole) {
-		size := r.end - r.start
+		mustWriteNew(t, path, whole)
+		size, clearly := r.end-r.start, r.name != glueRegion
+		restore := func(from, to int) {
+			t.Helper()
+			if clearly {
+				mustWriteAt(t, path, from, whole[from:to])
+			} else { // a damaged glue may run for long
+				mustWriteNew(t, path, whole)
+			}
+		}
 		places := []int{r.start, r.end - 1, r.start + random.IntN(size), r.start + random.IntN(size)}
 		if r.name == "record" {
 			for at := r.start; at < r.end; at += 9 { // every field
@@ -78,32 +90,65 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 			}
 		}
 		for _, at := range places {
-			damaged := bytes.Clone(whole)
-			damaged[at] ^= 1 << random.IntN(8)
-			refused(t, path, fmt.Sprintf("%s changed at %d of %d", r.name, at-r.start, size), damaged, r.name != glueRegion)
+			mustWriteAt(t, path, at, []byte{whole[at] ^ 1<<random.IntN(8)})
+			refused(t, path, fmt.Sprintf("%s changed at %d of %d", r.name, at-r.start, size), clearly)
+			restore(at, at+1)
 		}
-		if r.name != glueRegion {
-			refused(t, path, "cut off before "+r.name, whole[:r.start], true)
+		ends := []int{r.end - 1 - random.IntN(size)}
+		if clearly {
+			ends = append(ends, r.start)
 		}
-		refused(t, path, "cut off in "+r.name, whole[:r.end-1-random.IntN(size)], r.name != glueRegion)
+		for _, end := range ends {
+			if err := os.Truncate(path, int64(end)); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, path, fmt.Sprintf("%s cut off at %d of %d", r.name, end-r.start, size), clearly)
+			restore(end, len(whole))
+		}
 	}
-	refused(t, path, "lengthened", append(bytes.Clone(whole), 0), true)
+	mustWriteAt(t, path, len(whole), []byte{0})
+	refused(t, path, "lengthened", true)
 }
 
-// refused runs a damaged file at a path. clearly: the file says what is wrong.
-func refused(t *testing.T, path, name string, damaged []byte, clearly bool) {
+// mustWriteNew writes an executable file in the place of what was there.
+func mustWriteNew(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, damaged, 0o755); err != nil {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mustWriteAt writes into a file and closes it: what is open for writing cannot be
+// executed. Nor can a program be written to, also while somebody else still looks at
+// the memory of one that has ended.
+func mustWriteAt(t *testing.T, path string, at int, data []byte) {
+	t.Helper()
+	var f *os.File
+	var err error
+	patience.Until(t, "the end of who executes the file", func() bool {
+		f, err = os.OpenFile(path, os.O_WRONLY, 0)
+		return !errors.Is(err, syscall.ETXTBSY)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(data, int64(at))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused runs a damaged file. clearly: the file says what is wrong.
+func refused(t *testing.T, path, name string, clearly bool) {
+	t.Helper()
 	got := shell(t, "ulimit -c 0; exec "+path+" -c 'echo ran'", "")
 	if got.code == 0 || got.stdout != "" {
 		t.Errorf("%s: it ran: %+v", name, got)
 	}
 	if clearly && (got.code != 126 || !strings.Contains(got.stderr, "the file is ") || !strings.Contains(got.stderr, "pack it anew")) {
 		t.Errorf("%s: %+v", name, got)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
 	}
 }
