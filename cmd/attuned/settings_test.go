@@ -72,7 +72,7 @@ func mustWrite(t *testing.T, path, content string) {
 
 func TestBadConfiguration(t *testing.T) {
 	dir := t.TempDir()
-	mustWrite(t, filepath.Join(dir, "typo.yaml"), "regsitry: unix:/a\n")
+	mustWrite(t, filepath.Join(dir, "typo.yaml"), "nodename: n1\n")
 	mustWrite(t, filepath.Join(dir, "broken.yaml"), "a: [\n")
 	mustWrite(t, filepath.Join(dir, "batch.yaml"), "batch: [{name: own}]\n")
 	tests := []struct {
