@@ -31,6 +31,8 @@ func TestTuneArguments(t *testing.T) {
 		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []setting{{"gomp.spin_count", "0", system.Everywhere, true, 0, false}}, ""},
 		{"with a unit", []string{"7", "glibc.stdio.size@7=64K"}, []int{7}, []setting{{"glibc.stdio.size@7", "64K", system.Everywhere, true, 65536, false}}, ""},
 		{"a word of a library", []string{"7", "glibc.stdio.mode=line"}, []int{7}, []setting{{"glibc.stdio.mode", "line", system.Everywhere, true, 1, false}}, ""},
+		{"of MPI", []string{"7", "MPI_T.Some_limit=64K"}, []int{7}, []setting{{"mpi_t.Some_limit", "64K", system.Everywhere, false, 0, true}}, ""},
+		{"of MPI without a name", []string{"7", "mpi_t.=1"}, nil, nil, `unknown knob "mpi_t."`},
 		{"out of bounds", []string{"7", "omp.num_threads=0"}, nil, nil, "outside 1..65536"},
 		{"no number", []string{"7", "omp.num_threads=many"}, nil, nil, "whole number"},
 		{"nothing", nil, nil, nil, "no process id"},

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/attune-hpc/attune/controller/inject"
 )
 
 // Bounds of the time that ranks stand and wait for others. Whoever comes first
@@ -39,6 +37,12 @@ type meeting struct {
 	failed  error       // the first reason why nothing comes of it
 }
 
+// standing is a rank that stands ([inject.Visit]).
+type standing interface {
+	// Wait returns when it is ready, with an error when the rank has ended before.
+	Wait(ready func() bool) error
+}
+
 func newMeeting(size int) *meeting {
 	return &meeting{size: size, hold: firstHold, arrived: make(map[int]int)}
 }
@@ -63,7 +67,7 @@ func (m *meeting) failure() error {
 var errGoOn = errors.New("not all ranks have come")
 
 // come returns nil when all ranks stand, errGoOn if this one is to go on.
-func (m *meeting) come(v *inject.Visit) error {
+func (m *meeting) come(v standing) error {
 	m.mu.Lock()
 	if m.here++; m.here == 1 {
 		m.opened = time.Now()
@@ -101,7 +105,7 @@ func (m *meeting) look(round int, now time.Time) (over bool, result error) {
 // step is taken by every rank, with what went wrong in it. It returns when all have
 // taken it, or something did. The last one does what is to be done between this step
 // and the next, before anybody goes on.
-func (m *meeting) step(v *inject.Visit, number int, problem error, between func() error) error {
+func (m *meeting) step(v standing, number int, problem error, between func() error) error {
 	m.mu.Lock()
 	m.arrived[number]++
 	if problem != nil && m.failed == nil {

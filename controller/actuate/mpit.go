@@ -236,7 +236,9 @@ func (c *control) unknown() error {
 		return unknown
 	}
 	names, err := c.list(int(int32(c.number(atItems))), func(i, name, length uint64) batchCall {
-		return c.call("MPI_T_cvar_get_info", i, name, length, 0, 0, 0, 0, 0, 0, 0)
+		call := c.call("MPI_T_cvar_get_info", i, name, length, 0, 0, 0, 0, 0, 0, 0)
+		call.mayFail = true // of a component that was closed
+		return call
 	})
 	near := symname.NewSuggestions(c.name, mostSuggested)
 	for _, name := range names {
@@ -256,6 +258,9 @@ func (c *control) list(n int, tell func(i, name, length uint64) batchCall) (name
 		for i := range uint64(some) {
 			length := binary.LittleEndian.AppendUint64(nil, textBytes)
 			if err := c.visit.Write(c.memory+atLengths+8*i, length); err != nil {
+				return nil, err
+			}
+			if err := c.visit.Write(c.memory+atTexts+textBytes*i, []byte{0}); err != nil {
 				return nil, err
 			}
 			calls = append(calls, tell(uint64(first)+i, c.memory+atTexts+textBytes*i, c.memory+atLengths+8*i))
@@ -349,8 +354,11 @@ func (c *control) call(function string, arguments ...uint64) batchCall {
 func (c *control) do(calls ...batchCall) error {
 	code, err := c.try(calls...)
 	if err == nil && code != 0 {
-		name := calls[min(int(code>>32), len(calls))-1].name
-		err = fmt.Errorf("%s: MPI error %d", name, int32(code))
+		number := code >> 32 // from the process: it may be anything
+		if number < 1 || number > uint64(len(calls)) {
+			return fmt.Errorf("%d calls of MPI: no answer of ours: %#x", len(calls), code)
+		}
+		err = fmt.Errorf("%s: MPI error %d", calls[number-1].name, int32(code))
 	}
 	return err
 }

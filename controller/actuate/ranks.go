@@ -120,7 +120,7 @@ func (g *ranks) meet(ctx context.Context) error {
 func (g *ranks) explain(err error) error {
 	switch {
 	case errors.Is(err, inject.ErrNoSafePoint):
-		return fmt.Errorf("%w; nothing was changed: %s", err, g.absent())
+		return fmt.Errorf("the ranks did not meet: %s", g.absent())
 	case errors.Is(err, errIncomplete):
 		return fmt.Errorf("%w: %s", err, g.others())
 	}
@@ -142,7 +142,7 @@ func (g *ranks) absent() string {
 	if len(pids) == 0 {
 		return fmt.Sprintf("the ranks did not stand before the same call at one time in %v, of which one waits for the others %v at most", g.patience, mostHold)
 	}
-	return fmt.Sprintf("process %s called none of %s with MPI_COMM_WORLD in %v", strings.Join(pids, ", "), strings.Join(names, ", "), g.patience)
+	return fmt.Sprintf("in %v %s came to no call of %s with MPI_COMM_WORLD, or were inside one all the time", g.patience, strings.Join(pids, ", "), strings.Join(names, ", "))
 }
 
 // others says which other ranks there are.

@@ -68,20 +68,37 @@ would be lost or doubled. Refused are streams that are also read, for wide
 characters, to terminals, sockets and descriptors that do not block, and those of
 programs with several threads that write without the stream's lock.
 
-*MPI control variables* are settings too, named ` + "`mpi_t.`" + ` and what the library calls
-them (MPI_T of Open MPI and MPICH), if they are single integers. They have to be
-equal in all ranks, so they are changed at an agreed call
-(` + "`SafePoint.KIND_AGREED_CALL`" + `) and not by command: all ranks must be named, run
-on one node, and have a measure point with ` + "`numbered`" + ` calls on a function that all
-of them call equally often, from their start on. It must be one that no rank leaves
-before all have come (MPI_Allreduce, MPI_Barrier), and that the program calls with
-communicators of all ranks only: calls are counted whatever their communicator, and
-ranks that number them differently would change between different operations. Nobody
-checks that, so no tunlet of the catalogue does it. The value is first written as it
-is, so that a rank which refuses does so before anything changes; then each rank
-makes the change before the same call, or none does. Undoing one of the changes
-undoes all. A job that comes to fewer than 16 calls in the safe point's time is
-answered "not reached", and nothing is left in any rank.
+*MPI control variables* (MPI_T of Open MPI and MPICH) are settings too, named
+` + "`mpi_t.`" + ` and what the library calls them:
+` + "`attune tune LAUNCHER mpi_t.MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM=pairwise`" + `, with the
+pid of ` + "`mpirun`" + ` or those of all ranks; a tunlet proposes the same change for every
+rank. The value is a whole number, or its name where the library has names for values.
+
+Most variables have to be the same in all ranks, so all change before the same call
+of ` + "`MPI_Allreduce`, `MPI_Barrier`, `MPI_Alltoall` or `MPI_Allgather`" + ` with
+` + "`MPI_COMM_WORLD`" + `, or none does. Each rank is stopped by a breakpoint where it enters
+one. No rank leaves such a call before all have entered it, so when all of them stand
+at an entry, it is that of the same call. A rank waits for the others for 10 ms at
+first, then goes on, and waits twice as long the next time, up to 2 s: whoever waits
+does not serve what others have sent to it. When all stand, every rank looks at the
+variable and writes it as it is, so that one which refuses does so before anything
+changes; then all write it, and read it back. That takes some ten milliseconds. After
+10 s, or what ` + "`--wait`" + ` says, whoever stands goes on, and nothing was changed. A rank
+that ends meanwhile ends the attempt. If ` + "`attune`" + ` itself is killed, the ranks go on;
+only where that happens in the millisecond of the writes some may have the new value
+and others not, and ` + "`attune undo`" + ` gives all of them the old one. Undoing one of the
+changes undoes all, in the same way.
+
+Refused are: variables that the library calls constant or read-only, texts, real
+numbers and arrays, and those of a communicator or window; values that an enumeration
+does not have (MPICH has the names in its descriptions, and does not check values
+itself: a limit that makes no sense is taken); some of the ranks, or a job with ranks
+on other nodes, unless the variable is local by its scope; programs that have asked
+for ` + "`MPI_THREAD_MULTIPLE`" + `, whose other threads may be inside MPI. What the library
+does with a new value is its own affair: Open MPI takes most of its variables over when
+a communicator is made. MPI_T stays initialized in the ranks. Not seen is a
+collective operation without barrier or data that the program has begun
+(` + "`MPI_Ialltoall`" + `) and that other ranks begin only after the call.
 
 Not covered: jemalloc's number of arenas and thread caches, and mimalloc's
 options, which are read once or belong to each thread; programs whose allocator

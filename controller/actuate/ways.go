@@ -89,7 +89,7 @@ func Routes() []Route {
 		},
 		{
 			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory, WayStopped},
-			"Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams by a stopped thread only. See docs/reference/settings.md.",
+			"Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams and control variables of MPI by stopped threads only, the latter in all ranks before the same call. See docs/reference/settings.md.",
 			"the old value, also after a controller that died",
 		},
 		{

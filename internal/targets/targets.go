@@ -87,11 +87,17 @@ func (t *Target) Say(line string) error {
 // Line reads the next line of the target's output.
 func (t *Target) Line(tb testing.TB) string {
 	tb.Helper()
-	line, err := t.stdout.ReadString('\n')
+	line, err := t.TryLine()
 	if err != nil {
 		tb.Fatalf("read from target: %q, %v", line, err)
 	}
-	return strings.TrimSuffix(line, "\n")
+	return line
+}
+
+// TryLine is Line for a target that may end before.
+func (t *Target) TryLine() (string, error) {
+	line, err := t.stdout.ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
 }
 
 // Expect ends the test if the next line is another one.

@@ -108,7 +108,9 @@ func LoadLibrary(path, symbol string) Action {
 }
 
 // Setting changes a setting that the controller knows by name, with its way
-// in, its way back and its bounds.
+// in, its way back and its bounds. A control variable of MPI, "mpi_t." and its name,
+// changes in all ranks before the same call of a collective operation: the proposal
+// has a change of it for every rank of the job.
 func Setting(name string, value Value) Action {
 	return Action{&attunev1.Action{Kind: &attunev1.Action_Setting{
 		Setting: &attunev1.NamedSetting{Name: name, Value: value.pb},
