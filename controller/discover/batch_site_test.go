@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/cluster"
@@ -72,7 +73,13 @@ func mustWatch(t *testing.T, batch string) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.Close)
+	t.Cleanup(func() {
+		w.Close()
+		// Its first processes end a moment later, as children of this one (TestMain).
+		for err := error(nil); !errors.Is(err, syscall.ECHILD); {
+			_, err = syscall.Wait4(-1, nil, 0, nil)
+		}
+	})
 	for _, node := range []string{"node1", "node2"} {
 		w.mustStart(t, node, self)
 	}
