@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -231,7 +233,7 @@ func (a *ambush) followToExit(w *watched) error {
 
 // look serves one stop of any thread; the thread, if it is at a breakpoint.
 func (a *ambush) look() (*watched, error) {
-	tid, status, err := nextStatus(unix.P_ALL, 0)
+	tid, status, err := a.next()
 	if err != nil || tid == 0 {
 		now := time.Now()
 		for _, w := range a.threads {
@@ -254,6 +256,24 @@ func (a *ambush) look() (*watched, error) {
 		return w, nil
 	}
 	return nil, w.pass(status)
+}
+
+// next is nextStatus for the threads of the program. A child of this process that
+// has ended, and that whoever started it has not asked for yet, stands before all
+// other ends: then each thread is asked by itself.
+func (a *ambush) next() (tid int, status unix.WaitStatus, err error) {
+	tid, status, err = nextStatus(unix.P_ALL, 0)
+	if _, late := a.late[tid]; err != nil || tid == 0 || status.Stopped() || late || a.threads[tid] != nil {
+		return tid, status, err
+	}
+	for _, tids := range []iter.Seq[int]{maps.Keys(a.threads), maps.Keys(a.late)} {
+		for tid := range tids {
+			if got, status, err := nextStatus(unix.P_PID, tid); err == nil && got == tid {
+				return tid, status, nil
+			}
+		}
+	}
+	return 0, 0, nil
 }
 
 // stray lets a thread go that was told to stop and did so too late.
