@@ -60,10 +60,13 @@ done
 kill $server`
 }
 
-// socat sends zeros from one process to another, with options of its connection.
+// socat sends zeros from one process to another, with options of its connection,
+// for the given time since the other one has listened (port 18335, state 0A).
 func socat(options string) string {
-	return `timeout {seconds} socat -u -b 65536 /dev/zero TCP:127.0.0.1:18335,retry=100,interval=0.1` + options + ` &
-echo "$(socat -u -b 65536 TCP-LISTEN:18335,bind=127.0.0.1,reuseaddr - | wc -c) bytes in {seconds} s"`
+	return `echo "$(socat -u -b 65536 TCP-LISTEN:18335,bind=127.0.0.1,reuseaddr,accept-timeout=60 - | wc -c) bytes in {seconds} s" &
+until grep -q ':479F 00000000:0000 0A' /proc/net/tcp; do sleep 0.02; done
+timeout {seconds} socat -u -b 65536 /dev/zero TCP:127.0.0.1:18335` + options + `
+wait`
 }
 
 // iperf measures one stream with a congestion control.
