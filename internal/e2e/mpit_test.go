@@ -45,7 +45,7 @@ func mpiLibraries() []mpiLibrary {
 			"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling", "3",
 			[][2]string{
 				{"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=99", "takes auto (0)"},
-				{"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITM=0", "did you mean MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"},
+				{"MPIR_CVAR_ALREDUCE_INTRA_ALGORITHM=0", "did you mean MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"},
 				{"MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=1", "only whole numbers"},
 			},
 		},
