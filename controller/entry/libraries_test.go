@@ -195,11 +195,11 @@ func mustDisassemble(t *testing.T, path string) map[uint64]uint64 {
 }
 
 // TestShare prints how many functions of real libraries can be patched at their
-// entry and at their exits, and by which of the ways; all of them with -v, else a
+// entry and at their exits, and by which of the ways; all of them in the full suite, else a
 // sample.
 func TestShare(t *testing.T) {
 	every := 16
-	if testing.Verbose() {
+	if targets.AllRounds() {
 		every = 1
 	}
 	for _, path := range targets.Libraries(t) {
