@@ -33,7 +33,9 @@ func declaredDir(t *testing.T, content string, interpreted bool) string {
 		t.Fatal(err)
 	}
 	if interpreted {
-		out, err := exec.Command("go", "build", "-o", filepath.Join(dir, Prefix+Interpreter), "github.com/attune-hpc/attune/tunlets/catalogue/cmd/attune-tunlets").CombinedOutput()
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, Prefix+Interpreter), "github.com/attune-hpc/attune/tunlets/catalogue/cmd/attune-tunlets")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
+		out, err := build.CombinedOutput()
 		if err != nil {
 			t.Fatalf("build the interpreter: %v\n%s", err, out)
 		}

@@ -34,7 +34,9 @@ const (
 func TestFootprint(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, catalogue.Binary)
-	if out, err := exec.Command("go", "build", "-o", binary, "../catalogue/cmd/attune-tunlets").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", binary, "../catalogue/cmd/attune-tunlets")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	if err := catalogue.Link(dir); err != nil {

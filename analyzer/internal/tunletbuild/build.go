@@ -51,6 +51,7 @@ func (b *Builder) build() {
 	}
 	binary := filepath.Join(b.dir, "testtunlet")
 	cmd := exec.Command("go", "build", "-o", binary, "github.com/attune-hpc/attune/analyzer/internal/testtunlet")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does
 	if b.output, b.err = cmd.CombinedOutput(); b.err != nil {
 		return
 	}
