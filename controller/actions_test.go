@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestActions(t *testing.T) {

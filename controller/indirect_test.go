@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // An indirect function is watched where its calls end up. That one begins with

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // probeTest has a program to measure in; $P is its pid.

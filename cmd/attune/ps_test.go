@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestPS(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/offswitch"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // The switch ends a session that has changed something, which is given back at

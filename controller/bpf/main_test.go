@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/leaktest"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.

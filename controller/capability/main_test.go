@@ -5,7 +5,7 @@ package capability
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.

@@ -7,7 +7,7 @@ package discover
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 )
 
 func TestExecutionsUnderGridEngine(t *testing.T) {

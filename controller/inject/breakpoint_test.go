@@ -18,8 +18,8 @@ import (
 
 	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 const allWell = "wrong 0, all go on"

@@ -7,7 +7,7 @@ package inject
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // napping allocates, and then sleeps above what the allocator has left on the

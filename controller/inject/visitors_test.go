@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // TestTwoControllers: one has the process, the other is told so; and when it

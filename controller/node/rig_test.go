@@ -16,9 +16,9 @@ import (
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/policy"
-	"github.com/attune-hpc/attune/internal/leaktest"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/registry"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
-	"github.com/attune-hpc/attune/internal/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
 )
 
 // TestMain fails if a test leaves a goroutine, a child or a descriptor behind.

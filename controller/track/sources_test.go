@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/track"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // testSource is the suite that a tracker with any source must pass; open

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/attune-hpc/attune/internal/leaktest"
 	"github.com/attune-hpc/attune/internal/pki"
-	"github.com/attune-hpc/attune/internal/pki/pkitest"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/pkitest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 

@@ -22,8 +22,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/attune-hpc/attune/internal/pki"
-	"github.com/attune-hpc/attune/internal/pki/pkitest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/pkitest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/pty"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/pty"
 )
 
 // job is a launcher with a counter below it, under an interactive shell.

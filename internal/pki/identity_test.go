@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/pki"
-	"github.com/attune-hpc/attune/internal/pki/pkitest"
+	"github.com/attune-hpc/attune/internal/testing/pkitest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/cpulist"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

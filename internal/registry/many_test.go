@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/registry"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/internal/threadlocal"
 )
 

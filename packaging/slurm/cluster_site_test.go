@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 

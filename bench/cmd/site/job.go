@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 )
 
 // nodes is the number of nodes.

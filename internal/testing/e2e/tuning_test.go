@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestAdviceChangesNothing(t *testing.T) {

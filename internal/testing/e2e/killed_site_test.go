@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -65,7 +65,7 @@ func (s *services) start(command string, args ...string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command("../../bin/"+command, args...)
+	cmd := exec.Command("../../../bin/"+command, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -76,7 +76,7 @@ func (s *services) start(command string, args ...string) *exec.Cmd {
 
 func (s *services) startAnalyzer() {
 	s.analyzer = s.start("attune", "analyzer", "serve", "--config", os.DevNull,
-		"--run-dir", s.path("run"), "--state-dir", s.path("analyzer"), "--tunlet-dir", "../../bin")
+		"--run-dir", s.path("run"), "--state-dir", s.path("analyzer"), "--tunlet-dir", "../../../bin")
 }
 
 func (s *services) startNode() {

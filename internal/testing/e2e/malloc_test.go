@@ -7,7 +7,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 func TestMallocStormIsTuned(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // mustCluster makes a Slurm cluster of two nodes that see this folder.
 func mustCluster(t *testing.T, folder string, setup string) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Options{Repository: "../..", Setup: setup, Keep: []string{folder}})
+	c, err := cluster.Start(t.Context(), cluster.Options{Repository: "../../..", Setup: setup, Keep: []string{folder}})
 	if err != nil {
 		t.Fatal(err)
 	}

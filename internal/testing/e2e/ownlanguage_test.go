@@ -12,8 +12,8 @@ import (
 // A new tunlet in Go builds, passes its own tests and the suite, and finds what
 // it is about.
 func TestNewTunletInGo(t *testing.T) {
-	checkout := mustAbs(t, "../..")
-	feed, _, _ := strings.Cut(commandsOf(t, "../../docs/tutorial/first-tunlet.md"), "./feed 2")
+	checkout := mustAbs(t, "../../..")
+	feed, _, _ := strings.Cut(commandsOf(t, "../../../docs/tutorial/first-tunlet.md"), "./feed 2")
 	said := typeIn(t, ownDir(t), "umask 022\n"+feed+`
 attune tunlet new mine --sdk `+checkout+`
 cd mine
@@ -33,8 +33,8 @@ attune tunlet test mine/attune-tunlet-mine
 // The example in Python passes the suite, and finds what it is about.
 func TestTunletInPython(t *testing.T) {
 	dir := ownDir(t)
-	checkout := mustAbs(t, "../..")
-	feed, _, _ := strings.Cut(commandsOf(t, "../../docs/tutorial/first-tunlet.md"), "./feed 2")
+	checkout := mustAbs(t, "../../..")
+	feed, _, _ := strings.Cut(commandsOf(t, "../../../docs/tutorial/first-tunlet.md"), "./feed 2")
 	said := typeIn(t, dir, "umask 022\n"+feed+`
 mkdir python
 from=`+checkout+`/examples/python

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Two processes that are bound to one CPU get all that there are. What that brings

@@ -7,7 +7,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // A program that is held up by a socket as it made it: the socket is changed from

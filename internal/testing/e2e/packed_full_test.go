@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 	"github.com/attune-hpc/attune/internal/testing/openmpi"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )

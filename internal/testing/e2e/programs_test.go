@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const workloads = "../../bench/workloads/"
+const workloads = "../../../bench/workloads/"
 
 // rate reads what a workload printed about itself.
 func rate(t *testing.T, stdout string) float64 {

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/leaktest"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/leaktest"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

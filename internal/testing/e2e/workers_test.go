@@ -7,7 +7,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Many too many workers: the variable is found, and set in the master, which is one

@@ -22,7 +22,7 @@ import (
 
 func mustStart(t *testing.T, o Options) *Cluster {
 	t.Helper()
-	o.Repository = "../.."
+	o.Repository = "../../.."
 	c, err := Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // These tests change what belongs to the whole machine, and run in a virtual
@@ -49,7 +49,7 @@ func programs(t *testing.T) string {
 	t.Helper()
 	folder := mustOpenFolder(t, 0o755)
 	for name, flags := range map[string][]string{"moving": nil, "still": {"-static"}} {
-		built := targets.Build(t, "../../controller/testdata/calls.c", flags...)
+		built := targets.Build(t, "../../../controller/testdata/calls.c", flags...)
 		run(t, "cp", built, filepath.Join(folder, name))
 	}
 	return folder

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/internal/cluster"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -37,7 +37,7 @@ POLICY
 func mustSetUp(t *testing.T, folder, text string) string {
 	t.Helper()
 	setup := filepath.Join(folder, "setup")
-	if err := os.WriteFile(setup, fmt.Appendf(nil, text, mustAbs(t, "../..")), 0o600); err != nil {
+	if err := os.WriteFile(setup, fmt.Appendf(nil, text, mustAbs(t, "../../..")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return setup
@@ -46,7 +46,7 @@ func mustSetUp(t *testing.T, folder, text string) string {
 // A task that is handed over comes to the gate of its node's attuned with DMLib
 // in it, if the policy has it.
 func TestTasksAreTakenByAttuned(t *testing.T) {
-	run(t, "make", "-s", "-C", "../..", "slurm")
+	run(t, "make", "-s", "-C", "../../..", "slurm")
 	folder := mustShare(t)
 	c := mustCluster(t, folder, mustSetUp(t, folder, attunedSetup))
 	for _, node := range []string{"node1", "node2"} {

@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/cluster"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/cluster"
 	"github.com/attune-hpc/attune/internal/testing/openmpi"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Nobody asks for anything: jobs are found on their nodes, each is one session,
@@ -27,7 +27,7 @@ func TestSite(t *testing.T) {
 	storm := targets.Build(t, workloads+"malloc_storm.c")
 	run(t, "cp", storm, mine)
 	run(t, "cp", storm, theirs)
-	setup, err := cluster.Site{}.Setup("../..", folder)
+	setup, err := cluster.Site{}.Setup("../../..", folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/targets"
 	"github.com/attune-hpc/attune/internal/testing/openmpi"
 	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // mpiJob is a job of four ranks that compare a variable at each call.
@@ -66,7 +66,7 @@ func mpiLibraries() []mpiLibrary {
 // startMPI starts the job; its ranks wait for a signal before they begin.
 func (m mpiLibrary) start(t *testing.T) *mpiJob {
 	t.Helper()
-	program := targets.BuildWith(t, m.compiler, "ranks", "../../controller/testdata/ranks.c")
+	program := targets.BuildWith(t, m.compiler, "ranks", "../../../controller/testdata/ranks.c")
 	for {
 		cmd := exec.Command(m.launcher[0], append(m.launcher[1:len(m.launcher):len(m.launcher)], program, m.variable, "held")...)
 		job := &mpiJob{stderr: new(bytes.Buffer)}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/targets"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
 // Programs with a problem whose gain other load may hide. They are changed while they

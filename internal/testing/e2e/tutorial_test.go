@@ -42,7 +42,7 @@ func typeIn(t *testing.T, dir, commands string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-o", "pipefail")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(commands)
-	cmd.Env = append(os.Environ(), "PATH="+mustAbs(t, "../../bin")+":"+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
+	cmd.Env = append(os.Environ(), "PATH="+mustAbs(t, "../../../bin")+":"+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(dir, "data"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()
@@ -81,7 +81,7 @@ wait $tuned || true
 
 // Whoever types what the tutorial says gets what it says.
 func TestTutorial(t *testing.T) {
-	said := typeIn(t, ownDir(t), untilKept(t, commandsOf(t, "../../docs/tutorial/first-tunlet.md")))
+	said := typeIn(t, ownDir(t), untilKept(t, commandsOf(t, "../../../docs/tutorial/first-tunlet.md")))
 	for _, want := range []string{
 		"lines/s", "nothing to change", "made small-writes.tunlet.yaml", `there is no "rate.write_cals" here`, "as it should be",
 		"ok    does the same in every session", "kept      small-writes: batch 1 → 64", "installed small-writes 1", "removed ",

@@ -20,7 +20,7 @@ import (
 )
 
 // attune is the command under test.
-const attune = "../../bin/attune"
+const attune = "../../../bin/attune"
 
 // run runs a command to its end and returns its standard output.
 func run(t *testing.T, command ...string) string {
@@ -52,7 +52,7 @@ func mustReadReport(t *testing.T, file string) (r report.Report) {
 
 func mustMatchSchema(t *testing.T, data []byte) {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile("../../docs/reference/report.schema.json")
+	schema, err := jsonschema.NewCompiler().Compile("../../../docs/reference/report.schema.json")
 	if err != nil {
 		t.Fatalf("compile the schema: %v", err)
 	}
