@@ -10,7 +10,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/congestion"
-	"github.com/attune-hpc/attune/tunlets/connections/connectiontest"
+	"github.com/attune-hpc/attune/tunlets/kit/connections/connectiontest"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-hpc/attune/tunlets/connections"
+	"github.com/attune-hpc/attune/tunlets/kit/connections"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

@@ -9,7 +9,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/attune-hpc/attune/tunlets/masterworker"
+	"github.com/attune-hpc/attune/tunlets/kit/masterworker"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/masterworker"
+	"github.com/attune-hpc/attune/tunlets/kit/masterworker"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )

@@ -5,7 +5,7 @@ package nagle
 import (
 	"fmt"
 
-	"github.com/attune-hpc/attune/tunlets/connections"
+	"github.com/attune-hpc/attune/tunlets/kit/connections"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

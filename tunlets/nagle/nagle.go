@@ -11,7 +11,7 @@ package nagle
 import (
 	"time"
 
-	"github.com/attune-hpc/attune/tunlets/connections"
+	"github.com/attune-hpc/attune/tunlets/kit/connections"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/tunlets/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

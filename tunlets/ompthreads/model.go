@@ -5,7 +5,7 @@ package ompthreads
 import (
 	"math"
 
-	"github.com/attune-hpc/attune/tunlets/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-hpc/attune/tunlets/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

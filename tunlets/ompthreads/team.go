@@ -3,7 +3,7 @@
 package ompthreads
 
 import (
-	"github.com/attune-hpc/attune/tunlets/openmp"
+	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

@@ -5,7 +5,7 @@ package sockbuf
 import (
 	"fmt"
 
-	"github.com/attune-hpc/attune/tunlets/connections"
+	"github.com/attune-hpc/attune/tunlets/kit/connections"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

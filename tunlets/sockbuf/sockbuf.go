@@ -12,7 +12,7 @@ package sockbuf
 import (
 	"time"
 
-	"github.com/attune-hpc/attune/tunlets/connections"
+	"github.com/attune-hpc/attune/tunlets/kit/connections"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 

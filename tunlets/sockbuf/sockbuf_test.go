@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/connections/connectiontest"
+	"github.com/attune-hpc/attune/tunlets/kit/connections/connectiontest"
 	"github.com/attune-hpc/attune/tunlets/sockbuf"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/attune-hpc/attune/tunlets/masterworker"
+	"github.com/attune-hpc/attune/tunlets/kit/masterworker"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

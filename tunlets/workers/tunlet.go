@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attune-hpc/attune/tunlets/masterworker"
+	"github.com/attune-hpc/attune/tunlets/kit/masterworker"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
