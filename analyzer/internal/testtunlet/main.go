@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	plugin "github.com/hashicorp/go-plugin"
 
@@ -24,7 +25,9 @@ func main() {
 	case "sleepycrash":
 		crashAgain()
 	case "hangstart":
-		select {}
+		for { // select {} is a deadlock that the run-time ends where there is no cgo
+			time.Sleep(time.Hour)
+		}
 	case "garbage":
 		fmt.Println("hello, I am not a plugin")
 		return
