@@ -120,7 +120,7 @@ type Actuator struct {
 	filesRead map[mappedFile]error
 }
 
-// appliedChange is a change in force. Its plan's words are guarded by the
+// appliedChange is a change in force. Its plan's undo is guarded by the
 // process' lock.
 type appliedChange struct {
 	process Process
@@ -177,9 +177,6 @@ func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.
 		return err // rule: nothing is changed that is not in the journal
 	}
 	how, err := p.run(ctx)
-	if p.library != nil && err == nil {
-		err = a.options.Journal.loaded(change.GetId(), p.library)
-	}
 	if err == nil {
 		result.NewValue, err = p.read()
 	}
@@ -289,17 +286,11 @@ func dying(process Process) bool {
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
 func (a *Actuator) revert(ctx context.Context, changeID string, process Process, p *plan) error {
-	var errs []error
-	if p.undo != nil {
-		errs = append(errs, p.undo(ctx))
-	}
-	for _, w := range slices.Backward(p.words) {
-		errs = append(errs, a.takeBack(changeID, process, w))
-	}
-	if err := errors.Join(errs...); err != nil && !final(err) {
+	err := p.undo.takeBack(ctx, changed{process, a, changeID})
+	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return errors.Join(append(errs, a.options.Journal.end(changeID, "undone"))...)
+	return errors.Join(err, a.options.Journal.end(changeID, "undone"))
 }
 
 // Forget drops the changes of a process that has ended, and takes back those
@@ -317,15 +308,23 @@ func (a *Actuator) Forget(process Process) {
 	a.mu.Unlock()
 	for id, change := range forgotten {
 		change.tending.end()
-		identity := process.Identity()
-		err := restoreWords(record{Process: &identity, Words: change.plan.words})
-		if change.plan.outlives {
-			err = errors.Join(err, change.plan.undo(context.Background()))
-		}
+		err := takeBackLeft(process, change.plan.undo)
 		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
 			a.log.Warn("change of an ended process", "change", id, "error", err)
 		}
 	}
+}
+
+// takeBackLeft takes back what may be left of a change when its process has ended.
+func takeBackLeft(process Process, all undos) error {
+	in := changed{process: &journaled{identity: process.Identity()}}
+	var errs []error
+	for _, part := range all {
+		if left := part.about(in); left.outlives || left.inherited {
+			errs = append(errs, part.takeBack(context.Background(), in))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Applied returns the ids of the changes in force, the latest first, which is

@@ -23,11 +23,36 @@ type Ranks struct {
 	New     int64  `json:"new"`
 	// Members are the ranks.
 	Members []procid.Identity `json:"members"`
+
+	mu     sync.Mutex // guards what follows
+	undone bool
 }
 
-// same says whether two records are of one change.
-func (r *Ranks) same(o *Ranks) bool {
-	return r != nil && o != nil && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
+func (*Ranks) kind() string { return "ranks" }
+
+// takeBack gives the old value back in all ranks together, once.
+func (r *Ranks) takeBack(ctx context.Context, _ changed) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.undone {
+		return nil
+	}
+	err := restoreRanks(ctx, r)
+	r.undone = err == nil
+	return err
+}
+
+func (r *Ranks) overlaps(other undo, sameProcess bool) bool {
+	o, ok := other.(*Ranks)
+	return ok && sameProcess && r.Setting == o.Setting
+}
+
+func (*Ranks) about(changed) about { return about{keeps: true} }
+
+// sameAs implements [common].
+func (r *Ranks) sameAs(other undo) bool {
+	o, ok := other.(*Ranks)
+	return ok && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
 }
 
 // agreed says whether changes are to be made at the same call in all processes.
@@ -136,7 +161,7 @@ func (a *Actuator) switchRanks(ctx context.Context, unit []Item, g *ranks) error
 	if err == nil {
 		for _, item := range unit {
 			if !a.enter(item.Change, item.Process, p) {
-				err = errors.Join(fmt.Errorf("%w: the controller stops", ErrRefused), p.undo(context.WithoutCancel(ctx)))
+				err = errors.Join(fmt.Errorf("%w: the controller stops", ErrRefused), p.undo.takeBack(context.WithoutCancel(ctx), changed{item.Process, a, item.Change.GetId()}))
 			}
 		}
 	}
@@ -159,21 +184,9 @@ func (g *ranks) plan() *plan {
 	for _, m := range g.members {
 		r.Members = append(r.Members, m.process.Identity())
 	}
-	var once sync.Mutex
-	undone := false
 	return &plan{
-		ranks: r, old: integer(old), way: WayStopped,
+		undo: undos{r}, old: integer(old), way: WayStopped,
 		told: told{Where: g.where(), Old: attunev1.ValueText(integer(old)), New: attunev1.ValueText(integer(g.value))},
-		undo: func(ctx context.Context) error {
-			once.Lock()
-			defer once.Unlock()
-			if undone {
-				return nil
-			}
-			err := restoreRanks(ctx, r)
-			undone = err == nil
-			return err
-		},
 	}
 }
 

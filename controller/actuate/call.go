@@ -61,27 +61,39 @@ func waysOfCall(process Process, at *attunev1.SafePoint) (ways []Way) {
 
 func callPlan(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction, i invocation, ways []Way) *plan {
 	var result *attunev1.Value
-	revertError := ErrCallNotUndoable
+	made := new(madeCall)
 	return &plan{
-		way: ways[0], undoError: ErrCallNotUndoable,
+		way: ways[0], undo: undos{made}, undoError: ErrCallNotUndoable,
 		told: told{Where: call.GetObject() + ":" + call.GetSymbol(), New: describeCall(call)},
 		run: func(ctx context.Context) (done, error) {
 			ctx, cancel := safePointContext(ctx, at)
 			defer cancel()
 			value, how, called, err := invoke(ctx, process, ways, i)
-			if !called {
-				revertError = nil
-			}
+			made.not = !called
 			if err == nil && call.GetExpect() != nil && !sameResult(value, call.GetExpect()) {
 				err = fmt.Errorf("%s returned %s, expected %s", call.GetSymbol(), attunev1.ValueLiteral(value), attunev1.ValueLiteral(call.GetExpect()))
 			}
 			result = value
 			return how, err
 		},
-		undo: func(context.Context) error { return revertError },
 		read: func() (*attunev1.Value, error) { return result, nil },
 	}
 }
+
+// madeCall is the undo of a call: there is none.
+type madeCall struct{ not bool }
+
+func (*madeCall) kind() string { return "call" }
+
+func (u *madeCall) takeBack(_ context.Context, in changed) error {
+	if u.not || !in.process.Alive() {
+		return nil
+	}
+	return ErrCallNotUndoable
+}
+
+func (*madeCall) overlaps(undo, bool) bool { return false }
+func (*madeCall) about(changed) about      { return about{} }
 
 func checkCall(call *attunev1.CallFunction) error {
 	if len(call.GetArguments()) > maxArguments {

@@ -85,7 +85,6 @@ func (a *Actuator) planEntry(process Process, change *attunev1.Change, found obj
 	p.run = func(ctx context.Context) (done, error) {
 		return now(e.process.Sites().Add(ctx, e.name, e.function(), e.action))
 	}
-	p.undo = e.undo
 	return p, nil
 }
 
@@ -98,48 +97,54 @@ func (e entryChange) prepare(ctx context.Context, p *plan) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrRefused, e.found.Symbol.Name, err)
 	}
-	p.patched = &Patched{
+	p.undo = undos{&Patched{
 		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
 		Symbol: e.found.Symbol, Bytes: bytes,
-	}
+	}}
 	return nil
 }
 
-func (e entryChange) undo(ctx context.Context) error {
-	err := e.process.Sites().Drop(ctx, e.name)
+func (*Patched) kind() string { return "patched" }
+
+func (p *Patched) takeBack(ctx context.Context, in changed) error {
+	if in.actuator == nil {
+		return p.restore(ctx, in.process)
+	}
+	err := in.process.Sites().Drop(ctx, p.Name)
 	if errors.Is(err, entry.ErrUnknown) {
 		return nil // it was never done
 	}
 	return err
 }
 
-// restorePatched undoes an action at a function from the journal alone: what
-// else is done there stays. Where the patch does not tell what is its own, its
-// bytes go back.
-func restorePatched(r record) error {
-	if ended(r) {
+func (*Patched) overlaps(undo, bool) bool { return false }
+func (*Patched) about(changed) about      { return about{} }
+
+// restore undoes an action at a function from the journal alone: what else is
+// done there stays. Where the patch does not tell what is its own, its bytes go
+// back.
+func (p *Patched) restore(ctx context.Context, process Process) error {
+	if !process.Alive() {
 		return nil
 	}
-	process := &journaled{identity: *r.Process}
 	images, err := process.Images()
 	if err != nil {
 		return err
 	}
 	at := slices.IndexFunc(images, func(i objfile.Image) bool {
-		return i.Device == r.Patched.Device && i.Inode == r.Patched.Inode && i.Bias == r.Patched.Bias
+		return i.Device == p.Device && i.Inode == p.Inode && i.Bias == p.Bias
 	})
 	if at < 0 {
 		return nil // unloaded
 	}
-	sites, f := process.Sites(), entry.Function{Image: images[at], Symbol: r.Patched.Symbol}
-	ctx := context.Background()
+	sites, f := process.Sites(), entry.Function{Image: images[at], Symbol: p.Symbol}
 	names, err := sites.Inherited(ctx, f)
-	if err == nil && slices.Contains(names, r.Patched.Name) {
-		return sites.Drop(ctx, r.Patched.Name)
+	if err == nil && slices.Contains(names, p.Name) {
+		return sites.Drop(ctx, p.Name)
 	}
 	var errs []error
-	for _, b := range r.Patched.Bytes {
-		if err == nil && len(names) > 0 && b.Address == r.Patched.Bytes[0].Address {
+	for _, b := range p.Bytes {
+		if err == nil && len(names) > 0 && b.Address == p.Bytes[0].Address {
 			continue // others are at work there, and this one is not any more
 		}
 		err := entry.Restore(ctx, outside{process}, b)

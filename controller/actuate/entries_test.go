@@ -149,7 +149,7 @@ func TestFunctionsInJournal(t *testing.T) {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}
 	for n, want := range []string{"-3 999 2.5", "-3 997 2.5", untouched} {
-		if err := restoreRecord(left[n]); err != nil {
+		if err := left[n].takeBack(t.Context()); err != nil {
 			t.Errorf("%s: %v", left[n].Change, err)
 		}
 		if now := i.compute(t); now != want {
@@ -175,7 +175,7 @@ func TestReplaceByGOT(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}
-	if err := restoreRecord(left[0]); err != nil {
+	if err := left[0].takeBack(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if now := i.Ask(t, "time"); now == "4711" {

@@ -31,7 +31,7 @@ func (g gotChange) serve(p *plan, because error) error {
 	if err != nil {
 		return err
 	}
-	p.way, p.words, p.patched, p.undo, p.prepare = WayGOT, words, nil, nil, nil
+	p.way, p.undo, p.prepare = WayGOT, undoWords(words), nil
 	p.partial = fmt.Sprintf("calls inside %s, through pointers taken before, and of objects that are loaded later are not changed (%v)",
 		g.old.Image.Name(), because)
 	p.read = noValue

@@ -21,7 +21,7 @@ func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
 		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if i < 0 || len(open[i].Words)+len(open[i].Settings) == 0 && open[i].Named == nil && open[i].Ranks == nil {
+		if i < 0 || !open[i].Undo.any(open[i].in(), func(u about) bool { return u.keeps }) {
 			continue
 		}
 		newID, err := a.handOver(kept, open[i])

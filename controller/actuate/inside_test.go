@@ -114,7 +114,7 @@ func TestThreadLocalVariable(t *testing.T) {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}
 	for at := len(left) - 1; at >= 0; at-- {
-		if err := restoreRecord(left[at]); err != nil {
+		if err := left[at].takeBack(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -3,6 +3,7 @@
 package actuate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,55 +14,62 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// Word is a stretch of a process' memory that a change replaces. It lies in a
-// mapped file, so that a later controller can tell whether the address still
-// means the same thing.
-type Word struct {
-	// What names it for people, e.g. "libopen-pal.so.40:opal_progress_yield_when_idle".
-	What string `json:"what"`
-	// ImagePath, ImageInode and ImageBias identify the mapped object.
-	ImagePath  string `json:"image_path"`
-	ImageInode uint64 `json:"image_inode"`
-	ImageBias  uint64 `json:"image_bias"`
-	// Address in the process.
-	Address uint64 `json:"address"`
-	// Old and New contents; the same length.
-	Old []byte `json:"old"`
-	New []byte `json:"new"`
-	// Slot says that threads jump through it: it changes in one go only. Origin is
-	// what makes it one.
-	Slot   bool           `json:"slot,omitempty"`
-	Origin objfile.Origin `json:"origin,omitzero"`
-	// ReadOnly says that the process itself may not write there.
-	ReadOnly bool `json:"read_only,omitempty"`
-	// Thread whose copy of a thread-local variable it is; nil: no such copy.
-	Thread *Thread `json:"thread,omitempty"`
-}
-
 // record is one line of the journal.
 type record struct {
-	// Op is "begin" before a change is made, "more" before more of it is made,
+	// Op is "begin" before a change is made, and again before more of it is made;
 	// "end" when nothing of it is left; "last" keeps the latest id.
-	Op       string           `json:"op"`
-	Time     time.Time        `json:"time"`
-	Change   string           `json:"change"`
-	Knob     string           `json:"knob,omitempty"`
-	Process  *procid.Identity `json:"process,omitempty"`
-	Words    []Word           `json:"words,omitempty"`
-	Settings []system.State   `json:"settings,omitempty"`
-	Library  *Library         `json:"library,omitempty"`
-	Patched  *Patched         `json:"patched,omitempty"`
-	Named    *Named           `json:"named,omitempty"`
-	Ranks    *Ranks           `json:"ranks,omitempty"`
-	Stream   *Stream          `json:"stream,omitempty"`
-	Told     told             `json:"told,omitzero"`
-	Outcome  string           `json:"outcome,omitempty"`
+	Op      string           `json:"op"`
+	Time    time.Time        `json:"time"`
+	Change  string           `json:"change"`
+	Knob    string           `json:"knob,omitempty"`
+	Process *procid.Identity `json:"process,omitempty"`
+	Told    told             `json:"told,omitzero"`
+	Outcome string           `json:"outcome,omitempty"`
+	// Undo stands in the line under the names of its parts.
+	Undo undos `json:"-"`
 }
+
+// MarshalJSON implements [json.Marshaler].
+func (r record) MarshalJSON() ([]byte, error) {
+	type fields record
+	line, err := json.Marshal(fields(r))
+	if err != nil {
+		return nil, err
+	}
+	return r.Undo.appendTo(line)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *record) UnmarshalJSON(line []byte) (err error) {
+	type fields record
+	if err := json.Unmarshal(line, (*fields)(r)); err != nil {
+		return err
+	}
+	r.Undo, err = readUndos(line)
+	return err
+}
+
+// in is where the change of a record was made, as far as the journal tells.
+func (r record) in() changed { return changed{process: &journaled{identity: *r.Process}} }
+
+// overlaps says whether two changes are of the same thing.
+func (r record) overlaps(o record) bool {
+	return r.Undo.overlaps(o.Undo, r.Process.SameProcess(*o.Process))
+}
+
+// takeBack undoes a change by its record alone.
+func (r record) takeBack(ctx context.Context) error {
+	if len(r.Undo) == 0 && !ended(r) {
+		return errNoWayBack
+	}
+	return r.Undo.takeBack(ctx, r.in())
+}
+
+// errNoWayBack says that another version made the change.
+var errNoWayBack = errors.New("this version of attune knows no way to take the change back")
 
 // Journal is the undo journal of one controller: a file of JSON lines that is
 // locked for as long as the controller lives. What begins and does not end is
@@ -147,22 +155,10 @@ func createLocked(path string) (*os.File, error) {
 	return file, nil
 }
 
-// begin writes down what is about to be changed.
+// begin writes down what is about to be changed, all of it when it is more than
+// was written down before.
 func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
-	return j.append(record{
-		Op: "begin", Change: change, Knob: knob, Process: &process, Words: p.words, Settings: p.settings,
-		Library: p.library, Patched: p.patched, Named: p.named, Ranks: p.ranks, Stream: p.stream, Told: p.told,
-	})
-}
-
-// more writes down what else is about to be changed.
-func (j *Journal) more(change string, settings []system.State) error {
-	return j.append(record{Op: "more", Change: change, Settings: settings})
-}
-
-// loaded writes down the handle of a library.
-func (j *Journal) loaded(change string, library *Library) error {
-	return j.append(record{Op: "more", Change: change, Library: library})
+	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.undo, Told: p.told})
 }
 
 // end writes down that nothing of a change is left in the process.

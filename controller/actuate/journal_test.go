@@ -158,10 +158,10 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 		What: "nothing", ImageInode: images[0].Inode, ImageBias: images[0].Bias,
 		Address: 8, Old: []byte{1}, New: []byte{2},
 	}
-	if err := journal.begin("broken", "k", p.identity, &plan{words: []Word{unreadable}}); err != nil {
+	if err := journal.begin("broken", "k", p.identity, &plan{undo: undoWords([]Word{unreadable})}); err != nil {
 		t.Fatal(err)
 	}
-	if err := journal.begin("call", "k", p.identity, &plan{}); err != nil {
+	if err := journal.begin("call", "k", p.identity, &plan{undo: undos{new(madeCall)}}); err != nil {
 		t.Fatal(err)
 	}
 	die(t, journal)
@@ -214,7 +214,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 			p := mustProcess(t, target.PID)
 			mustApply(t, a, p, &attunev1.Change{Id: "a", Action: setting("glibc.malloc.mmap_threshold", 1<<20)})
 			mustApply(t, a, p, &attunev1.Change{Id: "b", Action: setting("glibc.malloc.trim_threshold", 1<<20)})
-			words := a.applied["a"].plan.words
+			words := *a.applied["a"].plan.undo[0].(*writtenWords)
 			at := slices.IndexFunc(words, func(w Word) bool { return w.What == flag })
 			for i, id := range test.undo {
 				if id == "" {

@@ -5,7 +5,6 @@ package actuate
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/controller/actuate/system"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -179,11 +176,8 @@ func lastID(path string) (int, error) {
 // over says whether nothing of a change can be left: its process is gone, and
 // it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {
-	outlives := slices.ContainsFunc(r.Settings, func(s system.State) bool {
-		return s.Place.Scope == system.OnCgroup && system.Exists(*r.Process, s.Place)
-	})
-	advised := slices.ContainsFunc(r.Settings, func(s system.State) bool { return s.Place.Scope == system.OnMemory })
-	return ended(r) && !outlives || advised
+	return ended(r) && !r.Undo.any(r.in(), func(u about) bool { return u.outlives }) ||
+		r.Undo.any(r.in(), func(u about) bool { return u.spent })
 }
 
 // NextID returns an id that no change has had.
@@ -212,7 +206,7 @@ func (k *Kept) Undo(ids []string) ([]Restored, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids = withRanks(open, ids)
+	ids = withShared(open, ids)
 	if err := undoable(open, ids); err != nil {
 		return nil, err
 	}
@@ -231,11 +225,11 @@ func (k *Kept) Undo(ids []string) ([]Restored, error) {
 	return done, nil
 }
 
-// withRanks adds the changes that were made together with one of those.
-func withRanks(open []record, ids []string) []string {
+// withShared adds the changes that share their undo with one of those.
+func withShared(open []record, ids []string) []string {
 	all := slices.Clone(ids)
 	for _, r := range open {
-		together := func(o record) bool { return r.Ranks.same(o.Ranks) && slices.Contains(ids, o.Change) }
+		together := func(o record) bool { return r.Undo.sharedWith(o.Undo) && slices.Contains(ids, o.Change) }
 		if !slices.Contains(all, r.Change) && slices.ContainsFunc(open, together) {
 			all = append(all, r.Change)
 		}
@@ -250,7 +244,7 @@ func undoable(open []record, ids []string) error {
 			return fmt.Errorf("%s: %w", id, ErrUnknownChange)
 		}
 		for _, later := range open[at+1:] {
-			if !slices.Contains(ids, later.Change) && overlaps(open[at], later) {
+			if !slices.Contains(ids, later.Change) && open[at].overlaps(later) {
 				return fmt.Errorf("change %s was made on top of change %s, undo it as well", later.Change, id)
 			}
 		}
@@ -307,31 +301,8 @@ func inForce(r record, by string) InForce {
 
 // summary is the change in words.
 func (r record) summary() told {
-	switch {
-	case r.Told != (told{}):
+	if r.Told != (told{}) {
 		return r.Told
-	case len(r.Settings) > 0:
-		return told{
-			Old:   system.Summary(r.Settings, func(s system.State) string { return s.Old }),
-			New:   system.Summary(r.Settings, func(s system.State) string { return s.New }),
-			Where: system.Where(r.Settings),
-		}
 	}
-	var t told
-	var where []string
-	for _, w := range r.Words {
-		where = append(where, w.What)
-		if t.Old == "" { // the first is the one that was meant
-			t.Old, t.New = number(w.Old), number(w.New)
-		}
-	}
-	t.Where = strings.Join(where, ", ")
-	return t
-}
-
-// number writes little-endian bytes as an unsigned number.
-func number(data []byte) string {
-	var buf [8]byte
-	copy(buf[:], data)
-	return strconv.FormatUint(binary.LittleEndian.Uint64(buf[:]), 10)
+	return r.Undo.told(r.in())
 }

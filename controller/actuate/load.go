@@ -41,8 +41,8 @@ const (
 )
 
 // planLoad prepares the loading of a shared object.
-func (a *Actuator) planLoad(process Process, at *attunev1.SafePoint, load *attunev1.LoadLibrary) (*plan, error) {
-	if at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
+func (a *Actuator) planLoad(process Process, change *attunev1.Change, load *attunev1.LoadLibrary) (*plan, error) {
+	if at := change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
 		return nil, fmt.Errorf("%w: a library is loaded where no thread is in the loader or the allocator, at no other safe point", ErrRefused)
 	}
 	if err := a.allowed(process, "load", nil, load.GetPath(), filepath.Base(load.GetPath())); err != nil {
@@ -51,10 +51,17 @@ func (a *Actuator) planLoad(process Process, at *attunev1.SafePoint, load *attun
 	if err := checkLibrary(process, load); err != nil {
 		return nil, fmt.Errorf("%w: load %s: %w", ErrRefused, load.GetPath(), err)
 	}
-	l := loading{Actuator: a, process: process, load: load, library: &Library{Path: load.GetPath(), Close: load.GetCloseOnUndo()}}
+	l := loading{process: process, load: load, library: &Library{Path: load.GetPath(), Close: load.GetCloseOnUndo()}}
 	p := &plan{
-		library: l.library, way: loadWays[0], run: l.run, undo: l.undo, read: l.symbol,
+		undo: undos{l.library}, way: loadWays[0], read: l.symbol,
 		told: told{Where: load.GetPath(), Old: "not loaded", New: "loaded"},
+	}
+	p.run = func(ctx context.Context) (done, error) {
+		how, err := l.run(ctx)
+		if err == nil { // with its handle
+			err = a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p)
+		}
+		return how, err
 	}
 	if !load.GetCloseOnUndo() {
 		p.undoError = ErrLibraryStays
@@ -131,7 +138,6 @@ func mapped(process Process, path string) (objfile.Image, bool) {
 
 // loading is a library on its way in, or out again.
 type loading struct {
-	*Actuator
 	process Process
 	load    *attunev1.LoadLibrary
 	library *Library
@@ -166,22 +172,25 @@ func (l loading) symbol() (*attunev1.Value, error) {
 	return unsigned(found.Address), nil
 }
 
-func (l loading) undo(ctx context.Context) error { return unload(ctx, l.process, l.library) }
+func (*Library) kind() string { return "library" }
 
-// unload closes a library if that was asked for.
-func unload(ctx context.Context, process Process, library *Library) error {
+// takeBack closes the library if that was asked for.
+func (l *Library) takeBack(ctx context.Context, in changed) error {
 	switch {
-	case library.Handle == 0:
+	case l.Handle == 0 || !in.process.Alive():
 		return nil // it was not loaded
-	case !library.Close:
+	case !l.Close:
 		return ErrLibraryStays
 	}
-	result, _, err := callLoader(ctx, process, "dlclose", unsigned(library.Handle))
+	result, _, err := callLoader(ctx, in.process, "dlclose", unsigned(l.Handle))
 	if err == nil && uint32(result) != 0 {
-		err = fmt.Errorf("close %s: the loader refused it", library.Path)
+		err = fmt.Errorf("close %s: the loader refused it", l.Path)
 	}
 	return err
 }
+
+func (*Library) overlaps(undo, bool) bool { return false }
+func (*Library) about(changed) about      { return about{} }
 
 // loaderPatience is how long each way to call the loader waits for its place, and
 // a thread that came to a hook may take for the call.
@@ -239,14 +248,6 @@ func loaderFunction(process Process, name string) (uint64, error) {
 		errs = append(errs, err)
 	}
 	return 0, errors.Join(errs...)
-}
-
-// restoreLibrary undoes a load from the journal alone.
-func restoreLibrary(r record) error {
-	if ended(r) {
-		return nil
-	}
-	return unload(context.Background(), &journaled{identity: *r.Process}, r.Library)
 }
 
 func textValueOf(s string) *attunev1.Value {

@@ -75,7 +75,7 @@ func TestLoadedLibraryInJournal(t *testing.T) {
 		if err != nil || len(left) != 1 {
 			t.Fatalf("%d changes in the journal, %v", len(left), err)
 		}
-		if err := restoreRecord(left[0]); !errors.Is(err, row.want) {
+		if err := left[0].takeBack(t.Context()); !errors.Is(err, row.want) {
 			t.Errorf("close %v: %v, want %v", row.close, err, row.want)
 		}
 		if _, there := mapped(i.process, library); there == row.close {

@@ -31,7 +31,7 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 		return nil, err
 	}
 	words, notFound := m.words(ctx, r, function.Image)
-	p := &plan{words: words, read: func() (*attunev1.Value, error) { return integer(r.value), nil }}
+	p := &plan{undo: undoWords(words), read: func() (*attunev1.Value, error) { return integer(r.value), nil }}
 	if notFound == nil {
 		p.old = decode(words[0].Old, integer(0))
 		p.read = func() (*attunev1.Value, error) { return readBack(r.process, words[0], integer(0)) }
@@ -46,10 +46,7 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 		}
 		if notFound != nil {
 			r.actuator.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
-			p.undo = func(ctx context.Context) error {
-				_, err := m.call(ctx, r, mailbox, function.Address, m.standard)
-				return err
-			}
+			p.undo = undos{&standardMallopt{Setting: r.setting.Name}}
 		}
 	case notFound == nil:
 		p.way = WayMemory
@@ -69,6 +66,38 @@ func (m mallopt) call(ctx context.Context, r *settingRequest, mailbox Mailbox, f
 	}
 	return where, err
 }
+
+// standardMallopt is the undo of a parameter whose old value could not be read: it
+// gets what glibc documents. Only DMLib does that.
+type standardMallopt struct {
+	Setting string `json:"setting"`
+}
+
+func (u *standardMallopt) kind() string { return "mallopt" }
+
+func (u *standardMallopt) takeBack(ctx context.Context, in changed) error {
+	if !in.process.Alive() {
+		return nil
+	}
+	setting, _ := LookupSetting(u.Setting)
+	m, known := setting.method.(mallopt)
+	mailbox := in.process.Mailbox()
+	if !known || mailbox == nil {
+		return ErrCallNotUndoable
+	}
+	function, err := resolveMallopt(in.process)
+	if err == nil {
+		_, err = m.call(ctx, &settingRequest{process: in.process, setting: setting}, mailbox, function.Address, m.standard)
+	}
+	return err
+}
+
+func (u *standardMallopt) overlaps(other undo, sameProcess bool) bool {
+	o, ok := other.(*standardMallopt)
+	return ok && sameProcess && *u == *o
+}
+
+func (*standardMallopt) about(changed) about { return about{} }
 
 // words are those that mallopt will change: the parameter, and the flag that
 // ends glibc's own adjustment of the thresholds.

@@ -17,6 +17,8 @@ type Named struct {
 	New     int64  `json:"new"`
 	// Values that it consists of.
 	Values []NamedValue `json:"values"`
+
+	found *kept // nil: of a controller that is dead
 }
 
 // NamedValue is one of them.
@@ -26,39 +28,50 @@ type NamedValue struct {
 	Old  int64  `json:"old"`
 }
 
-// record is what the journal keeps of a change that gives the values a new one.
-func (k kept) record(r *settingRequest) *Named {
-	n := &Named{Setting: r.setting.Name, New: r.value}
+// undo is that of a change that gives the values a new one.
+func (k kept) undo(r *settingRequest) *Named {
+	n := &Named{Setting: r.setting.Name, New: r.value, found: &k}
 	for _, v := range k.values {
 		n.Values = append(n.Values, NamedValue{Name: v.name, Old: v.old})
 	}
 	return n
 }
 
-// restoreNamed gives back what the calls of a change have changed.
-func restoreNamed(r record) error {
-	if ended(r) {
+func (*Named) kind() string { return "named" }
+
+// takeBack gives back what the calls of a change have changed.
+func (n *Named) takeBack(ctx context.Context, in changed) error {
+	if n.found != nil {
+		return n.found.giveBack(ctx, n.New)
+	}
+	if !in.process.Alive() {
 		return nil
 	}
-	setting, ok := LookupSetting(r.Named.Setting)
+	setting, ok := LookupSetting(n.Setting)
 	m := valuedOf(setting.method)
 	if !ok || m == nil {
-		return fmt.Errorf("setting %s: not known to this version", r.Named.Setting)
+		return fmt.Errorf("setting %s: not known to this version", n.Setting)
 	}
-	ctx := context.Background()
-	k, err := m.find(ctx, &settingRequest{process: &journaled{identity: *r.Process}, setting: setting})
+	k, err := m.find(ctx, &settingRequest{process: in.process, setting: setting})
 	if errors.Is(err, errAbsent) {
 		return nil // the library is gone, or the process has another image by now
 	}
 	if err != nil {
 		return err
 	}
-	k.values = slices.DeleteFunc(k.values, func(v value) bool { return r.Named.find(v.name) == nil })
+	k.values = slices.DeleteFunc(k.values, func(v value) bool { return n.find(v.name) == nil })
 	for i, v := range k.values {
-		k.values[i].old = r.Named.find(v.name).Old
+		k.values[i].old = n.find(v.name).Old
 	}
-	return k.giveBack(ctx, r.Named.New)
+	return k.giveBack(ctx, n.New)
 }
+
+func (n *Named) overlaps(other undo, sameProcess bool) bool {
+	o, ok := other.(*Named)
+	return ok && sameProcess && n.Setting == o.Setting
+}
+
+func (*Named) about(changed) about { return about{keeps: true} }
 
 func (n *Named) find(name string) *NamedValue {
 	at := slices.IndexFunc(n.Values, func(v NamedValue) bool { return v.Name == name })

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate/system"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -16,37 +15,19 @@ type plan struct {
 	// prepare makes room in the process for what run will do, and completes
 	// words; nothing that the program does is changed yet. May be nil.
 	prepare func(ctx context.Context) error
-	// words that will be changed, for the journal and for undoing.
-	words []Word
-	// settings that will be changed, for the journal.
-	settings []system.State
-	// patched is the function that something will be done at, for the journal;
-	// may be nil.
-	patched *Patched
-	// named setting that calls will change, for the journal; may be nil.
-	named *Named
-	// ranks that the change is made in together, for the journal; may be nil.
-	ranks *Ranks
-	// stream whose buffer will be another one, for the journal; may be nil.
-	stream *Stream
+	// undo takes it back: all that is written down before anything is changed.
+	undo undos
 	// tend is what must be done for as long as the change is in force, until ctx
 	// ends; may be nil.
 	tend func(ctx context.Context)
-	// library that will be loaded, for the journal; may be nil.
-	library *Library
-	// told is what people are told of a change that is neither words nor
-	// settings.
+	// told is the change in words, where its undo does not say it.
 	told told
-	// outlives: what is changed may outlive the process.
-	outlives bool
 	// undoError says why it cannot be taken back; nil: it can.
 	undoError error
 	// run executes the action and says how.
 	run func(ctx context.Context) (done, error)
 	// release lets go of what the plan holds until it was run; may be nil.
 	release func()
-	// undo takes it back where words alone cannot; nil: words can.
-	undo func(ctx context.Context) error
 	// old and new are the values for the answer; read gives the new one back.
 	old  *attunev1.Value
 	read func() (*attunev1.Value, error)
@@ -94,7 +75,7 @@ func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.C
 	case *attunev1.Action_System:
 		return a.planSystem(process, change, action.System)
 	case *attunev1.Action_Load:
-		return a.planLoad(process, change.GetSafePoint(), action.Load)
+		return a.planLoad(process, change, action.Load)
 	case *attunev1.Action_Replace:
 		return a.planReplace(process, change, action.Replace)
 	case *attunev1.Action_Remove:
@@ -134,7 +115,8 @@ func (a *Actuator) Preview(ctx context.Context, process Process, change *attunev
 	if p.release != nil {
 		defer p.release()
 	}
-	shown := record{Words: p.words, Settings: p.settings, Told: p.told}.summary()
+	identity := process.Identity()
+	shown := record{Process: &identity, Undo: p.undo, Told: p.told}.summary()
 	preview := Preview{
 		Old: shown.Old, New: shown.New, Where: shown.Where, Way: p.way, Partial: p.partial,
 		Unchanged: p.unchanged, Undo: p.undoError,

@@ -5,7 +5,6 @@ package actuate
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,10 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // Restored tells what became of one change that a dead controller left behind.
@@ -86,55 +82,50 @@ func restoreFile(path string) (restored []Restored, err error) {
 }
 
 // undoing restores changes, the latest first. What lies below one that could
-// not be restored waits for it: it would be taken for somebody else's.
-// Ranks of a job are restored together, once for all of their records.
+// not be restored waits for it: it would be taken for somebody else's. An undo
+// that changes share is made once.
 type undoing struct {
-	stay  []record
-	ranks []restoredRanks
+	stay []record
+	done []restored
 }
 
-type restoredRanks struct {
-	ranks *Ranks
-	err   error
-}
-
-// together restores ranks, or says how that went when it was done for another one
-// of them.
-func (u *undoing) together(r *Ranks) error {
-	for _, done := range u.ranks {
-		if done.ranks.same(r) {
-			return done.err
-		}
-	}
-	err := restoreRanks(context.Background(), r)
-	u.ranks = append(u.ranks, restoredRanks{r, err})
-	return err
+// restored is a change with a shared undo, and how that went.
+type restored struct {
+	undo undos
+	err  error
 }
 
 func (u *undoing) restore(r record) error {
 	for _, later := range u.stay {
-		if overlaps(r, later) {
+		if r.overlaps(later) {
 			u.stay = append(u.stay, r)
 			return fmt.Errorf("change %s, which was made on top of it, stays: undo it again later", later.Change)
 		}
 	}
-	var err error
-	if r.Ranks != nil {
-		err = u.together(r.Ranks)
-	} else {
-		err = restoreRecord(r)
-	}
+	err := u.takeBack(r)
 	if err != nil && !final(err) {
 		u.stay = append(u.stay, r)
 	}
 	return err
 }
 
+// takeBack undoes a change, or says how that went when it was done for another one.
+func (u *undoing) takeBack(r record) error {
+	for _, other := range u.done {
+		if r.Undo.sharedWith(other.undo) {
+			return other.err
+		}
+	}
+	err := r.takeBack(context.Background())
+	u.done = append(u.done, restored{r.Undo, err})
+	return err
+}
+
 // maxLine bounds a line of the journal: a setting in each of 100,000 threads.
 const maxLine = 32 << 20
 
-// openChanges returns the records that begin and do not end. One that begins
-// again replaces what it said before.
+// openChanges returns the records that begin and do not end, in the order of their
+// first begin. One that begins again replaces what it said before.
 func openChanges(path string) ([]record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -149,53 +140,17 @@ func openChanges(path string) ([]record, error) {
 			continue
 		}
 		same := func(o record) bool { return o.Change == r.Change }
-		switch {
+		switch at := slices.IndexFunc(open, same); {
+		case r.Op == "begin" && r.Process != nil && at >= 0:
+			r.Time = open[at].Time
+			open[at] = r
 		case r.Op == "begin" && r.Process != nil:
-			open = append(slices.DeleteFunc(open, same), r)
-		case r.Op == "more":
-			for i := range open {
-				if open[i].Change == r.Change {
-					open[i].Settings = append(open[i].Settings, r.Settings...)
-					open[i].Library = cmp.Or(r.Library, open[i].Library)
-				}
-			}
+			open = append(open, r)
 		case r.Op == "end":
 			open = slices.DeleteFunc(open, same)
 		}
 	}
 	return open, lines.Err()
-}
-
-func restoreRecord(r record) error {
-	switch {
-	case r.Library != nil:
-		return restoreLibrary(r)
-	case r.Patched != nil:
-		return restorePatched(r)
-	case r.Named != nil:
-		return restoreNamed(r)
-	case r.Stream != nil:
-		return restoreStream(r)
-	case len(r.Settings)+len(r.Words) == 0:
-		return restoreCall(r)
-	}
-	var errs []error
-	if len(r.Settings) > 0 {
-		errs = append(errs, system.Restore(*r.Process, r.Settings))
-	}
-	if len(r.Words) > 0 {
-		errs = append(errs, restoreWords(r))
-	}
-	return errors.Join(errs...)
-}
-
-// restoreCall answers for a change that is in no memory known: it cannot be
-// taken back from outside.
-func restoreCall(r record) error {
-	if ended(r) {
-		return nil
-	}
-	return ErrCallNotUndoable
 }
 
 // ended says whether the process of a record is gone; its pid may be somebody
@@ -204,71 +159,3 @@ func ended(r record) bool {
 	now, err := procid.Of(r.Process.PID)
 	return errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
 }
-
-func restoreWords(r record) error {
-	now, err := procid.Of(r.Process.PID)
-	if errors.Is(err, procid.ErrGone) || (err == nil && !now.SameProcess(*r.Process)) {
-		return nil // that process is gone; its pid may be somebody else's
-	}
-	if err != nil {
-		return fmt.Errorf("identify process %d: %w", r.Process.PID, err)
-	}
-	images, err := objfile.Images(r.Process.PID)
-	if err != nil {
-		return fmt.Errorf("mappings of process %d: %w", r.Process.PID, err)
-	}
-	var errs []error
-	for _, w := range slices.Backward(r.Words) {
-		errs = append(errs, restoreWord(r.Process.PID, images, w))
-	}
-	return errors.Join(errs...)
-}
-
-func restoreWord(pid int, images []objfile.Image, w Word) error {
-	mapped, err := objectThere(pid, images, w)
-	if err != nil || !mapped {
-		return err // unloaded, or the process has another image by now
-	}
-	return putBack(pid, w)
-}
-
-// objectThere says whether the object of a word is where it was. One whose file has
-// been replaced is among the mappings, but not among the images of a user who may
-// not open it any more.
-func objectThere(pid int, images []objfile.Image, w Word) (bool, error) {
-	same := func(i objfile.Image) bool { return i.Inode == w.ImageInode }
-	if slices.ContainsFunc(images, same) {
-		return slices.ContainsFunc(images, func(i objfile.Image) bool { return same(i) && i.Bias == w.ImageBias }), nil
-	}
-	mappings, err := objfile.Mappings(pid)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(mappings, func(m objfile.Mapping) bool { return m.Exec && m.Inode == w.ImageInode }), nil
-}
-
-// putBack restores a word if it still holds what the change wrote: what
-// somebody else has changed since is theirs.
-func putBack(pid int, w Word) error {
-	switch {
-	case w.Thread != nil && !w.Thread.lives():
-		return nil
-	case w.Slot:
-		return putSlotBack(pid, w)
-	}
-	now := make([]byte, len(w.New))
-	if err := procmem.Read(pid, w.Address, now); err != nil {
-		return err
-	}
-	switch {
-	case bytes.Equal(now, w.Old):
-		return nil
-	case !bytes.Equal(now, w.New):
-		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
-	}
-	return put(pid, w, w.Old)
-}
-
-// ErrChangedByOthers means that a value is no longer what Attune made it, so
-// that undoing would overwrite somebody else's decision.
-var ErrChangedByOthers = system.ErrChangedByOthers

@@ -137,7 +137,7 @@ func (m byCalls) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 func (k kept) plan(r *settingRequest) *plan {
 	old := integer(k.values[0].old)
 	return &plan{
-		old: old, way: k.way, named: k.record(r),
+		old: old, way: k.way, undo: undos{k.undo(r)},
 		told:      told{Where: k.where, Old: attunev1.ValueText(old), New: attunev1.ValueText(integer(r.value))},
 		unchanged: !slices.ContainsFunc(k.values, func(v value) bool { return v.old != r.value }),
 		run: func(ctx context.Context) (how done, err error) {
@@ -156,7 +156,6 @@ func (k kept) plan(r *settingRequest) *plan {
 			ctx := context.Background()
 			return integer(r.value), k.do(ctx, func(page scratch) error { return checkValues(ctx, page, r.value, k.values) })
 		},
-		undo: func(ctx context.Context) error { return k.giveBack(ctx, r.value) },
 	}
 }
 

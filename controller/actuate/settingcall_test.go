@@ -79,7 +79,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 			if s := left[0].summary(); s.Old != row.before || s.New != row.during || !strings.Contains(s.Where, ".so") {
 				t.Errorf("%+v", s)
 			}
-			if err := restoreRecord(left[0]); err != nil {
+			if err := left[0].takeBack(t.Context()); err != nil {
 				t.Error(err)
 			}
 			says("after the controller died", row.before)

@@ -84,7 +84,7 @@ func (m goPercent) plan(_ context.Context, r *settingRequest) (*plan, error) {
 	}
 	words, like := []Word{percent, least}, integer(0)
 	return &plan{
-		words: words, way: WayMemory, unchanged: allThere(words),
+		undo: undoWords(words), way: WayMemory, unchanged: allThere(words),
 		old:  decode(percent.Old, like),
 		run:  func(context.Context) (done, error) { return now(writeWords(r.process, words)) },
 		read: func() (*attunev1.Value, error) { return readBack(r.process, percent, like) },

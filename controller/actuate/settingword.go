@@ -49,7 +49,7 @@ func (m inPlace) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 		return nil, fmt.Errorf("%w: %s holds %d already; the thread may go by a number of its own", ErrRefused, w.What, r.value)
 	}
 	return &plan{
-		words: []Word{w}, way: WayMemory, unchanged: allThere([]Word{w}),
+		undo: undoWords([]Word{w}), way: WayMemory, unchanged: allThere([]Word{w}),
 		old:  decode(w.Old, like),
 		run:  func(context.Context) (done, error) { return now(writeWord(r.process, w)) },
 		read: func() (*attunev1.Value, error) { return readBack(r.process, w, like) },

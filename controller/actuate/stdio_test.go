@@ -129,17 +129,17 @@ func TestStreamMode(t *testing.T) {
 		return string(content) == "0\n1\n"
 	})
 	left, err := openChanges(w.actuator.options.Journal.file.Name())
-	if err != nil || len(left) != 1 || left[0].Stream == nil {
+	if err != nil || len(left) != 1 || left[0].Undo[0].kind() != "stream" {
 		t.Fatalf("%+v, %v", left, err)
 	}
 	w.Ask(t, "line")
-	if err := restoreRecord(left[0]); err != nil {
+	if err := left[0].takeBack(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := w.Ask(t, "state"); got != "line 3000" {
 		t.Errorf("the stream is %s afterwards", got)
 	}
-	if err := restoreRecord(left[0]); err != nil {
+	if err := left[0].takeBack(t.Context()); err != nil {
 		t.Errorf("a second time: %v", err)
 	}
 	w.actuator.Attend(t.Context()) // ends by itself: the stream is another one

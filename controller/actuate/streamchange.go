@@ -28,7 +28,7 @@ type streamChange struct {
 func (c *streamChange) plan() *plan {
 	old, now := c.value(c.record.Old), c.value(c.record.New)
 	return &plan{
-		old: old, way: WayStopped, stream: c.record,
+		old: old, way: WayStopped, undo: undos{c.record},
 		told: told{
 			Where: "stream of descriptor " + strconv.Itoa(c.record.FD),
 			Old:   attunev1.ValueText(old), New: attunev1.ValueText(now),
@@ -37,7 +37,6 @@ func (c *streamChange) plan() *plan {
 		prepare:   c.mapBuffer,
 		run:       c.run,
 		read:      c.read,
-		undo:      func(ctx context.Context) error { return giveStreamBack(ctx, c.process, c.record) },
 		tend:      c.tender(),
 	}
 }
@@ -87,18 +86,15 @@ func (c *streamChange) read() (*attunev1.Value, error) {
 	return c.value(n), nil
 }
 
-// restoreStream gives back what a controller that died has replaced.
-func restoreStream(r record) error {
-	if ended(r) {
+func (*Stream) kind() string { return "stream" }
+
+// takeBack gives a stream the buffer that it had, when what the present one holds
+// is written, and unmaps that. A stream that has been closed needs nothing.
+func (r *Stream) takeBack(ctx context.Context, in changed) error {
+	process := in.process
+	if !process.Alive() {
 		return nil
 	}
-	return giveStreamBack(context.Background(), &journaled{identity: *r.Process}, r.Stream)
-}
-
-// giveStreamBack gives a stream the buffer that it had, when what the present
-// one holds is written, and unmaps that. A stream that has been closed needs
-// nothing.
-func giveStreamBack(ctx context.Context, process Process, r *Stream) error {
 	images, err := process.Images()
 	if err != nil {
 		return err
@@ -138,6 +134,13 @@ func giveStreamBack(ctx context.Context, process Process, r *Stream) error {
 	}
 	return err
 }
+
+func (r *Stream) overlaps(other undo, sameProcess bool) bool {
+	o, ok := other.(*Stream)
+	return ok && sameProcess && r.Address == o.Address
+}
+
+func (*Stream) about(changed) about { return about{} }
 
 // unmapBuffer unmaps a buffer that no stream has.
 func unmapBuffer(ctx context.Context, process Process, b Buffering) error {

@@ -35,30 +35,96 @@ func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *att
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrRefused, err), target.Close())
 	}
+	states := systemStates(prepared.States())
 	p := &plan{
-		settings: prepared.States(), outlives: prepared.Knob().On == system.OnCgroup,
-		old: textValue(prepared.Old(), set.GetValue()), undoError: prepared.UndoError(),
+		undo: undos{&states},
+		old:  textValue(prepared.Old(), set.GetValue()), undoError: prepared.UndoError(),
 		way: WaySystem, unchanged: prepared.Unchanged(),
 		told:    told{Where: system.Where(prepared.States()), Old: prepared.Old(), New: prepared.New()},
 		read:    func() (*attunev1.Value, error) { return textValue(prepared.New(), set.GetValue()), nil },
 		release: func() { _ = target.Close() }, // a pidfd
 	}
-	advised := false
 	p.run = func(context.Context) (done, error) {
 		err := prepared.Run(func(more []system.State) error {
-			p.settings = append(p.settings, more...)
-			return a.options.Journal.more(change.GetId(), more)
+			states = append(states, more...)
+			return a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p)
 		})
-		advised = err == nil && prepared.Knob().On == system.OnMemory
+		if err != nil && prepared.Knob().On == system.OnMemory {
+			states = nil // advice was not taken, so there is nothing to take back
+		}
 		return now(err)
 	}
-	p.undo = func(context.Context) error {
-		if prepared.Knob().On == system.OnMemory && !advised {
-			return nil // it was not taken, so there is nothing to take back
-		}
-		return system.Restore(process.Identity(), p.settings)
-	}
 	return p, nil
+}
+
+// systemStates is the undo of a change of what the operating system keeps.
+type systemStates []system.State
+
+func (u *systemStates) kind() string { return "settings" }
+
+func (u *systemStates) takeBack(_ context.Context, in changed) error {
+	return system.Restore(in.process.Identity(), *u)
+}
+
+func (u *systemStates) overlaps(other undo, sameProcess bool) bool {
+	states, ok := other.(*systemStates)
+	return ok && slices.ContainsFunc(*u, func(s system.State) bool {
+		return slices.ContainsFunc(*states, func(o system.State) bool {
+			return (sameProcess || s.Place.Scope == system.OnCgroup) && s.Knob == o.Knob && s.Place == o.Place
+		})
+	})
+}
+
+func (u *systemStates) about(in changed) about {
+	return about{
+		told: told{
+			Old:   system.Summary(*u, func(s system.State) string { return s.Old }),
+			New:   system.Summary(*u, func(s system.State) string { return s.New }),
+			Where: system.Where(*u),
+		},
+		keeps: true,
+		outlives: slices.ContainsFunc(*u, func(s system.State) bool {
+			return s.Place.Scope == system.OnCgroup && system.Exists(in.process.Identity(), s.Place)
+		}),
+		spent: slices.ContainsFunc(*u, func(s system.State) bool { return s.Place.Scope == system.OnMemory }),
+	}
+}
+
+// otherValue implements [readable].
+func (u *systemStates) otherValue(in changed) (string, error) {
+	return system.Overridden(in.process.Identity(), in.actuator.lastStates(in, *u))
+}
+
+// lastStates leaves out the settings that a later change in force has as well.
+func (a *Actuator) lastStates(in changed, states systemStates) []system.State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	this := a.applied[in.id]
+	return slices.DeleteFunc(slices.Clone(states), func(s system.State) bool {
+		for _, later := range a.applied {
+			if this != nil && later.number > this.number && later.plan.setsAgain(s, later.process == in.process) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// setsAgain says whether a plan sets what a state is of; sameProcess, whether it is
+// a plan for the same process.
+func (p *plan) setsAgain(s system.State, sameProcess bool) bool {
+	return slices.ContainsFunc(p.undo, func(part undo) bool {
+		states, ok := part.(*systemStates)
+		return ok && slices.ContainsFunc(*states, func(o system.State) bool {
+			return o.Knob == s.Knob && (o.Place == s.Place && sameProcess || sameFile(o.Place, s.Place))
+		})
+	})
+}
+
+// sameFile reports whether two places are one pipe, socket or cgroup, which
+// several processes may have.
+func sameFile(a, b system.Place) bool {
+	return a.Inode != 0 && a.Inode == b.Inode && a.Device == b.Device
 }
 
 func (a *Actuator) systemRequest(set *attunev1.SystemSetting) (system.Request, error) {
@@ -106,23 +172,4 @@ func textValue(text string, like *attunev1.Value) *attunev1.Value {
 		return &attunev1.Value{Kind: &attunev1.Value_Truth{Truth: n == 1}}
 	}
 	return integer(n)
-}
-
-// overlaps says whether two changes are of the same thing.
-func overlaps(a, b record) bool {
-	words := slices.ContainsFunc(a.Words, func(w Word) bool {
-		return slices.ContainsFunc(b.Words, func(o Word) bool { return w.Address == o.Address })
-	})
-	named := a.Named != nil && b.Named != nil && a.Named.Setting == b.Named.Setting
-	stream := a.Stream != nil && b.Stream != nil && a.Stream.Address == b.Stream.Address
-	ranks := a.Ranks != nil && b.Ranks != nil && a.Ranks.Setting == b.Ranks.Setting
-	if a.Process.SameProcess(*b.Process) && (words || named || stream || ranks) {
-		return true
-	}
-	return slices.ContainsFunc(a.Settings, func(s system.State) bool {
-		return slices.ContainsFunc(b.Settings, func(o system.State) bool {
-			sameProcess := s.Place.Scope == system.OnCgroup || a.Process.SameProcess(*b.Process)
-			return sameProcess && s.Knob == o.Knob && s.Place == o.Place
-		})
-	})
 }

@@ -41,7 +41,7 @@ func (a *Actuator) planVariable(process Process, at *attunev1.SafePoint, set *at
 		}
 	}
 	return &plan{
-		words: words, way: WayMemory, partial: partial,
+		undo: undoWords(words), way: WayMemory, partial: partial,
 		old: decode(words[0].Old, set.GetValue()), unchanged: allThere(words),
 		run: func(context.Context) (done, error) {
 			missed, err := writeCopies(process, words)
