@@ -145,7 +145,7 @@ func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int
 func (s *session) attachAll(ctx context.Context, pids []int) (attached []*controller.Attached, err error) {
 	var errs []error
 	for _, pid := range pids {
-		a, err := s.controller.Attach(ctx, pid)
+		a, err := s.joined.Controller.Attach(ctx, pid)
 		if err != nil {
 			s.log.Warn("not attached", "pid", pid, "reason", err)
 			errs = append(errs, err)
@@ -182,7 +182,7 @@ func (s *session) keepChanges(ctx context.Context) {
 		s.log.Warn("changes are undone, for they cannot be written down", "reason", err)
 		return
 	}
-	ids, err := s.controller.Keep(kept)
+	ids, err := s.joined.Controller.Keep(kept)
 	if err := errors.Join(err, kept.Close()); err != nil {
 		s.log.Warn("not every change is kept", "reason", err)
 	}

@@ -125,7 +125,7 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 		if !becomesProgram(ctx, process, file) {
 			return
 		}
-		if err := s.controller.Follow(process.PID()); err != nil {
+		if err := s.joined.Controller.Follow(process.PID()); err != nil {
 			s.log.Debug("follow a process", "pid", process.PID(), "error", err) // it may have ended
 		}
 	})
@@ -134,7 +134,7 @@ func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	r := s.account(end, members.exit(), func(context.Context) {})
+	r := s.account(end, members.exit(), nil)
 	members.addUnseen(r, s.args[0])
 	s.out.write(r, s.notes.Lines())
 	return nil

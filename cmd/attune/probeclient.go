@@ -16,15 +16,13 @@ import (
 
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // sessionPatience is how long another attune may take to answer. One that does
 // not is left out.
 const sessionPatience = 2 * time.Second
-
-// analyzerSocket is the name of a session's socket in its run directory.
-const analyzerSocket = "analyzer"
 
 // holder is a session, in this process or another one, with those processes of
 // its that are meant. The kernel vouches for who is at the other end: only the
@@ -71,7 +69,7 @@ func othersHolders(ctx context.Context, pids []int) (found []*holder) {
 func holdersIn(ctx context.Context, dirs []string, pids []int) []*holder {
 	var found []*holder
 	for _, dir := range dirs {
-		h, err := dialSession(rundir.SocketIn(dir, analyzerSocket))
+		h, err := dialSession(rundir.SocketIn(dir, local.Socket))
 		if err != nil {
 			continue
 		}

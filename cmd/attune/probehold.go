@@ -20,6 +20,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/local"
 )
 
 const (
@@ -61,7 +62,7 @@ func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached,
 	if len(attached) < len(pids) {
 		return attached, err
 	}
-	h, err := dialSession(s.dir.Socket(analyzerSocket))
+	h, err := dialSession(s.dir.Socket(local.Socket))
 	if err != nil {
 		return attached, err
 	}
@@ -84,12 +85,9 @@ func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached,
 func (s *session) letGo(ctx context.Context, attached []*controller.Attached) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	if err := s.analyzer.Settle(ctx); err != nil {
-		s.log.Debug("settle", "error", err) // nothing was changed
-	}
+	s.joined.Settle(ctx)
 	s.leaveAll(ctx, attached)
-	s.stopController(ctx)
-	s.analyzer.Stop(ctx)
+	s.joined.Stop(ctx)
 	s.cancel()
 	s.work.Wait()
 	s.close()
@@ -133,7 +131,7 @@ func holdProcesses(ctx context.Context, p *process, pids []int, flags holdFlags)
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
 	}
-	fmt.Fprintf(ready, "ready %s\n", s.dir.Socket(analyzerSocket))
+	fmt.Fprintf(ready, "ready %s\n", s.dir.Socket(local.Socket))
 	_ = ready.Close() // who waited has read it
 	s.awaitNoProbes(ctx, attached)
 	return nil
@@ -157,7 +155,7 @@ func (s *session) awaitNoProbes(ctx context.Context, attached []*controller.Atta
 		case <-all:
 			all, until = nil, time.Now()
 		case now := <-look.C:
-			switch points := s.analyzer.LastingProbes(); {
+			switch points := s.joined.Analyzer.LastingProbes(); {
 			case points > 0:
 				until = now
 			case now.After(until):

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,7 +46,7 @@ func watchProbes(ctx context.Context, p *process, flags watchFlags, pids []int, 
 		if err != nil {
 			return err
 		}
-		h, err := dialSession(rundir.SocketIn(s.dir.Path, analyzerSocket))
+		h, err := dialSession(rundir.SocketIn(s.dir.Path, local.Socket))
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -15,21 +14,19 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/policy"
-	"github.com/attune-hpc/attune/dmlib"
-	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/rundir"
+	"github.com/attune-hpc/attune/local"
 )
 
-// session is one `attune run`: an Analyzer and an Application Controller in
-// this process, joined by gRPC over a Unix socket as they would be apart. Each
-// part may be missing; the program runs with what is there.
+// session is one `attune run`: an Analyzer and an Application Controller in this
+// process, and what belongs to the command that runs them. Each part may be
+// missing; the program runs with what is there.
 type session struct {
 	cfg  config.Run
 	keep bool // changes stay in force at the end
@@ -46,13 +43,9 @@ type session struct {
 	log      *slog.Logger
 	closeLog func() error
 
-	dir        *rundir.Dir // nil until connect makes it, unless given
-	listener   net.Listener
-	analyzer   *analyzer.Analyzer
-	controller *controller.Controller
-	stopped    sync.Once // the controller
-	digests    *objfile.Digests
-	knowledge  knowledge
+	dir       *rundir.Dir // nil until connect makes it, unless given
+	joined    *local.Session
+	knowledge knowledge
 	// descriptions is where those of the tunlets are kept; empty: where the user
 	// has them.
 	descriptions string
@@ -149,78 +142,53 @@ func (s *session) build() {
 		s.log.Error("the program runs unwatched", "error", err)
 		return
 	}
-	s.env = join(s.env, preloadable(s.args, s.env, s.controller.Environment(), s.log))
+	s.env = join(s.env, preloadable(s.args, s.env, s.joined.Controller.Environment(), s.log))
 }
 
 func (s *session) connect() (err error) {
+	s.joined = new(local.Session)
 	if s.dir == nil {
 		s.dir, err = rundir.Create(rundir.Current())
 	}
 	if err != nil {
 		return err
 	}
-	s.digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
-	if s.analyzer, err = s.newAnalyzer(); err != nil {
-		return err
+	s.joined, err = local.New(s.options())
+	if s.cfg.Watch && s.joined.Analyzer != nil {
+		s.live = live.New(live.Options{Output: os.Stderr, Snapshot: s.joined.Analyzer.Snapshot})
 	}
-	if s.cfg.Watch {
-		s.live = live.New(live.Options{Output: os.Stderr, Snapshot: s.analyzer.Snapshot})
-	}
-	if s.listener, err = net.Listen("unix", s.dir.Socket(analyzerSocket)); err != nil {
-		return err
-	}
-	c, err := s.newController()
 	if err != nil {
 		return err
 	}
-	s.work.Go(func() {
-		if err := s.analyzer.Serve(s.ctx, s.listener); err != nil {
-			s.log.Error("the channels have ended", "error", err)
-		}
-	})
-	if err := c.Start(s.ctx); err != nil {
-		return err
-	}
-	s.controller = c
-	return nil
+	return s.joined.Start(s.ctx)
 }
 
-func (s *session) newAnalyzer() (*analyzer.Analyzer, error) {
-	return analyzer.New(analyzer.Config{
-		Knowledge: &s.knowledge,
-		Mode:      s.cfg.Mode, Keep: s.keep, Command: s.args, JobID: s.jobID(),
-		Apart:      tunedApart(os.Getenv, s.place != (place{})),
-		TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
-		Probes: s.cfg.Probes, NoTunlets: s.probing, Digests: s.digests,
-		DescriptionDir: cmp.Or(s.descriptions, rundir.Current().DescriptionDir()), TunletLimits: tunletLimits(s.cfg.TunletMB, s.cfg.TunletCPU),
-		TempDir: s.dir.Path, Timeline: writerOf(s.out.timeline), Record: writerOf(s.out.record), Log: s.log, Version: buildinfo.Get().Version,
-	})
-}
-
-func (s *session) newController() (*controller.Controller, error) {
+func (s *session) options() local.Options {
 	user := rundir.Current()
 	at := s.place
 	if at == (place{}) {
 		at = place{id: s.jobID(), gate: s.dir.Socket("gate"), libraries: user.LibraryDir(s.dir)}
 	}
-	library, err := "", error(nil)
-	if !s.outside {
-		library, err = dmlib.Install(at.libraries)
+	if s.outside {
+		at.libraries = ""
 	}
-	if err != nil {
-		s.log.Warn("the program is only watched from outside", "error", err)
+	return local.Options{
+		Dir: s.dir.Path, JobID: at.id, LibraryDir: at.libraries, VariablesDir: user.VariablesDir(),
+		Digests: objfile.NewDigests(objfile.DigestsOptions{Dir: user.DigestDir()}), Log: s.log,
+		Analyzer: analyzer.Config{
+			Knowledge: &s.knowledge,
+			Mode:      s.cfg.Mode, Keep: s.keep, Command: s.args,
+			Apart:      tunedApart(os.Getenv, s.place != (place{})),
+			TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
+			Probes: s.cfg.Probes, NoTunlets: s.probing,
+			DescriptionDir: cmp.Or(s.descriptions, user.DescriptionDir()), TunletLimits: tunletLimits(s.cfg.TunletMB, s.cfg.TunletCPU),
+			Timeline: writerOf(s.out.timeline), Record: writerOf(s.out.record),
+		},
+		Controller: controller.Config{
+			GatePath: at.gate, EarlyGate: at.early, StateDir: user.StateDir(s.dir), UseBPF: !s.cfg.NoBPF,
+			Budget: s.cfg.Budget / 100, Policy: s.policy().Always,
+		},
 	}
-	probe, err := dmlib.LoadProbe()
-	if err != nil {
-		s.log.Debug("variables without symbol are not found", "error", err)
-	}
-	return controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + s.dir.Socket(analyzerSocket), GatePath: at.gate, EarlyGate: at.early,
-		LibraryPath: library, StateDir: user.StateDir(s.dir), JobID: at.id, UseBPF: !s.cfg.NoBPF,
-		Budget: s.cfg.Budget / 100,
-		Hidden: &hidden.Prober{Helper: probe, Dir: user.VariablesDir()}, Digests: s.digests, Version: buildinfo.Get().Version, Log: s.log,
-		Policy: s.policy().Always,
-	})
 }
 
 // policy is that of the site. One that cannot be read denies every change; the
@@ -253,14 +221,14 @@ const headStart = 25 * time.Millisecond
 // begin starts what need not be there when the program starts. It returns at
 // once; ended is closed when the program has ended.
 func (s *session) begin(pid int, ended <-chan struct{}) {
-	if s.controller != nil {
+	if s.joined.Controller != nil {
 		s.work.Go(func() {
-			if err := s.controller.Follow(pid); err != nil {
+			if err := s.joined.Controller.Follow(pid); err != nil {
 				s.log.Debug("follow the program", "error", err) // it may have ended
 			}
 		})
 	}
-	if s.analyzer == nil {
+	if s.joined.Analyzer == nil {
 		return
 	}
 	if len(s.cfg.Probes) == 0 { // else it runs already
@@ -280,7 +248,7 @@ func (s *session) begin(pid int, ended <-chan struct{}) {
 }
 
 func (s *session) startAnalyzer() {
-	if err := s.analyzer.Start(s.ctx); err != nil {
+	if err := s.joined.Analyzer.Start(s.ctx); err != nil {
 		s.log.Warn("not every tunlet can be used", "error", err)
 	}
 }
@@ -291,13 +259,13 @@ const probesTimeout = time.Second
 // placeProbes has the functions of --probe watched before the program starts:
 // whoever asks for them wants every call counted.
 func (s *session) placeProbes(ctx context.Context) {
-	if len(s.cfg.Probes) == 0 || s.analyzer == nil || s.controller == nil {
+	if len(s.cfg.Probes) == 0 || s.joined.Analyzer == nil || s.joined.Controller == nil {
 		return
 	}
 	s.startAnalyzer()
 	ctx, cancel := context.WithTimeout(ctx, probesTimeout)
 	defer cancel()
-	if err := s.controller.AwaitPoints(ctx, len(s.cfg.Probes)); err != nil {
+	if err := s.joined.Controller.AwaitPoints(ctx, len(s.cfg.Probes)); err != nil {
 		s.log.Warn("first calls of the probed functions may be missed", "error", err)
 	}
 }

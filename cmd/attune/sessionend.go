@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"runtime"
 	"time"
 
@@ -43,71 +42,40 @@ func (s *session) end(exit launch.Exit, signals *launch.Signals) {
 }
 
 func (s *session) finish(ctx context.Context, exit launch.Exit) {
-	if s.analyzer == nil {
+	if s.joined.Analyzer == nil {
 		s.out.notes(s.notes.Lines())
 		return
 	}
-	r := s.account(ctx, reportExit(exit), func(context.Context) {})
+	r := s.account(ctx, reportExit(exit), nil)
 	s.addProgram(r, exit)
 	s.out.write(r, s.notes.Lines())
 }
 
-// account ends Analyzer and controller and returns the report: first the
-// changes in what still runs, while the two can talk; then what leave gives
-// back; then all that the controller still has; then the account.
+// account ends Analyzer and controller and returns the report; see
+// [local.Session.Finish] for leave.
 func (s *session) account(ctx context.Context, exit report.Exit, leave func(context.Context)) *report.Report {
 	if s.live != nil {
 		s.live.Pause()
 	}
-	s.settle(ctx)
-	leave(ctx)
-	s.stopController(ctx)
-	r := s.analyzer.Finish(ctx, exit)
+	s.begun.Wait()
+	r := s.joined.Finish(ctx, exit, leave)
 	s.cancel()
 	s.work.Wait()
 	return r
-}
-
-// settle takes changes back in what still runs.
-func (s *session) settle(ctx context.Context) {
-	s.begun.Wait()
-	if err := s.analyzer.Settle(ctx); err != nil {
-		s.log.Warn("not everything was settled at the end", "error", err)
-	}
-}
-
-// stopController ends the controller, once; whoever comes second waits for it.
-func (s *session) stopController(ctx context.Context) {
-	if s.controller == nil {
-		return
-	}
-	s.stopped.Do(func() {
-		if err := s.controller.Stop(ctx); err != nil {
-			s.log.Warn("the controller did not end in time", "error", err)
-		}
-	})
 }
 
 // abandon takes down what was built for a program that did not start.
 func (s *session) abandon() {
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	s.stopController(ctx)
-	if s.analyzer != nil {
-		s.analyzer.Stop(ctx)
-	}
+	s.joined.Stop(ctx)
 	s.cancel()
 	s.work.Wait()
 }
 
 // close frees what open and build made.
 func (s *session) close() {
-	var errs []error
-	if s.listener != nil {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
+	errs := []error{s.joined.Close()}
 	if s.dir != nil {
 		errs = append(errs, s.dir.Remove())
 	}

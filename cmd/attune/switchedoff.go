@@ -11,7 +11,7 @@ import (
 // followSwitch gives everything back as soon as attune is switched off, until the
 // session ends. The program runs on; gone is called then.
 func (s *session) followSwitch(gone func()) {
-	if s.controller == nil {
+	if s.joined.Controller == nil {
 		return
 	}
 	look := offswitch.Any(switches()...)
@@ -30,6 +30,7 @@ func (s *session) followSwitch(gone func()) {
 func (s *session) giveBack() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), endTimeout)
 	defer cancel()
-	s.settle(ctx)
-	s.stopController(ctx)
+	s.begun.Wait()
+	s.joined.Settle(ctx)
+	s.joined.StopController(ctx)
 }

@@ -131,7 +131,7 @@ func (r row) once(ctx context.Context) (all, next seen, err error) {
 	}
 	pid, since := p.cmd.Process.Pid, time.Now()
 	if r.way.late {
-		a, err := n.controller.Attach(ctx, pid)
+		a, err := n.joined.Controller.Attach(ctx, pid)
 		if err != nil {
 			return all, next, err
 		}

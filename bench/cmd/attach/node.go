@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,55 +28,47 @@ const patience = 20 * time.Second
 type node struct {
 	attunev1.ProbeServiceClient
 
-	dir        string
-	analyzer   *analyzer.Analyzer
-	controller *controller.Controller
-	conn       *grpc.ClientConn
-	served     chan error
+	dir    string
+	joined *local.Session
+	conn   *grpc.ClientConn
 }
 
 // newNode starts one. Without the library, processes are watched from outside.
 func newNode(ctx context.Context, inside bool) (n *node, err error) {
-	n = &node{served: make(chan error, 1)}
+	n = &node{}
 	if n.dir, err = os.MkdirTemp("", "attune-bench-"); err != nil {
 		return nil, err
 	}
-	library := ""
+	o := local.Options{
+		Dir: n.dir, JobID: "bench-" + filepath.Base(n.dir),
+		Analyzer: analyzer.Config{Mode: "observe", NoTunlets: true},
+		Controller: controller.Config{
+			GatePath: filepath.Join(n.dir, "gate"), StateDir: filepath.Join(n.dir, "state"), UseBPF: true, Budget: 1,
+		},
+	}
 	if inside {
-		if library, err = dmlib.Install(n.dir); err != nil {
-			return nil, err
-		}
+		o.LibraryDir = n.dir
 	}
-	n.analyzer, err = analyzer.New(analyzer.Config{Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: n.dir})
-	if err != nil {
+	if n.joined, err = local.New(o); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", filepath.Join(n.dir, "analyzer"))
-	if err != nil {
-		return nil, err
-	}
-	go func() { n.served <- n.analyzer.Serve(context.WithoutCancel(ctx), listener) }() // ends with close
-	n.controller, err = controller.New(controller.Config{
-		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(n.dir, "gate"), LibraryPath: library,
-		StateDir: filepath.Join(n.dir, "state"), JobID: "bench-" + filepath.Base(n.dir), UseBPF: true, Budget: 1,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if n.conn, err = grpc.NewClient("unix:"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+	if n.conn, err = grpc.NewClient(n.joined.Address(), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		return nil, err
 	}
 	n.ProbeServiceClient = attunev1.NewProbeServiceClient(n.conn)
-	return n, errors.Join(n.controller.Start(ctx), n.analyzer.Start(ctx))
+	if err := n.joined.Start(context.WithoutCancel(ctx)); err != nil { // ends with close
+		return nil, err
+	}
+	return n, n.joined.Analyzer.Start(ctx)
 }
 
 // close ends the node. What it placed is taken out.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := errors.Join(n.conn.Close(), n.controller.Stop(ctx))
-	n.analyzer.Stop(ctx)
-	return errors.Join(err, <-n.served, os.RemoveAll(n.dir))
+	err := n.conn.Close()
+	n.joined.Stop(ctx)
+	return errors.Join(err, n.joined.Close(), os.RemoveAll(n.dir))
 }
 
 // knows waits until the Analyzer knows of a process.

@@ -94,14 +94,14 @@ func (r row) find(ctx context.Context) (functions []string, err error) {
 func (r row) start(ctx context.Context, n *node) (*program, error) {
 	var env []string
 	if r.way.inside && !r.way.late {
-		env = n.controller.Environment()
+		env = n.joined.Controller.Environment()
 	}
 	p, err := start(ctx, r.command, env)
 	if err != nil || r.way.late {
 		return p, err
 	}
 	pid := p.cmd.Process.Pid
-	if err := n.controller.Follow(pid); err != nil {
+	if err := n.joined.Controller.Follow(pid); err != nil {
 		return nil, errors.Join(err, p.end())
 	}
 	return p, n.knows(ctx, pid)

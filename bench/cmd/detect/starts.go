@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/local"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -121,9 +121,9 @@ func compile(ctx context.Context, dir string) (program, launcher string, err err
 type node struct {
 	attunev1.ProbeServiceClient
 
-	watcher    *discover.Watcher
-	controller *controller.Controller
-	ends       []func() error // of what has begun, in this order
+	watcher *discover.Watcher
+	joined  *local.Session
+	ends    []func() error // of what has begun, in this order
 
 	mu     sync.Mutex // guards what follows
 	seen   map[int]int64
@@ -139,57 +139,41 @@ func newNode(ctx context.Context, dir, program string) (*node, error) {
 	return n, nil
 }
 
-func (n *node) begin(ctx context.Context, dir string) error {
-	address, err := n.beginAnalyzer(ctx, dir)
-	if err != nil {
-		return err
-	}
+// begin begins the Analyzer, which asks for its measure point in every process that
+// there is, and the controller, which has the processes that are found.
+func (n *node) begin(ctx context.Context, dir string) (err error) {
 	if n.watcher, err = discover.New(discover.Options{Handler: n}); err != nil {
 		return err
 	}
-	n.controller, err = controller.New(controller.Config{
-		AnalyzerAddress: address, GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(),
-		StateDir: filepath.Join(dir, "state"), JobID: "bench", UseBPF: true, Budget: 1, Log: slog.New(n.listen()),
+	n.joined, err = local.New(local.Options{
+		Dir: dir, JobID: "bench", Log: slog.New(n.listen()),
+		Analyzer: analyzer.Config{Mode: "observe", NoTunlets: true, Probes: []string{"detected:detected_call"}},
+		Controller: controller.Config{
+			GatePath: filepath.Join(dir, "gate"), Source: n.watcher.Source(), StateDir: filepath.Join(dir, "state"), UseBPF: true, Budget: 1,
+		},
 	})
+	n.ends = append(n.ends, n.joined.Close)
 	if err != nil {
 		return err
 	}
+	conn, err := grpc.NewClient(n.joined.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	watched := make(chan error, 1)
 	go func() { watched <- n.watcher.Run(watching) }()
-	n.ends = append(n.ends, func() error { cancel(); return <-watched })
-	n.ends = append(n.ends, func() error {
+	n.ends = append(n.ends, conn.Close, func() error { cancel(); return <-watched }, func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		return n.controller.Stop(ctx)
+		n.joined.Stop(ctx)
+		return nil
 	})
-	return errors.Join(n.controller.Start(ctx), n.controller.AwaitPoints(ctx, 1))
-}
-
-// beginAnalyzer begins the Analyzer, which asks for its measure point in every
-// process that there is, and returns its address.
-func (n *node) beginAnalyzer(ctx context.Context, dir string) (address string, err error) {
-	listener, err := net.Listen("unix", filepath.Join(dir, "analyzer"))
-	if err != nil {
-		return "", err
+	if err := errors.Join(n.joined.Start(context.WithoutCancel(ctx)), n.joined.Analyzer.Start(ctx)); err != nil {
+		return err
 	}
-	a, err := analyzer.New(analyzer.Config{
-		Mode: "observe", JobID: "bench", NoTunlets: true, TempDir: dir, Probes: []string{"detected:detected_call"},
-	})
-	if err != nil {
-		return "", errors.Join(err, listener.Close())
-	}
-	served := make(chan error, 1)
-	go func() { served <- a.Serve(context.WithoutCancel(ctx), listener) }() // ends with Stop
-	n.ends = append(n.ends, func() error { a.Stop(context.WithoutCancel(ctx)); return <-served })
-	address = "unix:" + listener.Addr().String()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return "", err
-	}
-	n.ends = append(n.ends, conn.Close)
-	n.ProbeServiceClient = attunev1.NewProbeServiceClient(conn)
-	return address, a.Start(ctx)
+	return n.joined.Controller.AwaitPoints(ctx, 1)
 }
 
 // close ends what has begun, the last first.
@@ -215,7 +199,7 @@ func (n *node) Found(f discover.Found) bool {
 	}
 	n.note(n.seen, f.Held.PID())
 	go func() { // as the service does it: discovery goes on meanwhile
-		_ = n.controller.Follow(f.Held.PID()) // what has ended is not instrumented, and counts as such
+		_ = n.joined.Controller.Follow(f.Held.PID()) // what has ended is not instrumented, and counts as such
 		_ = f.Held.Close()
 	}()
 	return true
