@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -221,17 +222,11 @@ func (c *Controller) prepare(changes []*attunev1.Change) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil && c.config.LateLibrary && !fromOutside(change.GetAction()) {
+		if t := c.targets.get(change.GetProcess()); t != nil && c.config.LateLibrary && !actuate.FromOutside(change.GetAction()) {
 			all.Go(func() { c.bringIn(ctx, t) })
 		}
 	}
 	all.Wait()
-}
-
-// fromOutside says whether an action is the same with and without DMLib in the
-// process.
-func fromOutside(action *attunev1.Action) bool {
-	return action.GetSystem() != nil || action.GetSetVariable() != nil
 }
 
 // leaveEntered gives processes that DMLib was brought into their calls back, as

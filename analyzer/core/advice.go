@@ -69,19 +69,6 @@ func (c *Core) advise(p *proposal) {
 	c.notify(p, "advice "+p.advice)
 }
 
-// newValue returns the value that an action sets, nil for a call.
-func newValue(a *attunev1.Action) *attunev1.Value {
-	switch k := a.GetKind().(type) {
-	case *attunev1.Action_Setting:
-		return k.Setting.GetValue()
-	case *attunev1.Action_System:
-		return k.System.GetValue()
-	case *attunev1.Action_SetVariable:
-		return k.SetVariable.GetValue()
-	}
-	return nil
-}
-
 // number returns a value as a number, if it is one.
 func number(v *attunev1.Value) (float64, bool) {
 	switch k := v.GetKind().(type) {

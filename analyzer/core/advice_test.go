@@ -28,7 +28,7 @@ func TestTextOfSystemSettings(t *testing.T) {
 			if got := attunev1.ActionText(action); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
-			if newValue(action) != value {
+			if attunev1.DescribeAction(action).Value != value {
 				t.Error("its value is not known to the bounds")
 			}
 		})

@@ -105,7 +105,7 @@ func (c *Core) badChange(t *tunlet, ch *change) string {
 	case c.processes[ch.spec.GetProcess()] == nil:
 		return fmt.Sprintf("process %d is not known, or has ended", ch.spec.GetProcess())
 	}
-	return outOfBounds(k, newValue(ch.spec.GetAction()))
+	return outOfBounds(k, attunev1.DescribeAction(ch.spec.GetAction()).Value)
 }
 
 // admit lets a proposal wait for its turn, or refuses it.

@@ -129,7 +129,7 @@ func (p *proposal) changeViews() []ChangeView {
 	for i, ch := range p.changes {
 		out[i] = ChangeView{
 			ID: ch.spec.GetId(), Knob: ch.spec.GetKnob(), Process: ch.spec.GetProcess(), Action: ch.action, Spec: ch.spec,
-			Wanted: newValue(ch.spec.GetAction()), Outcome: ch.outcome, Result: ch.result,
+			Wanted: attunev1.DescribeAction(ch.spec.GetAction()).Value, Outcome: ch.outcome, Result: ch.result,
 			AppliedAt: ch.first, UndoneAt: ch.undoneAt,
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,8 +65,8 @@ func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
 	if set := r.action.GetSystem(); set != nil {
 		line.On = set.On
 	}
-	line.once = r.action.GetCallFunction() != nil
-	line.leaves = line.once || r.action.GetLoad() != nil && !r.action.GetLoad().GetCloseOnUndo()
+	line.once = errors.Is(preview.Undo, actuate.ErrCallNotUndoable)
+	line.leaves = line.once || errors.Is(preview.Undo, actuate.ErrLibraryStays)
 	if preview.Undo != nil {
 		line.Undo = preview.Undo.Error()
 	}

@@ -19,6 +19,20 @@ var ErrCallNotUndoable = errors.New("a function call cannot be taken back")
 // maxArguments is what fits into registers on x86-64.
 const maxArguments = 6
 
+// callKind calls a function once.
+func callKind() actionKind {
+	return actionKind{
+		Route{
+			"call", "call once", "attune tune call", callWays,
+			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread, or a uprobe where they do not work (with root; not in code that was changed). Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
+			"impossible",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planCall(process, change.GetSafePoint(), change.GetAction().GetCallFunction())
+		},
+	}
+}
+
 // planCall prepares one call of a function, by DMLib or by a stopped thread.
 func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction) (*plan, error) {
 	if err := checkCall(call); err != nil {
@@ -45,6 +59,9 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 	}
 	return callPlan(process, at, call, i, ways), nil
 }
+
+// callWays: a hook of DMLib costs no stop.
+var callWays = []Way{WayMailbox, WayStopped}
 
 // waysOfCall leaves the stop out where a safe point was chosen, and DMLib where
 // it is not.

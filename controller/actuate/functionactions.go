@@ -3,6 +3,7 @@
 package actuate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +13,20 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
+
+// removeKind has a function return at once.
+func removeKind() actionKind {
+	return actionKind{
+		Route{
+			"remove", "remove call", "attune tune remove", []Way{WayEntry},
+			"All calls, or those from one function; a structure or long double cannot be returned. Of an indirect function what it has chosen is changed, here and below, unless another one may have chosen it as well.",
+			"the function's first byte (or bytes)",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planRemove(process, change, change.GetAction().GetRemove())
+		},
+	}
+}
 
 // planRemove prepares that a function returns at once.
 func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attunev1.RemoveCall) (*plan, error) {
@@ -69,6 +84,20 @@ func codeOf(process Process, f *attunev1.Function) ([]patch.Range, error) {
 		ranges = append(ranges, patch.Range{Start: start, End: start + s.Size})
 	}
 	return ranges, nil
+}
+
+// paramKind gives a function another value for a parameter.
+func paramKind() actionKind {
+	return actionKind{
+		Route{
+			"param", "change parameter", "attune tune param", []Way{WayEntry},
+			"One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
+			"the function's first byte (or bytes)",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planParameter(process, change, change.GetAction().GetParameter())
+		},
+	}
 }
 
 // planParameter prepares that a function gets another value for a parameter.
@@ -146,6 +175,20 @@ func compared(width int, old *attunev1.Value) int {
 		return 4
 	}
 	return 8
+}
+
+// insertKind has a function call another one.
+func insertKind() actionKind {
+	return actionKind{
+		Route{
+			"insert", "insert call", "attune tune insert", []Way{WayEntry},
+			"At the entry, or at the exits where all of them can be patched. Refused at the entry where the function loops back to it. The thread may hold any lock: what is called must not need one.",
+			"the function's first byte (or bytes), and its exits",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planInsert(process, change, change.GetAction().GetInsert())
+		},
+	}
 }
 
 // planInsert prepares that a function calls another one.

@@ -40,6 +40,20 @@ const (
 	loadGlobal = 0x100
 )
 
+// loadKind loads a shared object.
+func loadKind() actionKind {
+	return actionKind{
+		Route{
+			"load", "load library", "attune tune load", loadWays,
+			"The second, at calls of read and write only, where the kernel allows no ptrace(2), or no thread stood at a safe place in time: the loader itself calls malloc.",
+			"nothing, or dlclose(3) where that was asked for: what constructors did stays",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planLoad(process, change, change.GetAction().GetLoad())
+		},
+	}
+}
+
 // planLoad prepares the loading of a shared object.
 func (a *Actuator) planLoad(process Process, change *attunev1.Change, load *attunev1.LoadLibrary) (*plan, error) {
 	if at := change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
@@ -71,6 +85,11 @@ func (a *Actuator) planLoad(process Process, change *attunev1.Change, load *attu
 	}
 	return p, nil
 }
+
+// loadWays: the loader calls malloc, and so the allocator's hooks, in the
+// middle of loading something else; whether a thread is in there can be seen
+// when it is stopped.
+var loadWays = []Way{WayStopped, WayMailbox}
 
 // checkLibrary looks at the file that the process would load.
 func checkLibrary(process Process, load *attunev1.LoadLibrary) error {

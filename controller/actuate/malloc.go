@@ -16,7 +16,7 @@ import (
 //
 // mallopt takes the lock of the main arena, so it is called where the thread
 // could legally call malloc: at the entry of an allocation hook. Where malloc's
-// parameters are found the old value is read, the new one read back, and
+// paramKind are found the old value is read, the new one read back, and
 // undoing puts the very words back, the dynamic threshold included; where they
 // are not, undoing sets glibc's documented default.
 type mallopt struct {

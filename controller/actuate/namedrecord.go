@@ -10,7 +10,7 @@ import (
 )
 
 // Named is a named setting that calls have changed, for the journal: the same
-// calls give it back, made by a stopped thread where its controller is dead.
+// callKind give it back, made by a stopped thread where its controller is dead.
 type Named struct {
 	// Setting by its name, and what it was given.
 	Setting string `json:"setting"`

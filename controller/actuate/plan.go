@@ -4,7 +4,6 @@ package actuate
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -62,32 +61,6 @@ type told struct {
 
 // now is the answer of what is done from outside at once.
 func now(err error) (done, error) { return done{where: "now"}, err }
-
-// plan checks an action and reads the old value. Nothing is touched.
-func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {
-	switch action := change.GetAction().GetKind().(type) {
-	case *attunev1.Action_SetVariable:
-		return a.planVariable(process, change.GetSafePoint(), action.SetVariable)
-	case *attunev1.Action_CallFunction:
-		return a.planCall(process, change.GetSafePoint(), action.CallFunction)
-	case *attunev1.Action_Setting:
-		return a.planSetting(ctx, process, change.GetSafePoint(), action.Setting)
-	case *attunev1.Action_System:
-		return a.planSystem(process, change, action.System)
-	case *attunev1.Action_Load:
-		return a.planLoad(process, change, action.Load)
-	case *attunev1.Action_Replace:
-		return a.planReplace(process, change, action.Replace)
-	case *attunev1.Action_Remove:
-		return a.planRemove(process, change, action.Remove)
-	case *attunev1.Action_Parameter:
-		return a.planParameter(process, change, action.Parameter)
-	case *attunev1.Action_Insert:
-		return a.planInsert(process, change, action.Insert)
-	default:
-		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
-	}
-}
 
 // Preview is what a change would do.
 type Preview struct {

@@ -15,6 +15,20 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// replaceKind has another function run instead of one.
+func replaceKind() actionKind {
+	return actionKind{
+		Route{
+			"replace", "replace function", "attune tune replace", []Way{WayEntry, WayGOT},
+			"The second where the entry cannot be patched, or an indirect function (IFUNC) has chosen code outside of its object, or that another one may have chosen as well (memcpy and memmove): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
+			"the function's first byte (or bytes), or the slots; refused if somebody else has changed them since",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planReplace(process, change, change.GetAction().GetReplace())
+		},
+	}
+}
+
 // planReplace prepares that calls of one function go to another: by its entry,
 // or else by the GOT slots of all objects.
 func (a *Actuator) planReplace(process Process, change *attunev1.Change, r *attunev1.ReplaceFunction) (*plan, error) {

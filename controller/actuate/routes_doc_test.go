@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/controller/policy"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const actionsPage = "../../docs/reference/actions.md"
@@ -72,7 +72,7 @@ func TestRoutesAreComplete(t *testing.T) {
 			used[way] = true
 		}
 	}
-	for _, action := range policy.Actions {
+	for _, action := range attunev1.ActionKinds() {
 		if !slices.Contains(actions, action) {
 			t.Errorf("%s has no route", action)
 		}

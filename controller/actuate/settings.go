@@ -128,6 +128,20 @@ func (s Setting) number(value *attunev1.Value) (int64, error) {
 	return n, s.Check(n)
 }
 
+// settingKind changes settings that the controller knows by name.
+func settingKind() actionKind {
+	return actionKind{
+		Route{
+			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory, WayStopped},
+			"Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams and control variables of MPI by stopped threads only, the latter in all ranks before the same call. See docs/reference/settings.md.",
+			"the old value, also after a controller that died",
+		},
+		func(ctx context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planSetting(ctx, process, change.GetSafePoint(), change.GetAction().GetSetting())
+		},
+	}
+}
+
 func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
 	setting, ok := LookupSetting(request.GetName())
 	if _, isMPI := isMPI(request.GetName()); isMPI {

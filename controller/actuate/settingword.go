@@ -71,7 +71,7 @@ func (m inPlace) image(process Process) (objfile.Image, error) {
 }
 
 // isPython says whether an object is the interpreter, which programs and
-// libraries of that name hold or not.
+// loadKind of that name hold or not.
 func isPython(image objfile.Image) bool {
 	if !image.Matches("python*") && !image.Matches("libpython*") {
 		return false

@@ -45,7 +45,7 @@ func callsAny(process Process, functions []string) ([]string, error) {
 	return calls(process, functions, func(called []string) []string { return called })
 }
 
-// calls is callsAny for those that matter of what an object calls.
+// callKind is callsAny for those that matter of what an object calls.
 func calls(process Process, functions []string, matter func(called []string) []string) (called []string, err error) {
 	images, err := process.Images()
 	if err != nil {

@@ -13,6 +13,19 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// systemKind changes what the operating system keeps for a process.
+func systemKind() actionKind {
+	return actionKind{
+		Route{
+			"system", "what the operating system keeps", "attune tune NAME=VALUE", []Way{WaySystem},
+			"See docs/reference/knobs.md.", "the old value, as described there",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planSystem(process, change, change.GetAction().GetSystem())
+		},
+	}
+}
+
 // planSystem prepares a change of what the operating system keeps for a
 // process. What stands against it is found before anything is touched, so that
 // every error is a refusal.

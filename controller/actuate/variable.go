@@ -16,6 +16,20 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// setKind writes global variables.
+func setKind() actionKind {
+	return actionKind{
+		Route{
+			"set", "variable", "attune tune set", []Way{WayMemory},
+			"Exported, static and thread-local variables of 1, 2, 4 or 8 bytes. The size is checked against the symbol table, the type against debug information where there is some. Constants are refused. Thread-local ones need glibc; threads that start later begin with the initial value.",
+			"the old value, in the threads that still live, unless somebody else has changed it since",
+		},
+		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
+			return a.planVariable(process, change.GetSafePoint(), change.GetAction().GetSetVariable())
+		},
+	}
+}
+
 // planVariable prepares a write to a global variable from outside, without a
 // stop. The variable must have exactly the size that the request says, and an
 // address that is a multiple of it, so that no other thread reads half of it

@@ -16,6 +16,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Path is where a site keeps its policy.
@@ -142,9 +144,10 @@ func actions(names []string) ([]string, error) {
 	if slices.Contains(names, "all") {
 		return nil, nil
 	}
+	kinds := attunev1.ActionKinds()
 	for _, name := range names {
-		if !slices.Contains(Actions, name) {
-			return nil, fmt.Errorf("%q is no action: there are %s, all", name, strings.Join(Actions, ", "))
+		if !slices.Contains(kinds, name) {
+			return nil, fmt.Errorf("%q is no action: there are %s, all", name, strings.Join(kinds, ", "))
 		}
 	}
 	return names, nil

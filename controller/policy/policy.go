@@ -17,9 +17,6 @@ import (
 // ErrDenied wraps every answer but yes. Its message names the rule.
 var ErrDenied = errors.New("policy")
 
-// Actions are the kinds that rules name.
-var Actions = []string{"set", "call", "replace", "remove", "param", "insert", "load", "setting", "system"}
-
 // Policy is a list of rules, of which the first that fits decides.
 type Policy struct {
 	path    string
@@ -42,7 +39,7 @@ type rule struct {
 
 // Request is what somebody wants to do.
 type Request struct {
-	// Action is one of [Actions].
+	// Action is one of [attunev1.ActionKinds].
 	Action string
 	// Names are what it is done to, by every name that is known: OBJECT:SYMBOL,
 	// knob, setting or path. A rule fits that names one of them.

@@ -5,70 +5,95 @@ package attunev1
 import (
 	"fmt"
 	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
+
+// ActionDescription is what all who do not execute an action know of it.
+type ActionDescription struct {
+	// Kind is the name of its kind, in policies and in documents.
+	Kind string
+	// Text is what it does, in one canonical line.
+	Text string
+	// Value that it sets; nil: none, as for a call.
+	Value *Value
+}
+
+// DescribeAction describes an action; the zero description for one that does
+// nothing. Each kind of action has a case, and nothing else that speaks of actions
+// tells them apart: only controller/actuate, which executes them.
+func DescribeAction(a *Action) ActionDescription {
+	switch k := a.GetKind().(type) {
+	case *Action_SetVariable:
+		v := k.SetVariable
+		return ActionDescription{"set", fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueLiteral(v.GetValue())), v.GetValue()}
+	case *Action_CallFunction:
+		f := k.CallFunction
+		return ActionDescription{"call", fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), list(f.GetArguments(), ValueLiteral)), nil}
+	case *Action_Replace:
+		return ActionDescription{"replace", fmt.Sprintf("replace %s by %s", functionName(k.Replace.GetOld()), functionName(k.Replace.GetNew())), nil}
+	case *Action_Remove:
+		return ActionDescription{"remove", "remove " + functionName(k.Remove.GetFunction()) +
+			literal(" returning ", k.Remove.GetReturns()) + callerName(k.Remove.GetCalledFrom()), nil}
+	case *Action_Parameter:
+		p := k.Parameter
+		return ActionDescription{"param", fmt.Sprintf("pass %s as parameter %d of %s%s", ValueLiteral(p.GetValue()), p.GetParameter(),
+			functionName(p.GetFunction()), literal(" instead of ", p.GetRequiredOld())), nil}
+	case *Action_Insert:
+		i := k.Insert
+		where := "entry"
+		if i.GetPlace() == Place_PLACE_EXIT {
+			where = "exit"
+		}
+		return ActionDescription{"insert", fmt.Sprintf("call %s(%s) at %s of %s",
+			functionName(i.GetCall()), list(i.GetArguments(), argumentText), where, functionName(i.GetFunction())), nil}
+	case *Action_Load:
+		return ActionDescription{"load", "load " + k.Load.GetPath(), nil}
+	case *Action_Setting:
+		return ActionDescription{"setting", fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueLiteral(k.Setting.GetValue())), k.Setting.GetValue()}
+	case *Action_System:
+		name := k.System.GetName()
+		if k.System.On != nil {
+			name += fmt.Sprintf("@%d", k.System.GetOn())
+		}
+		return ActionDescription{"system", fmt.Sprintf("set %s=%s", name, ValueLiteral(k.System.GetValue())), k.System.GetValue()}
+	}
+	return ActionDescription{}
+}
 
 // ActionText returns what an action does in one canonical line, empty for an
 // action that does nothing.
-func ActionText(a *Action) string {
-	switch k := a.GetKind().(type) {
-	case *Action_Setting:
-		return fmt.Sprintf("set %s=%s", k.Setting.GetName(), ValueLiteral(k.Setting.GetValue()))
-	case *Action_System:
-		where := ""
-		if k.System.On != nil {
-			where = fmt.Sprintf("@%d", k.System.GetOn())
-		}
-		return fmt.Sprintf("set %s%s=%s", k.System.GetName(), where, ValueLiteral(k.System.GetValue()))
-	case *Action_SetVariable:
-		v := k.SetVariable
-		return fmt.Sprintf("write %s:%s=%s", v.GetObject(), v.GetSymbol(), ValueLiteral(v.GetValue()))
-	case *Action_CallFunction:
-		f := k.CallFunction
-		args := make([]string, len(f.GetArguments()))
-		for i, v := range f.GetArguments() {
-			args[i] = ValueLiteral(v)
-		}
-		return fmt.Sprintf("call %s:%s(%s)", f.GetObject(), f.GetSymbol(), strings.Join(args, ", "))
+func ActionText(a *Action) string { return DescribeAction(a).Text }
+
+// ActionKinds returns the names of all kinds of actions, in the order of the
+// protocol.
+func ActionKinds() []string {
+	var names []string
+	kinds := new(Action).ProtoReflect().Descriptor().Oneofs().ByName(protoreflect.Name("kind")).Fields()
+	for i := range kinds.Len() {
+		action := new(Action)
+		empty := action.ProtoReflect().NewField(kinds.Get(i))
+		action.ProtoReflect().Set(kinds.Get(i), empty)
+		names = append(names, DescribeAction(action).Kind)
 	}
-	return functionText(a)
+	return names
 }
 
-// functionText is ActionText for what changes functions and loads libraries.
-func functionText(a *Action) string {
-	switch k := a.GetKind().(type) {
-	case *Action_Replace:
-		return fmt.Sprintf("replace %s by %s", functionName(k.Replace.GetOld()), functionName(k.Replace.GetNew()))
-	case *Action_Remove:
-		text := "remove " + functionName(k.Remove.GetFunction())
-		if k.Remove.GetReturns() != nil {
-			text += " returning " + ValueLiteral(k.Remove.GetReturns())
-		}
-		if k.Remove.GetCalledFrom() != nil {
-			text += " called from " + functionName(k.Remove.GetCalledFrom())
-		}
-		return text
-	case *Action_Parameter:
-		text := fmt.Sprintf("pass %s as parameter %d of %s",
-			ValueLiteral(k.Parameter.GetValue()), k.Parameter.GetParameter(), functionName(k.Parameter.GetFunction()))
-		if k.Parameter.GetRequiredOld() != nil {
-			text += " instead of " + ValueLiteral(k.Parameter.GetRequiredOld())
-		}
-		return text
-	case *Action_Insert:
-		where := "entry"
-		if k.Insert.GetPlace() == Place_PLACE_EXIT {
-			where = "exit"
-		}
-		args := make([]string, len(k.Insert.GetArguments()))
-		for i, argument := range k.Insert.GetArguments() {
-			args[i] = argumentText(argument)
-		}
-		return fmt.Sprintf("call %s(%s) at %s of %s",
-			functionName(k.Insert.GetCall()), strings.Join(args, ", "), where, functionName(k.Insert.GetFunction()))
-	case *Action_Load:
-		return "load " + k.Load.GetPath()
+// list writes values with commas between them.
+func list[T any](values []T, text func(T) string) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = text(v)
 	}
-	return ""
+	return strings.Join(texts, ", ")
+}
+
+// literal is a value behind some words; empty without a value.
+func literal(words string, v *Value) string {
+	if v == nil {
+		return ""
+	}
+	return words + ValueLiteral(v)
 }
 
 func argumentText(a *Argument) string {
@@ -82,3 +107,10 @@ func argumentText(a *Argument) string {
 }
 
 func functionName(f *Function) string { return f.GetObject() + ":" + f.GetSymbol() }
+
+func callerName(f *Function) string {
+	if f == nil {
+		return ""
+	}
+	return " called from " + functionName(f)
+}
