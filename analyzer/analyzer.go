@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/recorder"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
@@ -68,10 +71,12 @@ type Config struct {
 	Apart bool
 	// tick is the period of ticks, samples and aggregates; 0: 50 ms.
 	tick time.Duration
-	// Lease, Grace, Inherit and Changed are the session's; see session.Config.
+	// Lease, Grace and Inherit are the session's; see session.Config.
 	Lease, Grace time.Duration
 	Inherit      []*attunev1.KeptChange
-	Changed      func()
+	// Changed is called when the summary may have changed; it must not wait. nil:
+	// nobody is interested.
+	Changed func()
 	// ChangePrefix begins the ids of changes; see core.Config.IDPrefix.
 	ChangePrefix string
 	// Timeline takes JSON lines as things happen; nil: nobody.
@@ -96,6 +101,7 @@ type Analyzer struct {
 	timeline *report.Timeline
 	audit    *report.Timeline
 	recorder *recorder.Recorder // nil: nothing is recorded
+	account  *fold.Account      // belongs to the session's loop
 	session  *session.Session
 	host     *tunlethost.Host
 	own      *probes // what Config.Probes asks for
@@ -108,7 +114,8 @@ type Analyzer struct {
 	started  bool
 	stopped  bool
 	servers  []*server
-	writeErr []string // what went wrong with timeline, audit log and recording
+	hosted   map[string]*attunev1.RecordedTunletState // as the session knows of the tunlets
+	writeErr []string                                 // what went wrong with timeline, audit log and recording
 }
 
 // New returns an Analyzer whose session begins now. It fails for an unknown
@@ -122,6 +129,7 @@ func New(cfg Config) (*Analyzer, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Analyzer{
+		account: fold.NewAccount(), hosted: map[string]*attunev1.RecordedTunletState{},
 		cfg: cfg, log: cfg.Log.With("component", "analyzer"),
 		timeline: report.NewTimeline(cfg.Timeline, report.TimelineOptions{}),
 		audit:    report.NewTimeline(cfg.Audit, report.TimelineOptions{Durable: true}),
@@ -130,18 +138,18 @@ func New(cfg Config) (*Analyzer, error) {
 	if cfg.Knowledge != nil {
 		known = a.known
 	}
+	sinks := a.sinks()
 	a.session = session.New(session.Config{
 		Known: known,
 		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease,
-		Record: a.openRecording(), Version: cfg.Version,
-		Grace: cfg.Grace, Inherit: cfg.Inherit, Changed: cfg.Changed,
-		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Entry: a.entry, Log: a.log,
+		Sinks: sinks, EveryTick: a.recorder != nil, Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
+		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
 		TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
-	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session)
+	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session, a.account)
 	return a, nil
 }
 
@@ -191,10 +199,31 @@ func (a *Analyzer) StartTunlets(ctx context.Context) error {
 	return nil
 }
 
-// entry writes one line to timeline and audit log.
-func (a *Analyzer) entry(e report.Entry) {
-	a.timeline.Write(e)
-	a.audit.Write(e)
+// sinks are what the session's frames are told to: first who knows what they mean.
+func (a *Analyzer) sinks() []session.Sink {
+	sinks := []session.Sink{a.account, fold.NewTimeline(a.account, func(e report.Entry) {
+		a.timeline.Write(e)
+		a.audit.Write(e)
+	})}
+	if a.cfg.Changed != nil {
+		sinks = append(sinks, changes(a.cfg.Changed))
+	}
+	if a.openRecording(); a.recorder != nil {
+		sinks = append(sinks, a.recorder)
+	}
+	return sinks
+}
+
+// changes calls a function when the summary may have changed.
+type changes func()
+
+// Take implements session.Sink.
+func (c changes) Take(f *attunev1.RecordingFrame) {
+	switch f.GetWhat().(type) {
+	case *attunev1.RecordingFrame_Process, *attunev1.RecordingFrame_ProcessGone, *attunev1.RecordingFrame_Controller,
+		*attunev1.RecordingFrame_Decision:
+		c()
+	}
 }
 
 // LastingProbes returns how many measure points people have added from other
@@ -206,14 +235,26 @@ func (a *Analyzer) LastingProbes() int { return a.probes.Lasting() }
 // report, which is complete even when ctx ends early; what could not be done
 // is among its remarks.
 func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report {
-	err := a.session.Finish(ctx)
+	if err := a.session.Finish(ctx); err != nil {
+		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
+			Remark: &attunev1.RecordedRemark{From: report.OwnerName, Text: err.Error()},
+		}})
+	}
+	if exit != (report.Exit{}) {
+		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: recordedExit(exit)}})
+	}
 	a.learn(ctx)
 	a.Stop(ctx)
-	r := a.Report(exit)
-	if err != nil {
-		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: err.Error()})
+	return a.Report()
+}
+
+func recordedExit(e report.Exit) *attunev1.RecordedExit {
+	out := &attunev1.RecordedExit{Signal: e.Signal}
+	if e.Code != nil {
+		code := int32(*e.Code)
+		out.Code = &code
 	}
-	return r
+	return out
 }
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
@@ -225,6 +266,7 @@ func (a *Analyzer) Stop(context.Context) {
 		a.host.Stop()
 		cancel := a.stopUnstarted()
 		a.stopServers()
+		a.tellTunlets()
 		a.session.Close()
 		a.wg.Wait()
 		cancel()
@@ -268,43 +310,45 @@ func (a *Analyzer) closeTimeline(name string, t *report.Timeline) {
 	a.noteWrite(text)
 }
 
-// Report returns the report as things stand; a zero exit means that the command
-// still runs.
-func (a *Analyzer) Report(exit report.Exit) *report.Report {
-	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
-	defer cancel()
-	r, err := a.session.Report(ctx)
+// Report returns the report as things stand.
+func (a *Analyzer) Report() *report.Report {
+	r, err := view(a, a.account.Report)
 	if err != nil { // cannot happen while the loop lives; say so rather than fail
 		r = report.New()
-		r.Command, r.Mode = append(r.Command, a.cfg.Command...), a.cfg.Mode
-		r.StartedAt = a.session.Start()
-		r.Remarks = append(r.Remarks, report.Remark{From: "attune", Text: err.Error()})
+		r.Version, r.JobID, r.Mode, r.StartedAt = a.cfg.Version, a.cfg.JobID, a.cfg.Mode, a.session.Start()
+		r.Command = append(r.Command, a.cfg.Command...)
+		r.Remarks = append(r.Remarks, report.Remark{From: report.OwnerName, Text: err.Error()})
 	}
-	r.Version, r.JobID = a.cfg.Version, a.cfg.JobID
-	r.Exit, r.Finished = exit, exit != report.Exit{}
-	a.addTunlets(ctx, r)
-	a.own.report(r.Points)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, text := range a.writeErr {
-		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: text})
+		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: text})
 	}
 	return r
 }
 
-// addTunlets adds what the host and the session know of the tunlets.
-func (a *Analyzer) addTunlets(ctx context.Context, r *report.Report) {
-	dropped, err := a.session.Dropped(ctx)
-	if err != nil {
-		dropped = nil
-	}
+// view reads the account as things stand.
+func view[T any](a *Analyzer, read func(at time.Duration) T) (T, error) {
+	a.tellTunlets()
+	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	defer cancel()
+	return session.View(ctx, a.session, read)
+}
+
+// tellTunlets tells the session what the host knows of the tunlets' processes, as far
+// as it is news.
+func (a *Analyzer) tellTunlets() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, st := range a.host.Status() {
-		r.Tunlets = append(r.Tunlets, report.Tunlet{
-			Name: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, SHA256: st.SHA256,
-			State: st.State, Reason: st.Reason, Restarts: st.Restarts,
-			PeakRSSBytes: st.PeakRSS, EventsDropped: dropped[st.Name],
-		})
-		r.Overhead.TunletPeakBytes = max(r.Overhead.TunletPeakBytes, st.PeakRSS)
+		now := &attunev1.RecordedTunletState{
+			Tunlet: st.Name, Version: st.Version, Summary: st.Summary, Path: st.Path, Sha256: st.SHA256,
+			State: st.State, Reason: st.Reason, Restarts: uint32(st.Restarts), PeakResidentBytes: st.PeakRSS,
+		}
+		if !proto.Equal(a.hosted[st.Name], now) {
+			a.hosted[st.Name] = now
+			a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}})
+		}
 	}
 }
 
@@ -315,14 +359,14 @@ type Snapshot = report.Snapshot
 // several times a second; while the loop is too busy to answer within a second
 // it returns what is known without it.
 func (a *Analyzer) Snapshot() Snapshot {
-	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
-	defer cancel()
-	out, err := a.session.Snapshot(ctx)
+	out, err := view(a, a.account.Snapshot)
 	if err != nil {
-		out = Snapshot{Mode: a.cfg.Mode}
-	}
-	for _, st := range a.host.Status() {
-		out.Tunlets = append(out.Tunlets, report.TunletState{Name: st.Name, State: st.State, Reason: st.Reason})
+		return Snapshot{Mode: a.cfg.Mode}
 	}
 	return out
+}
+
+// Summary returns what a list of sessions shows of this one. It is quick.
+func (a *Analyzer) Summary(ctx context.Context) (fold.Summary, error) {
+	return session.View(ctx, a.session, func(time.Duration) fold.Summary { return a.account.Summary() })
 }

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/store"
 )
@@ -49,7 +48,7 @@ func (a *Analyzer) learn(ctx context.Context) {
 	if a.cfg.Knowledge == nil {
 		return
 	}
-	trials, err := a.session.Trials(ctx)
+	trials, err := session.View(ctx, a.session, func(time.Duration) []fold.Trial { return a.account.Trials() })
 	if err == nil && len(trials) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, knowledgeTimeout)
 		defer cancel()
@@ -62,7 +61,7 @@ func (a *Analyzer) learn(ctx context.Context) {
 
 // lessons returns the trials as they are kept: of several with one result, for
 // many processes of a program, the last one.
-func lessons(trials []session.Trial, at time.Time) []store.Trial {
+func lessons(trials []fold.Trial, at time.Time) []store.Trial {
 	var out []store.Trial
 	for _, t := range trials {
 		one := lesson(t, at)
@@ -78,24 +77,24 @@ func lessons(trials []session.Trial, at time.Time) []store.Trial {
 	return out
 }
 
-func lesson(t session.Trial, at time.Time) store.Trial {
+func lesson(t fold.Trial, at time.Time) store.Trial {
 	out := store.Trial{
-		Advice: t.AdviceID, Application: t.Application, Executable: t.Executable, Tunlet: t.Tunlet, Why: t.Why,
-		Predicted: t.PredictedGain, Confidence: t.Confidence, Result: store.Given, At: at,
+		Advice: t.GetAdvice(), Application: t.Application, Executable: t.Executable, Tunlet: t.GetTunlet(), Why: t.GetWhy(),
+		Predicted: t.GetPredictedGain(), Confidence: t.GetConfidence(), Result: store.Given, At: at,
 	}
 	switch {
-	case t.State == core.StateKept:
+	case t.Kept():
 		out.Result = store.Kept
-	case t.Useless:
+	case t.GetUseless():
 		out.Result = store.Undone
 	}
-	if t.Judgement != nil && !math.IsInf(t.Judgement.Gain, 0) && !math.IsNaN(t.Judgement.Gain) {
-		out.Gain = t.Judgement.Gain
+	if gain := t.GetJudgement().GetGain(); !math.IsInf(gain, 0) && !math.IsNaN(gain) {
+		out.Gain = gain
 	}
-	first := t.Changes[0].Process
-	for _, ch := range t.Changes {
-		if ch.Process == first { // the others differ in the process only
-			out.Changes = append(out.Changes, proto.CloneOf(ch.Spec))
+	first := t.GetChanges()[0].GetSpec().GetProcess()
+	for _, ch := range t.GetChanges() {
+		if ch.GetSpec().GetProcess() == first { // the others differ in the process only
+			out.Changes = append(out.Changes, ch.GetSpec())
 		}
 	}
 	return out

@@ -40,7 +40,7 @@ func TestLoopKeepsAGain(t *testing.T) {
 	if len(s.Points) != 1 || s.Points[0].Mechanism != "hook" || len(s.Processes) != 1 || len(s.Objectives) != 1 {
 		t.Errorf("snapshot %+v", s)
 	}
-	if live := a.Report(report.Exit{}); live.Finished || len(live.Changes) != 1 {
+	if live := a.Report(); live.Finished || len(live.Changes) != 1 {
 		t.Errorf("report of the running session: %+v", live)
 	} else {
 		checkSchema(t, live)

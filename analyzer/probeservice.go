@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -32,12 +33,13 @@ type probeService struct {
 	attunev1.UnimplementedProbeServiceServer
 
 	session  *session.Session
+	account  *fold.Account
 	lasting  *asker
 	watchers atomic.Uint64 // so far
 }
 
-func newProbeService(s *session.Session) *probeService {
-	return &probeService{session: s, lasting: newAsker(s, OwnName+" probe", nil)}
+func newProbeService(s *session.Session, account *fold.Account) *probeService {
+	return &probeService{session: s, account: account, lasting: newAsker(s, OwnName+" probe", nil)}
 }
 
 // AddProbes implements the service.
@@ -90,7 +92,7 @@ func (p *probeService) processes(ctx context.Context, pids []int32) ([]*attunev1
 
 // ListProbes implements the service.
 func (p *probeService) ListProbes(ctx context.Context, r *attunev1.ListProbesRequest) (*attunev1.ListProbesResponse, error) {
-	probes, err := p.session.Probes(ctx)
+	probes, err := session.View(ctx, p.session, func(time.Duration) []*attunev1.Probe { return p.account.Probes() })
 	if err != nil {
 		return nil, err
 	}

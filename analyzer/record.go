@@ -2,24 +2,20 @@
 
 package analyzer
 
-import (
-	"github.com/attune-hpc/attune/analyzer/recorder"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
+import "github.com/attune-hpc/attune/analyzer/recorder"
 
-// openRecording begins the recording, if there is to be one, and returns what
-// takes its frames. One that cannot be begun is told in the report.
-func (a *Analyzer) openRecording() func(*attunev1.RecordingFrame) {
+// openRecording begins the recording, if there is to be one. One that cannot be begun
+// is told in the report.
+func (a *Analyzer) openRecording() {
 	if a.cfg.Record == nil {
-		return nil
+		return
 	}
 	r, err := recorder.New(a.cfg.Record)
 	if err != nil {
 		a.noteWrite(recorder.Problem(0, err))
-		return nil
+		return
 	}
 	a.recorder = r
-	return r.Record
 }
 
 // closeRecording ends the recording and keeps what went wrong for the report.

@@ -139,7 +139,7 @@ func (c *Core) result(ev Result) {
 	if ch == nil {
 		return
 	}
-	p, outcome := ch.proposal, ev.Result.GetOutcome()
+	p, outcome := c.touch(ch.proposal), ev.Result.GetOutcome()
 	c.disturb(p.area())
 	if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
 		pr.disturbed = c.now

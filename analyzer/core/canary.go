@@ -55,7 +55,7 @@ func (c *Core) sendAhead(p *proposal, process uint64) {
 		spec.Changes = append(spec.Changes, ch.spec)
 		c.owners.take(knob{ch.spec.GetKnob(), process}, canary)
 	}
-	p.changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == canary })
+	c.touch(p).changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == canary })
 	c.enqueue(canary)
 	c.record("proposed", canary, "tried in one process first")
 }

@@ -56,17 +56,10 @@ type Record struct {
 	// undone, failed, ended; restored for a kept change that was taken back because
 	// the session ended, left for one that was not.
 	Kind string
-	// Tunlet is whose proposal it is.
-	Tunlet string
-	// Proposal is its id.
-	Proposal string
 	// Reason says why, for people.
 	Reason string
-	// Changes are the proposal's changes as they stand; nil for kinds that
-	// change nothing about them.
-	Changes []ChangeView
-	// Judgement is the comparison behind the decision; nil if there is none.
-	Judgement *Judgement
+	// Proposal is the proposal as it stands.
+	Proposal ProposalView
 }
 
 func (Apply) command()       {}

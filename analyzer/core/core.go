@@ -75,6 +75,10 @@ type Core struct {
 	requests map[string]*proposal
 
 	lastChange, lastRequest int
+	lastProposal            uint64
+	touched                 []*proposal // not as they were at the last call of Changed
+	touchedRefusals         []*refusal
+	dropped                 []uint64 // numbers of proposals that were forgotten since
 }
 
 // New returns a core with the given rules.
@@ -245,6 +249,9 @@ func (c *Core) processEnded(handle uint64) {
 				c.owners.free(knob{ch.spec.GetKnob(), handle})
 			}
 		}
+		if touched {
+			c.touch(p)
+		}
 		if touched && c.allGone(p) {
 			c.processesGone(p)
 		}
@@ -312,8 +319,7 @@ func (c *Core) emit(cmd Command) { c.out = append(c.out, cmd) }
 // record appends an entry for the audit log.
 func (c *Core) record(kind string, p *proposal, reason string) {
 	c.emit(Record{
-		At: c.now, Kind: kind, Tunlet: p.tunlet.name, Proposal: p.spec.GetId(),
-		Reason: reason, Changes: p.changeViews(), Judgement: p.judgement,
+		At: c.now, Kind: kind, Reason: reason, Proposal: c.touch(p).view(),
 	})
 }
 

@@ -75,7 +75,7 @@ func (c *Core) lapsed(ev Lapsed) {
 			continue
 		}
 		ch.outcome, ch.undoneAt = attunev1.Outcome_OUTCOME_UNDONE, c.now
-		c.disturb(ch.proposal.area())
+		c.disturb(c.touch(ch.proposal).area())
 		if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
 			pr.disturbed = c.now
 		}

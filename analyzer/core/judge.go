@@ -86,7 +86,7 @@ func inAll(p *proposal, samples []point) float64 {
 // loss is undone without asking the tunlet.
 func (c *Core) look(p *proposal, before, after []float64, last bool, samples []point) {
 	j := compare(before, after, p.tunlet.lower)
-	p.judgement = &j
+	c.touch(p).judgement = &j
 	whole := inAll(p, samples)
 	proven := j.P <= significance && len(after) >= minSamples
 	switch {

@@ -77,6 +77,9 @@ func (s State) proto() attunev1.ProposalState {
 
 // proposal is one proposal on its way.
 type proposal struct {
+	number  uint64 // in which they came; 0: nobody has been told of it
+	touched bool   // it is among those that Changed will return
+	times   int    // it was refused when it came; 0: it was not
 	tunlet  *tunlet
 	spec    *attunev1.Proposal
 	advice  string // see adviceID

@@ -22,9 +22,9 @@ const (
 
 // refusal is a proposal that was refused, however often.
 type refusal struct {
-	view  ProposalView
-	order int // among the refusals
-	count int
+	view    ProposalView
+	order   int  // among the refusals
+	touched bool // it is among those that Changed will return
 }
 
 // propose admits, advises or refuses a proposal.
@@ -169,11 +169,13 @@ func (c *Core) refuse(p *proposal, reason string) {
 	r := c.refused[key]
 	switch {
 	case r != nil:
-		r.count++
+		r.view.Times++
 		r.view.Reason = reason
+		c.touchRefusal(r)
 	case len(c.refused) < maxRefusals:
-		c.refused[key] = &refusal{view: p.view(), order: len(c.refused), count: 1}
+		p.times = 1
 		c.record("refused", p, reason)
+		c.refused[key] = &refusal{view: p.view(), order: len(c.refused)}
 	default:
 		c.forgot++
 	}

@@ -88,7 +88,7 @@ func (c *Core) giveBack(p *proposal) {
 			continue // ended with its processes
 		}
 		if reason := cmp.Or(c.malformed(again), c.forbidden(again)); reason != "" {
-			c.record("refused", again, "not tried again: "+reason)
+			c.emit(Record{At: c.now, Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
 			continue
 		}
 		c.admit(again)

@@ -325,7 +325,7 @@ func describe(cmd Command) string {
 	case Notify:
 		return fmt.Sprintf("notify %s %s %s %q", c.Tunlet, c.Request.GetProposalId(), c.Request.GetState(), c.Request.GetReason())
 	case Record:
-		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Tunlet, c.Proposal, c.Reason)
+		return fmt.Sprintf("record %s %s/%s %q", c.Kind, c.Proposal.Tunlet, c.Proposal.ID, c.Reason)
 	}
 	return fmt.Sprintf("%T", cmd)
 }

@@ -63,7 +63,10 @@ func (c *Core) split(p *proposal, processes []uint64) *proposal {
 	q.spec = proto.CloneOf(p.spec)
 	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
 	q.spec.Changes = nil
+	q.number, q.touched = 0, false
 	q.changes, p.changes = part, rest
+	c.touch(p)
+	c.touch(&q)
 	for _, ch := range part {
 		ch.proposal = &q
 		q.spec.Changes = append(q.spec.Changes, ch.spec)
@@ -258,6 +261,7 @@ func (c *Core) remember(p *proposal) {
 	old := c.finished[0]
 	c.finished = c.finished[1:]
 	c.forgot++
+	c.dropped = append(c.dropped, old.number)
 	for _, ch := range old.changes {
 		delete(c.changes, ch.spec.GetId())
 	}

@@ -34,6 +34,9 @@ type ChangeView struct {
 
 // ProposalView is one proposal as it stands.
 type ProposalView struct {
+	// Number is the same for the same proposal, and greater for one that came later;
+	// 0: it is not remembered.
+	Number uint64
 	// Tunlet is whose it is.
 	Tunlet string
 	// ID is the tunlet's id of it.
@@ -62,6 +65,9 @@ type ProposalView struct {
 	Judgement *Judgement
 	// Prediction is how PredictedGain compares with what was measured.
 	Prediction Prediction
+	// Gain is the measured gain, as a finite ratio, also as an earlier session
+	// measured it; 0: unknown.
+	Gain float64
 	// Useless says that it was tried to the end, and that no gain was found.
 	Useless bool
 	// Canary says that it is a part of another proposal, tried first.
@@ -90,9 +96,45 @@ func (c *Core) Refusals() []ProposalView {
 	out := make([]ProposalView, len(c.refused))
 	for _, r := range c.refused {
 		out[r.order] = r.view
-		out[r.order].Times = r.count
 	}
 	return out
+}
+
+// Changed returns the proposals and refusals that may not be as they were at the
+// last call, and the numbers of those that have been forgotten since.
+func (c *Core) Changed() (changed []ProposalView, forgotten []uint64) {
+	for _, p := range c.touched {
+		p.touched = false
+		changed = append(changed, p.view())
+	}
+	for _, r := range c.touchedRefusals {
+		r.touched = false
+		changed = append(changed, r.view)
+	}
+	forgotten = c.dropped
+	c.touched, c.touchedRefusals, c.dropped = c.touched[:0], c.touchedRefusals[:0], nil
+	return changed, forgotten
+}
+
+// touch has Changed return p, which it returns, and gives it its number. Whoever
+// changes what a view shows calls it.
+func (c *Core) touch(p *proposal) *proposal {
+	if p.number == 0 {
+		c.lastProposal++
+		p.number = c.lastProposal
+	}
+	if !p.touched {
+		p.touched = true
+		c.touched = append(c.touched, p)
+	}
+	return p
+}
+
+func (c *Core) touchRefusal(r *refusal) {
+	if !r.touched {
+		r.touched = true
+		c.touchedRefusals = append(c.touchedRefusals, r)
+	}
 }
 
 // Forgotten returns how many proposals and refusals there was no room for.
@@ -101,11 +143,11 @@ func (c *Core) Forgotten() int { return c.forgot }
 // view returns p as it stands.
 func (p *proposal) view() ProposalView {
 	v := ProposalView{
-		Tunlet: p.tunlet.name, ID: p.spec.GetId(), AdviceID: p.advice, Scope: p.spec.GetScope(),
+		Number: p.number, Tunlet: p.tunlet.name, ID: p.spec.GetId(), AdviceID: p.advice, Scope: p.spec.GetScope(),
 		Why: p.spec.GetReason(), PredictedGain: p.spec.GetPredictedGain(), Confidence: p.spec.GetConfidence(),
 		State: p.state, Reason: p.reason, ProposedAt: p.proposedAt, DoneAt: p.doneAt,
 		Changes: p.changeViews(), Canary: p.whole != nil,
-		Useless: p.useless(),
+		Useless: p.useless(), Gain: p.gain(), Times: p.times,
 	}
 	if p.judgement != nil {
 		j := *p.judgement

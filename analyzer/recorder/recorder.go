@@ -60,8 +60,8 @@ func New(w io.Writer) (*Recorder, error) {
 	return r, nil
 }
 
-// Record queues a frame; it does not wait, and keeps nothing of it.
-func (r *Recorder) Record(f *attunev1.RecordingFrame) {
+// Take queues a frame; it does not wait, and keeps nothing of it.
+func (r *Recorder) Take(f *attunev1.RecordingFrame) {
 	data, err := recording.Encode(f)
 	r.mu.Lock()
 	defer r.mu.Unlock()

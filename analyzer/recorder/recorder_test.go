@@ -65,14 +65,14 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(header())
+	r.Take(header())
 	for i := range int64(1000) {
-		r.Record(remark(i, 10))
+		r.Take(remark(i, 10))
 	}
 	if dropped, err := r.Close(patience); dropped != 0 || err != nil {
 		t.Fatal(dropped, err)
 	}
-	r.Record(remark(2000, 10)) // too late: left out
+	r.Take(remark(2000, 10)) // too late: left out
 	if n, _ := count(t, &file); n != 1000 {
 		t.Errorf("%d frames, want 1000", n)
 	}
@@ -100,13 +100,13 @@ func TestSlowFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(header())
+	r.Take(header())
 	sent := 0
 	for i := range int64(60) {
-		r.Record(records(i, 1<<20))
+		r.Take(records(i, 1<<20))
 		sent++
 	}
-	r.Record(remark(100, 10))
+	r.Take(remark(100, 10))
 	close(file.let)
 	dropped, err := r.Close(patience)
 	if err != nil || dropped == 0 || dropped > 50 {
@@ -128,9 +128,9 @@ func TestFullOfNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(header())
+	r.Take(header())
 	for i := range int64(60) {
-		r.Record(remark(i, 1<<20))
+		r.Take(remark(i, 1<<20))
 	}
 	close(file.let)
 	_, err = r.Close(patience)
@@ -169,9 +169,9 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(header())
+	r.Take(header())
 	for i := range int64(100) {
-		r.Record(records(i, 100))
+		r.Take(records(i, 100))
 	}
 	if _, err := r.Close(patience); !errors.Is(err, errSpace) {
 		t.Errorf("in the middle: %v", err)
@@ -185,7 +185,7 @@ func TestHangingFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(header())
+	r.Take(header())
 	if _, err := r.Close(time.Millisecond); err == nil {
 		t.Error("no error")
 	}

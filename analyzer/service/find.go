@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -105,7 +104,7 @@ func (s *Service) elsewhere(registration string) error {
 // show tells all of a session that runs.
 func (h *hosted) show() (*attunev1.ShowSessionResponse, error) {
 	var text bytes.Buffer
-	if err := h.analyzer.Report(report.Exit{}).EncodeJSON(&text); err != nil {
+	if err := h.analyzer.Report().EncodeJSON(&text); err != nil {
 		return nil, status.Errorf(codes.Internal, "write the report: %v", err)
 	}
 	return &attunev1.ShowSessionResponse{Session: h.snapshot(), Report: text.Bytes()}, nil

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -42,7 +42,7 @@ func (h *hosted) moveOn(ctx context.Context) {
 	h.mu.Lock()
 	taken := h.over == errMoved //nolint:errorlint // it is that very value
 	h.mu.Unlock()
-	if sum, err := h.Summary(ctx); err == nil && !taken {
+	if sum, err := h.analyzer.Summary(ctx); err == nil && !taken {
 		h.publish(sum)
 	}
 	h.analyzer.Abandon(ctx)
@@ -59,7 +59,7 @@ func (h *hosted) conclude(ctx context.Context, e ending) {
 			h.log.Warn("changes are not kept", "error", err)
 		}
 	}
-	sum, sumErr := h.Summary(ctx)
+	sum, sumErr := h.analyzer.Summary(ctx)
 	if err := h.analyzer.Settle(ctx); err != nil {
 		h.log.Warn("not everything was undone", "error", err)
 	}
@@ -85,7 +85,7 @@ func (h *hosted) dismiss(ctx context.Context, keep []string) {
 
 // ended returns the last record and notes it for the next session of the same
 // execution.
-func (h *hosted) ended(sum session.Summary, known bool) *attunev1.SessionRecord {
+func (h *hosted) ended(sum fold.Summary, known bool) *attunev1.SessionRecord {
 	h.mu.Lock()
 	if known {
 		update(h.record, sum)
@@ -103,7 +103,7 @@ func (h *hosted) ended(sum session.Summary, known bool) *attunev1.SessionRecord 
 }
 
 // update brings a record up to date.
-func update(r *attunev1.SessionRecord, sum session.Summary) {
+func update(r *attunev1.SessionRecord, sum fold.Summary) {
 	if sum.Processes == 0 {
 		return // a session that was taken over has not heard of them yet
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -205,7 +206,7 @@ func (h *hosted) rest() (e ending, asked bool) {
 func (h *hosted) look(now time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), lookPatience)
 	defer cancel()
-	sum, err := h.Summary(ctx)
+	sum, err := h.analyzer.Summary(ctx)
 	if err != nil {
 		return false // it is busy
 	}
@@ -223,7 +224,7 @@ func (h *hosted) look(now time.Time) bool {
 
 // startTunlets starts the tunlets of a session that is worth them, once there is
 // room for another one.
-func (h *hosted) startTunlets(now time.Time, sum session.Summary) {
+func (h *hosted) startTunlets(now time.Time, sum fold.Summary) {
 	if h.tunlets || sum.Running == 0 {
 		return
 	}
@@ -247,7 +248,7 @@ func (h *hosted) startTunlets(now time.Time, sum session.Summary) {
 }
 
 // publish has the session's record put into the registry, if it has changed.
-func (h *hosted) publish(sum session.Summary) {
+func (h *hosted) publish(sum fold.Summary) {
 	h.mu.Lock()
 	update(h.record, sum)
 	now := proto.CloneOf(h.record)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -30,7 +29,7 @@ type controller struct {
 	early   []*attunev1.PointStatus   // of processes that it will tell of: see pointStatus
 	pace    time.Duration             // at which it was told to sample; 0: not told
 	status  *attunev1.ControllerStatus
-	ended   counts // losses as its events told them
+	lost    *attunev1.ControllerStatus // losses as its events told them
 	// details is what it was told to read beside the signals, at its present
 	// connection; detailsDue says that the tunlets may want something else.
 	details    *attunev1.SetDetails
@@ -42,7 +41,7 @@ type controller struct {
 func (s *Session) controller(id string) *controller {
 	c := s.controllers[id]
 	if c == nil {
-		c = &controller{id: id, local: map[uint64]uint64{}}
+		c = &controller{id: id, local: map[uint64]uint64{}, lost: &attunev1.ControllerStatus{}}
 		s.controllers[id] = c
 	}
 	return c
@@ -57,13 +56,12 @@ func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel C
 		back := c.hello != nil
 		c.hello, c.channel, c.pace, c.awaited = hello, channel, 0, false
 		c.details, c.detailsDue = &attunev1.SetDetails{}, true // it reads none as yet
-		s.entry(report.Entry{Kind: "controller", Text: connectedText(c, back)})
+		s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_CONNECTED, connectedText(c, back))
 		s.hurry()
 		s.reconcile(c)
 		for _, p := range s.points.list {
 			s.addPoint(c, p)
 		}
-		s.cfg.Changed()
 	})
 }
 
@@ -90,7 +88,7 @@ func (s *Session) ControllerGone(id string, channel Controller, parted bool) {
 		}
 		s.closeRequests()
 		if parted || s.cfg.Grace == 0 {
-			s.entry(report.Entry{Kind: "controller", Text: id + " disconnected"})
+			s.emitController(id, attunev1.ControllerState_CONTROLLER_STATE_GONE, id+" disconnected")
 			if parted {
 				s.leave(c)
 			} else {
@@ -99,8 +97,7 @@ func (s *Session) ControllerGone(id string, channel Controller, parted bool) {
 			return
 		}
 		c.awaited, c.lostAt = true, s.now()
-		s.entry(report.Entry{Kind: "controller", Text: id + " is out of reach"})
-		s.cfg.Changed()
+		s.emitController(id, attunev1.ControllerState_CONTROLLER_STATE_AWAITED, id+" is out of reach")
 	})
 }
 
@@ -135,6 +132,7 @@ func (s *Session) manage(c *controller, m *attunev1.ManageRequest) {
 		s.pointStatus(c, k.Point)
 	case *attunev1.ManageRequest_Status:
 		c.status = k.Status
+		s.emitStatus(c)
 	}
 }
 

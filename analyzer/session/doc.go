@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session runs one tuning session: it routes what controllers report to
-// the tunlets that asked for it, feeds the decision core, and carries out what
+// Package session runs one tuning session: it merges what controllers report, routes
+// it to the tunlets that asked for it, feeds the decision core, and carries out what
 // the core commands.
+//
+// All that happens it gives to its sinks, one RecordingFrame (proto/attune/v1/recording.proto) after the
+// other and in its own handles of processes and indexes of points. What people are
+// told (report, live view, timeline, recordings) is made from these frames alone, see
+// package fold: the session keeps nothing for them.
 //
 // Locking rule: all state belongs to the goroutine in [Session.Run]; everybody
 // else posts functions to its bounded inbox. The loop never waits for anybody:

@@ -21,7 +21,7 @@ func (s *Session) step(ev core.Event) {
 	for len(s.events) > 0 {
 		ev := s.events[0]
 		s.events = s.events[1:]
-		s.writeEvent(ev)
+		s.emitEvent(ev)
 		for _, cmd := range s.core.Step(s.now(), ev) {
 			s.execute(cmd)
 		}
@@ -32,7 +32,7 @@ func (s *Session) step(ev core.Event) {
 
 // execute carries out one command.
 func (s *Session) execute(cmd core.Command) {
-	s.writeCommand(cmd)
+	s.emitCommand(cmd)
 	switch cmd := cmd.(type) {
 	case core.Apply:
 		s.apply(cmd)
@@ -44,8 +44,6 @@ func (s *Session) execute(cmd core.Command) {
 		if t := s.tunlets[cmd.Tunlet]; t != nil {
 			t.proposalChanged(cmd.Request)
 		}
-	case core.Record:
-		s.record(cmd)
 	}
 }
 

@@ -5,20 +5,27 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Keep has a later Settle leave changes in force that were kept, and returns
-// their ids.
+// their ids: the session's own, and those that it took over and whose processes it
+// awaits.
 func (s *Session) Keep(ctx context.Context) ([]string, error) {
-	return ask(ctx, s, func() (ids []string) {
+	return View(ctx, s, func(time.Duration) []string {
 		s.keep = true
-		for _, k := range s.kept() {
-			ids = append(ids, k.GetId())
+		ids := slices.Collect(maps.Keys(s.inherited))
+		for _, h := range s.core.Held() {
+			if h.Kept {
+				ids = append(ids, h.ID)
+			}
 		}
+		slices.Sort(ids)
 		return ids
 	})
 }
@@ -48,7 +55,7 @@ func (s *Session) Finish(ctx context.Context) error {
 			return
 		}
 		s.finishing = true
-		s.entry(report.Entry{Kind: "session_ended"})
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Finish{Finish: &attunev1.RecordedFinish{}}})
 		for _, t := range s.tunlets {
 			t.applicationEnded(s.cfg.now())
 		}

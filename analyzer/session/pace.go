@@ -26,10 +26,10 @@ func (s *Session) hurry() {
 }
 
 // relax goes back to the slower pace when nothing has happened for a while, and
-// nothing is about to be decided by samples, and nobody records them.
+// nothing is about to be decided by samples, and nobody wants them all.
 func (s *Session) relax() {
 	switch {
-	case s.core.Busy() || s.core.Deciding() || s.recording():
+	case s.core.Busy() || s.core.Deciding() || s.cfg.EveryTick:
 		s.hurry()
 	case s.now() >= s.hurryUntil:
 		s.setPace(max(s.cfg.Tick, restPeriod))

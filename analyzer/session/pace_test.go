@@ -35,7 +35,7 @@ func TestPaceWhileJudging(t *testing.T) {
 	for range 2 * hurryFor / (50 * time.Millisecond) {
 		r.tick()
 	}
-	pace, err := ask(context.Background(), r.session, func() time.Duration { return r.session.pace })
+	pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
 	if err != nil || pace != r.session.cfg.Tick {
 		t.Errorf("pace %v, %v; want %v", pace, err, r.session.cfg.Tick)
 	}

@@ -6,28 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/internal/hits"
-	"github.com/attune-hpc/attune/internal/symname"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxPoints bounds the points of one tunlet, and those that the report lists
-// after they were given back.
+// maxPoints bounds the points of one tunlet.
 const maxPoints = 1024
-
-const (
-	// maxKeys bounds the keys that the report keeps apart of one point, over
-	// all processes.
-	maxKeys = 1024
-	// maxSteps bounds the steps of the overhead budget that it tells of one.
-	maxSteps = 256
-)
 
 // subscriber is a tunlet that asked for a point, under a name of its own.
 type subscriber struct {
@@ -38,33 +24,10 @@ type subscriber struct {
 // point is one measure point. Tunlets that ask for the same share it.
 type point struct {
 	index       uint32
-	order       uint64 // in which it was asked for
 	key         string // what makes two points the same
 	spec        *attunev1.MeasurePoint
 	subscribers []subscriber
 	status      map[uint64]*attunev1.PointStatus // by running process
-	past        map[statusKey]int                // of processes that have ended
-	hits        uint64
-	sums        map[hits.Key]*hits.Sum // of aggregates, over all processes
-	steps       []report.Step          // that the overhead budget took
-	hitsIn      map[uint64]uint64      // by running process
-	hitsThen    uint64                 // hits when the rate was taken last
-	rate        float64                // hits per second
-	late        time.Duration          // the longest that it was in any process
-	askedBy     []subscriber
-}
-
-// statusKey is what the report tells apart.
-type statusKey struct {
-	state             attunev1.PointState
-	mechanism, reason string
-	cost              float64
-	costMeasured      bool // on this machine
-}
-
-// keyOfStatus returns what the report tells of a status.
-func keyOfStatus(st *attunev1.PointStatus) statusKey {
-	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos(), st.GetCostMeasured()}
 }
 
 // keyOf returns what makes two measure points the same: all but the name.
@@ -103,7 +66,8 @@ func (s *Session) requestPoint(t *tunlet, spec *attunev1.MeasurePoint) {
 		t.refusePoint(spec.GetId(), "no index is left for another measure point")
 		return
 	}
-	p.subscribe(subscriber{t, spec.GetId()})
+	p.subscribers = append(p.subscribers, subscriber{t, spec.GetId()})
+	s.emitAsk(p, t.name, spec.GetId(), false)
 	t.points[spec.GetId()] = p
 	for _, st := range p.status {
 		t.pointChanged(spec.GetId(), st)
@@ -115,15 +79,6 @@ func (s *Session) requestPoint(t *tunlet, spec *attunev1.MeasurePoint) {
 func (t *tunlet) refusePoint(id, reason string) {
 	if t.refusedPoints++; t.refusedPoints <= maxPoints {
 		t.pointChanged(id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
-	}
-}
-
-// subscribe adds a subscriber; the report names each once, however often it
-// comes and goes, also with another instance of its tunlet.
-func (p *point) subscribe(sub subscriber) {
-	p.subscribers = append(p.subscribers, sub)
-	if !slices.ContainsFunc(p.askedBy, func(old subscriber) bool { return old.tunlet.name == sub.tunlet.name && old.id == sub.id }) {
-		p.askedBy = append(p.askedBy, sub)
 	}
 }
 
@@ -140,39 +95,6 @@ func (p *point) tunlets() iter.Seq[*tunlet] {
 	}
 }
 
-// hit counts hits in a process.
-func (p *point) hit(process, n uint64) {
-	if p.hitsIn == nil {
-		p.hitsIn = map[uint64]uint64{}
-	}
-	p.hits += n
-	p.hitsIn[process] += n
-}
-
-// sum adds an aggregate up. Keys beyond the bound go to those without one.
-func (p *point) sum(a *attunev1.Aggregate) {
-	k := hits.KeyOf(a)
-	if _, known := p.sums[k]; !known && len(p.sums) > maxKeys {
-		k = hits.Key{}
-	}
-	s := p.sums[k]
-	if s == nil {
-		s = &hits.Sum{Signed: hits.Signed(p.spec, p.spec.GetValueCapture())}
-		if p.sums == nil {
-			p.sums = map[hits.Key]*hits.Sum{}
-		}
-		p.sums[k] = s
-	}
-	s.Join(a)
-}
-
-// step notes a step of the overhead budget.
-func (p *point) step(s report.Step) {
-	if len(p.steps) < maxSteps {
-		p.steps = append(p.steps, s)
-	}
-}
-
 // newPoint gives a point its index and asks all controllers for it. It returns
 // nil if no index is left.
 func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
@@ -180,14 +102,12 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	if index == 0 {
 		return nil
 	}
-	s.points.asked++
-	p := &point{
-		index: index, order: s.points.asked, key: key, spec: spec,
-		status: map[uint64]*attunev1.PointStatus{}, past: map[statusKey]int{},
-	}
+	p := &point{index: index, key: key, spec: spec, status: map[uint64]*attunev1.PointStatus{}}
 	s.points.list = append(s.points.list, p)
 	s.points.byIndex[p.index], s.points.byKey[key] = p, p
-	s.writePoint(p)
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Point{
+		Point: &attunev1.AddPoint{Point: p.index, Spec: p.spec},
+	}})
 	for _, c := range s.controllers {
 		s.addPoint(c, p)
 	}
@@ -224,12 +144,15 @@ func (s *Session) releasePoint(t *tunlet, id string) {
 	}
 	delete(t.points, id)
 	p.subscribers = slices.DeleteFunc(p.subscribers, func(sub subscriber) bool { return sub == subscriber{t, id} })
+	s.emitAsk(p, t.name, id, true)
 	if len(p.subscribers) > 0 {
 		return
 	}
 	s.points.list = slices.DeleteFunc(s.points.list, func(q *point) bool { return q == p })
 	s.points.retire(p, s.now())
-	s.writePointEnd(p)
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointEnd{
+		PointEnd: &attunev1.RemovePoint{Point: p.index},
+	}})
 	for _, c := range s.controllers {
 		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
 			RemovePoint: &attunev1.RemovePoint{Point: p.index},
@@ -258,20 +181,8 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 		}
 		st.Process = id
 	}
-	s.writePointStatus(st)
-	before := p.status[st.GetProcess()]
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointStatus{PointStatus: st}})
 	p.status[st.GetProcess()] = st
-	p.late = max(p.late, time.Duration(st.GetLateNanos()))
-	stepped := before.GetDegradedReason() != st.GetDegradedReason()
-	if stepped {
-		p.step(report.Step{Seconds: s.now().Seconds(), Process: s.pidOf(st.GetProcess()), Text: hits.StateText(st)})
-	}
-	if before.GetState() != st.GetState() || before.GetReason() != st.GetReason() || stepped {
-		s.entry(report.Entry{
-			Kind: "point", Tunlet: p.subscribers[0].tunlet.name, Point: p.subscribers[0].id,
-			Process: s.pidOf(st.GetProcess()), Text: hits.StateText(st),
-		})
-	}
 	for _, sub := range p.subscribers {
 		sub.tunlet.pointChanged(sub.id, st)
 	}
@@ -288,28 +199,4 @@ func (s *Session) earlyStatus(c *controller, handle uint64) {
 			c.early = append(c.early, st)
 		}
 	}
-}
-
-// demangled lists symbols as their source code has them.
-func demangled(symbols []string) string {
-	names := make([]string, 0, len(symbols))
-	for _, s := range symbols {
-		names = append(names, symname.Demangle(s))
-	}
-	return strings.Join(names, ", ")
-}
-
-// targetText says what a point watches.
-func targetText(spec *attunev1.MeasurePoint) string {
-	if f := spec.GetFunction(); f != nil {
-		symbols := demangled(f.GetSymbols())
-		if f.GetObject() == "" {
-			return symbols
-		}
-		return f.GetObject() + ":" + symbols
-	}
-	if u := spec.GetUsdt(); u != nil {
-		return "static probe " + u.GetObject() + ":" + u.GetProvider() + ":" + u.GetName()
-	}
-	return "hook " + spec.GetHook()
 }

@@ -4,7 +4,6 @@ package session
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,19 +34,6 @@ func TestIndexesAreUsedAgain(t *testing.T) {
 	}
 }
 
-func TestRetiredPointsAreCounted(t *testing.T) {
-	r := newRig(t, core.ModeTune)
-	r.session.post(func() {
-		for index := range uint32(maxPoints + 2) {
-			r.session.points.retire(&point{index: index}, 0)
-		}
-	})
-	rep := r.report()
-	if n := len(rep.Remarks); n != 1 || !strings.HasPrefix(rep.Remarks[0].Text, "2 further measure points") {
-		t.Errorf("remarks %+v", rep.Remarks)
-	}
-}
-
 // What a reaction asks for beyond all bounds is not even looked at.
 func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 	r := newRig(t, core.ModeTune)
@@ -66,17 +52,6 @@ func TestRequestsOfOneReactionAreBounded(t *testing.T) {
 	})
 	if got := <-refused; got != maxRequests-maxPoints {
 		t.Errorf("%d points refused, want %d", got, maxRequests-maxPoints)
-	}
-}
-
-func TestReportNamesEachSubscriberOnce(t *testing.T) {
-	p := &point{spec: &attunev1.MeasurePoint{}, past: map[statusKey]int{}}
-	for range 3 { // instances of one tunlet
-		p.subscribe(subscriber{&tunlet{name: "a"}, "x"})
-	}
-	p.subscribe(subscriber{&tunlet{name: "b"}, "x"})
-	if rows := p.report(); len(rows) != 2 {
-		t.Errorf("rows %+v, want one per tunlet", rows)
 	}
 }
 

@@ -2,11 +2,7 @@
 
 package session
 
-import (
-	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
+import "time"
 
 const (
 	// maxIndex is the greatest index of a point: it has 16 bits in a record.
@@ -18,15 +14,11 @@ const (
 
 // points are all points of a session.
 type points struct {
-	list      []*point // active
-	retired   []*point // for the report
-	byIndex   map[uint32]*point
-	byKey     map[string]*point
-	last      uint32    // the greatest index so far
-	free      []freed   // indexes below it, the earliest first
-	asked     uint64    // points so far
-	omitted   int       // retired ones that were forgotten
-	ratesFrom time.Time // when the rates were taken last
+	list    []*point // in the order asked for
+	byIndex map[uint32]*point
+	byKey   map[string]*point
+	last    uint32  // the greatest index so far
+	free    []freed // indexes below it, the earliest first
 }
 
 // freed is the index of a point that was given back.
@@ -54,45 +46,16 @@ func newPoints() points {
 	return points{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
 }
 
-// tick takes the rates once a second.
-func (ps *points) tick(now time.Time) {
-	if ps.ratesFrom.IsZero() {
-		ps.ratesFrom = now
-		return
-	}
-	period := now.Sub(ps.ratesFrom)
-	if period < time.Second {
-		return
-	}
-	for _, p := range ps.list {
-		p.rate = float64(p.hits-p.hitsThen) / period.Seconds()
-		p.hitsThen = p.hits
-	}
-	ps.ratesFrom = now
-}
-
 // retire takes a point that nobody wants out of use.
 func (ps *points) retire(p *point, now time.Duration) {
-	if len(ps.retired) < maxPoints {
-		ps.retired = append(ps.retired, p)
-	} else {
-		ps.omitted++
-	}
 	ps.free = append(ps.free, freed{p.index, now})
 	delete(ps.byIndex, p.index)
 	delete(ps.byKey, p.key)
 }
 
-// processEnded folds the statuses of a process into numbers. Where another image
-// took its place, what it refused is not told: most often, that it was replaced.
-func (ps *points) processEnded(id uint64, replaced bool) {
+// processEnded forgets the statuses of a process.
+func (ps *points) processEnded(id uint64) {
 	for _, p := range ps.list {
-		delete(p.hitsIn, id)
-		if st := p.status[id]; st != nil {
-			if !replaced || st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
-				p.past[keyOfStatus(st)]++
-			}
-			delete(p.status, id)
-		}
+		delete(p.status, id)
 	}
 }

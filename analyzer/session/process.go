@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -24,13 +23,13 @@ type process struct {
 	id         uint64 // the session's handle
 	handle     uint64 // the controller's
 	controller *controller
-	info       *attunev1.Process // with the session's handle; never modified
+	info       *attunev1.Process // with the session's handle, never modified; nil after its end
 	started    time.Duration
 	introduced bool     // the tunlets know of it
 	changes    []string // ids of those that were sent to it
 	ended      bool
 	endedAt    time.Duration
-	end        *attunev1.ProcessEnded // nil: not known how
+	endKnown   bool // how it ended
 }
 
 // startProcess makes a process known, or known better.
@@ -38,7 +37,8 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	p := s.processes[c.local[info.GetHandle()]]
 	update := p != nil
 	if update && p.ended {
-		info.Handle, p.info = p.id, slim(info) // for the report only: it does not live again
+		info.Handle = p.id
+		s.emitProcess(p, info) // for the report only: it does not live again
 		return
 	}
 	if !update {
@@ -56,7 +56,9 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	p.info = info
 	if !update {
 		s.first(info)
-		s.entry(report.Entry{Kind: "process_started", Process: p.pid(), Text: info.GetExecutable()})
+	}
+	if !p.introduced {
+		s.emitProcess(p, info)
 	}
 	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable(), Program: programOf(info)})
 	s.recall(p)
@@ -66,17 +68,12 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	if !update {
 		s.earlyStatus(c, p.handle)
 		s.inherit(c)
-		s.cfg.Changed()
 	}
 }
 
 // first learns from the first process what the application is.
 func (s *Session) first(info *attunev1.Process) {
-	if s.lastProcess != 1 {
-		return
-	}
-	s.owner = info.GetUid()
-	if len(s.cfg.Command) == 0 {
+	if s.lastProcess == 1 && len(s.cfg.Command) == 0 {
 		s.cfg.Command = slices.Clone(info.GetCommandLine())
 	}
 }
@@ -114,7 +111,9 @@ func (s *Session) introduce(p *process) {
 }
 
 func (s *Session) tellProcess(p *process, update bool) {
-	s.writeProcess(p.info, update)
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessStarted{
+		ProcessStarted: &attunev1.ProcessStartedRequest{Process: p.info, Update: update},
+	}})
 	s.sleepers.watch.Process(p.id, p.info.GetObjects())
 	for _, t := range s.tunlets {
 		t.processStarted(p.info, update)
@@ -126,13 +125,12 @@ func (s *Session) tellProcess(p *process, update bool) {
 // channel.
 func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	if p.ended {
-		if p.end == nil {
-			s.tellEnd(p, ended)
+		if !p.endKnown && ended != nil {
+			s.emitEnd(p, ended)
 		}
 		return
 	}
-	p.ended, p.endedAt = true, s.now()
-	s.tellEnd(p, ended)
+	p.ended, p.endedAt, p.endKnown = true, s.now(), ended != nil
 	for _, t := range s.tunlets {
 		t.wants.Forget(p.id)
 	}
@@ -141,37 +139,35 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	if told == nil {
 		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.now().UnixNano()}
 	}
-	told.Process = p.id
-	s.entry(report.Entry{Kind: "process_ended", Process: p.pid(), Text: p.info.GetExecutable()})
+	s.emitEnd(p, told)
 	s.step(core.ProcessEnded{Process: p.id})
 	if p.introduced {
-		s.writeEnd(told)
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessEnded{ProcessEnded: told}})
 		for _, t := range s.tunlets {
 			t.processEnded(told)
 		}
 	}
-	s.points.processEnded(p.id, ended.GetReplacedByExec())
-	p.info = slim(p.info)
+	s.points.processEnded(p.id)
+	p.info = nil
 	s.omitProcess()
-	s.cfg.Changed()
 }
 
-// tellEnd notes how and when a process ended, as far as it was told.
-func (s *Session) tellEnd(p *process, ended *attunev1.ProcessEnded) {
-	p.end = ended
+// emitEnd tells the sinks how and when a process ended, as far as it is known.
+func (s *Session) emitEnd(p *process, ended *attunev1.ProcessEnded) {
+	ended.Process = p.id
 	if at := s.sinceUnix(ended.GetEndedUnixNano()); at >= p.started && at < p.endedAt {
 		p.endedAt = at // news of processes come in batches
 	}
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
+		ProcessGone: &attunev1.RecordedProcessEnd{Ended: ended, EndedNanos: int64(p.endedAt)},
+	}})
 }
 
-// slim returns what the report needs of a process that has ended: a job may
-// start a hundred thousand of them.
-func slim(info *attunev1.Process) *attunev1.Process {
-	return &attunev1.Process{
-		Handle: info.GetHandle(), Identity: info.GetIdentity(), ParentPid: info.GetParentPid(), Host: info.GetHost(),
-		Executable: info.GetExecutable(), ExecutableSha256: info.GetExecutableSha256(),
-		Rank: info.Rank, Mechanisms: info.GetMechanisms(),
-	}
+// emitProcess tells the sinks what is known of a process.
+func (s *Session) emitProcess(p *process, info *attunev1.Process) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{
+		Process: &attunev1.RecordedProcess{Process: info, StartedNanos: int64(p.started)},
+	}})
 }
 
 // omitProcess forgets the oldest process that has ended and was not changed, if
@@ -194,25 +190,8 @@ func (s *Session) omitProcess() {
 	for _, id := range p.changes {
 		delete(s.changedIn, id)
 	}
-	s.omitted++
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{Omission: &attunev1.RecordedOmission{Process: p.id}}})
 }
 
 // pid returns the process id.
 func (p *process) pid() int { return int(p.info.GetIdentity().GetPid()) }
-
-// pidOf returns the process id behind a session's handle; 0 if there is none.
-func (s *Session) pidOf(id uint64) int {
-	if p := s.processes[id]; p != nil {
-		return p.pid()
-	}
-	return 0
-}
-
-// hostOf returns the host of the process behind a session's handle; "" if there
-// is none.
-func (s *Session) hostOf(id uint64) string {
-	if p := s.processes[id]; p != nil {
-		return p.info.GetHost()
-	}
-	return ""
-}

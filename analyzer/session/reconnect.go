@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -36,7 +35,6 @@ func (s *Session) leave(c *controller) {
 			s.endProcess(p, nil)
 		}
 	}
-	s.cfg.Changed()
 }
 
 // lose is leave for a controller that never said that it goes. Unless the session
@@ -49,8 +47,8 @@ func (s *Session) lose(c *controller) {
 		}
 	}
 	if running > 0 && !s.finishing {
-		s.remark(report.Remark{From: "attune", Text: fmt.Sprintf(
-			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running)})
+		s.emitRemark(ownName, 0, fmt.Sprintf(
+			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
 	}
 	s.leave(c)
 }
@@ -59,7 +57,7 @@ func (s *Session) lose(c *controller) {
 func (s *Session) await() {
 	for _, c := range s.controllers {
 		if c.awaited && s.now()-c.lostAt >= s.cfg.Grace {
-			s.entry(report.Entry{Kind: "controller", Text: c.id + " did not come back"})
+			s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_GONE, c.id+" did not come back")
 			s.lose(c)
 		}
 	}
@@ -70,7 +68,7 @@ func (s *Session) await() {
 func (s *Session) replaceLost(hello *attunev1.ControllerHello) {
 	for _, c := range s.controllers {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
-			s.entry(report.Entry{Kind: "controller", Text: c.id + " was replaced"})
+			s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_GONE, c.id+" was replaced")
 			s.lose(c)
 		}
 	}
@@ -116,7 +114,8 @@ func (s *Session) reconcile(c *controller) {
 		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: stay}}})
 	}
 	if len(unwanted) > 0 {
-		s.entry(report.Entry{Kind: "controller", Text: fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted))})
+		s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED,
+			fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted)))
 		s.send(c, &attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
 			Undo: &attunev1.UndoChanges{ChangeIds: unwanted},
 		}})

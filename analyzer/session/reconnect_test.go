@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -45,9 +46,9 @@ func (r *rig) has(id, host string, handles ...uint64) {
 	}
 }
 
-func (r *rig) summary() Summary {
+func (r *rig) summary() fold.Summary {
 	r.t.Helper()
-	s, err := r.session.Summary(r.t.Context())
+	s, err := View(r.t.Context(), r.session, func(time.Duration) fold.Summary { return r.account.Summary() })
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestTakeOver(t *testing.T) {
 	l := r.hello("ac1", "n1", "old-c1", "stray")
 	r.has("ac1", "n1", 1, 2)
 	got := r.summary()
-	want := Summary{
+	want := fold.Summary{
 		Command: []string{"solver", "in"}, UID: 1000, Hosts: []string{"n1"}, Processes: 2, Running: 2, Controllers: 1, Gain: 3,
 		Kept: []*attunev1.KeptChange{{Id: "old-c1", Host: "n1", Pid: 1, Knob: "k", Tunlet: "a", Action: "set k=2", Gain: 3}},
 	}

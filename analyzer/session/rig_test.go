@@ -3,18 +3,24 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -25,6 +31,8 @@ const patience = 20 * time.Second
 type rig struct {
 	t       *testing.T
 	session *Session
+	account *fold.Account
+	tape    tape
 	ticks   chan time.Time
 	wg      sync.WaitGroup
 
@@ -42,20 +50,53 @@ func newRigThatWaits(t *testing.T, mode core.Mode, timeout time.Duration) *rig {
 }
 
 func newRigWith(t *testing.T, cfg Config) *rig {
-	r := &rig{t: t, ticks: make(chan time.Time), now: time.Unix(1000, 0)}
+	r := &rig{t: t, account: fold.NewAccount(), ticks: make(chan time.Time), now: time.Unix(1000, 0)}
 	cfg.ID, cfg.now, cfg.ticks = "s1", r.time, r.ticks
-	cfg.Entry = func(e report.Entry) {
+	timeline := fold.NewTimeline(r.account, func(e report.Entry) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.entries = append(r.entries, e)
-	}
+	})
+	cfg.Sinks = append([]Sink{&r.tape, r.account, timeline}, cfg.Sinks...)
 	r.session = New(cfg)
 	r.wg.Go(func() { r.session.Run(context.Background()) })
 	t.Cleanup(func() {
 		r.session.Close()
 		r.wg.Wait()
+		r.foldAgain()
 	})
 	return r
+}
+
+// tape keeps the frames of a session as a recording has them.
+type tape struct {
+	frames [][]byte
+	err    error
+}
+
+func (t *tape) Take(f *attunev1.RecordingFrame) {
+	data, err := proto.Marshal(f)
+	t.frames, t.err = append(t.frames, data), cmp.Or(t.err, err)
+}
+
+// foldAgain makes the report from the frames as they were recorded, and compares it
+// with that of the session, byte for byte.
+func (r *rig) foldAgain() {
+	again := fold.NewAccount()
+	for _, data := range r.tape.frames {
+		f := &attunev1.RecordingFrame{}
+		if err := proto.Unmarshal(data, f); err != nil {
+			r.t.Fatal(err)
+		}
+		again.Take(f)
+	}
+	var live, folded bytes.Buffer
+	if err := errors.Join(r.tape.err, r.report().EncodeJSON(&live), again.Report(r.session.now()).EncodeJSON(&folded)); err != nil {
+		r.t.Fatal(err)
+	}
+	if diff := gocmp.Diff(live.String(), folded.String()); diff != "" {
+		r.t.Errorf("the report folded from the recording (-live +folded):\n%s", diff)
+	}
 }
 
 func (r *rig) time() time.Time {
@@ -86,7 +127,7 @@ func (r *rig) grow() {
 // was posted before.
 func (r *rig) report() *report.Report {
 	r.t.Helper()
-	rep, err := r.session.Report(context.Background())
+	rep, err := View(context.Background(), r.session, r.account.Report)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,13 +8,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// counts counts what came and what was lost.
-type counts struct {
-	records, aggregates, samples, hits uint64
-	lostRing, lostSlot                 uint64
-	lostQueue, lostBPF                 uint64
-}
-
 // Publish takes a message of a controller's event channel, over which the
 // session then rules. It returns how many records it carries. Measured data is
 // dropped and counted if the session does not keep up; for news it waits.
@@ -58,9 +51,9 @@ func (s *Session) newsOfOne(c *controller, m *attunev1.PublishRequest) {
 		if before := s.dropped.take(source{c.id, process}); before > 0 {
 			s.routeRecords(c, &attunev1.RecordBatch{Process: process}, before)
 		}
-		c.ended.lostRing += k.ProcessEnded.GetLostRing()
-		c.ended.lostSlot += k.ProcessEnded.GetLostNoSlot()
-		c.ended.lostBPF += k.ProcessEnded.GetLostBpf()
+		s.addLosses(c, &attunev1.ControllerStatus{
+			RecordsLostRing: k.ProcessEnded.GetLostRing(), RecordsLostSlot: k.ProcessEnded.GetLostNoSlot(), RecordsLostBpf: k.ProcessEnded.GetLostBpf(),
+		})
 		if p := s.processes[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
 			s.endProcess(p, k.ProcessEnded)
 		}
@@ -69,29 +62,29 @@ func (s *Session) newsOfOne(c *controller, m *attunev1.PublishRequest) {
 
 // routeAggregates hands aggregates to the tunlets that asked for their points.
 func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
-	parts := map[*tunlet][]*attunev1.NamedAggregate{}
 	known := b.Aggregates[:0]
 	for _, a := range b.GetAggregates() {
-		id, ok := c.local[a.GetProcess()]
-		if !ok {
-			continue
+		if id, ok := c.local[a.GetProcess()]; ok {
+			a.Process = id
+			known = append(known, a)
+			s.introduce(s.processes[id])
 		}
-		s.counts.aggregates++
-		s.counts.hits += a.GetCount()
+	}
+	if len(known) == 0 {
+		return
+	}
+	b.Aggregates = known
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}})
+	parts := map[*tunlet][]*attunev1.NamedAggregate{}
+	for _, a := range known {
 		p := s.points.byIndex[a.GetPoint()]
 		if p == nil {
 			continue // removed while it was under way
 		}
-		a.Process = id
-		s.introduce(s.processes[id])
-		known = append(known, a)
-		p.hit(id, a.GetCount())
-		p.sum(a)
 		for _, sub := range p.subscribers {
 			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
 		}
 	}
-	s.writeAggregates(b.GetFromUnixNano(), b.GetToUnixNano(), known)
 	for t, part := range parts {
 		t.handleEvents(uint64(len(part)), &attunev1.HandleEventsRequest{
 			Aggregates: part, FromUnixNano: b.GetFromUnixNano(), ToUnixNano: b.GetToUnixNano(),
@@ -109,11 +102,14 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 		return
 	}
 	s.introduce(s.processes[id])
-	s.counts.records += attunev1.RecordsIn(b)
-	c.ended.lostQueue += b.GetLostQueue()
-	parts := s.points.split(id, data)
+	if b.GetLostQueue() > 0 {
+		s.addLosses(c, &attunev1.ControllerStatus{RecordsLostQueue: b.GetLostQueue()})
+	}
 	lost := before + lostBefore(b)
-	s.writeRecords(&attunev1.NamedRecords{Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano()})
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: &attunev1.NamedRecords{
+		Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
+	}}})
+	parts := s.points.split(data)
 	if lost > 0 {
 		for _, t := range s.tunlets {
 			if _, ok := parts[t]; !ok && t.wantsRecords() {
@@ -136,14 +132,13 @@ type part struct {
 
 // split sorts packed records by the tunlets that asked for their points. A part
 // shares the memory of data where that serves one tunlet only.
-func (ps *points) split(process uint64, data []byte) map[*tunlet]part {
+func (ps *points) split(data []byte) map[*tunlet]part {
 	parts := map[*tunlet]part{}
 	for run := range attunev1.RecordRuns(data) {
 		p := ps.byIndex[run.Point]
 		if p == nil {
 			continue
 		}
-		p.hit(process, run.Records)
 		for t := range p.tunlets() {
 			packed := run.Packed
 			if before := parts[t].packed; before != nil {
@@ -166,8 +161,9 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 		}
 	}
 	b.Samples = kept
-	s.counts.samples += uint64(len(kept))
-	s.writeSamples(b)
+	if len(kept) > 0 {
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: b}})
+	}
 	b = s.ofIntroduced(b)
 	s.rouse(b)
 	for _, t := range s.tunlets {

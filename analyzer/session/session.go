@@ -5,14 +5,12 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -25,8 +23,6 @@ const (
 	dataShare = inboxSize * 3 / 4
 	// renewEvery is how often leases are renewed.
 	renewEvery = time.Second
-	// maxRemarks bounds the remarks that are kept for the report.
-	maxRemarks = 200
 )
 
 // ErrEnded is returned for requests to a session that has ended.
@@ -52,21 +48,15 @@ type Config struct {
 	// Inherit are changes that an earlier session of the same execution kept:
 	// this one goes on with them.
 	Inherit []*attunev1.KeptChange
-	// Changed is called when the summary may have changed; it must not wait.
-	// nil: nobody is interested.
-	Changed func()
 	// Known returns what earlier runs of an application have learnt, by the
 	// SHA-256 of its executable. It may wait for a while; nil: nothing is known.
 	Known func(application string) []core.Known
 	// Core holds the rules of the decision, the mode among them.
 	Core core.Config
-	// Entry takes what happens, for timeline and audit log; it must not wait.
-	// nil: nobody.
-	Entry func(report.Entry)
-	// Record takes all that the session sees and does, frame by frame; it must not
-	// wait, and keeps nothing of a frame. Processes are sampled at every tick then,
-	// whoever wants that. nil: nobody.
-	Record func(*attunev1.RecordingFrame)
+	// Sinks take all that the session sees and does, each frame in this order.
+	Sinks []Sink
+	// EveryTick has processes sampled at every tick, whoever wants that.
+	EveryTick bool
 	// Version is Attune's own, for who reads what was recorded.
 	Version string
 	// now tells the time; nil: time.Now.
@@ -88,12 +78,6 @@ func (c Config) withDefaults() Config {
 	if c.callTimeout == 0 {
 		c.callTimeout = 5 * time.Second
 	}
-	if c.Entry == nil {
-		c.Entry = func(report.Entry) {}
-	}
-	if c.Changed == nil {
-		c.Changed = func() {}
-	}
 	if c.now == nil {
 		c.now = time.Now
 	}
@@ -101,6 +85,13 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// Sink takes what happens in a session, frame by frame: the first one in New, the
+// others in the loop. Take does not wait, does not change the frame, and keeps
+// nothing of it but what it copies.
+type Sink interface {
+	Take(*attunev1.RecordingFrame)
 }
 
 // Session is one tuning session. Its exported methods are safe for use by
@@ -118,38 +109,34 @@ type Session struct {
 	dropped     dropped       // records among them that nobody was told of yet
 
 	// What follows belongs to the loop, and after done to everybody.
-	core          *core.Core
-	events        []core.Event // to be stepped
-	stepping      bool
-	controllers   map[string]*controller
-	processes     map[uint64]*process
-	order         []*process // in the order seen
-	newcomers     []*process // that the tunlets have not heard of yet
-	lastProcess   uint64
-	owner         uint32 // user id of the first process
-	omitted       int    // ended processes that were forgotten
-	points        points
-	tunlets       map[string]*tunlet
-	sleepers      sleepers
-	gone          map[string]*tunlet // the last instance of those not running
-	droppedBefore map[string]uint64  // events not delivered to earlier instances
-	requests      map[string]*request
-	changedIn     map[string]uint64               // change id to process
-	inherited     map[string]*attunev1.KeptChange // whose process is not there yet, by id
-	recalled      map[string]bool                 // executables whose knowledge was asked for
-	useful        map[string]bool                 // tunlets that helped in an earlier run
-	remarks       []report.Remark
-	counts        counts
-	renewed       time.Time
-	hurryUntil    time.Duration // every tick is sampled until then
-	pace          time.Duration // of ticks and samples at present; 0: the tick
-	ticker        *time.Ticker  // nil in tests, which tick by hand
-	recordedAt    time.Duration // time of the last frame that was recorded
-	keep          bool          // Settle leaves what was kept
-	settling      bool          // nothing is decided any more
-	finishing     bool          // the tunlets have been told of the end
-	closing       bool
-	waiting       []waiter // for something to come true
+	core        *core.Core
+	events      []core.Event // to be stepped
+	stepping    bool
+	controllers map[string]*controller
+	processes   map[uint64]*process
+	order       []*process // in the order seen
+	newcomers   []*process // that the tunlets have not heard of yet
+	lastProcess uint64
+	points      points
+	tunlets     map[string]*tunlet
+	sleepers    sleepers
+	lossesTold  losses
+	requests    map[string]*request
+	changedIn   map[string]uint64               // change id to process
+	inherited   map[string]*attunev1.KeptChange // whose process is not there yet, by id
+	recalled    map[string]bool                 // executables whose knowledge was asked for
+	useful      map[string]bool                 // tunlets that helped in an earlier run
+	renewed     time.Time
+	hurryUntil  time.Duration // every tick is sampled until then
+	pace        time.Duration // of ticks and samples at present; 0: the tick
+	ticker      *time.Ticker  // nil in tests, which tick by hand
+	emittedAt   time.Duration // time of the last frame
+	omittedTold int           // proposals of which the sinks know that they are forgotten
+	keep        bool          // Settle leaves what was kept
+	settling    bool          // nothing is decided any more
+	finishing   bool          // the tunlets have been told of the end
+	closing     bool
+	waiting     []waiter // for something to come true
 }
 
 // New returns a session that starts now. Run makes it work.
@@ -158,26 +145,24 @@ func New(cfg Config) *Session {
 	s := &Session{
 		cfg: cfg, log: cfg.Log, start: cfg.now(),
 		inbox: make(chan func(), inboxSize), done: make(chan struct{}),
-		core:          core.New(cfg.Core),
-		controllers:   map[string]*controller{},
-		processes:     map[uint64]*process{},
-		points:        newPoints(),
-		tunlets:       map[string]*tunlet{},
-		sleepers:      sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
-		gone:          map[string]*tunlet{},
-		droppedBefore: map[string]uint64{},
-		requests:      map[string]*request{},
-		changedIn:     map[string]uint64{},
-		inherited:     map[string]*attunev1.KeptChange{},
-		recalled:      map[string]bool{},
-		useful:        map[string]bool{},
+		core:        core.New(cfg.Core),
+		controllers: map[string]*controller{},
+		processes:   map[uint64]*process{},
+		points:      newPoints(),
+		tunlets:     map[string]*tunlet{},
+		sleepers:    sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
+		lossesTold:  losses{before: map[string]uint64{}, told: map[string]uint64{}},
+		requests:    map[string]*request{},
+		changedIn:   map[string]uint64{},
+		inherited:   map[string]*attunev1.KeptChange{},
+		recalled:    map[string]bool{},
+		useful:      map[string]bool{},
 	}
 	for _, k := range cfg.Inherit {
 		s.inherited[k.GetId()] = k
 	}
 	s.renewed = s.start
-	s.writeHeader()
-	s.entry(report.Entry{Kind: "session_started", Text: fmt.Sprintf("%s, mode %s", cfg.ID, cfg.Core.Mode)})
+	s.emitHeader()
 	return s
 }
 
@@ -211,6 +196,7 @@ func (s *Session) Run(ctx context.Context) {
 		}
 		s.release()
 	}
+	s.emitChanged()
 	for _, t := range s.tunlets {
 		t.worker.stop()
 	}
@@ -250,11 +236,12 @@ func (s *Session) postData(events uint64, size int, f func()) bool {
 	}
 }
 
-// ask has the loop compute something and waits for it. Once the session has
-// ended it computes it itself: nobody changes the state then.
-func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
+// View has the loop compute something of what the sinks have taken, which know all
+// until the given time since the session's start, and waits for it. Once the session
+// has ended it computes it itself: nobody changes anything then.
+func View[T any](ctx context.Context, s *Session, f func(at time.Duration) T) (T, error) {
 	answer := make(chan T, 1)
-	if s.post(func() { answer <- f() }) {
+	if s.post(func() { s.emitChanged(); answer <- f(s.now()) }) {
 		select {
 		case v := <-answer:
 			return v, nil
@@ -264,7 +251,7 @@ func ask[T any](ctx context.Context, s *Session, f func() T) (T, error) {
 		case <-s.done:
 		}
 	}
-	return f(), nil
+	return f(s.now()), nil
 }
 
 // tick makes time pass for everybody.
@@ -274,12 +261,12 @@ func (s *Session) tick() {
 	s.introduceGrown()
 	s.await()
 	s.relax()
-	s.writeTick()
+	s.emitChanged()
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
 	s.tellDetails()
 	for _, t := range s.tunlets {
 		t.tick(now)
 	}
-	s.points.tick(now)
 	if now.Sub(s.renewed) >= renewEvery {
 		s.renewed = now
 		s.renew()

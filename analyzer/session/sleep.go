@@ -5,7 +5,6 @@ package session
 import (
 	"slices"
 
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
@@ -49,7 +48,7 @@ func (s *Session) addSleeper(info *attunev1.DescribeResponse, wake func()) {
 	}
 	s.sleepers.wake[name] = wake
 	s.sleepers.watch.Add(name, info.GetWake())
-	s.entry(report.Entry{Kind: "tunlet", Tunlet: name, Text: "asleep, version " + info.GetVersion()})
+	s.emitSleeper(name, false, 0, "asleep, version "+info.GetVersion())
 	s.hurry()
 }
 
@@ -65,9 +64,7 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 	woken, before := s.sleepers.watch.Round(b)
 	s.lookForSleepers()
 	for _, w := range woken {
-		s.entry(report.Entry{
-			Kind: "tunlet", Tunlet: w.Tunlet, Process: s.pidOf(w.Process), Text: "woken by a process with " + w.Reason,
-		})
+		s.emitSleeper(w.Tunlet, true, w.Process, "woken by a process with "+w.Reason)
 		s.sleepers.waking[w.Tunlet] = append(slices.Clone(before), b)
 		s.sleepers.wake[w.Tunlet]()
 		delete(s.sleepers.wake, w.Tunlet)
@@ -104,5 +101,5 @@ func (s *Session) awake(t *tunlet) {
 
 // users says whether there is anybody whom samples are of use to.
 func (s *Session) users() bool {
-	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || s.recording()
+	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || s.cfg.EveryTick
 }

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
-	"github.com/attune-hpc/attune/analyzer/report"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
@@ -40,7 +39,6 @@ type tunlet struct {
 	toldEnd       bool // it knows that the application has ended
 	refusedPoints int
 	remarks       int
-	objectives    map[string]float64 // the latest by scope, bounded
 	errors        int
 }
 
@@ -59,7 +57,7 @@ func (s *Session) TunletGone(name, reason string, final bool) {
 func (s *Session) addTunlet(tn Tunlet) {
 	t := &tunlet{
 		session: s, name: tn.Info().GetName(), info: tn.Info(), service: tn.Service(), kill: tn.Kill,
-		points: map[string]*point{}, objectives: map[string]float64{},
+		points: map[string]*point{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.worker = &worker{
@@ -69,9 +67,8 @@ func (s *Session) addTunlet(tn Tunlet) {
 		failed: func(method string, err error) { s.post(func() { s.callFailed(t, method, err) }) },
 	}
 	s.tunlets[t.name] = t
-	delete(s.gone, t.name)
+	s.lossesTold.before[t.name] += 0 // it is listed from now on
 	s.workers.Go(t.worker.run)
-	s.entry(report.Entry{Kind: "tunlet", Tunlet: t.name, Text: "running, version " + t.info.GetVersion()})
 	s.step(core.TunletReady{Info: t.info})
 	t.applicationStarted()
 	for _, p := range s.order {
@@ -95,13 +92,11 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	}
 	t.worker.stop()
 	delete(s.tunlets, name)
-	s.gone[name] = t
-	s.droppedBefore[name] += t.worker.lost()
+	s.lossesTold.before[name] += t.worker.lost()
 	for id := range t.points {
 		s.releasePoint(t, id)
 	}
 	s.dropDetails(t)
-	s.entry(report.Entry{Kind: "tunlet", Tunlet: name, Text: "gone: " + reason})
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
 }
 
@@ -110,7 +105,7 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 func (s *Session) callFailed(t *tunlet, method string, err error) {
 	if t.errors++; t.errors == 1 {
 		s.log.Warn("tunlet answers with an error; further ones are not logged", "tunlet", t.name, "method", method, "error", err)
-		s.remark(report.Remark{From: "attune", Text: fmt.Sprintf("tunlet %s answered %s with an error: %v", t.name, method, err)})
+		s.emitRemark(ownName, 0, fmt.Sprintf("tunlet %s answered %s with an error: %v", t.name, method, err))
 	}
 }
 
@@ -121,7 +116,6 @@ const (
 	maxRequests   = 2 * maxPoints // of points: all that a tunlet may have, and as many refusals
 	maxInterests  = 65536         // in processes
 	maxLevels     = 256           // of one interest
-	maxScopes     = 64            // of the latest objectives, for the live view
 	tunletRemarks = 50            // of one instance
 )
 
@@ -130,7 +124,7 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	if s.tunlets[t.name] != t {
 		return // it has gone meanwhile
 	}
-	s.writeReaction(t, r)
+	s.emitReaction(t, r)
 	for _, i := range limit(r.GetInterests(), maxInterests) {
 		s.wantSamples(t, i)
 	}
@@ -147,9 +141,6 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 		s.requestPoint(t, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
-		if _, ok := t.objectives[o.GetScope()]; ok || len(t.objectives) < maxScopes {
-			t.objectives[o.GetScope()] = o.GetValue()
-		}
 		s.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: s.sinceUnix(o.GetUnixNano())})
 	}
 	for _, w := range limit(r.GetWithdrawals(), maxProposals) {
@@ -160,7 +151,7 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	}
 	for _, m := range r.GetRemarks() {
 		if t.remarks++; t.remarks <= tunletRemarks {
-			s.remark(report.Remark{From: t.name, Process: s.pidOf(m.GetProcess()), Text: m.GetText()})
+			s.emitRemark(t.name, m.GetProcess(), m.GetText())
 		}
 	}
 }

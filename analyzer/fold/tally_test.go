@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analyzer
+package fold
 
 import (
 	"math"
@@ -21,10 +21,15 @@ func packed(kind attunev1.CapturedKind, first uint64, second float64) []byte {
 // What single hits captured comes into the report, with the points of the owner.
 func TestCapturesAreReported(t *testing.T) {
 	const text = "a:f take n=arg0:i32, x=arg1:f64"
-	p := newProbes([]string{text})
-	ctx := t.Context()
-	if _, err := p.PointChanged(ctx, &attunev1.PointChangedRequest{PointId: text, Status: &attunev1.PointStatus{Point: 3}}); err != nil {
-		t.Fatal(err)
+	a := NewAccount()
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Point{Point: &attunev1.AddPoint{Point: 3, Spec: &attunev1.MeasurePoint{Id: text}}}})
+	for _, asker := range []string{"other", report.OwnerName} {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{Asked: &attunev1.RecordedAsk{Point: 3, Asker: asker, Id: text}}})
+	}
+	for process, state := range []attunev1.PointState{attunev1.PointState_POINT_STATE_PLACED, attunev1.PointState_POINT_STATE_REFUSED} {
+		a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointStatus{
+			PointStatus: &attunev1.PointStatus{Point: 3, Process: uint64(process + 1), State: state},
+		}})
 	}
 	var data []byte
 	minus := int64(-2)
@@ -35,16 +40,12 @@ func TestCapturesAreReported(t *testing.T) {
 	for i := range uint64(maxValues) {
 		data = append(data, packed(attunev1.CapturedSigned, 100+i, 1.5)...)
 	}
-	events := &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{Process: 1, Records: data}}}
-	if _, err := p.HandleEvents(ctx, events); err != nil {
-		t.Fatal(err)
-	}
-	points := []report.Point{{Tunlet: "other", ID: text}, {Tunlet: OwnName, ID: text}, {Tunlet: OwnName, ID: text, State: "refused"}}
-	p.report(points)
-	if points[0].Captures != nil || points[2].Captures != nil || len(points[1].Captures) != 2 {
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: &attunev1.NamedRecords{Process: 1, Records: data}}})
+	points := a.Report(0).Points
+	if len(points) != 4 || points[0].Captures != nil || points[3].Captures != nil || len(points[2].Captures) != 2 {
 		t.Fatalf("%+v", points)
 	}
-	n, x := points[1].Captures[0], points[1].Captures[1]
+	n, x := points[2].Captures[0], points[2].Captures[1]
 	if n.Hits != 4+maxValues || n.Unreadable != 1 || n.Value.Count != 3+maxValues || n.Value.Least.String() != "-2" || n.Others != 2 || len(n.Most) != maxValues {
 		t.Errorf("%+v", n)
 	}

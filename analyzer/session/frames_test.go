@@ -22,7 +22,7 @@ type frames struct {
 	list []*attunev1.RecordingFrame
 }
 
-func (f *frames) record(frame *attunev1.RecordingFrame) {
+func (f *frames) Take(frame *attunev1.RecordingFrame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if frame.GetTick() == nil {
@@ -62,7 +62,7 @@ func (f *frames) texts() (out []string) {
 func newRecordedRig(t *testing.T) (*rig, *frames) {
 	f := &frames{}
 	return newRigWith(t, Config{
-		Core: core.Config{Mode: core.ModeAdvise}, callTimeout: time.Hour, Command: []string{"solver"}, Record: f.record,
+		Core: core.Config{Mode: core.ModeAdvise}, callTimeout: time.Hour, Command: []string{"solver"}, Sinks: []Sink{f}, EveryTick: true,
 	}), f
 }
 
@@ -91,10 +91,10 @@ func TestRecording(t *testing.T) {
 	r.session.TunletGone("a", "test", true)
 	r.report()
 	want := []string{
-		"Header", "ProcessStarted 1", "Tunlet", "Reaction", "Point", "PointStatus 1 in 1",
-		"Samples 1", "Aggregates 1 of 1", "Records 2 of 1",
+		"Header", "Controller", "Process", "ProcessStarted 1", "Tunlet", "Reaction", "Point", "Asked", "PointStatus 1 in 1",
+		"Samples 1", "Aggregates 2 of 1", "Records 2 of 1",
 		"Reaction", "Decision advised", "Notice PROPOSAL_STATE_ADVISED",
-		"ProcessEnded 1", "PointEnd", "TunletEnd",
+		"ProcessGone", "ProcessEnded 1", "Asked", "PointEnd", "TunletEnd", "Proposal",
 	}
 	if diff := cmp.Diff(want, got.texts()); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package analyzer
+package fold
 
 import (
 	"cmp"
@@ -33,6 +33,16 @@ func newTally(point pointtext.Point) *tally {
 	return t
 }
 
+// addAll takes packed hits; a nil tally takes none.
+func (t *tally) addAll(packed []byte) {
+	if t == nil {
+		return
+	}
+	for r := range attunev1.AllRecords(packed) {
+		t.add(r)
+	}
+}
+
 // add takes a hit.
 func (t *tally) add(r attunev1.Record) {
 	if r.Timed() {
@@ -54,8 +64,12 @@ func (t *tally) add(r attunev1.Record) {
 	}
 }
 
-// report returns what came, in the order in which it is written.
+// report returns what came, in the order in which it is written; of a nil tally
+// nothing.
 func (t *tally) report() (out []report.CaptureTally) {
+	if t == nil {
+		return nil
+	}
 	for _, c := range slices.Concat([]*captureTally{t.time, t.value}, t.taken) {
 		if c != nil && c.hits > 0 {
 			out = append(out, c.report())

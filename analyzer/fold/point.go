@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/hits"
+	"github.com/attune-hpc/attune/internal/pointtext"
+	"github.com/attune-hpc/attune/internal/symname"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// maxRetired bounds the points that the report lists after they were given back.
+	maxRetired = 1024
+	// maxKeys bounds the keys that the report keeps apart of one point, over
+	// all processes.
+	maxKeys = 1024
+	// maxSteps bounds the steps of the overhead budget that it tells of one.
+	maxSteps = 256
+)
+
+// points are all measure points.
+type points struct {
+	byIndex   map[uint32]*point
+	list      []*point // in the order asked for, given back ones among them
+	retired   int      // those
+	omitted   int      // of them, forgotten
+	ratesFrom time.Duration
+}
+
+// point is one measure point.
+type point struct {
+	index    uint32
+	spec     *attunev1.MeasurePoint
+	over     bool
+	askers   []asker                          // at present
+	askedBy  []asker                          // each once, however often it came and went
+	status   map[uint64]*attunev1.PointStatus // by running process
+	past     map[statusKey]int                // of processes that have ended
+	hits     uint64
+	hitsIn   map[uint64]uint64      // by running process
+	hitsThen uint64                 // hits when the rate was taken last
+	rate     float64                // hits per second
+	sums     map[hits.Key]*hits.Sum // of aggregates, over all processes
+	steps    []report.Step          // that the overhead budget took
+	late     time.Duration          // the longest that it was in any process
+}
+
+// asker is who asked for a point, and under which name.
+type asker struct {
+	name, id string
+	tally    *tally // of single hits, for those of the owner; else nil
+}
+
+func (o asker) is(name, id string) bool { return o.name == name && o.id == id }
+
+// statusKey is what the report tells apart.
+type statusKey struct {
+	state             attunev1.PointState
+	mechanism, reason string
+	cost              float64
+	costMeasured      bool // on this machine
+}
+
+// keyOf returns what the report tells of a status.
+func keyOf(st *attunev1.PointStatus) statusKey {
+	return statusKey{st.GetState(), st.GetMechanism(), st.GetReason(), st.GetCostNanos(), st.GetCostMeasured()}
+}
+
+func newPoints() points { return points{byIndex: map[uint32]*point{}} }
+
+func (ps *points) add(p *attunev1.AddPoint) {
+	one := &point{
+		index: p.GetPoint(), spec: proto.CloneOf(p.GetSpec()), status: map[uint64]*attunev1.PointStatus{},
+		past: map[statusKey]int{}, hitsIn: map[uint64]uint64{}, sums: map[hits.Key]*hits.Sum{},
+	}
+	ps.byIndex[one.index] = one
+	ps.list = append(ps.list, one)
+}
+
+// retire keeps a point that nobody wants for the report, as long as there is room.
+func (ps *points) retire(index uint32) {
+	p := ps.byIndex[index]
+	if p == nil {
+		return
+	}
+	delete(ps.byIndex, index)
+	p.over = true
+	if ps.retired < maxRetired {
+		ps.retired++
+		return
+	}
+	ps.omitted++
+	ps.list = slices.DeleteFunc(ps.list, func(q *point) bool { return q == p })
+}
+
+// ask notes who wants a point.
+func (ps *points) ask(r *attunev1.RecordedAsk) {
+	p := ps.byIndex[r.GetPoint()]
+	if p == nil {
+		return
+	}
+	same := func(o asker) bool { return o.is(r.GetAsker(), r.GetId()) }
+	if r.GetOver() {
+		p.askers = slices.DeleteFunc(p.askers, same)
+		return
+	}
+	if i := slices.IndexFunc(p.askedBy, same); i >= 0 {
+		p.askers = append(p.askers, p.askedBy[i])
+		return
+	}
+	one := asker{name: r.GetAsker(), id: r.GetId()}
+	if read, err := pointtext.Parse(r.GetId()); err == nil && one.name == report.OwnerName {
+		one.tally = newTally(read)
+	}
+	p.askers, p.askedBy = append(p.askers, one), append(p.askedBy, one)
+}
+
+// hit counts hits in a process.
+func (p *point) hit(process, n uint64) {
+	p.hits += n
+	p.hitsIn[process] += n
+}
+
+// sum adds an aggregate up. Keys beyond the bound go to those without one.
+func (ps *points) sum(a *attunev1.Aggregate) {
+	p := ps.byIndex[a.GetPoint()]
+	if p == nil {
+		return // given back while it was under way
+	}
+	p.hit(a.GetProcess(), a.GetCount())
+	k := hits.KeyOf(a)
+	if _, known := p.sums[k]; !known && len(p.sums) > maxKeys {
+		k = hits.Key{}
+	}
+	s := p.sums[k]
+	if s == nil {
+		s = &hits.Sum{Signed: hits.Signed(p.spec, p.spec.GetValueCapture())}
+		p.sums[k] = s
+	}
+	s.Join(a)
+}
+
+// records counts single hits, and those of the owner's points by what they
+// captured. It returns how many there are, also of points that are not known.
+func (ps *points) records(n *attunev1.NamedRecords) (all uint64) {
+	for run := range attunev1.RecordRuns(n.GetRecords()) {
+		all += run.Records
+		p := ps.byIndex[run.Point]
+		if p == nil {
+			continue
+		}
+		p.hit(n.GetProcess(), run.Records)
+		for _, o := range p.askers {
+			o.tally.addAll(run.Packed)
+		}
+	}
+	return all
+}
+
+// tick takes the rates once a second.
+func (ps *points) tick(now time.Duration) {
+	period := now - ps.ratesFrom
+	if period < time.Second {
+		return
+	}
+	for _, p := range ps.byIndex {
+		p.rate = float64(p.hits-p.hitsThen) / period.Seconds()
+		p.hitsThen = p.hits
+	}
+	ps.ratesFrom = now
+}
+
+// pointStatus notes what became of a point in a process.
+func (a *Account) pointStatus(st *attunev1.PointStatus) {
+	p := a.points.byIndex[st.GetPoint()]
+	if p == nil {
+		return
+	}
+	before := p.status[st.GetProcess()]
+	p.status[st.GetProcess()] = proto.CloneOf(st)
+	p.late = max(p.late, time.Duration(st.GetLateNanos()))
+	stepped := before.GetDegradedReason() != st.GetDegradedReason()
+	a.news = stepped || before.GetState() != st.GetState() || before.GetReason() != st.GetReason()
+	if stepped && len(p.steps) < maxSteps {
+		p.steps = append(p.steps, report.Step{Seconds: a.at.Seconds(), Process: a.pid(st.GetProcess()), Text: hits.StateText(st)})
+	}
+}
+
+// processGone folds the statuses of a process into numbers. Where another image
+// took its place, what it refused is not told: most often, that it was replaced.
+func (ps *points) processGone(id uint64, replaced bool) {
+	for _, p := range ps.byIndex {
+		delete(p.hitsIn, id)
+		if st := p.status[id]; st != nil {
+			if !replaced || st.GetState() != attunev1.PointState_POINT_STATE_REFUSED {
+				p.past[keyOf(st)]++
+			}
+			delete(p.status, id)
+		}
+	}
+}
+
+// numbers are the states of the point with the number of processes in each, and
+// the states in the order in which the report has them.
+func (p *point) numbers() (map[statusKey]int, []statusKey) {
+	numbers := map[statusKey]int{}
+	for k, n := range p.past {
+		numbers[k] += n
+	}
+	for _, st := range p.status {
+		numbers[keyOf(st)]++
+	}
+	if len(numbers) == 0 {
+		numbers[statusKey{}] = 0
+	}
+	keys := make([]statusKey, 0, len(numbers))
+	for k := range numbers {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b statusKey) int {
+		return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.mechanism, b.mechanism), cmp.Compare(a.reason, b.reason),
+			cmp.Compare(a.cost, b.cost), strings.Compare(strconv.FormatBool(a.costMeasured), strconv.FormatBool(b.costMeasured)))
+	})
+	return numbers, keys
+}
+
+// report returns the point as the report has it: one entry per asker and state.
+func (p *point) report() (out []report.Point) {
+	numbers, keys := p.numbers()
+	for _, o := range p.askedBy {
+		for i, k := range keys {
+			e := report.Point{
+				Tunlet: o.name, ID: o.id, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
+				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
+			}
+			if k.state == attunev1.PointState_POINT_STATE_PLACED {
+				e.LateSeconds = p.late.Seconds()
+			}
+			if i == 0 { // the others are of the same point
+				e.Hits = p.hits
+				e.Measure(p.spec, valueOf(o.id, p.spec), p.sums)
+				e.Steps, e.Captures = p.steps, o.tally.report()
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// rates returns the point as the live view has it, once per asker.
+func (p *point) rates() (out []report.PointRate) {
+	placed, mechanism := 0, ""
+	for _, st := range p.status {
+		if st.GetState() == attunev1.PointState_POINT_STATE_PLACED {
+			placed++
+			mechanism = st.GetMechanism()
+		}
+	}
+	for _, o := range p.askers {
+		out = append(out, report.PointRate{
+			Tunlet: o.name, ID: o.id, Target: targetText(p.spec), Mechanism: mechanism, Processes: placed, PerSecond: p.rate,
+		})
+	}
+	return out
+}
+
+// Probes returns every measure point in every running process that has answered,
+// once for each asker.
+func (a *Account) Probes() (out []*attunev1.Probe) {
+	for _, p := range a.points.list {
+		if p.over {
+			continue
+		}
+		for _, o := range p.askers {
+			for _, process := range a.order {
+				if st := p.status[process.handle]; st != nil && !process.ended {
+					out = append(out, &attunev1.Probe{
+						Text: o.id, Owner: o.name, Pid: int32(process.info.PID), Executable: process.info.Exe,
+						Status: proto.CloneOf(st), Hits: p.hitsIn[process.handle],
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// valueOf is what people call the value of a point that aggregates sum up;
+// empty: only hits are counted. Those that people have written say so.
+func valueOf(id string, spec *attunev1.MeasurePoint) string {
+	text, _, _ := strings.Cut(id, " in ") // the process, see analyzer.asker
+	if read, err := pointtext.Parse(text); err == nil {
+		return read.Value
+	}
+	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() == "" {
+		return "time"
+	}
+	return cmp.Or(spec.GetValueCapture(), "value")
+}
+
+// targetText says what a point watches.
+func targetText(spec *attunev1.MeasurePoint) string {
+	if f := spec.GetFunction(); f != nil {
+		symbols := demangled(f.GetSymbols())
+		if f.GetObject() == "" {
+			return symbols
+		}
+		return f.GetObject() + ":" + symbols
+	}
+	if u := spec.GetUsdt(); u != nil {
+		return "static probe " + u.GetObject() + ":" + u.GetProvider() + ":" + u.GetName()
+	}
+	return "hook " + spec.GetHook()
+}
+
+// demangled lists symbols as their source code has them.
+func demangled(symbols []string) string {
+	names := make([]string, 0, len(symbols))
+	for _, s := range symbols {
+		names = append(names, symname.Demangle(s))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// asked is a point that two tunlets have asked for, one of them in several instances.
+func asked(t *testing.T) *Account {
+	t.Helper()
+	a := NewAccount()
+	a.points.add(&attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{}})
+	for range 3 {
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x"})
+		a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "a", Id: "x", Over: true})
+	}
+	a.points.ask(&attunev1.RecordedAsk{Point: 1, Asker: "b", Id: "x"})
+	return a
+}
+
+func TestReportNamesEachAskerOnce(t *testing.T) {
+	if rows := asked(t).Report(0).Points; len(rows) != 2 {
+		t.Errorf("rows %+v, want one per tunlet", rows)
+	}
+}
+
+// Hits in records count, with what follows them and what is not known left out, and
+// make the rate once a second.
+func TestHitsAreCounted(t *testing.T) {
+	a := asked(t)
+	var data []byte
+	for _, r := range []attunev1.Record{{Flags: attunev1.RecordContinuation}, {Point: 1}, {Flags: attunev1.RecordContinuation}, {Point: 2}, {Point: 1}} {
+		data = attunev1.AppendRecord(data, r)
+	}
+	a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: &attunev1.NamedRecords{Process: 1, Records: data}}})
+	a.Take(&attunev1.RecordingFrame{AtNanos: int64(2 * time.Second), What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
+	s := a.Snapshot(0)
+	if len(s.Points) != 1 || s.Points[0].Tunlet != "b" || s.Points[0].PerSecond != 1 {
+		t.Errorf("points %+v", s.Points)
+	}
+	if r := a.Report(0); r.Events.Records != 3 || r.Points[0].Hits != 2 {
+		t.Errorf("%d records, %d hits", r.Events.Records, r.Points[0].Hits)
+	}
+}
+
+func TestRetiredPointsAreCounted(t *testing.T) {
+	a := NewAccount()
+	for range maxRetired + 2 {
+		a.points.add(&attunev1.AddPoint{Point: 1})
+		a.points.retire(1)
+	}
+	rep := a.Report(0)
+	if n := len(rep.Remarks); n != 1 || !strings.HasPrefix(rep.Remarks[0].Text, "2 further measure points") {
+		t.Errorf("remarks %+v", rep.Remarks)
+	}
+}

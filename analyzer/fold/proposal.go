@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// proposal is one proposal as it stands.
+type proposal struct {
+	*attunev1.RecordedProposal // a copy
+	objective                  *report.Objective
+}
+
+// propose takes over how a proposal stands, unless nobody remembers it.
+func (a *Account) propose(p *attunev1.RecordedProposal) {
+	if p.GetNumber() == 0 {
+		return
+	}
+	a.proposals[p.GetNumber()] = &proposal{proto.CloneOf(p), a.objective(p)}
+	for _, ch := range p.GetChanges() {
+		a.inherited = slices.DeleteFunc(a.inherited, func(k *attunev1.KeptChange) bool { return k.GetId() == ch.GetSpec().GetId() })
+	}
+}
+
+// inOrder returns the proposals in the order in which they came.
+func (a *Account) inOrder() []*proposal {
+	return slices.SortedFunc(maps.Values(a.proposals), func(p, q *proposal) int {
+		return cmp.Or(cmp.Compare(p.GetProposedNanos(), q.GetProposedNanos()), cmp.Compare(p.GetNumber(), q.GetNumber()))
+	})
+}
+
+// objective returns a proposal's comparison as the report has it; nil: none.
+func (a *Account) objective(p *attunev1.RecordedProposal) *report.Objective {
+	j := p.GetJudgement()
+	if j == nil {
+		return nil
+	}
+	var o *attunev1.Objective
+	if t := a.tunlets[p.GetTunlet()]; t != nil {
+		o = t.objective
+	}
+	out := &report.Objective{
+		Name: o.GetName(), Unit: o.GetUnit(), LowerIsBetter: o.GetLowerIsBetter(), Scope: p.GetScope(),
+		Before: estimate(j.GetBefore()), After: estimate(j.GetAfter()), Turns: int(j.GetTurns()),
+	}
+	if j.GetBefore().GetSamples() > 0 && j.GetAfter().GetSamples() > 0 {
+		significance := j.GetP()
+		out.P, out.Gain = &significance, finite(j.GetGain())
+	}
+	return out
+}
+
+// estimate returns an estimate as the report has it.
+func estimate(e *attunev1.Estimate) report.Estimate {
+	out := report.Estimate{Median: e.GetMedian(), Samples: int(e.GetSamples())}
+	if low, high := finite(e.GetLow()), finite(e.GetHigh()); low != nil && high != nil {
+		out.Low, out.High = low, high
+	}
+	return out
+}
+
+// finite returns nil for a number that JSON has no word for.
+func finite(v float64) *float64 {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// change returns one change of a proposal as the report has it.
+func (a *Account) change(p *proposal, ch *attunev1.RecordedChange) report.Change {
+	result := ch.GetResult()
+	out := report.Change{
+		ID: ch.GetSpec().GetId(), Tunlet: p.GetTunlet(), Proposal: p.GetId(), Advice: p.GetAdvice(),
+		Knob: ch.GetSpec().GetKnob(), Action: ch.GetAction(),
+		Old: report.ValueOf(result.GetOldValue()), New: newValue(ch), SafePoint: result.GetSafePoint(),
+		ProposedAt: seconds(p.GetProposedNanos()), StoppedSeconds: seconds(result.GetStoppedNanos()),
+		PredictedGain: p.GetPredictedGain(), Prediction: p.GetPrediction(), Why: p.GetWhy(),
+		Verdict: verdict(p.GetState()), Reason: reason(p, ch), Objective: p.objective,
+	}
+	if of := a.processes[ch.GetSpec().GetProcess()]; of != nil {
+		out.Process, out.Host, out.Rank = of.info.PID, of.info.Host, of.info.Rank
+	}
+	if ch.GetAppliedNanos() > 0 {
+		at, sec := a.start.Add(time.Duration(ch.GetAppliedNanos())), seconds(ch.GetAppliedNanos())
+		out.AppliedAt, out.AppliedSeconds = &at, &sec
+	}
+	if ch.GetUndoneNanos() > 0 && ch.GetOutcome() == attunev1.Outcome_OUTCOME_UNDONE {
+		sec := seconds(ch.GetUndoneNanos())
+		out.UndoneSeconds = &sec
+	}
+	return out
+}
+
+func seconds(nanos int64) float64 { return time.Duration(nanos).Seconds() }
+
+// newValue returns the value read back, or else the one asked for.
+func newValue(ch *attunev1.RecordedChange) report.Value {
+	if v := report.ValueOf(ch.GetResult().GetNewValue()); v.Known() {
+		return v
+	}
+	return report.ValueOf(attunev1.DescribeAction(ch.GetSpec().GetAction()).Value)
+}
+
+// reason returns why a change has its verdict: its own trouble first.
+func reason(p *proposal, ch *attunev1.RecordedChange) string {
+	failed := ch.GetOutcome() == attunev1.Outcome_OUTCOME_REFUSED || ch.GetOutcome() == attunev1.Outcome_OUTCOME_FAILED
+	switch {
+	case failed && ch.GetResult().GetReason() != "":
+		return ch.GetResult().GetReason()
+	case p.GetReason() == "":
+		return p.GetState() + " when this report was written"
+	}
+	return p.GetReason()
+}
+
+// verdict returns the verdict that a state means.
+func verdict(state string) string {
+	switch state {
+	case report.VerdictKept, report.VerdictUndone, report.VerdictFailed:
+		return state
+	}
+	return report.VerdictUnjudged
+}
+
+// advice returns a proposal as advice.
+func (a *Account) advice(p *proposal) report.Advice {
+	out := report.Advice{
+		ID: p.GetAdvice(), Tunlet: p.GetTunlet(), Actions: p.actions(), Processes: []int{}, Why: p.GetWhy(),
+		PredictedGain: p.GetPredictedGain(), Confidence: p.GetConfidence(), Seconds: seconds(p.GetProposedNanos()),
+	}
+	for _, ch := range p.GetChanges() {
+		if pid := a.pid(ch.GetSpec().GetProcess()); !slices.Contains(out.Processes, pid) {
+			out.Processes = append(out.Processes, pid)
+		}
+	}
+	return out
+}
+
+// refused returns a proposal as refused.
+func (p *proposal) refused() report.Refused {
+	return report.Refused{
+		Tunlet: p.GetTunlet(), Proposal: p.GetId(), Actions: p.actions(), Reason: p.GetReason(),
+		Times: max(1, int(p.GetTimes())), Seconds: seconds(p.GetProposedNanos()),
+	}
+}
+
+// actions returns what a proposal does, each action once.
+func (p *proposal) actions() []string {
+	out := []string{}
+	for _, ch := range p.GetChanges() {
+		if !slices.Contains(out, ch.GetAction()) {
+			out = append(out, ch.GetAction())
+		}
+	}
+	return out
+}
+
+// state returns a proposal as the live view has it.
+func (p *proposal) state() report.ProposalState {
+	out := report.ProposalState{
+		Tunlet: p.GetTunlet(), ID: p.GetId(), State: p.GetState(), Seconds: seconds(p.GetProposedNanos()), Reason: p.GetReason(),
+	}
+	processes := map[uint64]bool{}
+	for _, ch := range p.GetChanges() {
+		processes[ch.GetSpec().GetProcess()] = true
+		if knob := ch.GetSpec().GetKnob(); !slices.Contains(out.Knobs, knob) {
+			out.Knobs = append(out.Knobs, knob)
+		}
+	}
+	out.Processes = len(processes)
+	if gain := finite(p.GetJudgement().GetGain()); gain != nil {
+		out.Gain = *gain
+	}
+	return out
+}
+
+// entryChanges returns the changes of a proposal as a line of the timeline has them.
+func (a *Account) entryChanges(p *attunev1.RecordedProposal) (out []report.EntryChange) {
+	for _, ch := range p.GetChanges() {
+		outcome := ""
+		if o := ch.GetOutcome(); o != attunev1.Outcome_OUTCOME_UNSPECIFIED {
+			outcome = strings.ToLower(strings.TrimPrefix(o.String(), "OUTCOME_"))
+		}
+		out = append(out, report.EntryChange{
+			ID: ch.GetSpec().GetId(), Process: a.pid(ch.GetSpec().GetProcess()), Knob: ch.GetSpec().GetKnob(), Action: ch.GetAction(),
+			Old: report.ValueOf(ch.GetResult().GetOldValue()), New: newValue(ch), Outcome: outcome, SafePoint: ch.GetResult().GetSafePoint(),
+		})
+	}
+	return out
+}

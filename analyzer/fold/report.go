@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+)
+
+// States of proposals.
+const (
+	stateKept    = report.VerdictKept
+	stateRefused = "refused"
+	stateAdvised = "advised"
+)
+
+// At is the time of the latest frame since the session's start.
+func (a *Account) At() time.Duration { return a.at }
+
+// Report returns the account as a report that is made at the given time since
+// the session's start.
+func (a *Account) Report(at time.Duration) *report.Report {
+	r := report.New()
+	r.Version, r.JobID, r.Mode, r.StartedAt = a.header.Version, a.header.JobID, a.header.Mode, a.header.StartedAt
+	r.Command, r.WallSeconds = append(r.Command, a.header.Command...), at.Seconds()
+	r.Exit, r.Finished = a.exit, a.ended
+	r.Remarks = append(r.Remarks, a.remarks...)
+	r.Events, r.Overhead = a.events(), a.overhead()
+	for _, p := range a.order {
+		r.Processes = append(r.Processes, p.report())
+	}
+	for _, t := range a.hosted {
+		t.EventsDropped = a.lost[t.Name]
+		r.Tunlets = append(r.Tunlets, t)
+		r.Overhead.TunletPeakBytes = max(r.Overhead.TunletPeakBytes, t.PeakRSSBytes)
+	}
+	for _, p := range a.points.list {
+		r.Points = append(r.Points, p.report()...)
+	}
+	a.reportProposals(r)
+	a.omissions(r)
+	return r
+}
+
+// reportProposals adds each proposal where it belongs: those that were refused when
+// they came, after those that were refused later.
+func (a *Account) reportProposals(r *report.Report) {
+	var late []report.Refused
+	for _, p := range a.inOrder() {
+		switch {
+		case p.GetState() == stateAdvised:
+			r.Advice = append(r.Advice, a.advice(p))
+		case p.GetTimes() > 0:
+			late = append(late, p.refused())
+		case p.GetState() == stateRefused:
+			r.Refused = append(r.Refused, p.refused())
+		default:
+			for _, ch := range p.GetChanges() {
+				r.Changes = append(r.Changes, a.change(p, ch))
+			}
+		}
+	}
+	r.Refused = slices.Concat(r.Refused, late)
+}
+
+// omissions says what there was no room for.
+func (a *Account) omissions(r *report.Report) {
+	note := func(n int, what string) {
+		if n > 0 {
+			r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: report.OwnerName, Text: fmt.Sprintf("%d %s are not listed", n, what)})
+		}
+	}
+	note(a.omitted, "further processes that have ended")
+	note(int(a.unlisted), "further proposals")
+	note(a.points.omitted, "further measure points that were given back")
+}
+
+// events returns what came and what was lost.
+func (a *Account) events() report.Events {
+	e := a.counts
+	e.Received = e.Records + e.Aggregates + e.Samples
+	for _, c := range a.controllers {
+		e.Lost.Ring += c.status.GetRecordsLostRing()
+		e.Lost.Slot += c.status.GetRecordsLostSlot()
+		e.Lost.Queue += c.status.GetRecordsLostQueue()
+		e.Lost.BPF += c.status.GetRecordsLostBpf()
+	}
+	for _, n := range a.lost {
+		e.Lost.Tunlet += n
+	}
+	return e
+}
+
+// overhead adds up what the controllers say of themselves.
+func (a *Account) overhead() (o report.Overhead) {
+	for _, c := range a.controllers {
+		o.ControllerCPUSeconds += c.status.GetCpuSeconds()
+		o.MemoryPeakBytes = max(o.MemoryPeakBytes, c.status.GetPeakResidentBytes())
+		o.ProbeSeconds += c.status.GetProbeSeconds()
+	}
+	return o
+}

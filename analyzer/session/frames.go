@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"slices"
+
+	"github.com/attune-hpc/attune/analyzer/core"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ownName is whose remarks are that no tunlet makes.
+const ownName = "attune"
+
+// emit gives a frame to the sinks. Its time never runs backwards.
+func (s *Session) emit(f *attunev1.RecordingFrame) {
+	s.emittedAt = max(s.emittedAt, s.now())
+	f.AtNanos = int64(s.emittedAt)
+	for _, sink := range s.cfg.Sinks {
+		sink.Take(f)
+	}
+}
+
+// Tell gives the sinks frames of what the session does not know itself, unless it has
+// ended.
+func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
+	s.post(func() {
+		for _, f := range frames {
+			s.emit(f)
+		}
+	})
+}
+
+func (s *Session) emitHeader() {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
+		Version: s.cfg.Version, StartUnixNano: s.start.UnixNano(), Application: s.application(), Inherited: s.cfg.Inherit,
+	}}})
+}
+
+// application is what tunlets are told of the application.
+func (s *Session) application() *attunev1.Application {
+	return &attunev1.Application{
+		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
+	}
+}
+
+func (s *Session) emitController(id string, state attunev1.ControllerState, text string) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Controller{
+		Controller: &attunev1.RecordedController{Controller: id, State: state, Text: text},
+	}})
+}
+
+func (s *Session) emitRemark(from string, process uint64, text string) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
+		Remark: &attunev1.RecordedRemark{From: from, Process: process, Text: text},
+	}})
+}
+
+func (s *Session) emitSleeper(tunlet string, woken bool, process uint64, text string) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Sleeper{
+		Sleeper: &attunev1.RecordedSleeper{Tunlet: tunlet, Woken: woken, Process: process, Text: text},
+	}})
+}
+
+func (s *Session) emitAsk(p *point, asker, id string, over bool) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{
+		Asked: &attunev1.RecordedAsk{Point: p.index, Asker: asker, Id: id, Over: over},
+	}})
+}
+
+// emitReaction tells what a tunlet wants, if it wants anything: most ticks lead to
+// nothing.
+func (s *Session) emitReaction(t *tunlet, r *attunev1.Reaction) {
+	if len(r.GetAddPoints())+len(r.GetRemovePoints())+len(r.GetProposals())+len(r.GetWithdrawals())+len(r.GetObjectives())+
+		len(r.GetRemarks())+len(r.GetInterests())+len(r.GetDetails()) == 0 {
+		return
+	}
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{
+		Reaction: &attunev1.RecordedReaction{Tunlet: t.name, Reaction: r},
+	}})
+}
+
+// emitEvent tells what the core is told and no other frame says.
+func (s *Session) emitEvent(ev core.Event) {
+	switch ev := ev.(type) {
+	case core.TunletReady:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tunlet{
+			Tunlet: &attunev1.RecordedTunlet{Info: ev.Info},
+		}})
+	case core.TunletGone:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletEnd{
+			TunletEnd: &attunev1.RecordedTunletEnd{Tunlet: ev.Tunlet, Reason: ev.Reason, Final: ev.Final},
+		}})
+	case core.Result:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Result{Result: ev.Result}})
+	case core.Verdict:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Verdict{Verdict: &attunev1.RecordedVerdict{
+			Tunlet: ev.Tunlet, ProposalId: ev.Proposal, Verdict: ev.Verdict, Reason: ev.Reason,
+		}}})
+	}
+}
+
+// emitCommand tells what the core commands.
+func (s *Session) emitCommand(cmd core.Command) {
+	switch cmd := cmd.(type) {
+	case core.Apply:
+		s.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Apply{
+			Apply: &attunev1.ApplyChanges{Changes: cmd.Changes},
+		}})
+	case core.Undo:
+		s.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Undo{
+			Undo: &attunev1.UndoChanges{ChangeIds: cmd.Changes},
+		}})
+	case core.AskEvaluate:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Evaluation{
+			Evaluation: &attunev1.RecordedEvaluation{Tunlet: cmd.Tunlet, Request: cmd.Request},
+		}})
+	case core.Notify:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Notice{
+			Notice: &attunev1.RecordedNotice{Tunlet: cmd.Tunlet, Request: cmd.Request},
+		}})
+	case core.Record:
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Decision{Decision: &attunev1.RecordedDecision{
+			Kind: cmd.Kind, Tunlet: cmd.Proposal.Tunlet, ProposalId: cmd.Proposal.ID, Reason: cmd.Reason,
+			Proposal: proposalOf(cmd.Proposal),
+		}}})
+	}
+}
+
+func (s *Session) emitRequest(r *attunev1.RecordedRequest) {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Request{Request: r}})
+}
+
+// emitChanged tells what is not told when it changes, because it changes often: how
+// proposals stand, and what was lost.
+func (s *Session) emitChanged() {
+	changed, forgotten := s.core.Changed()
+	for _, v := range changed {
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: proposalOf(v)}})
+	}
+	if n := s.core.Forgotten(); n != s.omittedTold {
+		s.omittedTold = n
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{
+			Omission: &attunev1.RecordedOmission{Proposals: forgotten, ProposalsOmitted: uint64(n)},
+		}})
+	}
+	s.emitLosses()
+}
+
+// proposalOf returns a proposal as the sinks get it.
+func proposalOf(v core.ProposalView) *attunev1.RecordedProposal {
+	out := &attunev1.RecordedProposal{
+		Number: v.Number, Tunlet: v.Tunlet, Id: v.ID, Advice: v.AdviceID, Scope: v.Scope, Why: v.Why,
+		PredictedGain: v.PredictedGain, Confidence: v.Confidence, State: v.State.String(), Reason: v.Reason,
+		ProposedNanos: int64(v.ProposedAt), Times: uint32(v.Times), Prediction: string(v.Prediction),
+		Useless: v.Useless, Canary: v.Canary, Gain: v.Gain,
+	}
+	if j := v.Judgement; j != nil {
+		out.Judgement = &attunev1.RecordedJudgement{
+			Before: estimateOf(j.Before), After: estimateOf(j.After), Gain: j.Gain, P: j.P, Turns: uint32(j.Turns),
+		}
+	}
+	for _, ch := range v.Changes {
+		out.Changes = append(out.Changes, &attunev1.RecordedChange{
+			Spec: ch.Spec, Action: ch.Action, Outcome: ch.Outcome, Result: ch.Result,
+			AppliedNanos: int64(ch.AppliedAt), UndoneNanos: int64(ch.UndoneAt),
+		})
+	}
+	return out
+}
+
+func estimateOf(e core.Estimate) *attunev1.Estimate {
+	return &attunev1.Estimate{Median: e.Median, Low: e.Low, High: e.High, Samples: uint32(e.Samples)}
+}
