@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/sample"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -31,24 +32,27 @@ type Controller struct {
 	log        *slog.Logger
 	mechanisms []*attunev1.Mechanism // of the node
 
-	cache     *objfile.Cache
-	journal   *actuate.Journal
-	actuator  *actuate.Actuator
-	functions *entry.Functions
-	placer    *probe.Placer
-	gate      *attach.Gate
-	early     early
-	tracker   *track.Tracker
-	sampler   *sample.Sampler
-	client    *channel.Client
-	collector *collector
-	targets   *targetSet
-	arrivals  *arrivals
-	outbox    outbox
-	leases    *leases
-	rejoin    rejoin
-	details   detailing
-	kernel    kernel
+	cache      *objfile.Cache
+	journal    *actuate.Journal
+	actuator   *actuate.Actuator
+	functions  *entry.Functions
+	placer     *probe.Placer
+	gate       *attach.Gate
+	early      early
+	tracker    *track.Tracker
+	sampler    *sample.Sampler
+	client     *channel.Client
+	clock      *ring.Clock
+	account    account
+	records    *records
+	aggregates *aggregates
+	targets    *targetSet
+	arrivals   *arrivals
+	outbox     outbox
+	leases     *leases
+	rejoin     rejoin
+	details    detailing
+	kernel     kernel
 
 	sampling  atomic.Int64  // period in nanoseconds, 0: none
 	events    atomic.Int32  // points that deliver records
@@ -96,9 +100,13 @@ func New(config Config) (c *Controller, err error) {
 	if err := c.newActuator(); err != nil {
 		return nil, err
 	}
-	c.collector = newCollector(c)
+	c.clock = ring.NewClock()
+	if err := c.clock.SourceProblem(); err != nil {
+		c.log.Info("times of records may be wrong", "reason", err)
+	}
+	c.records, c.aggregates = newRecords(c), newAggregates(c)
 	c.placer = probe.New(probe.Options{
-		Status: c.pointStatus, Leaving: c.collector.leave, Uprobes: c.uprobes, Functions: c.functions, Clock: c.collector.clock, Log: config.Log,
+		Status: c.pointStatus, Leaving: c.aggregates.leave, Uprobes: c.uprobes, Functions: c.functions, Clock: c.clock, Log: config.Log,
 	})
 	c.sampler = sample.New(sample.Options{})
 	if err := c.newClient(); err != nil {
@@ -214,11 +222,20 @@ func (c *Controller) AwaitPoints(ctx context.Context, n int) error {
 	return nil
 }
 
-// publish queues what must not be lost.
+// publish queues what is not to be lost. It may wait for the Analyzer.
 func (c *Controller) publish(message *attunev1.PublishRequest) {
 	if err := c.client.Publish(context.Background(), message); err != nil {
 		c.log.Debug("event not delivered", "error", err)
 	}
+}
+
+// undelivered counts what did not reach the Analyzer.
+func (c *Controller) undelivered(message *attunev1.PublishRequest) {
+	if batch := message.GetRecords(); batch != nil {
+		c.records.returned(batch)
+		return
+	}
+	c.account.add(totals{away: awayIn(message)})
 }
 
 func (c *Controller) restore() {

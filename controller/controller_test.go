@@ -83,6 +83,8 @@ type bench struct {
 	*analyzer
 	controller *Controller
 	state      string
+	address    string
+	hide       func() // takes the analyzer away; show brings it back
 }
 
 // start starts a controller whose measure points may take whatever they take:
@@ -99,17 +101,10 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 		events: make(chan *attunev1.PublishRequest, 10000), answers: make(chan *attunev1.ManageRequest, 10000),
 		requests: make(chan *attunev1.ManageResponse),
 	}}
-	listener, err := net.Listen("unix", filepath.Join(dir, "a.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	attunev1.RegisterEventServiceServer(server, b.analyzer)
-	attunev1.RegisterManagementServiceServer(server, b.analyzer)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	b.address = filepath.Join(dir, "a.sock")
+	b.show(t)
 	config := Config{
-		AnalyzerAddress: "unix:" + listener.Addr().String(), GatePath: filepath.Join(dir, "gate", "g.sock"),
+		AnalyzerAddress: "unix:" + b.address, GatePath: filepath.Join(dir, "gate", "g.sock"),
 		LibraryPath: longgate.Install(t, dir), gateTimeout: longgate.Limit, StateDir: b.state, JobID: fmt.Sprintf("test-%s-%d", t.Name(), os.Getpid()),
 		Hidden: &hidden.Prober{Helper: helper}, Budget: 1,
 	}
@@ -123,11 +118,26 @@ func start(t *testing.T, options ...func(*Config)) *bench {
 	if err := b.controller.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	t.Cleanup(func() { b.hide() })
+	return b
+}
+
+// show serves the analyzer, at the same address each time.
+func (b *bench) show(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("unix", b.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	attunev1.RegisterEventServiceServer(server, b.analyzer)
+	attunev1.RegisterManagementServiceServer(server, b.analyzer)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	b.hide = func() {
 		server.Stop()
 		<-served
-	})
-	return b
+	}
 }
 
 func (b *bench) stop(t *testing.T) {

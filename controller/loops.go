@@ -46,10 +46,10 @@ func (c *Controller) drainLoop(ctx context.Context) error {
 		case c.placer.Points() == 0:
 			timer.Reset(drainNone)
 		case c.events.Load() == 0:
-			c.collector.drain()
+			c.records.drain()
 			timer.Reset(drainRest)
 		default:
-			pace = nextPace(pace, c.collector.drain())
+			pace = nextPace(pace, c.records.drain())
 			timer.Reset(pace)
 		}
 	}
@@ -88,10 +88,10 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		}
 		reader.Keep(func(handle uint64) bool { return len(c.details.of(handle)) > 0 && c.targets.get(handle) != nil })
 		now := time.Now()
-		closing := c.collector.closeDue(now)
 		if samples.is(now, time.Duration(c.sampling.Load())) {
-			c.sampleAll(reader)
+			c.sampleAll(reader) // before the aggregates: who sees a symptom judges these by it
 		}
+		closing := c.aggregates.closeDue(now)
 		timer.Reset(time.Until(earliest(now.Add(never), samples.next, closing)))
 	}
 }
@@ -211,7 +211,12 @@ func (c *Controller) sendStatus() {
 	if err != nil {
 		c.log.Debug("own memory", "error", err)
 	}
-	total := c.collector.sums()
+	total := c.account.sums()
+	for _, t := range c.targets.list() {
+		if memory := t.memory.Load(); memory != nil {
+			total.lostSlot += memory.App().LostNoSlot
+		}
+	}
 	status := &attunev1.ControllerStatus{
 		CpuSeconds:        seconds(usage.Utime) + seconds(usage.Stime),
 		PeakResidentBytes: peak,
@@ -219,10 +224,14 @@ func (c *Controller) sendStatus() {
 		RecordsReceived:   total.records,
 		RecordsLostRing:   total.lostRing,
 		RecordsLostSlot:   total.lostSlot,
-		RecordsLostQueue:  c.client.Lost(),
+		RecordsLostQueue:  total.lostQueue,
+		RecordsLostBpf:    total.lostBPF,
+		HitsLost:          total.away.hits,
+		SamplesLost:       total.away.samples,
+		EndsLost:          total.away.ends,
 	}
 	if uprobes := c.loadedUprobes(); uprobes != nil {
-		status.RecordsLostBpf = uprobes.Lost() + c.collector.lostLate.Load()
+		status.RecordsLostBpf += uprobes.Lost()
 	}
 	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Status{Status: status}})
 }

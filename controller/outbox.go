@@ -26,12 +26,13 @@ const (
 // While there is no Analyzer news are kept, and the next one is told of all
 // that lives and of what has ended meanwhile.
 type outbox struct {
-	send func(*attunev1.PublishRequest)
+	send  func(*attunev1.PublishRequest)
+	heard func(*target)                  // the Analyzer knows of it from now on
+	lose  func(*attunev1.PublishRequest) // counts what nobody can be told any more
 
 	mu     sync.Mutex // guards what follows; taken before target.infoMu
 	news   []news
 	silent bool // there is no Analyzer
-	missed int  // news that found no room meanwhile
 }
 
 // news is that an image has started or, with ended, that it has ended.
@@ -45,7 +46,9 @@ func (o *outbox) add(n news) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.silent && len(o.news) >= maxNews {
-		o.missed++
+		if o.news[0].ended != nil { // else it lives, and is told
+			o.lose(o.news[0].message())
+		}
 		o.news[0] = news{}
 		o.news = o.news[1:]
 	}
@@ -101,6 +104,7 @@ func (o *outbox) tell(batch []news) {
 		if n.ended == nil {
 			n.target.told.Store(true)
 			n.target.known.Store(true)
+			o.heard(n.target)
 		}
 	}
 }
@@ -138,14 +142,14 @@ func (o *outbox) hush(living []*target) {
 }
 
 // retell tells an Analyzer of all that lives, and of what has ended since there
-// was none, and has it told the rest from then on by open. It returns how many
-// news were missed. What is left when send fails is for the next one.
-func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) error, open func()) (missed int) {
+// was none, and has it told the rest from then on by open. What is left when send
+// fails is for the next one.
+func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) error, open func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, t := range living {
 		if send(startOf(t)) != nil {
-			return 0
+			return
 		}
 		t.told.Store(true)
 		t.known.Store(true)
@@ -155,12 +159,13 @@ func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) er
 			continue // lives and is told, or has ended and is told below
 		}
 		if !n.target.told.Load() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
-			return 0
+			return
 		}
 	}
-	missed, o.missed = o.missed, 0
 	clear(o.news)
 	o.news, o.silent = o.news[:0], false
 	open()
-	return missed
+	for _, t := range living {
+		o.heard(t)
+	}
 }

@@ -11,7 +11,7 @@ import (
 
 // TestNewsLeaveTogether: in few messages, each once, in their order.
 func TestNewsLeaveTogether(t *testing.T) {
-	var o outbox
+	o := outbox{heard: func(*target) {}}
 	var sizes []int
 	var got []*attunev1.PublishRequest
 	o.send = func(m *attunev1.PublishRequest) {

@@ -61,7 +61,7 @@ func (c *Controller) settleAccounts(ledger *budget.Ledger, accounts map[uint64]o
 		before, known := accounts[t.handle]
 		now := overhead{c.config.budgetClock(), cpu}
 		accounts[t.handle] = now
-		hits := c.collector.takeHits(t.handle)
+		hits := c.records.takeHits(t.handle)
 		if !known {
 			continue
 		}
@@ -87,38 +87,40 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(now.Nano()), nil
 }
 
-// countHits adds to what the budget knows of a point. The caller holds k.mu.
-func (k *collector) countHits(handle uint64, point uint16, hits uint64) {
-	of := k.hits[handle]
+// countHits adds to what the budget knows of a point. The caller holds mu.
+func (r *records) countHits(handle uint64, point uint16, hits uint64) {
+	of := r.hits[handle]
 	if of == nil {
 		of = make(map[uint16]uint64)
-		k.hits[handle] = of
+		r.hits[handle] = of
 	}
 	of[point] += hits
 }
 
-// countAggregates adds what was summed up. The caller holds k.mu.
-func (k *collector) countAggregates(aggregates []*attunev1.Aggregate) {
+// countAggregates adds what was summed up.
+func (r *records) countAggregates(aggregates []*attunev1.Aggregate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, a := range aggregates {
-		k.countHits(a.GetProcess(), uint16(a.GetPoint()), a.GetCount()+a.GetUnreadable())
+		r.countHits(a.GetProcess(), uint16(a.GetPoint()), a.GetCount()+a.GetUnreadable())
 	}
 }
 
 // countRecords adds packed records, and returns how many there are. The caller
-// holds k.mu.
-func (k *collector) countRecords(handle uint64, records []byte) (n uint64) {
-	for run := range attunev1.RecordRuns(records) {
-		k.countHits(handle, uint16(run.Point), run.Records)
+// holds mu.
+func (r *records) countRecords(handle uint64, packed []byte) (n uint64) {
+	for run := range attunev1.RecordRuns(packed) {
+		r.countHits(handle, uint16(run.Point), run.Records)
 		n += run.Records
 	}
 	return n
 }
 
 // takeHits returns the hits of a process since the last call, by point.
-func (k *collector) takeHits(handle uint64) map[uint16]uint64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	hits := k.hits[handle]
-	delete(k.hits, handle)
+func (r *records) takeHits(handle uint64) map[uint16]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hits := r.hits[handle]
+	delete(r.hits, handle)
 	return hits
 }

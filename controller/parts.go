@@ -45,10 +45,12 @@ func (c *Controller) newClient() (err error) {
 	if c.mechanisms == nil {
 		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
 	}
-	c.outbox.send, c.outbox.silent = c.publish, c.config.Analyzer != nil
+	c.outbox.send, c.outbox.heard, c.outbox.lose = c.publish, c.records.release, c.undelivered
+	c.outbox.silent = c.config.Analyzer != nil
 	c.client, err = channel.New(channel.Options{
 		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
-		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost, Log: c.config.Log,
+		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost,
+		Undelivered: c.undelivered, Log: c.config.Log,
 	})
 	return err
 }

@@ -94,7 +94,10 @@ func (f *follower) Ended(ended *attunev1.ProcessEnded) {
 	}
 	t.ended.Store(true)
 	f.endAtGate(t, ended.GetReplacedByExec())
-	f.collector.finish(t, ended)
+	if f.records.holds(t) {
+		f.outbox.flush() // what it has recorded comes before its end
+	}
+	f.aggregates.finish(t, ended)
 	f.tell(news{target: t, ended: ended})
 	f.release(t)
 }

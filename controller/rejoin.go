@@ -135,7 +135,7 @@ func (c *Controller) lost() {
 	c.leases.orphan()
 	c.outbox.hush(c.targets.list())
 	c.sampling.Store(0)
-	c.collector.setInterval(0)
+	c.aggregates.setInterval(0)
 	c.setDetails(nil)
 }
 
@@ -145,9 +145,7 @@ func (c *Controller) opened(send func(*attunev1.PublishRequest) error, open func
 		c.rejoin.finds()
 		open()
 	}
-	if missed := c.outbox.retell(c.targets.list(), send, found); missed > 0 {
-		c.log.Warn("the analyzer was away for too long to be told of every process", "missed", missed)
-	}
+	c.outbox.retell(c.targets.list(), send, found)
 }
 
 // renewed takes the Analyzer's word for changes. Word for all of them comes

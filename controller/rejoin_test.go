@@ -15,7 +15,7 @@ import (
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
 	c := &Controller{log: slog.New(slog.DiscardHandler), targets: newTargets()}
-	c.outbox.silent = true
+	c.outbox.silent, c.outbox.heard = true, func(*target) {}
 	c.targets.add(&target{handle: 1, info: new(attunev1.Process)})
 	now := time.Now()
 	c.rejoin.loses(now.Add(-time.Minute))

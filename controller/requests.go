@@ -126,7 +126,7 @@ func (c *Controller) setSampling(set *attunev1.SetSampling) {
 		interval = period
 	}
 	c.sampling.Store(period)
-	c.collector.setInterval(time.Duration(interval))
+	c.aggregates.setInterval(time.Duration(interval))
 	signal(c.resampled)
 }
 

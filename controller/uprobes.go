@@ -4,29 +4,30 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// uprobeRecords passes on what the kernel recorded of one process.
+// uprobeRecords passes on what the kernel recorded of one process. It must not wait
+// for the Analyzer, or nobody would empty the kernel's ring.
 func (c *Controller) uprobeRecords(batch bpf.Batch) {
 	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
 		if uint32(t.pid) != batch.Process {
 			continue
 		}
-		if !t.told.Load() { // it was expected, and is faster than its news
-			c.outbox.flush()
+		if c.records.takeUprobed(t, batch) { // it was expected, and is faster than its news
+			c.arrivals.change(func() { c.arrivals.news = time.Now() })
 		}
-		c.collector.takeUprobed(t.handle, batch)
 		return
 	}
-	c.collector.lostLate.Add(batch.Hits) // the process is not there any more
+	c.account.add(totals{lostBPF: batch.Hits}) // the process is not there any more
 }
 
 // flushUprobes passes on what the kernel has recorded up to now. It must not be
-// called under the collector's mutex.
+// called under the mutex of records.
 func (c *Controller) flushUprobes() {
 	uprobes := c.loadedUprobes()
 	if uprobes == nil {
@@ -37,14 +38,6 @@ func (c *Controller) flushUprobes() {
 	}
 }
 
-// takeUprobed passes on a batch of a process.
-func (k *collector) takeUprobed(handle uint64, batch bpf.Batch) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.lose(handle, losses{bpf: batch.Lost})
-	k.send(handle, slices.Clone(batch.Records)) // the message owns its bytes
-}
-
 // uprobeKey names what the kernel sums up apart.
 type uprobeKey struct {
 	handle uint64
@@ -52,8 +45,8 @@ type uprobeKey struct {
 	key    hits.Key
 }
 
-// aggregateUprobes takes what the kernel counted. The caller holds k.mu.
-func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
+// ofUprobes takes what the kernel counted. The caller holds mu.
+func (k *aggregates) ofUprobes() []*attunev1.Aggregate {
 	uprobes := k.controller.loadedUprobes()
 	if uprobes == nil {
 		return nil
@@ -78,7 +71,7 @@ func (k *collector) aggregateUprobes() []*attunev1.Aggregate {
 }
 
 // keep copies the last readings of a point in a process.
-func (k *collector) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point uint16) {
+func (k *aggregates) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point uint16) {
 	for key, before := range k.uprobed {
 		if key.handle == handle && key.point == point {
 			read[key] = before
@@ -88,8 +81,8 @@ func (k *collector) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point 
 
 // lastOfUprobes takes what the kernel counted since the last interval of a
 // process at the points that of accepts, which are about to be taken out. The
-// caller holds k.mu.
-func (k *collector) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
+// caller holds mu.
+func (k *aggregates) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
 	uprobes := k.controller.loadedUprobes()
 	if uprobes == nil {

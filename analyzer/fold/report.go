@@ -86,6 +86,7 @@ func (a *Account) events() report.Events {
 		e.Lost.Ring += c.status.GetRecordsLostRing()
 		e.Lost.Slot += c.status.GetRecordsLostSlot()
 		e.Lost.Queue += c.status.GetRecordsLostQueue()
+		e.Lost.Away += c.status.GetHitsLost() + c.status.GetSamplesLost() + c.status.GetEndsLost()
 		e.Lost.BPF += c.status.GetRecordsLostBpf()
 	}
 	for _, n := range a.lost {

@@ -167,15 +167,16 @@ type Events struct {
 type Lost struct {
 	Ring     uint64 `json:"ring" jsonschema:"Lost in the application: a ring was full."`
 	Slot     uint64 `json:"slot" jsonschema:"Lost in the application: a thread found no slot."`
-	Queue    uint64 `json:"queue" jsonschema:"Lost in the Application Controller's queue."`
+	Queue    uint64 `json:"queue" jsonschema:"Records lost in the Application Controller's queue: it was full, or the connection to the Analyzer broke."`
 	BPF      uint64 `json:"bpf" jsonschema:"Lost in the kernel: the BPF ring buffer was full."`
+	Away     uint64 `json:"away" jsonschema:"Hits in aggregates, samples, and ends of processes that did not reach the Analyzer: its connection to the Application Controller broke, or there was none."`
 	Analyzer uint64 `json:"analyzer" jsonschema:"Lost in the Analyzer: its queue was full."`
 	Tunlet   uint64 `json:"tunlet" jsonschema:"Not delivered to a tunlet that was too slow, over all tunlets."`
 }
 
 // Total returns the losses of all stages together.
 func (l Lost) Total() uint64 {
-	return l.Ring + l.Slot + l.Queue + l.BPF + l.Analyzer + l.Tunlet
+	return l.Ring + l.Slot + l.Queue + l.BPF + l.Away + l.Analyzer + l.Tunlet
 }
 
 // Overhead is what watching and tuning cost.

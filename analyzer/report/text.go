@@ -320,8 +320,8 @@ func (p *printer) foot(r *Report) {
 	lost := "none lost"
 	if n := r.Events.Lost.Total(); n > 0 {
 		l := r.Events.Lost
-		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, analyzer %d, tunlet %d)",
-			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Analyzer, l.Tunlet)
+		lost = fmt.Sprintf("%d lost (ring %d, slot %d, queue %d, bpf %d, away %d, analyzer %d, tunlet %d)",
+			n, l.Ring, l.Slot, l.Queue, l.BPF, l.Away, l.Analyzer, l.Tunlet)
 	}
 	watched := len(r.Processes)
 	noun := "processes"

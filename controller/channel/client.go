@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -66,6 +67,12 @@ type Options struct {
 	Opened func(send func(*attunev1.PublishRequest) error, open func())
 	// Lost is called after a connection of Opened was lost. Needed with Finder.
 	Lost func()
+	// Undelivered is called with each message of Publish that does not reach the
+	// Analyzer, and with those of TryPublish that were queued for a connection
+	// which broke. What the kernel has taken is delivered, as far as the client
+	// knows. It may be called from several goroutines and must not publish; nil:
+	// nobody counts them.
+	Undelivered func(*attunev1.PublishRequest)
 	// Log may be nil.
 	Log *slog.Logger
 
@@ -84,14 +91,15 @@ type Client struct {
 	link      atomic.Pointer[link] // nil: not connected
 	closed    chan struct{}        // no more messages will come
 	closeOnce sync.Once
-
-	lost atomic.Uint64 // records that found the event queue full, or nobody to go to
 }
 
 // New prepares the connection without waiting for the Analyzer.
 func New(options Options) (*Client, error) {
 	if options.Log == nil {
 		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Undelivered == nil {
+		options.Undelivered = func(*attunev1.PublishRequest) {}
 	}
 	c := &Client{options: options, log: options.Log.With("component", "channel"), closed: make(chan struct{})}
 	if options.Finder != nil {
@@ -106,33 +114,25 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
-// Publish queues a message that must not be lost (processes, samples,
+// Publish queues a message that is not to be lost (processes, samples,
 // aggregates). It waits while the queue is full, until ctx is done, but never
 // for a connection: without one the error is [ErrNotConnected].
 func (c *Client) Publish(ctx context.Context, message *attunev1.PublishRequest) error {
-	l := c.link.Load()
-	if l == nil {
-		return ErrNotConnected
+	err := ErrNotConnected
+	if l := c.link.Load(); l != nil {
+		err = put(ctx, c, l.events, message)
 	}
-	return put(ctx, c.closed, l.broken, l.events, message)
+	if err != nil {
+		c.options.Undelivered(message)
+	}
+	return err
 }
 
 // TryPublish queues a message that may be lost, and reports whether it did.
-// records is what is counted as lost otherwise.
-func (c *Client) TryPublish(message *attunev1.PublishRequest, records uint64) bool {
-	if l := c.link.Load(); l != nil {
-		select {
-		case l.events <- message:
-			return true
-		default:
-		}
-	}
-	c.lost.Add(records)
-	return false
+func (c *Client) TryPublish(message *attunev1.PublishRequest) bool {
+	l := c.link.Load()
+	return l != nil && !c.finished() && l.events.Offer(message)
 }
-
-// Lost returns how many records TryPublish could not queue.
-func (c *Client) Lost() uint64 { return c.lost.Load() }
 
 // Answer queues an answer or a status for the management channel. It waits
 // while the queue is full, until ctx is done, but never for a connection.
@@ -141,12 +141,19 @@ func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) er
 	if l == nil {
 		return ErrNotConnected
 	}
-	return put(ctx, c.closed, l.broken, l.answers, message)
+	return put(ctx, c, l.answers, message)
 }
 
 // Finish says that no more messages will come: Run delivers what is queued and
 // returns. It may be called more than once.
-func (c *Client) Finish() { c.closeOnce.Do(func() { close(c.closed) }) }
+func (c *Client) Finish() {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		if l := c.link.Load(); l != nil {
+			l.finish()
+		}
+	})
+}
 
 // Run carries messages until Finish was called and everything is delivered, or
 // ctx is done, or the Analyzer is gone; with a Finder the last is no end, but
@@ -161,20 +168,16 @@ func (c *Client) Run(ctx context.Context, handle Handler) error {
 	return c.serve(ctx, c.link.Load(), handle)
 }
 
-func put[M any](ctx context.Context, closed, broken <-chan struct{}, queue chan<- M, message M) error {
-	select {
-	case <-closed:
-		return io.ErrClosedPipe
-	default:
-	}
-	select {
-	case queue <- message:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-broken:
-		return ErrNotConnected
-	case <-closed:
+func put[M any](ctx context.Context, c *Client, to *queue.Queue[M], message M) error {
+	if c.finished() {
 		return io.ErrClosedPipe
 	}
+	err := to.Put(ctx, message)
+	switch {
+	case !errors.Is(err, queue.ErrClosed):
+		return err
+	case c.finished():
+		return io.ErrClosedPipe
+	}
+	return ErrNotConnected
 }

@@ -30,6 +30,7 @@ type analyzer struct {
 	refuse   error
 	messages chan *attunev1.PublishRequest
 	answers  chan *attunev1.ManageRequest
+	gone     chan struct{} // closed when it is to read no more
 }
 
 func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
@@ -49,7 +50,11 @@ func (a *analyzer) Publish(stream attunev1.EventService_PublishServer) error {
 			return err
 		}
 		n++
-		a.messages <- message
+		select {
+		case a.messages <- message:
+		case <-a.gone:
+			return status.Error(codes.Unavailable, "it goes")
+		}
 	}
 }
 
@@ -95,6 +100,7 @@ func newAnalyzer() *analyzer {
 		request:  &attunev1.ManageResponse{RequestId: "r1"},
 		messages: make(chan *attunev1.PublishRequest, 100),
 		answers:  make(chan *attunev1.ManageRequest, 100),
+		gone:     make(chan struct{}),
 	}
 }
 
@@ -148,20 +154,34 @@ func TestRunDeliversEverythingBeforeItEnds(t *testing.T) {
 	}
 }
 
-func TestTryPublishCountsWhatItDrops(t *testing.T) {
-	c := mustClient(t, "unix:/nonexistent") // nobody takes anything out of the queue
+// TestFullQueueTakesNoMore: and what it has is handed back when the connection ends.
+func TestFullQueueTakesNoMore(t *testing.T) {
+	returned := 0
+	c, err := New(Options{ // nobody takes anything out of the queue
+		Peer: Peer{Address: "unix:/nonexistent"}, Hello: func() *attunev1.ControllerHello { return nil },
+		Undelivered: func(*attunev1.PublishRequest) { returned++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range eventQueue {
-		if !c.TryPublish(&attunev1.PublishRequest{}, 7) {
+		if !c.TryPublish(&attunev1.PublishRequest{}) {
 			t.Fatalf("message %d refused with room left", i)
 		}
 	}
-	if c.TryPublish(&attunev1.PublishRequest{}, 7) || c.Lost() != 7 {
-		t.Errorf("full queue: lost = %d, want 7", c.Lost())
+	if c.TryPublish(&attunev1.PublishRequest{}) {
+		t.Error("a full queue takes one more")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
+	if err := c.Publish(ctx, &attunev1.PublishRequest{}); !errors.Is(err, context.Canceled) || returned != 1 {
+		t.Errorf("publish: %v, and %d messages are handed back, want 1", err, returned)
+	}
 	if err := c.Run(ctx, nil); err == nil {
 		t.Error("run with a done context succeeded")
+	}
+	if returned != eventQueue+1 {
+		t.Errorf("%d messages are handed back, want the %d that waited and 1", returned, eventQueue)
 	}
 }
 

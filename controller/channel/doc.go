@@ -8,8 +8,8 @@
 // With an Analyzer at a fixed address the first connection is the only one. With
 // a [Finder] the client goes where the Analyzer is: it connects again when a
 // connection breaks, when nothing was heard for too long, and when the session
-// has moved. What was queued for a connection that broke is lost; the controller
-// tells again what an Analyzer has to know.
+// has moved. The client hands back what was queued for a connection that broke,
+// to be counted; the controller tells again what an Analyzer has to know.
 //
 // Client may be used by any number of goroutines. Messages handed to it belong
 // to it from then on.

@@ -13,31 +13,32 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // link is one connection to an Analyzer: both channels, with what waits for
-// them. What waits when it breaks is lost.
+// them. Events that wait when it breaks are undelivered.
 type link struct {
 	eventConn, manageConn *grpc.ClientConn
-	events                chan *attunev1.PublishRequest
-	answers               chan *attunev1.ManageRequest
+	events                *queue.Queue[*attunev1.PublishRequest]
+	answers               *queue.Queue[*attunev1.ManageRequest]
 	ready                 chan struct{} // closed when the event channel has said hello
 	opened                chan struct{} // closed when answers may leave
 	broken                chan struct{} // closed by serve when it returns
-	heard                 chan struct{} // signalled when the Analyzer said something
+	heard                 queue.Bell    // rung when the Analyzer said something
 	spoken                atomic.Bool   // it did
 }
 
 // dial prepares both connections without waiting for the Analyzer.
 func dial(peer Peer) (*link, error) {
 	l := &link{
-		events:  make(chan *attunev1.PublishRequest, eventQueue),
-		answers: make(chan *attunev1.ManageRequest, answerQueue),
+		events:  queue.New[*attunev1.PublishRequest](eventQueue),
+		answers: queue.New[*attunev1.ManageRequest](answerQueue),
 		ready:   make(chan struct{}),
 		opened:  make(chan struct{}),
 		broken:  make(chan struct{}),
-		heard:   make(chan struct{}, 1),
+		heard:   queue.NewBell(),
 	}
 	var err error
 	if l.eventConn, err = connect(peer); err != nil {
@@ -62,6 +63,12 @@ func connect(peer Peer) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
+// finish lets no more messages in; those that wait are carried yet.
+func (l *link) finish() {
+	l.events.Close()
+	l.answers.Close()
+}
+
 // serve carries messages until Finish was called and everything is delivered,
 // or ctx is done, or the connection breaks, and closes it.
 func (c *Client) serve(ctx context.Context, l *link, handle Handler) error {
@@ -79,9 +86,31 @@ func (c *Client) serve(ctx context.Context, l *link, handle Handler) error {
 	if c.options.Finder != nil {
 		group.Go(func() error { return c.open(ctx, l) })
 	}
+	group.Go(func() error {
+		select {
+		case <-c.closed:
+			l.finish()
+		case <-ctx.Done():
+		}
+		return nil
+	})
 	err := group.Wait()
+	l.finish()
+	for _, message := range l.events.Drain() {
+		c.loses(l, message)
+	}
 	close(l.broken)
 	return errors.Join(err, l.eventConn.Close(), l.manageConn.Close())
+}
+
+// loses tells of a message that a connection did not carry. One that was not open
+// yet has nothing but what Opened tells again.
+func (c *Client) loses(l *link, message *attunev1.PublishRequest) {
+	select {
+	case <-l.opened:
+		c.options.Undelivered(message)
+	default:
+	}
 }
 
 func (c *Client) runEvents(ctx context.Context, l *link, hello *attunev1.ControllerHello) error {
@@ -114,7 +143,7 @@ func (c *Client) open(ctx context.Context, l *link) error {
 		return ctx.Err()
 	}
 	c.options.Opened(
-		func(m *attunev1.PublishRequest) error { return put(ctx, c.closed, l.broken, l.events, m) },
+		func(m *attunev1.PublishRequest) error { return put(ctx, c, l.events, m) },
 		func() { c.link.Store(l); close(l.opened) },
 	)
 	return nil
@@ -134,7 +163,13 @@ func reason(stream attunev1.EventService_PublishClient) error {
 func (c *Client) pumpEvents(ctx context.Context, l *link, stream attunev1.EventService_PublishClient) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := pump(ctx, c.closed, l.events, stream.Send)
+		err := pump(ctx, l.events, func(message *attunev1.PublishRequest) error {
+			err := stream.Send(message)
+			if err != nil {
+				c.loses(l, message)
+			}
+			return err
+		})
 		if errors.Is(err, io.EOF) {
 			return nil // broken by the other side, whose reason is received below
 		}
@@ -174,7 +209,11 @@ func (c *Client) runManagement(
 	group.Go(func() error {
 		err := stream.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}})
 		if err == nil {
-			err = pump(ctx, delivered, l.answers, stream.Send)
+			err = pump(ctx, l.answers, stream.Send)
+		}
+		select {
+		case <-delivered: // the end of this channel is that of the controller
+		case <-ctx.Done():
 		}
 		if errors.Is(err, io.EOF) {
 			return nil // as above
@@ -200,10 +239,7 @@ func (c *Client) receive(ctx context.Context, l *link, stream attunev1.Managemen
 		if !l.spoken.Swap(true) {
 			c.log.Info("connected to the analyzer", "analyzer", l.manageConn.Target())
 		}
-		select {
-		case l.heard <- struct{}{}:
-		default:
-		}
+		l.heard.Ring()
 		// Who has been told of a process may ask for something before the rest is
 		// told; the answer would find no connection.
 		select {
@@ -216,36 +252,21 @@ func (c *Client) receive(ctx context.Context, l *link, stream attunev1.Managemen
 	}
 }
 
-// pump sends what is queued until end is closed and the queue is empty.
-func pump[M any](ctx context.Context, end <-chan struct{}, queue <-chan M, send func(M) error) error {
+// pump sends what is queued until the queue is closed and empty.
+func pump[M any](ctx context.Context, from *queue.Queue[M], send func(M) error) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		default:
+		if ctx.Err() != nil {
+			return ctx.Err() // although a full queue has something to send
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case message := <-queue:
-			if err := send(message); err != nil {
-				return err
-			}
-		case <-end:
-			return flush(queue, send)
-		}
-	}
-}
-
-func flush[M any](queue <-chan M, send func(M) error) error {
-	for {
-		select {
-		case message := <-queue:
-			if err := send(message); err != nil {
-				return err
-			}
-		default:
+		message, err := from.Take(ctx)
+		if errors.Is(err, queue.ErrClosed) {
 			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := send(message); err != nil {
+			return err
 		}
 	}
 }

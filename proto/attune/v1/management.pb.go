@@ -1157,12 +1157,21 @@ type ControllerStatus struct {
 	RecordsLostRing uint64 `protobuf:"varint,5,opt,name=records_lost_ring,json=recordsLostRing,proto3" json:"records_lost_ring,omitempty"`
 	// Events lost because a thread had no slot.
 	RecordsLostSlot uint64 `protobuf:"varint,6,opt,name=records_lost_slot,json=recordsLostSlot,proto3" json:"records_lost_slot,omitempty"`
-	// Records lost in the controller's queue.
+	// Records lost in the controller's queue: it was full, or the connection that
+	// it belonged to broke, or there was none.
 	RecordsLostQueue uint64 `protobuf:"varint,7,opt,name=records_lost_queue,json=recordsLostQueue,proto3" json:"records_lost_queue,omitempty"`
 	// Records lost because the BPF ring buffer was full.
 	RecordsLostBpf uint64 `protobuf:"varint,8,opt,name=records_lost_bpf,json=recordsLostBpf,proto3" json:"records_lost_bpf,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Hits of measure points whose aggregates did not reach the Analyzer, because
+	// the connection broke or there was none.
+	HitsLost uint64 `protobuf:"varint,9,opt,name=hits_lost,json=hitsLost,proto3" json:"hits_lost,omitempty"`
+	// Samples of one process that did not reach it, for the same reasons.
+	SamplesLost uint64 `protobuf:"varint,10,opt,name=samples_lost,json=samplesLost,proto3" json:"samples_lost,omitempty"`
+	// Ends of processes that it was not told of, for the same reasons: it knows
+	// that they ended, but not how.
+	EndsLost      uint64 `protobuf:"varint,11,opt,name=ends_lost,json=endsLost,proto3" json:"ends_lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ControllerStatus) Reset() {
@@ -1251,6 +1260,27 @@ func (x *ControllerStatus) GetRecordsLostBpf() uint64 {
 	return 0
 }
 
+func (x *ControllerStatus) GetHitsLost() uint64 {
+	if x != nil {
+		return x.HitsLost
+	}
+	return 0
+}
+
+func (x *ControllerStatus) GetSamplesLost() uint64 {
+	if x != nil {
+		return x.SamplesLost
+	}
+	return 0
+}
+
+func (x *ControllerStatus) GetEndsLost() uint64 {
+	if x != nil {
+		return x.EndsLost
+	}
+	return 0
+}
+
 var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
@@ -1330,7 +1360,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	" \x01(\tR\x0edegradedReason\x12#\n" +
 	"\rcost_measured\x18\v \x01(\bR\fcostMeasured\x12\x1d\n" +
 	"\n" +
-	"late_nanos\x18\f \x01(\x04R\tlateNanos\"\xe3\x02\n" +
+	"late_nanos\x18\f \x01(\x04R\tlateNanos\"\xc0\x03\n" +
 	"\x10ControllerStatus\x12\x1f\n" +
 	"\vcpu_seconds\x18\x01 \x01(\x01R\n" +
 	"cpuSeconds\x12.\n" +
@@ -1340,7 +1370,11 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x11records_lost_ring\x18\x05 \x01(\x04R\x0frecordsLostRing\x12*\n" +
 	"\x11records_lost_slot\x18\x06 \x01(\x04R\x0frecordsLostSlot\x12,\n" +
 	"\x12records_lost_queue\x18\a \x01(\x04R\x10recordsLostQueue\x12(\n" +
-	"\x10records_lost_bpf\x18\b \x01(\x04R\x0erecordsLostBpf*\x88\x01\n" +
+	"\x10records_lost_bpf\x18\b \x01(\x04R\x0erecordsLostBpf\x12\x1b\n" +
+	"\thits_lost\x18\t \x01(\x04R\bhitsLost\x12!\n" +
+	"\fsamples_lost\x18\n" +
+	" \x01(\x04R\vsamplesLost\x12\x1b\n" +
+	"\tends_lost\x18\v \x01(\x04R\bendsLost*\x88\x01\n" +
 	"\n" +
 	"PointState\x12\x1b\n" +
 	"\x17POINT_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +

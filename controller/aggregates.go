@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/hits"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// aggregates takes what was counted out of the processes' memory and the kernel's.
+type aggregates struct {
+	controller *Controller
+
+	// mu is held until what was read is with the Analyzer, so that it leaves in the
+	// order in which it was counted, and before the end of its process. Whoever
+	// drains rings must not wait for it. It comes before the mutex of records.
+	mu       sync.Mutex
+	scratch  []ring.Aggregate
+	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
+	began    time.Time                   // the running interval
+	interval time.Duration               // how long one is to be, 0: they are not closed
+	closing  due                         // the running one
+}
+
+func newAggregates(c *Controller) *aggregates {
+	return &aggregates{controller: c, uprobed: make(map[uprobeKey]bpf.Aggregate), began: time.Now()}
+}
+
+// setInterval says how long intervals are from now on; 0: they are not closed. When
+// it has returned, none is closed by what was said before.
+func (k *aggregates) setInterval(length time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.interval = length
+}
+
+// closeDue closes the running interval if it is time, and returns when it will be;
+// the zero time: never.
+func (k *aggregates) closeDue(now time.Time) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closing.is(now, k.interval) {
+		k.close()
+	}
+	return k.closing.next
+}
+
+// close closes the running interval and delivers what was counted in it. The
+// caller holds mu.
+func (k *aggregates) close() {
+	batch := &attunev1.AggregateBatch{FromUnixNano: k.began.UnixNano()}
+	for _, t := range k.controller.targets.list() {
+		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
+	}
+	batch.Aggregates = append(batch.Aggregates, k.ofUprobes()...)
+	k.began = time.Now()
+	batch.ToUnixNano = k.began.UnixNano()
+	k.deliver(batch)
+}
+
+// deliver waits until the Analyzer takes a batch. The caller holds mu.
+func (k *aggregates) deliver(batch *attunev1.AggregateBatch) {
+	k.controller.records.countAggregates(batch.GetAggregates())
+	if len(batch.GetAggregates()) > 0 {
+		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
+	}
+}
+
+// sumKey names what is summed up apart in one process.
+type sumKey struct {
+	point uint16
+	key   hits.Key
+}
+
+// ofTarget sums, by point and key, what the hooks and stubs of one process counted.
+// The caller holds mu.
+func (k *aggregates) ofTarget(t *target) []*attunev1.Aggregate {
+	memory := t.memory.Load()
+	if memory == nil {
+		return nil
+	}
+	k.scratch = memory.Aggregates(k.scratch[:0], k.controller.clock.Scale())
+	costs := k.controller.placer.Costs(t.handle)
+	sums := make(map[sumKey]*hits.Sum)
+	var order []sumKey
+	var cost float64
+	for i := range k.scratch {
+		local := &k.scratch[i]
+		key := sumKey{local.Point, hits.Key{Value: local.Key, Has: local.HasKey}}
+		if sums[key] == nil {
+			sums[key] = &hits.Sum{Signed: local.Signed}
+			order = append(order, key)
+		}
+		sums[key].Merge(&hits.Sum{
+			Count: local.Count, Unreadable: local.Unreadable, Total: local.Sum, Histogram: local.Histogram[:],
+			Least: local.Min, Greatest: local.Max, Bounded: hits.Bounded(local.Count, local.Sum, local.Min, local.Max),
+		})
+		cost += float64(local.Count) * costs[local.Point]
+	}
+	k.controller.account.add(totals{probeNanos: cost})
+	out := make([]*attunev1.Aggregate, 0, len(order))
+	for _, key := range order {
+		out = append(out, sums[key].Aggregate(uint32(key.point), t.handle, key.key))
+	}
+	return out
+}
+
+// leave delivers what points have recorded and counted in a process that they
+// are about to be taken out of. What DMLib counted at the others comes with it:
+// its intervals end for all at once.
+func (k *aggregates) leave(handle uint64, points ...uint16) {
+	k.controller.flushUprobes()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	batch := &attunev1.AggregateBatch{
+		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return slices.Contains(points, p) }),
+	}
+	if t := k.controller.targets.get(handle); t != nil {
+		k.controller.records.drainTarget(t)
+		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
+	}
+	k.deliver(batch)
+}
+
+// finish delivers what is left of a process that has ended, and fills in what
+// it lost.
+func (k *aggregates) finish(t *target, ended *attunev1.ProcessEnded) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rest := &attunev1.AggregateBatch{
+		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
+		Aggregates: k.lastOfUprobes(t.handle, func(uint16) bool { return true }),
+	}
+	if memory := t.memory.Load(); memory != nil {
+		ended.LostNoSlot = memory.App().LostNoSlot
+		k.controller.account.add(totals{lostSlot: ended.GetLostNoSlot()})
+		rest.Aggregates = append(rest.Aggregates, k.ofTarget(t)...)
+	}
+	if untold := k.controller.records.finish(t, ended); untold != nil {
+		k.controller.publish(untold)
+	}
+	k.deliver(rest)
+	// The readings of uprobes stay until the placer has let go of the process: a
+	// withdrawal may ask once more, and all would be delivered again.
+}

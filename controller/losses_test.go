@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// fixed finds the Analyzer at one address.
+type fixed string
+
+func (f fixed) Find(context.Context) (channel.Peer, <-chan struct{}, error) {
+	return channel.Peer{Address: string(f)}, nil, nil
+}
+
+// roaming has a controller come back when its connection was lost.
+func roaming(c *Config) { c.Analyzer = fixed(c.AnalyzerAddress) }
+
+// TestLastCountsWhileTheAnalyzerIsAway: what a process counted that ends meanwhile
+// is lost, and the Analyzer is told how much that was.
+func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
+	b := start(t, roaming)
+	defer b.stop(t)
+	b.sampleEvery(t, time.Hour)
+	b.addPoint(t, 3, call("own_work", false))
+	target := targets.Start(t, targets.Build(t, "testdata/calls.c"), b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID)
+	b.placed(t, 3)
+	b.delivered(t)
+	b.hide()
+	target.Ask(t, "1000")
+	if err := target.End(t); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the controller knows of the end", func() bool {
+		return b.controller.account.sums().away.hits >= 1000
+	})
+	b.show(t)
+	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
+		return true, m.GetProcessEnded().GetProcess() == process.GetHandle()
+	})
+	for {
+		if status := patience.Receive(t, "status", b.answers).GetStatus(); status != nil {
+			if status.GetHitsLost() != 1000 || status.GetEndsLost() != 0 {
+				t.Errorf("%d hits and %d ends are lost, want 1000 and none", status.GetHitsLost(), status.GetEndsLost())
+			}
+			return
+		}
+	}
+}
+
+// TestUndelivered: what does not reach the Analyzer is counted by what it is.
+func TestUndelivered(t *testing.T) {
+	ended := endOf(&attunev1.ProcessEnded{Process: 1})
+	started := startOf(&target{info: new(attunev1.Process)})
+	tests := []struct {
+		name    string
+		message *attunev1.PublishRequest
+		want    totals
+	}{
+		{"aggregates", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: &attunev1.AggregateBatch{
+			Aggregates: []*attunev1.Aggregate{{Count: 5}, {Count: 2, Unreadable: 1}},
+		}}}, totals{away: away{hits: 8}}},
+		{"samples", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
+			Samples: []*attunev1.Sample{{}, {}},
+		}}}, totals{away: away{samples: 2}}},
+		{"records", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
+			RecordCount: 7, Records: make([]byte, 7*32),
+		}}}, totals{lostQueue: 7}},
+		{"a start, which is told again", started, totals{}},
+		{"an end", ended, totals{away: away{ends: 1}}},
+		{"news", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_News{News: &attunev1.NewsBatch{
+			News: []*attunev1.PublishRequest{started, ended, started, ended},
+		}}}, totals{away: away{ends: 2}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := &Controller{targets: newTargets()}
+			c.records = &records{controller: c}
+			c.undelivered(test.message)
+			if got := c.account.sums(); got != test.want {
+				t.Errorf("counted %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRecordsThatWereReturned: the next batch of their process tells of them, and
+// of what they told.
+func TestRecordsThatWereReturned(t *testing.T) {
+	b := start(t)
+	defer b.stop(t)
+	c := b.controller
+	living := &target{handle: 1 << 40, pid: 1 << 22, info: &attunev1.Process{Handle: 1 << 40}}
+	living.known.Store(true)
+	c.targets.add(living)
+	c.undelivered(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
+		Process: living.handle, RecordCount: 7, Records: make([]byte, 7*32), LostRing: 1, LostBpf: 2, LostQueue: 3,
+	}}})
+	c.uprobeRecords(bpf.Batch{Process: uint32(living.pid), Records: make([]byte, 32)})
+	batch := event(t, b, "records", func(m *attunev1.PublishRequest) (*attunev1.RecordBatch, bool) {
+		return m.GetRecords(), m.GetRecords().GetProcess() == living.handle
+	})
+	if batch.GetLostRing() != 1 || batch.GetLostBpf() != 2 || batch.GetLostQueue() != 10 {
+		t.Errorf("the next batch tells of %v", batch)
+	}
+}
+
+// TestRecordsComeAfterTheNews of their process, however early they are, and before
+// its end.
+func TestRecordsComeAfterTheNews(t *testing.T) {
+	b := start(t)
+	defer b.stop(t)
+	c := b.controller
+	early := &target{handle: 1 << 40, pid: 1 << 22, info: &attunev1.Process{Handle: 1 << 40}}
+	early.sites = entry.NewSites(early, c.functions)
+	c.targets.add(early)
+	c.outbox.add(news{target: early})
+	c.uprobeRecords(bpf.Batch{Process: uint32(early.pid), Records: make([]byte, 2*32), Hits: 2})
+	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.handle})
+	c.uprobeRecords(bpf.Batch{Process: uint32(early.pid), Records: make([]byte, 3*32), Hits: 3})
+	c.outbox.flush()
+	var order []string
+	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
+		switch {
+		case m.GetProcessStarted().GetHandle() == early.handle:
+			order = append(order, "start")
+		case m.GetRecords().GetProcess() == early.handle:
+			order = append(order, "records")
+		}
+		return true, m.GetProcessEnded().GetProcess() == early.handle
+	})
+	if len(order) != 2 || order[0] != "start" || order[1] != "records" {
+		t.Errorf("before its end came %q, want its start and its records", order)
+	}
+	if lost := c.account.sums().lostBPF; lost != 3 {
+		t.Errorf("%d records of a process that is gone are counted, want 3", lost)
+	}
+}
+
+// TestSamplesComeBeforeAggregates of the same round.
+func TestSamplesComeBeforeAggregates(t *testing.T) {
+	b := start(t)
+	defer b.stop(t)
+	target := targets.Start(t, targets.Build(t, "testdata/storm.c"), b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	b.addPoint(t, 3, &attunev1.MeasurePoint{Id: "malloc", Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}})
+	b.placed(t, 3)
+	b.sampleEvery(t, time.Hour)
+	event(t, b, "samples", func(m *attunev1.PublishRequest) (bool, bool) {
+		if m.GetAggregates() != nil {
+			t.Error("aggregates come before the samples")
+		}
+		return true, m.GetSamples() != nil
+	})
+	event(t, b, "aggregates", func(m *attunev1.PublishRequest) (bool, bool) { return true, m.GetAggregates() != nil })
+}
