@@ -21,6 +21,7 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -266,10 +267,8 @@ func TestMeasureChangeUndo(t *testing.T) {
 	}
 	faults := event(t, b, "sample", func(m *attunev1.PublishRequest) (float64, bool) {
 		for _, s := range m.GetSamples().GetSamples() {
-			for _, r := range s.GetReadings() {
-				if s.GetProcess() == process.GetHandle() && r.GetSignal() == attunev1.Signal_SIGNAL_MINOR_FAULTS {
-					return r.GetValue(), true
-				}
+			if s.GetProcess() == process.GetHandle() {
+				return series.Signal(s, series.MinorFaults)
 			}
 		}
 		return 0, false

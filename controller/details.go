@@ -71,12 +71,12 @@ func (c *Controller) sample(reader *detail.Reader, t *target, room *int) *attune
 	if slices.Contains(kinds, attunev1.DetailKind_DETAIL_KIND_THREADS) {
 		threads = min(*room, threadsPerRound)
 	}
-	readings, items, err := c.sampler.SampleThreads(t.pid, threads)
+	signals, items, err := c.sampler.SampleThreads(t.pid, threads)
 	if err != nil {
 		return nil
 	}
 	*room -= len(items.GetItems())
-	sample := &attunev1.Sample{Process: t.handle, Readings: readings}
+	sample := &attunev1.Sample{Process: t.handle, Tables: []*attunev1.Table{signals}}
 	if len(kinds) == 0 {
 		return sample
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -178,7 +179,7 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
 			UnixNano: ms * 1e8, Samples: []*attunev1.Sample{{
 				Process: 7, Details: &attunev1.Details{Threads: &attunev1.ThreadDetails{Total: 5}},
-				Readings: []*attunev1.Reading{{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, Value: float64(ms) * 1e6}},
+				Tables: []*attunev1.Table{series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(ms) * 1e6})},
 			}},
 		}}})
 	}
@@ -216,8 +217,8 @@ func TestDetailsForWhoSleeps(t *testing.T) {
 	r.grow()
 	read := func(ms int64, faults float64, details *attunev1.Details) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
-			UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: 7, Details: details, Readings: []*attunev1.Reading{
-				{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, Value: faults},
+			UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: 7, Details: details, Tables: []*attunev1.Table{
+				series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(faults)}),
 			}}},
 		}}})
 		r.report()

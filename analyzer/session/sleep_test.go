@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // sleepyInfo describes a tunlet that is of use from 1,000 page faults a second.
 func sleepyInfo(name string) *attunev1.DescribeResponse {
 	return &attunev1.DescribeResponse{Name: name, Version: "1", Wake: []*attunev1.Wake{{
-		Levels: []*attunev1.Level{{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, AtLeast: 1000}},
+		Levels: []*attunev1.Level{{Series: uint32(series.MinorFaults), AtLeast: 1000}},
 	}}}
 }
 
@@ -34,8 +35,8 @@ func (r *rig) sleeps(name string) *int {
 // ac1 with so many faults.
 func (r *rig) faults(ms int64, process uint64, count float64) {
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
-		UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: process, Readings: []*attunev1.Reading{
-			{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, Value: count},
+		UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: process, Tables: []*attunev1.Table{
+			series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(count)}),
 		}}},
 	}}})
 	r.report()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sample reads the signals of attunev1.Signal from /proc, at no cost to
+// Package sample reads the signals of a process from /proc, at no cost to
 // the program that is watched but the kernel's locks.
 //
 // # What it costs

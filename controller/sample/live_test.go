@@ -13,6 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -44,21 +45,21 @@ func TestLiveProcess(t *testing.T) {
 	p.tell(t, "nap")
 	after := mustSample(t, s, p.pid())
 	gains := []struct {
-		signal attunev1.Signal
+		signal series.ID
 		least  float64
 	}{
-		{attunev1.Signal_SIGNAL_RUN_TIME, 100e6}, // it burns 100 ms
-		{attunev1.Signal_SIGNAL_MINOR_FAULTS, 1000},
+		{series.RunTime, 100e6}, // it burns 100 ms
+		{series.MinorFaults, 1000},
 		// Of 20 naps: one whose time is over before the thread gets to sleep,
 		// because another took its CPU, counts as involuntary.
-		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, 5},
-		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, 1000 * 4096},
-		{attunev1.Signal_SIGNAL_ANONYMOUS_BYTES, 1000 * 4096},
+		{series.VoluntarySwitches, 5},
+		{series.ResidentBytes, 1000 * 4096},
+		{series.AnonymousBytes, 1000 * 4096},
 		// It answers three times.
-		{attunev1.Signal_SIGNAL_READ_CALLS, 3},
-		{attunev1.Signal_SIGNAL_WRITE_CALLS, 3},
-		{attunev1.Signal_SIGNAL_READ_BYTES, float64(len("burn\nfault\nnap\n"))},
-		{attunev1.Signal_SIGNAL_WRITTEN_BYTES, float64(3 * len("done\n"))},
+		{series.ReadCalls, 3},
+		{series.WriteCalls, 3},
+		{series.ReadBytes, float64(len("burn\nfault\nnap\n"))},
+		{series.WrittenBytes, float64(3 * len("done\n"))},
 	}
 	for _, gain := range gains {
 		if got := after[gain.signal] - before[gain.signal]; got < gain.least {
@@ -69,13 +70,13 @@ func TestLiveProcess(t *testing.T) {
 	// can be relied on, and cuts both parts down to whole hundredths of a second.
 	const burned, cut = 100e6, 2 * 1e9 / procid.TicksPerSecond
 	both := func(s signals) float64 {
-		return s[attunev1.Signal_SIGNAL_CPU_USER] + s[attunev1.Signal_SIGNAL_CPU_SYSTEM]
+		return s[series.CPUUser] + s[series.CPUSystem]
 	}
 	if got := both(after) - both(before); got <= burned-cut {
 		t.Errorf("CPU time rose by %v ns, want more than %v", got, burned-cut)
 	}
 	cpus, err := procid.CPUsAllowed(p.pid())
-	if err != nil || after[attunev1.Signal_SIGNAL_CPUS_ALLOWED] != float64(cpus) || after[attunev1.Signal_SIGNAL_THREADS] != 1 {
+	if err != nil || after[series.CPUsAllowed] != float64(cpus) || after[series.Threads] != 1 {
 		t.Errorf("signals %v, %d CPUs, %v", after, cpus, err)
 	}
 }
@@ -89,18 +90,18 @@ func TestLiveThreads(t *testing.T) {
 		p.tell(t, "threads "+threads)
 		p.tell(t, "burn") // 100 ms in each thread together
 		got := mustSample(t, s, p.pid())
-		if want, _ := strconv.ParseFloat(threads, 64); got[attunev1.Signal_SIGNAL_THREADS] != want {
-			t.Errorf("%v threads, want %s", got[attunev1.Signal_SIGNAL_THREADS], threads)
+		if want, _ := strconv.ParseFloat(threads, 64); got[series.Threads] != want {
+			t.Errorf("%v threads, want %s", got[series.Threads], threads)
 		}
-		for _, counter := range []attunev1.Signal{
-			attunev1.Signal_SIGNAL_RUN_TIME, attunev1.Signal_SIGNAL_RUNQUEUE_WAIT,
-			attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES,
+		for _, counter := range []series.ID{
+			series.RunTime, series.RunqueueWait,
+			series.VoluntarySwitches, series.InvoluntarySwitches,
 		} {
 			if got[counter] < last[counter] {
 				t.Errorf("%v fell from %v to %v", counter, last[counter], got[counter])
 			}
 		}
-		if rise := got[attunev1.Signal_SIGNAL_RUN_TIME] - last[attunev1.Signal_SIGNAL_RUN_TIME]; rise < 100e6 {
+		if rise := got[series.RunTime] - last[series.RunTime]; rise < 100e6 {
 			t.Errorf("run time with %s threads rose by %v ns, want 1e8", threads, rise)
 		}
 		last = got
@@ -199,7 +200,7 @@ func TestDescriptorsAreBounded(t *testing.T) {
 	if got := openFiles(t) - before; got != 10 {
 		t.Errorf("%d descriptors are kept, want 10", got)
 	}
-	if again := mustSample(t, s, p.pid()); again[attunev1.Signal_SIGNAL_THREADS] != first[attunev1.Signal_SIGNAL_THREADS] {
+	if again := mustSample(t, s, p.pid()); again[series.Threads] != first[series.Threads] {
 		t.Errorf("threads %v, then %v", first, again)
 	}
 	s.Close()

@@ -137,36 +137,3 @@ func (m cpuMask) list() string {
 
 // has says whether a CPU, less than 32 times the number of groups, is in it.
 func (m cpuMask) has(cpu int) bool { return m[len(m)-1-cpu/32]&(1<<(cpu%32)) != 0 }
-
-// transfers is what a process has read and written; see proc_pid_io(5).
-type transfers struct{ readBytes, writtenBytes, readCalls, writeCalls uint64 }
-
-// parseTransfers parses an io file.
-func parseTransfers(data []byte) (t transfers, err error) {
-	found := 0
-	for line := range bytes.Lines(data) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		var target *uint64
-		switch string(name) {
-		case "rchar":
-			target = &t.readBytes
-		case "wchar":
-			target = &t.writtenBytes
-		case "syscr":
-			target = &t.readCalls
-		case "syscw":
-			target = &t.writeCalls
-		default:
-			continue
-		}
-		var ok bool
-		if *target, _, ok = number(value); !ok {
-			return transfers{}, fmt.Errorf("%w: io line %q", errMalformed, line)
-		}
-		found++
-	}
-	if found != 4 {
-		return transfers{}, fmt.Errorf("%w: io without calls or bytes", errMalformed)
-	}
-	return t, nil
-}

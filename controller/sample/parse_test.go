@@ -126,18 +126,22 @@ func TestMaskAsList(t *testing.T) {
 func TestParseTransfers(t *testing.T) {
 	tests := []struct {
 		name, data string
-		want       transfers
+		want       [4]uint64
 		ok         bool
 	}{
-		{"plain", "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 0\n", transfers{10, 20, 3, 4}, true},
-		{"greatest", "rchar: 18446744073709551615\nwchar: 0\nsyscr: 0\nsyscw: 0\n", transfers{readBytes: 1<<64 - 1}, true},
-		{"no calls", "rchar: 10\nwchar: 20\n", transfers{}, false},
-		{"no number", "rchar: 10\nwchar: 20\nsyscr: x\nsyscw: 4\n", transfers{}, false},
-		{"empty", "", transfers{}, false},
+		{"plain", "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 0\n", [4]uint64{10, 20, 3, 4}, true},
+		{"greatest", "rchar: 18446744073709551615\nwchar: 0\nsyscr: 0\nsyscw: 0\n", [4]uint64{1<<64 - 1}, true},
+		{"no calls", "rchar: 10\nwchar: 20\n", [4]uint64{}, false},
+		{"no number", "rchar: 10\nwchar: 20\nsyscr: x\nsyscw: 4\n", [4]uint64{}, false},
+		{"empty", "", [4]uint64{}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := parseTransfers([]byte(test.data))
+			readings, err := parseTransfers([]byte(test.data))
+			var got [4]uint64
+			for i := 0; i < len(got) && err == nil; i++ {
+				got[i] = readings[i].Value
+			}
 			if (err == nil) != test.ok || got != test.want || err != nil && !errors.Is(err, errMalformed) {
 				t.Errorf("%+v, %v", got, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -29,10 +30,15 @@ type process struct {
 	buffer     []byte   // borrowed for one Sample
 	union      cpuMask
 	anonymous  anonymous // as the status that was read last has it
-	io         procFile
-	transfers  transfers
-	hasIO      bool // transfers are of this round
-	skipIO     int  // rounds in which io is not tried, since it cannot be read
+	parts      []part
+}
+
+// part reads signals of a process that are no sums over its threads.
+type part interface {
+	// read adds those of this round, as far as they can be read. It may use the
+	// buffer.
+	read(s *Sampler, buffer []byte, to []series.Reading) ([]series.Reading, error)
+	close(s *Sampler)
 }
 
 // counters are what the kernel does not sum over threads.
@@ -45,11 +51,14 @@ func (c *counters) add(other counters) {
 	c.involuntary += other.involuntary
 }
 
-func newProcess(root string, pid int) *process {
-	return &process{
-		root: root, pid: pid, stat: newProcFile(root + "/stat"), io: newProcFile(root + "/io"),
-		threads: make(map[int]*thread),
+func newProcess(root string, pid int, parts []func(root string) part) *process {
+	p := &process{
+		root: root, pid: pid, stat: newProcFile(root + "/stat"), threads: make(map[int]*thread),
 	}
+	for _, make := range parts {
+		p.parts = append(p.parts, make(root))
+	}
+	return p
 }
 
 // borrow takes a buffer until the returned function is called.
@@ -65,7 +74,9 @@ func (p *process) borrow(s *Sampler) (giveBack func()) {
 func (p *process) close(s *Sampler) {
 	p.closed = true
 	p.stat.close(&s.files)
-	p.io.close(&s.files)
+	for _, part := range p.parts {
+		part.close(s)
+	}
 	for _, t := range p.threads {
 		t.close(s)
 	}
@@ -84,48 +95,28 @@ func (p *process) readStat(s *Sampler) (procid.Stat, error) {
 }
 
 // sample reads one round, with the details of so many threads at most.
-func (p *process) sample(s *Sampler, detailed int) (totals, []*attunev1.ThreadDetail, error) {
+func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, details *attunev1.ThreadDetails, err error) {
 	stat, err := p.readStat(s)
 	if err != nil {
-		return totals{}, nil, err
+		return nil, nil, err
 	}
 	if stat.Zombie() {
-		return totals{}, nil, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
+		return nil, nil, fmt.Errorf("pid %d is a zombie: %w", p.pid, procid.ErrGone)
 	}
 	if err := p.list(s, stat); err != nil {
-		return totals{}, nil, err
+		return nil, nil, err
 	}
-	details, err := p.readThreads(s, stat, detailed)
+	items, err := p.readThreads(s, stat, detailed)
 	if err != nil {
-		return totals{}, nil, err
+		return nil, nil, err
 	}
-	if err := p.readTransfers(s); err != nil {
-		return totals{}, nil, err
+	readings = p.total(stat).readings()
+	for _, part := range p.parts {
+		if readings, err = part.read(s, p.buffer, readings); err != nil {
+			return nil, nil, err
+		}
 	}
-	return p.total(stat), details, nil
-}
-
-// ioPause is how many rounds pass before io is tried again where this user may
-// not read it, or the kernel has none: an exec may change the former.
-const ioPause = 256
-
-// readTransfers reads what the process has read and written.
-func (p *process) readTransfers(s *Sampler) error {
-	if p.hasIO = false; p.skipIO > 0 {
-		p.skipIO--
-		return nil
-	}
-	data, err := p.io.read(&s.files, p.buffer)
-	if err != nil {
-		p.io.close(&s.files)
-		p.skipIO = ioPause
-		return nil // the process may have ended, which the next round tells
-	}
-	if p.transfers, err = parseTransfers(data); err != nil {
-		return fmt.Errorf("%s: %w", p.io.path, err)
-	}
-	p.hasIO = true
-	return nil
+	return readings, &attunev1.ThreadDetails{Total: uint32(stat.Threads), Items: items}, nil
 }
 
 // list brings the list of threads up to date when a turn begins. A process
@@ -249,6 +240,6 @@ func (p *process) total(stat procid.Stat) totals {
 		t.cpus += bits.OnesCount32(group)
 	}
 	t.run, t.wait, t.voluntary, t.involuntary = sum.run, sum.wait, sum.voluntary, sum.involuntary
-	t.anonymous, t.transfers, t.hasIO = p.anonymous, p.transfers, p.hasIO
+	t.anonymous = p.anonymous
 	return t
 }

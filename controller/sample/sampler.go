@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -37,6 +38,7 @@ type Options struct {
 // Sampler samples processes.
 type Sampler struct {
 	options Options
+	parts   []func(root string) part // make what reads a process, by its directory
 	files   budget
 	buffers sync.Pool // of *[maxFileBytes]byte, for one Sample at a time
 
@@ -59,6 +61,7 @@ func New(options Options) *Sampler {
 		options.statusPerRound = defaultStatusPerRound
 	}
 	s := &Sampler{options: options, processes: make(map[int]*process)}
+	s.parts = []func(root string) part{newTransfers}
 	s.buffers.New = func() any { return new([maxFileBytes]byte) }
 	s.files.left.Store(int64(max(options.maxFiles, 0)))
 	return s
@@ -67,15 +70,15 @@ func New(options Options) *Sampler {
 // Sample reads all signals of a process. Counters of one process never fall
 // from one call to the next. [procid.ErrGone] if it has ended; what is kept of
 // it is dropped then, so that a later process with this pid starts anew.
-func (s *Sampler) Sample(pid int) ([]*attunev1.Reading, error) {
-	readings, _, err := s.SampleThreads(pid, 0)
-	return readings, err
+func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
+	signals, _, err := s.SampleThreads(pid, 0)
+	return signals, err
 }
 
 // SampleThreads is Sample with the details of so many threads at most, nil if
 // that is 0: those that are next in turn. The turn of a process is as long as it
 // has threads, whether this is asked for or Sample.
-func (s *Sampler) SampleThreads(pid, most int) ([]*attunev1.Reading, *attunev1.ThreadDetails, error) {
+func (s *Sampler) SampleThreads(pid, most int) (*attunev1.Table, *attunev1.ThreadDetails, error) {
 	p := s.process(pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +86,7 @@ func (s *Sampler) SampleThreads(pid, most int) ([]*attunev1.Reading, *attunev1.T
 		return nil, nil, procid.ErrGone // forgotten since it was looked up
 	}
 	defer p.borrow(s)()
-	totals, items, err := p.sample(s, most)
+	readings, threads, err := p.sample(s, most)
 	if err != nil {
 		if errors.Is(err, procid.ErrGone) {
 			s.drop(p)
@@ -91,9 +94,9 @@ func (s *Sampler) SampleThreads(pid, most int) ([]*attunev1.Reading, *attunev1.T
 		return nil, nil, err
 	}
 	if most <= 0 {
-		return totals.readings(), nil, nil
+		return series.SignalTable(readings...), nil, nil
 	}
-	return totals.readings(), &attunev1.ThreadDetails{Total: uint32(totals.stat.Threads), Items: items}, nil
+	return series.SignalTable(readings...), threads, nil
 }
 
 func (s *Sampler) process(pid int) *process {
@@ -101,7 +104,7 @@ func (s *Sampler) process(pid int) *process {
 	defer s.mu.Unlock()
 	p, ok := s.processes[pid]
 	if !ok {
-		p = newProcess(s.options.root+"/"+strconv.Itoa(pid), pid)
+		p = newProcess(s.options.root+"/"+strconv.Itoa(pid), pid, s.parts)
 		s.processes[pid] = p
 	}
 	return p
@@ -153,52 +156,34 @@ func (s *Sampler) Close() error {
 	return nil
 }
 
-// totals are the signals of a process.
+// totals are what stat tells of a process, and the sums over its threads.
 type totals struct {
 	stat                   procid.Stat
 	run, wait              uint64
 	voluntary, involuntary uint64
 	runnable, cpus         int
 	anonymous              anonymous
-	transfers              transfers
-	hasIO                  bool
 }
 
-// readings makes the messages, in one allocation for all of them.
-func (t totals) readings() []*attunev1.Reading {
+// readings are those signals, with room for all others.
+func (t totals) readings() []series.Reading {
 	const nanosPerTick = 1e9 / procid.TicksPerSecond
-	values := [...]struct {
-		signal attunev1.Signal
-		value  float64
-		known  bool
-	}{
-		{attunev1.Signal_SIGNAL_CPU_USER, float64(t.stat.UserTicks) * nanosPerTick, true},
-		{attunev1.Signal_SIGNAL_CPU_SYSTEM, float64(t.stat.SystemTicks) * nanosPerTick, true},
-		{attunev1.Signal_SIGNAL_RUN_TIME, float64(t.run), true},
-		{attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, float64(t.wait), true},
-		{attunev1.Signal_SIGNAL_MINOR_FAULTS, float64(t.stat.MinorFaults), true},
-		{attunev1.Signal_SIGNAL_MAJOR_FAULTS, float64(t.stat.MajorFaults), true},
-		{attunev1.Signal_SIGNAL_RESIDENT_BYTES, float64(t.stat.ResidentPages) * float64(os.Getpagesize()), true},
-		{attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES, float64(t.voluntary), true},
-		{attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES, float64(t.involuntary), true},
-		{attunev1.Signal_SIGNAL_THREADS, float64(t.stat.Threads), true},
-		{attunev1.Signal_SIGNAL_RUNNABLE_THREADS, float64(t.runnable), true},
-		{attunev1.Signal_SIGNAL_CPUS_ALLOWED, float64(t.cpus), true},
-		{attunev1.Signal_SIGNAL_ANONYMOUS_BYTES, float64(t.anonymous.bytes), t.anonymous.known},
-		{attunev1.Signal_SIGNAL_READ_CALLS, float64(t.transfers.readCalls), t.hasIO},
-		{attunev1.Signal_SIGNAL_WRITE_CALLS, float64(t.transfers.writeCalls), t.hasIO},
-		{attunev1.Signal_SIGNAL_READ_BYTES, float64(t.transfers.readBytes), t.hasIO},
-		{attunev1.Signal_SIGNAL_WRITTEN_BYTES, float64(t.transfers.writtenBytes), t.hasIO},
-	}
-	memory := make([]attunev1.Reading, 0, len(values))
-	for _, v := range values {
-		if v.known {
-			memory = append(memory, attunev1.Reading{Signal: v.signal, Value: v.value})
-		}
-	}
-	readings := make([]*attunev1.Reading, len(memory))
-	for i := range memory {
-		readings[i] = &memory[i]
+	readings := append(make([]series.Reading, 0, series.SignalSize),
+		series.Reading{ID: series.CPUUser, Value: t.stat.UserTicks * nanosPerTick},
+		series.Reading{ID: series.CPUSystem, Value: t.stat.SystemTicks * nanosPerTick},
+		series.Reading{ID: series.RunTime, Value: t.run},
+		series.Reading{ID: series.RunqueueWait, Value: t.wait},
+		series.Reading{ID: series.MinorFaults, Value: t.stat.MinorFaults},
+		series.Reading{ID: series.MajorFaults, Value: t.stat.MajorFaults},
+		series.Reading{ID: series.ResidentBytes, Value: t.stat.ResidentPages * uint64(os.Getpagesize())},
+		series.Reading{ID: series.VoluntarySwitches, Value: t.voluntary},
+		series.Reading{ID: series.InvoluntarySwitches, Value: t.involuntary},
+		series.Reading{ID: series.Threads, Value: uint64(t.stat.Threads)},
+		series.Reading{ID: series.RunnableThreads, Value: uint64(t.runnable)},
+		series.Reading{ID: series.CPUsAllowed, Value: uint64(t.cpus)},
+	)
+	if t.anonymous.known {
+		readings = append(readings, series.Reading{ID: series.AnonymousBytes, Value: t.anonymous.bytes})
 	}
 	return readings
 }

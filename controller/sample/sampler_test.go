@@ -15,25 +15,32 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type signals map[attunev1.Signal]float64
+type signals map[series.ID]float64
 
 func mustSample(t testing.TB, s *Sampler, pid int) signals {
 	t.Helper()
-	readings, err := s.Sample(pid)
+	table, err := s.Sample(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return values(t, table)
+}
+
+// values are the signals in a table.
+func values(t testing.TB, table *attunev1.Table) signals {
+	t.Helper()
 	values := make(signals)
-	for _, r := range readings {
-		if _, twice := values[r.GetSignal()]; twice {
-			t.Errorf("%v was told twice", r.GetSignal())
+	for id, value := range series.SignalsOf(&attunev1.Sample{Tables: []*attunev1.Table{table}}) {
+		if _, twice := values[id]; twice {
+			t.Errorf("%v was told twice", id)
 		}
-		values[r.GetSignal()] = r.GetValue()
+		values[id] = float64(value)
 	}
 	return values
 }
@@ -98,22 +105,22 @@ func TestSignalsOfFixture(t *testing.T) {
 	s := New(Options{root: proc.root})
 	defer s.Close()
 	want := signals{
-		attunev1.Signal_SIGNAL_CPU_USER:             2.5e9,
-		attunev1.Signal_SIGNAL_CPU_SYSTEM:           0.5e9,
-		attunev1.Signal_SIGNAL_RUN_TIME:             7000,
-		attunev1.Signal_SIGNAL_RUNQUEUE_WAIT:        70,
-		attunev1.Signal_SIGNAL_MINOR_FAULTS:         70,
-		attunev1.Signal_SIGNAL_MAJOR_FAULTS:         3,
-		attunev1.Signal_SIGNAL_RESIDENT_BYTES:       float64(10 * os.Getpagesize()),
-		attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES:   21,
-		attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES: 15,
-		attunev1.Signal_SIGNAL_THREADS:              3,
-		attunev1.Signal_SIGNAL_RUNNABLE_THREADS:     2,
-		attunev1.Signal_SIGNAL_CPUS_ALLOWED:         2,
-		attunev1.Signal_SIGNAL_READ_CALLS:           3,
-		attunev1.Signal_SIGNAL_WRITE_CALLS:          4,
-		attunev1.Signal_SIGNAL_READ_BYTES:           10,
-		attunev1.Signal_SIGNAL_WRITTEN_BYTES:        20,
+		series.CPUUser:             2.5e9,
+		series.CPUSystem:           0.5e9,
+		series.RunTime:             7000,
+		series.RunqueueWait:        70,
+		series.MinorFaults:         70,
+		series.MajorFaults:         3,
+		series.ResidentBytes:       float64(10 * os.Getpagesize()),
+		series.VoluntarySwitches:   21,
+		series.InvoluntarySwitches: 15,
+		series.Threads:             3,
+		series.RunnableThreads:     2,
+		series.CPUsAllowed:         2,
+		series.ReadCalls:           3,
+		series.WriteCalls:          4,
+		series.ReadBytes:           10,
+		series.WrittenBytes:        20,
 	}
 	if diff := cmp.Diff(want, mustSample(t, s, fakePID)); diff != "" {
 		t.Errorf("signals (-want +got):\n%s", diff)
@@ -144,8 +151,8 @@ func TestSumsNeverFall(t *testing.T) {
 		t.Run(step.name, func(t *testing.T) {
 			proc.set(step.threads)
 			got := mustSample(t, s, fakePID)
-			if got[attunev1.Signal_SIGNAL_RUN_TIME] != step.run || got[attunev1.Signal_SIGNAL_RUNQUEUE_WAIT] != step.wait ||
-				got[attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES] != step.switches {
+			if got[series.RunTime] != step.run || got[series.RunqueueWait] != step.wait ||
+				got[series.VoluntarySwitches] != step.switches {
 				t.Errorf("signals %v, want %+v", got, step)
 			}
 		})
@@ -163,7 +170,7 @@ func TestManyThreadsAreReadInTurn(t *testing.T) {
 	s := New(Options{root: proc.root, threadsPerRound: perRound})
 	defer s.Close()
 	for round, want := range []float64{300, 600, 900, 1000, 1000} {
-		if got := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_RUN_TIME]; got != want {
+		if got := mustSample(t, s, fakePID)[series.RunTime]; got != want {
 			t.Errorf("round %d: run time %v, want %v", round, got, want)
 		}
 	}
@@ -181,18 +188,18 @@ func TestSwitchesOfKnownThreadsInTurn(t *testing.T) {
 	s := New(Options{root: proc.root, statusPerRound: 4, maxFiles: -1})
 	defer s.Close()
 	set(1)
-	if got := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES]; got != 9 {
+	if got := mustSample(t, s, fakePID)[series.VoluntarySwitches]; got != 9 {
 		t.Errorf("new threads: %v switches, want 9", got)
 	}
 	set(2)
-	first := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES]
+	first := mustSample(t, s, fakePID)[series.VoluntarySwitches]
 	if first <= 9 || first >= 18 {
 		t.Errorf("after one round %v switches, want some more than 9", first)
 	}
 	for range 3 {
 		mustSample(t, s, fakePID)
 	}
-	if got := mustSample(t, s, fakePID)[attunev1.Signal_SIGNAL_VOLUNTARY_SWITCHES]; got != 18 {
+	if got := mustSample(t, s, fakePID)[series.VoluntarySwitches]; got != 18 {
 		t.Errorf("after all rounds %v switches, want 18", got)
 	}
 }
@@ -272,17 +279,15 @@ func TestThreadNumberUsedAgain(t *testing.T) {
 		{fakeThread{"S", 300, 1, 2, 1, "1", 7}, 400},
 	} {
 		proc.set(map[int]fakeThread{fakePID: step.thread})
-		readings, details, err := s.SampleThreads(fakePID, 4)
+		table, details, err := s.SampleThreads(fakePID, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := details.GetItems()[0]; got.GetVoluntarySwitches() != uint64(step.thread.voluntary) || got.GetRunNanos() != uint64(step.thread.run) {
 			t.Errorf("thread %v, want %+v", got, step.thread)
 		}
-		for _, r := range readings {
-			if r.GetSignal() == attunev1.Signal_SIGNAL_RUN_TIME && r.GetValue() != step.run {
-				t.Errorf("run time %v, want %v", r.GetValue(), step.run)
-			}
+		if got := values(t, table)[series.RunTime]; got != step.run {
+			t.Errorf("run time %v, want %v", got, step.run)
 		}
 	}
 }
@@ -298,7 +303,7 @@ func TestNoTransfers(t *testing.T) {
 		if round == 1 {
 			proc.write("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n", "io")
 		}
-		calls, ok := got[attunev1.Signal_SIGNAL_READ_CALLS]
+		calls, ok := got[series.ReadCalls]
 		if want := round > ioPause; ok != want || ok && calls != 3 {
 			t.Fatalf("round %d: %v read calls, %v", round, calls, ok)
 		}

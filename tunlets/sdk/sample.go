@@ -5,6 +5,7 @@ package sdk
 import (
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -19,13 +20,21 @@ type Sample struct {
 	// this round; see [Host.WantDetails]. Copies of the sample share them.
 	Details Details
 
-	values  [signalCount]float64
-	present uint32
+	values  [series.SignalSize]float64
+	present signalSet
+}
+
+// signalSet is a set of signals, a bit each.
+type signalSet [(series.SignalSize + 63) / 64]uint64
+
+func (s *signalSet) add(sig Signal) { s[sig/64] |= 1 << (sig % 64) }
+func (s *signalSet) has(sig Signal) bool {
+	return sig < series.SignalSize && s[sig/64]&(1<<(sig%64)) != 0
 }
 
 // Value returns a signal's value, and whether it was read at all.
 func (s *Sample) Value(sig Signal) (float64, bool) {
-	if sig >= signalCount || s.present&(1<<sig) == 0 {
+	if !s.present.has(sig) {
 		return 0, false
 	}
 	return s.values[sig], true
@@ -34,9 +43,9 @@ func (s *Sample) Value(sig Signal) (float64, bool) {
 // With returns a copy of the sample that has the signal set to the value.
 // Tests build samples with it.
 func (s Sample) With(sig Signal, value float64) Sample {
-	if sig < signalCount {
+	if sig < series.SignalSize {
 		s.values[sig] = value
-		s.present |= 1 << sig
+		s.present.add(sig)
 	}
 	return s
 }
@@ -54,11 +63,8 @@ func samplesFrom(b *attunev1.SampleBatch) Samples {
 	out.Items = make([]Sample, 0, len(b.GetSamples()))
 	for _, s := range b.GetSamples() {
 		sample := Sample{Process: Handle(s.GetProcess()), At: out.At, Details: detailsFrom(s.GetDetails())}
-		for _, r := range s.GetReadings() {
-			if sig := r.GetSignal(); sig > 0 && sig < signalCount {
-				sample.values[sig] = r.GetValue()
-				sample.present |= 1 << sig
-			}
+		for sig, value := range series.SignalsOf(s) {
+			sample = sample.With(sig, float64(value)) // one of a newer controller is dropped
 		}
 		out.Items = append(out.Items, sample)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
-// Every signal of the protocol has its name here, and back.
+// Every signal of earlier recordings has its name here, and back.
 func TestSignalNames(t *testing.T) {
 	for number, long := range attunev1.Signal_name {
 		if number == 0 {
@@ -24,15 +24,32 @@ func TestSignalNames(t *testing.T) {
 			t.Errorf("%q is signal %d, %v; want %d", name, got, ok, number)
 		}
 	}
-	if n := len(attunev1.Signal_name) - 1; len(sdk.Signals()) != n {
-		t.Errorf("%d signals, want %d", len(sdk.Signals()), n)
-	}
 	for _, none := range []string{"", "SIGNAL_CPU_USER", "nothing"} {
 		if got, ok := sdk.SignalNamed(none); ok {
 			t.Errorf("%q is signal %d", none, got)
 		}
 	}
-	if none := sdk.Signal(200); none.String() != "" || none.Gauge() {
-		t.Errorf("signal 200 is %q", none)
+	if none := sdk.Signal(1 << 20); none.String() != "" || none.Gauge() {
+		t.Errorf("signal %d is %q", none, none)
+	}
+}
+
+// A sample holds as many signals as the catalogue has.
+func TestSampleHoldsAllSignals(t *testing.T) {
+	var s sdk.Sample
+	for _, sig := range sdk.Signals() {
+		if _, ok := s.Value(sig); ok {
+			t.Errorf("%v is there already", sig)
+		}
+		s = s.With(sig, float64(sig)+0.5)
+	}
+	for _, sig := range sdk.Signals() {
+		if v, ok := s.Value(sig); !ok || v != float64(sig)+0.5 {
+			t.Errorf("%v is %v, %v", sig, v, ok)
+		}
+	}
+	s = s.With(1<<20, 1)
+	if _, ok := s.Value(1 << 20); ok {
+		t.Error("a sample has a signal that there is not")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	hclog "github.com/hashicorp/go-hclog"
 	plugin "github.com/hashicorp/go-plugin"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -108,11 +109,11 @@ func batch(now time.Time, round float64) *attunev1.HandleEventsRequest {
 		Samples: &attunev1.SampleBatch{UnixNano: now.UnixNano()},
 	}
 	for p := range uint64(processes) {
-		s := &attunev1.Sample{Process: p + 1}
-		for sig := attunev1.Signal_SIGNAL_CPU_USER; sig <= attunev1.Signal_SIGNAL_INVOLUNTARY_SWITCHES; sig++ {
-			s.Readings = append(s.Readings, &attunev1.Reading{Signal: sig, Value: round * 2.5e7})
+		var readings []series.Reading
+		for sig := series.CPUUser; sig <= series.InvoluntarySwitches; sig++ {
+			readings = append(readings, series.Reading{ID: sig, Value: uint64(round * 2.5e7)})
 		}
-		out.Samples.Samples = append(out.Samples.Samples, s)
+		out.Samples.Samples = append(out.Samples.Samples, &attunev1.Sample{Process: p + 1, Tables: []*attunev1.Table{series.SignalTable(readings...)}})
 		for point := range uint32(14) {
 			out.Aggregates = append(out.Aggregates, &attunev1.NamedAggregate{PointId: "mpi0@1", Aggregate: &attunev1.Aggregate{
 				Point: point, Process: p + 1, Count: 10, Sum: 10 << 20, Histogram: make([]uint64, 21),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -201,17 +202,19 @@ func (p *Process) sample() *attunev1.Sample {
 	for sig, rate := range p.Rates {
 		p.counters[sig] += rate * Period.Seconds()
 	}
+	var readings []series.Reading
 	for sig, v := range p.counters {
-		out.Readings = append(out.Readings, &attunev1.Reading{Signal: attunev1.Signal(sig), Value: v})
+		readings = append(readings, series.Reading{ID: sig, Value: uint64(v)})
 	}
 	for sig, v := range p.Gauges {
-		out.Readings = append(out.Readings, &attunev1.Reading{Signal: attunev1.Signal(sig), Value: v})
+		readings = append(readings, series.Reading{ID: sig, Value: uint64(v)})
 	}
+	slices.SortFunc(readings, func(a, b series.Reading) int { return int(a.ID) - int(b.ID) })
+	out.Tables = []*attunev1.Table{series.SignalTable(readings...)}
 	p.rounds++
 	if p.Details != nil {
 		out.Details = p.Details(time.Duration(p.rounds) * Period)
 	}
-	slices.SortFunc(out.Readings, func(a, b *attunev1.Reading) int { return int(a.Signal - b.Signal) })
 	return out
 }
 

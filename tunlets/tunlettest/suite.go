@@ -54,7 +54,7 @@ func waking(w *attunev1.Wake) *Process {
 	}
 	const beyond = 2 // times the level
 	for _, l := range w.GetLevels() {
-		signal := sdk.Signal(l.GetSignal())
+		signal := sdk.Signal(l.GetSeries())
 		if signal.Gauge() {
 			p.Gauges[signal] = beyond * l.GetAtLeast()
 		} else {
@@ -154,8 +154,8 @@ func checkWake(tb TB, conditions []*attunev1.Wake) {
 			tb.Errorf("wakes with %v: want sockets or pipes, of which a process may have none", w.GetDetail())
 		}
 		for _, l := range w.GetLevels() {
-			if _, known := attunev1.Signal_name[int32(l.GetSignal())]; !known || l.GetSignal() == 0 || l.GetAtLeast() <= 0 {
-				tb.Errorf("wakes at %v of %v: want a signal there is, and more than nothing", l.GetAtLeast(), l.GetSignal())
+			if signal := sdk.Signal(l.GetSeries()); signal.String() == "" || l.GetAtLeast() <= 0 {
+				tb.Errorf("wakes at %v of signal %d: want a signal there is, and more than nothing", l.GetAtLeast(), l.GetSeries())
 			}
 		}
 	}

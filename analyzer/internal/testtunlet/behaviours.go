@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -85,7 +86,7 @@ func (t *tunlet) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1
 			{Name: "object", Type: attunev1.OptionType_OPTION_TYPE_TEXT},
 		}
 	case "sleepy", "sleepyhog", "sleepycrash":
-		info.Wake = []*attunev1.Wake{{Levels: []*attunev1.Level{{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, AtLeast: 1000}}}}
+		info.Wake = []*attunev1.Wake{{Levels: []*attunev1.Level{{Series: uint32(series.MinorFaults), AtLeast: 1000}}}}
 		info.Options = []*attunev1.Option{{Name: "n", Type: attunev1.OptionType_OPTION_TYPE_INTEGER, Min: "1", Max: "9"}}
 	}
 	return info, nil

@@ -368,8 +368,10 @@ func (Comparison) EnumDescriptor() ([]byte, []int) {
 	return file_attune_v1_common_proto_rawDescGZIP(), []int{4}
 }
 
-// Signal is one thing the controller samples from outside a process, at no
-// cost to it. All are cumulative counters unless they say gauge.
+// Signal names a series of recordings of earlier versions. The numbers are those
+// of the series in the catalogue.
+//
+// Deprecated: Marked as deprecated in attune/v1/common.proto.
 type Signal int32
 
 const (
@@ -1751,7 +1753,9 @@ func (*MeasurePoint_Function) isMeasurePoint_Target() {}
 
 func (*MeasurePoint_Usdt) isMeasurePoint_Target() {}
 
-// Reading is one signal's value at one time.
+// Reading is one signal's value at one time, in recordings of earlier versions.
+//
+// Deprecated: Marked as deprecated in attune/v1/common.proto.
 type Reading struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Which signal.
@@ -1914,10 +1918,10 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\bnumbered\x18\x11 \x01(\bB\x02\x18\x01R\bnumbered\x12\x1f\n" +
 	"\vcoarse_time\x18\x12 \x01(\bR\n" +
 	"coarseTimeB\b\n" +
-	"\x06target\"J\n" +
+	"\x06target\"N\n" +
 	"\aReading\x12)\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value*O\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x02\x18\x01*O\n" +
 	"\x05Place\x12\x15\n" +
 	"\x11PLACE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vPLACE_ENTRY\x10\x01\x12\x0e\n" +
@@ -1959,7 +1963,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x0fCOMPARISON_LESS\x10\x03\x12\x19\n" +
 	"\x15COMPARISON_LESS_EQUAL\x10\x04\x12\x16\n" +
 	"\x12COMPARISON_GREATER\x10\x05\x12\x1c\n" +
-	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xce\x03\n" +
+	"\x18COMPARISON_GREATER_EQUAL\x10\x06*\xd2\x03\n" +
 	"\x06Signal\x12\x16\n" +
 	"\x12SIGNAL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSIGNAL_CPU_USER\x10\x01\x12\x15\n" +
@@ -1979,7 +1983,7 @@ const file_attune_v1_common_proto_rawDesc = "" +
 	"\x11SIGNAL_READ_CALLS\x10\x0e\x12\x16\n" +
 	"\x12SIGNAL_WRITE_CALLS\x10\x0f\x12\x15\n" +
 	"\x11SIGNAL_READ_BYTES\x10\x10\x12\x18\n" +
-	"\x14SIGNAL_WRITTEN_BYTES\x10\x11B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
+	"\x14SIGNAL_WRITTEN_BYTES\x10\x11\x1a\x02\x18\x01B7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
 var (
 	file_attune_v1_common_proto_rawDescOnce sync.Once

@@ -812,16 +812,20 @@ func (x *AggregateBatch) GetAggregates() []*Aggregate {
 	return nil
 }
 
-// Sample is all signals of one process at one time.
+// Sample is what was measured of one process at one time.
 type Sample struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Process handle.
 	Process uint64 `protobuf:"varint,1,opt,name=process,proto3" json:"process,omitempty"`
-	// The readings.
+	// In recordings of earlier versions: the signals.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/event.proto.
 	Readings []*Reading `protobuf:"bytes,2,rep,name=readings,proto3" json:"readings,omitempty"`
 	// What was asked for beside; absent: nothing, or none of it was read in this
 	// round.
-	Details       *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	Details *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	// What was measured: the signals, and what was asked for beside.
+	Tables        []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,6 +867,7 @@ func (x *Sample) GetProcess() uint64 {
 	return 0
 }
 
+// Deprecated: Marked as deprecated in attune/v1/event.proto.
 func (x *Sample) GetReadings() []*Reading {
 	if x != nil {
 		return x.Readings
@@ -873,6 +878,13 @@ func (x *Sample) GetReadings() []*Reading {
 func (x *Sample) GetDetails() *Details {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *Sample) GetTables() []*Table {
+	if x != nil {
+		return x.Tables
 	}
 	return nil
 }
@@ -936,7 +948,7 @@ var File_attune_v1_event_proto protoreflect.FileDescriptor
 
 const file_attune_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\xd8\x03\n" +
+	"\x15attune/v1/event.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\xd8\x03\n" +
 	"\x0ePublishRequest\x12.\n" +
 	"\x05hello\x18\x01 \x01(\v2\x16.attune.v1.StreamHelloH\x00R\x05hello\x12=\n" +
 	"\x0fprocess_started\x18\x02 \x01(\v2\x12.attune.v1.ProcessH\x00R\x0eprocessStarted\x12=\n" +
@@ -1000,11 +1012,12 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"toUnixNano\x124\n" +
 	"\n" +
 	"aggregates\x18\x03 \x03(\v2\x14.attune.v1.AggregateR\n" +
-	"aggregates\"\x80\x01\n" +
+	"aggregates\"\xae\x01\n" +
 	"\x06Sample\x12\x18\n" +
-	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12.\n" +
-	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingR\breadings\x12,\n" +
-	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsR\adetails\"W\n" +
+	"\aprocess\x18\x01 \x01(\x04R\aprocess\x122\n" +
+	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingB\x02\x18\x01R\breadings\x12,\n" +
+	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsR\adetails\x12(\n" +
+	"\x06tables\x18\x04 \x03(\v2\x10.attune.v1.TableR\x06tables\"W\n" +
 	"\vSampleBatch\x12\x1b\n" +
 	"\tunix_nano\x18\x01 \x01(\x03R\bunixNano\x12+\n" +
 	"\asamples\x18\x02 \x03(\v2\x11.attune.v1.SampleR\asamples2R\n" +
@@ -1040,6 +1053,7 @@ var file_attune_v1_event_proto_goTypes = []any{
 	(*Principal)(nil),       // 12: attune.v1.Principal
 	(*Reading)(nil),         // 13: attune.v1.Reading
 	(*Details)(nil),         // 14: attune.v1.Details
+	(*Table)(nil),           // 15: attune.v1.Table
 }
 var file_attune_v1_event_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.PublishRequest.hello:type_name -> attune.v1.StreamHello
@@ -1056,14 +1070,15 @@ var file_attune_v1_event_proto_depIdxs = []int32{
 	6,  // 11: attune.v1.AggregateBatch.aggregates:type_name -> attune.v1.Aggregate
 	13, // 12: attune.v1.Sample.readings:type_name -> attune.v1.Reading
 	14, // 13: attune.v1.Sample.details:type_name -> attune.v1.Details
-	8,  // 14: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
-	0,  // 15: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
-	2,  // 16: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
-	16, // [16:17] is the sub-list for method output_type
-	15, // [15:16] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	15, // 14: attune.v1.Sample.tables:type_name -> attune.v1.Table
+	8,  // 15: attune.v1.SampleBatch.samples:type_name -> attune.v1.Sample
+	0,  // 16: attune.v1.EventService.Publish:input_type -> attune.v1.PublishRequest
+	2,  // 17: attune.v1.EventService.Publish:output_type -> attune.v1.PublishResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_event_proto_init() }
@@ -1074,6 +1089,7 @@ func file_attune_v1_event_proto_init() {
 	file_attune_v1_common_proto_init()
 	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
+	file_attune_v1_series_proto_init()
 	file_attune_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*PublishRequest_Hello)(nil),
 		(*PublishRequest_ProcessStarted)(nil),

@@ -1023,11 +1023,15 @@ func (x *SampleInterest) GetLevels() []*Level {
 // Level is a condition on one signal of a process.
 type Level struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The signal.
+	// In recordings of earlier versions: the signal.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
 	Signal Signal `protobuf:"varint,1,opt,name=signal,proto3,enum=attune.v1.Signal" json:"signal,omitempty"`
 	// The condition: the signal's rise per second between two samples, or its
 	// value if it is a gauge, is at least this.
-	AtLeast       float64 `protobuf:"fixed64,2,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	AtLeast float64 `protobuf:"fixed64,2,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	// The signal: the number of its series in the catalogue.
+	Series        uint32 `protobuf:"varint,3,opt,name=series,proto3" json:"series,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1062,6 +1066,7 @@ func (*Level) Descriptor() ([]byte, []int) {
 	return file_attune_v1_tunlet_proto_rawDescGZIP(), []int{10}
 }
 
+// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
 func (x *Level) GetSignal() Signal {
 	if x != nil {
 		return x.Signal
@@ -1072,6 +1077,13 @@ func (x *Level) GetSignal() Signal {
 func (x *Level) GetAtLeast() float64 {
 	if x != nil {
 		return x.AtLeast
+	}
+	return 0
+}
+
+func (x *Level) GetSeries() uint32 {
+	if x != nil {
+		return x.Series
 	}
 	return 0
 }
@@ -2655,10 +2667,11 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
-	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"M\n" +
-	"\x05Level\x12)\n" +
-	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalR\x06signal\x12\x19\n" +
-	"\bat_least\x18\x02 \x01(\x01R\aatLeast\"\xcd\x02\n" +
+	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"i\n" +
+	"\x05Level\x12-\n" +
+	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalB\x02\x18\x01R\x06signal\x12\x19\n" +
+	"\bat_least\x18\x02 \x01(\x01R\aatLeast\x12\x16\n" +
+	"\x06series\x18\x03 \x01(\rR\x06series\"\xcd\x02\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +

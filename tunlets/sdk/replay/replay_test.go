@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 	"github.com/attune-hpc/attune/tunlets/sdk/replay"
@@ -149,8 +150,8 @@ func process(handle uint64) *attunev1.RecordingFrame {
 
 func sample(at int64, process uint64, faults float64) *attunev1.RecordingFrame {
 	return &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Samples{Samples: &attunev1.SampleBatch{
-		UnixNano: at * ms, Samples: []*attunev1.Sample{{Process: process, Readings: []*attunev1.Reading{
-			{Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, Value: faults},
+		UnixNano: at * ms, Samples: []*attunev1.Sample{{Process: process, Tables: []*attunev1.Table{
+			series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(faults)}),
 		}}},
 	}}}
 }
@@ -278,7 +279,7 @@ func TestWake(t *testing.T) {
 	r.at(120, sample(120, 1, 1000))
 	r.at(170, &attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 2}}})
 	info := &attunev1.DescribeResponse{Wake: []*attunev1.Wake{{Levels: []*attunev1.Level{{
-		Signal: attunev1.Signal_SIGNAL_MINOR_FAULTS, AtLeast: 5000,
+		Series: uint32(series.MinorFaults), AtLeast: 5000,
 	}}}}}
 	told, _ := run(t, &tunlet{}, &r, info)
 	want(t, []string{"start tune", "process 1", "process 2", "sample of 1", "sample of 1", "ended 2", "end"}, told)

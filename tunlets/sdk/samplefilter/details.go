@@ -80,7 +80,7 @@ func (k kinds) of(s *attunev1.Sample) *attunev1.Sample {
 	if d == nil || has&^k == 0 && has != 0 {
 		return s
 	}
-	out := &attunev1.Sample{Process: s.GetProcess(), Readings: s.GetReadings()}
+	out := &attunev1.Sample{Process: s.GetProcess(), Tables: s.GetTables()}
 	if has&k == 0 {
 		return out
 	}

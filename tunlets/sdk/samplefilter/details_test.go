@@ -56,7 +56,7 @@ func TestDetailsOnlyWhereAskedFor(t *testing.T) {
 			if out[0].GetSamples()[1].GetDetails() != nil {
 				t.Error("details of another process")
 			}
-			if len(out[0].GetSamples()[1].GetReadings()) != 2 || in.GetSamples()[0].GetDetails().GetThreads() == nil {
+			if len(out[0].GetSamples()[1].GetTables()) != 1 || in.GetSamples()[0].GetDetails().GetThreads() == nil {
 				t.Error("readings are gone, or what others get was changed")
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // Filter knows one tunlet's interests. The zero value lets all samples pass,
@@ -110,21 +110,13 @@ func (w *wait) reached(sample *attunev1.Sample, at int64) bool {
 // reaches reports whether a sample reaches a level, given the one before it;
 // nil: there is none. Times are Unix times in nanoseconds.
 func reaches(l *attunev1.Level, before *attunev1.Sample, then int64, sample *attunev1.Sample, at int64) bool {
-	value, ok := valueOf(sample, l.GetSignal())
-	if ok && !sdk.Signal(l.GetSignal()).Gauge() {
+	signal := series.ID(l.GetSeries())
+	value, ok := series.Signal(sample, signal)
+	if ok && !signal.Gauge() {
 		var start float64
-		start, ok = valueOf(before, l.GetSignal())
+		start, ok = series.Signal(before, signal)
 		seconds := time.Duration(at - then).Seconds()
 		value, ok = (value-start)/seconds, ok && seconds > 0
 	}
 	return ok && value >= l.GetAtLeast()
-}
-
-func valueOf(s *attunev1.Sample, signal attunev1.Signal) (float64, bool) {
-	for _, r := range s.GetReadings() {
-		if r.GetSignal() == signal {
-			return r.GetValue(), true
-		}
-	}
-	return 0, false
 }

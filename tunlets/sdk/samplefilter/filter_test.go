@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	faults  = attunev1.Signal_SIGNAL_MINOR_FAULTS
-	threads = attunev1.Signal_SIGNAL_THREADS
+	faults  = series.MinorFaults
+	threads = series.Threads
 )
 
 // round is one at so many milliseconds, of processes with their fault counts.
@@ -21,9 +22,9 @@ func round(ms int, counts map[uint64]float64) *attunev1.SampleBatch {
 	b := &attunev1.SampleBatch{UnixNano: int64(time.Duration(ms) * time.Millisecond)}
 	for p := uint64(1); p <= 9; p++ {
 		if count, ok := counts[p]; ok {
-			b.Samples = append(b.Samples, &attunev1.Sample{Process: p, Readings: []*attunev1.Reading{
-				{Signal: faults, Value: count}, {Signal: threads, Value: 4},
-			}})
+			b.Samples = append(b.Samples, &attunev1.Sample{Process: p, Tables: []*attunev1.Table{series.SignalTable(
+				series.Reading{ID: faults, Value: uint64(count)}, series.Reading{ID: threads, Value: 4},
+			)}})
 		}
 	}
 	return b
@@ -42,8 +43,8 @@ func text(batches []*attunev1.SampleBatch) string {
 	return strings.Join(out, " ")
 }
 
-func level(signal attunev1.Signal, at float64) *attunev1.Level {
-	return &attunev1.Level{Signal: signal, AtLeast: at}
+func level(signal series.ID, at float64) *attunev1.Level {
+	return &attunev1.Level{Series: uint32(signal), AtLeast: at}
 }
 
 func want(t *testing.T, f *Filter, b *attunev1.SampleBatch, passes string) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -240,7 +241,7 @@ func (c *condition) hasHeld(p *seen, sample *attunev1.Sample, at int64) bool {
 	met := c.wake.GetObject() == "" || c.maps[id]
 	for _, l := range c.wake.GetLevels() {
 		met = met && reaches(l, p.last, p.at, sample, at)
-		if !sdk.Signal(l.GetSignal()).Gauge() {
+		if !series.ID(l.GetSeries()).Gauge() {
 			began = p.at
 		}
 	}
@@ -304,12 +305,11 @@ func Text(w *attunev1.Wake) string {
 }
 
 func levelText(l *attunev1.Level) string {
-	signal := sdk.Signal(l.GetSignal())
+	signal := series.ID(l.GetSeries())
 	text := fmt.Sprintf("%v of at least ", signal)
-	switch signal {
-	case sdk.CPUUser, sdk.CPUSystem, sdk.RunTime, sdk.RunqueueWait:
-		text += time.Duration(l.GetAtLeast()).String()
-	default:
+	if unit := signal.Series().Unit.Time(); unit > 0 {
+		text += (time.Duration(l.GetAtLeast()) * unit).String()
+	} else {
 		text += fmt.Sprintf("%g", l.GetAtLeast())
 	}
 	if !signal.Gauge() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -174,7 +175,7 @@ func TestForgottenAndLate(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	wait := level(attunev1.Signal_SIGNAL_RUNQUEUE_WAIT, 1e8)
+	wait := level(series.RunqueueWait, 1e8)
 	for want, w := range map[string]*attunev1.Wake{
 		"anything":   {},
 		"libmpi.so*": {Object: "libmpi.so*"},
@@ -198,11 +199,11 @@ func BenchmarkWakes(b *testing.B) {
 	batch := &attunev1.SampleBatch{}
 	for p := range uint64(100) {
 		w.Process(p, []string{"/lib/libc.so.6", "/lib/libmpi.so.40"})
-		s := &attunev1.Sample{Process: p}
-		for signal := range attunev1.Signal(12) {
-			s.Readings = append(s.Readings, &attunev1.Reading{Signal: signal + 1, Value: 1})
+		var readings []series.Reading
+		for signal := range series.ID(12) {
+			readings = append(readings, series.Reading{ID: signal + 1, Value: 1})
 		}
-		batch.Samples = append(batch.Samples, s)
+		batch.Samples = append(batch.Samples, &attunev1.Sample{Process: p, Tables: []*attunev1.Table{series.SignalTable(readings...)}})
 	}
 	for i := range 20 {
 		w.Add(fmt.Sprint(i), []*attunev1.Wake{

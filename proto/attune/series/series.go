@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package series
+
+import (
+	"strings"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ID names a series for good.
+type ID uint32
+
+// TableID names a table for good.
+type TableID uint32
+
+// Kind says how the values of a series are to be understood.
+type Kind uint8
+
+// The kinds.
+const (
+	// KindCounter goes up over the life of its subject.
+	KindCounter Kind = iota + 1
+	// KindGauge is a number of the moment.
+	KindGauge
+)
+
+// String is what people call the kind.
+func (k Kind) String() string {
+	return [...]string{"", "counter", "gauge"}[k]
+}
+
+// Exactness says how far a value can be trusted.
+type Exactness uint8
+
+// The kinds of exactness.
+const (
+	// Exact: the kernel counts it for its subject, all of it.
+	Exact Exactness = iota
+	// Sampled: it was put together from moments, and misses what lies between them.
+	Sampled
+	// Bound: it was measured of more than its subject, whose own value is at most
+	// this.
+	Bound
+)
+
+// String is exact, sampled or bound.
+func (e Exactness) String() string { return [...]string{"exact", "sampled", "bound"}[e] }
+
+// Unit is what a number counts.
+type Unit string
+
+// The units that are converted on the way; any other is a word for people.
+const (
+	Nanoseconds  Unit = "ns"
+	Microseconds Unit = "µs"
+	Milliseconds Unit = "ms"
+)
+
+// Time is how long one of the unit is; 0: it is no time.
+func (u Unit) Time() time.Duration {
+	switch u {
+	case Nanoseconds:
+		return time.Nanosecond
+	case Microseconds:
+		return time.Microsecond
+	case Milliseconds:
+		return time.Millisecond
+	}
+	return 0
+}
+
+// Series is one measured quantity.
+type Series struct {
+	ID ID
+	// Name, with the unit of a time: run_nanos.
+	Name string
+	// Unit of a number; empty: none.
+	Unit Unit
+	Kind Kind
+	// Exactness; the zero value is Exact.
+	Exactness Exactness
+	// Help says what it is, in a phrase.
+	Help string
+	// Source is where it is read from, in Markdown.
+	Source string
+}
+
+// Label is the name without the unit of a time, as expressions and programs have
+// it: they see times in their own unit.
+func (s Series) Label() string {
+	if s.Unit.Time() == 0 {
+		return s.Name
+	}
+	for _, unit := range []string{"_nanos", "_micros", "_millis"} {
+		if label, ok := strings.CutSuffix(s.Name, unit); ok {
+			return label
+		}
+	}
+	return s.Name
+}
+
+// Table is a set of series that are measured together, of the same subjects.
+type Table struct {
+	ID   TableID
+	Name string
+	// Of is what the rows are of.
+	Of attunev1.SubjectKind
+	// Series are the columns.
+	Series []Series
+}
+
+// String returns the name of the series in the catalogue, e.g. "run_time"; "" for
+// one that there is not.
+func (id ID) String() string { return id.Series().Name }
+
+// Gauge says whether the series is a value of the moment, and no counter.
+func (id ID) Gauge() bool { return id.Series().Kind == KindGauge }
+
+// Series returns the signal of that number; the zero Series if there is none.
+func (id ID) Series() Series {
+	if i := signalAt(id); i >= 0 {
+		return signals.Series[i]
+	}
+	return Series{}
+}
+
+// Signals returns the table that is read of every process all the time. It is
+// shared.
+func Signals() *Table { return &signals }
+
+// Named returns the signal of a name, and whether there is one.
+func Named(name string) (ID, bool) {
+	for _, s := range signals.Series {
+		if s.Name == name {
+			return s.ID, true
+		}
+	}
+	return 0, false
+}
+
+// signalAt is where a signal stands in the catalogue; -1: it is none.
+func signalAt(id ID) int {
+	for i := range signals.Series {
+		if signals.Series[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
