@@ -5,13 +5,19 @@ package analyzer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
 
 // lockedBuffer is a buffer that the timeline writes while the test reads.
@@ -29,10 +35,10 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 // TestLoopKeepsAGain goes the whole way: a real tunlet process, both channels,
 // a change that makes the application ten times as fast.
 func TestLoopKeepsAGain(t *testing.T) {
-	timeline := &lockedBuffer{}
+	timeline, recorded := &lockedBuffer{}, &lockedBuffer{}
 	a, socket := run(t, Config{
 		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
-		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, tick: 20 * time.Millisecond,
+		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, Record: recorded, tick: 20 * time.Millisecond,
 	})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
@@ -51,7 +57,31 @@ func TestLoopKeepsAGain(t *testing.T) {
 	}
 	r := finish(t, a)
 	checkKept(t, r)
+	checkRecorded(t, recorded, r)
 	checkTimeline(t, timeline, "session_started", "process_started", "proposed", "applying", "applied", "judged", "kept", "process_ended", "session_ended")
+}
+
+// checkRecorded makes the report again from the recording: but for the time at which it
+// is made, it is the same to the last byte.
+func checkRecorded(t *testing.T, file *lockedBuffer, live *report.Report) {
+	t.Helper()
+	reader, err := recording.NewReader(&file.buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	account, err := fold.Recording(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want bytes.Buffer
+	at := time.Duration(math.Round(live.WallSeconds * 1e9))
+	if err := errors.Join(account.Report(at).EncodeJSON(&got), live.EncodeJSON(&want)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+		t.Errorf("the report from the recording (-live +recorded):\n%s", diff)
+	}
 }
 
 // checkKept checks the report of a session that kept one change.

@@ -39,6 +39,9 @@ func TestRecordAndReplay(t *testing.T) {
 	if got.code != 1 || !strings.Contains(got.stdout, "-# tunlet malloc 0\n+# tunlet malloc 1\n") || !strings.Contains(got.stderr, "otherwise than expected") {
 		t.Errorf("otherwise than expected: %+v", got)
 	}
+	if got := shell(t, "$ATTUNE_BINARY report "+file, ""); got.code != 0 || !strings.HasPrefix(got.stdout, "attune: sh ran ") || !strings.Contains(got.stdout, "exit code 4") {
+		t.Errorf("report: %+v", got)
+	}
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +49,9 @@ func TestRecordAndReplay(t *testing.T) {
 	write(file, string(whole[:len(whole)-12]))
 	if got := shell(t, replay+" malloc", ""); got.code != 1 || got.stdout != "" && !strings.HasPrefix(got.stdout, "# tunlet") || !strings.Contains(got.stderr, "--partial uses what there is") {
 		t.Errorf("cut off: %+v", got)
+	}
+	if got := shell(t, "$ATTUNE_BINARY report "+file, ""); got.code != 1 || got.stdout == "" || !strings.Contains(got.stderr, "cut off") {
+		t.Errorf("report, cut off: %+v", got)
 	}
 	if got := shell(t, replay+" --partial malloc", ""); got.code != 0 || !strings.Contains(got.stdout, "the recording ends early: the recording is cut off") {
 		t.Errorf("cut off, --partial: %+v", got)

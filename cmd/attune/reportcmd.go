@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/analyzer/fold"
+	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/tunlets/sdk/recording"
+)
+
+func newReport(p *process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "report [flags] RECORDING",
+		Short: "Show the report of a recorded run",
+		Long: `Report makes the report of a run from its recording, which attune run --record
+has written: the same that was printed then. Of a recording that is cut off it
+shows what there is, and fails.`,
+		Example: "  attune run --record storm.rec -- ./my-program\n  attune report --json storm.rec | jq .changes",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exitcode.UsageError(errors.New("the name of one recording is needed"), "make one with attune run --record FILE")
+			}
+			return showRecorded(p, args[0], asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the JSON document")
+	return cmd
+}
+
+func showRecorded(p *process, path string, asJSON bool) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return exitcode.UsageError(err, "name a recording")
+	}
+	defer file.Close()
+	r, err := recording.NewReader(file)
+	if err != nil {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "attune run --record FILE makes a recording"}
+	}
+	defer r.Close()
+	account, broken := fold.Recording(r)
+	recorded := account.Report(account.At())
+	if asJSON {
+		err = recorded.EncodeJSON(p.stdout)
+	} else {
+		err = recorded.WriteText(p.stdout, report.TextOptions{})
+	}
+	return errors.Join(err, broken)
+}
