@@ -61,7 +61,7 @@ func New(options Options) *Sampler {
 		options.statusPerRound = defaultStatusPerRound
 	}
 	s := &Sampler{options: options, processes: make(map[int]*process)}
-	s.parts = []func(root string) part{newTransfers}
+	s.parts = []func(root string) part{newTransfers, newPressures(options.root).of}
 	s.buffers.New = func() any { return new([maxFileBytes]byte) }
 	s.files.left.Store(int64(max(options.maxFiles, 0)))
 	return s

@@ -49,4 +49,19 @@ const (
 	ReadBytes = series.ReadBytes
 	// WrittenBytes is bytes that calls of the write(2) family wrote (counter).
 	WrittenBytes = series.WrittenBytes
+	// CPUPressure is time in which some task of the process' cgroup waited for
+	// a CPU (counter, bound).
+	CPUPressure = series.CPUPressure
+	// MemoryPressure is time in which some task of the cgroup waited for
+	// memory (counter, bound).
+	MemoryPressure = series.MemoryPressure
+	// MemoryPressureFull is time in which all tasks of the cgroup that had
+	// work waited for memory (counter, bound).
+	MemoryPressureFull = series.MemoryPressureFull
+	// IOPressure is time in which some task of the cgroup waited for a disk
+	// (counter, bound).
+	IOPressure = series.IOPressure
+	// IOPressureFull is time in which all tasks of the cgroup that had work
+	// waited for a disk (counter, bound).
+	IOPressureFull = series.IOPressureFull
 )

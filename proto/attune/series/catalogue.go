@@ -77,5 +77,25 @@ var signals = Table{
 			ID: 17, Name: "written_bytes", Unit: "bytes", Kind: KindCounter,
 			Help: "bytes that calls of the write(2) family wrote", Source: "`/proc/PID/io` `wchar`",
 		},
+		{
+			ID: 18, Name: "cpu_pressure", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
+			Help: "time in which some task of the process' cgroup waited for a CPU", Source: "`cpu.pressure` `some`",
+		},
+		{
+			ID: 19, Name: "memory_pressure", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
+			Help: "time in which some task of the cgroup waited for memory", Source: "`memory.pressure` `some`",
+		},
+		{
+			ID: 20, Name: "memory_pressure_full", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
+			Help: "time in which all tasks of the cgroup that had work waited for memory", Source: "`memory.pressure` `full`",
+		},
+		{
+			ID: 21, Name: "io_pressure", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
+			Help: "time in which some task of the cgroup waited for a disk", Source: "`io.pressure` `some`",
+		},
+		{
+			ID: 22, Name: "io_pressure_full", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
+			Help: "time in which all tasks of the cgroup that had work waited for a disk", Source: "`io.pressure` `full`",
+		},
 	},
 }

@@ -23,7 +23,12 @@ const (
 	WriteCalls          ID = 15
 	ReadBytes           ID = 16
 	WrittenBytes        ID = 17
+	CPUPressure         ID = 18
+	MemoryPressure      ID = 19
+	MemoryPressureFull  ID = 20
+	IOPressure          ID = 21
+	IOPressureFull      ID = 22
 )
 
 // SignalSize is the length of an array in which each signal has its number.
-const SignalSize = 18
+const SignalSize = 23
