@@ -90,7 +90,7 @@ func TestProblems(t *testing.T) {
 		{"no field of a socket", "confirm:", "confirm: sockets.exists(s, s.unsent > 0.0)", `line 12: confirm: undefined field 'unsent'; sockets have: fd, inode, kind, local`},
 		{"no field of memory", "confirm:", "confirm: memory.rss > 0.0", `line 12: confirm: there is no "memory.rss" here; there are: memory.anonymous_bytes, memory.available_bytes, memory.huge_bytes`},
 		{"a sum of texts", "confirm:", "confirm: sum(threads.map(t, t.name)) > 0.0", `line 12: confirm: found no matching overload for 'sum' applied to '(list(string))'`},
-		{"no signal in an expression", "symptom:", "symptom: rate.cpu > 5e8", `line 11: symptom: there is no "rate.cpu" here; there are: rate.cpu_system, rate.cpu_user`},
+		{"no signal in an expression", "symptom:", "symptom: rate.cpu > 5e8", `line 11: symptom: there is no "rate.cpu" here; there are: rate.cpu_pressure, rate.cpu_system, rate.cpu_user`},
 		{"a point before it is asked for", "symptom:", "symptom: point.lists.rate > 5.0", `line 11: symptom: there is no "point.lists.rate" here; there are: option.…, others.…, process.…, rate.…, value.…`},
 		{"a gauge as a rate", "symptom:", "symptom: rate.threads > 5.0", `line 11: symptom: there is no "rate.threads" here`},
 		{"no condition", "symptom:", "symptom: rate.cpu_user", `line 11: symptom: "rate.cpu_user" is a number, want true or false`},
