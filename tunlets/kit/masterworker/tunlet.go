@@ -124,9 +124,10 @@ func (t *Tunlet) HandleSamples(h *sdk.Host, s sdk.Samples) {
 			continue
 		}
 		m.window.Add(sample)
-		switches, ok := m.window.Span().Rate(sdk.VoluntarySwitches)
+		span := m.window.Span()
+		switches, ok := span.Rate(sdk.VoluntarySwitches)
 		threads, _ := m.window.Last(sdk.Threads)
-		if ok && switches >= waitsPerSecond || threads >= 2 {
+		if ok && span.Duration() >= leastSpan && switches >= waitsPerSecond || threads >= 2 {
 			t.watch(h, m)
 		}
 	}

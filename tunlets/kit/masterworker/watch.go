@@ -23,6 +23,9 @@ const (
 	rejudge = 10 * time.Second
 	// windowSpan is over how long CPU time is looked at.
 	windowSpan = time.Second
+	// leastSpan is the least time over which waits are counted: a single one
+	// between two samples looks like twenty a second.
+	leastSpan = 100 * time.Millisecond
 	// waitsPerSecond is how often a master or worker waits for another one at
 	// least, so that it is worth looking at.
 	waitsPerSecond = 20
@@ -39,7 +42,7 @@ const (
 // process that waits for others, several threads, or ranks that compute.
 func Wake() (list []sdk.Wake) {
 	for _, l := range levels() {
-		list = append(list, sdk.Wake{Levels: []sdk.Level{l}, Lasting: 100 * time.Millisecond})
+		list = append(list, sdk.Wake{Levels: []sdk.Level{l}, Lasting: leastSpan})
 	}
 	return list
 }
