@@ -38,7 +38,6 @@ const (
 	keyAdvertise      = "advertise"
 	keyRunDir         = "run-dir"
 	keyStateDir       = "state-dir"
-	keyRegistry       = "registry"
 	keyRegistryListen = "registry-listen"
 	keyRegistryLeaf   = "registry-leaf-listen"
 	keyRegistrySites  = "registry-remote"
@@ -56,8 +55,6 @@ const (
 	keyReports        = "reports"
 	keyConfig         = "config"
 	keyCheckConfig    = "check-config"
-	// keyRegistrations are the site's own, by name; in files only.
-	keyRegistrations = "registrations"
 )
 
 // registryEmbedded is the registry that the Analyzer has in itself.

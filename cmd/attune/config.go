@@ -43,6 +43,12 @@ const (
 	keyLogLevel  = "log-level"
 	// keyTunlets holds each tunlet's own settings; in files only.
 	keyTunlets = "tunlets"
+	// keyAnalyzer is where the site's Analyzer is, and keyRegistry where one is
+	// found; flags of what asks a site, and in files.
+	keyAnalyzer = "analyzer"
+	keyRegistry = "registry"
+	// keyRegistrations are the site's own, by name; in the Analyzer's files only.
+	keyRegistrations = "registrations"
 )
 
 // runFlags declares the flags of `attune run`.

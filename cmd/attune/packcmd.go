@@ -110,12 +110,12 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 	if !slices.Contains(places(), o.place) {
 		return exitcode.UsageError(fmt.Errorf("unknown place %q", o.place), "use one of "+strings.Join(places(), ", "))
 	}
-	settings, err := packedSettings(cmd.Flags(), o.config)
+	text, err := packedSettings(cmd.Flags(), o.config)
 	if err != nil {
 		return err
 	}
-	o.settings = settings
-	o.run, err = settingsOf(settings)
+	o.settings = text
+	o.run, err = settingsOf(text)
 	if err != nil {
 		return err
 	}
@@ -126,14 +126,14 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 }
 
 // settingsOf reads settings as a packed program will, without the node's own.
-func settingsOf(settings []byte) (config.Run, error) {
+func settingsOf(text []byte) (config.Run, error) {
 	dir, err := os.MkdirTemp("", "attune-pack-")
 	if err != nil {
 		return config.Run{}, err
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "attune.yaml")
-	if err := os.WriteFile(file, settings, 0o600); err != nil {
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return config.Run{}, err
 	}
 	return load(newRunFlags(), []string{file})

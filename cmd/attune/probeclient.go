@@ -137,8 +137,8 @@ func ids(pids []int) []int32 {
 // existing refuses processes that cannot be measured in because they are not
 // there.
 func existing(pids []int) error {
-	processes, err := openProcesses(pids)
-	closeProcesses(processes)
+	processes, err := holdAll(pids)
+	letGoOf(processes)
 	if err != nil {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
 	}

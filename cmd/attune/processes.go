@@ -13,14 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// openProcesses takes hold of processes; the caller closes those that it gets,
-// also after an error.
-func openProcesses(pids []int) ([]*tunee, error) {
-	var processes []*tunee
+// holdAll takes hold of processes; the caller lets go of those that it gets, also
+// after an error.
+func holdAll(pids []int) ([]*procid.Process, error) {
+	var processes []*procid.Process
 	for _, pid := range pids {
 		held, err := procid.Open(pid)
 		if stat, statErr := procid.ReadStat(pid); err != nil && statErr == nil && !stat.Zombie() && stat.VirtualBytes == 0 {
@@ -32,16 +31,15 @@ func openProcesses(pids []int) ([]*tunee, error) {
 		if err != nil {
 			return processes, fmt.Errorf("process %d: %w", pid, err)
 		}
-		t := &tunee{held: held}
-		t.sites = actuate.NewSites(t)
-		processes = append(processes, t)
+		processes = append(processes, held)
 	}
 	return processes, nil
 }
 
-func closeProcesses(processes []*tunee) {
-	for _, t := range processes {
-		_ = t.held.Close() // a pidfd
+// letGoOf ends what holdAll began.
+func letGoOf(processes []*procid.Process) {
+	for _, held := range processes {
+		_ = held.Close() // a pidfd
 	}
 }
 

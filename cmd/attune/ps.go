@@ -50,7 +50,7 @@ type way struct {
 
 func newPS(p *process) *cobra.Command {
 	var at siteFlags
-	var asJSON, all, site bool
+	var asJSON, all, atSite bool
 	cmd := &cobra.Command{
 		Use:     "ps",
 		Short:   "List the processes that can be tuned",
@@ -59,9 +59,9 @@ func newPS(p *process) *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case site && all:
+			case atSite && all:
 				return exitcode.UsageError(errors.New("--all is about this machine's processes"), "leave out --all or --site")
-			case site:
+			case atSite:
 				return siteProcesses(cmd.Context(), p, at, asJSON)
 			case at != (siteFlags{}):
 				return exitcode.UsageError(errors.New("--analyzer and --registry are about a site's processes"), "add --site")
@@ -77,7 +77,7 @@ func newPS(p *process) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "list other users' processes too")
-	cmd.Flags().BoolVar(&site, "site", false, "list the processes under control at the site instead")
+	cmd.Flags().BoolVar(&atSite, "site", false, "list the processes under control at the site instead")
 	at.add(cmd.Flags())
 	return cmd
 }

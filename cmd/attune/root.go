@@ -40,7 +40,29 @@ program got faster.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	})
-	root.AddCommand(newRun(p), newAttach(p), newPS(p), newProbe(p), newTune(p), newChanges(p), newUndo(p), newAdvice(p), newOff(p), newOn(p), newDoctor(p), newReport(p), newTunlet(p), newCert(p), newPack(p), newUnpack(p), newPacked(p), newSiteSession(p), newNode(p), newAnalyzer(p), newVersion(p))
+	root.AddCommand(
+		newRun(p),
+		newAttach(p),
+		newPS(p),
+		newProbe(p),
+		newTune(p),
+		newChanges(p),
+		newUndo(p),
+		newAdvice(p),
+		newOff(p),
+		newOn(p),
+		newDoctor(p),
+		newReport(p),
+		newTunlet(p),
+		newCert(p),
+		newPack(p),
+		newUnpack(p),
+		newPacked(p),
+		newSiteSession(p),
+		newNode(p),
+		newAnalyzer(p),
+		newVersion(p),
+	)
 	return root
 }
 

@@ -26,9 +26,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// keyAnalyzer is where the site's Analyzer is; a flag, and in files.
-const keyAnalyzer = "analyzer"
-
 // sitePatience is how long the site may take for an answer; sessions are stopped
 // within that.
 const sitePatience = 30 * time.Second

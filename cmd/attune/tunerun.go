@@ -45,6 +45,15 @@ func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held
 func (t *tunee) Mailbox() actuate.Mailbox         { return nil }
 func (t *tunee) Sites() *entry.Sites              { return t.sites }
 
+func tunees(held []*procid.Process) []*tunee {
+	all := make([]*tunee, len(held))
+	for i, process := range held {
+		all[i] = &tunee{held: process}
+		all[i].sites = actuate.NewSites(all[i])
+	}
+	return all
+}
+
 // tuning is one `attune tune` at work.
 type tuning struct {
 	actuator *actuate.Actuator
@@ -64,8 +73,8 @@ func tuneNoting(ctx context.Context, p *process, flags tuneFlags, pids []int, re
 	if err != nil {
 		return err
 	}
-	processes, err := openProcesses(pids)
-	defer closeProcesses(processes)
+	held, err := holdAll(pids)
+	defer letGoOf(held)
 	if err != nil {
 		return err
 	}
@@ -83,7 +92,7 @@ func tuneNoting(ctx context.Context, p *process, flags tuneFlags, pids []int, re
 		options.Journal = t.kept.Journal
 	}
 	t.actuator = actuate.New(options)
-	err = t.change(ctx, p, flags, processes, requests)
+	err = t.change(ctx, p, flags, tunees(held), requests)
 	if err == nil {
 		err = note(t.made())
 	}
