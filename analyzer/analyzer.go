@@ -115,6 +115,7 @@ type Analyzer struct {
 	stopped  bool
 	servers  []*server
 	hosted   map[string]*attunev1.RecordedTunletState // as the session knows of the tunlets
+	cost     tunlethost.Cost                          // as the session knows of it
 	writeErr []string                                 // what went wrong with timeline, audit log and recording
 }
 
@@ -349,6 +350,12 @@ func (a *Analyzer) tellTunlets() {
 			a.hosted[st.Name] = now
 			a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletState{TunletState: now}})
 		}
+	}
+	if cost := a.host.Cost(); cost != a.cost {
+		a.cost = cost
+		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{
+			Cost: &attunev1.RecordedCost{CpuNanos: int64(cost.CPU), PeakResidentBytes: cost.PeakRSS},
+		}})
 	}
 }
 

@@ -42,6 +42,7 @@ type Account struct {
 
 	tunlets     map[string]*tunlet
 	hosted      []report.Tunlet // in the order in which the host has them
+	cost        cost            // of their processes
 	controllers map[string]*controller
 	counts      report.Events
 	lost        map[string]uint64 // by tunlet
@@ -51,6 +52,12 @@ type Account struct {
 type tunlet struct {
 	objective *attunev1.Objective
 	latest    map[string]float64 // values of its objective by scope, bounded
+}
+
+// cost is what the tunlets' processes have taken together.
+type cost struct {
+	cpu    time.Duration
+	memory uint64 // bytes, at most at a time
 }
 
 // controller is one controller.
@@ -122,6 +129,8 @@ func (a *Account) takeRare(f *attunev1.RecordingFrame) {
 		}
 	case *attunev1.RecordingFrame_TunletState:
 		a.hostedTunlet(k.TunletState)
+	case *attunev1.RecordingFrame_Cost:
+		a.cost = cost{time.Duration(k.Cost.GetCpuNanos()), k.Cost.GetPeakResidentBytes()}
 	case *attunev1.RecordingFrame_Controller:
 		if st := k.Controller.GetState(); st != attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED {
 			a.controller(k.Controller.GetController()).present = st != attunev1.ControllerState_CONTROLLER_STATE_GONE

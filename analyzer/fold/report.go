@@ -95,12 +95,16 @@ func (a *Account) events() report.Events {
 	return e
 }
 
-// overhead adds up what the controllers say of themselves.
+// overhead adds up what the controllers say of themselves, and what the tunlets took.
 func (a *Account) overhead() (o report.Overhead) {
+	cpu := 0.0
 	for _, c := range a.controllers {
-		o.ControllerCPUSeconds += c.status.GetCpuSeconds()
+		cpu += c.status.GetCpuSeconds()
 		o.MemoryPeakBytes = max(o.MemoryPeakBytes, c.status.GetPeakResidentBytes())
 		o.ProbeSeconds += c.status.GetProbeSeconds()
 	}
+	o.SetController(cpu)
+	o.SetTunlets(a.cost.cpu.Seconds())
+	o.TunletMemoryBytes = a.cost.memory
 	return o
 }

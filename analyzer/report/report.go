@@ -181,10 +181,26 @@ func (l Lost) Total() uint64 {
 
 // Overhead is what watching and tuning cost.
 type Overhead struct {
-	ControllerCPUSeconds float64 `json:"controller_cpu_seconds" jsonschema:"CPU time of the Application Controllers, in attune run together with the Analyzer, seconds."`
+	CPUSeconds           float64 `json:"cpu_seconds" jsonschema:"CPU time of all that Attune ran for the session: controllers, Analyzer and tunlets, seconds."`
+	ControllerCPUSeconds float64 `json:"controller_cpu_seconds" jsonschema:"CPU time of the Application Controllers, in attune run of attune itself, with controller and Analyzer, seconds."`
+	TunletCPUSeconds     float64 `json:"tunlet_cpu_seconds" jsonschema:"CPU time of the tunlets' processes, their starts included, seconds."`
+	ProgramCPUSeconds    float64 `json:"program_cpu_seconds,omitempty" jsonschema:"CPU time of the command, with all that it started and waited for, seconds; absent where attune did not start it."`
 	MemoryPeakBytes      uint64  `json:"memory_peak_bytes" jsonschema:"Greatest resident memory of a controller, in attune run together with the Analyzer, bytes."`
-	TunletPeakBytes      uint64  `json:"tunlet_peak_bytes" jsonschema:"Greatest resident memory of a tunlet, bytes."`
+	TunletPeakBytes      uint64  `json:"tunlet_peak_bytes" jsonschema:"Greatest resident memory of a tunlet's process, bytes."`
+	TunletMemoryBytes    uint64  `json:"tunlet_memory_bytes" jsonschema:"Greatest resident memory of all tunlets' processes together, bytes."`
 	ProbeSeconds         float64 `json:"probe_seconds" jsonschema:"Estimated time that measure points took in the application, seconds."`
+}
+
+// SetController sets the CPU time of controllers, seconds.
+func (o *Overhead) SetController(seconds float64) {
+	o.ControllerCPUSeconds = seconds
+	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
+}
+
+// SetTunlets sets the CPU time of tunlets, seconds.
+func (o *Overhead) SetTunlets(seconds float64) {
+	o.TunletCPUSeconds = seconds
+	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
 }
 
 // Remark is a sentence for people.

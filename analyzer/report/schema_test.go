@@ -105,10 +105,11 @@ func example() *Report {
 		},
 		Advice: []Advice{{ID: "85ddc0126668", Tunlet: "malloc", Actions: []string{"set a=1"}, Processes: []int{4711}, Why: "because",
 			PredictedGain: 4, Confidence: 0.8, Seconds: 1}},
-		Refused:  []Refused{{Tunlet: "malloc", Proposal: "p9", Actions: []string{"set b=1"}, Reason: "the knob rests", Times: 12, Seconds: 5}},
-		Events:   Events{Received: 1200, Records: 1000, Aggregates: 100, Samples: 100, Hits: 5, Lost: Lost{Ring: 1, Slot: 2, Queue: 3, BPF: 4, Analyzer: 5, Tunlet: 6, Away: 7}},
-		Overhead: Overhead{ControllerCPUSeconds: 0.12, MemoryPeakBytes: 31e6, TunletPeakBytes: 2e7, ProbeSeconds: 0.01},
-		Remarks:  []Remark{{Seconds: 1, From: "malloc", Process: 4711, Text: "memory use will grow by 64 MB"}},
+		Refused: []Refused{{Tunlet: "malloc", Proposal: "p9", Actions: []string{"set b=1"}, Reason: "the knob rests", Times: 12, Seconds: 5}},
+		Events:  Events{Received: 1200, Records: 1000, Aggregates: 100, Samples: 100, Hits: 5, Lost: Lost{Ring: 1, Slot: 2, Queue: 3, BPF: 4, Analyzer: 5, Tunlet: 6, Away: 7}},
+		Overhead: Overhead{CPUSeconds: 0.2, ControllerCPUSeconds: 0.12, TunletCPUSeconds: 0.08, ProgramCPUSeconds: 11.9,
+			MemoryPeakBytes: 31e6, TunletPeakBytes: 2e7, TunletMemoryBytes: 3e7, ProbeSeconds: 0.01},
+		Remarks: []Remark{{Seconds: 1, From: "malloc", Process: 4711, Text: "memory use will grow by 64 MB"}},
 	}
 }
 

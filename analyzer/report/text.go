@@ -328,7 +328,12 @@ func (p *printer) foot(r *Report) {
 	if watched == 1 {
 		noun = "process"
 	}
-	p.line(0, dim, "attune:", "cost %s CPU, %s memory, %s in the application; %d %s, %d events, %s",
-		seconds(r.Overhead.ControllerCPUSeconds), bytesText(r.Overhead.MemoryPeakBytes),
-		seconds(r.Overhead.ProbeSeconds), watched, noun, r.Events.Received, lost)
+	o := r.Overhead
+	tunlets := ""
+	if o.TunletCPUSeconds > 0 {
+		tunlets = fmt.Sprintf(" (tunlets %s)", seconds(o.TunletCPUSeconds))
+	}
+	p.line(0, dim, "attune:", "cost %s CPU%s, %s memory, %s in the application; %d %s, %d events, %s",
+		seconds(o.CPUSeconds), tunlets, bytesText(o.MemoryPeakBytes+o.TunletMemoryBytes),
+		seconds(o.ProbeSeconds), watched, noun, r.Events.Received, lost)
 }

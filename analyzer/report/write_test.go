@@ -25,7 +25,7 @@ func TestWriteText(t *testing.T) {
 	silent := &Report{
 		Command: []string{"true"}, WallSeconds: 0.012, Finished: true, Exit: Exit{Code: ptr(0)},
 		Processes: []Process{{PID: 1, Instrumented: true}},
-		Overhead:  Overhead{ControllerCPUSeconds: 0.02, MemoryPeakBytes: 25e6},
+		Overhead:  Overhead{CPUSeconds: 0.02, ControllerCPUSeconds: 0.02, MemoryPeakBytes: 25e6},
 	}
 	build := &Report{Command: []string{"make"}, WallSeconds: 3, Finished: true, Exit: Exit{Code: ptr(0)}}
 	for pid, exe := range []string{"/bin/sh", "/usr/bin/cc1", "/bin/sh", "", "/usr/bin/as", "/usr/bin/ld"} {

@@ -75,6 +75,7 @@ type Host struct {
 	observer     Observer
 	descriptions descriptions
 	identity     *identity // of the host in this run; set by Start
+	costs        *account
 	cancel       context.CancelFunc
 	wg           sync.WaitGroup
 	unknown      chan struct{} // has a place for each start of a tunlet that is not known
@@ -88,7 +89,7 @@ type Host struct {
 func New(opts Options, observer Observer) *Host {
 	return &Host{
 		opts: opts.withDefaults(), observer: observer,
-		descriptions: descriptions(opts.DescriptionDir), unknown: make(chan struct{}, unknownStarts),
+		descriptions: descriptions(opts.DescriptionDir), unknown: make(chan struct{}, unknownStarts), costs: newAccount(),
 	}
 }
 
@@ -151,6 +152,10 @@ func (h *Host) Status() []Status {
 	return out
 }
 
+// Cost returns what all tunlets have taken so far; after Stop, to the end. Of a
+// process that runs it is what it had taken a second ago at most.
+func (h *Host) Cost() Cost { return h.costs.total() }
+
 // supervise starts a tunlet, again and again, until ctx ends or it has failed
 // too often.
 func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
@@ -184,7 +189,7 @@ func (h *Host) starter(c Candidate) *starter {
 	return &starter{
 		Candidate: c, options: h.opts.Config[c.Name],
 		limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout, log: log, said: newLimitedLog(log),
-		digests: h.opts.Digests, host: h.identity,
+		digests: h.opts.Digests, host: h.identity, costs: h.costs,
 	}
 }
 

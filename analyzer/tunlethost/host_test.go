@@ -119,6 +119,9 @@ func TestRunAndStop(t *testing.T) {
 	if g := receive(t, o.gone); !g.final || g.name != "good" {
 		t.Errorf("gone %+v", g)
 	}
+	if cost := h.Cost(); cost.CPU <= 0 || cost.PeakRSS == 0 {
+		t.Errorf("it has cost %+v", cost)
+	}
 	st := h.Status()[0]
 	if st.State != StateStopped || st.PeakRSS == 0 || len(st.SHA256) != 64 || st.Restarts != 0 {
 		t.Errorf("status %+v", st)

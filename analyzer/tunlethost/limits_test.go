@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) {
 // What the start of a tunlet took is not held against it: here the tunlet is this
 // process, which has taken something by the time that it is looked at.
 func TestStartDoesNotCount(t *testing.T) {
-	tn := &Tunlet{proc: &process{pid: os.Getpid()}}
+	tn := &Tunlet{proc: &process{pid: os.Getpid(), costs: newAccount()}}
 	used := time.Duration(0)
 	for deadline := time.Now().Add(patience); used == 0; {
 		if u, ok := tn.proc.measure(); !ok || time.Now().After(deadline) {

@@ -35,6 +35,9 @@ type process struct {
 	state  *os.ProcessState
 	rss    atomic.Uint64 // peak before it was killed, bytes
 
+	costs     *account
+	accounted bool // what it took is in costs; guarded by the mutex there
+
 	mu     sync.Mutex // guards what follows; held while the process is started
 	pid    int        // 0: not started, or start failed
 	doomed bool       // killed before it was started
@@ -43,12 +46,12 @@ type process struct {
 var _ runner.Runner = (*process)(nil)
 
 // newProcess prepares a process; env is its whole environment.
-func newProcess(path string, arguments, env []string, limits Limits) *process {
+func newProcess(path string, arguments, env []string, limits Limits, costs *account) *process {
 	cmd := exec.Command(path, arguments...)
 	cmd.Env = env
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	return &process{path: path, limits: limits, cmd: cmd, exited: make(chan struct{})}
+	return &process{path: path, limits: limits, costs: costs, cmd: cmd, exited: make(chan struct{})}
 }
 
 // Start starts the process. The goroutine that does so keeps its thread until
@@ -101,6 +104,9 @@ func (p *process) launch() error {
 // reap waits for the end, then ends what the process left behind.
 func (p *process) reap() {
 	p.state, _ = p.cmd.Process.Wait()
+	if p.state != nil {
+		p.costs.close(p, p.state.UserTime()+p.state.SystemTime())
+	}
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	deadline := time.Now().Add(pipePatience)
 	_ = p.stdout.SetReadDeadline(deadline)
@@ -176,6 +182,9 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 func (p *process) measure() (usage, bool) {
 	u, ok := usageOf(p.pid)
 	p.rss.Store(max(p.rss.Load(), u.peak))
+	if ok {
+		p.costs.note(p, u)
+	}
 	return u, ok
 }
 

@@ -80,6 +80,7 @@ type starter struct {
 	said    *limitedLog // what the tunlet says
 	digests *objfile.Digests
 	host    *identity
+	costs   *account
 	sum     string // SHA-256 of the binary at its first start
 	awake   bool   // it is of use, or does not sleep
 	awaited bool   // the observer knows it as asleep
@@ -112,7 +113,7 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 	}
 	program, arguments := s.command()
 	client := s.client(ctx, dir, config, stderr, func(private string, cmd *exec.Cmd) *process {
-		p := newProcess(program, arguments, slices.Concat(environment(private), introduction, cmd.Env), s.limits)
+		p := newProcess(program, arguments, slices.Concat(environment(private), introduction, cmd.Env), s.limits, s.costs)
 		current.Store(p)
 		return p
 	})

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
 )
@@ -48,6 +50,7 @@ func (s *session) finish(ctx context.Context, exit launch.Exit) {
 	}
 	r := s.account(ctx, reportExit(exit), nil)
 	s.addProgram(r, exit)
+	r.Overhead.ProgramCPUSeconds = cpuSeconds(exit.Rusage)
 	s.out.write(r, s.notes.Lines())
 }
 
@@ -61,7 +64,24 @@ func (s *session) account(ctx context.Context, exit report.Exit, leave func(cont
 	r := s.joined.Finish(ctx, exit, leave)
 	s.cancel()
 	s.work.Wait()
+	s.addOwnCost(r)
 	return r
+}
+
+// addOwnCost puts into a report what this process has taken up to now: more than
+// its controller could say before it ended.
+func (s *session) addOwnCost(r *report.Report) {
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		s.log.Debug("own usage", "error", err)
+		return
+	}
+	r.Overhead.SetController(cpuSeconds(own))
+}
+
+// cpuSeconds is the CPU time that a usage of resources tells of.
+func cpuSeconds(u unix.Rusage) float64 {
+	return (time.Duration(u.Utime.Nano()) + time.Duration(u.Stime.Nano())).Seconds()
 }
 
 // abandon takes down what was built for a program that did not start.

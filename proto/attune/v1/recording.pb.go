@@ -128,6 +128,7 @@ type RecordingFrame struct {
 	//	*RecordingFrame_TunletState
 	//	*RecordingFrame_Finish
 	//	*RecordingFrame_Exit
+	//	*RecordingFrame_Cost
 	What          isRecordingFrame_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -474,6 +475,15 @@ func (x *RecordingFrame) GetExit() *RecordedExit {
 	return nil
 }
 
+func (x *RecordingFrame) GetCost() *RecordedCost {
+	if x != nil {
+		if x, ok := x.What.(*RecordingFrame_Cost); ok {
+			return x.Cost
+		}
+	}
+	return nil
+}
+
 type isRecordingFrame_What interface {
 	isRecordingFrame_What()
 }
@@ -646,6 +656,11 @@ type RecordingFrame_Exit struct {
 	Exit *RecordedExit `protobuf:"bytes,34,opt,name=exit,proto3,oneof"`
 }
 
+type RecordingFrame_Cost struct {
+	// What the tunlets' processes have taken so far.
+	Cost *RecordedCost `protobuf:"bytes,35,opt,name=cost,proto3,oneof"`
+}
+
 func (*RecordingFrame_Header) isRecordingFrame_What() {}
 
 func (*RecordingFrame_Tunlet) isRecordingFrame_What() {}
@@ -711,6 +726,8 @@ func (*RecordingFrame_TunletState) isRecordingFrame_What() {}
 func (*RecordingFrame_Finish) isRecordingFrame_What() {}
 
 func (*RecordingFrame_Exit) isRecordingFrame_What() {}
+
+func (*RecordingFrame_Cost) isRecordingFrame_What() {}
 
 // RecordingHeader says what was recorded.
 type RecordingHeader struct {
@@ -2599,11 +2616,67 @@ func (x *RecordedExit) GetSignal() string {
 	return ""
 }
 
+// RecordedCost is what the tunlets' processes have taken together, those included
+// that have ended.
+type RecordedCost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// CPU time, nanoseconds.
+	CpuNanos int64 `protobuf:"varint,1,opt,name=cpu_nanos,json=cpuNanos,proto3" json:"cpu_nanos,omitempty"`
+	// Greatest resident memory of those that were there at a time, bytes.
+	PeakResidentBytes uint64 `protobuf:"varint,2,opt,name=peak_resident_bytes,json=peakResidentBytes,proto3" json:"peak_resident_bytes,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *RecordedCost) Reset() {
+	*x = RecordedCost{}
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedCost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedCost) ProtoMessage() {}
+
+func (x *RecordedCost) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedCost.ProtoReflect.Descriptor instead.
+func (*RecordedCost) Descriptor() ([]byte, []int) {
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RecordedCost) GetCpuNanos() int64 {
+	if x != nil {
+		return x.CpuNanos
+	}
+	return 0
+}
+
+func (x *RecordedCost) GetPeakResidentBytes() uint64 {
+	if x != nil {
+		return x.PeakResidentBytes
+	}
+	return 0
+}
+
 var File_attune_v1_recording_proto protoreflect.FileDescriptor
 
 const file_attune_v1_recording_proto_rawDesc = "" +
 	"\n" +
-	"\x19attune/v1/recording.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/tunlet.proto\"\xff\x0e\n" +
+	"\x19attune/v1/recording.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/tunlet.proto\"\xae\x0f\n" +
 	"\x0eRecordingFrame\x12\x19\n" +
 	"\bat_nanos\x18\x01 \x01(\x03R\aatNanos\x124\n" +
 	"\x06header\x18\x02 \x01(\v2\x1a.attune.v1.RecordingHeaderH\x00R\x06header\x123\n" +
@@ -2646,7 +2719,8 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\asleeper\x18\x1f \x01(\v2\x1a.attune.v1.RecordedSleeperH\x00R\asleeper\x12C\n" +
 	"\ftunlet_state\x18  \x01(\v2\x1e.attune.v1.RecordedTunletStateH\x00R\vtunletState\x123\n" +
 	"\x06finish\x18! \x01(\v2\x19.attune.v1.RecordedFinishH\x00R\x06finish\x12-\n" +
-	"\x04exit\x18\" \x01(\v2\x17.attune.v1.RecordedExitH\x00R\x04exitB\x06\n" +
+	"\x04exit\x18\" \x01(\v2\x17.attune.v1.RecordedExitH\x00R\x04exit\x12-\n" +
+	"\x04cost\x18# \x01(\v2\x17.attune.v1.RecordedCostH\x00R\x04costB\x06\n" +
 	"\x04what\"\xc2\x01\n" +
 	"\x0fRecordingHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12&\n" +
@@ -2783,7 +2857,10 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\fRecordedExit\x12\x17\n" +
 	"\x04code\x18\x01 \x01(\x05H\x00R\x04code\x88\x01\x01\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signalB\a\n" +
-	"\x05_code*\x8c\x01\n" +
+	"\x05_code\"[\n" +
+	"\fRecordedCost\x12\x1b\n" +
+	"\tcpu_nanos\x18\x01 \x01(\x03R\bcpuNanos\x12.\n" +
+	"\x13peak_resident_bytes\x18\x02 \x01(\x04R\x11peakResidentBytes*\x8c\x01\n" +
 	"\x0fControllerState\x12 \n" +
 	"\x1cCONTROLLER_STATE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aCONTROLLER_STATE_CONNECTED\x10\x01\x12\x1c\n" +
@@ -2803,7 +2880,7 @@ func file_attune_v1_recording_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_recording_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_attune_v1_recording_proto_goTypes = []any{
 	(ControllerState)(0),           // 0: attune.v1.ControllerState
 	(*RecordingFrame)(nil),         // 1: attune.v1.RecordingFrame
@@ -2834,45 +2911,46 @@ var file_attune_v1_recording_proto_goTypes = []any{
 	(*RecordedTunletState)(nil),    // 26: attune.v1.RecordedTunletState
 	(*RecordedFinish)(nil),         // 27: attune.v1.RecordedFinish
 	(*RecordedExit)(nil),           // 28: attune.v1.RecordedExit
-	(*ProcessStartedRequest)(nil),  // 29: attune.v1.ProcessStartedRequest
-	(*ProcessEnded)(nil),           // 30: attune.v1.ProcessEnded
-	(*SampleBatch)(nil),            // 31: attune.v1.SampleBatch
-	(*AggregateBatch)(nil),         // 32: attune.v1.AggregateBatch
-	(*NamedRecords)(nil),           // 33: attune.v1.NamedRecords
-	(*AddPoint)(nil),               // 34: attune.v1.AddPoint
-	(*RemovePoint)(nil),            // 35: attune.v1.RemovePoint
-	(*PointStatus)(nil),            // 36: attune.v1.PointStatus
-	(*ActionResult)(nil),           // 37: attune.v1.ActionResult
-	(*Application)(nil),            // 38: attune.v1.Application
-	(*KeptChange)(nil),             // 39: attune.v1.KeptChange
-	(*DescribeResponse)(nil),       // 40: attune.v1.DescribeResponse
-	(*Reaction)(nil),               // 41: attune.v1.Reaction
-	(*ApplyChanges)(nil),           // 42: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),            // 43: attune.v1.UndoChanges
-	(*EvaluateRequest)(nil),        // 44: attune.v1.EvaluateRequest
-	(Verdict)(0),                   // 45: attune.v1.Verdict
-	(*ProposalChangedRequest)(nil), // 46: attune.v1.ProposalChangedRequest
-	(*Process)(nil),                // 47: attune.v1.Process
-	(*ControllerStatus)(nil),       // 48: attune.v1.ControllerStatus
-	(*Estimate)(nil),               // 49: attune.v1.Estimate
-	(*Change)(nil),                 // 50: attune.v1.Change
-	(Outcome)(0),                   // 51: attune.v1.Outcome
+	(*RecordedCost)(nil),           // 29: attune.v1.RecordedCost
+	(*ProcessStartedRequest)(nil),  // 30: attune.v1.ProcessStartedRequest
+	(*ProcessEnded)(nil),           // 31: attune.v1.ProcessEnded
+	(*SampleBatch)(nil),            // 32: attune.v1.SampleBatch
+	(*AggregateBatch)(nil),         // 33: attune.v1.AggregateBatch
+	(*NamedRecords)(nil),           // 34: attune.v1.NamedRecords
+	(*AddPoint)(nil),               // 35: attune.v1.AddPoint
+	(*RemovePoint)(nil),            // 36: attune.v1.RemovePoint
+	(*PointStatus)(nil),            // 37: attune.v1.PointStatus
+	(*ActionResult)(nil),           // 38: attune.v1.ActionResult
+	(*Application)(nil),            // 39: attune.v1.Application
+	(*KeptChange)(nil),             // 40: attune.v1.KeptChange
+	(*DescribeResponse)(nil),       // 41: attune.v1.DescribeResponse
+	(*Reaction)(nil),               // 42: attune.v1.Reaction
+	(*ApplyChanges)(nil),           // 43: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),            // 44: attune.v1.UndoChanges
+	(*EvaluateRequest)(nil),        // 45: attune.v1.EvaluateRequest
+	(Verdict)(0),                   // 46: attune.v1.Verdict
+	(*ProposalChangedRequest)(nil), // 47: attune.v1.ProposalChangedRequest
+	(*Process)(nil),                // 48: attune.v1.Process
+	(*ControllerStatus)(nil),       // 49: attune.v1.ControllerStatus
+	(*Estimate)(nil),               // 50: attune.v1.Estimate
+	(*Change)(nil),                 // 51: attune.v1.Change
+	(Outcome)(0),                   // 52: attune.v1.Outcome
 }
 var file_attune_v1_recording_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.RecordingFrame.header:type_name -> attune.v1.RecordingHeader
 	3,  // 1: attune.v1.RecordingFrame.tunlet:type_name -> attune.v1.RecordedTunlet
 	4,  // 2: attune.v1.RecordingFrame.tunlet_end:type_name -> attune.v1.RecordedTunletEnd
-	29, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
-	30, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
-	31, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
-	32, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
-	33, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
-	34, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
-	35, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
-	36, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
+	30, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
+	31, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
+	32, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
+	33, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
+	34, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
+	35, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
+	36, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
+	37, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
 	5,  // 11: attune.v1.RecordingFrame.reaction:type_name -> attune.v1.RecordedReaction
 	6,  // 12: attune.v1.RecordingFrame.request:type_name -> attune.v1.RecordedRequest
-	37, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
+	38, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
 	7,  // 14: attune.v1.RecordingFrame.evaluation:type_name -> attune.v1.RecordedEvaluation
 	8,  // 15: attune.v1.RecordingFrame.verdict:type_name -> attune.v1.RecordedVerdict
 	9,  // 16: attune.v1.RecordingFrame.notice:type_name -> attune.v1.RecordedNotice
@@ -2892,33 +2970,34 @@ var file_attune_v1_recording_proto_depIdxs = []int32{
 	26, // 30: attune.v1.RecordingFrame.tunlet_state:type_name -> attune.v1.RecordedTunletState
 	27, // 31: attune.v1.RecordingFrame.finish:type_name -> attune.v1.RecordedFinish
 	28, // 32: attune.v1.RecordingFrame.exit:type_name -> attune.v1.RecordedExit
-	38, // 33: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
-	39, // 34: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
-	40, // 35: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
-	41, // 36: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
-	42, // 37: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
-	43, // 38: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
-	44, // 39: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
-	45, // 40: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
-	46, // 41: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
-	22, // 42: attune.v1.RecordedDecision.proposal:type_name -> attune.v1.RecordedProposal
-	47, // 43: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
-	30, // 44: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
-	0,  // 45: attune.v1.RecordedController.state:type_name -> attune.v1.ControllerState
-	48, // 46: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
-	20, // 47: attune.v1.RecordedLosses.tunlets:type_name -> attune.v1.TunletLoss
-	23, // 48: attune.v1.RecordedProposal.judgement:type_name -> attune.v1.RecordedJudgement
-	24, // 49: attune.v1.RecordedProposal.changes:type_name -> attune.v1.RecordedChange
-	49, // 50: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
-	49, // 51: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
-	50, // 52: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
-	51, // 53: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
-	37, // 54: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
-	55, // [55:55] is the sub-list for method output_type
-	55, // [55:55] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	29, // 33: attune.v1.RecordingFrame.cost:type_name -> attune.v1.RecordedCost
+	39, // 34: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
+	40, // 35: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
+	41, // 36: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
+	42, // 37: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
+	43, // 38: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
+	44, // 39: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
+	45, // 40: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
+	46, // 41: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
+	47, // 42: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
+	22, // 43: attune.v1.RecordedDecision.proposal:type_name -> attune.v1.RecordedProposal
+	48, // 44: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
+	31, // 45: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
+	0,  // 46: attune.v1.RecordedController.state:type_name -> attune.v1.ControllerState
+	49, // 47: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
+	20, // 48: attune.v1.RecordedLosses.tunlets:type_name -> attune.v1.TunletLoss
+	23, // 49: attune.v1.RecordedProposal.judgement:type_name -> attune.v1.RecordedJudgement
+	24, // 50: attune.v1.RecordedProposal.changes:type_name -> attune.v1.RecordedChange
+	50, // 51: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
+	50, // 52: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
+	51, // 53: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
+	52, // 54: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
+	38, // 55: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_recording_proto_init() }
@@ -2966,6 +3045,7 @@ func file_attune_v1_recording_proto_init() {
 		(*RecordingFrame_TunletState)(nil),
 		(*RecordingFrame_Finish)(nil),
 		(*RecordingFrame_Exit)(nil),
+		(*RecordingFrame_Cost)(nil),
 	}
 	file_attune_v1_recording_proto_msgTypes[5].OneofWrappers = []any{
 		(*RecordedRequest_Apply)(nil),
@@ -2978,7 +3058,7 @@ func file_attune_v1_recording_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_recording_proto_rawDesc), len(file_attune_v1_recording_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
