@@ -38,7 +38,7 @@ const (
 func NewServer(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(creds), grpc.MaxRecvMsgSize(maxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
-		grpc.ReadBufferSize(readBuffer),
+		grpc.ReadBufferSize(readBuffer), grpc.InitialWindowSize(attunev1.FlowWindow), grpc.InitialConnWindowSize(attunev1.FlowWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience, MaxConnectionAge: renewal}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	}, more...)...)

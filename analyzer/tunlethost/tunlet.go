@@ -208,7 +208,10 @@ func (s *starter) client(ctx context.Context, dir string, config *tls.Config, st
 		SyncStdout:       out,
 		SyncStderr:       out,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
-		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+			grpc.WithInitialWindowSize(attunev1.FlowWindow), grpc.WithInitialConnWindowSize(attunev1.FlowWindow),
+		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, private string) (runner.Runner, error) {
 			return run(private, cmd), ctx.Err()
 		},

@@ -56,6 +56,12 @@ func (s *state) belongs(pid int) bool {
 	if err != nil || stat.Zombie() || pid == os.Getpid() || s.excluded[pid] {
 		return false
 	}
+	// A thread of the kernel never executes anything. A process whose first thread has
+	// ended has no memory there either, but other threads.
+	if stat.VirtualBytes == 0 && stat.Threads == 1 {
+		s.seen[pid] = youngScans
+		return false
+	}
 	if device, inode := executableInode(pid); s.isOwn(device, inode) || s.excluded[stat.ParentPID] {
 		// Attune itself, or a tunlet of it. Our own child is perhaps just
 		// about to exec.

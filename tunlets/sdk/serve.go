@@ -13,6 +13,8 @@ import (
 	hclog "github.com/hashicorp/go-hclog"
 	plugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
@@ -86,7 +88,8 @@ type ending struct {
 }
 
 func (e *ending) newServer(opts []grpc.ServerOption) *grpc.Server {
-	s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage))...)
+	s := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.InitialWindowSize(attunev1.FlowWindow), grpc.InitialConnWindowSize(attunev1.FlowWindow))...)
 	e.server.Store(s)
 	return s
 }

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attunev1
+
+// FlowWindow is how many bytes may be under way on a connection, and in one of its
+// streams, before the reader has taken any. It is given to gRPC at both ends, which
+// else measures the connection to find a window: a ping, its answer and an update
+// for each message that comes alone, so that every message wakes both ends twice.
+const FlowWindow = 4 << 20
