@@ -17,6 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -139,7 +140,7 @@ func (p *probeService) WatchProbes(r *attunev1.WatchProbesRequest, stream grpc.S
 	if err != nil {
 		return err
 	}
-	w := &watch{queue: make(chan *attunev1.WatchProbesResponse, watchQueue)}
+	w := &watch{queue: queue.New[*attunev1.WatchProbesResponse](watchQueue)}
 	a := newAsker(p.session, fmt.Sprintf("%s watch %d", OwnName, p.watchers.Add(1)), w.push)
 	defer p.session.TunletGone(a.name, "nobody watches any more", true)
 	if len(r.GetPoints()) > 0 {
@@ -170,38 +171,34 @@ func (p *probeService) watchLasting(a *asker, processes []*attunev1.Process) err
 
 // watch is one client that watches.
 type watch struct {
-	queue chan *attunev1.WatchProbesResponse
-	lost  atomic.Uint64
+	queue *queue.Queue[*attunev1.WatchProbesResponse]
+	told  uint64 // how many lost messages it was told of; serve's own
 }
 
 // push queues a message unless the client does not keep up.
 func (w *watch) push(m *attunev1.WatchProbesResponse) {
-	select {
-	case w.queue <- m:
-	default:
-		w.lost.Add(1)
-	}
+	w.queue.Offer(m)
 }
 
 // serve sends what is queued until the client leaves or nothing is left to watch.
 func (w *watch) serve(stream grpc.ServerStreamingServer[attunev1.WatchProbesResponse], done func() bool) error {
 	for {
-		select {
-		case <-stream.Context().Done():
+		m, err := w.queue.Take(stream.Context())
+		if err != nil {
+			return nil // it has left
+		}
+		if err := w.send(stream, m); err != nil {
+			return err
+		}
+		if w.queue.Len() == 0 && done() {
 			return nil
-		case m := <-w.queue:
-			if err := w.send(stream, m); err != nil {
-				return err
-			}
-			if len(w.queue) == 0 && done() {
-				return nil
-			}
 		}
 	}
 }
 
 func (w *watch) send(stream grpc.ServerStreamingServer[attunev1.WatchProbesResponse], m *attunev1.WatchProbesResponse) error {
-	if lost := w.lost.Swap(0); lost > 0 {
+	if lost := w.queue.Dropped() - w.told; lost > 0 {
+		w.told += lost
 		if err := stream.Send(&attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Lost{Lost: lost}}); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 const (
@@ -32,15 +33,15 @@ const (
 // arrivals are the processes that are young, in the order of their coming, so
 // that one timer does for all.
 type arrivals struct {
-	woken chan struct{} // signalled when there is something to wait for
+	woken queue.Bell // rung when there is something to wait for
 
 	mu sync.Mutex // guards what follows; a leaf lock
 	// greeted are processes, by pid, that have a memory file and have not said
 	// yet that they mapped it: one that is let go at once may end before.
 	greeted  map[int]bool
-	attached queue[attach.Attachment]
-	young    queue[*target] // will settle
-	late     queue[lateTarget]
+	attached waiting[attach.Attachment]
+	young    waiting[*target] // will settle
+	late     waiting[lateTarget]
 	news     time.Time // when the outbox is flushed; zero: it is empty
 }
 
@@ -50,8 +51,8 @@ type lateTarget struct {
 	rounds int // times that it is still waited for
 }
 
-// queue is what is due after a time that is the same for all.
-type queue[T any] struct{ items []queued[T] }
+// waiting is what is due after a time that is the same for all.
+type waiting[T any] struct{ items []queued[T] }
 
 type queued[T any] struct {
 	due   time.Time
@@ -59,33 +60,33 @@ type queued[T any] struct {
 }
 
 func newArrivals() *arrivals {
-	return &arrivals{woken: make(chan struct{}, 1), greeted: make(map[int]bool)}
+	return &arrivals{woken: queue.NewBell(), greeted: make(map[int]bool)}
 }
 
-func (q *queue[T]) push(value T, after time.Duration) {
+func (w *waiting[T]) push(value T, after time.Duration) {
 	due := time.Now().Add(after)
 	if after > 0 {
 		due = beat.Near(due)
 	}
-	q.items = append(q.items, queued[T]{due, value})
+	w.items = append(w.items, queued[T]{due, value})
 }
 
 // pop takes what is due.
-func (q *queue[T]) pop(now time.Time) (due []T) {
-	for len(q.items) > 0 && !q.items[0].due.After(now) {
-		due = append(due, q.items[0].value)
-		q.items[0] = queued[T]{}
-		q.items = q.items[1:]
+func (w *waiting[T]) pop(now time.Time) (due []T) {
+	for len(w.items) > 0 && !w.items[0].due.After(now) {
+		due = append(due, w.items[0].value)
+		w.items[0] = queued[T]{}
+		w.items = w.items[1:]
 	}
 	return due
 }
 
 // next returns when the first is due; zero if there is none.
-func (q *queue[T]) next() time.Time {
-	if len(q.items) == 0 {
+func (w *waiting[T]) next() time.Time {
+	if len(w.items) == 0 {
 		return time.Time{}
 	}
-	return q.items[0].due
+	return w.items[0].due
 }
 
 // change changes the queues and wakes the loop if it waits for something later,
@@ -99,10 +100,7 @@ func (a *arrivals) change(change func()) {
 	if !before.IsZero() && !after.Before(before) {
 		return
 	}
-	select {
-	case a.woken <- struct{}{}:
-	default:
-	}
+	a.woken.Ring()
 }
 
 // earliest returns when something is due; zero: nothing is waited for. The

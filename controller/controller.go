@@ -23,6 +23,7 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -48,16 +49,16 @@ type Controller struct {
 	aggregates *aggregates
 	targets    *targetSet
 	arrivals   *arrivals
-	outbox     outbox
+	outbox     *outbox
 	leases     *leases
 	rejoin     rejoin
 	details    detailing
 	kernel     kernel
 
-	sampling  atomic.Int64  // period in nanoseconds, 0: none
-	events    atomic.Int32  // points that deliver records
-	paced     chan struct{} // signalled when the rings are to be looked at more often or less
-	resampled chan struct{} // signalled when the period of samples or aggregates changes
+	sampling  atomic.Int64 // period in nanoseconds, 0: none
+	events    atomic.Int32 // points that deliver records
+	paced     queue.Bell   // rung when the rings are to be looked at more often or less
+	resampled queue.Bell   // rung when the period of samples or aggregates changes
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
@@ -81,9 +82,9 @@ func New(config Config) (c *Controller, err error) {
 	config = config.withDefaults()
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(),
+		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(), outbox: newOutbox(),
 		functions: new(entry.Functions),
-		leases:    newLeases(config.Lease), paced: make(chan struct{}, 1), resampled: make(chan struct{}, 1),
+		leases:    newLeases(config.Lease), paced: queue.NewBell(), resampled: queue.NewBell(),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.

@@ -60,7 +60,7 @@ func (d *detailing) inTurn(targets []*target) []*target {
 // does not name are let go of.
 func (c *Controller) setDetails(processes []*attunev1.DetailInterest) {
 	c.details.set(processes)
-	signal(c.resampled)
+	c.resampled.Ring()
 }
 
 // sample reads a process: its signals, and details as far as there is room for

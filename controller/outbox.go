@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,9 +32,11 @@ type outbox struct {
 	lose  func(*attunev1.PublishRequest) // counts what nobody can be told any more
 
 	mu     sync.Mutex // guards what follows; taken before target.infoMu
-	news   []news
+	news   *queue.Queue[news]
 	silent bool // there is no Analyzer
 }
+
+func newOutbox() *outbox { return &outbox{news: queue.New[news](maxNews)} }
 
 // news is that an image has started or, with ended, that it has ended.
 type news struct {
@@ -45,15 +48,15 @@ type news struct {
 func (o *outbox) add(n news) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.silent && len(o.news) >= maxNews {
-		if o.news[0].ended != nil { // else it lives, and is told
-			o.lose(o.news[0].message())
-		}
-		o.news[0] = news{}
-		o.news = o.news[1:]
+	if !o.silent && o.news.Len() == maxNews {
+		o.tellAll()
 	}
-	o.news = append(o.news, n)
-	return len(o.news) == 1
+	for _, dropped := range o.news.Push(n) {
+		if dropped.ended != nil { // else it lives, and is told
+			o.lose(dropped.message())
+		}
+	}
+	return o.news.Len() == 1
 }
 
 // changed tells what is known of a process now, unless its start is still to
@@ -79,14 +82,16 @@ func (o *outbox) tellNow(t *target) {
 func (o *outbox) flush() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.silent {
-		return
+	if !o.silent {
+		o.tellAll()
 	}
-	for batch := range slices.Chunk(o.news, batchOfNews) {
+}
+
+// tellAll sends all that is held back. The caller holds mu.
+func (o *outbox) tellAll() {
+	for batch := range slices.Chunk(o.news.Drain(), batchOfNews) {
 		o.tell(batch)
 	}
-	clear(o.news)
-	o.news = o.news[:0]
 }
 
 // tell sends news. The caller holds mu.
@@ -147,25 +152,34 @@ func (o *outbox) hush(living []*target) {
 func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) error, open func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, t := range living {
-		if send(startOf(t)) != nil {
-			return
-		}
-		t.told.Store(true)
-		t.known.Store(true)
+	held := o.news.Drain()
+	if !retellAll(living, held, send) {
+		o.news.Return(held)
+		return
 	}
-	for _, n := range o.news {
-		if n.ended == nil {
-			continue // lives and is told, or has ended and is told below
-		}
-		if !n.target.told.Load() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
-			return
-		}
-	}
-	clear(o.news)
-	o.news, o.silent = o.news[:0], false
+	o.silent = false
 	open()
 	for _, t := range living {
 		o.heard(t)
 	}
+}
+
+// retellAll sends what an Analyzer has to know, and says whether it could.
+func retellAll(living []*target, held []news, send func(*attunev1.PublishRequest) error) bool {
+	for _, t := range living {
+		if send(startOf(t)) != nil {
+			return false
+		}
+		t.told.Store(true)
+		t.known.Store(true)
+	}
+	for _, n := range held {
+		if n.ended == nil {
+			continue // lives and is told, or has ended and is told below
+		}
+		if !n.target.told.Load() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
+			return false
+		}
+	}
+	return true
 }

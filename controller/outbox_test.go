@@ -11,7 +11,8 @@ import (
 
 // TestNewsLeaveTogether: in few messages, each once, in their order.
 func TestNewsLeaveTogether(t *testing.T) {
-	o := outbox{heard: func(*target) {}}
+	o := newOutbox()
+	o.heard = func(*target) {}
 	var sizes []int
 	var got []*attunev1.PublishRequest
 	o.send = func(m *attunev1.PublishRequest) {
@@ -44,5 +45,26 @@ func TestNewsLeaveTogether(t *testing.T) {
 		if start.GetHandle() != n || end.GetProcess() != n || end == nil {
 			t.Fatalf("news of process %d are %v and %v", n, got[2*n], got[2*n+1])
 		}
+	}
+}
+
+// TestNewsAreBounded: while there is no Analyzer the oldest go, and ends among them
+// are counted.
+func TestNewsAreBounded(t *testing.T) {
+	o := newOutbox()
+	o.silent = true
+	lost := 0
+	o.lose = func(m *attunev1.PublishRequest) {
+		if m.GetProcessEnded() != nil {
+			lost++
+		}
+	}
+	const more = 3
+	for n := range uint64(maxNews/2 + more) {
+		o.add(news{target: &target{handle: n, info: &attunev1.Process{Handle: n}}})
+		o.add(news{target: &target{}, ended: &attunev1.ProcessEnded{Process: n}})
+	}
+	if lost != more || o.news.Len() != maxNews {
+		t.Errorf("%d ends are counted and %d news kept, want %d and %d", lost, o.news.Len(), more, maxNews)
 	}
 }

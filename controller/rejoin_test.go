@@ -14,7 +14,7 @@ import (
 // TestConnectionThatBreaksAtOnce: an Analyzer that could not even be told who
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
-	c := &Controller{log: slog.New(slog.DiscardHandler), targets: newTargets()}
+	c := &Controller{log: slog.New(slog.DiscardHandler), targets: newTargets(), outbox: newOutbox()}
 	c.outbox.silent, c.outbox.heard = true, func(*target) {}
 	c.targets.add(&target{handle: 1, info: new(attunev1.Process)})
 	now := time.Now()

@@ -103,7 +103,7 @@ func (c *Controller) addPoint(add *attunev1.AddPoint) {
 		c.placer.Add(index, add.GetSpec())
 	}
 	c.needAll(add.GetSpec())
-	c.pace()
+	c.paced.Ring() // the pace depends on the points
 }
 
 func (c *Controller) removePoint(index uint16) {
@@ -127,18 +127,7 @@ func (c *Controller) setSampling(set *attunev1.SetSampling) {
 	}
 	c.sampling.Store(period)
 	c.aggregates.setInterval(time.Duration(interval))
-	signal(c.resampled)
-}
-
-// pace wakes the drain loop, whose period depends on the points.
-func (c *Controller) pace() { signal(c.paced) }
-
-// signal wakes whoever waits for the channel, at once or when it looks next.
-func signal(channel chan<- struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
-	}
+	c.resampled.Ring()
 }
 
 func (c *Controller) pointStatus(status *attunev1.PointStatus) {

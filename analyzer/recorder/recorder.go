@@ -10,12 +10,14 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
@@ -35,17 +37,13 @@ var errFull = errors.New("it could not be written as fast as things happened")
 // Recorder writes one recording. Its methods are safe for use by several
 // goroutines.
 type Recorder struct {
-	out  *recording.Writer
-	wake chan struct{} // signalled when there is something to do
-	done chan struct{} // closed when the goroutine has ended
+	out   *recording.Writer
+	queue *queue.Queue[[]byte] // encoded frames
+	done  chan struct{}        // closed when the goroutine has ended
 
-	mu      sync.Mutex // guards what follows
-	queue   [][]byte
-	bytes   int
-	at      int64 // of the last frame
-	dropped uint64
-	closed  bool
-	err     error
+	mu  sync.Mutex // guards what follows, and that frames are queued in the order of their times
+	at  int64      // of the last frame
+	err error
 }
 
 // New begins a recording on w, which stays the caller's to close. The first
@@ -55,7 +53,10 @@ func New(w io.Writer) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{out: out, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	r := &Recorder{
+		out: out, queue: queue.NewWeighted(allBytes, func(frame []byte) int64 { return int64(len(frame)) }),
+		done: make(chan struct{}),
+	}
 	go r.run()
 	return r, nil
 }
@@ -66,20 +67,20 @@ func (r *Recorder) Take(f *attunev1.RecordingFrame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.closed || r.err != nil:
+	case r.err != nil || r.queue.Closed():
 		return
 	case err != nil:
 		r.fail(err)
 		return
-	case measured(f) && r.bytes+len(data) > dataBytes:
-		r.dropped++
-		return
-	case r.bytes+len(data) > allBytes:
+	case measured(f):
+		if !r.queue.OfferWithin(data, dataBytes) {
+			return
+		}
+	case !r.queue.Offer(data):
 		r.fail(errFull)
 		return
 	}
-	r.queue, r.bytes, r.at = append(r.queue, data), r.bytes+len(data), f.GetAtNanos()
-	r.signal()
+	r.at = f.GetAtNanos()
 }
 
 // measured says whether a frame is one of those of which there are many.
@@ -90,25 +91,14 @@ func measured(f *attunev1.RecordingFrame) bool {
 // fail ends the recording. The caller holds mu.
 func (r *Recorder) fail(err error) {
 	r.err = err
-	r.queue, r.bytes = nil, 0
-	r.signal()
-}
-
-func (r *Recorder) signal() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.queue.Drain()
 }
 
 // Close writes what is queued and the end. It returns how many frames with
 // measured data are missing, and what went wrong. It waits for the file at most
 // for the given time; one that takes longer is cut off.
 func (r *Recorder) Close(patience time.Duration) (dropped uint64, err error) {
-	r.mu.Lock()
-	r.closed = true
-	r.signal()
-	r.mu.Unlock()
+	r.queue.Close()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -121,7 +111,7 @@ func (r *Recorder) Close(patience time.Duration) (dropped uint64, err error) {
 	if r.err != nil {
 		err = r.err
 	}
-	return r.dropped, err
+	return r.queue.Dropped(), err
 }
 
 // run writes until Close.
@@ -129,15 +119,15 @@ func (r *Recorder) run() {
 	defer close(r.done)
 	var flushed time.Time // never: the header is flushed at once
 	for {
-		frames, last := r.take()
-		err := r.write(frames)
-		if err == nil && !last && time.Since(flushed) >= flushEvery {
+		frames, err := r.queue.TakeAll(context.Background())
+		if err != nil { // it is closed
+			r.finish()
+			return
+		}
+		err = r.write(frames)
+		if err == nil && time.Since(flushed) >= flushEvery {
 			err = r.out.Flush()
 			flushed = time.Now()
-		}
-		if last {
-			r.finish(err)
-			return
 		}
 		if err != nil {
 			r.mu.Lock()
@@ -145,16 +135,6 @@ func (r *Recorder) run() {
 			r.mu.Unlock()
 		}
 	}
-}
-
-// take waits for frames and takes all that there are. last says that no more
-// follow.
-func (r *Recorder) take() (frames [][]byte, last bool) {
-	<-r.wake
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	frames, r.queue, r.bytes = r.queue, nil, 0
-	return frames, r.closed
 }
 
 func (r *Recorder) write(frames [][]byte) error {
@@ -167,13 +147,11 @@ func (r *Recorder) write(frames [][]byte) error {
 }
 
 // finish writes the end, unless something went wrong before.
-func (r *Recorder) finish(err error) {
+func (r *Recorder) finish() {
 	r.mu.Lock()
-	if r.err != nil {
-		err = r.err
-	}
+	err := r.err
 	end := &attunev1.RecordingFrame{AtNanos: r.at, What: &attunev1.RecordingFrame_End{
-		End: &attunev1.RecordingEnd{Dropped: r.dropped},
+		End: &attunev1.RecordingEnd{Dropped: r.queue.Dropped()},
 	}}
 	r.mu.Unlock()
 	if err == nil {

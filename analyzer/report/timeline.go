@@ -3,10 +3,13 @@
 package report
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // timelineQueue bounds the entries that wait for a slow writer.
@@ -75,21 +78,19 @@ type TimelineOptions struct {
 type Timeline struct {
 	w       io.Writer
 	durable bool
-	queue   chan Entry
+	queue   *queue.Queue[Entry]
 	done    chan struct{}
 
-	mu      sync.Mutex // leaf lock
-	closed  bool
-	dropped uint64
-	err     error
+	mu   sync.Mutex // guards what follows; a leaf lock
+	lost uint64     // of what was in the queue
+	err  error
 }
 
 // NewTimeline returns a timeline on w, which it does not close. A nil w gives a
 // timeline that drops everything and counts nothing.
 func NewTimeline(w io.Writer, opts TimelineOptions) *Timeline {
-	t := &Timeline{w: w, durable: opts.Durable, queue: make(chan Entry, timelineQueue), done: make(chan struct{})}
+	t := &Timeline{w: w, durable: opts.Durable, queue: queue.New[Entry](timelineQueue), done: make(chan struct{})}
 	if w == nil {
-		t.closed = true
 		close(t.done)
 		return t
 	}
@@ -97,63 +98,51 @@ func NewTimeline(w io.Writer, opts TimelineOptions) *Timeline {
 	return t
 }
 
-// Write queues an entry.
+// Write queues an entry. After Close it does nothing.
 func (t *Timeline) Write(e Entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return
-	}
-	select {
-	case t.queue <- e:
-	default:
-		t.dropped++
+	if t.w != nil && !t.queue.Closed() {
+		t.queue.Offer(e)
 	}
 }
 
 // Close writes what is queued and returns how many entries were dropped, and
-// the first error. Later entries are ignored. It waits for the writer at most
-// for the given time: a pipe that nobody reads must not hold the program.
+// the first error. It waits for the writer at most for the given time: a pipe that
+// nobody reads must not hold the program.
 func (t *Timeline) Close(patience time.Duration) (dropped uint64, err error) {
-	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		close(t.queue)
-	}
-	t.mu.Unlock()
+	t.queue.Close()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-t.done:
 	case <-timer.C:
-		t.mu.Lock()
-		t.dropped += uint64(len(t.queue))
-		t.mu.Unlock()
+		t.lose(uint64(len(t.queue.Drain())), nil)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.dropped, t.err
+	return t.lost + t.queue.Dropped(), t.err
 }
 
 // run writes until Close.
 func (t *Timeline) run() {
 	defer close(t.done)
-	for e := range t.queue {
-		t.mu.Lock()
-		failed := t.err != nil
+	failed := false
+	for e, err := t.queue.Take(context.Background()); err == nil; e, err = t.queue.Take(context.Background()) {
 		if failed {
-			t.dropped++
+			t.lose(1, nil)
+		} else if err := t.line(e); err != nil {
+			failed = true
+			t.lose(1, err)
 		}
-		t.mu.Unlock()
-		if failed {
-			continue
-		}
-		if err := t.line(e); err != nil {
-			t.mu.Lock()
-			t.err = err
-			t.dropped++
-			t.mu.Unlock()
-		}
+	}
+}
+
+// lose counts entries that were queued and are not written.
+func (t *Timeline) lose(entries uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost += entries
+	if t.err == nil {
+		t.err = err
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/session"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,7 +46,7 @@ type hosted struct {
 	key      key
 	analyzer *analyzer.Analyzer
 	ctx      context.Context // for the tunlets
-	changed  chan struct{}
+	changed  queue.Bell
 	ends     chan ending
 	done     chan struct{} // closed when nothing of it is left
 
@@ -79,14 +80,14 @@ func (s *Service) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	record.Analyzer = s.cfg.Record.GetId()
 	h := &hosted{
 		service: s, key: newKey(r.GetId(), job, user), record: record, log: s.log.With("session", record.GetId()),
-		changed: make(chan struct{}, 1), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
+		changed: queue.NewBell(), ends: make(chan ending, 1), done: make(chan struct{}), over: errOver,
 	}
 	a, err := analyzer.New(analyzer.Config{
 		Knowledge: s.knowledge(user), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: s.cfg.Version,
 		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), Digests: s.cfg.Digests,
 		DescriptionDir: s.cfg.DescriptionDir, TunletLimits: s.cfg.TunletLimits,
 		Lease: s.cfg.Lease, Grace: s.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
-		Changed: func() { signal(h.changed) }, Audit: s.audit(record.GetId()), Log: h.log,
+		Changed: func() { h.changed.Ring() }, Audit: s.audit(record.GetId()), Log: h.log,
 	})
 	if err != nil {
 		return nil, status.Errorf(codes.Internal, "begin a session: %v", err)

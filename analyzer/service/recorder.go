@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -27,17 +28,18 @@ const (
 type recorder struct {
 	send func(context.Context, *attunev1.SessionRecord) error
 	log  *slog.Logger
-	wake chan struct{}
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
+	order   *queue.Queue[string]
 	pending map[string]*attunev1.SessionRecord
-	order   []string
-	failing bool // it has been said that the registry does not take them
-	dropped int  // since the registry took the last one
+	failing bool   // it has been said that the registry does not take them
+	told    uint64 // how many dropped ones the log has told of
 }
 
 func newRecorder(send func(context.Context, *attunev1.SessionRecord) error, log *slog.Logger) *recorder {
-	return &recorder{send: send, log: log, wake: make(chan struct{}, 1), pending: make(map[string]*attunev1.SessionRecord)}
+	return &recorder{
+		send: send, log: log, order: queue.New[string](maxRecords), pending: make(map[string]*attunev1.SessionRecord),
+	}
 }
 
 // put has a record sent, which must not be changed any more.
@@ -45,19 +47,15 @@ func (r *recorder) put(record *attunev1.SessionRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending[record.GetId()] == nil {
-		r.order = append(r.order, record.GetId())
+		r.line(record.GetId())
 	}
 	r.pending[record.GetId()] = record
-	r.bound()
-	signal(r.wake)
 }
 
-// bound drops what is too much. The caller holds mu.
-func (r *recorder) bound() {
-	for len(r.order) > maxRecords {
-		delete(r.pending, r.order[0])
-		r.order = r.order[1:]
-		r.dropped++
+// line has a record wait behind all others. The caller holds mu.
+func (r *recorder) line(id string) {
+	for _, dropped := range r.order.Push(id) {
+		delete(r.pending, dropped)
 	}
 }
 
@@ -67,7 +65,7 @@ func (r *recorder) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
+		case <-r.order.Ready():
 		}
 		for !r.flush(ctx) {
 			if !pause(ctx, recordPause) {
@@ -96,9 +94,9 @@ func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) 
 	defer cancel()
 	err := r.send(ctx, record)
 	r.mu.Lock()
-	said, dropped := r.failing, r.dropped
+	said, dropped := r.failing, r.order.Dropped()-r.told
 	if r.failing = err != nil; !r.failing {
-		r.dropped = 0
+		r.told += dropped
 	}
 	r.mu.Unlock()
 	switch {
@@ -114,11 +112,10 @@ func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) 
 func (r *recorder) take() *attunev1.SessionRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.order) == 0 {
+	id, ok := r.order.TryTake()
+	if !ok {
 		return nil
 	}
-	id := r.order[0]
-	r.order = r.order[1:]
 	record := r.pending[id]
 	delete(r.pending, id)
 	return record
@@ -129,16 +126,7 @@ func (r *recorder) giveBack(record *attunev1.SessionRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending[record.GetId()] == nil {
+		r.line(record.GetId())
 		r.pending[record.GetId()] = record
-		r.order = append(r.order, record.GetId())
-		r.bound()
-	}
-}
-
-// signal wakes whoever waits for the channel, at once or when it looks next.
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }

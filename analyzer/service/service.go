@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -29,7 +30,7 @@ type Service struct {
 	reports  *reports
 	recorder *recorder
 	tunlets  chan struct{} // a place for each session with tunlets
-	resite   chan struct{} // signalled when the site's registrations change
+	resite   queue.Bell    // rung when the site's registrations change
 	sessions sync.WaitGroup
 	claims   sync.WaitGroup
 	ctx      context.Context // of claims
@@ -76,7 +77,7 @@ func New(cfg Config) (*Service, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
 		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
-		resite: make(chan struct{}, 1), now: time.Now,
+		resite: queue.NewBell(), now: time.Now,
 		viewed: make(chan struct{}), owned: make(map[string]*owned), claiming: make(map[string]bool), hosted: make(map[key]*hosted),
 	}, nil
 }

@@ -77,7 +77,7 @@ func (s *Service) SetRegistrations(list []*attunev1.Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg.Registrations = list
-	signal(s.resite)
+	s.resite.Ring()
 }
 
 // site returns the site's own registrations.

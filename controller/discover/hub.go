@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // event is one of the node's.
@@ -41,7 +42,7 @@ const candidatesQueued = 1024
 type hub struct {
 	log        *slog.Logger
 	candidates chan event
-	rescan     chan struct{} // signalled when something may have been missed
+	rescan     queue.Bell // rung when something may have been missed
 
 	mu      sync.Mutex // guards what follows
 	stream  stream     // nil before the first
@@ -57,7 +58,7 @@ type hub struct {
 
 func newHub(log *slog.Logger) *hub {
 	return &hub{
-		log: log, candidates: make(chan event, candidatesQueued), rescan: make(chan struct{}, 1),
+		log: log, candidates: make(chan event, candidatesQueued), rescan: queue.NewBell(),
 		views: make(map[uint32]*view), members: make(map[int]member),
 	}
 }
@@ -93,10 +94,7 @@ func (h *hub) leave(s stream) {
 
 // missed has the state look at all processes.
 func (h *hub) missed() {
-	select {
-	case h.rescan <- struct{}{}:
-	default:
-	}
+	h.rescan.Ring()
 }
 
 // want says which names matter.
@@ -236,7 +234,7 @@ func (h *hub) newView() *view {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lastID++
-	v := &view{hub: h, id: h.lastID, events: make(chan track.Event, viewQueue), closed: make(chan struct{})}
+	v := &view{hub: h, id: h.lastID, events: queue.New[track.Event](viewQueue)}
 	h.views[v.id] = v
 	return v
 }

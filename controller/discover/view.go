@@ -5,9 +5,9 @@ package discover
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/attune-hpc/attune/controller/track"
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // viewQueue bounds the events that wait for one listener. One that is slower
@@ -16,21 +16,15 @@ const viewQueue = 4096
 
 // view is a track.Source of some of the node's processes.
 type view struct {
-	hub     *hub
-	id      uint32
-	events  chan track.Event
-	dropped atomic.Uint64
-	close   sync.Once
-	closed  chan struct{}
+	hub    *hub
+	id     uint32
+	events *queue.Queue[track.Event]
+	close  sync.Once
 }
 
 // put hands over an event, or counts it as lost.
 func (v *view) put(e track.Event) {
-	select {
-	case v.events <- e:
-	default:
-		v.dropped.Add(1)
-	}
+	v.events.Offer(e)
 }
 
 // Add implements track.Source.
@@ -40,30 +34,28 @@ func (v *view) Add(pid int) error { return v.hub.add(pid, v.id) }
 func (v *view) Remove(pid int) error { return v.hub.remove(pid, v.id) }
 
 // Lost implements track.Source. What the stream loses may have been anybody's.
-func (v *view) Lost() uint64 { return v.dropped.Load() + v.hub.lost() }
+func (v *view) Lost() uint64 { return v.events.Dropped() + v.hub.lost() }
 
 // Run implements track.Source. When ctx ends, what is queued is handed over
 // first.
 func (v *view) Run(ctx context.Context, handle func(track.Event)) error {
-	for {
-		select {
-		case e := <-v.events:
-			handle(e)
-			continue
-		case <-ctx.Done():
-		case <-v.closed:
+	for ctx.Err() == nil { // more may come for as long as processes fork
+		e, err := v.events.Take(ctx)
+		if err != nil {
+			break
 		}
-		for range len(v.events) { // more may come for as long as processes fork
-			handle(<-v.events)
-		}
-		return nil
+		handle(e)
 	}
+	for _, e := range v.events.Drain() {
+		handle(e)
+	}
+	return nil
 }
 
 // Close implements track.Source: its processes are nobody's any more.
 func (v *view) Close() (err error) {
 	v.close.Do(func() {
-		close(v.closed)
+		v.events.Close()
 		err = v.hub.drop(v)
 	})
 	return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 // take gives a session a process, which belongs to it from then on. Who knows
@@ -36,10 +37,7 @@ func (n *Node) take(o order, process *procid.Process) (*session, error) {
 		s = n.begin(o)
 	}
 	s.waiting = append(s.waiting, process)
-	select {
-	case s.woken <- struct{}{}:
-	default:
-	}
+	s.woken.Ring()
 	return s, nil
 }
 
@@ -96,7 +94,7 @@ func (n *Node) begin(o order) *session {
 	n.number++
 	s := &session{
 		node: n, order: o, key: o.key(), number: n.number,
-		woken: make(chan struct{}, 1), ready: make(chan struct{}), ended: make(chan conclusion, 1),
+		woken: queue.NewBell(), ready: make(chan struct{}), ended: make(chan conclusion, 1),
 		switched: make(chan string, 1),
 		log:      n.log.With("registration", o.registration.GetId(), "job", o.job.Key(), "uid", o.uid),
 	}

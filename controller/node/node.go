@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -31,7 +32,7 @@ type Node struct {
 	owners  *owners
 	notes   *notes
 	started time.Time
-	touched chan struct{} // signalled when the record is to be announced anew
+	touched queue.Bell // rung when the record is to be announced anew
 	// control makes the controller of a session, analyzers asks for those of the
 	// site.
 	control   func(controller.Config) (controlled, error)
@@ -58,7 +59,7 @@ func New(config Config) (*Node, error) {
 	config = config.withDefaults()
 	n := &Node{
 		config: config, log: config.Log.With("component", "node"), owners: newOwners(), started: time.Now(),
-		touched: make(chan struct{}, 1), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
+		touched: queue.NewBell(), sessions: make(map[sessionKey]*session), over: make(map[sessionKey]time.Time),
 		registering: make(map[string]bool), analyzers: config.Registry.Analyzers,
 		control: func(c controller.Config) (controlled, error) { return controller.New(c) },
 	}

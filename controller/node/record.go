@@ -62,10 +62,7 @@ func (n *notes) current() (mismatches []*attunev1.Mismatch, troubles []string) {
 
 // touch has the record announced anew.
 func (n *Node) touch() {
-	select {
-	case n.touched <- struct{}{}:
-	default:
-	}
+	n.touched.Ring()
 }
 
 // announce keeps the record in the registry.

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -78,7 +79,7 @@ type session struct {
 	key    sessionKey
 	number int
 	log    *slog.Logger
-	woken  chan struct{}   // signalled when a process waits
+	woken  queue.Bell      // rung when a process waits
 	ready  chan struct{}   // closed when controller is set
 	ended  chan conclusion // what the Analyzer says at the end
 	// switched takes, once, why Attune was switched off.

@@ -12,6 +12,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 const (
@@ -47,7 +49,7 @@ type Log struct {
 	options Options
 	log     *slog.Logger
 	done    chan struct{} // closed when the writing goroutine has returned
-	wake    chan struct{} // holds one token while there is something to do
+	wake    queue.Bell    // rung when there is something to do
 
 	mu      sync.Mutex // guards what follows; a leaf lock
 	pending []byte     // whole lines
@@ -75,7 +77,7 @@ func Open(o Options) (*Log, error) {
 	}
 	l := &Log{
 		options: o, log: o.Log.With("component", "audit"),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), moved: make(chan struct{}),
+		done: make(chan struct{}), wake: queue.NewBell(), moved: make(chan struct{}),
 	}
 	w := &writer{path: o.Path}
 	if err := w.open(); err != nil {
@@ -114,10 +116,7 @@ func (l *Log) write(e Entry) uint64 {
 	}
 	l.number = e.Number
 	l.pending = append(l.pending, line...)
-	select {
-	case l.wake <- struct{}{}:
-	default: // it is awake
-	}
+	l.wake.Ring()
 	return e.Number
 }
 
@@ -177,10 +176,7 @@ func (l *Log) Close() error {
 		l.closed = true
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.wake.Ring()
 	timer := time.NewTimer(closing)
 	defer timer.Stop()
 	select {

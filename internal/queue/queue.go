@@ -142,6 +142,12 @@ func (q *Queue[T]) Take(ctx context.Context) (item T, err error) {
 	}
 }
 
+// TryTake takes an item if there is one. It never waits.
+func (q *Queue[T]) TryTake() (item T, ok bool) {
+	item, ok, _ = q.take()
+	return item, ok
+}
+
 // TakeAll is Take for all that waits.
 func (q *Queue[T]) TakeAll(ctx context.Context) (items []T, err error) {
 	for {
@@ -218,6 +224,13 @@ func (q *Queue[T]) Close() {
 		q.closed = true
 		close(q.ended)
 	}
+}
+
+// Closed says whether Close was called.
+func (q *Queue[T]) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }
 
 // Ready is rung when there is something to take, for whoever waits for other

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,7 +32,7 @@ type Announcement struct {
 	id     string
 	cancel context.CancelFunc
 	done   chan struct{}
-	wake   chan struct{}
+	wake   queue.Bell
 
 	mu     sync.Mutex
 	record proto.Message
@@ -59,7 +60,7 @@ func (c *Client) Announce(ctx context.Context, record proto.Message) (*Announcem
 	}
 	a := &Announcement{
 		client: c, bucket: bucket, id: id, record: proto.Clone(record),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), written: make(chan struct{}),
+		done: make(chan struct{}), wake: queue.NewBell(), written: make(chan struct{}),
 	}
 	if bucket == bucketAnalyzers {
 		if err := c.enter(a); err != nil {
@@ -99,7 +100,7 @@ func (a *Announcement) Update(record proto.Message) error {
 	a.mu.Lock()
 	a.record = proto.Clone(record)
 	a.mu.Unlock()
-	signal(a.wake)
+	a.wake.Ring()
 	return nil
 }
 

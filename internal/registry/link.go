@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 const (
@@ -35,12 +37,12 @@ type link struct {
 	// up is closed when there is one.
 	up chan struct{}
 	// listeners are told of each new connection.
-	listeners map[chan<- struct{}]struct{}
+	listeners map[queue.Bell]struct{}
 }
 
 func (l *link) init() {
 	l.up = make(chan struct{})
-	l.listeners = make(map[chan<- struct{}]struct{})
+	l.listeners = make(map[queue.Bell]struct{})
 }
 
 // connected begins a connection.
@@ -53,7 +55,7 @@ func (l *link) connected() {
 	l.current, l.lost = context.WithCancel(context.Background())
 	close(l.up)
 	for ch := range l.listeners {
-		signal(ch)
+		ch.Ring()
 	}
 }
 
@@ -69,7 +71,7 @@ func (l *link) down() {
 }
 
 // listen has ch told of new connections, until stop is called.
-func (l *link) listen(ch chan<- struct{}) (stop func()) {
+func (l *link) listen(ch queue.Bell) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listeners[ch] = struct{}{}
@@ -99,14 +101,6 @@ func (l *link) wait(ctx, closed context.Context) (context.Context, error) {
 		case <-closed.Done():
 		case <-up:
 		}
-	}
-}
-
-// signal makes sure that the owner of ch, which holds one, looks once more.
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
 	}
 }
 

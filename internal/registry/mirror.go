@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 const (
@@ -49,7 +51,7 @@ type mirror struct {
 	entries   map[string]entry
 	stream    stream
 	complete  bool
-	listeners map[chan<- struct{}]struct{}
+	listeners map[queue.Bell]struct{}
 }
 
 // stream is what a mirror is a copy of, and how far. Only the mirror's own
@@ -83,19 +85,19 @@ func newMirror(c *Client, bucket string) *mirror {
 	return &mirror{
 		client: c, bucket: bucket,
 		asked:   make(chan chan struct{}),
-		entries: make(map[string]entry), listeners: make(map[chan<- struct{}]struct{}),
+		entries: make(map[string]entry), listeners: make(map[queue.Bell]struct{}),
 	}
 }
 
 // listen starts the mirror if need be and has ch, which holds one, told of
 // changes, until stop is called. If the copy is complete it is told at once.
-func (m *mirror) listen(ch chan<- struct{}) (stop func()) {
+func (m *mirror) listen(ch queue.Bell) (stop func()) {
 	m.once.Do(func() { m.client.start(m.keep) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listeners[ch] = struct{}{}
 	if m.complete {
-		signal(ch)
+		ch.Ring()
 	}
 	return func() {
 		m.mu.Lock()
@@ -333,6 +335,6 @@ func (m *mirror) apply(now stream, list []change, others what) {
 	}
 	m.complete = true
 	for ch := range m.listeners {
-		signal(ch)
+		ch.Ring()
 	}
 }
