@@ -37,7 +37,7 @@ func startActed(t *testing.T, program string, functions ...string) *acted {
 	for range tries {
 		target := targets.Start(t, program, b.controller.Environment()...)
 		process := b.withDMLib(t, target.PID)
-		a := &acted{bench: b, Target: target, sites: b.controller.targets.get(process.GetHandle()).Sites()}
+		a := &acted{bench: b, Target: target, sites: b.controller.members.Get(process.GetHandle()).Sites()}
 		err := a.tryAll(t, functions)
 		if err == nil {
 			return a
@@ -204,11 +204,11 @@ func TestActionsOfForkedChild(t *testing.T) {
 	}
 	patience.Until(t, "DMLib in the child", func() bool {
 		a.Ask(t, "idle")
-		child := a.controller.targets.ofPID(pid)
-		return child != nil && child.memory.Load() != nil
+		child := a.controller.members.OfPID(pid)
+		return child != nil && child.Memory() != nil
 	})
 	parent := a.PID
-	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.targets.ofPID(pid).Sites()}
+	child := &acted{bench: a.bench, Target: a.Target, sites: a.controller.members.OfPID(pid).Sites()}
 	child.PID = pid
 	var names []string
 	if err := child.atHooks(t, func(ctx context.Context) (err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -55,7 +56,7 @@ func (k *aggregates) closeDue(now time.Time) time.Time {
 // caller holds mu.
 func (k *aggregates) close() {
 	batch := &attunev1.AggregateBatch{FromUnixNano: k.began.UnixNano()}
-	for _, t := range k.controller.targets.list() {
+	for _, t := range k.controller.members.List() {
 		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
 	}
 	batch.Aggregates = append(batch.Aggregates, k.ofUprobes()...)
@@ -80,13 +81,13 @@ type sumKey struct {
 
 // ofTarget sums, by point and key, what the hooks and stubs of one process counted.
 // The caller holds mu.
-func (k *aggregates) ofTarget(t *target) []*attunev1.Aggregate {
-	memory := t.memory.Load()
+func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
+	memory := t.Memory()
 	if memory == nil {
 		return nil
 	}
 	k.scratch = memory.Aggregates(k.scratch[:0], k.controller.clock.Scale())
-	costs := k.controller.placer.Costs(t.handle)
+	costs := k.controller.placer.Costs(t.Handle())
 	sums := make(map[sumKey]*hits.Sum)
 	var order []sumKey
 	var cost float64
@@ -106,7 +107,7 @@ func (k *aggregates) ofTarget(t *target) []*attunev1.Aggregate {
 	k.controller.account.add(totals{probeNanos: cost})
 	out := make([]*attunev1.Aggregate, 0, len(order))
 	for _, key := range order {
-		out = append(out, sums[key].Aggregate(uint32(key.point), t.handle, key.key))
+		out = append(out, sums[key].Aggregate(uint32(key.point), t.Handle(), key.key))
 	}
 	return out
 }
@@ -122,7 +123,7 @@ func (k *aggregates) leave(handle uint64, points ...uint16) {
 		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
 		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return slices.Contains(points, p) }),
 	}
-	if t := k.controller.targets.get(handle); t != nil {
+	if t := k.controller.members.Get(handle); t != nil {
 		k.controller.records.drainTarget(t)
 		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
 	}
@@ -131,14 +132,14 @@ func (k *aggregates) leave(handle uint64, points ...uint16) {
 
 // finish delivers what is left of a process that has ended, and fills in what
 // it lost.
-func (k *aggregates) finish(t *target, ended *attunev1.ProcessEnded) {
+func (k *aggregates) finish(t *member.Member, ended *attunev1.ProcessEnded) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	rest := &attunev1.AggregateBatch{
 		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.lastOfUprobes(t.handle, func(uint16) bool { return true }),
+		Aggregates: k.lastOfUprobes(t.Handle(), func(uint16) bool { return true }),
 	}
-	if memory := t.memory.Load(); memory != nil {
+	if memory := t.Memory(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
 		k.controller.account.add(totals{lostSlot: ended.GetLostNoSlot()})
 		rest.Aggregates = append(rest.Aggregates, k.ofTarget(t)...)

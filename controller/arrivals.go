@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
@@ -40,14 +41,14 @@ type arrivals struct {
 	// yet that they mapped it: one that is let go at once may end before.
 	greeted  map[int]bool
 	attached waiting[attach.Attachment]
-	young    waiting[*target] // will settle
+	young    waiting[*member.Member] // will settle
 	late     waiting[lateTarget]
 	news     time.Time // when the outbox is flushed; zero: it is empty
 }
 
 // lateTarget is a process that has not come to the gate yet.
 type lateTarget struct {
-	target *target
+	target *member.Member
 	rounds int // times that it is still waited for
 }
 
@@ -214,12 +215,12 @@ func (c *Controller) settle(now time.Time) {
 		c.work.Go(func() { c.takeIn(attachment, false) })
 	}
 	for _, t := range young {
-		if t.Alive() && !t.admitted.Load() {
+		if t.State() == member.Seen {
 			c.work.Go(func() { c.expect(t) })
 		}
 	}
 	for _, l := range late {
-		if l.target.Alive() && !l.target.admitted.Load() {
+		if l.target.State() == member.Seen {
 			c.work.Go(func() { c.awaitGate(l.target, l.rounds) })
 		}
 	}

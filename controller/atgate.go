@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
@@ -37,7 +38,7 @@ func (c *Controller) holds(peer peercred.Peer) bool {
 }
 
 // follows says whether nothing of what a process starts will be missed.
-func (c *Controller) follows(pid int) bool { return c.targets.has(pid) || c.tracker.Follows(pid) }
+func (c *Controller) follows(pid int) bool { return c.members.Has(pid) || c.tracker.Follows(pid) }
 
 // atGate is called while a process waits in the start gate, after it was let
 // through, or after a forked child registered. A process that does not wait is
@@ -91,12 +92,12 @@ func (c *Controller) takeIn(a attach.Attachment, held bool) {
 // tooLate notes of a process that is ending, which the tracker has not told
 // yet, that it had come to the gate.
 func (c *Controller) tooLate(pid int) {
-	if t := c.targets.ofPID(pid); t != nil && t.memory.Load() == nil && !t.admitted.Load() {
-		t.setMechanism(mechanismDMLib, true, "")
+	if t := c.members.OfPID(pid); t != nil && t.State() == member.Seen {
+		t.SetMechanism(mechanismDMLib, true, "")
 	}
 }
 
-func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target, error) {
+func (c *Controller) register(ctx context.Context, a attach.Attachment) (*member.Member, error) {
 	if !sameImage(a) {
 		return nil, errors.New("it has ended, or runs another program by now")
 	}
@@ -107,19 +108,13 @@ func (c *Controller) register(ctx context.Context, a attach.Attachment) (*target
 	if err != nil {
 		return nil, fmt.Errorf("track: %w", err)
 	}
-	t := c.targets.get(handle)
+	t := c.members.Get(handle)
 	if t == nil {
 		return nil, errors.New("ended at the gate")
 	}
-	if t.outOfReach != nil {
-		return nil, t.outOfReach
-	}
 	a.Memory.SetAttendant(c.attendant(t))
 	a.Memory.SetGuard(confinement(a))
-	if !t.memory.CompareAndSwap(nil, a.Memory) {
-		return nil, errors.New("registered twice")
-	}
-	return t, nil
+	return t, t.Register(a.Memory)
 }
 
 // confinement is the guard of a process's commands: what counts are the seccomp

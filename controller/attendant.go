@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -24,15 +25,15 @@ const (
 
 // attendant returns who stops a thread of a process that comes by no hook, for
 // the commands that wait in its mailbox.
-func (c *Controller) attendant(t *target) ring.Attendant {
+func (c *Controller) attendant(t *member.Member) ring.Attendant {
 	return func(ctx context.Context, entry uint64) (uint64, time.Duration, error) {
-		process, err := procid.Open(t.pid)
+		process, err := procid.Open(t.PID())
 		if err != nil {
 			return 0, 0, err
 		}
 		defer process.Close()
-		if process.Identity() != t.identity || !t.Alive() {
-			return 0, 0, fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH))
+		if process.Identity() != t.Identity() || !t.Alive() {
+			return 0, 0, fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH))
 		}
 		value, result, err := inject.Execute(ctx, process, inject.Calling(entry), inject.ExecuteOptions{
 			Anywhere: true, Patience: attendPatience, Timeout: attendTimeout, Cache: c.cache,
@@ -41,7 +42,7 @@ func (c *Controller) attendant(t *target) ring.Attendant {
 		if err != nil {
 			return 0, stopped, fmt.Errorf("stop a thread for it: %w", err)
 		}
-		c.log.Debug("a thread was stopped for what waited in the mailbox", "pid", t.pid, "thread", result.Thread, "stopped", stopped)
+		c.log.Debug("a thread was stopped for what waited in the mailbox", "pid", t.PID(), "thread", result.Thread, "stopped", stopped)
 		return value, stopped, nil
 	}
 }

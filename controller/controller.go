@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/sample"
@@ -47,13 +48,16 @@ type Controller struct {
 	account    account
 	records    *records
 	aggregates *aggregates
-	targets    *targetSet
+	members    *member.Set
 	arrivals   *arrivals
 	outbox     *outbox
 	leases     *leases
 	rejoin     rejoin
 	details    detailing
 	kernel     kernel
+	bringing   member.Keep[bringing]
+	attached   member.Keep[atomic.Pointer[Attached]]
+	patching   member.Keep[atomic.Bool] // again, after a library was loaded again
 
 	sampling  atomic.Int64 // period in nanoseconds, 0: none
 	events    atomic.Int32 // points that deliver records
@@ -82,10 +86,12 @@ func New(config Config) (c *Controller, err error) {
 	config = config.withDefaults()
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), targets: newTargets(), arrivals: newArrivals(), outbox: newOutbox(),
+		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(), arrivals: newArrivals(), outbox: newOutbox(),
 		functions: new(entry.Functions),
 		leases:    newLeases(config.Lease), paced: queue.NewBell(), resampled: queue.NewBell(),
 	}
+	c.bringing.Make = newBringing
+	c.onLeave()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.
 	source := sync.OnceValue(c.source)
@@ -251,19 +257,19 @@ func (c *Controller) restore() {
 
 // Processes tells what is known of the processes under control now.
 func (c *Controller) Processes() (processes []*attunev1.Process) {
-	for _, t := range c.targets.list() {
-		processes = append(processes, t.snapshot())
+	for _, t := range c.members.List() {
+		processes = append(processes, t.Snapshot())
 	}
 	return processes
 }
 
 // Living counts the processes under control.
-func (c *Controller) Living() int { return len(c.targets.handles()) }
+func (c *Controller) Living() int { return len(c.members.Handles()) }
 
 // Has says whether a process is under control, whatever it executes.
 func (c *Controller) Has(process procid.Identity) bool {
-	t := c.targets.ofPID(process.PID)
-	return t != nil && t.identity.StartTicks == process.StartTicks && t.identity.BootID == process.BootID
+	t := c.members.OfPID(process.PID)
+	return t != nil && t.Identity().StartTicks == process.StartTicks && t.Identity().BootID == process.BootID
 }
 
 // canWrite says whether this user may touch the memory of a process.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -73,14 +74,14 @@ func TestAnalyzerThatTakesNothing(t *testing.T) {
 		c.aggregates.deliver(&attunev1.AggregateBatch{Aggregates: []*attunev1.Aggregate{{Count: 3, Unreadable: 1}}})
 	}()
 	<-locked
-	unknown := &target{handle: 1, pid: 1 << 22, info: new(attunev1.Process)}
-	c.targets.add(unknown)
+	unknown := member.New(processOf(1), member.Options{})
+	c.members.Add(unknown)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		c.outbox.add(news{target: unknown})
 		c.records.drain()
-		c.uprobeRecords(bpf.Batch{Process: uint32(unknown.pid), Records: make([]byte, 32), Hits: 1})
+		c.uprobeRecords(bpf.Batch{Process: uint32(unknown.PID()), Records: make([]byte, 32), Hits: 1})
 		c.sendStatus()
 	}()
 	patience.Closed(t, "rings, beside aggregates that wait for room", done)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/detail"
+	"github.com/attune-hpc/attune/controller/member"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -48,8 +49,8 @@ func (d *detailing) of(handle uint64) []attunev1.DetailKind {
 }
 
 // inTurn puts the processes whose turn it is first.
-func (d *detailing) inTurn(targets []*target) []*target {
-	at := slices.IndexFunc(targets, func(t *target) bool { return t.handle >= d.next })
+func (d *detailing) inTurn(targets []*member.Member) []*member.Member {
+	at := slices.IndexFunc(targets, func(t *member.Member) bool { return t.Handle() >= d.next })
 	if at <= 0 {
 		return targets
 	}
@@ -65,22 +66,22 @@ func (c *Controller) setDetails(processes []*attunev1.DetailInterest) {
 
 // sample reads a process: its signals, and details as far as there is room for
 // them in the round. nil: it has just ended, which the tracker will tell.
-func (c *Controller) sample(reader *detail.Reader, t *target, room *int) *attunev1.Sample {
+func (c *Controller) sample(reader *detail.Reader, t *member.Member, room *int) *attunev1.Sample {
 	kinds := c.detailsOf(t, *room)
 	threads := 0
 	if slices.Contains(kinds, attunev1.DetailKind_DETAIL_KIND_THREADS) {
 		threads = min(*room, threadsPerRound)
 	}
-	signals, items, err := c.sampler.SampleThreads(t.pid, threads)
+	signals, items, err := c.sampler.SampleThreads(t.PID(), threads)
 	if err != nil {
 		return nil
 	}
 	*room -= len(items.GetItems())
-	sample := &attunev1.Sample{Process: t.handle, Tables: []*attunev1.Table{signals}}
+	sample := &attunev1.Sample{Process: t.Handle(), Tables: []*attunev1.Table{signals}}
 	if len(kinds) == 0 {
 		return sample
 	}
-	details, used := reader.Read(detail.Want{Handle: t.handle, Identity: t.identity, Kinds: kinds}, *room)
+	details, used := reader.Read(detail.Want{Handle: t.Handle(), Identity: t.Identity(), Kinds: kinds}, *room)
 	*room -= used
 	if details == nil {
 		return nil
@@ -94,17 +95,17 @@ func (c *Controller) sample(reader *detail.Reader, t *target, room *int) *attune
 
 // detailsOf returns what is to be read of a process in a round that has so much
 // room left. For want of room it comes first in the next one.
-func (c *Controller) detailsOf(t *target, room int) []attunev1.DetailKind {
-	kinds := c.details.of(t.handle)
+func (c *Controller) detailsOf(t *member.Member, room int) []attunev1.DetailKind {
+	kinds := c.details.of(t.Handle())
 	switch {
 	case len(kinds) == 0:
 		return nil
 	case room <= 0:
 		if c.details.next == 0 {
-			c.details.next = t.handle
+			c.details.next = t.Handle()
 		}
 		return nil
-	case c.foreign(t.pid) != nil: // an exec may have given it to somebody else since it was taken in
+	case c.foreign(t.PID()) != nil: // an exec may have given it to somebody else since it was taken in
 		return nil
 	}
 	return kinds

@@ -5,6 +5,7 @@ package controller
 import (
 	"fmt"
 
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -32,9 +33,9 @@ func (c *Controller) foreign(pid int) error {
 }
 
 // closeWays notes that none of the ways into a process is open.
-func (c *Controller) closeWays(t *target) {
+func (c *Controller) closeWays(t *member.Member) {
 	for _, mechanism := range []string{mechanismDMLib, mechanismUprobe, mechanismVMWrite} {
-		t.setMechanism(mechanism, false, t.outOfReach.Error())
+		t.SetMechanism(mechanism, false, t.OutOfReach().Error())
 	}
 }
 
@@ -42,9 +43,9 @@ func (c *Controller) closeWays(t *target) {
 // policy decides.
 func (c *Controller) whyNot(changes []*attunev1.Change) error {
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil {
-			if err := c.foreign(t.pid); err != nil && t.Alive() {
-				return fmt.Errorf("process %d: %w", t.pid, err)
+		if t := c.members.Get(change.GetProcess()); t != nil {
+			if err := c.foreign(t.PID()); err != nil && t.Alive() {
+				return fmt.Errorf("process %d: %w", t.PID(), err)
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func TestForeign(t *testing.T) {
 			if left == tt.reached {
 				t.Errorf("reached: %v, want %v: %v", !left, tt.reached, a.NotInjected)
 			}
-			for _, m := range b.controller.targets.ofPID(pid).snapshot().GetMechanisms() {
+			for _, m := range b.controller.members.OfPID(pid).Snapshot().GetMechanisms() {
 				if !tt.reached && (m.GetAvailable() || !strings.Contains(m.GetReason(), "is left alone")) {
 					t.Errorf("%v", m)
 				}

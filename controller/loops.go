@@ -86,7 +86,7 @@ func (c *Controller) samplingLoop(ctx context.Context) error {
 		case <-c.resampled:
 		case <-timer.C:
 		}
-		reader.Keep(func(handle uint64) bool { return len(c.details.of(handle)) > 0 && c.targets.get(handle) != nil })
+		reader.Keep(func(handle uint64) bool { return len(c.details.of(handle)) > 0 && c.members.Get(handle) != nil })
 		now := time.Now()
 		if samples.is(now, time.Duration(c.sampling.Load())) {
 			c.sampleAll(reader) // before the aggregates: who sees a symptom judges these by it
@@ -140,10 +140,10 @@ func earliest(standard time.Time, times ...time.Time) time.Time {
 func (c *Controller) sampleAll(reader *detail.Reader) {
 	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
 	room := detailsPerRound
-	inTurn := c.details.inTurn(c.targets.list())
+	inTurn := c.details.inTurn(c.members.List())
 	c.details.next = 0
 	for _, t := range inTurn {
-		if !t.Alive() || !t.told.Load() || t.outOfReach != nil {
+		if !t.Alive() || !t.Told() || t.OutOfReach() != nil {
 			continue
 		}
 		if sample := c.sample(reader, t, &room); sample != nil {
@@ -182,22 +182,23 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 // patchAgain finds processes that have unloaded or loaded libraries whose
 // functions are patched. What waits for a safe point of theirs waits beside.
 func (c *Controller) patchAgain() {
-	for _, t := range c.targets.list() {
-		if t.memory.Load() == nil || !t.patching.CompareAndSwap(false, true) {
+	for _, t := range c.members.List() {
+		patching := c.patching.Of(t)
+		if t.Memory() == nil || !patching.CompareAndSwap(false, true) {
 			continue
 		}
-		if !t.sites.Stale() {
-			t.patching.Store(false)
+		if !t.Sites().Stale() {
+			patching.Store(false)
 			continue
 		}
 		c.work.Go(func() {
-			defer t.patching.Store(false)
+			defer patching.Store(false)
 			ctx, cancel := context.WithTimeout(c.ctx, statusPeriod)
 			defer cancel()
-			if err := t.sites.Refresh(ctx); err != nil {
-				c.log.Debug("patches of a library that was loaded again", "pid", t.pid, "error", err)
+			if err := t.Sites().Refresh(ctx); err != nil {
+				c.log.Debug("patches of a library that was loaded again", "pid", t.PID(), "error", err)
 			}
-			c.placer.Refresh(t.handle)
+			c.placer.Refresh(t.Handle())
 		})
 	}
 }
@@ -212,8 +213,8 @@ func (c *Controller) sendStatus() {
 		c.log.Debug("own memory", "error", err)
 	}
 	total := c.account.sums()
-	for _, t := range c.targets.list() {
-		if memory := t.memory.Load(); memory != nil {
+	for _, t := range c.members.List() {
+		if memory := t.Memory(); memory != nil {
 			total.lostSlot += memory.App().LostNoSlot
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf"
 	"github.com/attune-hpc/attune/controller/channel"
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -61,7 +61,7 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 // TestUndelivered: what does not reach the Analyzer is counted by what it is.
 func TestUndelivered(t *testing.T) {
 	ended := endOf(&attunev1.ProcessEnded{Process: 1})
-	started := startOf(&target{info: new(attunev1.Process)})
+	started := startOf(member.New(new(attunev1.Process), member.Options{}))
 	tests := []struct {
 		name    string
 		message *attunev1.PublishRequest
@@ -84,7 +84,7 @@ func TestUndelivered(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := &Controller{targets: newTargets()}
+			c := &Controller{members: member.NewSet()}
 			c.records = &records{controller: c}
 			c.undelivered(test.message)
 			if got := c.account.sums(); got != test.want {
@@ -100,15 +100,15 @@ func TestRecordsThatWereReturned(t *testing.T) {
 	b := start(t)
 	defer b.stop(t)
 	c := b.controller
-	living := &target{handle: 1 << 40, pid: 1 << 22, info: &attunev1.Process{Handle: 1 << 40}}
-	living.known.Store(true)
-	c.targets.add(living)
+	living := member.New(processOf(1<<40), member.Options{})
+	living.Tell()
+	c.members.Add(living)
 	c.undelivered(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
-		Process: living.handle, RecordCount: 7, Records: make([]byte, 7*32), LostRing: 1, LostBpf: 2, LostQueue: 3,
+		Process: living.Handle(), RecordCount: 7, Records: make([]byte, 7*32), LostRing: 1, LostBpf: 2, LostQueue: 3,
 	}}})
-	c.uprobeRecords(bpf.Batch{Process: uint32(living.pid), Records: make([]byte, 32)})
+	c.uprobeRecords(bpf.Batch{Process: uint32(living.PID()), Records: make([]byte, 32)})
 	batch := event(t, b, "records", func(m *attunev1.PublishRequest) (*attunev1.RecordBatch, bool) {
-		return m.GetRecords(), m.GetRecords().GetProcess() == living.handle
+		return m.GetRecords(), m.GetRecords().GetProcess() == living.Handle()
 	})
 	if batch.GetLostRing() != 1 || batch.GetLostBpf() != 2 || batch.GetLostQueue() != 10 {
 		t.Errorf("the next batch tells of %v", batch)
@@ -121,23 +121,22 @@ func TestRecordsComeAfterTheNews(t *testing.T) {
 	b := start(t)
 	defer b.stop(t)
 	c := b.controller
-	early := &target{handle: 1 << 40, pid: 1 << 22, info: &attunev1.Process{Handle: 1 << 40}}
-	early.sites = entry.NewSites(early, c.functions)
-	c.targets.add(early)
+	early := member.New(processOf(1<<40), member.Options{})
+	c.members.Add(early)
 	c.outbox.add(news{target: early})
-	c.uprobeRecords(bpf.Batch{Process: uint32(early.pid), Records: make([]byte, 2*32), Hits: 2})
-	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.handle})
-	c.uprobeRecords(bpf.Batch{Process: uint32(early.pid), Records: make([]byte, 3*32), Hits: 3})
+	c.uprobeRecords(bpf.Batch{Process: uint32(early.PID()), Records: make([]byte, 2*32), Hits: 2})
+	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.Handle()})
+	c.uprobeRecords(bpf.Batch{Process: uint32(early.PID()), Records: make([]byte, 3*32), Hits: 3})
 	c.outbox.flush()
 	var order []string
 	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
 		switch {
-		case m.GetProcessStarted().GetHandle() == early.handle:
+		case m.GetProcessStarted().GetHandle() == early.Handle():
 			order = append(order, "start")
-		case m.GetRecords().GetProcess() == early.handle:
+		case m.GetRecords().GetProcess() == early.Handle():
 			order = append(order, "records")
 		}
-		return true, m.GetProcessEnded().GetProcess() == early.handle
+		return true, m.GetProcessEnded().GetProcess() == early.Handle()
 	})
 	if len(order) != 2 || order[0] != "start" || order[1] != "records" {
 		t.Errorf("before its end came %q, want its start and its records", order)
@@ -163,4 +162,9 @@ func TestSamplesComeBeforeAggregates(t *testing.T) {
 		return true, m.GetSamples() != nil
 	})
 	event(t, b, "aggregates", func(m *attunev1.PublishRequest) (bool, bool) { return true, m.GetAggregates() != nil })
+}
+
+// processOf is a process that no machine has.
+func processOf(handle uint64) *attunev1.Process {
+	return &attunev1.Process{Handle: handle, Identity: &attunev1.ProcessIdentity{Pid: 1 << 22}}
 }

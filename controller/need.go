@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -51,55 +52,46 @@ var errNotNeeded = errors.New("nothing has needed it so far")
 // lateExpect takes a process in from outside: DMLib comes when it is needed. One
 // that has it from its start comes to the gate; what an earlier controller left
 // in an old one does not.
-func (c *Controller) lateExpect(t *target) {
-	if c.arrivals.waiting(t.pid) {
+func (c *Controller) lateExpect(t *member.Member) {
+	if c.arrivals.waiting(t.PID()) {
 		c.wait(t, gateRounds)
 		return
 	}
-	if images, err := t.Images(); err == nil && slices.ContainsFunc(images, isDMLib) && t.age() < gateGrace {
+	if images, err := t.Images(); err == nil && slices.ContainsFunc(images, isDMLib) && t.Age() < gateGrace {
 		c.wait(t, gateRounds)
 		return
 	}
-	if t.admitted.Swap(true) {
+	if !t.AdmitOutside(true) {
 		return
 	}
-	t.late.Store(true)
-	t.setMechanism(mechanismDMLib, false, errNotNeeded.Error())
+	t.SetMechanism(mechanismDMLib, false, errNotNeeded.Error())
 	c.openWays(t)
 	c.changed(t)
-	c.placer.Admit(c.ctx, t, false)
+	c.place(c.ctx, t, false)
 	c.need(t)
-}
-
-// age is how long ago the process was started.
-func (t *target) age() time.Duration {
-	var now unix.Timespec
-	// It cannot fail for this clock.
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
-	started := time.Duration(t.identity.StartTicks) * (time.Second / procid.TicksPerSecond)
-	return time.Duration(now.Nano()) - started
 }
 
 // need brings DMLib into a process for its measure points, when it is old
 // enough and if there are any. However many points ask for it, the attempts are
 // those of one.
-func (c *Controller) need(t *target) {
-	if !c.config.LateLibrary || t.bringing.asked.Add(1) > 1 {
+func (c *Controller) need(t *member.Member) {
+	asking := &c.bringing.Of(t).asked
+	if !c.config.LateLibrary || asking.Add(1) > 1 {
 		return
 	}
 	c.work.Go(func() {
 		for {
-			asked := t.bringing.asked.Load()
+			asked := asking.Load()
 			c.bringInForPoints(t)
-			if t.bringing.asked.CompareAndSwap(asked, 0) {
+			if asking.CompareAndSwap(asked, 0) {
 				return
 			}
 		}
 	})
 }
 
-func (c *Controller) bringInForPoints(t *target) {
-	pause := needAge - t.age()
+func (c *Controller) bringInForPoints(t *member.Member) {
+	pause := needAge - t.Age()
 	for range needTries {
 		select {
 		case <-c.ctx.Done():
@@ -118,9 +110,9 @@ func (c *Controller) bringInForPoints(t *target) {
 }
 
 // withoutLibrary has it told which points are not served where DMLib does not come.
-func (c *Controller) withoutLibrary(t *target) {
-	if t.memory.Load() == nil && t.Alive() && t.late.Swap(false) {
-		c.placer.Refresh(t.handle)
+func (c *Controller) withoutLibrary(t *member.Member) {
+	if t.GiveUpLibrary() {
+		c.placer.Refresh(t.Handle())
 	}
 }
 
@@ -129,82 +121,83 @@ func (c *Controller) needAll(spec *attunev1.MeasurePoint) {
 	if spec.GetUsdt() != nil {
 		return
 	}
-	for _, t := range c.targets.list() {
-		if t.admitted.Load() && t.memory.Load() == nil {
+	for _, t := range c.members.List() {
+		if state := t.State(); state == member.Outside || state == member.Awaiting {
 			c.need(t)
 		}
 	}
 }
 
 // wantsLibrary says whether DMLib would serve a point in a process.
-func (c *Controller) wantsLibrary(t *target) bool {
-	return t.Alive() && t.memory.Load() == nil && c.placer.WantsLibrary(t.handle)
+func (c *Controller) wantsLibrary(t *member.Member) bool {
+	return t.Alive() && t.Memory() == nil && c.placer.WantsLibrary(t.Handle())
 }
 
 // bringIn has DMLib in a process if that is possible, and reports whether there
 // is nothing to try any more. Of several goroutines one tries, and the others
 // wait for it.
-func (c *Controller) bringIn(ctx context.Context, t *target) (done bool) {
+func (c *Controller) bringIn(ctx context.Context, t *member.Member) (done bool) {
+	bringing := c.bringing.Of(t)
 	select {
-	case <-t.bringing.once:
+	case <-bringing.once:
 	case <-ctx.Done():
 		return false
 	}
-	defer func() { t.bringing.once <- struct{}{} }()
-	if t.bringing.done || t.memory.Load() != nil || !t.Alive() {
+	defer func() { bringing.once <- struct{}{} }()
+	if bringing.done || t.Memory() != nil || !t.Alive() {
 		return true
 	}
 	err := c.enterLate(ctx, t)
 	switch {
 	case err == nil:
-		t.bringing.done = c.awaitMemory(ctx, t)
+		bringing.done = c.awaitMemory(ctx, t)
 	case errors.Is(err, inject.ErrNoSafePoint), ctx.Err() != nil:
 	default:
-		t.bringing.done = true
+		bringing.done = true
 	}
 	if err != nil && t.Alive() {
-		c.log.Info("DMLib is not brought in", "pid", t.pid, "reason", err, "again", !t.bringing.done)
-		t.setMechanism(mechanismDMLib, false, err.Error())
+		c.log.Info("DMLib is not brought in", "pid", t.PID(), "reason", err, "again", !bringing.done)
+		t.SetMechanism(mechanismDMLib, false, err.Error())
 		c.changed(t)
 	}
-	return t.bringing.done
+	return bringing.done
 }
 
 // enterLate injects DMLib into the process that a target is.
-func (c *Controller) enterLate(ctx context.Context, t *target) error {
-	process, err := procid.Open(t.pid)
+func (c *Controller) enterLate(ctx context.Context, t *member.Member) error {
+	process, err := procid.Open(t.PID())
 	if err != nil {
 		return err
 	}
-	if process.Identity() != t.identity {
-		return errors.Join(fmt.Errorf("pid %d: %w", t.pid, procid.GoneError(unix.ESRCH)), process.Close())
+	if process.Identity() != t.Identity() {
+		return errors.Join(fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH)), process.Close())
 	}
-	a := &Attached{controller: c, process: process, handle: t.handle}
-	if a.Injection, err = c.enter(ctx, process, t.handle); err != nil {
+	a := &Attached{controller: c, process: process, handle: t.Handle()}
+	if a.Injection, err = c.enter(ctx, process, t.Handle()); err != nil {
 		return errors.Join(err, process.Close())
 	}
 	if a.Injection.Memory == nil {
 		return process.Close() // it has come to the gate by itself
 	}
-	if before := t.attached.Swap(a); before != nil {
+	if before := c.attached.Of(t).Swap(a); before != nil {
 		_ = before.process.Close() // it was not taken in
 	}
 	if !t.Alive() {
 		_ = process.Close() // whoever let go of the target has perhaps not seen it
 	}
-	c.log.Info("DMLib brought in", "pid", t.pid, "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
+	c.log.Info("DMLib brought in", "pid", t.PID(), "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
 		"loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	return nil
 }
 
 // awaitMemory waits until a process that was entered is taken in; false if it is
 // not, as on a node that is too busy to find out about it.
-func (c *Controller) awaitMemory(ctx context.Context, t *target) bool {
+func (c *Controller) awaitMemory(ctx context.Context, t *member.Member) bool {
 	ctx, cancel := context.WithTimeout(ctx, needTimeout)
 	defer cancel()
 	poll := time.NewTicker(time.Millisecond)
 	defer poll.Stop()
-	for t.memory.Load() == nil && t.Alive() {
+	for t.Memory() == nil && t.Alive() {
 		select {
 		case <-ctx.Done():
 			return false
@@ -222,7 +215,7 @@ func (c *Controller) prepare(changes []*attunev1.Change) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.targets.get(change.GetProcess()); t != nil && c.config.LateLibrary && !actuate.FromOutside(change.GetAction()) {
+		if t := c.members.Get(change.GetProcess()); t != nil && c.config.LateLibrary && !actuate.FromOutside(change.GetAction()) {
 			all.Go(func() { c.bringIn(ctx, t) })
 		}
 	}
@@ -235,9 +228,9 @@ func (c *Controller) leaveEntered(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, t := range c.targets.list() {
-		if a := t.attached.Load(); a != nil && c.config.LateLibrary {
-			all.Go(func() { c.log.Debug("process is left", "pid", t.pid, "slots_stayed", a.Leave(ctx)) })
+	for _, t := range c.members.List() {
+		if a := c.attached.Of(t).Load(); a != nil && c.config.LateLibrary {
+			all.Go(func() { c.log.Debug("process is left", "pid", t.PID(), "slots_stayed", a.Leave(ctx)) })
 		}
 	}
 	all.Wait()

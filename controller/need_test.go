@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -19,8 +20,10 @@ func TestNeedIsTriedOnce(t *testing.T) {
 	c.placer = probe.New(probe.Options{Status: func(*attunev1.PointStatus) {}})
 	defer c.placer.Close()
 	c.placer.Add(1, new(attunev1.MeasurePoint))
-	process := &target{handle: 1, bringing: newBringing()}
-	<-process.bringing.once // nobody can try
+	process := member.New(&attunev1.Process{Handle: 1}, member.Options{})
+	c.bringing.Make = newBringing
+	bringing := c.bringing.Of(process)
+	<-bringing.once // nobody can try
 	before := runtime.NumGoroutine()
 	c.need(process)
 	c.need(process)
@@ -28,13 +31,13 @@ func TestNeedIsTriedOnce(t *testing.T) {
 	if more := runtime.NumGoroutine() - before; more > 1 {
 		t.Errorf("%d goroutines try, want one", more)
 	}
-	if asked := process.bringing.asked.Load(); asked != 3 {
+	if asked := bringing.asked.Load(); asked != 3 {
 		t.Errorf("%d wait for an answer, want 3", asked)
 	}
-	process.bringing.done = true
-	process.bringing.once <- struct{}{}
+	bringing.done = true
+	bringing.once <- struct{}{}
 	c.work.Wait()
-	if asked := process.bringing.asked.Load(); asked != 0 {
+	if asked := bringing.asked.Load(); asked != 0 {
 		t.Errorf("%d wait for an answer at the end", asked)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -28,7 +29,7 @@ const (
 // that lives and of what has ended meanwhile.
 type outbox struct {
 	send  func(*attunev1.PublishRequest)
-	heard func(*target)                  // the Analyzer knows of it from now on
+	heard func(*member.Member)           // the Analyzer knows of it from now on
 	lose  func(*attunev1.PublishRequest) // counts what nobody can be told any more
 
 	mu     sync.Mutex // guards what follows; taken before target.infoMu
@@ -40,7 +41,7 @@ func newOutbox() *outbox { return &outbox{news: queue.New[news](maxNews)} }
 
 // news is that an image has started or, with ended, that it has ended.
 type news struct {
-	target *target
+	target *member.Member
 	ended  *attunev1.ProcessEnded
 }
 
@@ -61,17 +62,17 @@ func (o *outbox) add(n news) bool {
 
 // changed tells what is known of a process now, unless its start is still to
 // be told, which will say it.
-func (o *outbox) changed(t *target) {
+func (o *outbox) changed(t *member.Member) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if t.told.Load() {
+	if t.Told() {
 		o.send(changeOf(t))
 	}
 }
 
 // tellNow tells what is known of a process now, and is not put off.
-func (o *outbox) tellNow(t *target) {
-	if t.told.Load() {
+func (o *outbox) tellNow(t *member.Member) {
+	if t.Told() {
 		o.changed(t)
 		return
 	}
@@ -107,8 +108,7 @@ func (o *outbox) tell(batch []news) {
 	}
 	for _, n := range batch {
 		if n.ended == nil {
-			n.target.told.Store(true)
-			n.target.known.Store(true)
+			n.target.Tell()
 			o.heard(n.target)
 		}
 	}
@@ -121,15 +121,15 @@ func (n news) message() *attunev1.PublishRequest {
 	return startOf(n.target)
 }
 
-func startOf(t *target) *attunev1.PublishRequest {
-	if t.known.Load() {
+func startOf(t *member.Member) *attunev1.PublishRequest {
+	if t.Known() {
 		return changeOf(t)
 	}
-	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.snapshot()}}
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: t.Snapshot()}}
 }
 
-func changeOf(t *target) *attunev1.PublishRequest {
-	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: t.snapshot()}}
+func changeOf(t *member.Member) *attunev1.PublishRequest {
+	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessChanged{ProcessChanged: t.Snapshot()}}
 }
 
 func endOf(ended *attunev1.ProcessEnded) *attunev1.PublishRequest {
@@ -137,19 +137,19 @@ func endOf(ended *attunev1.ProcessEnded) *attunev1.PublishRequest {
 }
 
 // hush notes that there is no Analyzer: none knows of any process.
-func (o *outbox) hush(living []*target) {
+func (o *outbox) hush(living []*member.Member) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.silent = true
 	for _, t := range living {
-		t.told.Store(false)
+		t.Hush()
 	}
 }
 
 // retell tells an Analyzer of all that lives, and of what has ended since there
 // was none, and has it told the rest from then on by open. What is left when send
 // fails is for the next one.
-func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) error, open func()) {
+func (o *outbox) retell(living []*member.Member, send func(*attunev1.PublishRequest) error, open func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	held := o.news.Drain()
@@ -165,19 +165,18 @@ func (o *outbox) retell(living []*target, send func(*attunev1.PublishRequest) er
 }
 
 // retellAll sends what an Analyzer has to know, and says whether it could.
-func retellAll(living []*target, held []news, send func(*attunev1.PublishRequest) error) bool {
+func retellAll(living []*member.Member, held []news, send func(*attunev1.PublishRequest) error) bool {
 	for _, t := range living {
 		if send(startOf(t)) != nil {
 			return false
 		}
-		t.told.Store(true)
-		t.known.Store(true)
+		t.Tell()
 	}
 	for _, n := range held {
 		if n.ended == nil {
 			continue // lives and is told, or has ended and is told below
 		}
-		if !n.target.told.Load() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
+		if !n.target.Told() && send(startOf(n.target)) != nil || send(endOf(n.ended)) != nil {
 			return false
 		}
 	}

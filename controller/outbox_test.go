@@ -6,13 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/member"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TestNewsLeaveTogether: in few messages, each once, in their order.
 func TestNewsLeaveTogether(t *testing.T) {
 	o := newOutbox()
-	o.heard = func(*target) {}
+	o.heard = func(*member.Member) {}
 	var sizes []int
 	var got []*attunev1.PublishRequest
 	o.send = func(m *attunev1.PublishRequest) {
@@ -26,19 +27,19 @@ func TestNewsLeaveTogether(t *testing.T) {
 	o.flush() // of nothing
 	const processes = batchOfNews + 5
 	for n := range uint64(processes) {
-		target := &target{handle: n, info: &attunev1.Process{Handle: n}}
+		target := member.New(&attunev1.Process{Handle: n}, member.Options{})
 		o.add(news{target: target})
 		o.add(news{target: target, ended: &attunev1.ProcessEnded{Process: n}})
 	}
 	o.flush()
-	last := &target{info: &attunev1.Process{Handle: processes}}
+	last := member.New(&attunev1.Process{Handle: processes}, member.Options{})
 	o.add(news{target: last})
 	o.flush()
 	if want := []int{batchOfNews, batchOfNews, 10, 0}; !slices.Equal(sizes, want) {
 		t.Errorf("messages of %v news, want %v, and the last alone", sizes, want)
 	}
-	if len(got) != 2*processes+1 || !last.told.Load() {
-		t.Fatalf("%d news, the last one told %v", len(got), last.told.Load())
+	if len(got) != 2*processes+1 || !last.Told() {
+		t.Fatalf("%d news, the last one told %v", len(got), last.Told())
 	}
 	for n := range uint64(processes) {
 		start, end := got[2*n].GetProcessStarted(), got[2*n+1].GetProcessEnded()
@@ -61,8 +62,8 @@ func TestNewsAreBounded(t *testing.T) {
 	}
 	const more = 3
 	for n := range uint64(maxNews/2 + more) {
-		o.add(news{target: &target{handle: n, info: &attunev1.Process{Handle: n}}})
-		o.add(news{target: &target{}, ended: &attunev1.ProcessEnded{Process: n}})
+		o.add(news{target: member.New(&attunev1.Process{Handle: n}, member.Options{})})
+		o.add(news{ended: &attunev1.ProcessEnded{Process: n}})
 	}
 	if lost != more || o.news.Len() != maxNews {
 		t.Errorf("%d ends are counted and %d news kept, want %d and %d", lost, o.news.Len(), more, maxNews)

@@ -42,7 +42,7 @@ func (c *Controller) budgetLoop(ctx context.Context) error {
 			c.settleAccounts(ledger, accounts)
 		}
 		for handle := range accounts {
-			if c.targets.get(handle) == nil {
+			if c.members.Get(handle) == nil {
 				delete(accounts, handle)
 				ledger.Forget(handle)
 			}
@@ -52,16 +52,16 @@ func (c *Controller) budgetLoop(ctx context.Context) error {
 
 // settleAccounts looks at every process that has points.
 func (c *Controller) settleAccounts(ledger *budget.Ledger, accounts map[uint64]overhead) {
-	for _, t := range c.targets.list() {
-		loads := c.placer.Loads(t.handle)
-		cpu, err := cpuTime(t.pid)
+	for _, t := range c.members.List() {
+		loads := c.placer.Loads(t.Handle())
+		cpu, err := cpuTime(t.PID())
 		if err != nil || !t.Alive() || len(loads) == 0 {
 			continue // it has just ended, or has nothing to pay for
 		}
-		before, known := accounts[t.handle]
+		before, known := accounts[t.Handle()]
 		now := overhead{c.config.budgetClock(), cpu}
-		accounts[t.handle] = now
-		hits := c.records.takeHits(t.handle)
+		accounts[t.Handle()] = now
+		hits := c.records.takeHits(t.Handle())
 		if !known {
 			continue
 		}
@@ -70,8 +70,8 @@ func (c *Controller) settleAccounts(ledger *budget.Ledger, accounts map[uint64]o
 			load.Hits = hits[load.Point]
 			current[i] = load
 		}
-		for _, step := range ledger.Round(t.handle, now.at.Sub(before.at), now.cpu-before.cpu, current) {
-			c.placer.Degrade(t.handle, step)
+		for _, step := range ledger.Round(t.Handle(), now.at.Sub(before.at), now.cpu-before.cpu, current) {
+			c.placer.Degrade(t.Handle(), step)
 		}
 	}
 }

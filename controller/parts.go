@@ -49,7 +49,7 @@ func (c *Controller) newClient() (err error) {
 	c.outbox.silent = c.config.Analyzer != nil
 	c.client, err = channel.New(channel.Options{
 		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
-		Hello: c.hello, Living: c.targets.handles, Opened: c.opened, Lost: c.lost,
+		Hello: c.hello, Living: c.members.Handles, Opened: c.opened, Lost: c.lost,
 		Undelivered: c.undelivered, Log: c.config.Log,
 	})
 	return err
@@ -70,7 +70,7 @@ func (c *Controller) newActuator() error {
 	}
 	c.journal = journal
 	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.targets.has,
+		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.members.Has,
 		Policy: c.config.Policy, Asker: c.config.Session.Owner, Log: c.config.Log,
 	})
 	return nil

@@ -108,7 +108,7 @@ func TestPatchedEntriesCountEveryCall(t *testing.T) {
 			for index, name := range points {
 				want := patchedFunctions[name] * rounds * patchedThreads
 				if got := counted[index]; placed[name].GetMechanism() == "patch" && got != want {
-					memory := b.controller.targets.list()[0].Memory()
+					memory := b.controller.members.List()[0].Memory()
 					t.Errorf("%s: counted %d calls of %d, %d without a slot", name, got, want, memory.App().LostNoSlot)
 				}
 			}

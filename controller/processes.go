@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -31,28 +31,17 @@ type follower struct{ *Controller }
 
 // Started takes an image in and tells the Analyzer.
 func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
-	t := &target{
-		handle: process.GetHandle(), pid: int(process.GetIdentity().GetPid()), cache: f.cache,
-		identity: procid.Identity{
-			BootID: process.GetIdentity().GetBootId(), PID: int(process.GetIdentity().GetPid()),
-			StartTicks: process.GetIdentity().GetStartTicks(),
-			ExeDevice:  process.GetIdentity().GetExeDevice(), ExeInode: process.GetIdentity().GetExeInode(),
-		},
-	}
-	t.sites = entry.NewSites(t, f.functions)
-	t.bringing = newBringing()
-	t.info = process // update clones what it is given; nobody changes this one
-	t.update(process)
+	t := member.New(process, member.Options{Cache: f.cache, Functions: f.functions})
 	if held == nil {
-		t.ended.Store(true)
-	} else if t.outOfReach = f.foreign(t.pid); t.outOfReach != nil {
-		t.admitted.Store(true) // it never will be
+		t.End()
+	} else if reason := f.foreign(t.PID()); reason != nil {
+		t.LeaveAlone(reason)
 		f.closeWays(t)
 	}
-	f.targets.add(t)
+	f.members.Add(t)
 	f.early.knows(f.Controller)
 	f.tell(news{target: t})
-	if held != nil && t.outOfReach == nil {
+	if t.State() == member.Seen {
 		settle := soon
 		if f.placer.ForAll() > 0 {
 			settle = 0
@@ -70,16 +59,16 @@ func (f *follower) tell(n news) {
 
 // Changed passes on what became known, and looks for new places to watch.
 func (f *follower) Changed(process *attunev1.Process) {
-	t := f.targets.get(process.GetHandle())
+	t := f.members.Get(process.GetHandle())
 	if t == nil {
 		return
 	}
-	objects := len(t.snapshot().GetObjects())
-	t.update(process)
+	objects := len(t.Snapshot().GetObjects())
+	t.Update(process)
 	f.outbox.changed(t)
-	if t.admitted.Load() && objects != len(process.GetObjects()) {
-		f.placer.Refresh(t.handle)
-		if a := t.attached.Load(); a != nil {
+	if t.State() != member.Seen && objects != len(process.GetObjects()) {
+		f.placer.Refresh(t.Handle())
+		if a := f.attached.Of(t).Load(); a != nil {
 			f.work.Go(func() { a.extend(t) })
 		}
 	}
@@ -88,107 +77,124 @@ func (f *follower) Changed(process *attunev1.Process) {
 // Ended delivers what is left of an image and lets it go.
 func (f *follower) Ended(ended *attunev1.ProcessEnded) {
 	f.flushUprobes() // while the process is known
-	t := f.targets.remove(ended.GetProcess())
+	t := f.members.Remove(ended.GetProcess())
 	if t == nil {
 		return
 	}
-	t.ended.Store(true)
-	f.endAtGate(t, ended.GetReplacedByExec())
+	before := t.End()
+	f.endAtGate(t, before, ended.GetReplacedByExec())
 	if f.records.holds(t) {
 		f.outbox.flush() // what it has recorded comes before its end
 	}
 	f.aggregates.finish(t, ended)
 	f.tell(news{target: t, ended: ended})
-	f.release(t)
+	f.release(t, before)
 }
 
 // endAtGate notes that an image has come to the gate that has ended before it
-// was taken in. Its memory is let go unless the pid has another image by now,
+// was admitted. Its memory is let go unless the pid has another image by now,
 // which may be the one that came.
-func (f *follower) endAtGate(t *target, replaced bool) {
-	came := replaced && f.arrivals.waiting(t.pid)
+func (f *follower) endAtGate(t *member.Member, before member.State, replaced bool) {
+	came := replaced && f.arrivals.waiting(t.PID())
 	if !replaced {
 		var mine []attach.Attachment
-		mine, came = f.arrivals.claim(t.pid)
+		mine, came = f.arrivals.claim(t.PID())
 		for _, a := range mine {
 			f.letGo(a)
 		}
 	}
-	if came && t.memory.Load() == nil {
-		t.setMechanism(mechanismDMLib, true, "")
+	if came && t.Memory() == nil || before == member.Registered {
+		t.SetMechanism(mechanismDMLib, true, "")
 	}
 }
 
 // release lets go of everything that is kept about a process. It may wait for
 // a tuning action under way, so it happens beside the tracker, unless the
 // process was never heard of.
-func (f *follower) release(t *target) {
-	f.rejoin.forgets(t.handle)
-	if !t.told.Load() && !t.admitted.Load() && t.memory.Load() == nil {
-		f.sampler.Forget(t.pid)
+func (f *follower) release(t *member.Member, before member.State) {
+	leave := func() {
+		if err := f.members.Leave(t); err != nil {
+			f.log.Debug("let go of a process", "pid", t.PID(), "error", err)
+		}
+	}
+	if before == member.Seen && !t.Told() {
+		leave()
 		return
 	}
-	f.work.Go(func() {
-		f.placer.Release(t.handle)
-		f.sampler.Forget(t.pid)
-		f.actuator.Forget(t)
-		if a := t.attached.Load(); a != nil && f.config.LateLibrary {
+	f.work.Go(leave)
+}
+
+// onLeave has everybody forget a process that has gone.
+func (c *Controller) onLeave() {
+	c.members.OnLeave(func(t *member.Member) { c.placer.Release(t.Handle()) })
+	c.members.OnLeave(func(t *member.Member) { c.rejoin.forgets(t.Handle()) })
+	c.members.OnLeave(func(t *member.Member) { c.sampler.Forget(t.PID()) })
+	c.members.OnLeave(func(t *member.Member) { c.actuator.Forget(t) })
+	c.members.OnLeave(func(t *member.Member) {
+		if a := c.attached.Of(t).Load(); a != nil && c.config.LateLibrary {
 			_ = a.process.Close() // it is closed already by whoever left it
-		}
-		t.sites.Forget()
-		if memory := t.memory.Load(); memory != nil {
-			if err := memory.Close(); err != nil {
-				f.log.Debug("close memory", "pid", t.pid, "error", err)
-			}
 		}
 	})
 }
 
-// admit places the measure points in a process with DMLib.
-func (c *Controller) admit(ctx context.Context, t *target, held bool) {
-	if t.admitted.Swap(true) {
-		c.placer.Release(t.handle) // was taken for one without DMLib
+// place places the measure points in a process. Whoever let go of it meanwhile has
+// not seen that.
+func (c *Controller) place(ctx context.Context, t *member.Member, held bool) {
+	c.placer.Admit(ctx, t, held)
+	if !t.Alive() {
+		c.placer.Release(t.Handle())
 	}
-	t.setMechanism(mechanismDMLib, true, "")
+}
+
+// admit places the measure points in a process with DMLib.
+func (c *Controller) admit(ctx context.Context, t *member.Member, held bool) {
+	outside, ok := t.AdmitInside()
+	if !ok {
+		return // it has ended
+	}
+	if outside {
+		c.placer.Release(t.Handle()) // was taken for one without DMLib
+	}
+	t.SetMechanism(mechanismDMLib, true, "")
 	c.openWays(t)
 	c.changed(t)
-	c.placer.Admit(ctx, t, held)
+	c.place(ctx, t, held)
 }
 
 // expect takes a process in that cannot come to the gate, and gives any other
 // the time that it needs.
-func (c *Controller) expect(t *target) {
+func (c *Controller) expect(t *member.Member) {
 	if c.config.LateLibrary {
 		c.lateExpect(t)
 		return
 	}
-	if !c.arrivals.waiting(t.pid) && c.whyNoPreload(t) != "" {
+	if !c.arrivals.waiting(t.PID()) && c.whyNoPreload(t) != "" {
 		c.awaitGate(t, 0)
 		return
 	}
 	c.wait(t, gateRounds)
 }
 
-func (c *Controller) wait(t *target, rounds int) {
+func (c *Controller) wait(t *member.Member, rounds int) {
 	c.arrivals.change(func() { c.arrivals.late.push(lateTarget{t, rounds}, gateGrace) })
 }
 
 // awaitGate takes in a process that does not come to the gate.
-func (c *Controller) awaitGate(t *target, rounds int) {
-	if !t.Alive() || t.admitted.Load() {
+func (c *Controller) awaitGate(t *member.Member, rounds int) {
+	if t.State() != member.Seen {
 		return
 	}
 	if images, err := t.Images(); err == nil && rounds > 0 && (isLoading(images) || slices.ContainsFunc(images, isDMLib)) {
 		c.wait(t, rounds-1)
 		return
 	}
-	if t.admitted.Swap(true) {
+	if !t.AdmitOutside(false) {
 		return
 	}
-	t.setMechanism(mechanismDMLib, false, c.whyNoDMLib(t))
+	t.SetMechanism(mechanismDMLib, false, c.whyNoDMLib(t))
 	c.openWays(t)
 	c.changed(t)
-	c.placer.Admit(c.ctx, t, false)
+	c.place(c.ctx, t, false)
 }
 
 // isLoading says whether the dynamic loader has not brought anything in yet: what the
@@ -198,14 +204,14 @@ func isLoading(images []objfile.Image) bool { return len(images) <= 2 }
 func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }
 
 // whyNoPreload says why a program cannot have DMLib preloaded, if so.
-func (c *Controller) whyNoPreload(t *target) string {
+func (c *Controller) whyNoPreload(t *member.Member) string {
 	if c.config.LibraryPath == "" {
 		return "DMLib is not part of this build"
 	}
-	return objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.pid)).PreloadRefusal()
+	return objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.PID())).PreloadRefusal()
 }
 
-func (c *Controller) whyNoDMLib(t *target) string {
+func (c *Controller) whyNoDMLib(t *member.Member) string {
 	if why := c.whyNoPreload(t); why != "" {
 		return why
 	}
@@ -213,19 +219,19 @@ func (c *Controller) whyNoDMLib(t *target) string {
 		"it was forked by a process without DMLib, or started by one that was attached to while it ran"
 }
 
-func (c *Controller) openWays(t *target) {
+func (c *Controller) openWays(t *member.Member) {
 	if _, err := c.uprobes(); err != nil {
-		t.setMechanism(mechanismUprobe, false, err.Error())
+		t.SetMechanism(mechanismUprobe, false, err.Error())
 	} else {
-		t.setMechanism(mechanismUprobe, true, "")
+		t.SetMechanism(mechanismUprobe, true, "")
 	}
-	if err := canWrite(t.pid); err != nil {
-		t.setMechanism(mechanismVMWrite, false, err.Error())
+	if err := canWrite(t.PID()); err != nil {
+		t.SetMechanism(mechanismVMWrite, false, err.Error())
 	} else {
-		t.setMechanism(mechanismVMWrite, true, "")
+		t.SetMechanism(mechanismVMWrite, true, "")
 	}
 }
 
 // changed tells what is known of a process now, which may not be put off: what
 // follows names it.
-func (c *Controller) changed(t *target) { c.outbox.tellNow(t) }
+func (c *Controller) changed(t *member.Member) { c.outbox.tellNow(t) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -50,17 +51,17 @@ func newRecords(c *Controller) *records {
 // drain moves the records of all processes to the event channel and returns
 // how many there were.
 func (r *records) drain() (n uint64) {
-	for _, t := range r.controller.targets.list() {
+	for _, t := range r.controller.members.List() {
 		n += r.drainTarget(t)
 	}
 	return n
 }
 
 // drainTarget moves one process' records.
-func (r *records) drainTarget(t *target) uint64 {
+func (r *records) drainTarget(t *member.Member) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	memory := t.memory.Load()
+	memory := t.Memory()
 	if memory == nil {
 		return 0
 	}
@@ -70,19 +71,19 @@ func (r *records) drainTarget(t *target) uint64 {
 	})
 	if got.CorruptSlots > 0 {
 		r.controller.log.Warn("memory shared with a process is damaged: threads are not measured any more",
-			"pid", t.pid, "threads", got.CorruptSlots)
+			"pid", t.PID(), "threads", got.CorruptSlots)
 	}
 	r.controller.account.add(totals{records: got.Received, lostRing: got.Lost + got.Corrupt})
-	r.lose(t.handle, losses{ring: got.Lost + got.Corrupt})
+	r.lose(t.Handle(), losses{ring: got.Lost + got.Corrupt})
 	for _, batch := range batches {
-		r.send(t.handle, batch)
+		r.send(t.Handle(), batch)
 	}
-	if r.untold[t.handle] != (losses{}) {
-		r.send(t.handle, nil)
+	if r.untold[t.Handle()] != (losses{}) {
+		r.send(t.Handle(), nil)
 	}
-	if now := time.Now(); got.FewSlotsFree && now.Sub(r.reclaims[t.handle]) >= reclaimPause {
-		r.reclaims[t.handle] = now
-		memory.Reclaim(threadAlive(t.pid))
+	if now := time.Now(); got.FewSlotsFree && now.Sub(r.reclaims[t.Handle()]) >= reclaimPause {
+		r.reclaims[t.Handle()] = now
+		memory.Reclaim(threadAlive(t.PID()))
 	}
 	return got.Received
 }
@@ -90,39 +91,39 @@ func (r *records) drainTarget(t *target) uint64 {
 // takeUprobed passes on what the kernel recorded of a process. The Analyzer is to
 // be told of the process first: until then it is held, and the caller, who is told
 // so, sees to the news.
-func (r *records) takeUprobed(t *target, batch bpf.Batch) (held bool) {
+func (r *records) takeUprobed(t *member.Member, batch bpf.Batch) (held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch.Records = slices.Clone(batch.Records) // the message owns its bytes
 	switch {
 	case !t.Alive():
 		r.controller.account.add(totals{lostBPF: batch.Hits})
-	case t.known.Load():
-		r.sendUprobed(t.handle, batch)
-	case len(r.held[t.handle]) == maxHeld:
-		r.loseUprobed(t.handle, batch)
+	case t.Known():
+		r.sendUprobed(t.Handle(), batch)
+	case len(r.held[t.Handle()]) == maxHeld:
+		r.loseUprobed(t.Handle(), batch)
 	default:
-		r.held[t.handle] = append(r.held[t.handle], batch)
+		r.held[t.Handle()] = append(r.held[t.Handle()], batch)
 		return true
 	}
 	return false
 }
 
 // release passes on what was held of a process that the Analyzer knows by now.
-func (r *records) release(t *target) {
+func (r *records) release(t *member.Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, batch := range r.held[t.handle] {
-		r.sendUprobed(t.handle, batch)
+	for _, batch := range r.held[t.Handle()] {
+		r.sendUprobed(t.Handle(), batch)
 	}
-	delete(r.held, t.handle)
+	delete(r.held, t.Handle())
 }
 
 // holds says whether records of a process wait for its news.
-func (r *records) holds(t *target) bool {
+func (r *records) holds(t *member.Member) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.held[t.handle]) > 0
+	return len(r.held[t.Handle()]) > 0
 }
 
 // sendUprobed passes on a batch of the kernel's. The caller holds mu.
@@ -166,7 +167,7 @@ func (r *records) returned(b *attunev1.RecordBatch) {
 	r.controller.account.add(totals{lostQueue: n})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.controller.targets.get(b.GetProcess()) != nil {
+	if r.controller.members.Get(b.GetProcess()) != nil {
 		r.loseQueued(b.GetProcess(), losses{ring: b.GetLostRing(), bpf: b.GetLostBpf(), queue: b.GetLostQueue() + n})
 	}
 }
@@ -194,24 +195,24 @@ func (r *records) send(handle uint64, packed []byte) {
 // finish moves what is left of a process that has ended, fills in what it lost, and
 // forgets it. What no batch has told of yet is the caller's to publish; nil:
 // nothing.
-func (r *records) finish(t *target, ended *attunev1.ProcessEnded) (untold *attunev1.PublishRequest) {
+func (r *records) finish(t *member.Member, ended *attunev1.ProcessEnded) (untold *attunev1.PublishRequest) {
 	r.drainTarget(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, batch := range r.held[t.handle] { // there is no Analyzer
-		r.loseUprobed(t.handle, batch)
+	for _, batch := range r.held[t.Handle()] { // there is no Analyzer
+		r.loseUprobed(t.Handle(), batch)
 	}
-	ended.LostRing, ended.LostBpf = r.lost[t.handle].ring, r.lost[t.handle].bpf
-	u := r.untold[t.handle]
-	delete(r.lost, t.handle)
-	delete(r.untold, t.handle)
-	delete(r.held, t.handle)
-	delete(r.reclaims, t.handle)
-	delete(r.hits, t.handle)
+	ended.LostRing, ended.LostBpf = r.lost[t.Handle()].ring, r.lost[t.Handle()].bpf
+	u := r.untold[t.Handle()]
+	delete(r.lost, t.Handle())
+	delete(r.untold, t.Handle())
+	delete(r.held, t.Handle())
+	delete(r.reclaims, t.Handle())
+	delete(r.hits, t.Handle())
 	if u == (losses{}) {
 		return nil
 	}
 	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{
-		Records: &attunev1.RecordBatch{Process: t.handle, LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf},
+		Records: &attunev1.RecordBatch{Process: t.Handle(), LostRing: u.ring, LostQueue: u.queue, LostBpf: u.bpf},
 	}}
 }

@@ -8,15 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/member"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // TestConnectionThatBreaksAtOnce: an Analyzer that could not even be told who
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
-	c := &Controller{log: slog.New(slog.DiscardHandler), targets: newTargets(), outbox: newOutbox()}
-	c.outbox.silent, c.outbox.heard = true, func(*target) {}
-	c.targets.add(&target{handle: 1, info: new(attunev1.Process)})
+	c := &Controller{log: slog.New(slog.DiscardHandler), members: member.NewSet(), outbox: newOutbox()}
+	c.outbox.silent, c.outbox.heard = true, func(*member.Member) {}
+	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()
 	c.rejoin.loses(now.Add(-time.Minute))
 	broken := func(*attunev1.PublishRequest) error { return errors.New("broken") }

@@ -27,7 +27,7 @@ func startReload(t *testing.T, flags ...string) *acted {
 	for range 40 {
 		target := targets.Start(t, program, append(b.controller.Environment(), "RELOADED="+library)...)
 		process := b.withDMLib(t, target.PID)
-		a := &acted{bench: b, Target: target, sites: b.controller.targets.get(process.GetHandle()).Sites()}
+		a := &acted{bench: b, Target: target, sites: b.controller.members.Get(process.GetHandle()).Sites()}
 		if got := a.Ask(t, "load"); got != "loaded" {
 			t.Fatal(got)
 		}
@@ -134,10 +134,10 @@ func (a *acted) untilPatched(t *testing.T) {
 		})
 	}
 	a.untilPatcherRests(t)
-	target := a.controller.targets.ofPID(a.PID)
+	target := a.controller.members.OfPID(a.PID)
 	patience.Until(t, "sites that are as they should be", func() bool {
 		a.Ask(t, "idle")
-		return !target.sites.Stale()
+		return !target.Sites().Stale()
 	})
 }
 
@@ -145,10 +145,10 @@ func (a *acted) untilPatched(t *testing.T) {
 // one to patch it.
 func (a *acted) untilPatcherRests(t *testing.T) {
 	t.Helper()
-	target := a.controller.targets.ofPID(a.PID)
+	target := a.controller.members.OfPID(a.PID)
 	patience.Until(t, "the end of patching", func() bool {
 		a.Ask(t, "idle")
-		return !target.patching.Load()
+		return !a.controller.patching.Of(target).Load()
 	})
 }
 

@@ -154,7 +154,7 @@ func (c *Controller) apply(connection uint64, requestID string, changes []*attun
 	items := make([]actuate.Item, 0, len(changes))
 	for _, change := range changes {
 		item := actuate.Item{Change: change}
-		if t := c.targets.get(change.GetProcess()); t != nil {
+		if t := c.members.Get(change.GetProcess()); t != nil {
 			item.Process = t
 		}
 		items = append(items, item)

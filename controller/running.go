@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -58,8 +59,8 @@ func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
 	}
 	a := &Attached{controller: c, process: process, handle: handle}
 	a.Injection, a.NotInjected = c.enter(ctx, process, handle)
-	if t := c.targets.get(handle); t != nil && a.Injection.Memory != nil {
-		t.attached.Store(a)
+	if t := c.members.Get(handle); t != nil && a.Injection.Memory != nil {
+		c.attached.Of(t).Store(a)
 	}
 	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
 		c.watchFromOutside(handle, a.NotInjected)
@@ -76,8 +77,8 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 	if why := permitted(); why != nil {
 		return inject.Result{}, why
 	}
-	t := c.targets.get(handle)
-	if t != nil && t.memory.Load() != nil || c.arrivals.waiting(process.PID()) {
+	t := c.members.Get(handle)
+	if t != nil && t.Memory() != nil || c.arrivals.waiting(process.PID()) {
 		return inject.Result{}, nil
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{
@@ -106,18 +107,18 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 
 // watchFromOutside takes in a process that will not come to the gate.
 func (c *Controller) watchFromOutside(handle uint64, reason error) {
-	t := c.targets.get(handle)
+	t := c.members.Get(handle)
 	if t == nil {
 		return // it has ended
 	}
-	first := !t.admitted.Swap(true)
-	t.setMechanism(mechanismDMLib, false, reason.Error())
+	first := t.AdmitOutside(false)
+	t.SetMechanism(mechanismDMLib, false, reason.Error())
 	if first {
 		c.openWays(t)
 	}
 	c.changed(t)
 	if first {
-		c.placer.Admit(c.ctx, t, false)
+		c.place(c.ctx, t, false)
 	}
 }
 
@@ -127,8 +128,8 @@ const extendTimeout = 5 * time.Second
 
 // extend leads the calls of objects that the process has loaded since to the
 // hooks.
-func (a *Attached) extend(t *target) {
-	memory := t.memory.Load()
+func (a *Attached) extend(t *member.Member) {
+	memory := t.Memory()
 	images, err := t.Images()
 	if memory == nil || err != nil {
 		return // it has ended, or is not taken in yet: the next object comes too
@@ -137,9 +138,9 @@ func (a *Attached) extend(t *target) {
 	defer cancel()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	led, err := inject.Extend(ctx, t.pid, memory, images, slices.Concat(a.Injection.Slots, a.later))
+	led, err := inject.Extend(ctx, t.PID(), memory, images, slices.Concat(a.Injection.Slots, a.later))
 	a.later = append(a.later, led...)
-	a.controller.log.Debug("objects loaded later", "pid", t.pid, "slots", len(led), "error", err)
+	a.controller.log.Debug("objects loaded later", "pid", t.PID(), "slots", len(led), "error", err)
 }
 
 // Wait returns when the process has ended, or with the error of ctx.
@@ -150,11 +151,11 @@ func (a *Attached) Wait(ctx context.Context) error { return a.process.Wait(ctx) 
 // many slots stayed. The Attached must not be used afterwards.
 func (a *Attached) Leave(ctx context.Context) (stayed int) {
 	defer a.process.Close()
-	t := a.controller.targets.get(a.handle)
+	t := a.controller.members.Get(a.handle)
 	if t == nil || !a.process.Alive() {
 		return 0
 	}
-	memory := t.memory.Load()
+	memory := t.Memory()
 	if memory == nil {
 		return 0
 	}

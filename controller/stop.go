@@ -49,8 +49,8 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.placer.Withdraw(ctx)
 	c.leaveEntered(ctx)
 	c.placer.Close()
-	for _, t := range c.targets.list() {
-		if memory := t.memory.Load(); memory != nil {
+	for _, t := range c.members.List() {
+		if memory := t.Memory(); memory != nil {
 			memory.Detach()
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // uprobeRecords passes on what the kernel recorded of one process. It must not wait
 // for the Analyzer, or nobody would empty the kernel's ring.
 func (c *Controller) uprobeRecords(batch bpf.Batch) {
-	for _, t := range slices.Backward(c.targets.list()) { // the newest image of a pid
-		if uint32(t.pid) != batch.Process {
+	for _, t := range slices.Backward(c.members.List()) { // the newest image of a pid
+		if uint32(t.PID()) != batch.Process {
 			continue
 		}
 		if c.records.takeUprobed(t, batch) { // it was expected, and is faster than its news
@@ -57,7 +57,7 @@ func (k *aggregates) ofUprobes() []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
 	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
 	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
-		if k.controller.targets.get(handle) == nil { // finish delivers the rest, or has done so
+		if k.controller.members.Get(handle) == nil { // finish delivers the rest, or has done so
 			k.keep(read, handle, point)
 			return
 		}

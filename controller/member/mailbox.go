@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/ring"
+)
+
+// mailbox runs calls through DMLib.
+type mailbox struct {
+	memory *ring.Memory
+	sites  *entry.Sites
+}
+
+var families = map[string]ring.Family{
+	"alloc": ring.AtAlloc, "lock": ring.AtLock, "io": ring.AtIO, "stub": ring.AtStub,
+}
+
+// Call calls a function at the next hook of the families.
+func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, error) {
+	if call.Entry != nil {
+		return m.callAtEntry(ctx, call)
+	}
+	command := ring.Command{Op: ring.OpCall, Thread: call.Thread}
+	for _, name := range call.Families {
+		family, ok := families[name]
+		if !ok {
+			return 0, "", fmt.Errorf("%w: unknown safe point family %q", actuate.ErrRefused, name)
+		}
+		command.At |= family
+	}
+	if command.At == 0 {
+		// Where a thread may call the allocator it may call most things.
+		command.At = ring.AtAlloc
+	}
+	command.Args[0] = call.Function
+	copy(command.Args[1:], call.Arguments)
+	result, err := m.memory.Run(ctx, command)
+	if err != nil {
+		return 0, "", err
+	}
+	return result.Value, describe(result), nil
+}
+
+// Map maps memory at the next hook, or while the process waits in the gate.
+func (m mailbox) Map(ctx context.Context, start, size uint64) error {
+	_, err := m.memory.Run(ctx, ring.Command{
+		Op: ring.OpMap, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate,
+		Args: [8]uint64{start, size},
+	})
+	return err
+}
+
+// Store changes a GOT slot at the next hook.
+func (m mailbox) Store(ctx context.Context, slot actuate.Word, old, value uint64) error {
+	command := ring.Command{
+		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
+		Args: [8]uint64{0: slot.Address, 2: value, 3: 1, 4: old},
+	}
+	if slot.ReadOnly {
+		command.Args[5] = 1
+	}
+	_, err := m.memory.Run(ctx, command.Of(slot.Origin, slot.ImageBias))
+	return err
+}
+
+// describe says where a command ran.
+func describe(result ring.Result) string {
+	for _, hook := range ring.Hooks() {
+		if hook.Index == result.Local {
+			return fmt.Sprintf("%s hook, thread %d", hook.Name, result.Thread)
+		}
+	}
+	return fmt.Sprintf("stub %d, thread %d", result.Local-ring.HookCount, result.Thread)
+}
+
+// callAtEntry makes a call at the next entry of a function, whose code is
+// patched for it and is afterwards what it was. What is measured at the
+// function goes on.
+func (m mailbox) callAtEntry(ctx context.Context, call actuate.Call) (uint64, string, error) {
+	f := entry.Function{Image: call.Entry.Image, Symbol: call.Entry.Symbol}
+	number, err := m.sites.SafePoint(f)
+	if err != nil {
+		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
+	}
+	if err := m.sites.Measure(ctx, f, number, entry.Where{Entry: true}); err != nil {
+		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
+	}
+	command := ring.Command{Op: ring.OpCall, At: ring.AtPatch, Point: ring.HookCount + number + 1, Thread: call.Thread}
+	command.Args[0] = call.Function
+	copy(command.Args[1:], call.Arguments)
+	result, err := m.memory.Run(ctx, command)
+	gone := m.sites.Measure(context.WithoutCancel(ctx), f, number, entry.Where{})
+	if err := errors.Join(err, gone); err != nil {
+		return 0, "", err
+	}
+	return result.Value, fmt.Sprintf("entry of %s, thread %d", f.Symbol.Name, result.Thread), nil
+}

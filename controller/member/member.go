@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Options are what all members share. The zero value is usable.
+type Options struct {
+	// Cache of the objects that processes map. Nil: Images must not be called.
+	Cache *objfile.Cache
+	// Functions is what the Sites of all members share. Nil: one of its own.
+	Functions *entry.Functions
+}
+
+// Member is one process image under control. The embedded mutex is held while
+// something is changed in it, see [actuate.Process].
+type Member struct {
+	sync.Mutex
+	life
+	standing
+
+	handle   uint64
+	identity procid.Identity
+	cache    *objfile.Cache
+	sites    *entry.Sites
+	kept     kept
+
+	infoMu sync.Mutex // guards info; a leaf lock
+	info   *attunev1.Process
+}
+
+var (
+	_ probe.Process   = (*Member)(nil)
+	_ actuate.Process = (*Member)(nil)
+)
+
+// New returns a member that was just seen. It belongs to no set yet.
+func New(process *attunev1.Process, options Options) *Member {
+	id := process.GetIdentity()
+	m := &Member{
+		handle: process.GetHandle(), cache: options.Cache, info: proto.CloneOf(process),
+		identity: procid.Identity{
+			BootID: id.GetBootId(), PID: int(id.GetPid()), StartTicks: id.GetStartTicks(),
+			ExeDevice: id.GetExeDevice(), ExeInode: id.GetExeInode(),
+		},
+	}
+	if options.Functions == nil {
+		options.Functions = new(entry.Functions)
+	}
+	m.sites = entry.NewSites(m, options.Functions)
+	return m
+}
+
+// close lets go of what the member has itself.
+func (m *Member) close() error {
+	m.sites.Forget()
+	if memory := m.Memory(); memory != nil {
+		return memory.Close()
+	}
+	return nil
+}
+
+// Handle is the controller's number of the member.
+func (m *Member) Handle() uint64 { return m.handle }
+
+// PID in the controller's pid namespace.
+func (m *Member) PID() int { return m.identity.PID }
+
+// Identity tells the process from others that are given its pid later.
+func (m *Member) Identity() procid.Identity { return m.identity }
+
+// Started is when the image was seen first.
+func (m *Member) Started() time.Time { return time.Unix(0, m.Snapshot().GetSeenUnixNano()) }
+
+// Age is how long ago the process was started.
+func (m *Member) Age() time.Duration {
+	var now unix.Timespec
+	// It cannot fail for this clock.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
+	started := time.Duration(m.identity.StartTicks) * (time.Second / procid.TicksPerSecond)
+	return time.Duration(now.Nano()) - started
+}
+
+// Sites owns the patched entries and returns of the process.
+func (m *Member) Sites() *entry.Sites { return m.sites }
+
+// Images lists what is mapped at present.
+func (m *Member) Images() ([]objfile.Image, error) { return m.cache.Images(m.PID()) }
+
+// Map maps memory for patches where DMLib is not in the process.
+func (m *Member) Map(ctx context.Context, start, size uint64) error {
+	return actuate.MapStopped(ctx, m, start, size)
+}
+
+// Rewrite changes code while all threads are stopped.
+func (m *Member) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
+	return actuate.RewriteStopped(ctx, m, address, from, to)
+}
+
+// Mailbox is DMLib's, nil without DMLib.
+func (m *Member) Mailbox() actuate.Mailbox {
+	if memory := m.Memory(); memory != nil {
+		return mailbox{memory: memory, sites: m.sites}
+	}
+	return nil
+}
+
+// Snapshot returns what is known about the process, safe to keep.
+func (m *Member) Snapshot() *attunev1.Process {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	return proto.CloneOf(m.info)
+}
+
+// Update replaces what the tracker knows and keeps what the controller does.
+func (m *Member) Update(info *attunev1.Process) {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	mechanisms := m.info.GetMechanisms()
+	m.info = proto.CloneOf(info)
+	m.info.Mechanisms = mechanisms
+}
+
+// SetMechanism notes whether a way into the process is open.
+func (m *Member) SetMechanism(name string, available bool, reason string) {
+	m.infoMu.Lock()
+	defer m.infoMu.Unlock()
+	for _, one := range m.info.GetMechanisms() {
+		if one.GetName() == name {
+			one.Available, one.Reason = available, reason
+			return
+		}
+	}
+	m.info.Mechanisms = append(m.info.Mechanisms,
+		&attunev1.Mechanism{Name: name, Available: available, Reason: reason})
+}
