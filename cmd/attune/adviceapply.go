@@ -15,11 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func newAdviceApply(p *process) *cobra.Command {
+func newAdviceApply(p *cli.Env) *cobra.Command {
 	var flags tuneFlags
 	cmd := &cobra.Command{
 		Use:   "apply ID [PID...]",
@@ -65,8 +68,8 @@ func advisedProcesses(a store.Advice, named []string) ([]int, error) {
 	if len(pids) > 0 {
 		return pids, nil
 	}
-	for _, pid := range processIDs() {
-		owner, err := ownerOf(pid)
+	for _, pid := range procs.IDs() {
+		owner, err := procs.Owner(pid)
 		exe, exeErr := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 		if err == nil && exeErr == nil && owner == os.Geteuid() && exe == a.Executable && pid != os.Getpid() {
 			pids = append(pids, pid)
@@ -82,7 +85,7 @@ func advisedProcesses(a store.Advice, named []string) ([]int, error) {
 }
 
 // applyAdvice makes the changes, and notes which ones they are.
-func applyAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice, flags tuneFlags, pids []int) error {
+func applyAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice, flags tuneFlags, pids []int) error {
 	var requests []request
 	for _, ch := range a.Changes {
 		if err := hasPlace(a, ch, pids); err != nil {
@@ -117,7 +120,7 @@ func hasPlace(a store.Advice, ch *attunev1.Change, pids []int) error {
 		return nil
 	}
 	for _, pid := range pids {
-		began, err := beginOf(pid)
+		began, err := procs.Begin(pid)
 		if err == nil && began.After(a.Last) {
 			return &exitcode.Error{
 				Code: exitcode.Failure, Err: fmt.Errorf("%q is about one thread or descriptor of a run that is over: process %d began later, and has others",
@@ -138,7 +141,7 @@ func byHandAt(at *attunev1.SafePoint) *attunev1.SafePoint {
 	return at
 }
 
-func newAdviceUndo(p *process) *cobra.Command {
+func newAdviceUndo(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "undo ID",
 		Short:             "Take back what attune advice apply has changed",
@@ -154,7 +157,7 @@ func newAdviceUndo(p *process) *cobra.Command {
 }
 
 // undoAdvice takes back what is still in force of an advice.
-func undoAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice) (err error) {
+func undoAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice) (err error) {
 	node, err := os.Hostname()
 	if err != nil {
 		return err
@@ -163,7 +166,7 @@ func undoAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice)
 	if err != nil {
 		return err
 	}
-	kept, err := openKept(ctx)
+	kept, err := byhand.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,10 +177,10 @@ func undoAdvice(ctx context.Context, p *process, s *store.Store, a store.Advice)
 	}
 	ids := slices.DeleteFunc(slices.Clone(made), func(id string) bool { return !slices.Contains(left, id) })
 	if len(ids) == 0 {
-		fmt.Fprintf(p.stdout, "nothing of advice %s is in force on this node\n", a.ID)
+		fmt.Fprintf(p.Stdout, "nothing of advice %s is in force on this node\n", a.ID)
 		return s.Settled(ctx, node, made)
 	}
-	if err := undo(p, kept, ids); err != nil {
+	if err := byhand.Undo(p, kept, ids); err != nil {
 		return err
 	}
 	return s.Settled(ctx, node, made)

@@ -16,6 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/knowledge"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -26,12 +29,12 @@ program.
 
 An id is the same in each run. A unique beginning of it is enough.`
 
-func newAdvice(p *process) *cobra.Command {
+func newAdvice(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advice",
 		Short: "Show, apply and undo what tunlets recommend",
 		Long:  adviceLong,
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAdviceList(p), newAdviceShow(p), newAdviceApply(p), newAdviceUndo(p), newAdviceForget(p))
@@ -40,7 +43,7 @@ func newAdvice(p *process) *cobra.Command {
 
 // withKnowledge opens the knowledge store for a command.
 func withKnowledge(ctx context.Context, do func(*store.Store) error) error {
-	s, err := openKnowledge(ctx)
+	s, err := knowledge.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,13 +74,13 @@ func findAdvice(ctx context.Context, s *store.Store, id string) (store.Advice, e
 	return found[0], nil
 }
 
-func newAdviceList(p *process) *cobra.Command {
+func newAdviceList(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List what was recommended and tried, the latest first",
 		Example: "  attune run --mode advise -- ./solver\n  attune advice list",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withKnowledge(cmd.Context(), func(s *store.Store) error {
 				all, err := s.List(cmd.Context())
@@ -101,21 +104,21 @@ type adviceJSON struct {
 	Actions []string `json:"actions"`
 }
 
-func writeAdviceJSON(p *process, all []store.Advice) error {
+func writeAdviceJSON(p *cli.Env, all []store.Advice) error {
 	out := []adviceJSON{}
 	for _, a := range all {
 		out = append(out, adviceJSON{a, adviceActions(a)})
 	}
-	encoder := json.NewEncoder(p.stdout)
+	encoder := json.NewEncoder(p.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(out)
 }
 
-func writeAdvice(p *process, all []store.Advice) error {
+func writeAdvice(p *cli.Env, all []store.Advice) error {
 	if len(all) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROGRAM\tTUNLET\tPREDICTED\tMEASURED\tKEPT\tUNDONE\tLAST\tACTION")
 	for _, a := range all {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.ID, filepath.Base(a.Executable), a.Tunlet, timesFaster(a.Predicted),
@@ -124,7 +127,7 @@ func writeAdvice(p *process, all []store.Advice) error {
 	return w.Flush()
 }
 
-func newAdviceShow(p *process) *cobra.Command {
+func newAdviceShow(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show ID",
 		Short:             "Show an advice with its evidence",
@@ -139,8 +142,8 @@ func newAdviceShow(p *process) *cobra.Command {
 	}
 }
 
-func showAdvice(p *process, a store.Advice) error {
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+func showAdvice(p *cli.Env, a store.Advice) error {
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	row := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, value) }
 	row("advice", a.ID)
 	row("tunlet", a.Tunlet)
@@ -174,7 +177,7 @@ func timesFaster(gain float64) string {
 	return strconv.FormatFloat(gain, 'g', 3, 64) + "x"
 }
 
-func newAdviceForget(p *process) *cobra.Command {
+func newAdviceForget(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:               "forget ID",
 		Short:             "Remove what is known about an advice",
@@ -186,7 +189,7 @@ func newAdviceForget(p *process) *cobra.Command {
 				if err := s.Forget(cmd.Context(), a.ID); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "forgotten: advice %s of tunlet %s\n", a.ID, a.Tunlet)
+				fmt.Fprintf(p.Stdout, "forgotten: advice %s of tunlet %s\n", a.ID, a.Tunlet)
 				return nil
 			})
 		},
@@ -196,7 +199,7 @@ func newAdviceForget(p *process) *cobra.Command {
 // completeAdvice completes the id of an advice, as the first argument.
 func completeAdvice(cmd *cobra.Command, given []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(given) > 0 {
-		return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+		return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 	}
 	err := withKnowledge(cmd.Context(), func(s *store.Store) error {
 		all, err := s.List(cmd.Context())

@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 )
 
 const analyzerServeLong = `Serve runs the Analyzer of a site until SIGINT or SIGTERM: nodes with attuned find
@@ -23,11 +26,11 @@ the flags, later ones first. SIGHUP reads them again: what is registered there a
 the log level change at once, the rest at the next start. See
 docs/reference/analyzer.md.`
 
-func newAnalyzer(p *process) *cobra.Command {
+func newAnalyzer(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "analyzer",
 		Short:                      "Run the Analyzer of a site",
-		Args:                       noSuchCommand,
+		Args:                       cli.NoSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -38,7 +41,7 @@ func newAnalyzer(p *process) *cobra.Command {
 		Short:   "Serve the nodes of a site",
 		Long:    analyzerServeLong,
 		Example: "  attune analyzer serve\n  attune analyzer serve --listen :7117 --registry-listen :4222\n  attune analyzer serve --check-config",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (analyzerSettings, error) {
 				return loadAnalyzer(cmd.Flags(), file, cmd.Flags().Changed(keyConfig))
@@ -48,17 +51,17 @@ func newAnalyzer(p *process) *cobra.Command {
 				return err
 			}
 			if check {
-				_, err := fmt.Fprintln(p.stdout, "configuration is valid")
+				_, err := fmt.Fprintln(p.Stdout, "configuration is valid")
 				return err
 			}
 			return serveAnalyzer(cmd.Context(), p, s, read)
 		},
 	}
 	analyzerFlags(serve.Flags())
-	serve.Flags().StringVar(&file, keyConfig, siteConfig+"/analyzer.yaml", "read the settings of `FILE`, and of FILE.d/*.yaml after it")
+	serve.Flags().StringVar(&file, keyConfig, settings.SiteDir+"/analyzer.yaml", "read the settings of `FILE`, and of FILE.d/*.yaml after it")
 	serve.Flags().BoolVar(&check, keyCheckConfig, false, "check the settings and end")
-	mustComplete(serve, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
-	mustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
+	cli.MustComplete(serve, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	cli.MustComplete(serve, keyLogFormat, func() []string { return []string{"text", "json"} })
 	cmd.AddCommand(serve)
 	return cmd
 }

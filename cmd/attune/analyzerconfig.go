@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/logging"
@@ -81,7 +82,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.StringArray(keyAdvertise, nil, "tell other machines this `HOST:PORT` instead of what is listened at; may be repeated")
 	flags.String(keyRunDir, "", "`DIR` of sockets (default: /run/attune, of others than root in XDG_RUNTIME_DIR)")
 	flags.String(keyStateDir, "", "`DIR` of reports and of the embedded registry (default: /var/lib/attune/analyzer, of others than root in XDG_STATE_HOME)")
-	flags.String(keyRegistry, registryEmbedded, "the site's registry: embedded, or the `ADDRESS` of one, tls://HOST:PORT")
+	flags.String(settings.KeyRegistry, registryEmbedded, "the site's registry: embedded, or the `ADDRESS` of one, tls://HOST:PORT")
 	flags.String(keyRegistryListen, "", "serve the embedded registry at `HOST:PORT` too, for other machines")
 	flags.String(keyRegistryLeaf, "", "let registries of other sites join at `HOST:PORT`")
 	flags.StringArray(keyRegistrySites, nil, "join the registry of another site at `ADDRESS`, tls://HOST:PORT; may be repeated")
@@ -89,8 +90,8 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyTLSCert, files.Cert, "`FILE` with the certificate of this machine, role node")
 	flags.String(keyTLSKey, files.Key, "`FILE` with its key")
 	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
-	flags.StringArray(keyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
-	tunletLimitFlags(flags)
+	flags.StringArray(settings.KeyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
+	settings.TunletLimitFlags(flags)
 	flags.Int(keyMaxSessions, 256, "most sessions at a time")
 	flags.Int(keyMaxTunlets, 32, "most sessions with tunlets at a time; each tunlet of a session takes some 15 MB")
 	flags.Duration(keyTunletDelay, time.Second, "age at which a session gets its tunlets")
@@ -98,7 +99,7 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
 	flags.Duration(keyLease, 30*time.Second, "how long changes stay in force without word from an Analyzer")
 	flags.Int(keyReports, 1000, "most reports of ended sessions to keep")
-	flags.String(keyLogLevel, "info", "what to log: debug, info, warn or error")
+	flags.String(settings.KeyLogLevel, "info", "what to log: debug, info, warn or error")
 	flags.String(keyLogFormat, logging.FormatText, "how to log: text or json")
 }
 
@@ -125,7 +126,7 @@ func loadAnalyzer(flags *pflag.FlagSet, file string, required bool) (analyzerSet
 	v := viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer("-", "_")))
 	v.SetConfigType("yaml")
 	v.SetEnvPrefix("ATTUNE_ANALYZER")
-	known := []string{keyRegistrations, keyTunlets}
+	known := []string{settings.KeyRegistrations, settings.KeyTunlets}
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
 		if err == nil && f.Name != "help" && f.Name != keyConfig && f.Name != keyCheckConfig {
@@ -161,7 +162,7 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 	}
 	slices.Sort(drops)
 	for _, one := range append([]string{file}, drops...) {
-		if err := mergeKnown(v, one, known); err != nil {
+		if err := settings.MergeKnown(v, one, known); err != nil {
 			return err
 		}
 	}
@@ -170,39 +171,39 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 
 // analyzerFrom takes the settings.
 func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
-	from := settingsReader{v: v}
+	from := settings.Reader{Values: v}
 	run, state := serviceDirs(os.Geteuid(), os.Getenv)
 	s := analyzerSettings{
-		listen: from.list(keyListen), advertise: from.list(keyAdvertise),
-		runDir: cmp.Or(from.text(keyRunDir), run), stateDir: cmp.Or(from.text(keyStateDir), state), registry: from.text(keyRegistry),
-		tls:      pki.Files{CA: from.text(keyTLSCA), Cert: from.text(keyTLSCert), Key: from.text(keyTLSKey)},
-		tlsGiven: v.IsSet(keyTLSCert) && from.text(keyTLSCert) != pki.NodeFiles().Cert,
-		auditLog: from.text(keyAuditLog), logFormat: from.text(keyLogFormat),
+		listen: from.List(keyListen), advertise: from.List(keyAdvertise),
+		runDir: cmp.Or(from.Text(keyRunDir), run), stateDir: cmp.Or(from.Text(keyStateDir), state), registry: from.Text(settings.KeyRegistry),
+		tls:      pki.Files{CA: from.Text(keyTLSCA), Cert: from.Text(keyTLSCert), Key: from.Text(keyTLSKey)},
+		tlsGiven: v.IsSet(keyTLSCert) && from.Text(keyTLSCert) != pki.NodeFiles().Cert,
+		auditLog: from.Text(keyAuditLog), logFormat: from.Text(keyLogFormat),
 		service: service.Config{
-			TunletDirs: from.list(keyTunletDir), TunletLimits: tunletLimits(from.number(keyTunletMB), from.number(keyTunletCPU)),
-			MaxSessions: from.count(keyMaxSessions), MaxTunletSessions: from.count(keyMaxTunlets), Reports: from.count(keyReports),
-			TunletDelay: from.duration(keyTunletDelay), Linger: from.duration(keyLinger), Grace: from.duration(keyGrace), Lease: from.duration(keyLease),
+			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),
+			MaxSessions: from.Count(keyMaxSessions), MaxTunletSessions: from.Count(keyMaxTunlets), Reports: from.Count(keyReports),
+			TunletDelay: from.Duration(keyTunletDelay), Linger: from.Duration(keyLinger), Grace: from.Duration(keyGrace), Lease: from.Duration(keyLease),
 		},
 	}
 	s.embed = embed.Options{
 		Dir: filepath.Join(s.stateDir, "registry"), Socket: filepath.Join(s.runDir, "registry.sock"),
-		Listen: from.text(keyRegistryListen), LeafListen: from.text(keyRegistryLeaf), Remotes: from.list(keyRegistrySites),
+		Listen: from.Text(keyRegistryListen), LeafListen: from.Text(keyRegistryLeaf), Remotes: from.List(keyRegistrySites),
 	}
 	if s.auditLog == "" {
 		s.auditLog = filepath.Join(s.stateDir, "audit.jsonl")
 	}
-	if from.err != nil {
-		return s, from.err
+	if from.Err != nil {
+		return s, from.Err
 	}
-	err := config.ValidateTunletLimits(from.number(keyTunletMB), from.number(keyTunletCPU))
+	err := config.ValidateTunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU))
 	if err != nil {
 		return s, err
 	}
-	if s.level, err = logging.ParseLevel(v.GetString(keyLogLevel)); err != nil {
+	if s.level, err = logging.ParseLevel(v.GetString(settings.KeyLogLevel)); err != nil {
 		return s, err
 	}
-	if err := v.UnmarshalKey(keyTunlets, &s.service.TunletOptions); err != nil {
-		return s, fmt.Errorf("%s: %s", keyTunlets, strings.Join(strings.Fields(err.Error()), " "))
+	if err := v.UnmarshalKey(settings.KeyTunlets, &s.service.TunletOptions); err != nil {
+		return s, fmt.Errorf("%s: %s", settings.KeyTunlets, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	s.service.Registrations, err = siteRegistrations(v)
 	return s, err
@@ -223,8 +224,8 @@ type siteRegistration struct {
 func siteRegistrations(v *viper.Viper) ([]*attunev1.Registration, error) {
 	var all map[string]siteRegistration
 	strict := func(c *mapstructure.DecoderConfig) { c.ErrorUnused = true }
-	if err := v.UnmarshalKey(keyRegistrations, &all, strict); err != nil {
-		return nil, fmt.Errorf("%s: %s", keyRegistrations, strings.Join(strings.Fields(err.Error()), " "))
+	if err := v.UnmarshalKey(settings.KeyRegistrations, &all, strict); err != nil {
+		return nil, fmt.Errorf("%s: %s", settings.KeyRegistrations, strings.Join(strings.Fields(err.Error()), " "))
 	}
 	var out []*attunev1.Registration
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -234,7 +235,7 @@ func siteRegistrations(v *viper.Viper) ([]*attunev1.Registration, error) {
 			BatchOnly: r.BatchOnly, Mode: cmp.Or(r.Mode, "observe"), Tunlets: r.Tunlets,
 		}
 		if err := service.ValidateRegistration(one); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", keyRegistrations, name, err)
+			return nil, fmt.Errorf("%s: %s: %w", settings.KeyRegistrations, name, err)
 		}
 		out = append(out, one)
 	}
@@ -275,7 +276,7 @@ func (s analyzerSettings) validateRegistry() error {
 		return o.Validate()
 	}
 	if s.embed.Listen != "" || s.embed.LeafListen != "" || len(s.embed.Remotes) > 0 {
-		return fmt.Errorf("--%s and --%s belong to the embedded registry, --%s names another one", keyRegistryListen, keyRegistryLeaf, keyRegistry)
+		return fmt.Errorf("--%s and --%s belong to the embedded registry, --%s names another one", keyRegistryListen, keyRegistryLeaf, settings.KeyRegistry)
 	}
 	return registry.Options{URL: s.registry, Identity: new(pki.Identity)}.Validate()
 }

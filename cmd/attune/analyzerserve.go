@@ -22,6 +22,9 @@ import (
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/service"
 	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/knowledge"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/audit"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -56,7 +59,7 @@ type analyzerService struct {
 }
 
 // serveAnalyzer serves until a signal. A second one ends it at once.
-func serveAnalyzer(ctx context.Context, p *process, s analyzerSettings, read func() (analyzerSettings, error)) (err error) {
+func serveAnalyzer(ctx context.Context, p *cli.Env, s analyzerSettings, read func() (analyzerSettings, error)) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	hangup := make(chan os.Signal, 1) // from now on it ends nothing
@@ -64,7 +67,7 @@ func serveAnalyzer(ctx context.Context, p *process, s analyzerSettings, read fun
 	defer signal.Stop(hangup)
 	a := &analyzerService{settings: s, read: read, level: new(slog.LevelVar)}
 	a.level.Set(s.level)
-	a.log = logging.Service(p.stderr, s.logFormat, a.level)
+	a.log = logging.Service(p.Stderr, s.logFormat, a.level)
 	defer func() {
 		for i := len(a.closers) - 1; i >= 0; i-- {
 			err = errors.Join(err, a.closers[i]())
@@ -106,7 +109,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 	cfg := a.settings.service
 	cfg.Record, cfg.Registry = a.record(), a.registry
 	cfg.ReportDir = filepath.Join(a.settings.stateDir, "reports")
-	cfg.TunletDirs = tunletDirs(cfg.TunletDirs)
+	cfg.TunletDirs = tunletfind.Dirs(cfg.TunletDirs)
 	cfg.Digests = objfile.NewDigests(objfile.DigestsOptions{Dir: rundir.Current().DigestDir()})
 	cfg.DescriptionDir = a.descriptionDir()
 	cfg.Audit = a.audit.Lines
@@ -121,7 +124,7 @@ func (a *analyzerService) open(ctx context.Context) (err error) {
 // openKnowledge opens what the service's sessions have learnt; nil if that cannot
 // be had: it is a hint.
 func (a *analyzerService) openKnowledge(ctx context.Context) *store.Store {
-	s, err := store.Open(ctx, filepath.Join(a.settings.stateDir, knowledgeFile))
+	s, err := store.Open(ctx, filepath.Join(a.settings.stateDir, knowledge.File))
 	if err != nil {
 		a.log.Warn("sessions do not learn from each other", "error", err)
 		return nil

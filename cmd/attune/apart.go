@@ -2,7 +2,9 @@
 
 package main
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // tunedApart says whether other Analyzers tune other ranks of this job, and know
 // nothing of this one: it is packed and runs on several nodes, or each rank is

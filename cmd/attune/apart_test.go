@@ -2,7 +2,9 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestTunedApart(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -18,6 +18,11 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -47,7 +52,7 @@ const attachExample = `  attune attach 4711
   attune attach --mode observe --report r.json 4711 4712
   attune attach --timeline t.jsonl $(pgrep solver)`
 
-func newAttach(p *process) *cobra.Command {
+func newAttach(p *cli.Env) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID...",
@@ -60,22 +65,22 @@ func newAttach(p *process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
+			cfg, err := settings.Load(cmd.Flags(), settings.Files(os.Getenv))
 			if err != nil {
 				return err
 			}
-			if err := errSwitchedOff(); err != nil {
+			if err := permission.ErrSwitchedOff(); err != nil {
 				return err
 			}
 			return attachProcesses(cmd.Context(), p, cfg, pids, keep)
 		},
 	}
-	runFlags(cmd.Flags())
+	settings.RunFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force at the end")
-	mustComplete(cmd, keyMode, config.Modes)
-	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
+	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	completeProbeFlag(cmd)
-	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
+	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
 
@@ -103,8 +108,8 @@ func parsePIDs(args []string) (pids []int, err error) {
 
 // attachProcesses takes control of processes until they end or a signal comes.
 // An error means that there was none to be controlled.
-func attachProcesses(ctx context.Context, p *process, cfg config.Run, pids []int, keep bool) error {
-	s := &session{cfg: cfg, keep: keep, args: commandLine(pids[0]), env: environment()}
+func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int, keep bool) error {
+	s := &session{cfg: cfg, keep: keep, args: commandLine(pids[0]), env: cli.Environment()}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
 	if err := s.open(p); err != nil {
@@ -177,7 +182,7 @@ func (s *session) keepChanges(ctx context.Context) {
 	if !s.keep {
 		return
 	}
-	kept, err := openKept(ctx)
+	kept, err := byhand.Open(ctx)
 	if err != nil {
 		s.log.Warn("changes are undone, for they cannot be written down", "reason", err)
 		return

@@ -4,6 +4,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 )
 
 const certLong = `Between machines Attune talks only to those who show a certificate, which says
@@ -22,13 +24,13 @@ const certExample = `  attune cert init --ca /root/attune-ca
 // defaultCA is where a site's CA is, away from what machines need of it.
 const defaultCA = "/etc/attune/ca"
 
-func newCert(p *process) *cobra.Command {
+func newCert(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cert",
 		Short:   "Make and show the certificates of a site",
 		Long:    certLong,
 		Example: certExample,
-		Args:    noSuchCommand,
+		Args:    cli.NoSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCertInit(p), newCertIssue(p), newCertShow(p))

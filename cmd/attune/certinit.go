@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
 )
@@ -24,7 +25,7 @@ const day = 24 * time.Hour
 // caDays is how long a CA holds unless told otherwise.
 const caDays = 3650
 
-func newCertInit(p *process) *cobra.Command {
+func newCertInit(p *cli.Env) *cobra.Command {
 	var dir, name string
 	var days int
 	cmd := &cobra.Command{
@@ -32,7 +33,7 @@ func newCertInit(p *process) *cobra.Command {
 		Short:   "Make a certificate authority",
 		Long:    certInitLong,
 		Example: "  attune cert init --ca /root/attune-ca",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if err := checkDays(days); err != nil {
 				return err
@@ -56,7 +57,7 @@ func checkDays(days int) error {
 	return nil
 }
 
-func certInit(p *process, dir, name string, valid time.Duration) error {
+func certInit(p *cli.Env, dir, name string, valid time.Duration) error {
 	authority, err := pki.NewAuthority(name, valid)
 	if err != nil {
 		return exitcode.UsageError(err, "choose another --name")
@@ -80,6 +81,6 @@ func certInit(p *process, dir, name string, valid time.Duration) error {
 	if err := showCertificates(p, []string{cert}, false); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%s\n  keep it to yourself\n", key)
+	fmt.Fprintf(p.Stdout, "%s\n  keep it to yourself\n", key)
 	return nil
 }

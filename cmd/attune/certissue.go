@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
@@ -51,7 +52,7 @@ type issueFlags struct {
 	replace       bool
 }
 
-func newCertIssue(p *process) *cobra.Command {
+func newCertIssue(p *cli.Env) *cobra.Command {
 	var flags issueFlags
 	cmd := &cobra.Command{
 		Use:     "issue NAME",
@@ -75,7 +76,7 @@ func newCertIssue(p *process) *cobra.Command {
 	return cmd
 }
 
-func certIssue(ctx context.Context, p *process, name string, flags issueFlags) error {
+func certIssue(ctx context.Context, p *cli.Env, name string, flags issueFlags) error {
 	request, err := flags.request(ctx, name)
 	if err != nil {
 		return err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
 )
@@ -37,7 +39,7 @@ type shownCertificate struct {
 	Trouble string    `json:"trouble,omitempty"`
 }
 
-func newCertShow(p *process) *cobra.Command {
+func newCertShow(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show [FILE...]",
@@ -76,7 +78,7 @@ func ownCertificates() []string {
 
 // showCertificates prints what they are. It fails after that if one of them
 // cannot be used.
-func showCertificates(p *process, paths []string, asJSON bool) error {
+func showCertificates(p *cli.Env, paths []string, asJSON bool) error {
 	shown := []shownCertificate{}
 	var unusable []string
 	for _, path := range paths {
@@ -133,30 +135,30 @@ func inspectCertificate(path string) (shownCertificate, error) {
 	return shown, nil
 }
 
-func printCertificates(p *process, list []shownCertificate, asJSON bool) error {
+func printCertificates(p *cli.Env, list []shownCertificate, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(p.stdout)
+		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(list)
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	for _, c := range list {
 		fmt.Fprintf(w, "%s\n", c.File)
 		fmt.Fprintf(w, "  for\t%s\n", c.subject())
 		if len(c.Hosts) > 0 {
-			fmt.Fprintf(w, "  serves\t%s\n", strings.Map(printable, strings.Join(c.Hosts, ", ")))
+			fmt.Fprintf(w, "  serves\t%s\n", strings.Map(procs.Printable, strings.Join(c.Hosts, ", ")))
 		}
-		fmt.Fprintf(w, "  by\t%s\n", strings.Map(printable, c.Issuer))
+		fmt.Fprintf(w, "  by\t%s\n", strings.Map(procs.Printable, c.Issuer))
 		fmt.Fprintf(w, "  holds\t%s to %s, %s\n", c.From.Local().Format(time.DateOnly), c.Until.Local().Format(time.DateOnly), c.left())
 		if c.Trouble != "" {
-			fmt.Fprintf(w, "  but\t%s\n", strings.Map(printable, c.Trouble))
+			fmt.Fprintf(w, "  but\t%s\n", strings.Map(procs.Printable, c.Trouble))
 		}
 	}
 	return w.Flush()
 }
 
 func (c shownCertificate) subject() string {
-	text := strings.TrimSpace(c.Role + " " + strings.Map(printable, c.Name))
+	text := strings.TrimSpace(c.Role + " " + strings.Map(procs.Printable, c.Name))
 	if c.UID != nil {
 		text += fmt.Sprintf(", user id %d", *c.UID)
 	}

@@ -12,12 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-func newChanges(p *process) *cobra.Command {
+func newChanges(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "changes",
@@ -26,14 +29,14 @@ func newChanges(p *process) *cobra.Command {
 your running attune run has changed, with old and new value. Changes of
 processes that have ended are gone with them, those of a cgroup are not.`,
 		Example: "  attune changes\n  attune changes --json | jq '.[] | select(.knob == \"thread.nice\")'",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			changes, err := inForce()
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				encoder := json.NewEncoder(p.stdout)
+				encoder := json.NewEncoder(p.Stdout)
 				encoder.SetIndent("", "  ")
 				return encoder.Encode(changes)
 			}
@@ -57,24 +60,24 @@ func inForce() ([]actuate.InForce, error) {
 	return changes, err
 }
 
-func writeChanges(p *process, changes []actuate.InForce) error {
+func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tPROCESS\tPROGRAM\tKNOB\tWHERE\tOLD\tNEW\tSINCE\tBY")
 	for _, c := range changes {
 		by := "hand"
 		if c.By != "" {
 			by = "attune " + c.By
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.PID, programName(c.PID),
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.PID, procs.Name(c.PID),
 			c.Knob, c.Where, c.Old, c.New, c.Since.Local().Format(time.DateTime), by)
 	}
 	return w.Flush()
 }
 
-func newUndo(p *process) *cobra.Command {
+func newUndo(p *cli.Env) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "undo ID... | --all",
@@ -88,41 +91,15 @@ so. What attune run has changed it takes back itself.`,
 			if all == (len(ids) > 0) {
 				return exitcode.UsageError(errors.New("give either ids or --all"), "see `attune changes`")
 			}
-			kept, err := openKept(cmd.Context())
+			kept, err := byhand.Open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return errors.Join(undo(p, kept, ids), kept.Close())
+			return errors.Join(byhand.Undo(p, kept, ids), kept.Close())
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "undo every change")
 	return cmd
-}
-
-// undo takes changes back; no ids means all.
-func undo(p *process, kept *actuate.Kept, ids []string) error {
-	if len(ids) == 0 {
-		var err error
-		if ids, err = kept.IDs(); err != nil {
-			return err
-		}
-	}
-	restored, err := kept.Undo(ids)
-	if errors.Is(err, actuate.ErrUnknownChange) {
-		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`"}
-	}
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, r := range restored {
-		if r.Err != nil {
-			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
-			continue
-		}
-		fmt.Fprintf(p.stdout, "undone: change %s, %s of process %d (%s)\n", r.Change, r.Knob, r.PID, programName(r.PID))
-	}
-	return errors.Join(errs...)
 }
 
 func completeUndo(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,10 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
-
-	"os/exec"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/cli.md anew")
@@ -29,7 +29,7 @@ func TestReferenceIsWhatTheCommandsSay(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("<!-- SPDX-License-Identifier: Apache-2.0 -->\n# Command line\n\n" +
 		"Made from the commands' own help by `go test ./cmd/attune -run Reference -update`.\n\n")
-	if err := markdown(newRoot(&process{}), &b); err != nil {
+	if err := markdown(newRoot(&cli.Env{}), &b); err != nil {
 		t.Fatal(err)
 	}
 	if *update {

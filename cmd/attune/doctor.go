@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -27,7 +28,7 @@ type diagnosis struct {
 	Mechanisms []capability.Capability `json:"mechanisms"`
 }
 
-func newDoctor(p *process) *cobra.Command {
+func newDoctor(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -37,16 +38,16 @@ user, and says of each whether it is available, degraded or unavailable, why,
 and what would help. Its exit code is 0 whatever it finds.`,
 		Example: `  attune doctor
   attune doctor --json | jq '.mechanisms[] | select(.state != "available")'`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := diagnose(cmd.Context())
 			if err != nil {
 				return err
 			}
 			if !asJSON {
-				return d.writeText(p.stdout)
+				return d.writeText(p.Stdout)
 			}
-			encoder := json.NewEncoder(p.stdout)
+			encoder := json.NewEncoder(p.Stdout)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(d)
 		},

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
@@ -22,7 +24,7 @@ func ownSwitch(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	t.Setenv(offVariable, filepath.Join(dir, "node-off")) // for root
+	t.Setenv(permission.OffVariable, filepath.Join(dir, "node-off")) // for root
 }
 
 func TestOffAndOn(t *testing.T) {
@@ -31,7 +33,7 @@ func TestOffAndOn(t *testing.T) {
 	if off.code != 0 || strings.Count(off.stdout, "is switched off") != 2 {
 		t.Fatalf("%+v", off)
 	}
-	if reason, is := mySwitch().Off(); !is || !strings.HasPrefix(reason, "by ") {
+	if reason, is := permission.MySwitch().Off(); !is || !strings.HasPrefix(reason, "by ") {
 		t.Errorf("%q, %v, want it off by somebody", reason, is)
 	}
 	on := shell(t, `$ATTUNE_BINARY on && $ATTUNE_BINARY on`, "")
@@ -46,7 +48,7 @@ func TestOnWhileTheNodeIsOff(t *testing.T) {
 		t.Skip("a user has one switch, which is not the node's")
 	}
 	ownSwitch(t)
-	own := userSwitch(userConfig(os.Getenv))
+	own := permission.UserSwitch(settings.UserDir(os.Getenv))
 	if err := own.TurnOff("mine"); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestOnWhileTheNodeIsOff(t *testing.T) {
 
 func TestProgramsRunWhileSwitchedOff(t *testing.T) {
 	ownSwitch(t)
-	if err := mySwitch().TurnOff("on trial"); err != nil {
+	if err := permission.MySwitch().TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
 	const program = ` -- sh -c 'echo $$; env | grep -E "^(LD_PRELOAD|ATTUNE_JOB)="; exit 3'`
@@ -75,7 +77,7 @@ func TestProgramsRunWhileSwitchedOff(t *testing.T) {
 
 func TestNothingIsTouchedWhileSwitchedOff(t *testing.T) {
 	ownSwitch(t)
-	if err := mySwitch().TurnOff("on trial"); err != nil {
+	if err := permission.MySwitch().TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{"attach", "tune --dry-run"} {
@@ -158,7 +160,7 @@ func TestPackedProgramWhileSwitchedOff(t *testing.T) {
 	if said := joinedSays(t, pack, ask); said != "with\n" {
 		t.Fatalf("said %q, want it under Attune", said)
 	}
-	if err := userSwitch(userConfig(os.Getenv)).TurnOff("on trial"); err != nil {
+	if err := permission.UserSwitch(settings.UserDir(os.Getenv)).TurnOff("on trial"); err != nil {
 		t.Fatal(err)
 	}
 	if got := shell(t, pack+" -c '"+ask+"' </dev/null", ""); got.stdout != "\n" || got.code != 0 || got.stderr != "" {

@@ -8,18 +8,14 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/offswitch"
 )
-
-// offVariable names another file than offswitch.Path, for root only: users must
-// not choose the switch that they are held to.
-const offVariable = "ATTUNE_OFF_FILE"
 
 const offLong = `Off switches attune off: for the whole node if root says so, for their own
 programs if another user does. Within a second everything that was changed is
@@ -31,7 +27,7 @@ process.
 It is a file and stays over a restart: /etc/attune/off, and off in the user's
 directory of settings. One job is kept out by ATTUNE=off in its environment.`
 
-func newOff(p *process) *cobra.Command {
+func newOff(p *cli.Env) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "off",
@@ -39,16 +35,16 @@ func newOff(p *process) *cobra.Command {
 		Long:  offLong,
 		Example: `  sudo attune off --reason 'the new kernel is on trial'
   attune off`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			s := mySwitch()
+			s := permission.MySwitch()
 			if s == "" {
 				return noSwitch()
 			}
 			if err := s.TurnOff(cmp.Or(reason, "by "+whoAsks())); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(p.stdout, "attune is switched off %s (%s); attune on switches it on again\n", reach(), s)
+			_, err := fmt.Fprintf(p.Stdout, "attune is switched off %s (%s); attune on switches it on again\n", reach(), s)
 			return err
 		},
 	}
@@ -56,16 +52,16 @@ func newOff(p *process) *cobra.Command {
 	return cmd
 }
 
-func newOn(p *process) *cobra.Command {
+func newOn(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "on",
 		Short: "Switch attune on again",
 		Long: `On takes back what attune off did. Programs that were running then are left alone
 until they end.`,
 		Example: "  sudo attune on",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			s := mySwitch()
+			s := permission.MySwitch()
 			if s == "" {
 				return noSwitch()
 			}
@@ -73,10 +69,10 @@ until they end.`,
 				return err
 			}
 			state := "on"
-			if reason, off := switchedOff(); off {
+			if reason, off := permission.SwitchedOff(); off {
 				state = "still off: " + reason
 			}
-			_, err := fmt.Fprintf(p.stdout, "attune is switched %s\n", state)
+			_, err := fmt.Fprintf(p.Stdout, "attune is switched %s\n", state)
 			return err
 		},
 	}
@@ -86,55 +82,12 @@ func noSwitch() error {
 	return exitcode.UsageError(errors.New("there is no directory of settings"), "set HOME")
 }
 
-// switches are those that this process is held to: the node's, and the user's.
-func switches() []offswitch.Switch {
-	all := []offswitch.Switch{nodeSwitch()}
-	if own := userConfig(os.Getenv); own != "" {
-		all = append(all, userSwitch(own))
-	}
-	return all
-}
-
-func nodeSwitch() offswitch.Switch {
-	if other := os.Getenv(offVariable); other != "" && os.Geteuid() == 0 {
-		return offswitch.Switch(other)
-	}
-	return offswitch.Path
-}
-
-func userSwitch(config string) offswitch.Switch {
-	return offswitch.Switch(filepath.Join(config, "off"))
-}
-
-// mySwitch is the one that this user turns; empty: they have none.
-func mySwitch() offswitch.Switch {
-	if os.Geteuid() == 0 {
-		return nodeSwitch()
-	}
-	if own := userConfig(os.Getenv); own != "" {
-		return userSwitch(own)
-	}
-	return ""
-}
-
 // reach is what mySwitch is about, for people.
 func reach() string {
 	if os.Geteuid() == 0 {
 		return "on this node"
 	}
 	return "for your programs"
-}
-
-// switchedOff says whether attune is switched off here for this user, and why.
-func switchedOff() (reason string, off bool) { return offswitch.Any(switches()...)() }
-
-// errSwitchedOff is for commands that would touch processes; nil: they may.
-func errSwitchedOff() error {
-	reason, off := switchedOff()
-	if !off {
-		return nil
-	}
-	return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("attune is switched off: %s", reason), Remedy: "`attune on` switches it on"}
 }
 
 // whoAsks is the name of the user, also behind sudo.

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/outfile"
@@ -31,9 +33,9 @@ type outputs struct {
 // open checks and opens them; later the program may change or delete the
 // working directory, and the standard streams are let go. What is open is for
 // close, also after an error. Errors have the code for usage.
-func (o *outputs) open(cfg config.Run, p *process) error {
-	if !cfg.Quiet && !p.state.FDClosed(2) {
-		o.stderr = p.stderr
+func (o *outputs) open(cfg config.Run, p *cli.Env) error {
+	if !cfg.Quiet && !p.State.FDClosed(2) {
+		o.stderr = p.Stderr
 	}
 	o.terminal = term.IsTerminal(2)
 	if cfg.Watch && !o.terminal {
@@ -44,10 +46,10 @@ func (o *outputs) open(cfg config.Run, p *process) error {
 		return exitcode.UsageError(fmt.Errorf("report: %w", err), "name a file that you may write to with --report")
 	}
 	var err error
-	if o.timeline, err = openOutput(cfg.Timeline, keyTimeline); err != nil {
+	if o.timeline, err = openOutput(cfg.Timeline, settings.KeyTimeline); err != nil {
 		return err
 	}
-	o.record, err = openOutput(cfg.Record, keyRecord)
+	o.record, err = openOutput(cfg.Record, settings.KeyRecord)
 	return err
 }
 

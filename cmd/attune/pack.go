@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -22,7 +24,7 @@ import (
 )
 
 // packProgram makes the packed file. It has its name only when it is complete.
-func packProgram(ctx context.Context, p *process, o packOptions) error {
+func packProgram(ctx context.Context, p *cli.Env, o packOptions) error {
 	flags, err := packable(o)
 	if err != nil {
 		return err
@@ -126,7 +128,7 @@ func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, fi
 	}
 	add(packfile.Program, filepath.Base(o.program), o.program)
 	add(packfile.Controller, "attune", "/proc/self/exe")
-	found := tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets)
+	found := tunlethost.Find(tunletfind.Dirs(o.run.TunletDirs), o.run.Tunlets)
 	for _, t := range packedTunlets(found) {
 		if t.path != "" {
 			add(packfile.Tunlet, t.name, t.path)
@@ -188,7 +190,7 @@ func writeFile(path string, write func(io.Writer) error) (size int64, err error)
 }
 
 // sayPacked says what was made, and what will not work.
-func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) error {
+func sayPacked(p *cli.Env, o packOptions, size int64, flags packfile.Flags) error {
 	parts, err := sizes(o.output)
 	if err != nil {
 		return err
@@ -200,15 +202,15 @@ func sayPacked(p *process, o packOptions, size int64, flags packfile.Flags) erro
 	if o.place != placeAuto {
 		where = o.place
 	}
-	fmt.Fprintf(p.stdout, "%s: %.1f MB, %.1f MB more than the program (controller %.1f, tunlets %.1f); it runs from %s\n",
+	fmt.Fprintf(p.Stdout, "%s: %.1f MB, %.1f MB more than the program (controller %.1f, tunlets %.1f); it runs from %s\n",
 		o.output, megabytes(size), megabytes(size-parts[packfile.Program]), megabytes(parts[packfile.Controller]),
 		megabytes(parts[packfile.Tunlet]), where)
 	if reason := objfile.Inspect(o.program).PreloadRefusal(); reason != "" {
-		fmt.Fprintf(p.stdout, "it is only watched from outside: %s\n", reason)
+		fmt.Fprintf(p.Stdout, "it is only watched from outside: %s\n", reason)
 	}
-	for _, t := range tunlethost.Find(tunletDirs(o.run.TunletDirs), o.run.Tunlets) {
+	for _, t := range tunlethost.Find(tunletfind.Dirs(o.run.TunletDirs), o.run.Tunlets) {
 		if t.Err != nil {
-			fmt.Fprintf(p.stdout, "without the tunlet %s: %v\n", t.Name, t.Err)
+			fmt.Fprintf(p.Stdout, "without the tunlet %s: %v\n", t.Name, t.Err)
 		}
 	}
 	return nil

@@ -13,6 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -68,14 +71,14 @@ const (
 
 func places() []string { return []string{placeAuto, placeMemory, placeBeside} }
 
-func newPack(p *process) *cobra.Command {
+func newPack(p *cli.Env) *cobra.Command {
 	o := packOptions{}
 	cmd := &cobra.Command{
 		Use:               "pack [flags] PROGRAM -o FILE",
 		Short:             "Make one file of a program and what tunes it",
 		Long:              packLong,
 		Example:           packExample,
-		ValidArgsFunction: completeCommand,
+		ValidArgsFunction: cli.CompleteCommand,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) != 1 || o.output == "" {
 				return exitcode.UsageError(errors.New("one program and an output file are needed"), "write: attune pack PROGRAM -o FILE")
@@ -90,11 +93,11 @@ func newPack(p *process) *cobra.Command {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "the `FILE` to make")
 	cmd.Flags().StringVar(&o.config, "config", "", "pack the settings of `FILE`, in the form of attune.yaml")
 	cmd.Flags().StringVar(&o.place, "place", placeAuto, "where the program is unpacked when it is started: auto, memory or beside")
-	runFlags(cmd.Flags())
-	mustHide(cmd, keyWatch) // no terminal of its own
-	mustComplete(cmd, keyMode, config.Modes)
-	mustComplete(cmd, "place", places)
-	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
+	settings.RunFlags(cmd.Flags())
+	mustHide(cmd, settings.KeyWatch) // no terminal of its own
+	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
+	cli.MustComplete(cmd, "place", places)
+	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
 
@@ -110,7 +113,7 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 	if !slices.Contains(places(), o.place) {
 		return exitcode.UsageError(fmt.Errorf("unknown place %q", o.place), "use one of "+strings.Join(places(), ", "))
 	}
-	text, err := packedSettings(cmd.Flags(), o.config)
+	text, err := settings.PackedSettings(cmd.Flags(), o.config)
 	if err != nil {
 		return err
 	}
@@ -122,7 +125,7 @@ func (o *packOptions) settle(cmd *cobra.Command) error {
 	if o.run.Watch {
 		return exitcode.UsageError(errors.New("a packed program has no terminal of its own for --watch"), "use --timeline and follow the file")
 	}
-	return checkTunlets(o.run.Tunlets, tunletDirs(o.run.TunletDirs))
+	return tunletfind.Check(o.run.Tunlets, tunletfind.Dirs(o.run.TunletDirs))
 }
 
 // settingsOf reads settings as a packed program will, without the node's own.
@@ -136,5 +139,5 @@ func settingsOf(text []byte) (config.Run, error) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return config.Run{}, err
 	}
-	return load(newRunFlags(), []string{file})
+	return settings.Load(settings.NewRunFlags(), []string{file})
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/packfile"
 	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -32,7 +33,7 @@ type described struct {
 func describedTunlets(ctx context.Context, found []tunlethost.Candidate) ([]byte, error) {
 	list := []described{}
 	for _, c := range found {
-		info, sum, err := tunlethost.Describe(ctx, c, asking())
+		info, sum, err := tunlethost.Describe(ctx, c, tunletfind.Asking())
 		if err != nil {
 			continue
 		}

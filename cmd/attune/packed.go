@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
@@ -32,7 +34,7 @@ const (
 )
 
 // newPacked is what a packed program starts beside itself, for nobody to call.
-func newPacked(p *process) *cobra.Command {
+func newPacked(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "packed FOLDER JOB CMD [ARGS]", Short: "Control the processes of a packed program", Hidden: true,
 		Args: cobra.MinimumNArgs(3),
@@ -47,7 +49,7 @@ func newPacked(p *process) *cobra.Command {
 // controlPacked follows and tunes the processes of a packed job until all have
 // ended. The job's folder stays as long as they do, whatever goes wrong here:
 // their environment leads there.
-func controlPacked(ctx context.Context, p *process, job rundir.Job, id string, args []string) error {
+func controlPacked(ctx context.Context, p *cli.Env, job rundir.Job, id string, args []string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	for _, fd := range []int{packedFileFD, packedJoinFD, packedProgramFD, packedEarlyFD} {
@@ -68,7 +70,7 @@ func controlPacked(ctx context.Context, p *process, job rundir.Job, id string, a
 
 // unpackAndTune unpacks into the session's own directory: the job's is gone as
 // soon as its processes are, which may be while a tunlet starts.
-func unpackAndTune(ctx context.Context, p *process, members *members, id string, args []string) error {
+func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string, args []string) error {
 	job := members.job
 	file := os.NewFile(packedFileFD, "packed program")
 	defer func() { _ = file.Close() }() // read only
@@ -84,7 +86,7 @@ func unpackAndTune(ctx context.Context, p *process, members *members, id string,
 	if err != nil {
 		return err
 	}
-	s := &session{args: args, env: environment(), dir: dir, place: place{
+	s := &session{args: args, env: cli.Environment(), dir: dir, place: place{
 		id: id, gate: job.Socket("gate"), early: os.NewFile(packedEarlyFD, "early"), libraries: job.Path,
 	}}
 	if s.cfg, err = unpackSettings(packed, dir.Path); err == nil {
@@ -164,7 +166,7 @@ func becomesProgram(ctx context.Context, process *procid.Process, packed fs.File
 // directory: the node's own settings first, then what was packed, then the
 // environment.
 func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
-	files := configFiles(os.Getenv)
+	files := settings.Files(os.Getenv)
 	if part, ok := packed.Find(packfile.Config); ok {
 		path := filepath.Join(dir, "attune.yaml")
 		if err := extractTo(packed, part, path); err != nil {
@@ -172,7 +174,7 @@ func unpackSettings(packed *packfile.File, dir string) (config.Run, error) {
 		}
 		files = append(files, path)
 	}
-	cfg, err := load(newRunFlags(), files)
+	cfg, err := settings.Load(settings.NewRunFlags(), files)
 	cfg.Watch = false // there is no terminal of its own
 	return cfg, err
 }

@@ -19,13 +19,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
 // controllers lists the controllers of packed jobs with folders below TMPDIR.
 func controllers(t *testing.T) (pids []int) {
 	t.Helper()
-	for _, pid := range processIDs() {
+	for _, pid := range procs.IDs() {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && bytes.HasPrefix(line, []byte("attune\x00packed\x00"+os.Getenv("TMPDIR"))) {
 			pids = append(pids, pid)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,8 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/local"
@@ -137,20 +136,12 @@ func ids(pids []int) []int32 {
 // existing refuses processes that cannot be measured in because they are not
 // there.
 func existing(pids []int) error {
-	processes, err := holdAll(pids)
-	letGoOf(processes)
+	processes, err := procs.Hold(pids)
+	procs.LetGo(processes)
 	if err != nil {
 		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "`attune ps` shows processes"}
 	}
 	return nil
-}
-
-// said is what the other end of a call says, without gRPC's words around it.
-func said(err error) error {
-	if s, ok := status.FromError(err); ok && err != nil {
-		return errors.New(s.Message())
-	}
-	return err
 }
 
 // failedProbes is the error of points of which none could be placed.

@@ -11,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pointtext"
@@ -35,7 +39,7 @@ A process that another attune of yours holds already (attune run, attach or
 probe) is measured through that one, with its budget: nobody's points disturb
 another's.`
 
-func newProbe(p *process) *cobra.Command {
+func newProbe(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure at any function of running processes",
@@ -44,7 +48,7 @@ func newProbe(p *process) *cobra.Command {
   attune probe add 4711 'libc.so.6:write sum arg2'
   attune probe list
   attune probe remove 4711`,
-		Args: noSuchCommand,
+		Args: cli.NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newProbeWatch(p), newProbeAdd(p), newProbeList(p), newProbeRemove(p), newProbeHold(p))
@@ -90,9 +94,9 @@ func probePIDs(args []string) (pids []int, rest []string, err error) {
 // completeProbe completes process ids, then points.
 func completeProbe(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+		return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 	}
-	return completeProbes(cmd, args, word)
+	return pointcomplete.Complete(cmd, args, word)
 }
 
 // watchFlags are the flags of `attune probe watch`.
@@ -103,7 +107,7 @@ type watchFlags struct {
 	interval, duration time.Duration
 }
 
-func newProbeWatch(p *process) *cobra.Command {
+func newProbeWatch(p *cli.Env) *cobra.Command {
 	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:   "watch [flags] PID... [POINT...]",
@@ -153,7 +157,7 @@ type holdFlags struct {
 func (h *holdFlags) declare(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&h.outside, "outside", false, "load nothing into the processes: kernel probes only, which need root")
 	cmd.Flags().BoolVarP(&h.follow, "follow", "f", false, "measure in the processes that these fork later as well")
-	cmd.Flags().Float64Var(&h.budget, keyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
+	cmd.Flags().Float64Var(&h.budget, settings.KeyBudget, config.Default().Budget, "most of a process' CPU time that the points may take, in `PERCENT`; beyond it less is measured, 100 is no limit")
 }
 
 // config is that of a session which only measures.
@@ -163,7 +167,7 @@ func (h *holdFlags) config() (config.Run, error) {
 	return cfg, cfg.Validate()
 }
 
-func newProbeAdd(p *process) *cobra.Command {
+func newProbeAdd(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	var hold holdFlags
 	cmd := &cobra.Command{
@@ -190,7 +194,7 @@ its last point. What the points count is shown by list and watch.`,
 	return cmd
 }
 
-func newProbeList(p *process) *cobra.Command {
+func newProbeList(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [PID...]",
@@ -201,7 +205,7 @@ serves each, its cost per hit, and what it has counted so far. Root sees those
 in processes that other users' attune holds as well, with their users' names.`,
 		Example: "  attune probe list\n  attune probe list --json 4711 | jq '.[].hits'",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+			return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var pids []int
@@ -218,7 +222,7 @@ in processes that other users' attune holds as well, with their users' names.`,
 	return cmd
 }
 
-func newProbeRemove(p *process) *cobra.Command {
+func newProbeRemove(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "remove [flags] PID... [POINT|ID...]",

@@ -18,6 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/local"
@@ -36,12 +38,12 @@ const (
 )
 
 // newProbeSession takes hold of processes in this process, to measure only.
-func newProbeSession(ctx context.Context, p *process, pids []int, flags holdFlags) (*session, error) {
+func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlags) (*session, error) {
 	cfg, err := flags.config()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: cfg, args: commandLine(pids[0]), env: environment(), probing: true, outside: flags.outside}
+	s := &session{cfg: cfg, args: commandLine(pids[0]), env: cli.Environment(), probing: true, outside: flags.outside}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if err := s.open(p); err != nil {
 		s.cancel()
@@ -71,7 +73,7 @@ func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached,
 	defer cancel()
 	for {
 		if err := h.look(ctx, pids); err != nil || len(h.pids) == len(pids) {
-			return attached, said(err)
+			return attached, cli.Said(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -94,7 +96,7 @@ func (s *session) letGo(ctx context.Context, attached []*controller.Attached) {
 }
 
 // newProbeHold is what `attune probe add` leaves in the background.
-func newProbeHold(p *process) *cobra.Command {
+func newProbeHold(p *cli.Env) *cobra.Command {
 	var flags holdFlags
 	cmd := &cobra.Command{
 		Use: "hold PID...", Short: "Hold processes for attune probe add", Hidden: true,
@@ -113,7 +115,7 @@ func newProbeHold(p *process) *cobra.Command {
 
 // holdProcesses measures in processes until they have ended or the last point
 // is removed.
-func holdProcesses(ctx context.Context, p *process, pids []int, flags holdFlags) error {
+func holdProcesses(ctx context.Context, p *cli.Env, pids []int, flags holdFlags) error {
 	ready := os.NewFile(readyDescriptor, "ready")
 	if ready == nil {
 		return exitcode.UsageError(errors.New("hold is for attune probe add"), "use attune probe add")
@@ -178,7 +180,7 @@ func startHolder(ctx context.Context, pids []int, flags holdFlags) (*holder, err
 		return nil, err
 	}
 	defer read.Close()
-	args := []string{"probe", "hold", fmt.Sprintf("--outside=%t", flags.outside), fmt.Sprintf("--%s=%g", keyBudget, flags.budget)}
+	args := []string{"probe", "hold", fmt.Sprintf("--outside=%t", flags.outside), fmt.Sprintf("--%s=%g", settings.KeyBudget, flags.budget)}
 	for _, pid := range pids {
 		args = append(args, strconv.Itoa(pid))
 	}
@@ -213,5 +215,5 @@ func awaitHolder(ctx context.Context, ready *os.File, pids []int) (*holder, erro
 	if err != nil {
 		return nil, err
 	}
-	return h, said(h.look(ctx, pids))
+	return h, cli.Said(h.look(ctx, pids))
 }

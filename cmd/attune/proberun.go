@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/hits"
@@ -23,7 +25,7 @@ import (
 )
 
 // addProbes puts points into processes and leaves them there.
-func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.MeasurePoint, asJSON bool, hold holdFlags) error {
+func addProbes(ctx context.Context, p *cli.Env, pids []int, points []*attunev1.MeasurePoint, asJSON bool, hold holdFlags) error {
 	if _, err := hold.config(); err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func addProbes(ctx context.Context, p *process, pids []int, points []*attunev1.M
 		}
 		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: h.pids, Points: points, Follow: hold.follow})
 		if err != nil {
-			return said(err)
+			return cli.Said(err)
 		}
 		probes = append(probes, answer.GetProbes()...)
 	}
@@ -75,7 +77,7 @@ func dropRefused(ctx context.Context, held []*holder, probes []*attunev1.Probe) 
 			}
 			request := &attunev1.RemoveProbesRequest{Pids: []int32{probe.GetPid()}, Probes: []string{probe.GetText()}}
 			if _, err := h.RemoveProbes(ctx, request); err != nil {
-				return said(err)
+				return cli.Said(err)
 			}
 		}
 	}
@@ -94,7 +96,7 @@ func inOrder(probes []*attunev1.Probe, pids []int, points []*attunev1.MeasurePoi
 }
 
 // listProbes shows the points in processes, all if none is given.
-func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error {
+func listProbes(ctx context.Context, p *cli.Env, pids []int, asJSON bool) error {
 	held := holders(ctx, pids)
 	var users map[*attunev1.Probe]string // for root only, who sees several
 	if os.Geteuid() == 0 {
@@ -112,7 +114,7 @@ func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error 
 		probes = append(probes, h.probes...)
 		for _, probe := range h.probes {
 			if users != nil {
-				users[probe] = userName(h.uid)
+				users[probe] = procs.UserName(h.uid)
 			}
 		}
 	}
@@ -123,7 +125,7 @@ func listProbes(ctx context.Context, p *process, pids []int, asJSON bool) error 
 }
 
 // removeProbes takes added points out; no names means all.
-func removeProbes(ctx context.Context, p *process, pids []int, names []string, asJSON bool) error {
+func removeProbes(ctx context.Context, p *cli.Env, pids []int, names []string, asJSON bool) error {
 	held := holders(ctx, pids)
 	defer closeHolders(held)
 	numbers := make([]string, 0, len(names))
@@ -134,7 +136,7 @@ func removeProbes(ctx context.Context, p *process, pids []int, names []string, a
 	for _, h := range held {
 		answer, err := h.RemoveProbes(ctx, &attunev1.RemoveProbesRequest{Pids: h.pids, Probes: numbers})
 		if err != nil {
-			return said(err)
+			return cli.Said(err)
 		}
 		gone = append(gone, answer.GetProbes()...)
 	}
@@ -148,19 +150,19 @@ func removeProbes(ctx context.Context, p *process, pids []int, names []string, a
 		return writeProbes(p, gone, true)
 	}
 	for _, probe := range gone {
-		fmt.Fprintf(p.stdout, "removed: %d %s\n", probe.GetPid(), probe.GetText())
+		fmt.Fprintf(p.Stdout, "removed: %d %s\n", probe.GetPid(), probe.GetText())
 	}
 	return nil
 }
 
 // writeProbes writes points of the user's own sessions.
-func writeProbes(p *process, probes []*attunev1.Probe, asJSON bool) error {
+func writeProbes(p *cli.Env, probes []*attunev1.Probe, asJSON bool) error {
 	return writeList(p, probes, nil, asJSON)
 }
 
 // writeList writes points, with the users whose sessions hold them, if users is
 // given.
-func writeList(p *process, probes []*attunev1.Probe, users map[*attunev1.Probe]string, asJSON bool) error {
+func writeList(p *cli.Env, probes []*attunev1.Probe, users map[*attunev1.Probe]string, asJSON bool) error {
 	if asJSON {
 		documents := make([]map[string]any, 0, len(probes))
 		for _, probe := range probes {
@@ -170,14 +172,14 @@ func writeList(p *process, probes []*attunev1.Probe, users map[*attunev1.Probe]s
 			}
 			documents = append(documents, document)
 		}
-		encoder := json.NewEncoder(p.stdout)
+		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(documents)
 	}
 	if len(probes) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	heading := "ID\tPROCESS\tPROGRAM\tPOINT\tBY\tSTATE\tHITS\tCOST\tWHY"
 	if users != nil {
 		heading = "USER\t" + heading
@@ -206,7 +208,7 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	if probe.GetNumber() == 0 && probe.GetOwner() != "" {
 		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
 	}
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), programName(int(probe.GetPid())),
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), procs.Name(int(probe.GetPid())),
 		report.Printable(probe.GetText()), by, hits.State(st), probe.GetHits(), cost, report.Printable(oneLine(why)))
 }
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -25,7 +26,7 @@ import (
 
 // watchProbes measures in processes and shows what is seen, until they have
 // ended, it is interrupted, or its time is up.
-func watchProbes(ctx context.Context, p *process, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
+func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
 	if err := existing(pids); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (s *session) release(ctx context.Context, attached []*controller.Attached, 
 
 // show prints what all sessions stream until ctx ends or they do. It fails if
 // no point at all could be placed.
-func show(ctx context.Context, p *process, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) error {
+func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, points []*attunev1.MeasurePoint) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events := make(chan seen, 64)
@@ -96,7 +97,7 @@ func show(ctx context.Context, p *process, flags watchFlags, held []*holder, poi
 		close(events)
 	}()
 	printer := probeview.New(probeview.Options{
-		Output: p.stdout, Notes: p.stderr, JSON: flags.json, Histogram: flags.histogram,
+		Output: p.Stdout, Notes: p.Stderr, JSON: flags.json, Histogram: flags.histogram,
 	})
 	asked := 0
 	for _, h := range held {
@@ -106,7 +107,7 @@ func show(ctx context.Context, p *process, flags watchFlags, held []*holder, poi
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			return said(err)
+			return cli.Said(err)
 		}
 	}
 	return failedProbes(printer.Refused(), asked)

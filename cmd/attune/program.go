@@ -13,36 +13,6 @@ import (
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
-// environment is this process's, exactly as it was handed over: os.Environ
-// leaves out repeated names.
-func environment() []string {
-	text, err := os.ReadFile("/proc/self/environ")
-	if err != nil {
-		return os.Environ()
-	}
-	if len(text) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-}
-
-// join sets variables in an environment and leaves the rest as it is.
-func join(env, set []string) []string {
-	out := append([]string(nil), env...)
-next:
-	for _, line := range set {
-		name, _, _ := strings.Cut(line, "=")
-		for i, old := range out {
-			if strings.HasPrefix(old, name+"=") {
-				out[i] = line
-				continue next
-			}
-		}
-		out = append(out, line)
-	}
-	return out
-}
-
 // preloadable takes LD_PRELOAD out of what is to be set if the program's
 // loader would complain about a 64-bit glibc library or break on it. One that
 // merely ignores it keeps it, for the programs that it starts.

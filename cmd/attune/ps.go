@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -48,7 +48,7 @@ type way struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-func newPS(p *process) *cobra.Command {
+func newPS(p *cli.Env) *cobra.Command {
 	var at siteFlags
 	var asJSON, all, atSite bool
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ func newPS(p *process) *cobra.Command {
 		Short:   "List the processes that can be tuned",
 		Long:    psLong,
 		Example: "  attune ps\n  attune ps --json | jq '.[] | select(.threads > 8)'",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case atSite && all:
@@ -70,7 +70,7 @@ func newPS(p *process) *cobra.Command {
 			if !asJSON {
 				return writeRunning(p, list)
 			}
-			encoder := json.NewEncoder(p.stdout)
+			encoder := json.NewEncoder(p.Stdout)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(list)
 		},
@@ -86,8 +86,8 @@ func newPS(p *process) *cobra.Command {
 // nil. Processes that end meanwhile are left out.
 func listRunning(all bool) []running {
 	list := []running{}
-	for _, pid := range processIDs() {
-		owner, err := ownerOf(pid)
+	for _, pid := range procs.IDs() {
+		owner, err := procs.Owner(pid)
 		if err != nil || pid == os.Getpid() || !all && owner != os.Geteuid() {
 			continue
 		}
@@ -100,18 +100,11 @@ func listRunning(all bool) []running {
 			continue
 		}
 		list = append(list, running{
-			PID: pid, User: userName(owner), Threads: stat.Threads,
-			Program: strings.Map(printable, stat.Comm), Ways: ways,
+			PID: pid, User: procs.UserName(owner), Threads: stat.Threads,
+			Program: strings.Map(procs.Printable, stat.Comm), Ways: ways,
 		})
 	}
 	return list
-}
-
-func userName(id int) string {
-	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
-		return u.Username
-	}
-	return strconv.Itoa(id)
 }
 
 // waysInto finds out what can be done with a process; nothing is changed. An
@@ -151,8 +144,8 @@ func traceable(pid int) error {
 	return nil
 }
 
-func writeRunning(p *process, list []running) error {
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+func writeRunning(p *cli.Env, list []running) error {
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCAN\tCANNOT")
 	for _, r := range list {
 		var can, cannot []string

@@ -10,11 +10,12 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/fold"
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
 
-func newReport(p *process) *cobra.Command {
+func newReport(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report [flags] RECORDING",
@@ -34,7 +35,7 @@ shows what there is, and fails.`,
 	return cmd
 }
 
-func showRecorded(p *process, path string, asJSON bool) error {
+func showRecorded(p *cli.Env, path string, asJSON bool) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return exitcode.UsageError(err, "name a recording")
@@ -48,9 +49,9 @@ func showRecorded(p *process, path string, asJSON bool) error {
 	account, broken := fold.Recording(r)
 	recorded := account.Report(account.At())
 	if asJSON {
-		err = recorded.EncodeJSON(p.stdout)
+		err = recorded.EncodeJSON(p.Stdout)
 	} else {
-		err = recorded.WriteText(p.stdout, report.TextOptions{})
+		err = recorded.WriteText(p.Stdout, report.TextOptions{})
 	}
 	return errors.Join(err, broken)
 }

@@ -3,17 +3,17 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
 // newRoot builds the whole command tree.
-func newRoot(p *process) *cobra.Command {
+func newRoot(p *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "attune",
 		Short: "Make programs faster while they run",
@@ -27,7 +27,7 @@ program got faster.`,
   attune doctor`,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
-		Args:                       noSuchCommand,
+		Args:                       cli.NoSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		DisableAutoGenTag:          true, // the reference is the same on every day
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -35,8 +35,8 @@ program got faster.`,
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.InitDefaultVersionFlag() // now, for the reference
-	root.SetOut(p.stdout)
-	root.SetErr(p.stderr)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	})
@@ -66,36 +66,13 @@ program got faster.`,
 	return root
 }
 
-// noSuchCommand refuses a word that is no command, with what was perhaps meant.
-func noSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	remedy := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		remedy = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
-	} else if !cmd.HasParent() {
-		remedy += "; to run a program: attune run -- " + args[0]
-	}
-	return exitcode.UsageError(fmt.Errorf("unknown command %q", args[0]), remedy)
-}
-
-// noArguments refuses arguments.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return exitcode.UsageError(errors.New("unexpected argument "+args[0]),
-		fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
-}
-
-func newVersion(p *process) *cobra.Command {
+func newVersion(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(p.stdout, versionText())
+			_, err := fmt.Fprintln(p.Stdout, versionText())
 			return err
 		},
 	}

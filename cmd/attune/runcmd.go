@@ -11,6 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -47,19 +52,19 @@ const runExample = `  attune run -- ./my-program input.dat
   attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
   attune run --probe usdt:libstdc++.so.6:libstdcxx:throw -- ./my-program`
 
-func newRun(p *process) *cobra.Command {
+func newRun(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "run [flags] -- CMD [ARGS]",
 		Short:             "Run a program and tune it while it runs",
 		Long:              runLong,
 		Example:           runExample,
 		Args:              someCommand,
-		ValidArgsFunction: completeCommand,
+		ValidArgsFunction: cli.CompleteCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if leftAlone(p, cmd.Flags()) {
-				return launch.Replace(args, environment(), p.state)
+				return launch.Replace(args, cli.Environment(), p.State)
 			}
-			cfg, err := load(cmd.Flags(), configFiles(os.Getenv))
+			cfg, err := settings.Load(cmd.Flags(), settings.Files(os.Getenv))
 			if err != nil {
 				return err
 			}
@@ -67,24 +72,24 @@ func newRun(p *process) *cobra.Command {
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows CMD is CMD's
-	runFlags(cmd.Flags())
-	mustComplete(cmd, keyMode, config.Modes)
-	mustComplete(cmd, keyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
+	settings.RunFlags(cmd.Flags())
+	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
+	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
 	completeProbeFlag(cmd)
-	mustComplete(cmd, keyTunlet, func() []string { return names(tunlethost.Find(tunletDirs(nil), nil)) })
+	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
 
 // leftAlone says whether the program is to be executed and nothing more, before
 // settings are read that may be wrong. Who asked for it by the environment knows
 // why; of the switch it is told.
-func leftAlone(p *process, flags *pflag.FlagSet) bool {
+func leftAlone(p *cli.Env, flags *pflag.FlagSet) bool {
 	if os.Getenv(track.OffVariable) == track.Off {
 		return true
 	}
-	reason, off := switchedOff()
-	if quiet, err := flags.GetBool(keyQuiet); off && err == nil && !quiet {
-		_, _ = fmt.Fprintf(p.stderr, "attune: the program runs without it: switched off: %s\n", reason) // nobody else to tell
+	reason, off := permission.SwitchedOff()
+	if quiet, err := flags.GetBool(settings.KeyQuiet); off && err == nil && !quiet {
+		_, _ = fmt.Fprintf(p.Stderr, "attune: the program runs without it: switched off: %s\n", reason) // nobody else to tell
 	}
 	return off
 }
@@ -96,25 +101,9 @@ func someCommand(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// completeCommand leaves the program and its arguments to the shell.
-func completeCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveDefault
-}
-
-// mustComplete completes a flag's value; the flag exists.
-func mustComplete(cmd *cobra.Command, flag string, values func() []string) {
-	err := cmd.RegisterFlagCompletionFunc(flag,
-		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return values(), cobra.ShellCompDirectiveNoFileComp
-		})
-	if err != nil {
-		panic(err)
-	}
-}
-
 // completeProbeFlag completes --probe, which the command has.
 func completeProbeFlag(cmd *cobra.Command) {
-	if err := cmd.RegisterFlagCompletionFunc(keyProbe, completeProbes); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(settings.KeyProbe, pointcomplete.Complete); err != nil {
 		panic(err)
 	}
 }

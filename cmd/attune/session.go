@@ -12,6 +12,11 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/knowledge"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/cmd/attune/live"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -45,7 +50,7 @@ type session struct {
 
 	dir       *rundir.Dir // nil until connect makes it, unless given
 	joined    *local.Session
-	knowledge knowledge
+	knowledge knowledge.Lazy
 	// descriptions is where those of the tunlets are kept; empty: where the user
 	// has them.
 	descriptions string
@@ -69,7 +74,7 @@ type place struct {
 
 // runProgram runs the program from start to report. An error means that the
 // program did not run; else p.program says how it ended.
-func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) error {
+func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) error {
 	s := &session{cfg: cfg, args: args}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	defer s.cancel()
@@ -77,7 +82,7 @@ func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) 
 		return err
 	}
 	defer s.close()
-	signals := launch.Catch(p.state)
+	signals := launch.Catch(p.State)
 	s.build()
 	s.placeProbes(ctx)
 	child, err := launch.Start(ctx, s.command(signals))
@@ -89,12 +94,12 @@ func runProgram(ctx context.Context, p *process, cfg config.Run, args []string) 
 	s.pid = child.PID()
 	s.begin(s.pid, ended)
 	s.followSwitch(s.giveBack)
-	if err := launch.LetGo(p.descriptors, s.out.needsStderr()); err != nil {
+	if err := launch.LetGo(p.Descriptors, s.out.needsStderr()); err != nil {
 		s.log.Warn("standard streams stay open here until the end", "error", err)
 	}
 	exit := child.Wait()
 	close(ended)
-	p.program = &exit
+	p.Program = &exit
 	s.end(exit, signals)
 	return nil
 }
@@ -108,17 +113,17 @@ func (s *session) command(signals *launch.Signals) launch.Command {
 }
 
 // open prepares what can be refused: nothing has been started yet.
-func (s *session) open(p *process) error {
-	if err := checkTunlets(s.cfg.Tunlets, tunletDirs(s.cfg.TunletDirs)); err != nil {
+func (s *session) open(p *cli.Env) error {
+	if err := tunletfind.Check(s.cfg.Tunlets, tunletfind.Dirs(s.cfg.TunletDirs)); err != nil {
 		return err
 	}
-	if err := checkTunletOptions(s.ctx, s.cfg); err != nil {
+	if err := tunletfind.CheckOptions(s.ctx, s.cfg); err != nil {
 		return err
 	}
 	return s.openOutputs(p)
 }
 
-func (s *session) openOutputs(p *process) error {
+func (s *session) openOutputs(p *cli.Env) error {
 	if err := s.out.open(s.cfg, p); err != nil {
 		return err
 	}
@@ -137,12 +142,12 @@ func (s *session) openOutputs(p *process) error {
 // build constructs Analyzer and controller and lets them find each other. What
 // fails is noted, and the program runs with what there is.
 func (s *session) build() {
-	s.env = environment()
+	s.env = cli.Environment()
 	if err := s.connect(); err != nil {
 		s.log.Error("the program runs unwatched", "error", err)
 		return
 	}
-	s.env = join(s.env, preloadable(s.args, s.env, s.joined.Controller.Environment(), s.log))
+	s.env = cli.Set(s.env, preloadable(s.args, s.env, s.joined.Controller.Environment(), s.log))
 }
 
 func (s *session) connect() (err error) {
@@ -179,9 +184,9 @@ func (s *session) options() local.Options {
 			Knowledge: &s.knowledge,
 			Mode:      s.cfg.Mode, Keep: s.keep, Command: s.args,
 			Apart:      tunedApart(os.Getenv, s.place != (place{})),
-			TunletDirs: tunletDirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
+			TunletDirs: tunletfind.Dirs(s.cfg.TunletDirs), Tunlets: s.cfg.Tunlets, TunletOptions: s.cfg.TunletOptions,
 			Probes: s.cfg.Probes, NoTunlets: s.probing,
-			DescriptionDir: cmp.Or(s.descriptions, user.DescriptionDir()), TunletLimits: tunletLimits(s.cfg.TunletMB, s.cfg.TunletCPU),
+			DescriptionDir: cmp.Or(s.descriptions, user.DescriptionDir()), TunletLimits: settings.TunletLimits(s.cfg.TunletMB, s.cfg.TunletCPU),
 			Timeline: writerOf(s.out.timeline), Record: writerOf(s.out.record),
 		},
 		Controller: controller.Config{
@@ -194,7 +199,7 @@ func (s *session) options() local.Options {
 // policy is that of the site. One that cannot be read denies every change; the
 // program is watched all the same.
 func (s *session) policy() *policy.Policy {
-	p, err := sitePolicy()
+	p, err := permission.Policy()
 	if err != nil {
 		s.log.Warn("nothing is changed", "error", err)
 	}

@@ -99,7 +99,7 @@ func (s *session) close() {
 	if s.dir != nil {
 		errs = append(errs, s.dir.Remove())
 	}
-	errs = append(errs, s.knowledge.close())
+	errs = append(errs, s.knowledge.Close())
 	s.out.close()
 	if err := errors.Join(errs...); err != nil {
 		s.log.Debug("clean up", "error", err)

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
@@ -37,8 +39,8 @@ var errNoSite = errors.New("no Analyzer of a site is known here")
 type siteFlags struct{ analyzer, registry string }
 
 func (f *siteFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.analyzer, keyAnalyzer, "", "ask the Analyzer at `ADDRESS`, HOST:PORT or unix:PATH")
-	flags.StringVar(&f.registry, keyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")
+	flags.StringVar(&f.analyzer, settings.KeyAnalyzer, "", "ask the Analyzer at `ADDRESS`, HOST:PORT or unix:PATH")
+	flags.StringVar(&f.registry, settings.KeyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")
 }
 
 // siteClient is a connection to an Analyzer of the site.
@@ -163,7 +165,7 @@ func (f *siteFlags) fill() error {
 		f.analyzer, f.registry = os.Getenv("ATTUNE_ANALYZER"), os.Getenv("ATTUNE_REGISTRY")
 	}
 	if *f == (siteFlags{}) {
-		if err := f.read(configFiles(os.Getenv)); err != nil {
+		if err := f.read(settings.Files(os.Getenv)); err != nil {
 			return exitcode.UsageError(err, "correct the file")
 		}
 	}
@@ -176,15 +178,15 @@ func (f *siteFlags) fill() error {
 // read takes what the last of the files says that says anything.
 func (f *siteFlags) read(files []string) error {
 	for _, file := range files {
-		from := settingsReader{v: viper.New()}
-		if err := merge(from.v, file); err != nil {
+		from := settings.Reader{Values: viper.New()}
+		if err := settings.Merge(from.Values, file); err != nil {
 			return err
 		}
-		if one := (siteFlags{from.text(keyAnalyzer), from.text(keyRegistry)}); one != (siteFlags{}) {
+		if one := (siteFlags{from.Text(settings.KeyAnalyzer), from.Text(settings.KeyRegistry)}); one != (siteFlags{}) {
 			*f = one
 		}
-		if from.err != nil {
-			return fmt.Errorf("configuration %s: %w", file, from.err)
+		if from.Err != nil {
+			return fmt.Errorf("configuration %s: %w", file, from.Err)
 		}
 	}
 	return nil
@@ -239,11 +241,11 @@ func owner(err error) *attunev1.AnalyzerRecord {
 
 // siteError is what an answer means to a person.
 func siteError(err error) error {
-	e := &exitcode.Error{Code: exitcode.Failure, Err: said(err)}
+	e := &exitcode.Error{Code: exitcode.Failure, Err: cli.Said(err)}
 	switch status.Code(err) {
 	case codes.Unavailable:
 		_, why, _ := strings.Cut(err.Error(), "Error while dialing: ") // of gRPC's own errors
-		if e.Err = said(err); why != "" {
+		if e.Err = cli.Said(err); why != "" {
 			e.Err = fmt.Errorf("the Analyzer is not reached: %s", strings.TrimSuffix(why, `"`))
 		}
 		e.Remedy = "is the Analyzer running, and is the address right?"

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
@@ -83,7 +84,7 @@ func (s *site) ask(args ...string) (stdout string, code int) {
 	s.t.Helper()
 	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", serviceSocket))
 	var out, errs bytes.Buffer
-	code = run(args, &process{stdout: &out, stderr: &errs})
+	code = run(args, &cli.Env{Stdout: &out, Stderr: &errs})
 	return out.String() + errs.String(), code
 }
 
@@ -165,7 +166,7 @@ func TestAnalyzerSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
-			code := run(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &process{stdout: &out, stderr: &errs})
+			code := run(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &cli.Env{Stdout: &out, Stderr: &errs})
 			switch {
 			case c.want == "" && (code != exitcode.OK || out.String() != "configuration is valid\n"):
 				t.Errorf("code %d, %s", code, errs.String())

@@ -11,14 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func newNode(p *process) *cobra.Command {
+func newNode(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "node",
 		Short:                      "Show the nodes of a site",
-		Args:                       noSuchCommand,
+		Args:                       cli.NoSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,7 +33,7 @@ func newNode(p *process) *cobra.Command {
 are under control, and what went wrong and was survived. With --verbose also the
 processes that have the name of an application and are left alone, and why.`,
 		Example: "  attune node list\n  attune node list --verbose",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			nodes, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ListNodesResponse, error) {
 				return c.ListNodes(ctx, &attunev1.ListNodesRequest{})
@@ -42,7 +44,7 @@ processes that have the name of an application and are left alone, and why.`,
 			if asJSON {
 				return writeProto(p, nodes)
 			}
-			return writeNodes(p.stdout, nodes, verbose)
+			return writeNodes(p.Stdout, nodes, verbose)
 		},
 	}
 	at.add(list.Flags())
@@ -94,7 +96,7 @@ func trouble(c *attunev1.ControllerRecord) string {
 }
 
 // siteProcesses lists the processes under control at a site.
-func siteProcesses(ctx context.Context, p *process, at siteFlags, asJSON bool) error {
+func siteProcesses(ctx context.Context, p *cli.Env, at siteFlags, asJSON bool) error {
 	found, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.LocateProcessesResponse, error) {
 		return c.LocateProcesses(ctx, &attunev1.LocateProcessesRequest{Locate: &attunev1.LocateRequest{}})
 	})
@@ -104,17 +106,17 @@ func siteProcesses(ctx context.Context, p *process, at siteFlags, asJSON bool) e
 	if asJSON {
 		return writeProto(p, found)
 	}
-	w := table(p.stdout)
+	w := table(p.Stdout)
 	fmt.Fprintln(w, "NODE\tPID\tUSER\tRANK\tREGISTRATION\tJOB\tMECHANISMS\tPROGRAM")
 	for _, n := range found.GetNodes() {
 		for _, l := range n.GetProcesses() {
 			pr := l.GetProcess()
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", n.GetHost(), pr.GetIdentity().GetPid(), userName(int(pr.GetUid())), rankText(pr),
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", n.GetHost(), pr.GetIdentity().GetPid(), procs.UserName(int(pr.GetUid())), rankText(pr),
 				l.GetRegistration(), dash(pr.GetJob().Key()), dash(mechanismsText(pr)), dash(pr.GetExecutable()))
 		}
 	}
 	for _, host := range found.GetSilent() {
-		fmt.Fprintf(p.stderr, "attune: node %s did not answer\n", host)
+		fmt.Fprintf(p.Stderr, "attune: node %s did not answer\n", host)
 	}
 	return w.Flush()
 }

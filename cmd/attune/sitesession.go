@@ -15,6 +15,8 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/service"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -29,11 +31,11 @@ processes are meant; for admins everybody's, unless --user says whose. What may 
 observed or tuned on a node, its policy says; processes that are left alone stand in
 attune node list --verbose with the reason.`
 
-func newSiteSession(p *process) *cobra.Command {
+func newSiteSession(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "session",
 		Short:                      "Observe and tune applications wherever they run at a site",
-		Args:                       noSuchCommand,
+		Args:                       cli.NoSuchCommand,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -41,7 +43,7 @@ func newSiteSession(p *process) *cobra.Command {
 	return cmd
 }
 
-func newSessionStart(p *process) *cobra.Command {
+func newSessionStart(p *cli.Env) *cobra.Command {
 	var at siteFlags
 	var asJSON bool
 	r := &attunev1.Registration{}
@@ -51,7 +53,7 @@ func newSessionStart(p *process) *cobra.Command {
 		Long:  sessionStartLong,
 		Example: "  attune session start --app ./solver\n  attune session start --app lmp --mode advise --batch-only\n" +
 			"  attune session start --app /opt/cfd/bin/cfd --sha256 \"$(sha256sum /opt/cfd/bin/cfd | cut -d' ' -f1)\" --tunlet malloc",
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := meanApplication(r); err != nil {
 				return err
@@ -65,11 +67,11 @@ func newSessionStart(p *process) *cobra.Command {
 	flags.StringVar(&r.Sha256, "sha256", "", "only an executable with this `CHECKSUM`, as sha256sum prints it")
 	flags.StringVar(&r.Arguments, "args", "", "only where the command line matches `RE2`")
 	flags.StringVar(&r.User, "user", "", "only processes of `USER`, by name or id; for admins")
-	flags.StringVar(&r.Mode, keyMode, "tune", "what to do: observe, advise or tune")
-	flags.StringArrayVar(&r.Tunlets, keyTunlet, nil, "use only the tunlet `NAME` of those that the Analyzer has; may be repeated")
+	flags.StringVar(&r.Mode, settings.KeyMode, "tune", "what to do: observe, advise or tune")
+	flags.StringArrayVar(&r.Tunlets, settings.KeyTunlet, nil, "use only the tunlet `NAME` of those that the Analyzer has; may be repeated")
 	flags.BoolVar(&r.BatchOnly, "batch-only", false, "only what the batch system has started")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
-	mustComplete(cmd, keyMode, config.Modes)
+	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	return cmd
 }
 
@@ -95,7 +97,7 @@ func meanApplication(r *attunev1.Registration) error {
 	return nil
 }
 
-func startSession(ctx context.Context, p *process, at siteFlags, r *attunev1.Registration, asJSON bool) error {
+func startSession(ctx context.Context, p *cli.Env, at siteFlags, r *attunev1.Registration, asJSON bool) error {
 	done, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.StartSessionResponse, error) {
 		return c.StartSession(ctx, &attunev1.StartSessionRequest{Registration: r})
 	})
@@ -106,7 +108,7 @@ func startSession(ctx context.Context, p *process, at siteFlags, r *attunev1.Reg
 		return writeProto(p, done.GetRegistration())
 	}
 	r = done.GetRegistration()
-	fmt.Fprintf(p.stdout, "%s: executions of %s are %s. See `attune session list`; `attune session stop %s` takes it back.\n",
+	fmt.Fprintf(p.Stdout, "%s: executions of %s are %s. See `attune session list`; `attune session stop %s` takes it back.\n",
 		r.GetId(), r.GetExecutable(), modeText(r.GetMode()), r.GetId())
 	return nil
 }
@@ -122,14 +124,14 @@ func modeText(mode string) string {
 	return "tuned"
 }
 
-func newSessionList(p *process) *cobra.Command {
+func newSessionList(p *cli.Env) *cobra.Command {
 	var at siteFlags
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List what is registered, and its sessions",
 		Example: "  attune session list\n  attune session list --all --json | jq '.sessions[].gain'",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ListSessionsResponse, error) {
 				return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: all})
@@ -140,7 +142,7 @@ func newSessionList(p *process) *cobra.Command {
 			if asJSON {
 				return writeProto(p, list)
 			}
-			return writeSessions(p.stdout, list)
+			return writeSessions(p.Stdout, list)
 		},
 	}
 	at.add(cmd.Flags())
@@ -149,7 +151,7 @@ func newSessionList(p *process) *cobra.Command {
 	return cmd
 }
 
-func newSessionShow(p *process) *cobra.Command {
+func newSessionShow(p *cli.Env) *cobra.Command {
 	var at siteFlags
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -173,26 +175,26 @@ func newSessionShow(p *process) *cobra.Command {
 	return cmd
 }
 
-func showSession(p *process, shown *attunev1.ShowSessionResponse, asJSON bool) error {
+func showSession(p *cli.Env, shown *attunev1.ShowSessionResponse, asJSON bool) error {
 	if len(shown.GetReport()) == 0 {
 		return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("there is no report of session %s any more", shown.GetSession().GetId()),
 			Remedy: "it may lie at the Analyzer that the session ended with"}
 	}
 	if asJSON {
-		_, err := p.stdout.Write(shown.GetReport())
+		_, err := p.Stdout.Write(shown.GetReport())
 		return err
 	}
 	var r report.Report
 	if err := json.Unmarshal(shown.GetReport(), &r); err != nil {
 		return fmt.Errorf("report of the Analyzer: %w", err)
 	}
-	if err := writeSession(p.stdout, shown.GetSession()); err != nil {
+	if err := writeSession(p.Stdout, shown.GetSession()); err != nil {
 		return err
 	}
-	return r.WriteText(p.stdout, report.TextOptions{Color: os.Getenv("NO_COLOR") == "" && isTerminal(p.stdout)})
+	return r.WriteText(p.Stdout, report.TextOptions{Color: os.Getenv("NO_COLOR") == "" && isTerminal(p.Stdout)})
 }
 
-func newSessionStop(p *process) *cobra.Command {
+func newSessionStop(p *cli.Env) *cobra.Command {
 	var at siteFlags
 	var keep, asJSON bool
 	cmd := &cobra.Command{
@@ -214,7 +216,7 @@ their node, and attune undo takes them back.`,
 			if asJSON {
 				return writeProto(p, done)
 			}
-			return writeStopped(p.stdout, done)
+			return writeStopped(p.Stdout, done)
 		},
 	}
 	at.add(cmd.Flags())

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,12 +23,12 @@ import (
 const maxCommand = 60
 
 // writeProto prints a message as JSON.
-func writeProto(p *process, m proto.Message) error {
+func writeProto(p *cli.Env, m proto.Message) error {
 	text, err := protojson.MarshalOptions{Multiline: true, UseProtoNames: true}.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout, string(text))
+	_, err = fmt.Fprintln(p.Stdout, string(text))
 	return err
 }
 
@@ -147,7 +149,7 @@ func gainText(gain float64) string {
 }
 
 func commandText(command []string) string {
-	text := strings.Map(printable, strings.Join(command, " "))
+	text := strings.Map(procs.Printable, strings.Join(command, " "))
 	if runes := []rune(text); len(runes) > maxCommand {
 		return string(runes[:maxCommand-1]) + "…"
 	}
@@ -165,5 +167,5 @@ func dash(text string) string {
 	if text == "" {
 		return "-"
 	}
-	return strings.Map(printable, text)
+	return strings.Map(procs.Printable, text)
 }

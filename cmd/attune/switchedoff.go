@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/internal/offswitch"
 )
 
@@ -14,7 +15,7 @@ func (s *session) followSwitch(gone func()) {
 	if s.joined.Controller == nil {
 		return
 	}
-	look := offswitch.Any(switches()...)
+	look := offswitch.Any(permission.Switches()...)
 	s.work.Go(func() {
 		ctx, stop := context.WithCancel(s.ctx)
 		defer stop()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -59,7 +61,7 @@ type tuneFlags struct {
 	wait time.Duration
 }
 
-func newTune(p *process) *cobra.Command {
+func newTune(p *cli.Env) *cobra.Command {
 	var flags tuneFlags
 	cmd := &cobra.Command{
 		Use:               "tune [flags] PID... NAME[@NUMBER]=VALUE...",
@@ -231,8 +233,8 @@ func repeated(pids []int, settings []setting) error {
 	return nil
 }
 
-func listKnobs(p *process) error {
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+func listKnobs(p *cli.Env) error {
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tAPPLIES TO\tVALUES")
 	for _, k := range system.Knobs() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)
@@ -250,7 +252,7 @@ func completeTune(_ *cobra.Command, args []string, word string) ([]string, cobra
 		return knobValues(name), none
 	}
 	if len(args) == 0 {
-		return ownProcesses(), none
+		return procs.CompleteOwn(), none
 	}
 	var names []string
 	for _, k := range system.Knobs() {

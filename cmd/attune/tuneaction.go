@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -37,7 +39,7 @@ type tuneAction struct {
 	complete func(pids []int, args []string, word string) ([]string, cobra.ShellCompDirective)
 }
 
-func newTuneAction(p *process, flags *tuneFlags, a tuneAction) *cobra.Command {
+func newTuneAction(p *cli.Env, flags *tuneFlags, a tuneAction) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: a.use, Short: a.short, Long: a.long, Example: a.example,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +65,7 @@ func newTuneAction(p *process, flags *tuneFlags, a tuneAction) *cobra.Command {
 		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			pids, rest, _ := leadingPIDs(args) // incomplete as yet
 			if len(pids) == 0 {
-				return ownProcesses(), cobra.ShellCompDirectiveNoFileComp
+				return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 			}
 			if a.complete == nil {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -183,7 +184,7 @@ func TestTunePolicy(t *testing.T) {
 	if err := os.WriteFile(file, []byte("rules:\n  - deny: [call]\n    names: ['libc*:*']\n    reason: ask the operators\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(policyVariable, file)
+	t.Setenv(permission.PolicyVariable, file)
 	i.want(t, "tune call $P libc.so.6:getpid", 1, "rule 1 of "+file+": ask the operators")
 	i.want(t, "tune call $P tuned:thread_id", 0, "returned")
 	if err := os.WriteFile(file, []byte("rules: 5\n"), 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/symname"
 )
@@ -49,7 +50,7 @@ func completeSymbols(pid int, word string, kinds ...objfile.SymbolKind) ([]strin
 		case !hasObject && strings.HasPrefix(image.Name(), object):
 			names = append(names, image.Name()+":")
 		case hasObject && image.Name() == object:
-			names = append(names, withPrefix(object+":", symbolsOf(image, prefix, kinds))...)
+			names = append(names, pointcomplete.WithPrefix(object+":", symbolsOf(image, prefix, kinds))...)
 		}
 	}
 	slices.Sort(names)
@@ -57,7 +58,7 @@ func completeSymbols(pid int, word string, kinds ...objfile.SymbolKind) ([]strin
 	if !hasObject {
 		return names, none | cobra.ShellCompDirectiveNoSpace
 	}
-	return names[:min(len(names), maxCompletions)], none
+	return names[:min(len(names), pointcomplete.Most)], none
 }
 
 // symbolsOf lists symbols of an object whose name begins with a prefix.
@@ -68,8 +69,8 @@ func symbolsOf(image objfile.Image, prefix string, kinds []objfile.SymbolKind) (
 	}
 	defer file.Close()
 	for _, kind := range kinds {
-		found, _ := file.Lookup(escape(prefix)+"*", objfile.LookupOptions{
-			Kind: kind, Limit: maxCompletions, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
+		found, _ := file.Lookup(pointcomplete.Escape(prefix)+"*", objfile.LookupOptions{
+			Kind: kind, Limit: pointcomplete.Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
 		}) // an error comes with the first ones, or there are none
 		for _, f := range found {
 			if name := symname.Function(f.Name); strings.HasPrefix(name, prefix) {

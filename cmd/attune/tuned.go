@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -59,7 +60,7 @@ const atOnce = "now"
 // newTuned is what a change would do.
 func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
 	line := tuned{
-		PID: process.PID(), Program: programName(process.PID()), Knob: r.name, On: nil,
+		PID: process.PID(), Program: procs.Name(process.PID()), Knob: r.name, On: nil,
 		Old: preview.Old, New: preview.New, State: stateWould, Way: string(preview.Way), Partial: preview.Partial,
 	}
 	if set := r.action.GetSystem(); set != nil {

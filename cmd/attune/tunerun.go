@@ -7,13 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/system"
@@ -25,9 +27,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// journalPatience is how long a command waits for another one to finish.
-const journalPatience = 10 * time.Second
-
 // tunee is a process that is changed by hand. It has no DMLib as far as this
 // command knows.
 type tunee struct {
@@ -38,12 +37,17 @@ type tunee struct {
 
 var _ actuate.Process = (*tunee)(nil)
 
-func (t *tunee) PID() int                         { return t.held.PID() }
-func (t *tunee) Identity() procid.Identity        { return t.held.Identity() }
-func (t *tunee) Alive() bool                      { return t.held.Alive() }
+func (t *tunee) PID() int { return t.held.PID() }
+
+func (t *tunee) Identity() procid.Identity { return t.held.Identity() }
+
+func (t *tunee) Alive() bool { return t.held.Alive() }
+
 func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
-func (t *tunee) Mailbox() actuate.Mailbox         { return nil }
-func (t *tunee) Sites() *entry.Sites              { return t.sites }
+
+func (t *tunee) Mailbox() actuate.Mailbox { return nil }
+
+func (t *tunee) Sites() *entry.Sites { return t.sites }
 
 func tunees(held []*procid.Process) []*tunee {
 	all := make([]*tunee, len(held))
@@ -63,18 +67,18 @@ type tuning struct {
 	lineOf   []int // of each item
 }
 
-func tune(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request) error {
+func tune(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, requests []request) error {
 	return tuneNoting(ctx, p, flags, pids, requests, func([]string) error { return nil })
 }
 
 // tuneNoting is tune, and hands the ids of the changes that were made to note.
-func tuneNoting(ctx context.Context, p *process, flags tuneFlags, pids []int, requests []request, note func(ids []string) error) error {
-	rules, err := sitePolicy()
+func tuneNoting(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, requests []request, note func(ids []string) error) error {
+	rules, err := permission.Policy()
 	if err != nil {
 		return err
 	}
-	held, err := holdAll(pids)
-	defer letGoOf(held)
+	held, err := procs.Hold(pids)
+	defer procs.LetGo(held)
 	if err != nil {
 		return err
 	}
@@ -84,9 +88,9 @@ func tuneNoting(ctx context.Context, p *process, flags tuneFlags, pids []int, re
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	t := &tuning{}
-	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: descendsFrom(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
+	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: procs.Descends(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
 	if !flags.dryRun {
-		if t.kept, err = openKept(ctx); err != nil {
+		if t.kept, err = byhand.Open(ctx); err != nil {
 			return err
 		}
 		options.Journal = t.kept.Journal
@@ -116,7 +120,7 @@ func (t *tuning) made() (ids []string) {
 }
 
 // change looks at all changes, makes them and says so.
-func (t *tuning) change(ctx context.Context, p *process, flags tuneFlags, processes []*tunee, requests []request) error {
+func (t *tuning) change(ctx context.Context, p *cli.Env, flags tuneFlags, processes []*tunee, requests []request) error {
 	for _, process := range processes {
 		for _, r := range requests {
 			if r.ofMPI {
@@ -142,16 +146,16 @@ func (t *tuning) change(ctx context.Context, p *process, flags tuneFlags, proces
 
 // attend stays for as long as changes need it, and takes them back when it is
 // told to end.
-func (t *tuning) attend(ctx context.Context, p *process) (err error) {
+func (t *tuning) attend(ctx context.Context, p *cli.Env) (err error) {
 	ids := t.actuator.Tended()
 	if len(ids) == 0 {
 		return nil
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	fmt.Fprintln(p.stderr, "what is held back is written every 0.1 s while this command runs; Ctrl-C takes the change back and ends it")
+	fmt.Fprintln(p.Stderr, "what is held back is written every 0.1 s while this command runs; Ctrl-C takes the change back and ends it")
 	t.actuator.Attend(ctx)
-	kept, err := openKept(context.WithoutCancel(ctx))
+	kept, err := byhand.Open(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
 	}
@@ -164,7 +168,7 @@ func (t *tuning) attend(ctx context.Context, p *process) (err error) {
 	if len(ids) == 0 {
 		return nil // the processes have ended, or somebody has undone it
 	}
-	return undo(p, kept, ids)
+	return byhand.Undo(p, kept, ids)
 }
 
 // advise adds what a person can do about a refusal.
@@ -173,20 +177,6 @@ func advise(because error) error {
 		return fmt.Errorf("%w; with --no-undo it is changed all the same", because)
 	}
 	return because
-}
-
-func openKept(ctx context.Context) (*actuate.Kept, error) {
-	dir, err := rundir.Current().LastingStateDir()
-	if err != nil {
-		return nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, journalPatience)
-	defer cancel()
-	return actuate.OpenKept(ctx, dir, host)
 }
 
 // look says what one change would do, and remembers it if it is to be made.
@@ -246,26 +236,26 @@ func (t *tuning) apply(ctx context.Context) (because error) {
 
 // writeFailure says what became of each change, where one could not be made;
 // one line is all that the error itself has.
-func (t *tuning) writeFailure(p *process, asJSON bool) error {
+func (t *tuning) writeFailure(p *cli.Env, asJSON bool) error {
 	if asJSON {
 		return t.write(p, asJSON)
 	}
 	for _, line := range t.lines {
 		if line.State == stateBack || line.Reason != "" && line.State == stateChanged {
-			fmt.Fprintln(p.stdout, line.text())
+			fmt.Fprintln(p.Stdout, line.text())
 		}
 	}
 	return nil
 }
 
-func (t *tuning) write(p *process, asJSON bool) error {
+func (t *tuning) write(p *cli.Env, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(p.stdout)
+		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(t.lines)
 	}
 	for _, line := range t.lines {
-		if _, err := fmt.Fprintln(p.stdout, line.text()); err != nil {
+		if _, err := fmt.Fprintln(p.Stdout, line.text()); err != nil {
 			return err
 		}
 	}

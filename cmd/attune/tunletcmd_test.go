@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 )
 
 func TestTunletInfo(t *testing.T) {
@@ -202,7 +204,7 @@ change:
 // as all that is wrong is; those of a tunlet that is not installed here are not.
 func TestWrongSettingsOfTunlets(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	dir := userConfig(os.Getenv)
+	dir := settings.UserDir(os.Getenv)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
-	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
@@ -151,22 +151,13 @@ func between(least, most string) string {
 	return ""
 }
 
-// asking is how tunlets are asked what they are.
-func asking() tunlethost.Options {
-	user := rundir.Current()
-	return tunlethost.Options{
-		DescriptionDir: user.DescriptionDir(),
-		Digests:        objfile.NewDigests(objfile.DigestsOptions{Dir: user.DigestDir()}),
-	}
-}
-
 // askTunlet asks one tunlet what it is.
 func askTunlet(ctx context.Context, name string, dirs []string) (tunletInfo, error) {
-	if err := checkTunlets([]string{name}, dirs); err != nil {
+	if err := tunletfind.Check([]string{name}, dirs); err != nil {
 		return tunletInfo{}, err
 	}
 	c := tunlethost.Find(dirs, []string{name})[0]
-	d, sum, err := tunlethost.Describe(ctx, c, asking())
+	d, sum, err := tunlethost.Describe(ctx, c, tunletfind.Asking())
 	if err != nil {
 		return tunletInfo{}, &exitcode.Error{
 			Code: exitcode.Failure, Err: fmt.Errorf("tunlet %s: %w", name, err), Remedy: cmp.Or(remedyFor(c), "it cannot be used before that is mended"),
@@ -184,7 +175,7 @@ func remedyFor(c tunlethost.Candidate) string {
 	return ""
 }
 
-func newTunletInfoCommand(p *process) *cobra.Command {
+func newTunletInfoCommand(p *cli.Env) *cobra.Command {
 	var dirs []string
 	asJSON := false
 	cmd := &cobra.Command{
@@ -203,20 +194,20 @@ A tunlet that is not known yet is started for a moment to be asked.`,
 			if len(args) != 1 {
 				return exitcode.UsageError(fmt.Errorf("the name of one tunlet is needed"), "`attune tunlet list` shows them")
 			}
-			info, err := askTunlet(cmd.Context(), args[0], tunletDirs(dirs))
+			info, err := askTunlet(cmd.Context(), args[0], tunletfind.Dirs(dirs))
 			if err != nil {
 				return err
 			}
 			if !asJSON {
-				return info.write(p.stdout)
+				return info.write(p.Stdout)
 			}
-			encoder := json.NewEncoder(p.stdout)
+			encoder := json.NewEncoder(p.Stdout)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(info)
 		},
-		ValidArgsFunction: completeTunlets(&dirs),
+		ValidArgsFunction: tunletfind.Complete(&dirs),
 	}
-	tunletDirFlag(cmd, &dirs)
+	tunletfind.DirFlag(cmd, &dirs)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON document")
 	return cmd
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
@@ -69,7 +71,7 @@ func (i installation) run(ctx context.Context) (tunletInfo, error) {
 	if err := i.copyTo(tried); err != nil {
 		return tunletInfo{}, err
 	}
-	info, err := askTunlet(ctx, name, append([]string{trial}, tunletDirs(nil)...))
+	info, err := askTunlet(ctx, name, append([]string{trial}, tunletfind.Dirs(nil)...))
 	if err != nil {
 		return tunletInfo{}, err
 	}
@@ -99,7 +101,7 @@ func (i installation) copyTo(to string) (err error) {
 // say tells what was installed, and what attune run will make of it.
 func (i installation) say(w io.Writer, info tunletInfo) {
 	fmt.Fprintf(w, "installed %s %s as %s: %s\n", info.Name, info.Version, info.Path, info.Summary)
-	switch used := tunlethost.Find(tunletDirs(nil), []string{info.Name})[0]; {
+	switch used := tunlethost.Find(tunletfind.Dirs(nil), []string{info.Name})[0]; {
 	case used.Path == "":
 		fmt.Fprintf(w, "attune run finds it with --tunlet-dir %s\n", i.dir)
 	case used.Path != info.Path:
@@ -111,11 +113,11 @@ func (i installation) say(w io.Writer, info tunletInfo) {
 
 // ownTunletDir is where a user's own tunlets are.
 func ownTunletDir() string {
-	dirs := tunletDirs(nil)
+	dirs := tunletfind.Dirs(nil)
 	return dirs[len(dirs)-1]
 }
 
-func newTunletInstall(p *process) *cobra.Command {
+func newTunletInstall(p *cli.Env) *cobra.Command {
 	i := installation{}
 	cmd := &cobra.Command{
 		Use:   "install [flags] FILE",
@@ -136,7 +138,7 @@ tunlet API, or calls itself something else.`,
 			i.file, i.dir = args[0], dir
 			info, err := i.run(cmd.Context())
 			if err == nil {
-				i.say(p.stdout, info)
+				i.say(p.Stdout, info)
 			}
 			return err
 		},
@@ -157,7 +159,7 @@ func removeTunlet(name, dir string) (path string, err error) {
 			return path, err
 		}
 	}
-	for _, t := range tunlethost.Find(tunletDirs(nil), nil) {
+	for _, t := range tunlethost.Find(tunletfind.Dirs(nil), nil) {
 		if t.Name == name {
 			return "", exitcode.UsageError(fmt.Errorf("tunlet %s is %s, and not in %s", name, t.Path, dir),
 				"name its directory with --dir, or remove the package that brought it")
@@ -166,7 +168,7 @@ func removeTunlet(name, dir string) (path string, err error) {
 	return "", exitcode.UsageError(fmt.Errorf("no tunlet %q in %s", name, dir), "`attune tunlet list` shows those there are")
 }
 
-func newTunletRemove(p *process) *cobra.Command {
+func newTunletRemove(p *cli.Env) *cobra.Command {
 	dir := ""
 	var searched []string
 	cmd := &cobra.Command{
@@ -182,11 +184,11 @@ that would have to start it first, or again, go on without it.`,
 			}
 			path, err := removeTunlet(args[0], cmp.Or(dir, ownTunletDir()))
 			if err == nil {
-				fmt.Fprintf(p.stdout, "removed %s\n", path)
+				fmt.Fprintf(p.Stdout, "removed %s\n", path)
 			}
 			return err
 		},
-		ValidArgsFunction: completeTunlets(&searched),
+		ValidArgsFunction: tunletfind.Complete(&searched),
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "remove from `DIR` (default: ~/.local/share/attune/tunlets)")
 	return cmd

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/tunlets/skeleton"
 )
@@ -90,7 +91,7 @@ func enclosingCheckout() string {
 	return ""
 }
 
-func newTunletNew(p *process) *cobra.Command {
+func newTunletNew(p *cli.Env) *cobra.Command {
 	o := newTunletOptions{}
 	cmd := &cobra.Command{
 		Use:   "new NAME",
@@ -116,7 +117,7 @@ checkout of its source: the one that the current directory is in, or --sdk DIR.`
 			case err != nil:
 				return err
 			}
-			fmt.Fprintf(p.stdout, "made %s", next)
+			fmt.Fprintf(p.Stdout, "made %s", next)
 			return nil
 		},
 	}

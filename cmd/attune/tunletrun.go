@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 	"github.com/attune-hpc/attune/tunlets/sdk/replay"
@@ -45,7 +47,7 @@ const tunletRunExample = `  attune run --record storm.rec -- ./my-program
   attune tunlet run --replay storm.rec malloc >storm.expect
   attune tunlet run --replay storm.rec --expect storm.expect --tunlet-dir ./bin malloc`
 
-func newTunletRun(p *process) *cobra.Command {
+func newTunletRun(p *cli.Env) *cobra.Command {
 	var run tunletRun
 	cmd := &cobra.Command{
 		Use:     "run --replay FILE [flags] NAME",
@@ -59,16 +61,16 @@ func newTunletRun(p *process) *cobra.Command {
 			if run.replay == "" {
 				return exitcode.UsageError(errors.New("no recording"), "make one with attune run --record FILE, and name it with --replay FILE")
 			}
-			return run.do(cmd.Context(), args[0], p.stdout)
+			return run.do(cmd.Context(), args[0], p.Stdout)
 		},
-		ValidArgsFunction: completeTunlets(&run.dirs),
+		ValidArgsFunction: tunletfind.Complete(&run.dirs),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&run.replay, "replay", "", "drive the tunlet with the recording in `FILE`")
 	flags.StringVar(&run.expect, "expect", "", "compare what it decides with `FILE`, and print the differences only")
 	flags.BoolVar(&run.partial, "partial", false, "use what there is of a recording that is cut off or damaged")
 	flags.StringArrayVar(&run.options, "option", nil, "give the tunlet the option `NAME=VALUE`; may be repeated")
-	tunletDirFlag(cmd, &run.dirs)
+	tunletfind.DirFlag(cmd, &run.dirs)
 	return cmd
 }
 
@@ -78,8 +80,8 @@ func (r tunletRun) do(ctx context.Context, name string, stdout io.Writer) error 
 	if err != nil {
 		return err
 	}
-	dirs := tunletDirs(r.dirs)
-	if err := checkTunlets([]string{name}, dirs); err != nil {
+	dirs := tunletfind.Dirs(r.dirs)
+	if err := tunletfind.Check([]string{name}, dirs); err != nil {
 		return err
 	}
 	var expected []byte
@@ -119,7 +121,7 @@ func (r tunletRun) settings() (map[string]string, error) {
 
 // drive starts the tunlet, replays, and ends it.
 func (r tunletRun) drive(ctx context.Context, c tunlethost.Candidate, options map[string]string, file io.ReadSeeker, to io.Writer) error {
-	host := asking()
+	host := tunletfind.Asking()
 	host.Config = map[string]map[string]string{c.Name: options}
 	t, err := tunlethost.Open(ctx, c, host)
 	if err != nil {

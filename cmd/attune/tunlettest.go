@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
@@ -96,7 +98,7 @@ func tunletsAt(path string) ([]tunlethost.Candidate, error) {
 		dir, names = filepath.Dir(path), []string{tunlethost.NameOf(path)}
 	}
 	var found []tunlethost.Candidate
-	for _, c := range tunlethost.Find(append([]string{dir}, tunletDirs(nil)...), names) {
+	for _, c := range tunlethost.Find(append([]string{dir}, tunletfind.Dirs(nil)...), names) {
 		if filepath.Dir(c.Path) == dir && (info.IsDir() || c.Path == path) {
 			found = append(found, c)
 		}
@@ -132,7 +134,7 @@ func testTunlet(ctx context.Context, out io.Writer, c tunlethost.Candidate) int 
 	return failed
 }
 
-func newTunletTest(p *process) *cobra.Command {
+func newTunletTest(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test FILE|DIR",
 		Short: "Run the conformance suite on a tunlet, in whatever language",
@@ -155,8 +157,8 @@ own tests know: package tunlets/tunlettest for those in Go.`,
 			}
 			failed := 0
 			for _, c := range found {
-				fmt.Fprintf(p.stdout, "%s (%s)\n", c.Name, c.Path)
-				failed += testTunlet(cmd.Context(), p.stdout, c)
+				fmt.Fprintf(p.Stdout, "%s (%s)\n", c.Name, c.Path)
+				failed += testTunlet(cmd.Context(), p.Stdout, c)
 			}
 			if failed > 0 {
 				return &exitcode.Error{Code: exitcode.Failure, Err: fmt.Errorf("%d parts of the suite failed", failed), Remedy: "each says what it wants"}

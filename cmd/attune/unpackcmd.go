@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
 )
@@ -27,7 +28,7 @@ const unpackExample = `  attune unpack --list solver.tuned
   attune unpack --extract parts solver.tuned
   attune unpack --extract . solver.tuned solver`
 
-func newUnpack(p *process) *cobra.Command {
+func newUnpack(p *cli.Env) *cobra.Command {
 	var list bool
 	var extract string
 	cmd := &cobra.Command{
@@ -35,7 +36,7 @@ func newUnpack(p *process) *cobra.Command {
 		Short:             "Show or take out what is in a packed program",
 		Long:              unpackLong,
 		Example:           unpackExample,
-		ValidArgsFunction: completeCommand,
+		ValidArgsFunction: cli.CompleteCommand,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || list == (extract != "") {
 				return exitcode.UsageError(errors.New("one of --list and --extract, and a packed program, are needed"),
@@ -51,7 +52,7 @@ func newUnpack(p *process) *cobra.Command {
 
 // unpack lists the parts, or extracts them into a directory if that is not
 // empty.
-func unpack(p *process, path, dir string, wanted []string) error {
+func unpack(p *cli.Env, path, dir string, wanted []string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -97,9 +98,9 @@ func pickParts(parts []packfile.Part, wanted []string) (picked []packfile.Part, 
 	return picked, nil
 }
 
-func listParts(p *process, packed *packfile.File, parts []packfile.Part) error {
-	fmt.Fprintf(p.stdout, "packed by attune %s for %v\n", packed.Attune, packed.Machine)
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+func listParts(p *cli.Env, packed *packfile.File, parts []packfile.Part) error {
+	fmt.Fprintf(p.Stdout, "packed by attune %s for %v\n", packed.Attune, packed.Machine)
+	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	for _, part := range parts {
 		fmt.Fprintf(w, "%v\t%s\t%d bytes\t%d in the file\n", part.Kind, part.Name, part.Size, part.StoredSize)
 	}

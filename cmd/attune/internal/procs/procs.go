@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package procs
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +17,9 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// holdAll takes hold of processes; the caller lets go of those that it gets, also
+// Hold takes hold of processes; the caller lets go of those that it gets, also
 // after an error.
-func holdAll(pids []int) ([]*procid.Process, error) {
+func Hold(pids []int) ([]*procid.Process, error) {
 	var processes []*procid.Process
 	for _, pid := range pids {
 		held, err := procid.Open(pid)
@@ -36,25 +37,25 @@ func holdAll(pids []int) ([]*procid.Process, error) {
 	return processes, nil
 }
 
-// letGoOf ends what holdAll began.
-func letGoOf(processes []*procid.Process) {
+// LetGo ends what holdAll began.
+func LetGo(processes []*procid.Process) {
 	for _, held := range processes {
 		_ = held.Close() // a pidfd
 	}
 }
 
-// programName is the name of a process; "?" once it has ended.
-func programName(pid int) string {
+// Name is the name of a process; "?" once it has ended.
+func Name(pid int) string {
 	stat, err := procid.ReadStat(pid)
 	if err != nil {
 		return "?"
 	}
-	return strings.Map(printable, stat.Comm)
+	return strings.Map(Printable, stat.Comm)
 }
 
-// descendsFrom tells whether a process is one of those named or a descendant
+// Descends tells whether a process is one of those named or a descendant
 // of one; with all, every process is.
-func descendsFrom(pids []int, all bool) func(pid int) bool {
+func Descends(pids []int, all bool) func(pid int) bool {
 	return func(pid int) bool {
 		if all {
 			return true
@@ -70,8 +71,8 @@ func descendsFrom(pids []int, all bool) func(pid int) bool {
 	}
 }
 
-// processIDs lists the processes, ascending.
-func processIDs() []int {
+// IDs lists the processes, ascending.
+func IDs() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -86,8 +87,8 @@ func processIDs() []int {
 	return pids
 }
 
-// ownerOf is the user that a process runs as.
-func ownerOf(pid int) (int, error) {
+// Owner is the user that a process runs as.
+func Owner(pid int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Stat("/proc/"+strconv.Itoa(pid), &st); err != nil {
 		return 0, procid.GoneError(err)
@@ -95,8 +96,8 @@ func ownerOf(pid int) (int, error) {
 	return int(st.Uid), nil
 }
 
-// beginOf is when a process began, to a hundredth of a second.
-func beginOf(pid int) (time.Time, error) {
+// Begin is when a process began, to a hundredth of a second.
+func Begin(pid int) (time.Time, error) {
 	stat, err := procid.ReadStat(pid)
 	if err != nil {
 		return time.Time{}, err
@@ -109,24 +110,31 @@ func beginOf(pid int) (time.Time, error) {
 	return time.Now().Add(-age), nil
 }
 
-// ownProcesses lists this user's processes, for the shell's completion.
-func ownProcesses() []string {
+// CompleteOwn lists this user's processes, for the shell's completion.
+func CompleteOwn() []string {
 	var list []string
-	for _, pid := range processIDs() {
-		owner, err := ownerOf(pid)
+	for _, pid := range IDs() {
+		owner, err := Owner(pid)
 		stat, statErr := procid.ReadStat(pid)
 		if err != nil || statErr != nil || owner != os.Geteuid() || stat.VirtualBytes == 0 || pid == os.Getpid() {
 			continue
 		}
-		list = append(list, fmt.Sprintf("%d\t%s", pid, strings.Map(printable, stat.Comm)))
+		list = append(list, fmt.Sprintf("%d\t%s", pid, strings.Map(Printable, stat.Comm)))
 	}
 	return list
 }
 
-// printable replaces what would upset a terminal: a process chooses its name.
-func printable(r rune) rune {
+// Printable replaces what would upset a terminal: a process chooses its name.
+func Printable(r rune) rune {
 	if strconv.IsPrint(r) {
 		return r
 	}
 	return '?'
+}
+
+func UserName(id int) string {
+	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(id)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package settings
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -31,11 +32,11 @@ func loadWith(t *testing.T, files []string, env map[string]string, args ...strin
 		paths = append(paths, path)
 	}
 	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-	runFlags(flags)
+	RunFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return load(flags, append(paths, "/nowhere/attune.yaml"))
+	return Load(flags, append(paths, "/nowhere/attune.yaml"))
 }
 
 func TestPrecedence(t *testing.T) {
@@ -197,7 +198,7 @@ func TestJoin(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, join(tt.env, tt.set)); diff != "" {
+			if diff := cmp.Diff(tt.want, cli.Set(tt.env, tt.set)); diff != "" {
 				t.Error(diff)
 			}
 		})

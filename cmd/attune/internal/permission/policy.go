@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package permission
 
 import (
 	"errors"
@@ -10,20 +10,20 @@ import (
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
 
-// policyVariable names another policy file, for root only: a user must not
+// PolicyVariable names another policy file, for root only: a user must not
 // choose the rules that they are held to.
-const policyVariable = "ATTUNE_POLICY"
+const PolicyVariable = "ATTUNE_POLICY"
 
-// sitePolicy reads the policy of this node. With the error comes one that denies
+// Policy reads the policy of this node. With the error comes one that denies
 // everything, also where attune is switched off.
-func sitePolicy() (*policy.Policy, error) {
-	if err := errSwitchedOff(); err != nil {
+func Policy() (*policy.Policy, error) {
+	if err := ErrSwitchedOff(); err != nil {
 		return policy.Denying(err), err
 	}
 	path := policy.Path
-	if other := os.Getenv(policyVariable); other != "" {
+	if other := os.Getenv(PolicyVariable); other != "" {
 		if os.Geteuid() != 0 {
-			err := errors.New(policyVariable + " is for root only")
+			err := errors.New(PolicyVariable + " is for root only")
 			return policy.Denying(err), exitcode.UsageError(err, "take it out of the environment")
 		}
 		path = other

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pointcomplete
 
 import (
 	"os"
@@ -29,7 +29,7 @@ func TestCompleteProbes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, _ := completeProbes(nil, nil, test.typed)
+			got, _ := Complete(nil, nil, test.typed)
 			if !slices.Contains(got, test.want) {
 				t.Errorf("%q is not among %d, first %v", test.want, len(got), got[:min(len(got), 5)])
 			}
@@ -40,7 +40,7 @@ func TestCompleteProbes(t *testing.T) {
 			}
 		})
 	}
-	if got, _ := completeProbes(nil, nil, "libnothing.so:f"); len(got) > 0 {
+	if got, _ := Complete(nil, nil, "libnothing.so:f"); len(got) > 0 {
 		t.Errorf("functions of nothing: %v", got)
 	}
 }

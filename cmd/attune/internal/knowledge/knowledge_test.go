@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package knowledge
 
 import (
 	"os"
@@ -15,7 +15,7 @@ func TestKnowledgeIsOpenedLater(t *testing.T) {
 	if err := os.WriteFile(home, nil, 0o600); err != nil { // not a directory yet
 		t.Fatal(err)
 	}
-	k := &knowledge{}
+	k := &Lazy{}
 	if _, err := k.Known(t.Context(), "00ff"); err == nil {
 		t.Fatal("it was opened without a directory")
 	}
@@ -28,7 +28,7 @@ func TestKnowledgeIsOpenedLater(t *testing.T) {
 	if err := k.Record(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	if err := k.close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package knowledge
 
 import (
 	"context"
@@ -12,36 +12,36 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-// knowledgeFile is the name of the knowledge store in the state directory.
-const knowledgeFile = "knowledge.db"
+// File is the name of the knowledge store in the state directory.
+const File = "knowledge.db"
 
-// openKnowledge opens what this user's earlier runs have learnt.
-func openKnowledge(ctx context.Context) (*store.Store, error) {
+// Open opens what this user's earlier runs have learnt.
+func Open(ctx context.Context) (*store.Store, error) {
 	dir, err := rundir.Current().KnowledgeDir()
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, filepath.Join(dir, knowledgeFile))
+	return store.Open(ctx, filepath.Join(dir, File))
 }
 
-// knowledge is the store of this user, opened when it is first of use: no program
+// Lazy is the store of this user, opened when it is first of use: no program
 // waits for a file, which may be on a server. What prevents that may pass, another
 // process's lock for one: then it is opened the next time. The zero value is usable,
 // by several goroutines.
-type knowledge struct {
+type Lazy struct {
 	mu    sync.Mutex
 	store *store.Store // nil: not open yet
 }
 
-var _ analyzer.Knowledge = (*knowledge)(nil)
+var _ analyzer.Knowledge = (*Lazy)(nil)
 
-func (k *knowledge) open(ctx context.Context) (*store.Store, error) {
+func (k *Lazy) open(ctx context.Context) (*store.Store, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.store != nil {
 		return k.store, nil
 	}
-	opened, err := openKnowledge(ctx)
+	opened, err := Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (k *knowledge) open(ctx context.Context) (*store.Store, error) {
 }
 
 // Known returns what is known about an application.
-func (k *knowledge) Known(ctx context.Context, application string) ([]store.Advice, error) {
+func (k *Lazy) Known(ctx context.Context, application string) ([]store.Advice, error) {
 	opened, err := k.open(ctx)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (k *knowledge) Known(ctx context.Context, application string) ([]store.Advi
 }
 
 // Record adds what a session has learnt.
-func (k *knowledge) Record(ctx context.Context, trials []store.Trial) error {
+func (k *Lazy) Record(ctx context.Context, trials []store.Trial) error {
 	opened, err := k.open(ctx)
 	if err != nil {
 		return err
@@ -67,8 +67,8 @@ func (k *knowledge) Record(ctx context.Context, trials []store.Trial) error {
 	return opened.Record(ctx, trials)
 }
 
-// close closes the store, if it was opened, once nobody uses it any more.
-func (k *knowledge) close() error {
+// Close closes the store, if it was opened, once nobody uses it any more.
+func (k *Lazy) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.store == nil {

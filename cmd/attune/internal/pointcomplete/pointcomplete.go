@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pointcomplete
 
 import (
 	"bufio"
@@ -17,27 +17,27 @@ import (
 	"github.com/attune-hpc/attune/internal/symname"
 )
 
-// maxCompletions is how many names a shell is given at most.
-const maxCompletions = 200
+// Most is how many names a shell is given at most.
+const Most = 200
 
-// completeProbes completes the value of --probe: first the object, then what
+// Complete completes the value of --probe: first the object, then what
 // is in it.
-func completeProbes(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func Complete(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	const more = cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	rest, static := strings.CutPrefix(typed, "usdt:")
 	object, name, hasObject := strings.Cut(rest, ":")
 	switch {
 	case !hasObject && static:
-		return withPrefix("usdt:", objects(object)), more
+		return WithPrefix("usdt:", objects(object)), more
 	case !hasObject:
 		return append(objects(object), "usdt:"), more
 	case static:
-		return withPrefix("usdt:"+object+":", staticProbesOf(object, name)), cobra.ShellCompDirectiveNoFileComp
+		return WithPrefix("usdt:"+object+":", staticProbesOf(object, name)), cobra.ShellCompDirectiveNoFileComp
 	}
-	return withPrefix(object+":", functionsOf(object, name)), cobra.ShellCompDirectiveNoFileComp
+	return WithPrefix(object+":", functionsOf(object, name)), cobra.ShellCompDirectiveNoFileComp
 }
 
-func withPrefix(prefix string, names []string) []string {
+func WithPrefix(prefix string, names []string) []string {
 	out := make([]string, 0, len(names))
 	for _, name := range names {
 		out = append(out, prefix+name)
@@ -50,7 +50,7 @@ func withPrefix(prefix string, names []string) []string {
 func objects(prefix string) []string {
 	var names []string
 	for _, dir := range append(libraryDirs(), ".") {
-		found, err := filepath.Glob(filepath.Join(dir, escape(prefix)+"*"))
+		found, err := filepath.Glob(filepath.Join(dir, Escape(prefix)+"*"))
 		if err != nil {
 			continue
 		}
@@ -62,7 +62,7 @@ func objects(prefix string) []string {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	return names[:min(len(names), maxCompletions)]
+	return names[:min(len(names), Most)]
 }
 
 func executable(path string) bool {
@@ -78,8 +78,8 @@ func functionsOf(object, prefix string) []string {
 		return nil
 	}
 	defer file.Close()
-	found, _ := file.Lookup(escape(prefix)+"*", objfile.LookupOptions{
-		Kind: objfile.Function, Limit: maxCompletions, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
+	found, _ := file.Lookup(Escape(prefix)+"*", objfile.LookupOptions{
+		Kind: objfile.Function, Limit: Most, DebugDirs: objfile.SystemDebugDirs(os.Getenv),
 	}) // an error comes with the first ones, or there are none
 	overloads := make(map[string]int)
 	for _, f := range found {
@@ -119,8 +119,8 @@ func staticProbesOf(object, prefix string) []string {
 	return slices.Compact(names)
 }
 
-// escape takes the meaning of pattern characters away.
-func escape(text string) string {
+// Escape takes the meaning of pattern characters away.
+func Escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
 }
 

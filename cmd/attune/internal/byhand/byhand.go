@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package byhand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/internal/exitcode"
+	"github.com/attune-hpc/attune/internal/rundir"
+)
+
+// Undo takes changes back; no ids means all.
+func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
+	if len(ids) == 0 {
+		var err error
+		if ids, err = kept.IDs(); err != nil {
+			return err
+		}
+	}
+	restored, err := kept.Undo(ids)
+	if errors.Is(err, actuate.ErrUnknownChange) {
+		return &exitcode.Error{Code: exitcode.Failure, Err: err, Remedy: "see `attune changes`"}
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range restored {
+		if r.Err != nil {
+			errs = append(errs, fmt.Errorf("change %s, %s of process %d: %w", r.Change, r.Knob, r.PID, r.Err))
+			continue
+		}
+		fmt.Fprintf(p.Stdout, "undone: change %s, %s of process %d (%s)\n", r.Change, r.Knob, r.PID, procs.Name(r.PID))
+	}
+	return errors.Join(errs...)
+}
+
+// journalPatience is how long a command waits for another one to finish.
+const journalPatience = 10 * time.Second
+
+func Open(ctx context.Context) (*actuate.Kept, error) {
+	dir, err := rundir.Current().LastingStateDir()
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, journalPatience)
+	defer cancel()
+	return actuate.OpenKept(ctx, dir, host)
+}

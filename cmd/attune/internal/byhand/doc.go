@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package byhand has the changes that a user makes by hand and keeps until they
+// undo them.
+package byhand

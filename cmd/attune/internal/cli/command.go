@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/status"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// Said is what the other end of a call says, without gRPC's words around it.
+func Said(err error) error {
+	if s, ok := status.FromError(err); ok && err != nil {
+		return errors.New(s.Message())
+	}
+	return err
+}
+
+// NoSuchCommand refuses a word that is no command, with what was perhaps meant.
+func NoSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	remedy := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		remedy = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	} else if !cmd.HasParent() {
+		remedy += "; to run a program: attune run -- " + args[0]
+	}
+	return exitcode.UsageError(fmt.Errorf("unknown command %q", args[0]), remedy)
+}
+
+// NoArguments refuses arguments.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return exitcode.UsageError(errors.New("unexpected argument "+args[0]),
+		fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+}
+
+// CompleteCommand leaves the program and its arguments to the shell.
+func CompleteCommand(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// MustComplete completes a flag's value; the flag exists.
+func MustComplete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return values(), cobra.ShellCompDirectiveNoFileComp
+		})
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/inherit"
+	"github.com/attune-hpc/attune/internal/launch"
+)
+
+// Env is what the commands have of the process they run in.
+type Env struct {
+	Stdout, Stderr io.Writer
+	// State and descriptors are what was inherited.
+	State       inherit.State
+	Descriptors []int
+	// Program is how the started program ended; nil: none was started.
+	Program *launch.Exit
+}
+
+// New returns what this process has.
+func New() *Env {
+	return &Env{
+		Stdout: os.Stdout, Stderr: os.Stderr,
+		State: inherit.Get(), Descriptors: launch.Inherited(),
+	}
+}
+
+// Environment is this process's, exactly as it was handed over: os.Environ
+// leaves out repeated names.
+func Environment() []string {
+	text, err := os.ReadFile("/proc/self/environ")
+	if err != nil {
+		return os.Environ()
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// Set sets variables in an environment and leaves the rest as it is.
+func Set(env, set []string) []string {
+	out := append([]string(nil), env...)
+next:
+	for _, line := range set {
+		name, _, _ := strings.Cut(line, "=")
+		for i, old := range out {
+			if strings.HasPrefix(old, name+"=") {
+				out[i] = line
+				continue next
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/attune-hpc/attune/internal/exitcode"
+)
+
+// PackedSettings returns one configuration file with what a file says, which may
+// be "", and the flags that were given.
+func PackedSettings(flags *pflag.FlagSet, file string) ([]byte, error) {
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return nil, exitcode.UsageError(err, "name a configuration file with --config")
+		}
+		if err := Merge(v, file); err != nil {
+			return nil, exitcode.UsageError(err, "correct the file")
+		}
+	}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Changed || !slices.Contains(fileKeys(), f.Name) {
+			return
+		}
+		v.Set(f.Name, f.Value.String())
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			v.Set(f.Name, list.GetSlice())
+		}
+	})
+	var text bytes.Buffer
+	if err := v.WriteConfigTo(&text); err != nil {
+		return nil, fmt.Errorf("settings to be packed: %w", err)
+	}
+	return text.Bytes(), nil
+}
+
+// SiteDir is the site's directory.
+const SiteDir = "/etc/attune"
+
+// Files lists the files that are read, later ones overriding: those of
+// the site, then those of the user.
+func Files(env func(string) string) []string {
+	bases := []string{SiteDir}
+	if own := UserDir(env); own != "" {
+		bases = append(bases, own)
+	}
+	return filesBelow(bases)
+}
+
+// UserDir is the user's directory; empty: they have none.
+func UserDir(env func(string) string) string {
+	switch dir, home := env("XDG_CONFIG_HOME"), env("HOME"); {
+	case filepath.IsAbs(dir):
+		return filepath.Join(dir, "attune")
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".config/attune")
+	}
+	return ""
+}
+
+func filesBelow(bases []string) []string {
+	var files []string
+	for _, base := range bases {
+		files = append(files, filepath.Join(base, "attune.yaml"))
+		drops, err := filepath.Glob(filepath.Join(base, "attune.d", "*.yaml"))
+		if err == nil { // the pattern is well-formed
+			slices.Sort(drops)
+			files = append(files, drops...)
+		}
+	}
+	return files
+}
+
+// Merge adds one file of settings of a run, which need not exist.
+func Merge(v *viper.Viper, file string) error {
+	return MergeKnown(v, file, append(fileKeys(), KeyAnalyzer, KeyRegistry))
+}
+
+// MergeKnown adds one file, which need not exist. known are the keys that may
+// stand in it; tunlets and registrations have keys below them.
+func MergeKnown(v *viper.Viper, file string, known []string) error {
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, fs.ErrPermission) && !strings.HasPrefix(file, SiteDir):
+		return nil // HOME is still somebody else's, as after su
+	case err != nil:
+		return fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	one := viper.New()
+	one.SetConfigType("yaml")
+	if err := one.ReadConfig(f); err != nil {
+		return fmt.Errorf("configuration %s: %s", file, strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	for _, key := range one.AllKeys() {
+		top, _, below := strings.Cut(key, ".")
+		if !slices.Contains(known, top) || below && top != KeyTunlets && top != KeyRegistrations {
+			return fmt.Errorf("configuration %s: unknown key %q", file, key)
+		}
+	}
+	return v.MergeConfigMap(one.AllSettings())
+}
+
+// fileKeys lists what may stand in a file.
+func fileKeys() []string {
+	return []string{
+		KeyMode, KeyTunlet, KeyTunletDir, KeyTunletMB, KeyTunletCPU, keyTunletSet, KeyProbe, KeyBudget, keyReport, KeyTimeline, KeyRecord, KeyQuiet,
+		KeyWatch, keyNoBPF, keyLogFile, KeyLogLevel, KeyTunlets,
+	}
+}
