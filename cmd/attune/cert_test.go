@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/attune-hpc/attune/cmd/attune/cert"
 )
 
 // TestCert makes a CA and certificates, as an administrator would.
@@ -77,7 +79,7 @@ func TestCertShowTrouble(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			got := shellIn(t, dir, "$ATTUNE_BINARY cert show --json "+tt.file, "")
-			var shown []shownCertificate
+			var shown []cert.Shown
 			if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil || len(shown) != 1 {
 				t.Fatalf("%v in %+v", err, got)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -54,7 +55,7 @@ program got faster.`,
 		newDoctor(p),
 		newReport(p),
 		newTunlet(p),
-		newCert(p),
+		cert.Command(p),
 		newPack(p),
 		newUnpack(p),
 		newPacked(p),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cert
 
 import (
 	"github.com/spf13/cobra"
@@ -24,7 +24,8 @@ const certExample = `  attune cert init --ca /root/attune-ca
 // defaultCA is where a site's CA is, away from what machines need of it.
 const defaultCA = "/etc/attune/ca"
 
-func newCert(p *cli.Env) *cobra.Command {
+// Command returns `attune cert`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cert",
 		Short:   "Make and show the certificates of a site",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cert
 
 import (
 	"encoding/json"
@@ -24,8 +24,8 @@ const certShowLong = `Show says whom certificates name, for how long they hold, 
 used: with the CA's certificate (ca.crt) and the key that are beside them. Without
 a file it shows yours in ~/.config/attune and this machine's in /etc/attune/pki.`
 
-// shownCertificate is one certificate; the JSON document's element.
-type shownCertificate struct {
+// Shown is one certificate; the JSON document's element.
+type Shown struct {
 	File    string    `json:"file"`
 	Name    string    `json:"name"`
 	Role    string    `json:"role,omitempty"`
@@ -79,7 +79,7 @@ func ownCertificates() []string {
 // showCertificates prints what they are. It fails after that if one of them
 // cannot be used.
 func showCertificates(p *cli.Env, paths []string, asJSON bool) error {
-	shown := []shownCertificate{}
+	shown := []Shown{}
 	var unusable []string
 	for _, path := range paths {
 		one, err := inspectCertificate(path)
@@ -100,13 +100,13 @@ func showCertificates(p *cli.Env, paths []string, asJSON bool) error {
 	return nil
 }
 
-func inspectCertificate(path string) (shownCertificate, error) {
+func inspectCertificate(path string) (Shown, error) {
 	certificate, err := pki.ReadCertificate(path)
 	if err != nil {
-		return shownCertificate{}, err
+		return Shown{}, err
 	}
 	now := time.Now()
-	shown := shownCertificate{
+	shown := Shown{
 		File: path, Name: certificate.Subject.CommonName, Issuer: certificate.Issuer.CommonName,
 		From: certificate.NotBefore, Until: certificate.NotAfter,
 		Days:  int(certificate.NotAfter.Sub(now).Round(day) / day),
@@ -135,7 +135,7 @@ func inspectCertificate(path string) (shownCertificate, error) {
 	return shown, nil
 }
 
-func printCertificates(p *cli.Env, list []shownCertificate, asJSON bool) error {
+func printCertificates(p *cli.Env, list []Shown, asJSON bool) error {
 	if asJSON {
 		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
@@ -157,7 +157,7 @@ func printCertificates(p *cli.Env, list []shownCertificate, asJSON bool) error {
 	return w.Flush()
 }
 
-func (c shownCertificate) subject() string {
+func (c Shown) subject() string {
 	text := strings.TrimSpace(c.Role + " " + strings.Map(procs.Printable, c.Name))
 	if c.UID != nil {
 		text += fmt.Sprintf(", user id %d", *c.UID)
@@ -165,7 +165,7 @@ func (c shownCertificate) subject() string {
 	return text
 }
 
-func (c shownCertificate) left() string {
+func (c Shown) left() string {
 	switch {
 	case time.Now().After(c.Until):
 		return "expired"
