@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/pty"
@@ -70,7 +71,7 @@ func markdown(cmd *cobra.Command, b *strings.Builder) error {
 
 func TestDoctor(t *testing.T) {
 	got := shell(t, `$ATTUNE_BINARY doctor --json`, "")
-	var d diagnosis
+	var d doctor.Diagnosis
 	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != 0 {
 		t.Fatalf("%v in %+v", err, got)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/cert"
+	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -52,7 +53,7 @@ program got faster.`,
 		newAdvice(p),
 		newOff(p),
 		newOn(p),
-		newDoctor(p),
+		doctor.Command(p),
 		newReport(p),
 		newTunlet(p),
 		cert.Command(p),

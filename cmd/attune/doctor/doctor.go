@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package doctor
 
 import (
 	"context"
@@ -21,14 +21,15 @@ import (
 // doctorTimeout bounds all probes together.
 const doctorTimeout = 20 * time.Second
 
-// diagnosis is what doctor finds; the JSON document.
-type diagnosis struct {
+// Diagnosis is what doctor finds; the JSON document.
+type Diagnosis struct {
 	Version    string                  `json:"version"`
 	Summary    string                  `json:"summary"`
 	Mechanisms []capability.Capability `json:"mechanisms"`
 }
 
-func newDoctor(p *cli.Env) *cobra.Command {
+// Command returns `attune doctor`.
+func Command(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -56,7 +57,7 @@ and what would help. Its exit code is 0 whatever it finds.`,
 	return cmd
 }
 
-func diagnose(ctx context.Context) (*diagnosis, error) {
+func diagnose(ctx context.Context) (*Diagnosis, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	user := rundir.Current()
@@ -70,7 +71,7 @@ func diagnose(ctx context.Context) (*diagnosis, error) {
 		library = "" // the probe of preloading says so
 	}
 	found := capability.Probe(ctx, capability.Options{Library: library})
-	return &diagnosis{Version: buildinfo.Get().Version, Summary: summary(found), Mechanisms: found}, nil
+	return &Diagnosis{Version: buildinfo.Get().Version, Summary: summary(found), Mechanisms: found}, nil
 }
 
 // summary says what `attune run` will be able to do.
@@ -92,7 +93,7 @@ func summary(found []capability.Capability) string {
 
 // writeText writes a block for people: one line per mechanism, and below it
 // why it is not fully available and what would help.
-func (d *diagnosis) writeText(w io.Writer) error {
+func (d *Diagnosis) writeText(w io.Writer) error {
 	width := 0
 	for _, m := range d.Mechanisms {
 		width = max(width, len(m.Name))
