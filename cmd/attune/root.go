@@ -10,6 +10,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -51,8 +52,8 @@ program got faster.`,
 		newChanges(p),
 		newUndo(p),
 		newAdvice(p),
-		newOff(p),
-		newOn(p),
+		off.Command(p),
+		off.On(p),
 		doctor.Command(p),
 		newReport(p),
 		newTunlet(p),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package off
 
 import (
 	"cmp"
@@ -27,7 +27,8 @@ process.
 It is a file and stays over a restart: /etc/attune/off, and off in the user's
 directory of settings. One job is kept out by ATTUNE=off in its environment.`
 
-func newOff(p *cli.Env) *cobra.Command {
+// Command returns `attune off`.
+func Command(p *cli.Env) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "off",
@@ -52,7 +53,8 @@ func newOff(p *cli.Env) *cobra.Command {
 	return cmd
 }
 
-func newOn(p *cli.Env) *cobra.Command {
+// On returns `attune on`.
+func On(p *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "on",
 		Short: "Switch attune on again",
