@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
+	"github.com/attune-hpc/attune/cmd/attune/tunlet"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
 )
@@ -56,7 +57,7 @@ program got faster.`,
 		off.On(p),
 		doctor.Command(p),
 		newReport(p),
-		newTunlet(p),
+		tunlet.Command(p),
 		cert.Command(p),
 		newPack(p),
 		newUnpack(p),

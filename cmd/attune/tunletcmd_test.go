@@ -10,11 +10,12 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/tunlet"
 )
 
 func TestTunletInfo(t *testing.T) {
 	got := shell(t, "$ATTUNE_BINARY tunlet info --json malloc", "")
-	var info tunletInfo
+	var info tunlet.Info
 	if err := json.Unmarshal([]byte(got.stdout), &info); err != nil || got.code != 0 {
 		t.Fatalf("%+v: %v", got, err)
 	}
@@ -69,20 +70,6 @@ func TestTunletNewInGo(t *testing.T) {
 		got := shell(t, "umask "+umask+" && $ATTUNE_BINARY tunlet new mine --sdk "+checkout, "")
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("umask %s: %+v, want %q", umask, got, want)
-		}
-	}
-}
-
-func TestOptionText(t *testing.T) {
-	for want, o := range map[string]tunletOption{
-		"":                      {},
-		", 1 to 9, else 4":      {Min: "1", Max: "9", Default: "4"},
-		", at least 1s":         {Min: "1s"},
-		", at most 1GiB":        {Max: "1GiB"},
-		", one of a, b, else b": {Choices: []string{"a", "b"}, Default: "b"},
-	} {
-		if got := o.limits(); got != want {
-			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tunlet
 
 import (
 	"cmp"
@@ -54,26 +54,26 @@ func (i installation) declared() bool { return strings.HasSuffix(i.file, tunleth
 
 // run copies the file beside its place, asks the tunlet there what it is, and
 // only then gives it its name.
-func (i installation) run(ctx context.Context) (tunletInfo, error) {
+func (i installation) run(ctx context.Context) (Info, error) {
 	name, path, err := i.place()
 	if err != nil {
-		return tunletInfo{}, err
+		return Info{}, err
 	}
 	if err := os.MkdirAll(i.dir, 0o755); err != nil {
-		return tunletInfo{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
+		return Info{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
 	}
 	trial, err := os.MkdirTemp(i.dir, ".install-")
 	if err != nil {
-		return tunletInfo{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
+		return Info{}, exitcode.UsageError(err, "name a directory that you may write to with --dir")
 	}
 	defer os.RemoveAll(trial)
 	tried := filepath.Join(trial, filepath.Base(path))
 	if err := i.copyTo(tried); err != nil {
-		return tunletInfo{}, err
+		return Info{}, err
 	}
 	info, err := askTunlet(ctx, name, append([]string{trial}, tunletfind.Dirs(nil)...))
 	if err != nil {
-		return tunletInfo{}, err
+		return Info{}, err
 	}
 	info.Path = path
 	return info, os.Rename(tried, path)
@@ -99,7 +99,7 @@ func (i installation) copyTo(to string) (err error) {
 }
 
 // say tells what was installed, and what attune run will make of it.
-func (i installation) say(w io.Writer, info tunletInfo) {
+func (i installation) say(w io.Writer, info Info) {
 	fmt.Fprintf(w, "installed %s %s as %s: %s\n", info.Name, info.Version, info.Path, info.Summary)
 	switch used := tunlethost.Find(tunletfind.Dirs(nil), []string{info.Name})[0]; {
 	case used.Path == "":

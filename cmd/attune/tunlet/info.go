@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tunlet
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
-// tunletInfo is the JSON document of `attune tunlet info`.
-type tunletInfo struct {
+// Info is the JSON document of `attune tunlet info`.
+type Info struct {
 	Name       string          `json:"name"`
 	Version    string          `json:"version"`
 	Summary    string          `json:"summary"`
@@ -36,9 +36,9 @@ type tunletInfo struct {
 	MinGain  float64 `json:"min_gain,omitempty"`
 	MaxTries uint32  `json:"max_tries,omitempty"`
 	// Wake says when it is started; empty: at once.
-	Wake    []string       `json:"wake"`
-	Knobs   []tunletKnob   `json:"knobs"`
-	Options []tunletOption `json:"options"`
+	Wake    []string     `json:"wake"`
+	Knobs   []tunletKnob `json:"knobs"`
+	Options []Option     `json:"options"`
 }
 
 type tunletObjective struct {
@@ -55,7 +55,7 @@ type tunletKnob struct {
 	Max         string `json:"max,omitempty"`
 }
 
-type tunletOption struct {
+type Option struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`
 	Default     string   `json:"default,omitempty"`
@@ -67,13 +67,13 @@ type tunletOption struct {
 }
 
 // newTunletInfo collects what is known of a tunlet.
-func newTunletInfo(c tunlethost.Candidate, sum string, d *attunev1.DescribeResponse) tunletInfo {
+func newTunletInfo(c tunlethost.Candidate, sum string, d *attunev1.DescribeResponse) Info {
 	o := d.GetObjective()
-	info := tunletInfo{
+	info := Info{
 		Name: d.GetName(), Version: d.GetVersion(), Summary: d.GetSummary(), Path: c.Path, SHA256: sum, APIVersion: d.GetApiVersion(),
 		Objective: tunletObjective{o.GetName(), o.GetUnit(), o.GetLowerIsBetter(), o.GetDescription()},
 		MinGain:   d.GetMinGain(), MaxTries: d.GetMaxTries(),
-		Wake: []string{}, Knobs: []tunletKnob{}, Options: []tunletOption{},
+		Wake: []string{}, Knobs: []tunletKnob{}, Options: []Option{},
 	}
 	for _, w := range d.GetWake() {
 		info.Wake = append(info.Wake, samplefilter.Text(w))
@@ -82,7 +82,7 @@ func newTunletInfo(c tunlethost.Candidate, sum string, d *attunev1.DescribeRespo
 		info.Knobs = append(info.Knobs, tunletKnob{k.GetName(), k.GetDescription(), bound(k.GetMin()), bound(k.GetMax())})
 	}
 	for _, o := range d.GetOptions() {
-		info.Options = append(info.Options, tunletOption{
+		info.Options = append(info.Options, Option{
 			o.GetName(), sdk.OptionType(o.GetType()).String(), o.GetDefault(), o.GetMin(), o.GetMax(), o.GetChoices(), o.GetDescription(), o.GetRequired(),
 		})
 	}
@@ -98,7 +98,7 @@ func bound(v *attunev1.Value) string {
 }
 
 // write writes it for people.
-func (i tunletInfo) write(to io.Writer) error {
+func (i Info) write(to io.Writer) error {
 	better := "more is better"
 	if i.Objective.LowerIsBetter {
 		better = "less is better"
@@ -125,7 +125,7 @@ func (i tunletInfo) write(to io.Writer) error {
 }
 
 // limits says which values an option takes.
-func (o tunletOption) limits() string {
+func (o Option) limits() string {
 	text := between(o.Min, o.Max)
 	if len(o.Choices) > 0 {
 		text += ", one of " + strings.Join(o.Choices, ", ")
@@ -152,14 +152,14 @@ func between(least, most string) string {
 }
 
 // askTunlet asks one tunlet what it is.
-func askTunlet(ctx context.Context, name string, dirs []string) (tunletInfo, error) {
+func askTunlet(ctx context.Context, name string, dirs []string) (Info, error) {
 	if err := tunletfind.Check([]string{name}, dirs); err != nil {
-		return tunletInfo{}, err
+		return Info{}, err
 	}
 	c := tunlethost.Find(dirs, []string{name})[0]
 	d, sum, err := tunlethost.Describe(ctx, c, tunletfind.Asking())
 	if err != nil {
-		return tunletInfo{}, &exitcode.Error{
+		return Info{}, &exitcode.Error{
 			Code: exitcode.Failure, Err: fmt.Errorf("tunlet %s: %w", name, err), Remedy: cmp.Or(remedyFor(c), "it cannot be used before that is mended"),
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tunlet
 
 import (
 	"fmt"
@@ -22,7 +22,8 @@ func notUsed(err error) string {
 	return "\tnot used: " + err.Error()
 }
 
-func newTunlet(p *cli.Env) *cobra.Command {
+// Command returns `attune tunlet`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "tunlet",
 		Short:                      "Make, show, try, test, install and remove tunlets",
