@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
@@ -64,7 +65,7 @@ program got faster.`,
 		newPacked(p),
 		newSiteSession(p),
 		newNode(p),
-		newAnalyzer(p),
+		analyzer.Command(p),
 		newVersion(p),
 	)
 	return root

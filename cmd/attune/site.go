@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/authn"
@@ -141,11 +142,11 @@ func (f siteFlags) addresses(ctx context.Context) ([]string, error) {
 	if f.registry != "" {
 		return f.find(ctx)
 	}
-	own, _ := serviceDirs(os.Geteuid(), os.Getenv)
-	site, _ := serviceDirs(0, os.Getenv)
+	own, _ := analyzer.ServiceDirs(os.Geteuid(), os.Getenv)
+	site, _ := analyzer.ServiceDirs(0, os.Getenv)
 	var found []string
 	for _, dir := range []string{own, site} {
-		path := filepath.Join(dir, serviceSocket)
+		path := filepath.Join(dir, analyzer.ServiceSocket)
 		if _, err := os.Stat(path); err == nil && !slices.Contains(found, "unix:"+path) {
 			found = append(found, "unix:"+path)
 		}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -62,7 +63,7 @@ func (s *site) start() {
 // get asks for its health; 0: there is no answer.
 func (s *site) get(path string) int {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", healthSocket))
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", analyzer.HealthSocket))
 	}}}
 	resp, err := client.Get("http://analyzer" + path)
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *site) end(signal syscall.Signal) int {
 // ask runs a command of attune that asks it.
 func (s *site) ask(args ...string) (stdout string, code int) {
 	s.t.Helper()
-	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", serviceSocket))
+	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", analyzer.ServiceSocket))
 	var out, errs bytes.Buffer
 	code = run(args, &cli.Env{Stdout: &out, Stderr: &errs})
 	return out.String() + errs.String(), code

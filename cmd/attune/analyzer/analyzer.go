@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package analyzer
 
 import (
 	"fmt"
@@ -26,7 +26,8 @@ the flags, later ones first. SIGHUP reads them again: what is registered there a
 the log level change at once, the rest at the next start. See
 docs/reference/analyzer.md.`
 
-func newAnalyzer(p *cli.Env) *cobra.Command {
+// Command returns `attune analyzer`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "analyzer",
 		Short:                      "Run the Analyzer of a site",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package analyzer
 
 import (
 	"context"
@@ -40,8 +40,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// serviceSocket is the name of the service's socket in its run directory.
-const serviceSocket = "analyzer.sock"
+// ServiceSocket is the name of the service's socket in its run directory.
+const ServiceSocket = "analyzer.sock"
 
 // analyzerService is `attune analyzer serve`. What was opened is closed in the
 // opposite order.
@@ -191,7 +191,7 @@ func (a *analyzerService) openRegistry(ctx context.Context) error {
 // listen opens the sockets: everybody may connect to that of this machine, and
 // is known there.
 func (a *analyzerService) listen(ctx context.Context) error {
-	path := filepath.Join(a.settings.runDir, serviceSocket)
+	path := filepath.Join(a.settings.runDir, ServiceSocket)
 	lis, err := listenUnix(path)
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package analyzer
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/attune-hpc/attune/internal/buildinfo"
 )
 
-// healthSocket is the name of the socket for those that look after services.
-const healthSocket = "analyzer-health.sock"
+// HealthSocket is the name of the socket for those that look after services.
+const HealthSocket = "analyzer-health.sock"
 
 // health is what GET /v1/status answers.
 type health struct {
@@ -47,7 +47,7 @@ func (a *analyzerService) health() health {
 // serveHealth serves a Unix socket until ctx ends: /healthz says that the
 // process lives, /readyz whether it can begin sessions, /v1/status how it is.
 func (a *analyzerService) serveHealth(ctx context.Context) error {
-	lis, err := listenUnix(filepath.Join(a.settings.runDir, healthSocket))
+	lis, err := listenUnix(filepath.Join(a.settings.runDir, HealthSocket))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package analyzer
 
 import (
 	"cmp"
@@ -103,8 +103,8 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyLogFormat, logging.FormatText, "how to log: text or json")
 }
 
-// serviceDirs are where a service of root keeps its things, or a user's own.
-func serviceDirs(uid int, env func(string) string) (run, state string) {
+// ServiceDirs are where a service of root keeps its things, or a user's own.
+func ServiceDirs(uid int, env func(string) string) (run, state string) {
 	if uid == 0 {
 		return "/run/attune", "/var/lib/attune/analyzer"
 	}
@@ -172,7 +172,7 @@ func readService(v *viper.Viper, file string, required bool, known []string) err
 // analyzerFrom takes the settings.
 func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 	from := settings.Reader{Values: v}
-	run, state := serviceDirs(os.Geteuid(), os.Getenv)
+	run, state := ServiceDirs(os.Geteuid(), os.Getenv)
 	s := analyzerSettings{
 		listen: from.List(keyListen), advertise: from.List(keyAdvertise),
 		runDir: cmp.Or(from.Text(keyRunDir), run), stateDir: cmp.Or(from.Text(keyStateDir), state), registry: from.Text(settings.KeyRegistry),
