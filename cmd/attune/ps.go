@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -49,7 +50,7 @@ type way struct {
 }
 
 func newPS(p *cli.Env) *cobra.Command {
-	var at siteFlags
+	var at site.Flags
 	var asJSON, all, atSite bool
 	cmd := &cobra.Command{
 		Use:     "ps",
@@ -62,8 +63,8 @@ func newPS(p *cli.Env) *cobra.Command {
 			case atSite && all:
 				return exitcode.UsageError(errors.New("--all is about this machine's processes"), "leave out --all or --site")
 			case atSite:
-				return siteProcesses(cmd.Context(), p, at, asJSON)
-			case at != (siteFlags{}):
+				return site.Processes(cmd.Context(), p, at, asJSON)
+			case at != (site.Flags{}):
 				return exitcode.UsageError(errors.New("--analyzer and --registry are about a site's processes"), "add --site")
 			}
 			list := listRunning(all || os.Geteuid() == 0)
@@ -78,7 +79,7 @@ func newPS(p *cli.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "list other users' processes too")
 	cmd.Flags().BoolVar(&atSite, "site", false, "list the processes under control at the site instead")
-	at.add(cmd.Flags())
+	at.Add(cmd.Flags())
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
+	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -63,8 +64,8 @@ program got faster.`,
 		newPack(p),
 		newUnpack(p),
 		newPacked(p),
-		newSiteSession(p),
-		newNode(p),
+		site.Session(p),
+		site.Node(p),
 		analyzer.Command(p),
 		newVersion(p),
 	)

@@ -21,21 +21,21 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/patience"
 )
 
-// site is an Analyzer's service as a process of its own.
-type site struct {
+// testSite is an Analyzer's service as a process of its own.
+type testSite struct {
 	t   *testing.T
 	dir string
 	cmd *exec.Cmd
 	log *bytes.Buffer
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *testSite {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") //nolint:usetesting // sockets have short paths
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, dir: dir}
+	s := &testSite{t: t, dir: dir}
 	t.Cleanup(func() {
 		s.end(syscall.SIGKILL)
 		_ = os.RemoveAll(dir)
@@ -44,12 +44,12 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) flags() []string {
+func (s *testSite) flags() []string {
 	return []string{"analyzer", "serve", "--run-dir", filepath.Join(s.dir, "run"), "--state-dir", filepath.Join(s.dir, "state"), "--tunlet-dir", bin}
 }
 
 // start starts it and waits until it is ready.
-func (s *site) start() {
+func (s *testSite) start() {
 	s.t.Helper()
 	s.log = new(bytes.Buffer)
 	s.cmd = exec.Command(filepath.Join(bin, "attune"), s.flags()...)
@@ -61,7 +61,7 @@ func (s *site) start() {
 }
 
 // get asks for its health; 0: there is no answer.
-func (s *site) get(path string) int {
+func (s *testSite) get(path string) int {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.dir, "run", analyzer.HealthSocket))
 	}}}
@@ -74,14 +74,14 @@ func (s *site) get(path string) int {
 }
 
 // end ends it by a signal and returns its exit code.
-func (s *site) end(signal syscall.Signal) int {
+func (s *testSite) end(signal syscall.Signal) int {
 	_ = s.cmd.Process.Signal(signal)
 	_ = s.cmd.Wait()
 	return s.cmd.ProcessState.ExitCode()
 }
 
 // ask runs a command of attune that asks it.
-func (s *site) ask(args ...string) (stdout string, code int) {
+func (s *testSite) ask(args ...string) (stdout string, code int) {
 	s.t.Helper()
 	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", analyzer.ServiceSocket))
 	var out, errs bytes.Buffer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"os"
@@ -15,19 +15,19 @@ func TestWhereTheAnalyzerIs(t *testing.T) {
 	const bad = exitcode.Usage
 	for _, c := range []struct {
 		name        string
-		flags       siteFlags
+		flags       Flags
 		environment string // value of ATTUNE_REGISTRY
 		own, drop   string // files of the user
-		want        siteFlags
+		want        Flags
 		code        int
 	}{
 		{name: "nowhere"},
-		{name: "a file", own: "analyzer: n1:7117", want: siteFlags{analyzer: "n1:7117"}},
-		{name: "a later file", own: "analyzer: n1:7117", drop: "registry: tls://n2:4222", want: siteFlags{registry: "tls://n2:4222"}},
-		{name: "a later file that says nothing", own: "analyzer: n1:7117", drop: "quiet: true", want: siteFlags{analyzer: "n1:7117"}},
-		{name: "the environment", own: "analyzer: n1:7117", environment: "tls://n2:4222", want: siteFlags{registry: "tls://n2:4222"}},
-		{name: "a flag", flags: siteFlags{analyzer: "n1:7117"}, environment: "tls://n2:4222", want: siteFlags{analyzer: "n1:7117"}},
-		{name: "two flags", flags: siteFlags{analyzer: "n1:7117", registry: "tls://n2:4222"}, code: bad},
+		{name: "a file", own: "analyzer: n1:7117", want: Flags{analyzer: "n1:7117"}},
+		{name: "a later file", own: "analyzer: n1:7117", drop: "registry: tls://n2:4222", want: Flags{registry: "tls://n2:4222"}},
+		{name: "a later file that says nothing", own: "analyzer: n1:7117", drop: "quiet: true", want: Flags{analyzer: "n1:7117"}},
+		{name: "the environment", own: "analyzer: n1:7117", environment: "tls://n2:4222", want: Flags{registry: "tls://n2:4222"}},
+		{name: "a flag", flags: Flags{analyzer: "n1:7117"}, environment: "tls://n2:4222", want: Flags{analyzer: "n1:7117"}},
+		{name: "two flags", flags: Flags{analyzer: "n1:7117", registry: "tls://n2:4222"}, code: bad},
 		{name: "a list", own: "analyzer: [n1:7117]", code: bad},
 		{name: "an unknown key", own: "analyser: n1:7117", code: bad},
 	} {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"context"
@@ -31,7 +31,8 @@ processes are meant; for admins everybody's, unless --user says whose. What may 
 observed or tuned on a node, its policy says; processes that are left alone stand in
 attune node list --verbose with the reason.`
 
-func newSiteSession(p *cli.Env) *cobra.Command {
+// Session returns `attune session`.
+func Session(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "session",
 		Short:                      "Observe and tune applications wherever they run at a site",
@@ -44,7 +45,7 @@ func newSiteSession(p *cli.Env) *cobra.Command {
 }
 
 func newSessionStart(p *cli.Env) *cobra.Command {
-	var at siteFlags
+	var at Flags
 	var asJSON bool
 	r := &attunev1.Registration{}
 	cmd := &cobra.Command{
@@ -62,7 +63,7 @@ func newSessionStart(p *cli.Env) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	at.add(flags)
+	at.Add(flags)
 	flags.StringVar(&r.Executable, "app", "", "the application's executable: `PATH` or base name, * ? [] match")
 	flags.StringVar(&r.Sha256, "sha256", "", "only an executable with this `CHECKSUM`, as sha256sum prints it")
 	flags.StringVar(&r.Arguments, "args", "", "only where the command line matches `RE2`")
@@ -97,7 +98,7 @@ func meanApplication(r *attunev1.Registration) error {
 	return nil
 }
 
-func startSession(ctx context.Context, p *cli.Env, at siteFlags, r *attunev1.Registration, asJSON bool) error {
+func startSession(ctx context.Context, p *cli.Env, at Flags, r *attunev1.Registration, asJSON bool) error {
 	done, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.StartSessionResponse, error) {
 		return c.StartSession(ctx, &attunev1.StartSessionRequest{Registration: r})
 	})
@@ -125,7 +126,7 @@ func modeText(mode string) string {
 }
 
 func newSessionList(p *cli.Env) *cobra.Command {
-	var at siteFlags
+	var at Flags
 	var asJSON, all bool
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -145,14 +146,14 @@ func newSessionList(p *cli.Env) *cobra.Command {
 			return writeSessions(p.Stdout, list)
 		},
 	}
-	at.add(cmd.Flags())
+	at.Add(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "list sessions that have ended too")
 	return cmd
 }
 
 func newSessionShow(p *cli.Env) *cobra.Command {
-	var at siteFlags
+	var at Flags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show [flags] ID",
@@ -170,7 +171,7 @@ func newSessionShow(p *cli.Env) *cobra.Command {
 			return showSession(p, shown, asJSON)
 		},
 	}
-	at.add(cmd.Flags())
+	at.Add(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON, as attune run --report does")
 	return cmd
 }
@@ -195,7 +196,7 @@ func showSession(p *cli.Env, shown *attunev1.ShowSessionResponse, asJSON bool) e
 }
 
 func newSessionStop(p *cli.Env) *cobra.Command {
-	var at siteFlags
+	var at Flags
 	var keep, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stop [flags] ID",
@@ -219,7 +220,7 @@ their node, and attune undo takes them back.`,
 			return writeStopped(p.Stdout, done)
 		},
 	}
-	at.add(cmd.Flags())
+	at.Add(cmd.Flags())
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave changes that were proven good in force")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"context"
@@ -36,10 +36,10 @@ const sitePatience = 30 * time.Second
 // errNoSite is returned where no Analyzer can be found.
 var errNoSite = errors.New("no Analyzer of a site is known here")
 
-// siteFlags say where the site's Analyzer is.
-type siteFlags struct{ analyzer, registry string }
+// Flags say where the site's Analyzer is.
+type Flags struct{ analyzer, registry string }
 
-func (f *siteFlags) add(flags *pflag.FlagSet) {
+func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.analyzer, settings.KeyAnalyzer, "", "ask the Analyzer at `ADDRESS`, HOST:PORT or unix:PATH")
 	flags.StringVar(&f.registry, settings.KeyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")
 }
@@ -55,7 +55,7 @@ func (c *siteClient) close() { _ = c.conn.Close() } // nothing is under way
 
 // ask calls an Analyzer of the site, and goes on to another one if that one has
 // what is asked for.
-func ask[R any](ctx context.Context, f siteFlags, call func(context.Context, *siteClient) (R, error)) (R, error) {
+func ask[R any](ctx context.Context, f Flags, call func(context.Context, *siteClient) (R, error)) (R, error) {
 	var none R
 	addresses, err := f.addresses(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func ownIdentity() (*pki.Identity, error) {
 }
 
 // addresses are where an Analyzer of the site may be, best first.
-func (f siteFlags) addresses(ctx context.Context) ([]string, error) {
+func (f Flags) addresses(ctx context.Context) ([]string, error) {
 	if err := f.fill(); err != nil {
 		return nil, err
 	}
@@ -161,11 +161,11 @@ func (f siteFlags) addresses(ctx context.Context) ([]string, error) {
 // fill takes from the environment what no flag says, else from the last file that
 // does. Each place says where the Analyzer is by itself: with an address of one
 // kind, none of the other kind counts that stands behind it.
-func (f *siteFlags) fill() error {
-	if *f == (siteFlags{}) {
+func (f *Flags) fill() error {
+	if *f == (Flags{}) {
 		f.analyzer, f.registry = os.Getenv("ATTUNE_ANALYZER"), os.Getenv("ATTUNE_REGISTRY")
 	}
-	if *f == (siteFlags{}) {
+	if *f == (Flags{}) {
 		if err := f.read(settings.Files(os.Getenv)); err != nil {
 			return exitcode.UsageError(err, "correct the file")
 		}
@@ -177,13 +177,13 @@ func (f *siteFlags) fill() error {
 }
 
 // read takes what the last of the files says that says anything.
-func (f *siteFlags) read(files []string) error {
+func (f *Flags) read(files []string) error {
 	for _, file := range files {
 		from := settings.Reader{Values: viper.New()}
 		if err := settings.Merge(from.Values, file); err != nil {
 			return err
 		}
-		if one := (siteFlags{from.Text(settings.KeyAnalyzer), from.Text(settings.KeyRegistry)}); one != (siteFlags{}) {
+		if one := (Flags{from.Text(settings.KeyAnalyzer), from.Text(settings.KeyRegistry)}); one != (Flags{}) {
 			*f = one
 		}
 		if from.Err != nil {
@@ -194,7 +194,7 @@ func (f *siteFlags) read(files []string) error {
 }
 
 // find asks the registry.
-func (f siteFlags) find(ctx context.Context) ([]string, error) {
+func (f Flags) find(ctx context.Context) ([]string, error) {
 	o := registry.Options{URL: f.registry, Name: "attune"}
 	if !strings.HasPrefix(f.registry, "unix:") {
 		var err error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package site
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-func newNode(p *cli.Env) *cobra.Command {
+// Node returns `attune node`.
+func Node(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                        "node",
 		Short:                      "Show the nodes of a site",
@@ -24,7 +25,7 @@ func newNode(p *cli.Env) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var at siteFlags
+	var at Flags
 	var asJSON, verbose bool
 	list := &cobra.Command{
 		Use:   "list",
@@ -47,7 +48,7 @@ processes that have the name of an application and are left alone, and why.`,
 			return writeNodes(p.Stdout, nodes, verbose)
 		},
 	}
-	at.add(list.Flags())
+	at.Add(list.Flags())
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	list.Flags().BoolVarP(&verbose, "verbose", "v", false, "show processes that are left alone, and all troubles")
 	cmd.AddCommand(list)
@@ -95,8 +96,8 @@ func trouble(c *attunev1.ControllerRecord) string {
 	return c.GetReason()
 }
 
-// siteProcesses lists the processes under control at a site.
-func siteProcesses(ctx context.Context, p *cli.Env, at siteFlags, asJSON bool) error {
+// Processes lists the processes under control at a site.
+func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
 	found, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.LocateProcessesResponse, error) {
 		return c.LocateProcesses(ctx, &attunev1.LocateProcessesRequest{Locate: &attunev1.LocateRequest{}})
 	})
