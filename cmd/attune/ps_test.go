@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -17,11 +18,11 @@ func TestPS(t *testing.T) {
 	dynamic := targets.Start(t, targets.Build(t, source))
 	static := targets.Start(t, targets.Build(t, source, "-static"))
 	got := shell(t, "$ATTUNE_BINARY ps --json", "")
-	var list []running
+	var list []ps.Process
 	if err := json.Unmarshal([]byte(got.stdout), &list); err != nil || got.code != 0 {
 		t.Fatalf("%v in %+v", err, got)
 	}
-	found := map[int]running{}
+	found := map[int]ps.Process{}
 	for _, r := range list {
 		found[r.PID] = r
 		if r.Threads == 0 || r.Program == "" || len(r.Ways) != 3 {

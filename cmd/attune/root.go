@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
+	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
 	"github.com/attune-hpc/attune/internal/buildinfo"
@@ -49,7 +50,7 @@ program got faster.`,
 	root.AddCommand(
 		newRun(p),
 		newAttach(p),
-		newPS(p),
+		ps.Command(p),
 		newProbe(p),
 		newTune(p),
 		newChanges(p),

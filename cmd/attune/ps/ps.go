@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package ps
 
 import (
 	"encoding/json"
@@ -33,8 +33,8 @@ What cannot be done stands behind it with the reason.
 With --site it lists the processes that are under control at a site, on all of its
 nodes, as attune session start asked for.`
 
-// running is one process; the JSON document's element.
-type running struct {
+// Process is one process; the JSON document's element.
+type Process struct {
 	PID     int    `json:"pid"`
 	User    string `json:"user"`
 	Threads int    `json:"threads"`
@@ -49,7 +49,8 @@ type way struct {
 	Reason    string `json:"reason,omitempty"`
 }
 
-func newPS(p *cli.Env) *cobra.Command {
+// Command returns `attune ps`.
+func Command(p *cli.Env) *cobra.Command {
 	var at site.Flags
 	var asJSON, all, atSite bool
 	cmd := &cobra.Command{
@@ -85,8 +86,8 @@ func newPS(p *cli.Env) *cobra.Command {
 
 // listRunning lists programs, not kernel threads, without this command; never
 // nil. Processes that end meanwhile are left out.
-func listRunning(all bool) []running {
-	list := []running{}
+func listRunning(all bool) []Process {
+	list := []Process{}
 	for _, pid := range procs.IDs() {
 		owner, err := procs.Owner(pid)
 		if err != nil || pid == os.Getpid() || !all && owner != os.Geteuid() {
@@ -100,7 +101,7 @@ func listRunning(all bool) []running {
 		if err != nil {
 			continue
 		}
-		list = append(list, running{
+		list = append(list, Process{
 			PID: pid, User: procs.UserName(owner), Threads: stat.Threads,
 			Program: strings.Map(procs.Printable, stat.Comm), Ways: ways,
 		})
@@ -145,7 +146,7 @@ func traceable(pid int) error {
 	return nil
 }
 
-func writeRunning(p *cli.Env, list []running) error {
+func writeRunning(p *cli.Env, list []Process) error {
 	w := tabwriter.NewWriter(p.Stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "PID\tUSER\tTHREADS\tPROGRAM\tCAN\tCANNOT")
 	for _, r := range list {
