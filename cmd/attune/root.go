@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/cert"
+	"github.com/attune-hpc/attune/cmd/attune/changes"
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
@@ -53,8 +54,8 @@ program got faster.`,
 		ps.Command(p),
 		newProbe(p),
 		newTune(p),
-		newChanges(p),
-		newUndo(p),
+		changes.Command(p),
+		changes.Undoing(p),
 		newAdvice(p),
 		off.Command(p),
 		off.On(p),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package changes
 
 import (
 	"encoding/json"
@@ -20,7 +20,8 @@ import (
 	"github.com/attune-hpc/attune/internal/rundir"
 )
 
-func newChanges(p *cli.Env) *cobra.Command {
+// Command returns `attune changes`.
+func Command(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "changes",
@@ -77,7 +78,8 @@ func writeChanges(p *cli.Env, changes []actuate.InForce) error {
 	return w.Flush()
 }
 
-func newUndo(p *cli.Env) *cobra.Command {
+// Undoing returns `attune undo`.
+func Undoing(p *cli.Env) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "undo ID... | --all",
