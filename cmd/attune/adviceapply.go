@@ -18,12 +18,13 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/byhand"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/cmd/attune/tune"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 func newAdviceApply(p *cli.Env) *cobra.Command {
-	var flags tuneFlags
+	var flags tune.Flags
 	cmd := &cobra.Command{
 		Use:   "apply ID [PID...]",
 		Short: "Make the changes of an advice in running processes",
@@ -45,9 +46,9 @@ not changed in processes that began after the run: they have others.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&flags.dryRun, "dry-run", "n", false, "say what would be changed, and change nothing")
-	cmd.Flags().BoolVar(&flags.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "also change what you could not change back")
+	cmd.Flags().BoolVarP(&flags.DryRun, "dry-run", "n", false, "say what would be changed, and change nothing")
+	cmd.Flags().BoolVar(&flags.Json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "also change what you could not change back")
 	return cmd
 }
 
@@ -62,7 +63,7 @@ func advisedProcesses(a store.Advice, named []string) ([]int, error) {
 		}
 		pids = append(pids, int(pid))
 	}
-	if err := repeatedProcess(pids); err != nil {
+	if err := tune.Repeated(pids); err != nil {
 		return nil, exitcode.UsageError(err, "")
 	}
 	if len(pids) > 0 {
@@ -85,15 +86,15 @@ func advisedProcesses(a store.Advice, named []string) ([]int, error) {
 }
 
 // applyAdvice makes the changes, and notes which ones they are.
-func applyAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice, flags tuneFlags, pids []int) error {
-	var requests []request
+func applyAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice, flags tune.Flags, pids []int) error {
+	var requests []tune.Request
 	for _, ch := range a.Changes {
 		if err := hasPlace(a, ch, pids); err != nil {
 			return err
 		}
-		requests = append(requests, request{
-			name: ch.GetKnob(), action: ch.GetAction(), at: byHandAt(ch.GetSafePoint()),
-			ofMPI: strings.HasPrefix(ch.GetAction().GetSetting().GetName(), mpiPrefix),
+		requests = append(requests, tune.Request{
+			Name: ch.GetKnob(), Action: ch.GetAction(), At: byHandAt(ch.GetSafePoint()),
+			OfMPI: strings.HasPrefix(ch.GetAction().GetSetting().GetName(), tune.MpiPrefix),
 		})
 	}
 	if len(requests) == 0 {
@@ -103,7 +104,7 @@ func applyAdvice(ctx context.Context, p *cli.Env, s *store.Store, a store.Advice
 	if err != nil {
 		return err
 	}
-	return tuneNoting(ctx, p, flags, pids, requests, func(ids []string) error {
+	return tune.Noting(ctx, p, flags, pids, requests, func(ids []string) error {
 		if len(ids) == 0 {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/site"
+	"github.com/attune-hpc/attune/cmd/attune/tune"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -53,7 +54,7 @@ program got faster.`,
 		newAttach(p),
 		ps.Command(p),
 		newProbe(p),
-		newTune(p),
+		tune.Command(p),
 		changes.Command(p),
 		changes.Undoing(p),
 		newAdvice(p),

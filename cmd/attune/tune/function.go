@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"errors"
@@ -42,12 +42,12 @@ linking alone are changed, and the answer says "partial".` + functionLong,
 			cmd.Flags().BoolVar(&load, "load", false, "load the object of NEW first, which is given by its path")
 			cmd.Flags().BoolVar(&force, "force", false, "replace it also if the parameters differ")
 		},
-		parse:    func(args []string) ([]request, error) { return parseReplace(args, load, force) },
+		parse:    func(args []string) ([]Request, error) { return parseReplace(args, load, force) },
 		complete: completeFunctions,
 	}
 }
 
-func parseReplace(args []string, load, force bool) (requests []request, err error) {
+func parseReplace(args []string, load, force bool) (requests []Request, err error) {
 	if len(args) != 1 || !strings.Contains(args[0], "=") {
 		return nil, errors.New("give one OBJECT:OLD=OBJECT:NEW")
 	}
@@ -64,14 +64,14 @@ func parseReplace(args []string, load, force bool) (requests []request, err erro
 		if !filepath.IsAbs(path) {
 			return nil, fmt.Errorf("--load: %q is no path of a file to load", path)
 		}
-		requests = append(requests, request{
-			name:   "load " + filepath.Base(path),
-			action: &attunev1.Action{Kind: &attunev1.Action_Load{Load: &attunev1.LoadLibrary{Path: path, Symbol: replace.GetNew().GetSymbol()}}},
+		requests = append(requests, Request{
+			Name:   "load " + filepath.Base(path),
+			Action: &attunev1.Action{Kind: &attunev1.Action_Load{Load: &attunev1.LoadLibrary{Path: path, Symbol: replace.GetNew().GetSymbol()}}},
 			first:  true,
 		})
 	}
-	return append(requests, request{
-		name: "replace " + from, action: &attunev1.Action{Kind: &attunev1.Action_Replace{Replace: replace}},
+	return append(requests, Request{
+		Name: "replace " + from, Action: &attunev1.Action{Kind: &attunev1.Action_Replace{Replace: replace}},
 	}), nil
 }
 
@@ -88,7 +88,7 @@ calls or for those from one function.` + functionLong,
 			cmd.Flags().StringVar(&returns, "returns", "", "`VALUE` that it returns; a number with a point is a double")
 			cmd.Flags().StringVar(&caller, "called-from", "", "only if `OBJECT:FUNCTION` calls it")
 		},
-		parse: func(args []string) ([]request, error) {
+		parse: func(args []string) ([]Request, error) {
 			if len(args) != 1 {
 				return nil, errors.New("give one OBJECT:FUNCTION")
 			}
@@ -107,7 +107,7 @@ calls or for those from one function.` + functionLong,
 					return nil, fmt.Errorf("--called-from: %w", err)
 				}
 			}
-			return []request{{name: "remove " + args[0], action: &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: remove}}}}, nil
+			return []Request{{Name: "remove " + args[0], Action: &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: remove}}}}, nil
 		},
 		complete: completeFunctions,
 	}
@@ -127,12 +127,12 @@ their own.` + functionLong,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&ifOld, "if-old", "", "change it only where `VALUE` is passed")
 		},
-		parse:    func(args []string) ([]request, error) { return parseParameter(args, ifOld) },
+		parse:    func(args []string) ([]Request, error) { return parseParameter(args, ifOld) },
 		complete: completeFunctions,
 	}
 }
 
-func parseParameter(args []string, ifOld string) ([]request, error) {
+func parseParameter(args []string, ifOld string) ([]Request, error) {
 	if len(args) != 2 {
 		return nil, errors.New("give OBJECT:FUNCTION NUMBER=VALUE")
 	}
@@ -153,8 +153,8 @@ func parseParameter(args []string, ifOld string) ([]request, error) {
 			return nil, fmt.Errorf("--if-old: %w", err)
 		}
 	}
-	return []request{{
-		name: "param " + args[0], action: &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: change}},
+	return []Request{{
+		Name: "param " + args[0], Action: &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: change}},
 	}}, nil
 }
 
@@ -174,7 +174,7 @@ none.` + functionLong,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&atExit, "at-exit", false, "make the call when the function returns")
 		},
-		parse: func(args []string) (requests []request, err error) {
+		parse: func(args []string) (requests []Request, err error) {
 			if len(args) < 2 {
 				return nil, errors.New("give OBJECT:FUNCTION OBJECT:CALLED")
 			}
@@ -191,7 +191,7 @@ none.` + functionLong,
 			for _, arg := range args[2:] {
 				insert.Arguments = append(insert.Arguments, parseCaptured(arg))
 			}
-			return []request{{name: "insert " + args[0], action: &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: insert}}}}, nil
+			return []Request{{Name: "insert " + args[0], Action: &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: insert}}}}, nil
 		},
 		complete: completeFunctions,
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// tuned is one line of the answer, and the JSON document's element.
-type tuned struct {
+// Answer is one line of the answer, and the JSON document's element.
+type Answer struct {
 	// ID to undo it by; empty where there is nothing to undo.
 	ID      string `json:"id,omitempty"`
 	PID     int    `json:"pid"`
@@ -43,11 +43,11 @@ type tuned struct {
 
 // States of a tuned line.
 const (
-	stateChanged   = "changed"
+	StateChanged   = "changed"
 	stateUnchanged = "unchanged"
 	stateWould     = "would-change"
 	stateRefused   = "refused"
-	stateFailed    = "failed"
+	StateFailed    = "failed"
 	stateUntried   = "not-tried"
 	stateBack      = "taken-back"
 	stateGone      = "gone"
@@ -58,12 +58,12 @@ const (
 const atOnce = "now"
 
 // newTuned is what a change would do.
-func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
-	line := tuned{
-		PID: process.PID(), Program: procs.Name(process.PID()), Knob: r.name, On: nil,
+func newTuned(process *tunee, r Request, preview actuate.Preview) Answer {
+	line := Answer{
+		PID: process.PID(), Program: procs.Name(process.PID()), Knob: r.Name, On: nil,
 		Old: preview.Old, New: preview.New, State: stateWould, Way: string(preview.Way), Partial: preview.Partial,
 	}
-	if set := r.action.GetSystem(); set != nil {
+	if set := r.Action.GetSystem(); set != nil {
 		line.On = set.On
 	}
 	line.once = errors.Is(preview.Undo, actuate.ErrCallNotUndoable)
@@ -79,21 +79,21 @@ func newTuned(process *tunee, r request, preview actuate.Preview) tuned {
 
 // states of a change that was tried.
 var states = map[attunev1.Outcome]string{
-	attunev1.Outcome_OUTCOME_APPLIED: stateChanged,
+	attunev1.Outcome_OUTCOME_APPLIED: StateChanged,
 	attunev1.Outcome_OUTCOME_REFUSED: stateRefused,
-	attunev1.Outcome_OUTCOME_FAILED:  stateFailed,
+	attunev1.Outcome_OUTCOME_FAILED:  StateFailed,
 	attunev1.Outcome_OUTCOME_UNDONE:  stateBack,
 	attunev1.Outcome_OUTCOME_GONE:    stateGone,
 }
 
 // take takes in the answer to a change.
-func (l *tuned) take(result *attunev1.ActionResult) {
+func (l *Answer) take(result *attunev1.ActionResult) {
 	l.State, l.Reason = states[result.GetOutcome()], result.GetReason()
 	if result.GetUntried() {
 		l.State = stateUntried
 	}
-	if l.State != stateChanged {
-		if l.State != stateFailed {
+	if l.State != StateChanged {
+		if l.State != StateFailed {
 			l.ID = "" // it is in no journal any more
 		}
 		return
@@ -109,7 +109,7 @@ func (l *tuned) take(result *attunev1.ActionResult) {
 }
 
 // text is the line for people.
-func (l tuned) text() string {
+func (l Answer) text() string {
 	name := l.Knob
 	if l.On != nil {
 		name += fmt.Sprintf("@%d", *l.On)
@@ -127,7 +127,7 @@ func (l tuned) text() string {
 		return "would change: " + what + l.how() + l.wayBack("it can be undone")
 	case stateBack:
 		return "taken back: " + where
-	case stateChanged:
+	case StateChanged:
 		if l.once {
 			return fmt.Sprintf("done: %s returned %s%s", where, l.New, l.how())
 		}
@@ -140,7 +140,7 @@ func (l tuned) text() string {
 }
 
 // how says by which way, and what is not covered.
-func (l tuned) how() string {
+func (l Answer) how() string {
 	text := ""
 	if l.Way != "" && l.Way != string(actuate.WaySystem) {
 		text = "; by " + l.Way
@@ -157,7 +157,7 @@ func (l tuned) how() string {
 	return text
 }
 
-func (l tuned) wayBack(there string) string {
+func (l Answer) wayBack(there string) string {
 	if l.Undo != "" {
 		return "; no way back: " + l.Undo
 	}

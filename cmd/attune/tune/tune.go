@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"errors"
@@ -54,15 +54,16 @@ const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
   attune tune 4711 glibc.stdio.size@1=1M
   attune tune "$(pgrep mpirun)" mpi_t.MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM=pairwise`
 
-// tuneFlags are the flags of `attune tune`.
-type tuneFlags struct {
-	dryRun, json, noUndo, shared, list bool
+// Flags are the flags of `attune tune`.
+type Flags struct {
+	DryRun, Json, NoUndo, shared, list bool
 
 	wait time.Duration
 }
 
-func newTune(p *cli.Env) *cobra.Command {
-	var flags tuneFlags
+// Command returns `attune tune`.
+func Command(p *cli.Env) *cobra.Command {
+	var flags Flags
 	cmd := &cobra.Command{
 		Use:               "tune [flags] PID... NAME[@NUMBER]=VALUE...",
 		Short:             "Change running processes, and what the operating system keeps for them",
@@ -80,9 +81,9 @@ func newTune(p *cli.Env) *cobra.Command {
 			return tune(cmd.Context(), p, flags, ranksOf(pids, settings), knobRequests(settings, flags.wait))
 		},
 	}
-	cmd.PersistentFlags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
-	cmd.PersistentFlags().BoolVar(&flags.json, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&flags.noUndo, "no-undo", false, "change also what you could not take back yourself")
+	cmd.PersistentFlags().BoolVar(&flags.DryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
+	cmd.PersistentFlags().BoolVar(&flags.Json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "change also what you could not take back yourself")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 10*time.Second, "how long to wait for all ranks of an MPI job to come to one call, `TIME` as 500ms, 2s, 1m")
 	cmd.Flags().BoolVar(&flags.list, "list", false, "list what can be changed")
@@ -110,12 +111,12 @@ func ranksOf(pids []int, settings []setting) (all []int) {
 
 // knobRequests asks for settings of the operating system and of libraries; wait is
 // for those of MPI.
-func knobRequests(settings []setting, wait time.Duration) (requests []request) {
+func knobRequests(settings []setting, wait time.Duration) (requests []Request) {
 	for _, s := range settings {
 		if s.library || s.ofMPI {
 			r := libraryRequest(s)
 			if s.ofMPI {
-				r.at = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_AGREED_CALL, TimeoutNanos: wait.Nanoseconds()}
+				r.At = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_AGREED_CALL, TimeoutNanos: wait.Nanoseconds()}
 			}
 			requests = append(requests, r)
 			continue
@@ -125,25 +126,25 @@ func knobRequests(settings []setting, wait time.Duration) (requests []request) {
 			on := int32(s.on)
 			set.On = &on
 		}
-		requests = append(requests, request{name: s.name, action: &attunev1.Action{Kind: &attunev1.Action_System{System: set}}})
+		requests = append(requests, Request{Name: s.name, Action: &attunev1.Action{Kind: &attunev1.Action_System{System: set}}})
 	}
 	return requests
 }
 
 // libraryRequest asks for a named setting, which has been checked, or for a control
 // variable of MPI, whose values the library knows.
-func libraryRequest(s setting) request {
+func libraryRequest(s setting) Request {
 	value := &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: s.number}}
 	if s.ofMPI {
 		value = textValue(s.value)
 	}
-	return request{name: s.name, ofMPI: s.ofMPI, action: &attunev1.Action{Kind: &attunev1.Action_Setting{
+	return Request{Name: s.name, OfMPI: s.ofMPI, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{
 		Setting: &attunev1.NamedSetting{Name: s.name, Value: value},
 	}}}
 }
 
-// mpiPrefix begins the names of MPI's control variables.
-const mpiPrefix = "mpi_t."
+// MpiPrefix begins the names of MPI's control variables.
+const MpiPrefix = "mpi_t."
 
 // cutPrefixFold is strings.CutPrefix for a prefix in any case; what follows it keeps
 // its own.
@@ -200,8 +201,8 @@ func parseSetting(name, value string) (setting, error) {
 		number, err := named.Parse(value)
 		return setting{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
 	}
-	if variable, ok := cutPrefixFold(name, mpiPrefix); ok && variable != "" && value != "" {
-		return setting{name: mpiPrefix + variable, value: value, on: system.Everywhere, ofMPI: true}, nil
+	if variable, ok := cutPrefixFold(name, MpiPrefix); ok && variable != "" && value != "" {
+		return setting{name: MpiPrefix + variable, value: value, on: system.Everywhere, ofMPI: true}, nil
 	}
 	s := setting{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"errors"
@@ -29,13 +29,13 @@ stays, and pointers into it that the program keeps lead nowhere then.`,
 			cmd.Flags().BoolVar(&load.Global, "global", false, "let its symbols serve objects that are loaded later")
 			cmd.Flags().BoolVar(&load.CloseOnUndo, "close-on-undo", false, "close it when the change is undone")
 		},
-		parse: func(args []string) (requests []request, err error) {
+		parse: func(args []string) (requests []Request, err error) {
 			if len(args) != 1 {
 				return nil, errors.New("give one file to load")
 			}
 			load.Path, err = filepath.Abs(args[0])
-			return []request{{
-				name: "load " + filepath.Base(args[0]), action: &attunev1.Action{Kind: &attunev1.Action_Load{Load: load}},
+			return []Request{{
+				Name: "load " + filepath.Base(args[0]), Action: &attunev1.Action{Kind: &attunev1.Action_Load{Load: load}},
 			}}, err
 		},
 		complete: func([]int, []string, string) ([]string, cobra.ShellCompDirective) {

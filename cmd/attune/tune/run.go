@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"context"
@@ -62,17 +62,17 @@ func tunees(held []*procid.Process) []*tunee {
 type tuning struct {
 	actuator *actuate.Actuator
 	kept     *actuate.Kept // nil in a dry run
-	lines    []tuned
+	lines    []Answer
 	items    []actuate.Item
 	lineOf   []int // of each item
 }
 
-func tune(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, requests []request) error {
-	return tuneNoting(ctx, p, flags, pids, requests, func([]string) error { return nil })
+func tune(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests []Request) error {
+	return Noting(ctx, p, flags, pids, requests, func([]string) error { return nil })
 }
 
-// tuneNoting is tune, and hands the ids of the changes that were made to note.
-func tuneNoting(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, requests []request, note func(ids []string) error) error {
+// Noting is tune, and hands the ids of the changes that were made to note.
+func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests []Request, note func(ids []string) error) error {
 	rules, err := permission.Policy()
 	if err != nil {
 		return err
@@ -88,8 +88,8 @@ func tuneNoting(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, re
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	t := &tuning{}
-	options := actuate.Options{Hidden: finder, WithoutUndo: flags.noUndo, InJob: procs.Descends(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
-	if !flags.dryRun {
+	options := actuate.Options{Hidden: finder, WithoutUndo: flags.NoUndo, InJob: procs.Descends(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
+	if !flags.DryRun {
 		if t.kept, err = byhand.Open(ctx); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func tuneNoting(ctx context.Context, p *cli.Env, flags tuneFlags, pids []int, re
 // made returns the ids of the changes that can be undone.
 func (t *tuning) made() (ids []string) {
 	for _, line := range t.lines {
-		if line.ID != "" && line.State == stateChanged {
+		if line.ID != "" && line.State == StateChanged {
 			ids = append(ids, line.ID)
 		}
 	}
@@ -120,10 +120,10 @@ func (t *tuning) made() (ids []string) {
 }
 
 // change looks at all changes, makes them and says so.
-func (t *tuning) change(ctx context.Context, p *cli.Env, flags tuneFlags, processes []*tunee, requests []request) error {
+func (t *tuning) change(ctx context.Context, p *cli.Env, flags Flags, processes []*tunee, requests []Request) error {
 	for _, process := range processes {
 		for _, r := range requests {
-			if r.ofMPI {
+			if r.OfMPI {
 				continue
 			}
 			if err := t.look(ctx, process, r); err != nil {
@@ -132,16 +132,16 @@ func (t *tuning) change(ctx context.Context, p *cli.Env, flags tuneFlags, proces
 		}
 	}
 	for _, r := range requests {
-		if r.ofMPI {
+		if r.OfMPI {
 			if err := t.lookTogether(ctx, processes, r); err != nil {
-				return fmt.Errorf("%s: %w; nothing was changed", r.name, err)
+				return fmt.Errorf("%s: %w; nothing was changed", r.Name, err)
 			}
 		}
 	}
 	if err := t.apply(ctx); err != nil {
-		return errors.Join(err, t.writeFailure(p, flags.json))
+		return errors.Join(err, t.writeFailure(p, flags.Json))
 	}
-	return t.write(p, flags.json)
+	return t.write(p, flags.Json)
 }
 
 // attend stays for as long as changes need it, and takes them back when it is
@@ -180,8 +180,8 @@ func advise(because error) error {
 }
 
 // look says what one change would do, and remembers it if it is to be made.
-func (t *tuning) look(ctx context.Context, process *tunee, r request) error {
-	change := &attunev1.Change{Knob: r.name, Action: r.action, SafePoint: r.at}
+func (t *tuning) look(ctx context.Context, process *tunee, r Request) error {
+	change := &attunev1.Change{Knob: r.Name, Action: r.Action, SafePoint: r.At}
 	preview, err := t.actuator.Preview(ctx, process, change)
 	if err != nil {
 		return err
@@ -191,10 +191,10 @@ func (t *tuning) look(ctx context.Context, process *tunee, r request) error {
 }
 
 // lookTogether is look for a change that is made in all processes together.
-func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r request) error {
+func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r Request) error {
 	items := make([]actuate.Item, len(processes))
 	for i, process := range processes {
-		items[i] = actuate.Item{Process: process, Change: &attunev1.Change{Knob: r.name, Action: r.action, SafePoint: r.at}}
+		items[i] = actuate.Item{Process: process, Change: &attunev1.Change{Knob: r.Name, Action: r.Action, SafePoint: r.At}}
 	}
 	previews, err := t.actuator.PreviewRanks(ctx, items)
 	for i, preview := range previews {
@@ -204,7 +204,7 @@ func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r request
 }
 
 // add remembers a change, if it is to be made.
-func (t *tuning) add(process *tunee, r request, change *attunev1.Change, preview actuate.Preview) {
+func (t *tuning) add(process *tunee, r Request, change *attunev1.Change, preview actuate.Preview) {
 	line := newTuned(process, r, preview)
 	if !preview.Unchanged && t.kept != nil {
 		change.Id = t.kept.NextID()
@@ -223,10 +223,10 @@ func (t *tuning) apply(ctx context.Context) (because error) {
 	for i, result := range t.actuator.ApplySet(ctx, t.items, actuate.SetHooks{}) {
 		line := &t.lines[t.lineOf[i]]
 		line.take(result)
-		if line.State != stateChanged && line.State != stateUntried && line.State != stateBack && because == nil {
+		if line.State != StateChanged && line.State != stateUntried && line.State != stateBack && because == nil {
 			because = fmt.Errorf("process %d: %s: %s", line.PID, line.Knob, line.Reason)
 		}
-		if line.leaves && line.State == stateChanged {
+		if line.leaves && line.State == StateChanged {
 			line.ID = ""
 			because = errors.Join(because, t.kept.Settle(result.GetChangeId()))
 		}
@@ -241,7 +241,7 @@ func (t *tuning) writeFailure(p *cli.Env, asJSON bool) error {
 		return t.write(p, asJSON)
 	}
 	for _, line := range t.lines {
-		if line.State == stateBack || line.Reason != "" && line.State == stateChanged {
+		if line.State == stateBack || line.Reason != "" && line.State == StateChanged {
 			fmt.Fprintln(p.Stdout, line.text())
 		}
 	}

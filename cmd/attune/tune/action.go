@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tune
 
 import (
 	"errors"
@@ -16,14 +16,14 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// request is one change that is asked for, of every process that is named.
-type request struct {
-	// name under which attune changes lists it.
-	name   string
-	action *attunev1.Action
-	at     *attunev1.SafePoint
-	// ofMPI: it is made in all processes together.
-	ofMPI bool
+// Request is one change that is asked for, of every process that is named.
+type Request struct {
+	// Name under which attune changes lists it.
+	Name   string
+	Action *attunev1.Action
+	At     *attunev1.SafePoint
+	// OfMPI: it is made in all processes together.
+	OfMPI bool
 	// first: the others can be looked at only when it has been made.
 	first bool
 }
@@ -34,28 +34,28 @@ type tuneAction struct {
 	// flags adds what the action takes; may be nil.
 	flags func(cmd *cobra.Command)
 	// parse makes requests of what follows the process ids.
-	parse func(args []string) ([]request, error)
+	parse func(args []string) ([]Request, error)
 	// complete completes what follows them; may be nil.
 	complete func(pids []int, args []string, word string) ([]string, cobra.ShellCompDirective)
 }
 
-func newTuneAction(p *cli.Env, flags *tuneFlags, a tuneAction) *cobra.Command {
+func newTuneAction(p *cli.Env, flags *Flags, a tuneAction) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: a.use, Short: a.short, Long: a.long, Example: a.example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, rest, err := leadingPIDs(args)
-			var requests []request
+			var requests []Request
 			if err == nil {
 				requests, err = a.parse(rest)
 			}
 			if err == nil {
-				err = repeatedProcess(pids)
+				err = Repeated(pids)
 			}
 			if err != nil {
 				return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 			}
 			if requests[0].first {
-				if err := tune(cmd.Context(), p, *flags, pids, requests[:1]); err != nil || flags.dryRun {
+				if err := tune(cmd.Context(), p, *flags, pids, requests[:1]); err != nil || flags.DryRun {
 					return err
 				}
 				requests = requests[1:]
@@ -94,7 +94,7 @@ func leadingPIDs(args []string) (pids []int, rest []string, err error) {
 	return pids, args, nil
 }
 
-func repeatedProcess(pids []int) error {
+func Repeated(pids []int) error {
 	seen := map[int]bool{}
 	for _, pid := range pids {
 		if seen[pid] {
@@ -133,12 +133,12 @@ with a point is a floating-point number.`,
 			cmd.Flags().StringVar(&ifOld, "if-old", "", "write only if `VALUE` is what the variable holds")
 			cmd.Flags().Int32Var(&thread, "thread", 0, "write the copy of the thread `TID` of a thread-local variable")
 		},
-		parse:    func(args []string) ([]request, error) { return parseSets(args, ifOld, thread) },
+		parse:    func(args []string) ([]Request, error) { return parseSets(args, ifOld, thread) },
 		complete: completeVariables,
 	}
 }
 
-func parseSets(args []string, ifOld string, thread int32) (requests []request, err error) {
+func parseSets(args []string, ifOld string, thread int32) (requests []Request, err error) {
 	var required *attunev1.Value
 	if ifOld != "" {
 		if required, err = parseValue(ifOld); err != nil {
@@ -158,7 +158,7 @@ func parseSets(args []string, ifOld string, thread int32) (requests []request, e
 		if err != nil {
 			return nil, err
 		}
-		requests = append(requests, request{name: symbol.String(), action: &attunev1.Action{
+		requests = append(requests, Request{Name: symbol.String(), Action: &attunev1.Action{
 			Kind: &attunev1.Action_SetVariable{SetVariable: &attunev1.SetVariable{
 				Object: symbol.object, Symbol: symbol.symbol, Value: value, RequiredOld: required, Thread: thread,
 			}},
@@ -204,7 +204,7 @@ Negative numbers stand behind --.`,
 			_ = cmd.RegisterFlagCompletionFunc("returns", cobra.FixedCompletions( // the flag exists
 				[]string{"integer", "real", "nothing"}, cobra.ShellCompDirectiveNoFileComp))
 		},
-		parse: func(args []string) ([]request, error) {
+		parse: func(args []string) ([]Request, error) {
 			call, err := parseCall(args, returns, expect)
 			if err != nil {
 				return nil, err
@@ -213,10 +213,10 @@ Negative numbers stand behind --.`,
 			if err != nil {
 				return nil, err
 			}
-			return []request{{
-				name:   "call " + call.GetObject() + ":" + call.GetSymbol(),
-				action: &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}},
-				at:     at,
+			return []Request{{
+				Name:   "call " + call.GetObject() + ":" + call.GetSymbol(),
+				Action: &attunev1.Action{Kind: &attunev1.Action_CallFunction{CallFunction: call}},
+				At:     at,
 			}}, nil
 		},
 		complete: completeFunctions,
