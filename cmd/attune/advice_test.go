@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/store"
+	"github.com/attune-hpc/attune/cmd/attune/advice"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,7 +22,7 @@ func (k *tuneTest) advised(t *testing.T, id string, at time.Time) {
 		t.Fatal(err)
 	}
 	fd := int32(number)
-	err = withKnowledge(t.Context(), func(s *store.Store) error {
+	err = advice.WithKnowledge(t.Context(), func(s *store.Store) error {
 		return s.Record(t.Context(), []store.Trial{{
 			Advice: id, Application: "00ff", Executable: "/nowhere/keeper", Tunlet: "pipe", Why: "the pipe is full",
 			Predicted: 3, Confidence: 0.8, Result: store.Given, At: at,

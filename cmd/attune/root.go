@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/attune-hpc/attune/cmd/attune/advice"
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
 	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/changes"
@@ -57,7 +58,7 @@ program got faster.`,
 		tune.Command(p),
 		changes.Command(p),
 		changes.Undoing(p),
-		newAdvice(p),
+		advice.Command(p),
 		off.Command(p),
 		off.On(p),
 		doctor.Command(p),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package advice
 
 import (
 	"context"
@@ -29,7 +29,8 @@ program.
 
 An id is the same in each run. A unique beginning of it is enough.`
 
-func newAdvice(p *cli.Env) *cobra.Command {
+// Command returns `attune advice`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advice",
 		Short: "Show, apply and undo what tunlets recommend",
@@ -41,8 +42,8 @@ func newAdvice(p *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// withKnowledge opens the knowledge store for a command.
-func withKnowledge(ctx context.Context, do func(*store.Store) error) error {
+// WithKnowledge opens the knowledge store for a command.
+func WithKnowledge(ctx context.Context, do func(*store.Store) error) error {
 	s, err := knowledge.Open(ctx)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func withKnowledge(ctx context.Context, do func(*store.Store) error) error {
 
 // withAdvice opens the knowledge store for a command about one advice.
 func withAdvice(ctx context.Context, id string, do func(*store.Store, store.Advice) error) error {
-	return withKnowledge(ctx, func(s *store.Store) error {
+	return WithKnowledge(ctx, func(s *store.Store) error {
 		a, err := findAdvice(ctx, s, id)
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func newAdviceList(p *cli.Env) *cobra.Command {
 		Example: "  attune run --mode advise -- ./solver\n  attune advice list",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withKnowledge(cmd.Context(), func(s *store.Store) error {
+			return WithKnowledge(cmd.Context(), func(s *store.Store) error {
 				all, err := s.List(cmd.Context())
 				if err != nil {
 					return err
@@ -201,7 +202,7 @@ func completeAdvice(cmd *cobra.Command, given []string, _ string) (ids []string,
 	if len(given) > 0 {
 		return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
 	}
-	err := withKnowledge(cmd.Context(), func(s *store.Store) error {
+	err := WithKnowledge(cmd.Context(), func(s *store.Store) error {
 		all, err := s.List(cmd.Context())
 		for _, a := range all {
 			ids = append(ids, fmt.Sprintf("%s\t%s: %s", a.ID, a.Tunlet, strings.Join(adviceActions(a), ", ")))
