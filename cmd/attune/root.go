@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
+	"github.com/attune-hpc/attune/cmd/attune/report"
 	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/cmd/attune/tune"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
@@ -62,7 +63,7 @@ program got faster.`,
 		off.Command(p),
 		off.On(p),
 		doctor.Command(p),
-		newReport(p),
+		report.Command(p),
 		tunlet.Command(p),
 		cert.Command(p),
 		newPack(p),

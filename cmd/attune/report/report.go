@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package report
 
 import (
 	"errors"
@@ -15,7 +15,8 @@ import (
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 )
 
-func newReport(p *cli.Env) *cobra.Command {
+// Command returns `attune report`.
+func Command(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report [flags] RECORDING",
