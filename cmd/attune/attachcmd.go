@@ -109,10 +109,11 @@ func parsePIDs(args []string) (pids []int, err error) {
 // attachProcesses takes control of processes until they end or a signal comes.
 // An error means that there was none to be controlled.
 func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int, keep bool) error {
-	s := &session{cfg: cfg, keep: keep, args: commandLine(pids[0]), env: cli.Environment()}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	defer s.cancel()
-	if err := s.open(p); err != nil {
+	if err := checkTunlets(ctx, cfg); err != nil {
+		return err
+	}
+	s, err := openSession(ctx, p, options{cfg: cfg, keep: keep, args: commandLine(pids[0])})
+	if err != nil {
 		return err
 	}
 	defer s.close()

@@ -86,12 +86,13 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 	if err != nil {
 		return err
 	}
-	s := &session{args: args, env: cli.Environment(), dir: dir, place: place{
+	o := options{args: args, dir: dir, place: place{
 		id: id, gate: job.Socket("gate"), early: os.NewFile(packedEarlyFD, "early"), libraries: job.Path,
 	}}
-	if s.cfg, err = unpackSettings(packed, dir.Path); err == nil {
-		expandNames(&s.cfg, job)
-		err = s.openOutputs(p)
+	var s *session
+	if o.cfg, err = unpackSettings(packed, dir.Path); err == nil {
+		expandNames(&o.cfg, job)
+		s, err = openPacked(ctx, p, o, packed)
 	}
 	if err != nil {
 		return errors.Join(err, dir.Remove())
@@ -100,24 +101,31 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 	return tunePacked(ctx, s, packed, info, members)
 }
 
+// openPacked opens the session of a packed job, which goes on when ctx has ended.
+func openPacked(ctx context.Context, p *cli.Env, o options, packed *packfile.File) (*session, error) {
+	useTunlets(&o.cfg, packed, tunletsIn(o.dir))
+	var forgotten error
+	o.descriptions, forgotten = rememberPacked(packed, o.dir.Path)
+	s, err := openSession(context.WithoutCancel(ctx), p, o)
+	if err == nil && forgotten != nil {
+		s.log.Debug("the packed tunlets are asked what they are", "error", forgotten)
+	}
+	return s, err
+}
+
+// tunletsIn is where the tunlets of a packed job are unpacked.
+func tunletsIn(dir *rundir.Dir) string { return filepath.Join(dir.Path, "tunlets") }
+
 // tunePacked is `attune attach` to processes that come by themselves, and wait for
 // nothing: by the time the gate is open, they have left their memory at
 // packedEarlyFD. The session's outputs are open.
 func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.FileInfo, members *members) error {
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	defer s.cancel()
-	tunlets := filepath.Join(s.dir.Path, "tunlets")
-	useTunlets(&s.cfg, packed, tunlets)
-	var forgotten error
-	if s.descriptions, forgotten = rememberPacked(packed, s.dir.Path); forgotten != nil {
-		s.log.Debug("the packed tunlets are asked what they are", "error", forgotten)
-	}
 	if err := s.connect(); err != nil {
 		s.abandon()
 		return err
 	}
 	s.begun.Go(func() {
-		if err := unpackTunlets(packed, tunlets); err != nil {
+		if err := unpackTunlets(packed, tunletsIn(s.dir)); err != nil {
 			s.log.Warn("not every tunlet was unpacked", "error", err)
 		}
 		s.startAnalyzer()

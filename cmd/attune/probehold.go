@@ -43,10 +43,8 @@ func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlag
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: cfg, args: commandLine(pids[0]), env: cli.Environment(), probing: true, outside: flags.outside}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	if err := s.open(p); err != nil {
-		s.cancel()
+	s, err := openSession(ctx, p, options{cfg: cfg, args: commandLine(pids[0]), probing: true, outside: flags.outside})
+	if err != nil {
 		return nil, err
 	}
 	if err = s.connect(); err == nil {
@@ -54,12 +52,11 @@ func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlag
 		return s, nil
 	}
 	s.close()
-	s.cancel()
 	return nil, err
 }
 
 // hold takes hold of processes, and returns when the session knows of them.
-func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached, error) {
+func hold(ctx context.Context, s *session, pids []int) ([]*controller.Attached, error) {
 	attached, err := s.attachAll(ctx, pids)
 	if len(attached) < len(pids) {
 		return attached, err
@@ -84,7 +81,7 @@ func (s *session) hold(ctx context.Context, pids []int) ([]*controller.Attached,
 }
 
 // letGo ends a session that measured, and leaves its processes as they were.
-func (s *session) letGo(ctx context.Context, attached []*controller.Attached) {
+func letGo(ctx context.Context, s *session, attached []*controller.Attached) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	s.joined.Settle(ctx)
@@ -127,20 +124,20 @@ func holdProcesses(ctx context.Context, p *cli.Env, pids []int, flags holdFlags)
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
 	}
-	attached, err := s.hold(ctx, pids)
-	defer s.letGo(ctx, attached)
+	attached, err := hold(ctx, s, pids)
+	defer letGo(ctx, s, attached)
 	if err != nil {
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
 	}
 	fmt.Fprintf(ready, "ready %s\n", s.dir.Socket(local.Socket))
 	_ = ready.Close() // who waited has read it
-	s.awaitNoProbes(ctx, attached)
+	awaitNoProbes(ctx, s, attached)
 	return nil
 }
 
 // awaitNoProbes returns when there is nothing left to measure.
-func (s *session) awaitNoProbes(ctx context.Context, attached []*controller.Attached) {
+func awaitNoProbes(ctx context.Context, s *session, attached []*controller.Attached) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/probeview"
-	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/local"
@@ -42,8 +41,11 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		if err != nil {
 			return err
 		}
-		attached, err := s.hold(ctx, rest)
-		defer func() { s.release(ctx, attached, stop) }()
+		attached, err := hold(ctx, s, rest)
+		defer func() {
+			stop() // a second signal then ends at once
+			letGo(ctx, s, attached)
+		}()
 		if err != nil {
 			return err
 		}
@@ -68,12 +70,6 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 func usageNothingToWatch(pids []int) error {
 	return exitcode.UsageError(fmt.Errorf("no measure point is given, and none was added to process %d", pids[0]),
 		"write: attune probe watch PID... POINT...")
-}
-
-// release ends this process' own session; a second signal then ends at once.
-func (s *session) release(ctx context.Context, attached []*controller.Attached, stop func()) {
-	stop()
-	s.letGo(ctx, attached)
 }
 
 // show prints what all sessions stream until ctx ends or they do. It fails if

@@ -33,35 +33,62 @@ import (
 // process, and what belongs to the command that runs them. Each part may be
 // missing; the program runs with what is there.
 type session struct {
-	cfg  config.Run
-	keep bool // changes stay in force at the end
-	args []string
-	out  outputs
-	// probing: nothing is tuned, no tunlet is started.
-	probing bool
-	// outside: nothing is loaded into processes.
-	outside bool
-	// place is where the program finds this session; zero: in the run directory.
-	place place
+	options
+
+	out outputs
 
 	notes    logging.Collector
 	log      *slog.Logger
 	closeLog func() error
 
-	dir       *rundir.Dir // nil until connect makes it, unless given
 	joined    *local.Session
 	knowledge knowledge.Lazy
-	// descriptions is where those of the tunlets are kept; empty: where the user
-	// has them.
-	descriptions string
-	env          []string   // the program's
-	pid          int        // the program's
-	live         *live.Live // nil: nothing is watched
+	env       []string   // the program's
+	pid       int        // the program's
+	live      *live.Live // nil: nothing is watched
 
 	ctx    context.Context // of what runs beside the program
 	cancel context.CancelFunc
 	begun  sync.WaitGroup // until the Analyzer is started
 	work   sync.WaitGroup
+}
+
+// options are what a session goes by.
+type options struct {
+	cfg  config.Run
+	args []string // of the program, for the report
+	keep bool     // changes stay in force at the end
+	// probing: nothing is tuned, no tunlet is started.
+	probing bool
+	// outside: nothing is loaded into processes.
+	outside bool
+	// dir is the session's directory; nil until connect makes it, unless given.
+	dir *rundir.Dir
+	// place is where the program finds this session; zero: in the run directory.
+	place place
+	// descriptions is where those of the tunlets are kept; empty: where the user
+	// has them.
+	descriptions string
+}
+
+// openSession prepares what can be refused: nothing has been started yet. What runs
+// beside the program ends with ctx. The caller closes it.
+func openSession(ctx context.Context, p *cli.Env, o options) (*session, error) {
+	s := &session{options: o, env: cli.Environment()}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	if err := s.openOutputs(p); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkTunlets refuses tunlets and settings of theirs that are not there.
+func checkTunlets(ctx context.Context, cfg config.Run) error {
+	if err := tunletfind.Check(cfg.Tunlets, tunletfind.Dirs(cfg.TunletDirs)); err != nil {
+		return err
+	}
+	return tunletfind.CheckOptions(ctx, cfg)
 }
 
 // place is what a program's environment names.
@@ -75,10 +102,11 @@ type place struct {
 // runProgram runs the program from start to report. An error means that the
 // program did not run; else p.program says how it ended.
 func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) error {
-	s := &session{cfg: cfg, args: args}
-	s.ctx, s.cancel = context.WithCancel(ctx)
-	defer s.cancel()
-	if err := s.open(p); err != nil {
+	if err := checkTunlets(ctx, cfg); err != nil {
+		return err
+	}
+	s, err := openSession(ctx, p, options{cfg: cfg, args: args})
+	if err != nil {
 		return err
 	}
 	defer s.close()
@@ -112,17 +140,6 @@ func (s *session) command(signals *launch.Signals) launch.Command {
 	return cmd
 }
 
-// open prepares what can be refused: nothing has been started yet.
-func (s *session) open(p *cli.Env) error {
-	if err := tunletfind.Check(s.cfg.Tunlets, tunletfind.Dirs(s.cfg.TunletDirs)); err != nil {
-		return err
-	}
-	if err := tunletfind.CheckOptions(s.ctx, s.cfg); err != nil {
-		return err
-	}
-	return s.openOutputs(p)
-}
-
 func (s *session) openOutputs(p *cli.Env) error {
 	if err := s.out.open(s.cfg, p); err != nil {
 		return err
@@ -142,7 +159,6 @@ func (s *session) openOutputs(p *cli.Env) error {
 // build constructs Analyzer and controller and lets them find each other. What
 // fails is noted, and the program runs with what there is.
 func (s *session) build() {
-	s.env = cli.Environment()
 	if err := s.connect(); err != nil {
 		s.log.Error("the program runs unwatched", "error", err)
 		return
@@ -158,7 +174,7 @@ func (s *session) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	s.joined, err = local.New(s.options())
+	s.joined, err = local.New(s.parts())
 	if s.cfg.Watch && s.joined.Analyzer != nil {
 		s.live = live.New(live.Options{Output: os.Stderr, Snapshot: s.joined.Analyzer.Snapshot})
 	}
@@ -168,7 +184,8 @@ func (s *session) connect() (err error) {
 	return s.joined.Start(s.ctx)
 }
 
-func (s *session) options() local.Options {
+// parts are the settings of both parts.
+func (s *session) parts() local.Options {
 	user := rundir.Current()
 	at := s.place
 	if at == (place{}) {

@@ -93,8 +93,9 @@ func (s *session) abandon() {
 	s.work.Wait()
 }
 
-// close frees what open and build made.
+// close frees what openSession and connect made.
 func (s *session) close() {
+	s.cancel() // the channels of a session that did not get to its end
 	errs := []error{s.joined.Close()}
 	if s.dir != nil {
 		errs = append(errs, s.dir.Remove())

@@ -39,6 +39,7 @@ var errNoSite = errors.New("no Analyzer of a site is known here")
 // Flags say where the site's Analyzer is.
 type Flags struct{ analyzer, registry string }
 
+// Add declares the flags.
 func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.analyzer, settings.KeyAnalyzer, "", "ask the Analyzer at `ADDRESS`, HOST:PORT or unix:PATH")
 	flags.StringVar(&f.registry, settings.KeyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")

@@ -94,6 +94,7 @@ func leadingPIDs(args []string) (pids []int, rest []string, err error) {
 	return pids, args, nil
 }
 
+// Repeated refuses a process that is given twice.
 func Repeated(pids []int) error {
 	seen := map[int]bool{}
 	for _, pid := range pids {

@@ -55,6 +55,7 @@ type tunletKnob struct {
 	Max         string `json:"max,omitempty"`
 }
 
+// Option is one of its options.
 type Option struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`

@@ -45,6 +45,7 @@ func Undo(p *cli.Env, kept *actuate.Kept, ids []string) error {
 // journalPatience is how long a command waits for another one to finish.
 const journalPatience = 10 * time.Second
 
+// Open opens what this user has changed on this node. The caller closes it.
 func Open(ctx context.Context) (*actuate.Kept, error) {
 	dir, err := rundir.Current().LastingStateDir()
 	if err != nil {

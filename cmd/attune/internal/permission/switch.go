@@ -32,6 +32,7 @@ func nodeSwitch() offswitch.Switch {
 	return offswitch.Path
 }
 
+// UserSwitch is that of a user with this directory of settings.
 func UserSwitch(config string) offswitch.Switch {
 	return offswitch.Switch(filepath.Join(config, "off"))
 }

@@ -37,6 +37,7 @@ func Complete(_ *cobra.Command, _ []string, typed string) ([]string, cobra.Shell
 	return WithPrefix(object+":", functionsOf(object, name)), cobra.ShellCompDirectiveNoFileComp
 }
 
+// WithPrefix puts a text in front of each name.
 func WithPrefix(prefix string, names []string) []string {
 	out := make([]string, 0, len(names))
 	for _, name := range names {

@@ -132,6 +132,7 @@ func Printable(r rune) rune {
 	return '?'
 }
 
+// UserName is the name of a user, or the id.
 func UserName(id int) string {
 	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
 		return u.Username

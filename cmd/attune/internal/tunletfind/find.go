@@ -44,6 +44,7 @@ func Dirs(first []string) []string {
 	return dirs
 }
 
+// Names lists the names of tunlets.
 func Names(tunlets []tunlethost.Candidate) []string {
 	list := make([]string, len(tunlets))
 	for i, t := range tunlets {
