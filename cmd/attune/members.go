@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer/report"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -75,7 +76,7 @@ func (m *members) exit() report.Exit {
 
 // exit is how it ended; it has a status.
 func (m member) exit() report.Exit {
-	return reportExit(launch.Exit{Code: m.status.ExitStatus(), Signal: endingSignal(*m.status)})
+	return tuner.ReportExit(launch.Exit{Code: m.status.ExitStatus(), Signal: endingSignal(*m.status)})
 }
 
 // endingSignal is 0 for a process that exited.

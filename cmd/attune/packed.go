@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/internal/config"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/packfile"
@@ -86,29 +87,29 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 	if err != nil {
 		return err
 	}
-	o := options{args: args, dir: dir, place: place{
-		id: id, gate: job.Socket("gate"), early: os.NewFile(packedEarlyFD, "early"), libraries: job.Path,
+	o := tuner.Options{Args: args, Dir: dir, Place: tuner.Place{
+		ID: id, Gate: job.Socket("gate"), Early: os.NewFile(packedEarlyFD, "early"), Libraries: job.Path,
 	}}
-	var s *session
-	if o.cfg, err = unpackSettings(packed, dir.Path); err == nil {
-		expandNames(&o.cfg, job)
+	var s *tuner.Tuner
+	if o.Settings, err = unpackSettings(packed, dir.Path); err == nil {
+		expandNames(&o.Settings, job)
 		s, err = openPacked(ctx, p, o, packed)
 	}
 	if err != nil {
 		return errors.Join(err, dir.Remove())
 	}
-	defer s.close()
+	defer s.Close()
 	return tunePacked(ctx, s, packed, info, members)
 }
 
 // openPacked opens the session of a packed job, which goes on when ctx has ended.
-func openPacked(ctx context.Context, p *cli.Env, o options, packed *packfile.File) (*session, error) {
-	useTunlets(&o.cfg, packed, tunletsIn(o.dir))
+func openPacked(ctx context.Context, p *cli.Env, o tuner.Options, packed *packfile.File) (*tuner.Tuner, error) {
+	useTunlets(&o.Settings, packed, tunletsIn(o.Dir))
 	var forgotten error
-	o.descriptions, forgotten = rememberPacked(packed, o.dir.Path)
-	s, err := openSession(context.WithoutCancel(ctx), p, o)
+	o.Descriptions, forgotten = rememberPacked(packed, o.Dir.Path)
+	s, err := tuner.Open(context.WithoutCancel(ctx), p, o)
 	if err == nil && forgotten != nil {
-		s.log.Debug("the packed tunlets are asked what they are", "error", forgotten)
+		s.Log.Debug("the packed tunlets are asked what they are", "error", forgotten)
 	}
 	return s, err
 }
@@ -119,34 +120,34 @@ func tunletsIn(dir *rundir.Dir) string { return filepath.Join(dir.Path, "tunlets
 // tunePacked is `attune attach` to processes that come by themselves, and wait for
 // nothing: by the time the gate is open, they have left their memory at
 // packedEarlyFD. The session's outputs are open.
-func tunePacked(ctx context.Context, s *session, packed *packfile.File, file fs.FileInfo, members *members) error {
-	if err := s.connect(); err != nil {
-		s.abandon()
+func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file fs.FileInfo, members *members) error {
+	if err := s.Connect(); err != nil {
+		s.Abandon()
 		return err
 	}
-	s.begun.Go(func() {
-		if err := unpackTunlets(packed, tunletsIn(s.dir)); err != nil {
-			s.log.Warn("not every tunlet was unpacked", "error", err)
+	s.Begun.Go(func() {
+		if err := unpackTunlets(packed, tunletsIn(s.Dir)); err != nil {
+			s.Log.Warn("not every tunlet was unpacked", "error", err)
 		}
-		s.startAnalyzer()
+		s.StartAnalyzer()
 	})
-	s.followSwitch(s.giveBack)
+	s.FollowSwitch(s.GiveBack)
 	err := members.serve(ctx, func(process *procid.Process) {
 		if !becomesProgram(ctx, process, file) {
 			return
 		}
-		if err := s.joined.Controller.Follow(process.PID()); err != nil {
-			s.log.Debug("follow a process", "pid", process.PID(), "error", err) // it may have ended
+		if err := s.Joined.Controller.Follow(process.PID()); err != nil {
+			s.Log.Debug("follow a process", "pid", process.PID(), "error", err) // it may have ended
 		}
 	})
 	if err != nil {
-		s.log.Warn("not every process was followed", "error", err)
+		s.Log.Warn("not every process was followed", "error", err)
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
-	r := s.account(end, members.exit(), nil)
-	members.addUnseen(r, s.args[0])
-	s.out.write(r, s.notes.Lines())
+	r := s.Account(end, members.exit(), nil)
+	members.addUnseen(r, s.Args[0])
+	s.Out.Write(r, s.Notes.Lines())
 	return nil
 }
 

@@ -87,7 +87,7 @@ func probePIDs(args []string) (pids []int, rest []string, err error) {
 	if n == 0 {
 		return nil, nil, exitcode.UsageError(errors.New("no process is given"), "write: PID... POINT...; `attune ps` shows processes")
 	}
-	pids, err = parsePIDs(args[:n])
+	pids, err = procs.Parse(args[:n])
 	return pids, args[n:], err
 }
 
@@ -211,7 +211,7 @@ in processes that other users' attune holds as well, with their users' names.`,
 			var pids []int
 			if len(args) > 0 {
 				var err error
-				if pids, err = parsePIDs(args); err != nil {
+				if pids, err = procs.Parse(args); err != nil {
 					return err
 				}
 			}

@@ -19,7 +19,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
+	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/local"
@@ -38,30 +40,30 @@ const (
 )
 
 // newProbeSession takes hold of processes in this process, to measure only.
-func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlags) (*session, error) {
+func newProbeSession(ctx context.Context, p *cli.Env, pids []int, flags holdFlags) (*tuner.Tuner, error) {
 	cfg, err := flags.config()
 	if err != nil {
 		return nil, err
 	}
-	s, err := openSession(ctx, p, options{cfg: cfg, args: commandLine(pids[0]), probing: true, outside: flags.outside})
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: tuner.CommandLine(pids[0]), Probing: true, Outside: flags.outside})
 	if err != nil {
 		return nil, err
 	}
-	if err = s.connect(); err == nil {
-		s.startAnalyzer()
+	if err = s.Connect(); err == nil {
+		s.StartAnalyzer()
 		return s, nil
 	}
-	s.close()
+	s.Close()
 	return nil, err
 }
 
 // hold takes hold of processes, and returns when the session knows of them.
-func hold(ctx context.Context, s *session, pids []int) ([]*controller.Attached, error) {
-	attached, err := s.attachAll(ctx, pids)
+func hold(ctx context.Context, s *tuner.Tuner, pids []int) ([]*controller.Attached, error) {
+	attached, err := s.AttachAll(ctx, pids)
 	if len(attached) < len(pids) {
 		return attached, err
 	}
-	h, err := dialSession(s.dir.Socket(local.Socket))
+	h, err := dialSession(s.Dir.Socket(local.Socket))
 	if err != nil {
 		return attached, err
 	}
@@ -81,15 +83,15 @@ func hold(ctx context.Context, s *session, pids []int) ([]*controller.Attached, 
 }
 
 // letGo ends a session that measured, and leaves its processes as they were.
-func letGo(ctx context.Context, s *session, attached []*controller.Attached) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+func letGo(ctx context.Context, s *tuner.Tuner, attached []*controller.Attached) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
-	s.joined.Settle(ctx)
-	s.leaveAll(ctx, attached)
-	s.joined.Stop(ctx)
-	s.cancel()
-	s.work.Wait()
-	s.close()
+	s.Joined.Settle(ctx)
+	s.LeaveAll(ctx, attached)
+	s.Joined.Stop(ctx)
+	s.Cancel()
+	s.Work.Wait()
+	s.Close()
 }
 
 // newProbeHold is what `attune probe add` leaves in the background.
@@ -99,7 +101,7 @@ func newProbeHold(p *cli.Env) *cobra.Command {
 		Use: "hold PID...", Short: "Hold processes for attune probe add", Hidden: true,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pids, err := parsePIDs(args)
+			pids, err := procs.Parse(args)
 			if err != nil {
 				return err
 			}
@@ -130,20 +132,20 @@ func holdProcesses(ctx context.Context, p *cli.Env, pids []int, flags holdFlags)
 		fmt.Fprintf(ready, "%v\n", err)
 		return err
 	}
-	fmt.Fprintf(ready, "ready %s\n", s.dir.Socket(local.Socket))
+	fmt.Fprintf(ready, "ready %s\n", s.Dir.Socket(local.Socket))
 	_ = ready.Close() // who waited has read it
 	awaitNoProbes(ctx, s, attached)
 	return nil
 }
 
 // awaitNoProbes returns when there is nothing left to measure.
-func awaitNoProbes(ctx context.Context, s *session, attached []*controller.Attached) {
+func awaitNoProbes(ctx context.Context, s *tuner.Tuner, attached []*controller.Attached) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() { // ends with ctx at the latest
 		defer close(ended)
-		awaitAll(ctx, attached)
+		tuner.AwaitAll(ctx, attached)
 	}()
 	all := ended // those that were named; points may be in their children
 	look := time.NewTicker(lastPointPause)
@@ -154,7 +156,7 @@ func awaitNoProbes(ctx context.Context, s *session, attached []*controller.Attac
 		case <-all:
 			all, until = nil, time.Now()
 		case now := <-look.C:
-			switch points := s.joined.Analyzer.LastingProbes(); {
+			switch points := s.Joined.Analyzer.LastingProbes(); {
 			case points > 0:
 				until = now
 			case now.After(until):

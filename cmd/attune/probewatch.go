@@ -49,7 +49,7 @@ func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, 
 		if err != nil {
 			return err
 		}
-		h, err := dialSession(rundir.SocketIn(s.dir.Path, local.Socket))
+		h, err := dialSession(rundir.SocketIn(s.Dir.Path, local.Socket))
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
+	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/config"
@@ -75,7 +77,7 @@ func newRun(p *cli.Env) *cobra.Command {
 	settings.RunFlags(cmd.Flags())
 	cli.MustComplete(cmd, settings.KeyMode, config.Modes)
 	cli.MustComplete(cmd, settings.KeyLogLevel, func() []string { return []string{"debug", "info", "warn", "error"} })
-	completeProbeFlag(cmd)
+	pointcomplete.Flag(cmd)
 	cli.MustComplete(cmd, settings.KeyTunlet, func() []string { return tunletfind.Names(tunlethost.Find(tunletfind.Dirs(nil), nil)) })
 	return cmd
 }
@@ -101,9 +103,35 @@ func someCommand(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// completeProbeFlag completes --probe, which the command has.
-func completeProbeFlag(cmd *cobra.Command) {
-	if err := cmd.RegisterFlagCompletionFunc(settings.KeyProbe, pointcomplete.Complete); err != nil {
-		panic(err)
+// runProgram runs the program from start to report. An error means that the
+// program did not run; else p.program says how it ended.
+func runProgram(ctx context.Context, p *cli.Env, cfg config.Run, args []string) error {
+	if err := tuner.CheckTunlets(ctx, cfg); err != nil {
+		return err
 	}
+	s, err := tuner.Open(ctx, p, tuner.Options{Settings: cfg, Args: args})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	signals := launch.Catch(p.State)
+	s.Build()
+	s.PlaceProbes(ctx)
+	child, err := launch.Start(ctx, s.Command(signals))
+	if err != nil {
+		s.Abandon()
+		return err
+	}
+	ended := make(chan struct{})
+	s.PID = child.PID()
+	s.Begin(s.PID, ended)
+	s.FollowSwitch(s.GiveBack)
+	if err := launch.LetGo(p.Descriptors, s.Out.NeedsStderr()); err != nil {
+		s.Log.Warn("standard streams stay open here until the end", "error", err)
+	}
+	exit := child.Wait()
+	close(ended)
+	p.Program = &exit
+	s.End(exit, signals)
+	return nil
 }

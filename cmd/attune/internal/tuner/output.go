@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tuner
 
 import (
 	"errors"
@@ -99,12 +99,12 @@ func writerOf(f *os.File) io.Writer {
 	return f
 }
 
-// needsStderr tells whether something will be said after the program's end.
-func (o *outputs) needsStderr() bool { return o.stderr != nil }
+// NeedsStderr tells whether something will be said after the program's end.
+func (o *outputs) NeedsStderr() bool { return o.stderr != nil }
 
-// write puts the report where it was asked for. Nobody can be told that
+// Write puts the report where it was asked for. Nobody can be told that
 // standard error is gone.
-func (o *outputs) write(r *report.Report, notes []string) {
+func (o *outputs) Write(r *report.Report, notes []string) {
 	for _, note := range notes {
 		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: note})
 	}

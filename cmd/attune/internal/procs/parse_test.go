@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package procs
 
 import (
 	"os"
@@ -27,7 +27,7 @@ func TestParsePIDs(t *testing.T) {
 		{"attune itself", []string{strconv.Itoa(os.Getpid())}, nil, exitcode.Usage},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got, err := parsePIDs(row.args)
+			got, err := Parse(row.args)
 			if diff := cmp.Diff(row.want, got); diff != "" || exitcode.Of(err) != row.code {
 				t.Errorf("error %v, pids (-want +got):\n%s", err, diff)
 			}

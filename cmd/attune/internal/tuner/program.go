@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package tuner
 
 import (
 	"log/slog"
@@ -50,24 +50,24 @@ func inspect(args, env []string) objfile.Inspection {
 
 // addProgram puts the program itself into a report that lacks it: it may have
 // ended before anybody could look at it.
-func (s *session) addProgram(r *report.Report, exit launch.Exit) {
-	if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == s.pid }) {
+func (s *Tuner) addProgram(r *report.Report, exit launch.Exit) {
+	if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == s.PID }) {
 		return
 	}
-	program := inspect(s.args, s.env)
+	program := inspect(s.Args, s.env)
 	reason := program.PreloadRefusal()
 	if reason == "" {
 		reason = report.ShortLived
 	}
-	end := reportExit(exit)
+	end := ReportExit(exit)
 	r.Processes = append(r.Processes, report.Process{
-		PID: s.pid, ParentPID: os.Getpid(), Exe: program.Path, Exit: &end, EndedSeconds: &r.WallSeconds,
+		PID: s.PID, ParentPID: os.Getpid(), Exe: program.Path, Exit: &end, EndedSeconds: &r.WallSeconds,
 		Mechanisms: []string{}, NotInstrumented: reason,
 	})
 }
 
-// reportExit is a program's end in the report.
-func reportExit(e launch.Exit) report.Exit {
+// ReportExit is a program's end in the report.
+func ReportExit(e launch.Exit) report.Exit {
 	if e.Signal != 0 {
 		return report.Exit{Signal: report.SignalName(e.Signal)}
 	}
