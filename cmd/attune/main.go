@@ -17,12 +17,12 @@ func main() {
 	if launch.IsWaker(os.Args) {
 		os.Exit(launch.Waker(os.Args))
 	}
-	os.Exit(run(os.Args[1:], cli.New()))
+	os.Exit(execute(os.Args[1:], cli.New()))
 }
 
-// run executes the command line and returns the exit code, or ends this
+// execute executes the command line and returns the exit code, or ends this
 // process by the signal that ended the program.
-func run(args []string, p *cli.Env) int {
+func execute(args []string, p *cli.Env) int {
 	root := newRoot(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())

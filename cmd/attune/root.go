@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/report"
+	"github.com/attune-hpc/attune/cmd/attune/run"
 	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/cmd/attune/tune"
 	"github.com/attune-hpc/attune/cmd/attune/tunlet"
@@ -52,7 +53,7 @@ program got faster.`,
 		return exitcode.UsageError(err, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	})
 	root.AddCommand(
-		newRun(p),
+		run.Command(p),
 		newAttach(p),
 		ps.Command(p),
 		newProbe(p),

@@ -85,7 +85,7 @@ func (s *testSite) ask(args ...string) (stdout string, code int) {
 	s.t.Helper()
 	s.t.Setenv("ATTUNE_ANALYZER", "unix:"+filepath.Join(s.dir, "run", analyzer.ServiceSocket))
 	var out, errs bytes.Buffer
-	code = run(args, &cli.Env{Stdout: &out, Stderr: &errs})
+	code = execute(args, &cli.Env{Stdout: &out, Stderr: &errs})
 	return out.String() + errs.String(), code
 }
 
@@ -167,7 +167,7 @@ func TestAnalyzerSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out, errs bytes.Buffer
-			code := run(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &cli.Env{Stdout: &out, Stderr: &errs})
+			code := execute(append([]string{"analyzer", "serve", "--check-config", "--config", file}, c.flags...), &cli.Env{Stdout: &out, Stderr: &errs})
 			switch {
 			case c.want == "" && (code != exitcode.OK || out.String() != "configuration is valid\n"):
 				t.Errorf("code %d, %s", code, errs.String())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package run
 
 import (
 	"context"
@@ -54,7 +54,8 @@ const runExample = `  attune run -- ./my-program input.dat
   attune run --probe 'my-program:ns::Matrix::*' --mode observe -- ./my-program
   attune run --probe usdt:libstdc++.so.6:libstdcxx:throw -- ./my-program`
 
-func newRun(p *cli.Env) *cobra.Command {
+// Command returns `attune run`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "run [flags] -- CMD [ARGS]",
 		Short:             "Run a program and tune it while it runs",
