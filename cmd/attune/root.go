@@ -9,6 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/advice"
 	"github.com/attune-hpc/attune/cmd/attune/analyzer"
+	"github.com/attune-hpc/attune/cmd/attune/attach"
 	"github.com/attune-hpc/attune/cmd/attune/cert"
 	"github.com/attune-hpc/attune/cmd/attune/changes"
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
@@ -54,7 +55,7 @@ program got faster.`,
 	})
 	root.AddCommand(
 		run.Command(p),
-		newAttach(p),
+		attach.Command(p),
 		ps.Command(p),
 		newProbe(p),
 		tune.Command(p),

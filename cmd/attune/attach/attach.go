@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package attach
 
 import (
 	"context"
@@ -46,7 +46,8 @@ const attachExample = `  attune attach 4711
   attune attach --mode observe --report r.json 4711 4712
   attune attach --timeline t.jsonl $(pgrep solver)`
 
-func newAttach(p *cli.Env) *cobra.Command {
+// Command returns `attune attach`.
+func Command(p *cli.Env) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID...",
