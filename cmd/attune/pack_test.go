@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/pack"
 )
 
 // packedBash is a packed shell, which says nothing at its end.
@@ -157,17 +158,17 @@ func TestPackedTunlets(t *testing.T) {
 			Name: name, Path: filepath.Join(dir, name+".tunlet.yaml"), Interpreter: filepath.Join(dir, "attune-tunlet-a"),
 		})
 	}
-	want := []packedTunlet{
-		{name: "many", path: dir + "/many"},
-		{name: "attune-tunlet-a", to: "many"},
-		{name: "attune-tunlet-b", to: "many"},
-		{name: "attune-tunlet-c", path: dir + "/attune-tunlet-c"},
-		{name: "attune-tunlet-own", path: dir + "/attune-tunlet-own"},
-		{name: "attune-tunlet-declarative", to: "many"},
-		{name: "x.tunlet.yaml", path: dir + "/x.tunlet.yaml"},
-		{name: "y.tunlet.yaml", path: dir + "/y.tunlet.yaml"},
+	want := []pack.PackedTunlet{
+		{Name: "many", Path: dir + "/many"},
+		{Name: "attune-tunlet-a", To: "many"},
+		{Name: "attune-tunlet-b", To: "many"},
+		{Name: "attune-tunlet-c", Path: dir + "/attune-tunlet-c"},
+		{Name: "attune-tunlet-own", Path: dir + "/attune-tunlet-own"},
+		{Name: "attune-tunlet-declarative", To: "many"},
+		{Name: "x.tunlet.yaml", Path: dir + "/x.tunlet.yaml"},
+		{Name: "y.tunlet.yaml", Path: dir + "/y.tunlet.yaml"},
 	}
-	if diff := cmp.Diff(want, packedTunlets(found), cmp.AllowUnexported(packedTunlet{})); diff != "" {
+	if diff := cmp.Diff(want, pack.PackedTunlets(found), cmp.AllowUnexported(pack.PackedTunlet{})); diff != "" {
 		t.Error(diff)
 	}
 }

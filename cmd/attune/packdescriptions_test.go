@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
+	"github.com/attune-hpc/attune/cmd/attune/pack"
 	"github.com/attune-hpc/attune/internal/packfile"
 )
 
@@ -17,13 +18,13 @@ func TestPackedTunletsAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	packed, err := readPacked(file)
+	packed, err := pack.ReadPacked(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", "/none")
-	dir, err := rememberPacked(packed, t.TempDir())
+	dir, err := pack.RememberPacked(packed, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestPackedTunletsAreKnown(t *testing.T) {
 }
 
 func TestPackedWithoutDescriptions(t *testing.T) {
-	if dir, err := rememberPacked(&packfile.File{}, t.TempDir()); dir != "" || err != nil {
+	if dir, err := pack.RememberPacked(&packfile.File{}, t.TempDir()); dir != "" || err != nil {
 		t.Errorf("%s, %v", dir, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/doctor"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
+	"github.com/attune-hpc/attune/cmd/attune/pack"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/report"
 	"github.com/attune-hpc/attune/cmd/attune/run"
@@ -68,9 +69,9 @@ program got faster.`,
 		report.Command(p),
 		tunlet.Command(p),
 		cert.Command(p),
-		newPack(p),
-		newUnpack(p),
-		newPacked(p),
+		pack.Command(p),
+		pack.Unpack(p),
+		pack.Packed(p),
 		site.Session(p),
 		site.Node(p),
 		analyzer.Command(p),

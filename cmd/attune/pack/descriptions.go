@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"bytes"
@@ -46,9 +46,9 @@ func describedTunlets(ctx context.Context, found []tunlethost.Candidate) ([]byte
 	return json.Marshal(list)
 }
 
-// rememberPacked keeps the packed descriptions where the user has them, else in
+// RememberPacked keeps the packed descriptions where the user has them, else in
 // a directory below dir, and returns where that is.
-func rememberPacked(packed *packfile.File, dir string) (string, error) {
+func RememberPacked(packed *packfile.File, dir string) (string, error) {
 	part, ok := packed.Find(packfile.Descriptions)
 	if !ok {
 		return "", nil

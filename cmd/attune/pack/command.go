@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"errors"
@@ -71,7 +71,8 @@ const (
 
 func places() []string { return []string{placeAuto, placeMemory, placeBeside} }
 
-func newPack(p *cli.Env) *cobra.Command {
+// Command returns `attune pack`.
+func Command(p *cli.Env) *cobra.Command {
 	o := packOptions{}
 	cmd := &cobra.Command{
 		Use:               "pack [flags] PROGRAM -o FILE",

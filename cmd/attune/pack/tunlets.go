@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"errors"
@@ -14,16 +14,16 @@ import (
 	"github.com/attune-hpc/attune/internal/packfile"
 )
 
-// packedTunlet is a tunlet's file, or another name of one.
-type packedTunlet struct {
-	name string // of the file
-	path string // where it is; empty: it is a link
-	to   string // the name of the file that it leads to
+// PackedTunlet is a tunlet's file, or another name of one.
+type PackedTunlet struct {
+	Name string // of the file
+	Path string // where it is; empty: it is a link
+	To   string // the name of the file that it leads to
 }
 
-// packedTunlets lists what to pack for the tunlets that can be used: a file that
+// PackedTunlets lists what to pack for the tunlets that can be used: a file that
 // many of them lead to goes in once.
-func packedTunlets(found []tunlethost.Candidate) (list []packedTunlet) {
+func PackedTunlets(found []tunlethost.Candidate) (list []PackedTunlet) {
 	have := map[string]string{} // name of a file in the pack to where it is
 	interpreted := false
 	for _, t := range found {
@@ -36,24 +36,24 @@ func packedTunlets(found []tunlethost.Candidate) (list []packedTunlet) {
 				interpreted = true
 				list = append(list, packedBinary(tunlethost.Prefix+tunlethost.Interpreter, t.Interpreter, have)...)
 			}
-			list = append(list, packedTunlet{name: t.Name + tunlethost.Suffix, path: t.Path})
+			list = append(list, PackedTunlet{Name: t.Name + tunlethost.Suffix, Path: t.Path})
 		}
 	}
 	return list
 }
 
 // packedBinary lists what to pack for a program: a file, a link to one, or both.
-func packedBinary(name, path string, have map[string]string) (list []packedTunlet) {
+func packedBinary(name, path string, have map[string]string) (list []PackedTunlet) {
 	real, err := filepath.EvalSymlinks(path)
 	to := filepath.Base(real)
 	if err != nil || to == name || to[0] == '.' || have[to] != "" && have[to] != real {
-		return []packedTunlet{{name: name, path: path}}
+		return []PackedTunlet{{Name: name, Path: path}}
 	}
 	if have[to] == "" {
 		have[to] = real
-		list = append(list, packedTunlet{name: to, path: real})
+		list = append(list, PackedTunlet{Name: to, Path: real})
 	}
-	return append(list, packedTunlet{name: name, to: to})
+	return append(list, PackedTunlet{Name: name, To: to})
 }
 
 // useTunlets looks for tunlets in a directory, and with none asked for by name

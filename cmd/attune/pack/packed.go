@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"context"
@@ -34,8 +34,8 @@ const (
 	packedEarlyFD   = 6
 )
 
-// newPacked is what a packed program starts beside itself, for nobody to call.
-func newPacked(p *cli.Env) *cobra.Command {
+// Packed is what a packed program starts beside itself, for nobody to call.
+func Packed(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "packed FOLDER JOB CMD [ARGS]", Short: "Control the processes of a packed program", Hidden: true,
 		Args: cobra.MinimumNArgs(3),
@@ -75,7 +75,7 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 	job := members.job
 	file := os.NewFile(packedFileFD, "packed program")
 	defer func() { _ = file.Close() }() // read only
-	packed, err := readPacked(file)
+	packed, err := ReadPacked(file)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func unpackAndTune(ctx context.Context, p *cli.Env, members *members, id string,
 func openPacked(ctx context.Context, p *cli.Env, o tuner.Options, packed *packfile.File) (*tuner.Tuner, error) {
 	useTunlets(&o.Settings, packed, tunletsIn(o.Dir))
 	var forgotten error
-	o.Descriptions, forgotten = rememberPacked(packed, o.Dir.Path)
+	o.Descriptions, forgotten = RememberPacked(packed, o.Dir.Path)
 	s, err := tuner.Open(context.WithoutCancel(ctx), p, o)
 	if err == nil && forgotten != nil {
 		s.Log.Debug("the packed tunlets are asked what they are", "error", forgotten)
@@ -201,8 +201,8 @@ func expandNames(cfg *config.Run, job rundir.Job) {
 	}
 }
 
-// readPacked reads the record of a packed program; errors say what to do.
-func readPacked(file *os.File) (*packfile.File, error) {
+// ReadPacked reads the record of a packed program; errors say what to do.
+func ReadPacked(file *os.File) (*packfile.File, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"errors"
@@ -28,7 +28,8 @@ const unpackExample = `  attune unpack --list solver.tuned
   attune unpack --extract parts solver.tuned
   attune unpack --extract . solver.tuned solver`
 
-func newUnpack(p *cli.Env) *cobra.Command {
+// Unpack returns `attune unpack`.
+func Unpack(p *cli.Env) *cobra.Command {
 	var list bool
 	var extract string
 	cmd := &cobra.Command{
@@ -58,7 +59,7 @@ func unpack(p *cli.Env, path, dir string, wanted []string) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only
-	packed, err := readPacked(file)
+	packed, err := ReadPacked(file)
 	if err != nil {
 		return err
 	}

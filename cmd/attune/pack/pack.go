@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package pack
 
 import (
 	"bytes"
@@ -103,7 +103,7 @@ func isPacked(path string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	_, err = readPacked(file)
+	_, err = ReadPacked(file)
 	return !errors.Is(err, packfile.ErrNotPacked), nil
 }
 
@@ -129,13 +129,13 @@ func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, fi
 	add(packfile.Program, filepath.Base(o.program), o.program)
 	add(packfile.Controller, "attune", "/proc/self/exe")
 	found := tunlethost.Find(tunletfind.Dirs(o.run.TunletDirs), o.run.Tunlets)
-	for _, t := range packedTunlets(found) {
-		if t.path != "" {
-			add(packfile.Tunlet, t.name, t.path)
+	for _, t := range PackedTunlets(found) {
+		if t.Path != "" {
+			add(packfile.Tunlet, t.Name, t.Path)
 			continue
 		}
 		sources = append(sources, packfile.Source{
-			Kind: packfile.TunletLink, Name: t.name, Mode: 0o444, Content: strings.NewReader(t.to),
+			Kind: packfile.TunletLink, Name: t.Name, Mode: 0o444, Content: strings.NewReader(t.To),
 		})
 	}
 	said, saidErr := describedTunlets(ctx, found)
@@ -225,7 +225,7 @@ func sizes(path string) (map[packfile.Kind]int64, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // read only
-	packed, err := readPacked(file)
+	packed, err := ReadPacked(file)
 	if err != nil {
 		return nil, err
 	}
