@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/off"
 	"github.com/attune-hpc/attune/cmd/attune/pack"
+	"github.com/attune-hpc/attune/cmd/attune/probe"
 	"github.com/attune-hpc/attune/cmd/attune/ps"
 	"github.com/attune-hpc/attune/cmd/attune/report"
 	"github.com/attune-hpc/attune/cmd/attune/run"
@@ -58,7 +59,7 @@ program got faster.`,
 		run.Command(p),
 		attach.Command(p),
 		ps.Command(p),
-		newProbe(p),
+		probe.Command(p),
 		tune.Command(p),
 		changes.Command(p),
 		changes.Undoing(p),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package probe
 
 import (
 	"errors"
@@ -39,7 +39,8 @@ A process that another attune of yours holds already (attune run, attach or
 probe) is measured through that one, with its budget: nobody's points disturb
 another's.`
 
-func newProbe(p *cli.Env) *cobra.Command {
+// Command returns `attune probe`.
+func Command(p *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe",
 		Short: "Measure at any function of running processes",
