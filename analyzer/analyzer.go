@@ -14,11 +14,13 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/fold"
+	"github.com/attune-hpc/attune/analyzer/probes"
 	"github.com/attune-hpc/attune/analyzer/recorder"
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/session"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/pointtext"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -104,8 +106,7 @@ type Analyzer struct {
 	account  *fold.Account      // belongs to the session's loop
 	session  *session.Session
 	host     *tunlethost.Host
-	own      *probes // what Config.Probes asks for
-	probes   *probeService
+	probes   *probes.Probes
 	wg       sync.WaitGroup // the session's loop
 	cancel   context.CancelFunc
 	stopOnce sync.Once
@@ -143,14 +144,14 @@ func New(cfg Config) (*Analyzer, error) {
 	a.session = session.New(session.Config{
 		Known: known,
 		ID:    cfg.JobID, Command: cfg.Command, Tick: cfg.tick, Lease: cfg.Lease,
-		Sinks: sinks, EveryTick: a.recorder != nil, Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
+		Sinks: sinks, Version: cfg.Version, Grace: cfg.Grace, Inherit: cfg.Inherit,
 		Core: core.Config{Mode: mode, Keep: cfg.Keep, Apart: cfg.Apart, IDPrefix: cfg.ChangePrefix}, Log: a.log,
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
 		TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
-	a.own, a.probes = newProbes(cfg.Probes), newProbeService(a.session, a.account)
+	a.probes = probes.New(a.session, a.account)
 	return a, nil
 }
 
@@ -183,10 +184,35 @@ func (a *Analyzer) Begin(ctx context.Context) context.Context {
 	a.mu.Unlock()
 	a.wg.Go(func() { a.session.Run(ctx) })
 	if len(a.cfg.Probes) > 0 {
-		a.session.TunletReady(a.own)
+		a.ask(ctx, report.OwnerName, ownPoints(a.cfg.Probes))
+	}
+	if a.recorder != nil {
+		a.ask(ctx, report.OwnerName+" record", &attunev1.Want{PeriodNanos: 1}) // each sample: a tunlet may want it
 	}
 	return ctx
 }
+
+// ask asks for what the session's own sinks are to see.
+func (a *Analyzer) ask(ctx context.Context, name string, want *attunev1.Want) {
+	if err := a.session.Ask(ctx, name, nil, func() (*attunev1.Want, error) { return want, nil }); err != nil {
+		a.log.Warn("not everything is measured", "asker", name, "error", err)
+	}
+}
+
+// ownPoints are the measure points of the owner; what [pointtext.Parse] does not
+// understand is left out.
+func ownPoints(texts []string) *attunev1.Want {
+	want := &attunev1.Want{}
+	for _, text := range texts {
+		if point, err := pointtext.Parse(text); err == nil {
+			want.Points = append(want.Points, &attunev1.PointWant{Point: point.Spec})
+		}
+	}
+	return want
+}
+
+// Probes are the measure points that people have in the session.
+func (a *Analyzer) Probes() *probes.Probes { return a.probes }
 
 // StartTunlets starts the tunlets in the background, once. The error names those
 // that are missing or refused; the Analyzer runs nevertheless.
@@ -226,10 +252,6 @@ func (c changes) Take(f *attunev1.RecordingFrame) {
 		c()
 	}
 }
-
-// LastingProbes returns how many measure points people have added from other
-// commands and not removed.
-func (a *Analyzer) LastingProbes() int { return a.probes.Lasting() }
 
 // Finish ends the session: changes in processes that still run are undone, the
 // tunlets are told and ended, everything is stopped. It returns the final

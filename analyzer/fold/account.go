@@ -92,7 +92,7 @@ func (a *Account) Take(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_PointEnd:
 		a.points.retire(k.PointEnd.GetPoint())
 	case *attunev1.RecordingFrame_Asked:
-		a.points.ask(k.Asked)
+		a.ask(k.Asked)
 	case *attunev1.RecordingFrame_PointStatus:
 		a.pointStatus(k.PointStatus)
 	case *attunev1.RecordingFrame_Reaction:

@@ -4,6 +4,7 @@ package fold
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,10 +59,10 @@ type point struct {
 // asker is who asked for a point, and under which name.
 type asker struct {
 	name, id string
+	shown    string // id, and the process if it is for that alone
+	number   uint32 // of the wish; 0: none
 	tally    *tally // of single hits, for those of the owner; else nil
 }
-
-func (o asker) is(name, id string) bool { return o.name == name && o.id == id }
 
 // statusKey is what the report tells apart.
 type statusKey struct {
@@ -104,12 +105,16 @@ func (ps *points) retire(index uint32) {
 }
 
 // ask notes who wants a point.
-func (ps *points) ask(r *attunev1.RecordedAsk) {
-	p := ps.byIndex[r.GetPoint()]
+func (a *Account) ask(r *attunev1.RecordedAsk) {
+	p := a.points.byIndex[r.GetPoint()]
 	if p == nil {
 		return
 	}
-	same := func(o asker) bool { return o.is(r.GetAsker(), r.GetId()) }
+	one := asker{name: r.GetAsker(), id: r.GetId(), shown: r.GetId(), number: r.GetNumber()}
+	if r.GetProcess() != 0 {
+		one.shown = fmt.Sprintf("%s in %d", one.id, a.pid(r.GetProcess()))
+	}
+	same := func(o asker) bool { return o.name == one.name && o.shown == one.shown }
 	if r.GetOver() {
 		p.askers = slices.DeleteFunc(p.askers, same)
 		return
@@ -118,7 +123,6 @@ func (ps *points) ask(r *attunev1.RecordedAsk) {
 		p.askers = append(p.askers, p.askedBy[i])
 		return
 	}
-	one := asker{name: r.GetAsker(), id: r.GetId()}
 	if read, err := pointtext.Parse(r.GetId()); err == nil && one.name == report.OwnerName {
 		one.tally = newTally(read)
 	}
@@ -240,7 +244,7 @@ func (p *point) report() (out []report.Point) {
 	for _, o := range p.askedBy {
 		for i, k := range keys {
 			e := report.Point{
-				Tunlet: o.name, ID: o.id, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
+				Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), State: cmp.Or(hits.StateName(k.state), "unanswered"),
 				Mechanism: k.mechanism, Reason: k.reason, Processes: numbers[k], CostNanos: k.cost, CostMeasured: k.costMeasured,
 			}
 			if k.state == attunev1.PointState_POINT_STATE_PLACED {
@@ -268,14 +272,24 @@ func (p *point) rates() (out []report.PointRate) {
 	}
 	for _, o := range p.askers {
 		out = append(out, report.PointRate{
-			Tunlet: o.name, ID: o.id, Target: targetText(p.spec), Mechanism: mechanism, Processes: placed, PerSecond: p.rate,
+			Tunlet: o.name, ID: o.shown, Target: targetText(p.spec), Mechanism: mechanism, Processes: placed, PerSecond: p.rate,
 		})
 	}
 	return out
 }
 
+// Point returns what a measure point is and what became of it in each running
+// process; nil: there is none of that index. They are not to be modified.
+func (a *Account) Point(index uint32) (*attunev1.MeasurePoint, map[uint64]*attunev1.PointStatus) {
+	p := a.points.byIndex[index]
+	if p == nil {
+		return nil, nil
+	}
+	return p.spec, p.status
+}
+
 // Probes returns every measure point in every running process that has answered,
-// once for each asker.
+// once for each asker, with the number of the wish.
 func (a *Account) Probes() (out []*attunev1.Probe) {
 	for _, p := range a.points.list {
 		if p.over {
@@ -285,7 +299,7 @@ func (a *Account) Probes() (out []*attunev1.Probe) {
 			for _, process := range a.order {
 				if st := p.status[process.handle]; st != nil && !process.ended {
 					out = append(out, &attunev1.Probe{
-						Text: o.id, Owner: o.name, Pid: int32(process.info.PID), Executable: process.info.Exe,
+						Number: o.number, Text: o.id, Owner: o.name, Pid: int32(process.info.PID), Executable: process.info.Exe,
 						Status: proto.CloneOf(st), Hits: p.hitsIn[process.handle],
 					})
 				}
@@ -298,8 +312,7 @@ func (a *Account) Probes() (out []*attunev1.Probe) {
 // valueOf is what people call the value of a point that aggregates sum up;
 // empty: only hits are counted. Those that people have written say so.
 func valueOf(id string, spec *attunev1.MeasurePoint) string {
-	text, _, _ := strings.Cut(id, " in ") // the process, see analyzer.asker
-	if read, err := pointtext.Parse(text); err == nil {
+	if read, err := pointtext.Parse(id); err == nil {
 		return read.Value
 	}
 	if spec.GetPlace() == attunev1.Place_PLACE_BOTH && spec.GetValueCapture() == "" {

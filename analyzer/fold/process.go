@@ -16,6 +16,7 @@ import (
 // process is one process image.
 type process struct {
 	handle         uint64
+	user           uint32
 	info           report.Process // but for what depends on its end
 	closed         string         // why mechanisms are closed
 	started        time.Duration
@@ -32,7 +33,7 @@ func (a *Account) process(info *attunev1.Process) *process {
 		if len(a.order)+a.omitted == 0 {
 			a.first(info)
 		}
-		p = &process{handle: info.GetHandle()}
+		p = &process{handle: info.GetHandle(), user: info.GetUid()}
 		a.processes[p.handle] = p
 		a.order = append(a.order, p)
 	}
@@ -113,6 +114,42 @@ func (a *Account) pid(handle uint64) int {
 		return p.info.PID
 	}
 	return 0
+}
+
+// Image is a process image that runs.
+type Image struct {
+	// Handle is the session's.
+	Handle uint64
+	// PID is its process id on Host.
+	PID int
+	// Host is its node.
+	Host string
+	// User is its user id.
+	User uint32
+	// Executable is its path.
+	Executable string
+}
+
+// Image returns the image behind a handle; of an unknown one an empty one.
+func (a *Account) Image(handle uint64) Image {
+	if p := a.processes[handle]; p != nil {
+		return p.image()
+	}
+	return Image{}
+}
+
+func (p *process) image() Image {
+	return Image{Handle: p.handle, PID: p.info.PID, Host: p.info.Host, User: p.user, Executable: p.info.Exe}
+}
+
+// Running returns the images that run, the latest first.
+func (a *Account) Running() (out []Image) {
+	for _, p := range slices.Backward(a.order) {
+		if !p.ended {
+			out = append(out, p.image())
+		}
+	}
+	return out
 }
 
 // executable returns the path behind a handle; empty if there is none.

@@ -95,6 +95,6 @@ func (t *Timeline) pointStatus(st *attunev1.PointStatus) (report.Entry, bool) {
 		return report.Entry{}, false
 	}
 	return report.Entry{
-		Kind: "point", Tunlet: p.askers[0].name, Point: p.askers[0].id, Process: t.account.pid(st.GetProcess()), Text: hits.StateText(st),
+		Kind: "point", Tunlet: p.askers[0].name, Point: p.askers[0].shown, Process: t.account.pid(st.GetProcess()), Text: hits.StateText(st),
 	}, t.account.news
 }

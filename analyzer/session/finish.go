@@ -78,6 +78,12 @@ type waiter struct {
 	done chan struct{}
 }
 
+// Await returns when a condition of what the sinks have taken is met, which is looked
+// at in the loop, or with ctx's error.
+func (s *Session) Await(ctx context.Context, met func() bool) error {
+	return s.until(ctx, "await it", func() {}, met)
+}
+
 // until has the loop begin something and waits until its condition is met.
 func (s *Session) until(ctx context.Context, what string, begin func(), met func() bool) error {
 	w := waiter{met: met, done: make(chan struct{})}

@@ -19,6 +19,11 @@ func (s *Session) emit(f *attunev1.RecordingFrame) {
 	for _, sink := range s.cfg.Sinks {
 		sink.Take(f)
 	}
+	for _, a := range s.askers {
+		if a.sink != nil {
+			a.sink.Take(f)
+		}
+	}
 }
 
 // Tell gives the sinks frames of what the session does not know itself, unless it has
@@ -62,10 +67,11 @@ func (s *Session) emitSleeper(tunlet string, woken bool, process uint64, text st
 	}})
 }
 
-func (s *Session) emitAsk(p *point, asker, id string, over bool) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{
-		Asked: &attunev1.RecordedAsk{Point: p.index, Asker: asker, Id: id, Over: over},
-	}})
+// emitAsk tells what became of an asker's wish; what says the rest.
+func (s *Session) emitAsk(a *asker, w wish, what *attunev1.RecordedAsk) {
+	what.Asker, what.Id, what.Process = a.name, w.id, w.process
+	what.Number, what.Follow = a.numbers[w], a.follows[w]
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{Asked: what}})
 }
 
 // emitReaction tells what a tunlet wants, if it wants anything: most ticks lead to

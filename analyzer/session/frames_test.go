@@ -62,7 +62,7 @@ func (f *frames) texts() (out []string) {
 func newRecordedRig(t *testing.T) (*rig, *frames) {
 	f := &frames{}
 	return newRigWith(t, Config{
-		Core: core.Config{Mode: core.ModeAdvise}, callTimeout: time.Hour, Command: []string{"solver"}, Sinks: []Sink{f}, EveryTick: true,
+		Core: core.Config{Mode: core.ModeAdvise}, callTimeout: time.Hour, Command: []string{"solver"}, Sinks: []Sink{f},
 	}), f
 }
 
@@ -84,7 +84,7 @@ func TestRecording(t *testing.T) {
 		Aggregates: []*attunev1.Aggregate{{Point: 9, Process: 7}, {Point: 1, Process: 8}, {Point: 1, Process: 7}},
 	}}})
 	r.records("ac1", 7, 1, 9)
-	r.session.React("a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
+	r.react("a", &attunev1.Reaction{Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
 		Process: 1, Knob: "k", Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "x"}}},
 	}}}}})
 	publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: 7}}})
@@ -101,10 +101,11 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestRecordingKeepsThePace: a process in which nothing happens is sampled as
-// often as ever, although no tunlet is there that wants it.
-func TestRecordingKeepsThePace(t *testing.T) {
+// TestWantKeepsThePace: a process in which nothing happens is sampled as often as
+// somebody wants, although no tunlet is there.
+func TestWantKeepsThePace(t *testing.T) {
 	r, _ := newRecordedRig(t)
+	r.ask("recorder", nil, &attunev1.Want{PeriodNanos: 1})
 	l := r.connect("ac1", 7)
 	for range 100 {
 		r.tick()

@@ -26,14 +26,25 @@ func (s *Session) hurry() {
 }
 
 // relax goes back to the slower pace when nothing has happened for a while, and
-// nothing is about to be decided by samples, and nobody wants them all.
+// nothing is about to be decided by samples.
 func (s *Session) relax() {
 	switch {
-	case s.core.Busy() || s.core.Deciding() || s.cfg.EveryTick:
+	case s.core.Busy() || s.core.Deciding():
 		s.hurry()
 	case s.now() >= s.hurryUntil:
-		s.setPace(max(s.cfg.Tick, restPeriod))
+		s.setPace(s.slowest())
 	}
+}
+
+// slowest is the pace while nothing happens: as slow as the askers allow.
+func (s *Session) slowest() time.Duration {
+	period := restPeriod
+	for _, a := range s.askers {
+		if wanted := time.Duration(a.want.GetPeriodNanos()); wanted > 0 {
+			period = min(period, wanted)
+		}
+	}
+	return max(s.cfg.Tick, period)
 }
 
 // setPace tells the controllers, as soon as somebody is there to use samples.

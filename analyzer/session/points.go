@@ -15,13 +15,13 @@ import (
 // maxPoints bounds the points of one tunlet.
 const maxPoints = 1024
 
-// subscriber is a tunlet that asked for a point, under a name of its own.
+// subscriber is who asked for a point, under a name of their own.
 type subscriber struct {
-	tunlet *tunlet
-	id     string
+	asker *asker
+	wish  wish
 }
 
-// point is one measure point. Tunlets that ask for the same share it.
+// point is one measure point. Those who ask for the same share it.
 type point struct {
 	index       uint32
 	key         string // what makes two points the same
@@ -41,54 +41,67 @@ func keyOf(spec *attunev1.MeasurePoint) string {
 	return string(data)
 }
 
-// requestPoint serves a tunlet's wish for a point.
-func (s *Session) requestPoint(t *tunlet, spec *attunev1.MeasurePoint) {
+// requestPoint serves an asker's wish for a point.
+func (s *Session) requestPoint(a *asker, w wish, spec *attunev1.MeasurePoint) {
 	key := keyOf(spec)
-	if old := t.points[spec.GetId()]; old != nil {
+	if old := a.points[w]; old != nil {
 		if old.key == key {
 			return
 		}
-		s.releasePoint(t, spec.GetId())
+		s.releasePoint(a, w)
 	}
+	p, refused := s.pointFor(a, key, spec)
+	if refused != "" {
+		s.refusePoint(a, w, refused)
+		return
+	}
+	p.subscribers = append(p.subscribers, subscriber{a, w})
+	a.points[w] = p
+	s.emitAsk(a, w, &attunev1.RecordedAsk{Point: p.index})
+	if t := a.tunlet; t != nil {
+		for _, st := range p.status {
+			t.pointChanged(w.id, st)
+		}
+	}
+}
+
+// pointFor returns the point that an asker is to have, or why there is none.
+func (s *Session) pointFor(a *asker, key string, spec *attunev1.MeasurePoint) (p *point, refused string) {
 	switch {
 	case spec.GetTarget() == nil:
-		t.refusePoint(spec.GetId(), "the measure point has no target")
-		return
-	case len(t.points) >= maxPoints:
-		t.refusePoint(spec.GetId(), fmt.Sprintf("a tunlet may have %d measure points", maxPoints))
-		return
+		return nil, "the measure point has no target"
+	case len(a.points) >= maxPoints:
+		return nil, fmt.Sprintf("%s may have %d measure points", a.name, maxPoints)
 	}
-	p := s.points.byKey[key]
-	if p == nil {
+	if p = s.points.byKey[key]; p == nil {
 		p = s.newPoint(key, spec)
 	}
 	if p == nil {
-		t.refusePoint(spec.GetId(), "no index is left for another measure point")
+		return nil, "no index is left for another measure point"
+	}
+	return p, ""
+}
+
+// refusePoint tells an asker that it does not get a point, a tunlet as long as there
+// is hope that it listens.
+func (s *Session) refusePoint(a *asker, w wish, reason string) {
+	t := a.tunlet
+	if t == nil {
+		s.emitAsk(a, w, &attunev1.RecordedAsk{Refused: reason})
 		return
 	}
-	p.subscribers = append(p.subscribers, subscriber{t, spec.GetId()})
-	s.emitAsk(p, t.name, spec.GetId(), false)
-	t.points[spec.GetId()] = p
-	for _, st := range p.status {
-		t.pointChanged(spec.GetId(), st)
-	}
-}
-
-// refusePoint tells a tunlet that it does not get a point, as long as there is
-// hope that it listens.
-func (t *tunlet) refusePoint(id, reason string) {
 	if t.refusedPoints++; t.refusedPoints <= maxPoints {
-		t.pointChanged(id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
+		t.pointChanged(w.id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
 	}
 }
 
-// tunlets yields each subscriber's tunlet once, under however many names it has
-// asked for the point.
+// tunlets yields each tunlet that asked for the point once, under however many names
+// it has.
 func (p *point) tunlets() iter.Seq[*tunlet] {
 	return func(yield func(*tunlet) bool) {
 		for i, sub := range p.subscribers {
-			known := slices.ContainsFunc(p.subscribers[:i], func(s subscriber) bool { return s.tunlet == sub.tunlet })
-			if !known && !yield(sub.tunlet) {
+			known := slices.ContainsFunc(p.subscribers[:i], func(s subscriber) bool { return s.asker == sub.asker })
+			if sub.asker.tunlet != nil && !known && !yield(sub.asker.tunlet) {
 				return
 			}
 		}
@@ -135,16 +148,16 @@ func (s *Session) addPoint(c *controller, p *point) {
 	}})
 }
 
-// releasePoint takes a point away from a tunlet, and from the application when
+// releasePoint takes a point away from an asker, and from the application when
 // nobody else wants it.
-func (s *Session) releasePoint(t *tunlet, id string) {
-	p := t.points[id]
+func (s *Session) releasePoint(a *asker, w wish) {
+	p := a.points[w]
 	if p == nil {
 		return
 	}
-	delete(t.points, id)
-	p.subscribers = slices.DeleteFunc(p.subscribers, func(sub subscriber) bool { return sub == subscriber{t, id} })
-	s.emitAsk(p, t.name, id, true)
+	delete(a.points, w)
+	p.subscribers = slices.DeleteFunc(p.subscribers, func(sub subscriber) bool { return sub == subscriber{a, w} })
+	s.emitAsk(a, w, &attunev1.RecordedAsk{Point: p.index, Over: true})
 	if len(p.subscribers) > 0 {
 		return
 	}
@@ -163,7 +176,7 @@ func (s *Session) releasePoint(t *tunlet, id string) {
 // maxEarly bounds the statuses that wait for the start of their process.
 const maxEarly = 4096
 
-// pointStatus tells the tunlets what became of a point in one process. It comes
+// pointStatus tells what became of a point in one process. It comes
 // by the management channel, and may be faster than the start of its process,
 // which comes by the event channel: then it waits for that.
 func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
@@ -184,7 +197,9 @@ func (s *Session) pointStatus(c *controller, st *attunev1.PointStatus) {
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointStatus{PointStatus: st}})
 	p.status[st.GetProcess()] = st
 	for _, sub := range p.subscribers {
-		sub.tunlet.pointChanged(sub.id, st)
+		if t := sub.asker.tunlet; t != nil {
+			t.pointChanged(sub.wish.id, st)
+		}
 	}
 }
 

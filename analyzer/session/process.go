@@ -21,6 +21,7 @@ const (
 // process is one process image under control.
 type process struct {
 	id         uint64 // the session's handle
+	pid        int
 	handle     uint64 // the controller's
 	controller *controller
 	info       *attunev1.Process // with the session's handle, never modified; nil after its end
@@ -30,6 +31,7 @@ type process struct {
 	ended      bool
 	endedAt    time.Duration
 	endKnown   bool // how it ended
+	replaced   bool // another image has taken its place
 }
 
 // startProcess makes a process known, or known better.
@@ -43,7 +45,9 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 	}
 	if !update {
 		s.lastProcess++
-		p = &process{id: s.lastProcess, handle: info.GetHandle(), controller: c, started: s.now()}
+		p = &process{
+			id: s.lastProcess, pid: int(info.GetIdentity().GetPid()), handle: info.GetHandle(), controller: c, started: s.now(),
+		}
 		if at := s.sinceUnix(info.GetSeenUnixNano()); at > 0 && at < p.started {
 			p.started = at
 		}
@@ -118,6 +122,9 @@ func (s *Session) tellProcess(p *process, update bool) {
 	for _, t := range s.tunlets {
 		t.processStarted(p.info, update)
 	}
+	if !update {
+		s.extendWants(p)
+	}
 }
 
 // endProcess notes the end of a process. ended is nil when it was not told; it
@@ -131,6 +138,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 		return
 	}
 	p.ended, p.endedAt, p.endKnown = true, s.now(), ended != nil
+	p.replaced = ended.GetReplacedByExec()
 	for _, t := range s.tunlets {
 		t.wants.Forget(p.id)
 	}
@@ -146,6 +154,9 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 		for _, t := range s.tunlets {
 			t.processEnded(told)
 		}
+	}
+	if !p.replaced {
+		s.shrinkWants(p)
 	}
 	s.points.processEnded(p.id)
 	p.info = nil
@@ -192,6 +203,3 @@ func (s *Session) omitProcess() {
 	}
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{Omission: &attunev1.RecordedOmission{Process: p.id}}})
 }
-
-// pid returns the process id.
-func (p *process) pid() int { return int(p.info.GetIdentity().GetPid()) }

@@ -145,7 +145,7 @@ func (s *Session) inherit(c *controller) {
 			continue
 		}
 		at := slices.IndexFunc(s.order, func(p *process) bool {
-			return p.controller == c && !p.ended && p.pid() == int(k.GetPid())
+			return p.controller == c && !p.ended && p.pid == int(k.GetPid())
 		})
 		if at < 0 {
 			continue

@@ -320,6 +320,19 @@ func (r *rig) records(id string, process uint64, points ...uint16) {
 	r.session.Publish(id, &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{Process: process, Records: data}}})
 }
 
+// react does what a tunlet wants, as if it had answered a call with it.
+func (r *rig) react(tunlet string, reaction *attunev1.Reaction) {
+	r.session.post(func() { r.session.react(r.session.tunlets[tunlet], reaction) })
+}
+
+// ask says all that somebody wants.
+func (r *rig) ask(name string, sink Sink, want *attunev1.Want) {
+	r.t.Helper()
+	if err := r.session.Ask(r.t.Context(), name, sink, func() (*attunev1.Want, error) { return want, nil }); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // recordsOf counts the records that a tunlet got.
 func recordsOf(s *scripted) int {
 	return get(s, func() int {

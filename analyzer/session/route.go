@@ -82,7 +82,9 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 			continue // removed while it was under way
 		}
 		for _, sub := range p.subscribers {
-			parts[sub.tunlet] = append(parts[sub.tunlet], &attunev1.NamedAggregate{PointId: sub.id, Aggregate: a})
+			if t := sub.asker.tunlet; t != nil {
+				parts[t] = append(parts[t], &attunev1.NamedAggregate{PointId: sub.wish.id, Aggregate: a})
+			}
 		}
 	}
 	for t, part := range parts {

@@ -20,10 +20,11 @@ func unit(point uint16, n int64) []byte {
 }
 
 func TestSplitKeepsContinuations(t *testing.T) {
-	first, second := &tunlet{name: "first"}, &tunlet{name: "second"}
+	first, second := &tunlet{asker: asker{name: "first"}}, &tunlet{asker: asker{name: "second"}}
+	first.tunlet, second.tunlet = first, second
 	ps := &points{byIndex: map[uint32]*point{
-		1: {subscribers: []subscriber{{first, "a"}, {second, "a"}, {first, "the same"}}},
-		2: {subscribers: []subscriber{{second, "b"}}},
+		1: {subscribers: []subscriber{{&first.asker, wish{id: "a"}}, {&second.asker, wish{id: "a"}}, {&first.asker, wish{id: "the same"}}, {&asker{}, wish{id: "a"}}}},
+		2: {subscribers: []subscriber{{&second.asker, wish{id: "b"}}}},
 	}}
 	stray := unit(0, 9) // belongs to no record
 	data := bytes.Join([][]byte{stray, unit(1, 1), unit(0, 2), unit(0, 3), unit(2, 4), unit(0, 5), unit(3, 6), unit(0, 7), unit(1, 8)}, nil)

@@ -55,8 +55,6 @@ type Config struct {
 	Core core.Config
 	// Sinks take all that the session sees and does, each frame in this order.
 	Sinks []Sink
-	// EveryTick has processes sampled at every tick, whoever wants that.
-	EveryTick bool
 	// Version is Attune's own, for who reads what was recorded.
 	Version string
 	// now tells the time; nil: time.Now.
@@ -118,6 +116,7 @@ type Session struct {
 	newcomers   []*process // that the tunlets have not heard of yet
 	lastProcess uint64
 	points      points
+	askers      []*asker // without the tunlets
 	tunlets     map[string]*tunlet
 	sleepers    sleepers
 	lossesTold  losses

@@ -101,5 +101,5 @@ func (s *Session) awake(t *tunlet) {
 
 // users says whether there is anybody whom samples are of use to.
 func (s *Session) users() bool {
-	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || s.cfg.EveryTick
+	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || slices.ContainsFunc(s.askers, (*asker).wantsAny)
 }

@@ -26,13 +26,12 @@ type Tunlet interface {
 
 // tunlet is one instance of a tunlet; after a restart there is another one.
 type tunlet struct {
+	asker
 	session *Session
-	name    string
 	info    *attunev1.DescribeResponse
 	service attunev1.TunletServiceClient
 	kill    func(reason string)
 	worker  *worker
-	points  map[string]*point // by its own names
 	wants   samplefilter.Filter
 
 	tickQueued    bool
@@ -55,10 +54,8 @@ func (s *Session) TunletGone(name, reason string, final bool) {
 
 // addTunlet takes in a tunlet and tells it what there is already.
 func (s *Session) addTunlet(tn Tunlet) {
-	t := &tunlet{
-		session: s, name: tn.Info().GetName(), info: tn.Info(), service: tn.Service(), kill: tn.Kill,
-		points: map[string]*point{},
-	}
+	t := &tunlet{session: s, info: tn.Info(), service: tn.Service(), kill: tn.Kill}
+	t.asker = asker{name: t.info.GetName(), tunlet: t, points: map[wish]*point{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.worker = &worker{
 		timeout: s.cfg.callTimeout, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
@@ -93,8 +90,8 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	t.worker.stop()
 	delete(s.tunlets, name)
 	s.lossesTold.before[name] += t.worker.lost()
-	for id := range t.points {
-		s.releasePoint(t, id)
+	for w := range t.points {
+		s.releasePoint(&t.asker, w)
 	}
 	s.dropDetails(t)
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
@@ -132,13 +129,13 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 		s.wantDetails(t, i)
 	}
 	for _, id := range limit(r.GetRemovePoints(), maxRequests) {
-		s.releasePoint(t, id)
+		s.releasePoint(&t.asker, wish{id: id})
 	}
 	if len(r.GetAddPoints())+len(r.GetProposals()) > 0 {
 		s.hurry()
 	}
 	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
-		s.requestPoint(t, spec)
+		s.requestPoint(&t.asker, wish{id: spec.GetId()}, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
 		s.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: s.sinceUnix(o.GetUnixNano())})

@@ -156,7 +156,7 @@ func awaitNoProbes(ctx context.Context, s *tuner.Tuner, attached []*controller.A
 		case <-all:
 			all, until = nil, time.Now()
 		case now := <-look.C:
-			switch points := s.Joined.Analyzer.LastingProbes(); {
+			switch points := s.Joined.Analyzer.Probes().Lasting(); {
 			case points > 0:
 				until = now
 			case now.After(until):

@@ -33,7 +33,12 @@ type AddProbesRequest struct {
 	Points []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Also in the processes that these fork later, and so on; those that live
 	// for some milliseconds only are left out.
-	Follow        bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	Follow bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Session, by its id or that of a registration with one session; empty: the only
+	// one that is served there.
+	Session string `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
+	// Host of the processes; empty: the only one on which they are.
+	Host          string `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,6 +92,20 @@ func (x *AddProbesRequest) GetFollow() bool {
 		return x.Follow
 	}
 	return false
+}
+
+func (x *AddProbesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *AddProbesRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // AddProbesResponse tells what became of them.
@@ -241,7 +260,12 @@ func (x *Probe) GetHits() uint64 {
 type ListProbesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Processes by id; empty: all.
-	Pids          []int32 `protobuf:"varint,1,rep,packed,name=pids,proto3" json:"pids,omitempty"`
+	Pids []int32 `protobuf:"varint,1,rep,packed,name=pids,proto3" json:"pids,omitempty"`
+	// Session, by its id or that of a registration with one session; empty: the only
+	// one that is served there.
+	Session string `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	// Host of the processes; empty: the only one on which they are.
+	Host          string `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -281,6 +305,20 @@ func (x *ListProbesRequest) GetPids() []int32 {
 		return x.Pids
 	}
 	return nil
+}
+
+func (x *ListProbesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *ListProbesRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // ListProbesResponse lists them.
@@ -344,7 +382,12 @@ type RemoveProbesRequest struct {
 	// Processes by id; empty: all.
 	Pids []int32 `protobuf:"varint,1,rep,packed,name=pids,proto3" json:"pids,omitempty"`
 	// Points as people wrote them, or their numbers; empty: all.
-	Probes        []string `protobuf:"bytes,2,rep,name=probes,proto3" json:"probes,omitempty"`
+	Probes []string `protobuf:"bytes,2,rep,name=probes,proto3" json:"probes,omitempty"`
+	// Session, by its id or that of a registration with one session; empty: the only
+	// one that is served there.
+	Session string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
+	// Host of the processes; empty: the only one on which they are.
+	Host          string `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -391,6 +434,20 @@ func (x *RemoveProbesRequest) GetProbes() []string {
 		return x.Probes
 	}
 	return nil
+}
+
+func (x *RemoveProbesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *RemoveProbesRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // RemoveProbesResponse tells which were taken out.
@@ -449,7 +506,12 @@ type WatchProbesRequest struct {
 	Points []*MeasurePoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// As in AddProbesRequest; not where points is empty: those follow or not as
 	// they were added.
-	Follow        bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	Follow bool `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Session, by its id or that of a registration with one session; empty: the only
+	// one that is served there.
+	Session string `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
+	// Host of the processes; empty: the only one on which they are.
+	Host          string `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -503,6 +565,20 @@ func (x *WatchProbesRequest) GetFollow() bool {
 		return x.Follow
 	}
 	return false
+}
+
+func (x *WatchProbesRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *WatchProbesRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 // WatchProbesResponse is one thing that happened.
@@ -631,11 +707,13 @@ var File_attune_v1_probe_proto protoreflect.FileDescriptor
 
 const file_attune_v1_probe_proto_rawDesc = "" +
 	"\n" +
-	"\x15attune/v1/probe.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/tunlet.proto\"o\n" +
+	"\x15attune/v1/probe.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/tunlet.proto\"\x9d\x01\n" +
 	"\x10AddProbesRequest\x12\x12\n" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12/\n" +
 	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\x12\x16\n" +
-	"\x06follow\x18\x03 \x01(\bR\x06follow\"=\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\x12\x18\n" +
+	"\asession\x18\x04 \x01(\tR\asession\x12\x12\n" +
+	"\x04host\x18\x05 \x01(\tR\x04host\"=\n" +
 	"\x11AddProbesResponse\x12(\n" +
 	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"\xbf\x01\n" +
 	"\x05Probe\x12\x16\n" +
@@ -647,21 +725,27 @@ const file_attune_v1_probe_proto_rawDesc = "" +
 	"executable\x18\x05 \x01(\tR\n" +
 	"executable\x12.\n" +
 	"\x06status\x18\x06 \x01(\v2\x16.attune.v1.PointStatusR\x06status\x12\x12\n" +
-	"\x04hits\x18\a \x01(\x04R\x04hits\"'\n" +
+	"\x04hits\x18\a \x01(\x04R\x04hits\"U\n" +
 	"\x11ListProbesRequest\x12\x12\n" +
-	"\x04pids\x18\x01 \x03(\x05R\x04pids\"R\n" +
+	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12\x18\n" +
+	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\"R\n" +
 	"\x12ListProbesResponse\x12(\n" +
 	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\x12\x12\n" +
-	"\x04pids\x18\x02 \x03(\x05R\x04pids\"A\n" +
+	"\x04pids\x18\x02 \x03(\x05R\x04pids\"o\n" +
 	"\x13RemoveProbesRequest\x12\x12\n" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12\x16\n" +
-	"\x06probes\x18\x02 \x03(\tR\x06probes\"@\n" +
+	"\x06probes\x18\x02 \x03(\tR\x06probes\x12\x18\n" +
+	"\asession\x18\x03 \x01(\tR\asession\x12\x12\n" +
+	"\x04host\x18\x04 \x01(\tR\x04host\"@\n" +
 	"\x14RemoveProbesResponse\x12(\n" +
-	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"q\n" +
+	"\x06probes\x18\x01 \x03(\v2\x10.attune.v1.ProbeR\x06probes\"\x9f\x01\n" +
 	"\x12WatchProbesRequest\x12\x12\n" +
 	"\x04pids\x18\x01 \x03(\x05R\x04pids\x12/\n" +
 	"\x06points\x18\x02 \x03(\v2\x17.attune.v1.MeasurePointR\x06points\x12\x16\n" +
-	"\x06follow\x18\x03 \x01(\bR\x06follow\"\xac\x01\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\x12\x18\n" +
+	"\asession\x18\x04 \x01(\tR\asession\x12\x12\n" +
+	"\x04host\x18\x05 \x01(\tR\x04host\"\xac\x01\n" +
 	"\x13WatchProbesResponse\x12(\n" +
 	"\x05probe\x18\x01 \x01(\v2\x10.attune.v1.ProbeH\x00R\x05probe\x124\n" +
 	"\x04hits\x18\x02 \x01(\v2\x1e.attune.v1.HandleEventsRequestH\x00R\x04hits\x12\x16\n" +

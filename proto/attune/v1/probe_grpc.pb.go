@@ -32,9 +32,10 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // ProbeService lets people put measure points into the processes of a session,
-// from another command of theirs. It is served on the session's own socket, to
-// its user and to root. What one client asks for never disturbs the points of
-// another or of a tunlet.
+// from another command of theirs. It is served on a session's own socket, to its
+// user and to root, and by the Analyzer of a site, which has many sessions, to those
+// who reach a session's processes: others are not there for them. What one client
+// asks for never disturbs the points of another or of a tunlet.
 type ProbeServiceClient interface {
 	// AddProbes puts points into processes, where they stay until they are
 	// removed or the session ends.
@@ -110,9 +111,10 @@ type ProbeService_WatchProbesClient = grpc.ServerStreamingClient[WatchProbesResp
 // for forward compatibility.
 //
 // ProbeService lets people put measure points into the processes of a session,
-// from another command of theirs. It is served on the session's own socket, to
-// its user and to root. What one client asks for never disturbs the points of
-// another or of a tunlet.
+// from another command of theirs. It is served on a session's own socket, to its
+// user and to root, and by the Analyzer of a site, which has many sessions, to those
+// who reach a session's processes: others are not there for them. What one client
+// asks for never disturbs the points of another or of a tunlet.
 type ProbeServiceServer interface {
 	// AddProbes puts points into processes, where they stay until they are
 	// removed or the session ends.

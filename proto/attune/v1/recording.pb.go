@@ -1598,7 +1598,17 @@ type RecordedAsk struct {
 	// What they call it.
 	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	// They want it no more.
-	Over          bool `protobuf:"varint,4,opt,name=over,proto3" json:"over,omitempty"`
+	Over bool `protobuf:"varint,4,opt,name=over,proto3" json:"over,omitempty"`
+	// Handle of the process that it is for alone; 0: it is for those that the point
+	// says.
+	Process uint64 `protobuf:"varint,5,opt,name=process,proto3" json:"process,omitempty"`
+	// Number of the wish, unique among those of the asker. That of a process stays
+	// when another image takes its place. 0: it is a tunlet's.
+	Number uint32 `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`
+	// It is wanted in the children of the process as well.
+	Follow bool `protobuf:"varint,7,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Why there is no such point; empty: there is.
+	Refused       string `protobuf:"bytes,8,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1659,6 +1669,34 @@ func (x *RecordedAsk) GetOver() bool {
 		return x.Over
 	}
 	return false
+}
+
+func (x *RecordedAsk) GetProcess() uint64 {
+	if x != nil {
+		return x.Process
+	}
+	return 0
+}
+
+func (x *RecordedAsk) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RecordedAsk) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+func (x *RecordedAsk) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
 }
 
 // RecordedController is news of a controller.
@@ -2773,12 +2811,16 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\x10RecordedOmission\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x1c\n" +
 	"\tproposals\x18\x02 \x03(\x04R\tproposals\x12+\n" +
-	"\x11proposals_omitted\x18\x03 \x01(\x04R\x10proposalsOmitted\"]\n" +
+	"\x11proposals_omitted\x18\x03 \x01(\x04R\x10proposalsOmitted\"\xc1\x01\n" +
 	"\vRecordedAsk\x12\x14\n" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12\x14\n" +
 	"\x05asker\x18\x02 \x01(\tR\x05asker\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
-	"\x04over\x18\x04 \x01(\bR\x04over\"z\n" +
+	"\x04over\x18\x04 \x01(\bR\x04over\x12\x18\n" +
+	"\aprocess\x18\x05 \x01(\x04R\aprocess\x12\x16\n" +
+	"\x06number\x18\x06 \x01(\rR\x06number\x12\x16\n" +
+	"\x06follow\x18\a \x01(\bR\x06follow\x12\x18\n" +
+	"\arefused\x18\b \x01(\tR\arefused\"z\n" +
 	"\x12RecordedController\x12\x1e\n" +
 	"\n" +
 	"controller\x18\x01 \x01(\tR\n" +

@@ -336,9 +336,9 @@ func (x *Row) GetTexts() []string {
 	return nil
 }
 
-// Want says which tables of one process somebody wants from now on, in place of
+// TableWant says which tables of one process somebody wants from now on, in place of
 // what was wanted before. Signals are read without it.
-type Want struct {
+type TableWant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Process handle.
 	Process uint64 `protobuf:"varint,1,opt,name=process,proto3" json:"process,omitempty"`
@@ -348,20 +348,20 @@ type Want struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Want) Reset() {
-	*x = Want{}
+func (x *TableWant) Reset() {
+	*x = TableWant{}
 	mi := &file_attune_v1_series_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Want) String() string {
+func (x *TableWant) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Want) ProtoMessage() {}
+func (*TableWant) ProtoMessage() {}
 
-func (x *Want) ProtoReflect() protoreflect.Message {
+func (x *TableWant) ProtoReflect() protoreflect.Message {
 	mi := &file_attune_v1_series_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -373,19 +373,19 @@ func (x *Want) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Want.ProtoReflect.Descriptor instead.
-func (*Want) Descriptor() ([]byte, []int) {
+// Deprecated: Use TableWant.ProtoReflect.Descriptor instead.
+func (*TableWant) Descriptor() ([]byte, []int) {
 	return file_attune_v1_series_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *Want) GetProcess() uint64 {
+func (x *TableWant) GetProcess() uint64 {
 	if x != nil {
 		return x.Process
 	}
 	return 0
 }
 
-func (x *Want) GetTables() []uint32 {
+func (x *TableWant) GetTables() []uint32 {
 	if x != nil {
 		return x.Tables
 	}
@@ -412,8 +412,8 @@ const file_attune_v1_series_proto_rawDesc = "" +
 	"\x03Row\x12,\n" +
 	"\asubject\x18\x01 \x01(\v2\x12.attune.v1.SubjectR\asubject\x12\x18\n" +
 	"\anumbers\x18\x02 \x03(\x04R\anumbers\x12\x14\n" +
-	"\x05texts\x18\x03 \x03(\tR\x05texts\"8\n" +
-	"\x04Want\x12\x18\n" +
+	"\x05texts\x18\x03 \x03(\tR\x05texts\"=\n" +
+	"\tTableWant\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x16\n" +
 	"\x06tables\x18\x02 \x03(\rR\x06tables*\xf6\x01\n" +
 	"\vSubjectKind\x12\x1c\n" +
@@ -442,11 +442,11 @@ func file_attune_v1_series_proto_rawDescGZIP() []byte {
 var file_attune_v1_series_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_attune_v1_series_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_attune_v1_series_proto_goTypes = []any{
-	(SubjectKind)(0), // 0: attune.v1.SubjectKind
-	(*Subject)(nil),  // 1: attune.v1.Subject
-	(*Table)(nil),    // 2: attune.v1.Table
-	(*Row)(nil),      // 3: attune.v1.Row
-	(*Want)(nil),     // 4: attune.v1.Want
+	(SubjectKind)(0),  // 0: attune.v1.SubjectKind
+	(*Subject)(nil),   // 1: attune.v1.Subject
+	(*Table)(nil),     // 2: attune.v1.Table
+	(*Row)(nil),       // 3: attune.v1.Row
+	(*TableWant)(nil), // 4: attune.v1.TableWant
 }
 var file_attune_v1_series_proto_depIdxs = []int32{
 	1, // 0: attune.v1.Subject.to:type_name -> attune.v1.Subject
