@@ -126,15 +126,3 @@ func (c *Core) adopt(h Held) {
 	c.active = append(c.active, p)
 	c.record("kept", p, p.reason)
 }
-
-// BestGain returns the greatest gain of all proposals that were kept, as a
-// ratio; 0 if there is none, or none with a baseline.
-func (c *Core) BestGain() float64 {
-	best := 0.0
-	for _, p := range slices.Concat(c.finished, c.active) {
-		if p.state == StateKept {
-			best = max(best, p.gain())
-		}
-	}
-	return best
-}

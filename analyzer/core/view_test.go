@@ -91,3 +91,27 @@ func TestBrokenOffAgain(t *testing.T) {
 		})
 	}
 }
+
+// Proposals returns all remembered proposals in the order in which they ended,
+// then the active ones. The views hold copies, but share protobuf messages
+// that nobody modifies any more.
+func (c *Core) Proposals() []ProposalView {
+	var out []ProposalView
+	for _, p := range c.finished {
+		out = append(out, p.view())
+	}
+	for _, p := range c.active {
+		out = append(out, p.view())
+	}
+	return out
+}
+
+// Refusals returns the proposals refused on arrival, at most maxRefusals, in
+// the order in which they came first.
+func (c *Core) Refusals() []ProposalView {
+	out := make([]ProposalView, len(c.refused))
+	for _, r := range c.refused {
+		out[r.order] = r.view
+	}
+	return out
+}

@@ -82,10 +82,11 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Register adds the channels and the SessionService to a server. The caller
+// Register adds the channels, the SessionService and the ProbeService to a server. The caller
 // waits for the channels after the server's Stop.
 func (s *Service) Register(server grpc.ServiceRegistrar) *channel.Channels {
 	attunev1.RegisterSessionServiceServer(server, s)
+	attunev1.RegisterProbeServiceServer(server, probes{service: s})
 	return channel.Register(server, s.route)
 }
 
