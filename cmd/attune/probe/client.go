@@ -4,15 +4,20 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
+	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 	"github.com/attune-hpc/attune/local"
@@ -30,9 +35,62 @@ type holder struct {
 	attunev1.ProbeServiceClient
 
 	conn   *grpc.ClientConn
+	place  probePlace // of a session at a site
 	pids   []int32
 	probes []*attunev1.Probe
 	uid    int // whose session it is
+}
+
+// probePlace is where processes are meant. The zero value: on this machine.
+type probePlace struct {
+	at            site.Flags
+	session, host string
+}
+
+func (w *probePlace) declare(flags *pflag.FlagSet) {
+	w.at.Add(flags)
+	flags.StringVar(&w.session, "session", "", "the processes are of the session `ID` of a site, on whatever node")
+	flags.StringVar(&w.host, "host", "", "with --session: the processes are on the node `HOST`")
+}
+
+// holders returns the sessions that hold processes, and the processes of this machine
+// that no session holds. The caller closes them.
+func (w probePlace) holders(ctx context.Context, pids []int) (held []*holder, rest []int, err error) {
+	if w.session != "" {
+		h, err := w.dial(ctx, pids)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []*holder{h}, nil, nil
+	}
+	if w != (probePlace{}) {
+		return nil, nil, exitcode.UsageError(errors.New("no session is named"), "name it with --session; `attune session list` shows yours")
+	}
+	held = holders(ctx, pids)
+	return held, free(pids, held), nil
+}
+
+// dial connects to a session of a site, by the Analyzer that has it. What it does not
+// hold of the processes is an error.
+func (w probePlace) dial(ctx context.Context, pids []int) (*holder, error) {
+	return site.Ask(ctx, w.at, func(ctx context.Context, c *site.Client) (*holder, error) {
+		own, err := site.Dial(c.Conn.Target())
+		if err != nil {
+			return nil, err
+		}
+		h := &holder{ProbeServiceClient: attunev1.NewProbeServiceClient(own.Conn), conn: own.Conn, place: w, uid: os.Geteuid()}
+		if err := h.look(ctx, pids); err != nil {
+			h.close()
+			return nil, err
+		}
+		for _, pid := range pids {
+			if !slices.Contains(h.pids, int32(pid)) {
+				h.close()
+				return nil, status.Errorf(codes.NotFound, "process %d is not in session %s, or not yours", pid, w.session)
+			}
+		}
+		return h, nil
+	})
 }
 
 // dialSession connects to a session by its socket.
@@ -86,7 +144,7 @@ func holdersIn(ctx context.Context, dirs []string, pids []int) []*holder {
 func (h *holder) look(ctx context.Context, pids []int) error {
 	ctx, cancel := context.WithTimeout(ctx, sessionPatience)
 	defer cancel()
-	list, err := h.ListProbes(ctx, &attunev1.ListProbesRequest{Pids: ids(pids)})
+	list, err := h.ListProbes(ctx, &attunev1.ListProbesRequest{Session: h.place.session, Host: h.place.host, Pids: ids(pids)})
 	if err != nil {
 		return err
 	}

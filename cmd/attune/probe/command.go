@@ -37,7 +37,8 @@ delivered, and it is told (--budget).
 
 A process that another attune of yours holds already (attune run, attach or
 probe) is measured through that one, with its budget: nobody's points disturb
-another's.`
+another's. With --session, your processes of a session of a site are meant, on
+whatever node they run.`
 
 // Command returns `attune probe`.
 func Command(p *cli.Env) *cobra.Command {
@@ -48,7 +49,8 @@ func Command(p *cli.Env) *cobra.Command {
 		Example: `  attune probe watch 4711 libc.so.6:malloc
   attune probe add 4711 'libc.so.6:write sum arg2'
   attune probe list
-  attune probe remove 4711`,
+  attune probe remove 4711
+  attune probe watch --session solver-k3f2 --host n17 4711 'solver:step%time'`,
 		Args: cli.NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -103,6 +105,7 @@ func completeProbe(cmd *cobra.Command, args []string, word string) ([]string, co
 // watchFlags are the flags of `attune probe watch`.
 type watchFlags struct {
 	holdFlags
+	in probePlace
 
 	json, histogram    bool
 	interval, duration time.Duration
@@ -145,6 +148,7 @@ output; with --json, both are JSON documents, one per line.`,
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
 	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
 	flags.declare(cmd)
+	flags.in.declare(cmd.Flags())
 	return cmd
 }
 
@@ -171,6 +175,7 @@ func (h *holdFlags) config() (config.Run, error) {
 func newProbeAdd(p *cli.Env) *cobra.Command {
 	var asJSON bool
 	var hold holdFlags
+	var in probePlace
 	cmd := &cobra.Command{
 		Use:   "add [flags] PID... POINT...",
 		Short: "Measure in the background until the points are removed",
@@ -187,16 +192,18 @@ its last point. What the points count is shown by list and watch.`,
 			if len(points) == 0 {
 				return exitcode.UsageError(errors.New("no measure point is given"), "write: attune probe add PID... POINT...")
 			}
-			return addProbes(cmd.Context(), p, pids, points, asJSON, hold)
+			return addProbes(cmd.Context(), p, in, pids, points, asJSON, hold)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	hold.declare(cmd)
+	in.declare(cmd.Flags())
 	return cmd
 }
 
 func newProbeList(p *cli.Env) *cobra.Command {
 	var asJSON bool
+	var in probePlace
 	cmd := &cobra.Command{
 		Use:   "list [PID...]",
 		Short: "List the measure points in running processes",
@@ -216,15 +223,17 @@ in processes that other users' attune holds as well, with their users' names.`,
 					return err
 				}
 			}
-			return listProbes(cmd.Context(), p, pids, asJSON)
+			return listProbes(cmd.Context(), p, in, pids, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	in.declare(cmd.Flags())
 	return cmd
 }
 
 func newProbeRemove(p *cli.Env) *cobra.Command {
 	var asJSON bool
+	var in probePlace
 	cmd := &cobra.Command{
 		Use:   "remove [flags] PID... [POINT|ID...]",
 		Short: "Take measure points out that were added",
@@ -238,9 +247,10 @@ sign before it: %3), or all of them.`,
 			if err != nil {
 				return err
 			}
-			return removeProbes(cmd.Context(), p, pids, names, asJSON)
+			return removeProbes(cmd.Context(), p, in, pids, names, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	in.declare(cmd.Flags())
 	return cmd
 }

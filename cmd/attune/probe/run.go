@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,16 +26,19 @@ import (
 )
 
 // addProbes puts points into processes and leaves them there.
-func addProbes(ctx context.Context, p *cli.Env, pids []int, points []*attunev1.MeasurePoint, asJSON bool, hold holdFlags) error {
+func addProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, points []*attunev1.MeasurePoint, asJSON bool, hold holdFlags) error {
 	if _, err := hold.config(); err != nil {
 		return err
 	}
-	if err := existing(pids); err != nil {
+	held, rest, err := in.holders(ctx, pids)
+	if err != nil {
 		return err
 	}
-	held := holders(ctx, pids)
 	defer func() { closeHolders(held) }()
-	if rest := free(pids, held); len(rest) > 0 {
+	if len(rest) > 0 {
+		if err := existing(rest); err != nil {
+			return err
+		}
 		h, err := startHolder(ctx, rest, hold)
 		if err != nil {
 			return err
@@ -46,7 +50,9 @@ func addProbes(ctx context.Context, p *cli.Env, pids []int, points []*attunev1.M
 		if len(h.pids) == 0 {
 			continue
 		}
-		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{Pids: h.pids, Points: points, Follow: hold.follow})
+		answer, err := h.AddProbes(ctx, &attunev1.AddProbesRequest{
+			Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: hold.follow,
+		})
 		if err != nil {
 			return cli.Said(err)
 		}
@@ -75,7 +81,9 @@ func dropRefused(ctx context.Context, held []*holder, probes []*attunev1.Probe) 
 			if !slices.Contains(h.pids, probe.GetPid()) {
 				continue
 			}
-			request := &attunev1.RemoveProbesRequest{Pids: []int32{probe.GetPid()}, Probes: []string{probe.GetText()}}
+			request := &attunev1.RemoveProbesRequest{
+				Session: h.place.session, Host: h.place.host, Pids: []int32{probe.GetPid()}, Probes: []string{probe.GetText()},
+			}
 			if _, err := h.RemoveProbes(ctx, request); err != nil {
 				return cli.Said(err)
 			}
@@ -96,15 +104,19 @@ func inOrder(probes []*attunev1.Probe, pids []int, points []*attunev1.MeasurePoi
 }
 
 // listProbes shows the points in processes, all if none is given.
-func listProbes(ctx context.Context, p *cli.Env, pids []int, asJSON bool) error {
-	held := holders(ctx, pids)
+func listProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, asJSON bool) error {
+	held, rest, err := in.holders(ctx, pids)
+	if err != nil {
+		return err
+	}
 	var users map[*attunev1.Probe]string // for root only, who sees several
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && in.session == "" {
 		users = make(map[*attunev1.Probe]string)
 		held = append(held, othersHolders(ctx, pids)...)
+		rest = free(pids, held)
 	}
-	defer closeHolders(held)
-	if rest := free(pids, held); len(rest) > 0 {
+	defer func() { closeHolders(held) }()
+	if len(rest) > 0 {
 		if err := existing(rest); err != nil {
 			return err
 		}
@@ -125,8 +137,11 @@ func listProbes(ctx context.Context, p *cli.Env, pids []int, asJSON bool) error 
 }
 
 // removeProbes takes added points out; no names means all.
-func removeProbes(ctx context.Context, p *cli.Env, pids []int, names []string, asJSON bool) error {
-	held := holders(ctx, pids)
+func removeProbes(ctx context.Context, p *cli.Env, in probePlace, pids []int, names []string, asJSON bool) error {
+	held, _, err := in.holders(ctx, pids)
+	if err != nil {
+		return err
+	}
 	defer closeHolders(held)
 	numbers := make([]string, 0, len(names))
 	for _, name := range names {
@@ -134,7 +149,9 @@ func removeProbes(ctx context.Context, p *cli.Env, pids []int, names []string, a
 	}
 	var gone []*attunev1.Probe
 	for _, h := range held {
-		answer, err := h.RemoveProbes(ctx, &attunev1.RemoveProbesRequest{Pids: h.pids, Probes: numbers})
+		answer, err := h.RemoveProbes(ctx, &attunev1.RemoveProbesRequest{
+			Session: h.place.session, Host: h.place.host, Pids: h.pids, Probes: numbers,
+		})
 		if err != nil {
 			return cli.Said(err)
 		}
@@ -208,7 +225,7 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 	if probe.GetNumber() == 0 && probe.GetOwner() != "" {
 		why = strings.TrimSuffix(probe.GetOwner()+": "+why, ": ")
 	}
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), procs.Name(int(probe.GetPid())),
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", id, probe.GetPid(), report.Printable(filepath.Base(probe.GetExecutable())),
 		report.Printable(probe.GetText()), by, hits.State(st), probe.GetHits(), cost, report.Printable(oneLine(why)))
 }
 

@@ -26,14 +26,17 @@ import (
 // watchProbes measures in processes and shows what is seen, until they have
 // ended, it is interrupted, or its time is up.
 func watchProbes(ctx context.Context, p *cli.Env, flags watchFlags, pids []int, points []*attunev1.MeasurePoint) error {
-	if err := existing(pids); err != nil {
-		return err
-	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	held := holders(ctx, pids)
+	held, rest, err := flags.in.holders(ctx, pids)
+	if err != nil {
+		return err
+	}
 	defer func() { closeHolders(held) }()
-	if rest := free(pids, held); len(rest) > 0 {
+	if len(rest) > 0 {
+		if err := existing(rest); err != nil {
+			return err
+		}
 		if len(points) == 0 {
 			return usageNothingToWatch(rest)
 		}
@@ -83,7 +86,9 @@ func show(ctx context.Context, p *cli.Env, flags watchFlags, held []*holder, poi
 	for i, h := range held {
 		if len(h.pids) > 0 {
 			streams.Go(func() {
-				request := &attunev1.WatchProbesRequest{Pids: h.pids, Points: points, Follow: flags.follow}
+				request := &attunev1.WatchProbesRequest{
+					Session: h.place.session, Host: h.place.host, Pids: h.pids, Points: points, Follow: flags.follow,
+				}
 				errs <- stream(ctx, h, request, func(e *attunev1.WatchProbesResponse) { events <- seen{i, e} })
 			})
 		}

@@ -36,7 +36,7 @@ processes that have the name of an application and are left alone, and why.`,
 		Example: "  attune node list\n  attune node list --verbose",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			nodes, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ListNodesResponse, error) {
+			nodes, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ListNodesResponse, error) {
 				return c.ListNodes(ctx, &attunev1.ListNodesRequest{})
 			})
 			if err != nil {
@@ -98,7 +98,7 @@ func trouble(c *attunev1.ControllerRecord) string {
 
 // Processes lists the processes under control at a site.
 func Processes(ctx context.Context, p *cli.Env, at Flags, asJSON bool) error {
-	found, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.LocateProcessesResponse, error) {
+	found, err := Ask(ctx, at, func(ctx context.Context, c *Client) (*attunev1.LocateProcessesResponse, error) {
 		return c.LocateProcesses(ctx, &attunev1.LocateProcessesRequest{Locate: &attunev1.LocateRequest{}})
 	})
 	if err != nil {

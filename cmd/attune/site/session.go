@@ -99,7 +99,7 @@ func meanApplication(r *attunev1.Registration) error {
 }
 
 func startSession(ctx context.Context, p *cli.Env, at Flags, r *attunev1.Registration, asJSON bool) error {
-	done, err := ask(ctx, at, func(ctx context.Context, c *siteClient) (*attunev1.StartSessionResponse, error) {
+	done, err := Ask(ctx, at, func(ctx context.Context, c *Client) (*attunev1.StartSessionResponse, error) {
 		return c.StartSession(ctx, &attunev1.StartSessionRequest{Registration: r})
 	})
 	if err != nil {
@@ -134,7 +134,7 @@ func newSessionList(p *cli.Env) *cobra.Command {
 		Example: "  attune session list\n  attune session list --all --json | jq '.sessions[].gain'",
 		Args:    cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ListSessionsResponse, error) {
+			list, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ListSessionsResponse, error) {
 				return c.ListSessions(ctx, &attunev1.ListSessionsRequest{Ended: all})
 			})
 			if err != nil {
@@ -162,7 +162,7 @@ func newSessionShow(p *cli.Env) *cobra.Command {
 		Example: "  attune session show solver-k3f2.slurm-4711.0\n  attune session show --json solver-k3f2 > report.json",
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			shown, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.ShowSessionResponse, error) {
+			shown, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.ShowSessionResponse, error) {
 				return c.ShowSession(ctx, &attunev1.ShowSessionRequest{Id: args[0]})
 			})
 			if err != nil {
@@ -208,7 +208,7 @@ their node, and attune undo takes them back.`,
 		Example: "  attune session stop solver-k3f2\n  attune session stop --keep solver-k3f2.slurm-4711.0",
 		Args:    oneID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			done, err := ask(cmd.Context(), at, func(ctx context.Context, c *siteClient) (*attunev1.StopSessionResponse, error) {
+			done, err := Ask(cmd.Context(), at, func(ctx context.Context, c *Client) (*attunev1.StopSessionResponse, error) {
 				return c.StopSession(ctx, &attunev1.StopSessionRequest{Id: args[0], Keep: keep})
 			})
 			if err != nil {

@@ -45,18 +45,19 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.registry, settings.KeyRegistry, "", "find an Analyzer in the registry at `ADDRESS`, tls://HOST:PORT")
 }
 
-// siteClient is a connection to an Analyzer of the site.
-type siteClient struct {
+// Client is a connection to an Analyzer of the site.
+type Client struct {
 	attunev1.SessionServiceClient
 
-	conn *grpc.ClientConn
+	// Conn is the connection, for other services of the same Analyzer.
+	Conn *grpc.ClientConn
 }
 
-func (c *siteClient) close() { _ = c.conn.Close() } // nothing is under way
+func (c *Client) close() { _ = c.Conn.Close() } // nothing is under way
 
-// ask calls an Analyzer of the site, and goes on to another one if that one has
+// Ask calls an Analyzer of the site, and goes on to another one if that one has
 // what is asked for.
-func ask[R any](ctx context.Context, f Flags, call func(context.Context, *siteClient) (R, error)) (R, error) {
+func Ask[R any](ctx context.Context, f Flags, call func(context.Context, *Client) (R, error)) (R, error) {
 	var none R
 	addresses, err := f.addresses(ctx)
 	if err != nil {
@@ -73,13 +74,13 @@ func ask[R any](ctx context.Context, f Flags, call func(context.Context, *siteCl
 }
 
 // askAt calls the Analyzer at the first of the addresses that can be reached.
-func askAt[R any](ctx context.Context, addresses []string, call func(context.Context, *siteClient) (R, error)) (answer R, err error) {
+func askAt[R any](ctx context.Context, addresses []string, call func(context.Context, *Client) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sitePatience)
 	defer cancel()
 	err = errNoSite
 	for _, address := range addresses {
-		var c *siteClient
-		if c, err = dialSite(address); err != nil {
+		var c *Client
+		if c, err = Dial(address); err != nil {
 			continue
 		}
 		answer, err = call(ctx, c)
@@ -91,9 +92,9 @@ func askAt[R any](ctx context.Context, addresses []string, call func(context.Con
 	return answer, err
 }
 
-// dialSite prepares a connection. A service of the site is believed, and on this
+// Dial prepares a connection. A service of the site is believed, and on this
 // machine one of this user.
-func dialSite(address string) (*siteClient, error) {
+func Dial(address string) (*Client, error) {
 	o := authn.Options{Admit: isService}
 	if !strings.HasPrefix(address, "unix:") {
 		var err error
@@ -105,7 +106,7 @@ func dialSite(address string) (*siteClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &siteClient{attunev1.NewSessionServiceClient(conn), conn}, nil
+	return &Client{attunev1.NewSessionServiceClient(conn), conn}, nil
 }
 
 func isService(p *attunev1.Principal) error {
