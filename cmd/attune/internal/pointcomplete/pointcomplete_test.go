@@ -11,7 +11,7 @@ import (
 )
 
 // packagePath is how the linker calls package main of a test.
-const packagePath = "github.com/attune-hpc/attune/cmd/attune"
+const packagePath = "github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 
 func TestCompleteProbes(t *testing.T) {
 	own, err := os.Executable()
