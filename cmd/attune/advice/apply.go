@@ -47,7 +47,7 @@ not changed in processes that began after the run: they have others.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&flags.DryRun, "dry-run", "n", false, "say what would be changed, and change nothing")
-	cmd.Flags().BoolVar(&flags.Json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&flags.JSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "also change what you could not change back")
 	return cmd
 }

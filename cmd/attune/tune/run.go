@@ -139,9 +139,9 @@ func (t *tuning) change(ctx context.Context, p *cli.Env, flags Flags, processes 
 		}
 	}
 	if err := t.apply(ctx); err != nil {
-		return errors.Join(err, t.writeFailure(p, flags.Json))
+		return errors.Join(err, t.writeFailure(p, flags.JSON))
 	}
-	return t.write(p, flags.Json)
+	return t.write(p, flags.JSON)
 }
 
 // attend stays for as long as changes need it, and takes them back when it is

@@ -56,7 +56,7 @@ const tuneExample = `  attune tune 4711 thread.affinity=0-3 thread.nice=5
 
 // Flags are the flags of `attune tune`.
 type Flags struct {
-	DryRun, Json, NoUndo, shared, list bool
+	DryRun, JSON, NoUndo, shared, list bool
 
 	wait time.Duration
 }
@@ -82,7 +82,7 @@ func Command(p *cli.Env) *cobra.Command {
 		},
 	}
 	cmd.PersistentFlags().BoolVar(&flags.DryRun, "dry-run", false, "say what would be changed, how, and whether it can be undone; change nothing")
-	cmd.PersistentFlags().BoolVar(&flags.Json, "json", false, "print JSON")
+	cmd.PersistentFlags().BoolVar(&flags.JSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&flags.NoUndo, "no-undo", false, "change also what you could not take back yourself")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "change a cgroup also if it holds other processes")
 	cmd.Flags().DurationVar(&flags.wait, "wait", 10*time.Second, "how long to wait for all ranks of an MPI job to come to one call, `TIME` as 500ms, 2s, 1m")
