@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build site
+
+package e2e
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestProbeAtASite measures in a process that a node's controller has for the
+// Analyzer's service, by the commands that people use.
+func TestProbeAtASite(t *testing.T) {
+	s := startServices(t)
+	s.until("in a session", func() bool { return len(s.sessions()) == 1 && s.sessions()[0].GetRunning() == 1 })
+	session, pid := s.sessions()[0].GetId(), strconv.Itoa(s.program.Process.Pid)
+	probe := func(command string, args ...string) string {
+		t.Helper()
+		args = append([]string{"probe", command, "--analyzer", "unix:" + s.path("run/analyzer.sock"), "--session", session}, args...)
+		out, err := exec.Command(attune, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("attune %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	const point = "libc.so.6:malloc"
+	if got := probe("watch", "--json", "--for", "2s", pid, point); !strings.Contains(got, `"state":"placed"`) || !strings.Contains(got, `"hits":`) {
+		t.Errorf("watch: %s", got)
+	}
+	if got := probe("add", pid, point); !strings.Contains(got, "placed") {
+		t.Errorf("add: %s", got)
+	}
+	if got := probe("list"); !strings.Contains(got, "%1") || !strings.Contains(got, "malloc_storm") {
+		t.Errorf("list: %s", got)
+	}
+	if got := probe("remove", pid); !strings.Contains(got, "removed: "+pid+" "+point) {
+		t.Errorf("remove: %s", got)
+	}
+}
