@@ -13,7 +13,7 @@ import (
 // wantSamples takes over which samples of a process a tunlet wants.
 func (s *Session) wantSamples(t *tunlet, i *attunev1.SampleInterest) {
 	if p := s.processes[i.GetProcess()]; p != nil && !p.ended {
-		t.wants.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
+		t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
 	}
 }
 
@@ -21,7 +21,7 @@ func (s *Session) wantSamples(t *tunlet, i *attunev1.SampleInterest) {
 // controllers are told at the next tick, once for all that changes until then.
 func (s *Session) wantDetails(t *tunlet, i *attunev1.DetailInterest) {
 	p := s.processes[i.GetProcess()]
-	if p == nil || p.ended || !t.wants.SetDetails(i) {
+	if p == nil || p.ended || !t.feed.SetDetails(i) {
 		return
 	}
 	p.controller.detailsDue = true
@@ -30,7 +30,7 @@ func (s *Session) wantDetails(t *tunlet, i *attunev1.DetailInterest) {
 
 // dropDetails notes that a tunlet wants none any more.
 func (s *Session) dropDetails(t *tunlet) {
-	for id := range t.wants.Details() {
+	for id := range t.feed.Details() {
 		if p := s.processes[id]; p != nil {
 			p.controller.detailsDue = true
 		}
@@ -58,7 +58,7 @@ func (s *Session) tellDetails() {
 func (s *Session) detailsOf(c *controller) *attunev1.SetDetails {
 	kinds := map[uint64][]attunev1.DetailKind{}
 	for _, t := range s.tunlets {
-		for id, wanted := range t.wants.Details() {
+		for id, wanted := range t.feed.Details() {
 			if p := s.processes[id]; p != nil && p.controller == c && !p.ended {
 				kinds[p.handle] = append(kinds[p.handle], wanted...)
 			}

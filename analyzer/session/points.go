@@ -4,7 +4,6 @@ package session
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -59,6 +58,7 @@ func (s *Session) requestPoint(a *asker, w wish, spec *attunev1.MeasurePoint) {
 	a.points[w] = p
 	s.emitAsk(a, w, &attunev1.RecordedAsk{Point: p.index})
 	if t := a.tunlet; t != nil {
+		t.feed.Add(p.index, spec)
 		for _, st := range p.status {
 			t.pointChanged(w.id, st)
 		}
@@ -92,19 +92,6 @@ func (s *Session) refusePoint(a *asker, w wish, reason string) {
 	}
 	if t.refusedPoints++; t.refusedPoints <= maxPoints {
 		t.pointChanged(w.id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
-	}
-}
-
-// tunlets yields each tunlet that asked for the point once, under however many names
-// it has.
-func (p *point) tunlets() iter.Seq[*tunlet] {
-	return func(yield func(*tunlet) bool) {
-		for i, sub := range p.subscribers {
-			known := slices.ContainsFunc(p.subscribers[:i], func(s subscriber) bool { return s.asker == sub.asker })
-			if sub.asker.tunlet != nil && !known && !yield(sub.asker.tunlet) {
-				return
-			}
-		}
 	}
 }
 
@@ -156,6 +143,9 @@ func (s *Session) releasePoint(a *asker, w wish) {
 		return
 	}
 	delete(a.points, w)
+	if a.tunlet != nil {
+		a.tunlet.feed.Remove(p.index, w.id)
+	}
 	p.subscribers = slices.DeleteFunc(p.subscribers, func(sub subscriber) bool { return sub == subscriber{a, w} })
 	s.emitAsk(a, w, &attunev1.RecordedAsk{Point: p.index, Over: true})
 	if len(p.subscribers) > 0 {

@@ -140,7 +140,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	p.ended, p.endedAt, p.endKnown = true, s.now(), ended != nil
 	p.replaced = ended.GetReplacedByExec()
 	for _, t := range s.tunlets {
-		t.wants.Forget(p.id)
+		t.feed.Forget(p.id)
 	}
 	s.sleepers.watch.Forget(p.id)
 	told := ended

@@ -75,22 +75,10 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 	}
 	b.Aggregates = known
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Aggregates{Aggregates: b}})
-	parts := map[*tunlet][]*attunev1.NamedAggregate{}
-	for _, a := range known {
-		p := s.points.byIndex[a.GetPoint()]
-		if p == nil {
-			continue // removed while it was under way
+	for _, t := range s.tunlets {
+		if own := t.feed.Aggregates(b); own != nil {
+			t.handleEvents(uint64(len(own.GetAggregates())), own)
 		}
-		for _, sub := range p.subscribers {
-			if t := sub.asker.tunlet; t != nil {
-				parts[t] = append(parts[t], &attunev1.NamedAggregate{PointId: sub.wish.id, Aggregate: a})
-			}
-		}
-	}
-	for t, part := range parts {
-		t.handleEvents(uint64(len(part)), &attunev1.HandleEventsRequest{
-			Aggregates: part, FromUnixNano: b.GetFromUnixNano(), ToUnixNano: b.GetToUnixNano(),
-		})
 	}
 }
 
@@ -108,48 +96,13 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 		s.addLosses(c, &attunev1.ControllerStatus{RecordsLostQueue: b.GetLostQueue()})
 	}
 	lost := before + lostBefore(b)
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: &attunev1.NamedRecords{
-		Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
-	}}})
-	parts := s.points.split(data)
-	if lost > 0 {
-		for _, t := range s.tunlets {
-			if _, ok := parts[t]; !ok && t.wantsRecords() {
-				parts[t] = part{} // they must know of the loss
-			}
+	all := &attunev1.NamedRecords{Process: id, Records: data, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano()}
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Records{Records: all}})
+	for _, t := range s.tunlets {
+		if own, records := t.feed.Records(all); own != nil {
+			t.handleRecords(records, own)
 		}
 	}
-	for t, part := range parts {
-		t.handleRecords(part.records, &attunev1.NamedRecords{
-			Process: id, Records: part.packed, Lost: lost, MonotonicToUnixNano: b.GetMonotonicToUnixNano(),
-		})
-	}
-}
-
-// part is what of packed records is for one tunlet.
-type part struct {
-	packed  []byte
-	records uint64
-}
-
-// split sorts packed records by the tunlets that asked for their points. A part
-// shares the memory of data where that serves one tunlet only.
-func (ps *points) split(data []byte) map[*tunlet]part {
-	parts := map[*tunlet]part{}
-	for run := range attunev1.RecordRuns(data) {
-		p := ps.byIndex[run.Point]
-		if p == nil {
-			continue
-		}
-		for t := range p.tunlets() {
-			packed := run.Packed
-			if before := parts[t].packed; before != nil {
-				packed = append(before, packed...)
-			}
-			parts[t] = part{packed, parts[t].records + run.Records}
-		}
-	}
-	return parts
 }
 
 // routeSamples hands samples of the processes that they know to the tunlets that
@@ -169,8 +122,8 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 	b = s.ofIntroduced(b)
 	s.rouse(b)
 	for _, t := range s.tunlets {
-		for _, part := range t.wants.Pass(b) { // shares what passes with other tunlets
-			t.handleEvents(uint64(len(part.GetSamples())), &attunev1.HandleEventsRequest{Samples: part})
+		for _, own := range t.feed.Samples(b) { // shares what passes with other tunlets
+			t.handleEvents(uint64(len(own.GetSamples().GetSamples())), own)
 		}
 	}
 }

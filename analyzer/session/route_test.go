@@ -3,47 +3,11 @@
 package session
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// unit is a record of a point, or with point 0 a continuation, that holds n.
-func unit(point uint16, n int64) []byte {
-	r := attunev1.Record{Point: point, Monotonic: n}
-	if point == 0 {
-		r.Flags = attunev1.RecordContinuation
-	}
-	return attunev1.AppendRecord(nil, r)
-}
-
-func TestSplitKeepsContinuations(t *testing.T) {
-	first, second := &tunlet{asker: asker{name: "first"}}, &tunlet{asker: asker{name: "second"}}
-	first.tunlet, second.tunlet = first, second
-	ps := &points{byIndex: map[uint32]*point{
-		1: {subscribers: []subscriber{{&first.asker, wish{id: "a"}}, {&second.asker, wish{id: "a"}}, {&first.asker, wish{id: "the same"}}, {&asker{}, wish{id: "a"}}}},
-		2: {subscribers: []subscriber{{&second.asker, wish{id: "b"}}}},
-	}}
-	stray := unit(0, 9) // belongs to no record
-	data := bytes.Join([][]byte{stray, unit(1, 1), unit(0, 2), unit(0, 3), unit(2, 4), unit(0, 5), unit(3, 6), unit(0, 7), unit(1, 8)}, nil)
-	parts := ps.split(data)
-	for _, tt := range []struct {
-		tunlet *tunlet
-		want   [][]byte
-	}{
-		{first, [][]byte{unit(1, 1), unit(0, 2), unit(0, 3), unit(1, 8)}},
-		{second, [][]byte{unit(1, 1), unit(0, 2), unit(0, 3), unit(2, 4), unit(0, 5), unit(1, 8)}},
-	} {
-		if want := bytes.Join(tt.want, nil); !bytes.Equal(parts[tt.tunlet].packed, want) {
-			t.Errorf("%s got\n%v, want\n%v", tt.tunlet.name, parts[tt.tunlet].packed, want)
-		}
-	}
-	if parts[first].records != 2 || parts[second].records != 3 {
-		t.Errorf("%d and %d records", parts[first].records, parts[second].records)
-	}
-}
 
 // lostOf adds up what a tunlet was told that it did not get.
 func lostOf(s *scripted) (lost uint64) {

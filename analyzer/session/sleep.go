@@ -92,8 +92,8 @@ func (s *Session) lookForSleepers() {
 func (s *Session) awake(t *tunlet) {
 	s.sleepers.watch.Remove(t.name)
 	for _, b := range s.sleepers.waking[t.name] {
-		for _, part := range t.wants.Pass(b) { // without details that others asked for
-			t.handleEvents(uint64(len(part.GetSamples())), &attunev1.HandleEventsRequest{Samples: part})
+		for _, own := range t.feed.Samples(b) { // without details that others asked for
+			t.handleEvents(uint64(len(own.GetSamples().GetSamples())), own)
 		}
 	}
 	delete(s.sleepers.waking, t.name)

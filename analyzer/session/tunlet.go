@@ -11,7 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
 
 // Tunlet is a running tunlet.
@@ -32,7 +32,7 @@ type tunlet struct {
 	service attunev1.TunletServiceClient
 	kill    func(reason string)
 	worker  *worker
-	wants   samplefilter.Filter
+	feed    feed.Feed // what it gets
 
 	tickQueued    bool
 	toldEnd       bool // it knows that the application has ended
@@ -155,16 +155,6 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 
 // limit returns at most the first n elements.
 func limit[T any](list []T, n int) []T { return list[:min(n, len(list))] }
-
-// wantsRecords reports whether a point of t is delivered as records.
-func (t *tunlet) wantsRecords() bool {
-	for _, p := range t.points {
-		if d := p.spec.GetDelivery(); d == attunev1.Delivery_DELIVERY_EVENT || d == attunev1.Delivery_DELIVERY_SAMPLED {
-			return true
-		}
-	}
-	return false
-}
 
 // news queues a call that must not get lost.
 func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {

@@ -22,8 +22,9 @@
 // holds; it should have some, or every application pays for the process.
 //
 // Locking: the Analyzer's calls reach a tunlet one at a time and in the order
-// in which things happened, so a tunlet needs no lock unless it starts
-// goroutines of its own. A Host is valid during the call that it came with and
+// in which things happened (package feed states it: of a round, the samples come
+// before the aggregates), so a tunlet needs no lock unless it starts goroutines of its
+// own. A Host is valid during the call that it came with and
 // must not be used by another goroutine.
 //
 // A tunlet is a guest: it has at most 16 MB of memory beside its program, opens

@@ -11,9 +11,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// HandleEvents delivers samples, then aggregates, then records, so that a
-// tunlet that sees a symptom in the samples can judge the same round's
-// aggregates by it.
+// HandleEvents delivers samples, then aggregates, then records; calls come in the
+// order that package feed states.
 func (s *server) HandleEvents(ctx context.Context, r *attunev1.HandleEventsRequest) (out *attunev1.HandleEventsResponse, err error) {
 	err = s.call(ctx, "HandleEvents", func() error {
 		reaction := &attunev1.Reaction{}

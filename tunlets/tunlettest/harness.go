@@ -16,6 +16,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
@@ -72,7 +73,7 @@ type Harness struct {
 	lastPoint uint32
 	processes []*Process
 	handle    sdk.Handle
-	wants     samplefilter.Filter
+	feed      feed.Feed
 	wakes     samplefilter.Wakes // has the tunlet as long as it would sleep
 }
 

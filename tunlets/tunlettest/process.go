@@ -104,7 +104,7 @@ func (h *Harness) EndProcess(p *Process) {
 	for _, point := range h.points {
 		delete(point.placed, p.Handle)
 	}
-	h.wants.Forget(uint64(p.Handle))
+	h.feed.Forget(uint64(p.Handle))
 	h.wakes.Forget(uint64(p.Handle))
 	call(h, one(h.Client.ProcessEnded), &attunev1.ProcessEndedRequest{
 		Ended: &attunev1.ProcessEnded{Process: uint64(p.Handle), EndedUnixNano: h.now.UnixNano()},
@@ -119,8 +119,8 @@ func (h *Harness) Run(d time.Duration) {
 	}
 }
 
-// Round lets one Period pass: every process goes on, then the tunlet gets the
-// samples and aggregates of the period, then a tick.
+// Round lets one Period pass: every process goes on, then the tunlet gets what was
+// measured in the period, in the order that package feed states, then a tick.
 func (h *Harness) Round() {
 	h.tb.Helper()
 	samples := &attunev1.SampleBatch{}
@@ -131,61 +131,69 @@ func (h *Harness) Round() {
 }
 
 // deliver ends an interval with the given samples, and with the hits of the
-// measure points that are in place.
+// measure points that are in place: what each host's controller sends, one after the
+// other.
 func (h *Harness) deliver(now time.Time, samples *attunev1.SampleBatch) {
 	h.tb.Helper()
 	from := h.now
 	h.now = now
 	samples.UnixNano = now.UnixNano()
 	h.wakes.Round(samples)
-	events := &attunev1.HandleEventsRequest{FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano()}
-	for _, batch := range h.wants.Pass(samples) {
-		if batch.GetUnixNano() == samples.GetUnixNano() {
-			events.Samples = batch
-			continue
-		}
-		h.events(&attunev1.HandleEventsRequest{Samples: batch})
+	hits := &attunev1.AggregateBatch{FromUnixNano: from.UnixNano(), ToUnixNano: now.UnixNano()}
+	for _, id := range h.order {
+		hits.Aggregates = append(hits.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
 	}
 	for _, p := range h.Processes() {
 		if p.Records != nil {
 			h.Records(p, 0, p.Records(h.Elapsed().Nanoseconds())...)
 		}
 	}
-	for _, id := range h.order {
-		events.Aggregates = append(events.Aggregates, h.aggregates(h.points[id], now.Sub(from))...)
-	}
-	for _, part := range h.byHost(events) {
-		h.events(part)
+	for _, of := range h.byHost(samples, hits) {
+		if len(of.samples.GetSamples()) > 0 {
+			for _, own := range h.feed.Samples(of.samples) {
+				h.events(own)
+			}
+		}
+		if own := h.feed.Aggregates(of.hits); own != nil {
+			h.events(own)
+		}
 	}
 	call(h, one(h.Client.Tick), &attunev1.TickRequest{UnixNano: now.UnixNano()})
 }
 
+// round is what one controller sends of a round.
+type round struct {
+	samples *attunev1.SampleBatch
+	hits    *attunev1.AggregateBatch
+}
+
 // byHost parts what was measured by the hosts of its processes, in the order in
 // which they came: each has a controller that sends for itself.
-func (h *Harness) byHost(r *attunev1.HandleEventsRequest) (out []*attunev1.HandleEventsRequest) {
+func (h *Harness) byHost(samples *attunev1.SampleBatch, hits *attunev1.AggregateBatch) (out []round) {
 	hosts := map[uint64]string{}
 	for _, p := range h.processes {
 		hosts[uint64(p.Handle)] = p.Host
 	}
-	parts := map[string]*attunev1.HandleEventsRequest{}
-	part := func(process uint64) *attunev1.HandleEventsRequest {
+	places := map[string]int{}
+	of := func(process uint64) round {
 		host := hosts[process]
-		if parts[host] == nil {
-			parts[host] = &attunev1.HandleEventsRequest{FromUnixNano: r.GetFromUnixNano(), ToUnixNano: r.GetToUnixNano()}
-			out = append(out, parts[host])
+		at, ok := places[host]
+		if !ok {
+			at, places[host] = len(out), len(out)
+			out = append(out, round{
+				&attunev1.SampleBatch{UnixNano: samples.GetUnixNano()},
+				&attunev1.AggregateBatch{FromUnixNano: hits.GetFromUnixNano(), ToUnixNano: hits.GetToUnixNano()},
+			})
 		}
-		return parts[host]
+		return out[at]
 	}
-	for _, s := range r.GetSamples().GetSamples() {
-		p := part(s.GetProcess())
-		if p.Samples == nil {
-			p.Samples = &attunev1.SampleBatch{UnixNano: r.GetSamples().GetUnixNano()}
-		}
-		p.Samples.Samples = append(p.Samples.Samples, s)
+	for _, s := range samples.GetSamples() {
+		part := of(s.GetProcess()).samples
+		part.Samples = append(part.Samples, s)
 	}
-	for _, a := range r.GetAggregates() {
-		p := part(a.GetAggregate().GetProcess())
-		p.Aggregates = append(p.Aggregates, a)
+	for _, a := range hits.GetAggregates() {
+		part := of(a.GetProcess()).hits
+		part.Aggregates = append(part.Aggregates, a)
 	}
 	return out
 }
@@ -219,7 +227,7 @@ func (p *Process) sample() *attunev1.Sample {
 }
 
 // aggregates are the hits of one point in an interval, an entry per process.
-func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attunev1.NamedAggregate) {
+func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attunev1.Aggregate) {
 	if d := point.spec.GetDelivery(); d == attunev1.Delivery_DELIVERY_EVENT || d == attunev1.Delivery_DELIVERY_SAMPLED {
 		return nil // its hits are records
 	}
@@ -236,7 +244,7 @@ func (h *Harness) aggregates(point *point, interval time.Duration) (out []*attun
 			*rest = hits - float64(a.Count)
 			fill(a, value)
 		}
-		out = append(out, &attunev1.NamedAggregate{PointId: point.spec.GetId(), Aggregate: a})
+		out = append(out, a)
 	}
 	return out
 }

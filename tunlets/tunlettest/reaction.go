@@ -10,6 +10,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
@@ -49,12 +50,12 @@ func (h *Harness) React(r *attunev1.Reaction) {
 	h.Remarks = append(h.Remarks, r.GetRemarks()...)
 	for _, i := range r.GetInterests() {
 		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
-			h.wants.Set(i)
+			h.feed.Set(i)
 		}
 	}
 	for _, i := range r.GetDetails() {
 		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
-			h.wants.SetDetails(i)
+			h.feed.SetDetails(i)
 		}
 	}
 	for _, id := range r.GetRemovePoints() {
@@ -91,10 +92,14 @@ func (h *Harness) addPoint(spec *attunev1.MeasurePoint) *point {
 	p := &point{spec: spec, index: h.lastPoint, placed: map[sdk.Handle]*float64{}}
 	h.points[spec.GetId()] = p
 	h.order = append(h.order, spec.GetId())
+	h.feed.Add(p.index, spec)
 	return p
 }
 
 func (h *Harness) removePoint(id string) {
+	if p := h.points[id]; p != nil {
+		h.feed.Remove(p.index, id)
+	}
 	delete(h.points, id)
 	h.order = slices.DeleteFunc(h.order, func(o string) bool { return o == id })
 }
@@ -102,8 +107,7 @@ func (h *Harness) removePoint(id string) {
 // place places a point in a process, if it is meant for it, and tells.
 func (h *Harness) place(p *point, process *Process) {
 	h.tb.Helper()
-	wanted := p.spec.GetProcesses()
-	if len(wanted) > 0 && !slices.Contains(wanted, uint64(process.Handle)) {
+	if !feed.Covers(p.spec, uint64(process.Handle)) {
 		return
 	}
 	s := &attunev1.PointStatus{
@@ -183,7 +187,7 @@ func (h *Harness) budget(id string, process *Process, state attunev1.PointState)
 // DetailsWanted lists the kinds of details that the tunlet wants of a process at
 // present.
 func (h *Harness) DetailsWanted(process *Process) (kinds []sdk.Detail) {
-	for id, wanted := range h.wants.Details() {
+	for id, wanted := range h.feed.Details() {
 		if id != uint64(process.Handle) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
 
 // wild makes a process that may have any trouble: its rates, its libraries and
@@ -228,5 +229,6 @@ func (h *Harness) transcript() (out []proto.Message) {
 func (h *Harness) restart() {
 	h.Proposals, h.Withdrawals, h.Objectives, h.Remarks = nil, nil, nil, nil
 	h.points, h.order, h.lastPoint = map[string]*point{}, nil, 0
+	h.feed = feed.Feed{}
 	h.processes, h.handle, h.now = nil, 0, begin()
 }

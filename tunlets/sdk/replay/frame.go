@@ -27,9 +27,13 @@ func (d *driver) frame(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_Samples:
 		d.samples(k.Samples)
 	case *attunev1.RecordingFrame_Aggregates:
-		d.aggregates(k.Aggregates)
+		if own := d.feed.Aggregates(k.Aggregates); own != nil {
+			call(d, d.tunlet.HandleEvents, own)
+		}
 	case *attunev1.RecordingFrame_Records:
-		d.records(k.Records)
+		if own, _ := d.feed.Records(k.Records); own != nil {
+			call(d, d.tunlet.HandleEvents, &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{own}})
+		}
 	case *attunev1.RecordingFrame_Point:
 		d.points.appear(k.Point)
 	case *attunev1.RecordingFrame_PointEnd:
@@ -71,7 +75,7 @@ func (d *driver) processEnded(ended *attunev1.ProcessEnded) {
 	id := ended.GetProcess()
 	d.order = slices.DeleteFunc(d.order, func(o uint64) bool { return o == id })
 	d.wakes.Forget(id)
-	d.wants.Forget(id)
+	d.feed.Forget(id)
 	d.points.forget(id)
 	if d.awake {
 		call(d, d.tunlet.ProcessEnded, &attunev1.ProcessEndedRequest{Ended: ended})
@@ -90,38 +94,14 @@ func (d *driver) samples(b *attunev1.SampleBatch) {
 			call(d, d.tunlet.HandleEvents, &attunev1.HandleEventsRequest{Samples: earlier})
 		}
 	}
-	for _, part := range d.wants.Pass(b) {
-		call(d, d.tunlet.HandleEvents, &attunev1.HandleEventsRequest{Samples: part})
+	for _, own := range d.feed.Samples(b) {
+		call(d, d.tunlet.HandleEvents, own)
 	}
-}
-
-// aggregates hands those over that the tunlet asked for.
-func (d *driver) aggregates(b *attunev1.AggregateBatch) {
-	r := &attunev1.HandleEventsRequest{FromUnixNano: b.GetFromUnixNano(), ToUnixNano: b.GetToUnixNano()}
-	for _, a := range b.GetAggregates() {
-		for _, id := range d.points.wanted(a.GetPoint(), a.GetProcess()) {
-			r.Aggregates = append(r.Aggregates, &attunev1.NamedAggregate{PointId: id, Aggregate: a})
-		}
-	}
-	if len(r.GetAggregates()) > 0 {
-		call(d, d.tunlet.HandleEvents, r)
-	}
-}
-
-// records hands those over that the tunlet asked for, and tells of losses.
-func (d *driver) records(n *attunev1.NamedRecords) {
-	packed := d.points.records(n.GetProcess(), n.GetRecords())
-	if len(packed) == 0 && (n.GetLost() == 0 || !d.points.anyRecords()) {
-		return
-	}
-	call(d, d.tunlet.HandleEvents, &attunev1.HandleEventsRequest{Records: []*attunev1.NamedRecords{{
-		Process: n.GetProcess(), Records: packed, Lost: n.GetLost(), MonotonicToUnixNano: n.GetMonotonicToUnixNano(),
-	}}})
 }
 
 func (d *driver) pointStatus(st *attunev1.PointStatus) {
 	d.points.setStatus(st)
-	for _, id := range d.points.wanted(st.GetPoint(), st.GetProcess()) {
+	for _, id := range d.feed.Names(st.GetPoint(), st.GetProcess()) {
 		d.pointChanged(id, st)
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
 
 // pointset knows the measure points that the recording has at present, and those
-// that the tunlet asked for.
+// that the tunlet asked for, and has the tunlet fed with what is both.
 type pointset struct {
+	feed     *feed.Feed
 	recorded map[uint32]*recorded // by index
 	asked    []*attunev1.MeasurePoint
 	keys     map[string]string // of those asked for, by id
@@ -23,16 +25,27 @@ type recorded struct {
 	status map[uint64]*attunev1.PointStatus // by process
 }
 
-func newPointset() pointset {
-	return pointset{recorded: map[uint32]*recorded{}, keys: map[string]string{}}
+func newPointset(f *feed.Feed) pointset {
+	return pointset{feed: f, recorded: map[uint32]*recorded{}, keys: map[string]string{}}
 }
 
 // appear, disappear, setStatus and forget follow the recording.
 func (ps *pointset) appear(p *attunev1.AddPoint) {
-	ps.recorded[p.GetPoint()] = &recorded{key: pointKey(p.GetSpec()), status: map[uint64]*attunev1.PointStatus{}}
+	r := &recorded{key: pointKey(p.GetSpec()), status: map[uint64]*attunev1.PointStatus{}}
+	ps.recorded[p.GetPoint()] = r
+	for _, spec := range ps.asked {
+		if ps.keys[spec.GetId()] == r.key {
+			ps.feed.Add(p.GetPoint(), spec)
+		}
+	}
 }
 
-func (ps *pointset) disappear(index uint32) { delete(ps.recorded, index) }
+func (ps *pointset) disappear(index uint32) {
+	delete(ps.recorded, index)
+	for _, spec := range ps.asked {
+		ps.feed.Remove(index, spec.GetId())
+	}
+}
 
 func (ps *pointset) setStatus(st *attunev1.PointStatus) {
 	if r := ps.recorded[st.GetPoint()]; r != nil {
@@ -54,6 +67,11 @@ func (ps *pointset) add(spec *attunev1.MeasurePoint) bool {
 	}
 	ps.remove(id)
 	ps.asked, ps.keys[id] = append(ps.asked, spec), key
+	for index, r := range ps.recorded {
+		if r.key == key {
+			ps.feed.Add(index, spec)
+		}
+	}
 	return true
 }
 
@@ -65,31 +83,14 @@ func (ps *pointset) remove(id string) bool {
 	}
 	ps.asked = slices.Delete(ps.asked, i, i+1)
 	delete(ps.keys, id)
+	for index := range ps.recorded {
+		ps.feed.Remove(index, id)
+	}
 	return true
 }
 
 func (ps *pointset) find(id string) int {
 	return slices.IndexFunc(ps.asked, func(p *attunev1.MeasurePoint) bool { return p.GetId() == id })
-}
-
-// wanted returns the ids under which the tunlet asked for a recorded point in a
-// process, in the order in which it did.
-func (ps *pointset) wanted(index uint32, process uint64) (ids []string) {
-	r := ps.recorded[index]
-	if r == nil {
-		return nil
-	}
-	for _, spec := range ps.asked {
-		if ps.keys[spec.GetId()] == r.key && covers(spec, process) {
-			ids = append(ids, spec.GetId())
-		}
-	}
-	return ids
-}
-
-// covers says whether a point is meant for a process; 0 stands for no certain one.
-func covers(spec *attunev1.MeasurePoint, process uint64) bool {
-	return len(spec.GetProcesses()) == 0 || process == 0 || slices.Contains(spec.GetProcesses(), process)
 }
 
 // statuses returns what the recording has said so far of a point that the tunlet
@@ -102,31 +103,9 @@ func (ps *pointset) statuses(spec *attunev1.MeasurePoint) (out []*attunev1.Point
 			continue
 		}
 		for _, process := range slices.Sorted(maps.Keys(r.status)) {
-			if covers(spec, process) {
+			if feed.Covers(spec, process) {
 				out = append(out, r.status[process])
 			}
-		}
-	}
-	return out
-}
-
-// anyRecords says whether the tunlet wants a point that is delivered as records.
-func (ps *pointset) anyRecords() bool {
-	return slices.ContainsFunc(ps.asked, func(p *attunev1.MeasurePoint) bool {
-		return p.GetDelivery() == attunev1.Delivery_DELIVERY_EVENT || p.GetDelivery() == attunev1.Delivery_DELIVERY_SAMPLED
-	})
-}
-
-// records returns those of packed records that the tunlet wants, each with its
-// continuations.
-func (ps *pointset) records(process uint64, packed []byte) (out []byte) {
-	wanted := map[uint32]bool{}
-	for index := range ps.recorded {
-		wanted[index] = len(ps.wanted(index, process)) > 0
-	}
-	for run := range attunev1.RecordRuns(packed) {
-		if wanted[run.Point] {
-			out = append(out, run.Packed...)
 		}
 	}
 	return out

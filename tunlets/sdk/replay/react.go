@@ -12,11 +12,11 @@ import (
 func (d *driver) react(r *attunev1.Reaction) {
 	for _, i := range r.GetInterests() {
 		if d.lives(i.GetProcess()) {
-			d.wants.Set(i)
+			d.feed.Set(i)
 		}
 	}
 	for _, i := range r.GetDetails() {
-		if d.lives(i.GetProcess()) && d.wants.SetDetails(i) {
+		if d.lives(i.GetProcess()) && d.feed.SetDetails(i) {
 			d.out.details(d.now, i)
 		}
 	}

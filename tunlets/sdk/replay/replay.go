@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 	"github.com/attune-hpc/attune/tunlets/sdk/recording"
 	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
@@ -90,7 +91,7 @@ type driver struct {
 
 	awake     bool
 	wakes     samplefilter.Wakes
-	wants     samplefilter.Filter
+	feed      feed.Feed
 	processes map[uint64]*attunev1.Process
 	order     []uint64 // of those that live
 	points    pointset
@@ -104,8 +105,9 @@ type driver struct {
 func newDriver(ctx context.Context, opts Options, o *outline, r *recording.Reader) *driver {
 	d := &driver{
 		ctx: ctx, tunlet: opts.Tunlet, outline: o, header: r.Header(), start: r.Start(),
-		processes: map[uint64]*attunev1.Process{}, points: newPointset(), fates: map[string]*fate{},
+		processes: map[uint64]*attunev1.Process{}, fates: map[string]*fate{},
 	}
+	d.points = newPointset(&d.feed)
 	d.out = newTranscript(opts.Transcript, opts.Info, d.processes)
 	if wake := opts.Info.GetWake(); len(wake) > 0 {
 		d.wakes.Add(opts.Info.GetName(), wake)
