@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/hits"
@@ -23,14 +23,14 @@ type aggregates struct {
 	// drains rings must not wait for it. It comes before the mutex of records.
 	mu       sync.Mutex
 	scratch  []ring.Aggregate
-	uprobed  map[uprobeKey]bpf.Aggregate // last reading, for differences
-	began    time.Time                   // the running interval
-	interval time.Duration               // how long one is to be, 0: they are not closed
-	closing  due                         // the running one
+	uprobed  map[uprobeKey]uprobe.Aggregate // last reading, for differences
+	began    time.Time                      // the running interval
+	interval time.Duration                  // how long one is to be, 0: they are not closed
+	closing  due                            // the running one
 }
 
 func newAggregates(c *Controller) *aggregates {
-	return &aggregates{controller: c, uprobed: make(map[uprobeKey]bpf.Aggregate), began: time.Now()}
+	return &aggregates{controller: c, uprobed: make(map[uprobeKey]uprobe.Aggregate), began: time.Now()}
 }
 
 // setInterval says how long intervals are from now on; 0: they are not closed. When

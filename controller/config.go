@@ -13,7 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
@@ -77,7 +77,7 @@ type Config struct {
 	// have them.
 	UseBPF bool
 	// uprobes tunes the kernel's probes; the zero value is good.
-	uprobes bpf.UprobesOptions
+	uprobes uprobe.Options
 	// Hidden finds variables without symbol; nil: named settings that need one
 	// are refused, or their old value stays unknown.
 	Hidden *hidden.Prober

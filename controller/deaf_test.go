@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -81,7 +81,7 @@ func TestAnalyzerThatTakesNothing(t *testing.T) {
 		defer close(done)
 		c.outbox.add(news{target: unknown})
 		c.records.drain()
-		c.uprobeRecords(bpf.Batch{Process: uint32(unknown.PID()), Records: make([]byte, 32), Hits: 1})
+		c.uprobeRecords(uprobe.Batch{Process: uint32(unknown.PID()), Records: make([]byte, 32), Hits: 1})
 		c.sendStatus()
 	}()
 	patience.Closed(t, "rings, beside aggregates that wait for room", done)

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
@@ -18,13 +19,13 @@ var errBPFOff = errors.New("BPF is switched off (--no-bpf)")
 type kernel struct {
 	mu      sync.Mutex // guards what follows
 	asked   bool
-	uprobes *bpf.Uprobes
+	uprobes *uprobe.Uprobes
 	err     error
 }
 
 // uprobes returns the kernel's way to watch functions, or why there is none.
 // Nothing is loaded before a point needs it.
-func (c *Controller) uprobes() (*bpf.Uprobes, error) {
+func (c *Controller) uprobes() (*uprobe.Uprobes, error) {
 	k := &c.kernel
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -36,7 +37,7 @@ func (c *Controller) uprobes() (*bpf.Uprobes, error) {
 		k.err = errBPFOff
 		return nil, k.err
 	}
-	k.uprobes, k.err = bpf.NewUprobes(c.config.uprobes)
+	k.uprobes, k.err = uprobe.New(c.config.uprobes)
 	if k.err == nil {
 		uprobes := k.uprobes
 		c.run("uprobes", func(ctx context.Context) error { return uprobes.Run(ctx, c.uprobeRecords) })
@@ -45,7 +46,7 @@ func (c *Controller) uprobes() (*bpf.Uprobes, error) {
 }
 
 // loadedUprobes returns them if they were asked for, else nil.
-func (c *Controller) loadedUprobes() *bpf.Uprobes {
+func (c *Controller) loadedUprobes() *uprobe.Uprobes {
 	c.kernel.mu.Lock()
 	defer c.kernel.mu.Unlock()
 	return c.kernel.uprobes
@@ -58,7 +59,7 @@ func (k *kernel) close() error {
 		return nil
 	}
 	err := k.uprobes.Close()
-	if errors.Is(err, bpf.ErrDetaching) {
+	if errors.Is(err, uprobe.ErrDetaching) {
 		err = nil // the kernel finishes by itself
 	}
 	return err
@@ -71,7 +72,7 @@ func (c *Controller) source() track.Source {
 		return c.config.Source
 	}
 	if c.config.UseBPF {
-		events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{})
+		events, err := procevent.New(procevent.Options{})
 		if err == nil {
 			return track.FromBPF(events)
 		}

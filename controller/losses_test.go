@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -106,7 +106,7 @@ func TestRecordsThatWereReturned(t *testing.T) {
 	c.undelivered(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
 		Process: living.Handle(), RecordCount: 7, Records: make([]byte, 7*32), LostRing: 1, LostBpf: 2, LostQueue: 3,
 	}}})
-	c.uprobeRecords(bpf.Batch{Process: uint32(living.PID()), Records: make([]byte, 32)})
+	c.uprobeRecords(uprobe.Batch{Process: uint32(living.PID()), Records: make([]byte, 32)})
 	batch := event(t, b, "records", func(m *attunev1.PublishRequest) (*attunev1.RecordBatch, bool) {
 		return m.GetRecords(), m.GetRecords().GetProcess() == living.Handle()
 	})
@@ -124,9 +124,9 @@ func TestRecordsComeAfterTheNews(t *testing.T) {
 	early := member.New(processOf(1<<40), member.Options{})
 	c.members.Add(early)
 	c.outbox.add(news{target: early})
-	c.uprobeRecords(bpf.Batch{Process: uint32(early.PID()), Records: make([]byte, 2*32), Hits: 2})
+	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 2*32), Hits: 2})
 	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.Handle()})
-	c.uprobeRecords(bpf.Batch{Process: uint32(early.PID()), Records: make([]byte, 3*32), Hits: 3})
+	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 3*32), Hits: 3})
 	c.outbox.flush()
 	var order []string
 	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -35,7 +35,7 @@ type records struct {
 	drainer  *ring.Drainer
 	lost     map[uint64]losses            // in rings, by process handle
 	untold   map[uint64]losses            // those that no batch has told of yet
-	held     map[uint64][]bpf.Batch       // of processes that the Analyzer was never told of
+	held     map[uint64][]uprobe.Batch    // of processes that the Analyzer was never told of
 	reclaims map[uint64]time.Time         // when slots of a process were last reclaimed
 	hits     map[uint64]map[uint16]uint64 // of processes and points, since the budget looked last
 }
@@ -43,7 +43,7 @@ type records struct {
 func newRecords(c *Controller) *records {
 	return &records{
 		controller: c, drainer: ring.NewDrainer(c.clock),
-		lost: make(map[uint64]losses), untold: make(map[uint64]losses), held: make(map[uint64][]bpf.Batch),
+		lost: make(map[uint64]losses), untold: make(map[uint64]losses), held: make(map[uint64][]uprobe.Batch),
 		reclaims: make(map[uint64]time.Time), hits: make(map[uint64]map[uint16]uint64),
 	}
 }
@@ -91,7 +91,7 @@ func (r *records) drainTarget(t *member.Member) uint64 {
 // takeUprobed passes on what the kernel recorded of a process. The Analyzer is to
 // be told of the process first: until then it is held, and the caller, who is told
 // so, sees to the news.
-func (r *records) takeUprobed(t *member.Member, batch bpf.Batch) (held bool) {
+func (r *records) takeUprobed(t *member.Member, batch uprobe.Batch) (held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch.Records = slices.Clone(batch.Records) // the message owns its bytes
@@ -127,13 +127,13 @@ func (r *records) holds(t *member.Member) bool {
 }
 
 // sendUprobed passes on a batch of the kernel's. The caller holds mu.
-func (r *records) sendUprobed(handle uint64, batch bpf.Batch) {
+func (r *records) sendUprobed(handle uint64, batch uprobe.Batch) {
 	r.lose(handle, losses{bpf: batch.Lost})
 	r.send(handle, batch.Records)
 }
 
 // loseUprobed counts a batch that was held for too long. The caller holds mu.
-func (r *records) loseUprobed(handle uint64, batch bpf.Batch) {
+func (r *records) loseUprobed(handle uint64, batch uprobe.Batch) {
 	n := attunev1.CountRecords(batch.Records)
 	r.lose(handle, losses{bpf: batch.Lost})
 	r.loseQueued(handle, losses{queue: n})

@@ -7,7 +7,7 @@ package controller
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -22,7 +22,7 @@ func TestLostRecordsOfUprobesAreTold(t *testing.T) {
 	}{{"ring of a page", 4096, true}, {"ring as it is", 0, false}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			b := start(t, func(c *Config) { c.UseBPF, c.uprobes = true, bpf.UprobesOptions{RingBytes: test.ring} })
+			b := start(t, func(c *Config) { c.UseBPF, c.uprobes = true, uprobe.Options{RingBytes: test.ring} })
 			spec := call("own_work", false)
 			spec.Delivery = attunev1.Delivery_DELIVERY_EVENT
 			b.addPoint(t, 3, spec)

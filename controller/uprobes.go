@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // uprobeRecords passes on what the kernel recorded of one process. It must not wait
 // for the Analyzer, or nobody would empty the kernel's ring.
-func (c *Controller) uprobeRecords(batch bpf.Batch) {
+func (c *Controller) uprobeRecords(batch uprobe.Batch) {
 	for _, t := range slices.Backward(c.members.List()) { // the newest image of a pid
 		if uint32(t.PID()) != batch.Process {
 			continue
@@ -55,13 +55,13 @@ func (k *aggregates) ofUprobes() []*attunev1.Aggregate {
 		k.controller.log.Warn("uprobe interval", "error", err)
 	}
 	var out []*attunev1.Aggregate
-	read := make(map[uprobeKey]bpf.Aggregate, len(k.uprobed))
+	read := make(map[uprobeKey]uprobe.Aggregate, len(k.uprobed))
 	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
 		if k.controller.members.Get(handle) == nil { // finish delivers the rest, or has done so
 			k.keep(read, handle, point)
 			return
 		}
-		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, bpf.Closed, func(key uprobeKey, now bpf.Aggregate) {
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, uprobe.Closed, func(key uprobeKey, now uprobe.Aggregate) {
 			out = appendDifference(out, key, k.uprobed[key], now)
 			read[key] = now
 		})
@@ -71,7 +71,7 @@ func (k *aggregates) ofUprobes() []*attunev1.Aggregate {
 }
 
 // keep copies the last readings of a point in a process.
-func (k *aggregates) keep(read map[uprobeKey]bpf.Aggregate, handle uint64, point uint16) {
+func (k *aggregates) keep(read map[uprobeKey]uprobe.Aggregate, handle uint64, point uint16) {
 	for key, before := range k.uprobed {
 		if key.handle == handle && key.point == point {
 			read[key] = before
@@ -92,7 +92,7 @@ func (k *aggregates) lastOfUprobes(process uint64, of func(point uint16) bool) [
 		if handle != process || !of(point) {
 			return
 		}
-		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, bpf.Running, func(key uprobeKey, now bpf.Aggregate) {
+		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, uprobe.Running, func(key uprobeKey, now uprobe.Aggregate) {
 			out = appendDifference(out, key, k.uprobed[key], now)
 			k.uprobed[key] = now // it may be asked for once more, at the process' end
 		})
@@ -102,13 +102,13 @@ func (k *aggregates) lastOfUprobes(process uint64, of func(point uint16) bool) [
 
 // eachAggregate hands over what a point of a process has without a key, and
 // then with each key.
-func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, of bpf.Interval, visit func(uprobeKey, bpf.Aggregate)) {
-	var now bpf.Aggregate
+func eachAggregate(uprobes *uprobe.Uprobes, pid int, key uprobeKey, of uprobe.Interval, visit func(uprobeKey, uprobe.Aggregate)) {
+	var now uprobe.Aggregate
 	if !uprobes.ReadAggregate(pid, key.point, of, &now) {
 		return
 	}
 	visit(key, now)
-	uprobes.ReadKeys(pid, key.point, of, func(value uint64, now *bpf.Aggregate) {
+	uprobes.ReadKeys(pid, key.point, of, func(value uint64, now *uprobe.Aggregate) {
 		key.key = hits.Key{Value: value, Has: true}
 		visit(key, *now)
 	})
@@ -116,7 +116,7 @@ func eachAggregate(uprobes *bpf.Uprobes, pid int, key uprobeKey, of bpf.Interval
 
 // appendDifference adds what is new in a reading. A key that was not hit is
 // left out.
-func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now bpf.Aggregate) []*attunev1.Aggregate {
+func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now uprobe.Aggregate) []*attunev1.Aggregate {
 	if a := difference(key, before, now); !key.key.Has || a.GetCount() > 0 {
 		out = append(out, a)
 	}
@@ -125,9 +125,9 @@ func appendDifference(out []*attunev1.Aggregate, key uprobeKey, before, now bpf.
 
 // difference is what was counted between two readings. Of a point that was
 // placed anew meanwhile the second one is all there is.
-func difference(key uprobeKey, before, now bpf.Aggregate) *attunev1.Aggregate {
+func difference(key uprobeKey, before, now uprobe.Aggregate) *attunev1.Aggregate {
 	if now.Count < before.Count {
-		before = bpf.Aggregate{}
+		before = uprobe.Aggregate{}
 	}
 	histogram := now.Histogram
 	for i := range histogram {

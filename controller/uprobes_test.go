@@ -6,21 +6,21 @@ import (
 	"math"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 )
 
 func TestDifference(t *testing.T) {
-	reading := func(count, least, most uint64) bpf.Aggregate {
-		a := bpf.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most, Known: least <= most}
+	reading := func(count, least, most uint64) uprobe.Aggregate {
+		a := uprobe.Aggregate{Count: count, Sum: 10 * count, Min: least, Max: most, Known: least <= most}
 		a.Histogram[4] = count
 		return a
 	}
 	tests := []struct {
 		name              string
-		before, now       bpf.Aggregate
+		before, now       uprobe.Aggregate
 		count, least, max uint64
 	}{
-		{"first", bpf.Aggregate{}, reading(3, 5, 9), 3, 5, 9},
+		{"first", uprobe.Aggregate{}, reading(3, 5, 9), 3, 5, 9},
 		{"later", reading(3, 5, 9), reading(10, 7, 8), 7, 7, 8},
 		{"nothing new", reading(3, 5, 9), reading(3, math.MaxUint64, 0), 0, 0, 0},
 		{"extremes not known", reading(3, 5, 9), reading(4, math.MaxUint64, 0), 1, 0, 0},

@@ -48,12 +48,13 @@ func (e *UnsupportedError) Unwrap() []error {
 	return []error{ErrUnsupported, e.Err}
 }
 
-const privilegeRemedy = "needs root or CAP_BPF and CAP_PERFMON"
+// PrivilegeRemedy is what a user lacks who may not load programs.
+const PrivilegeRemedy = "needs root or CAP_BPF and CAP_PERFMON"
 
-// explain turns an error of loading or attaching into an *UnsupportedError
+// Explain turns an error of loading or attaching into an *UnsupportedError
 // where the cause is the kernel or the lack of privilege; others are returned
 // as they are.
-func explain(feature string, err error) error {
+func Explain(feature string, err error) error {
 	var known *UnsupportedError
 	var verifier *ebpf.VerifierError
 	switch {
@@ -64,7 +65,7 @@ func explain(feature string, err error) error {
 	case errors.As(err, &verifier): // whose errno is often EACCES
 		return &UnsupportedError{feature, "this kernel's verifier refuses the program", "please report the kernel version", err}
 	case errors.Is(err, os.ErrPermission):
-		return &UnsupportedError{feature, "not permitted", privilegeRemedy, err}
+		return &UnsupportedError{feature, "not permitted", PrivilegeRemedy, err}
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return &UnsupportedError{feature, "this kernel does not support it", "", err}
 	}

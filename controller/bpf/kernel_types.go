@@ -8,27 +8,27 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf/btf"
-
 	"golang.org/x/sys/unix"
 )
 
-const kernelTypesPath = "/sys/kernel/btf/vmlinux"
+// KernelTypesPath is where the kernel shows the types of its structures.
+const KernelTypesPath = "/sys/kernel/btf/vmlinux"
 
 // The kernel's structs of include/kernel_types.h. Others of a program's are its
 // own, even where the kernel has one of the same name.
 var (
-	kernelStructs = []string{
+	KernelStructs = []string{
 		"task_struct", "signal_struct", "pid", "pid_namespace", "ns_common", "cred",
 		"bpf_uprobe", "bpf_uprobe_multi_run_ctx",
 	}
-	// execStructs are for programs that look at what a process executes. Some of their members lie in
+	// ExecStructs are for programs that look at what a process executes. Some of their members lie in
 	// anonymous ones, which takes as long to find as all the rest.
-	execStructs = slices.Concat(kernelStructs, []string{
+	ExecStructs = slices.Concat(KernelStructs, []string{
 		"linux_binprm", "file", "path", "dentry", "qstr", "inode", "super_block", "mm_struct",
 	})
 )
 
-// kernelTypes returns what the loader needs to know of the running kernel in
+// KernelTypes returns what the loader needs to know of the running kernel in
 // order to relocate programs that use its structs of these names in local: the
 // same structs, with the kernel's offsets. It returns nil if that cannot be found quickly;
 // the loader then reads all of the kernel's types itself.
@@ -36,12 +36,12 @@ var (
 // Doing it here takes 2 ms and no lasting memory. The loader takes 25 ms to
 // index the kernel's 100,000 types, and far longer on machines with many
 // modules, because it indexes those too.
-func kernelTypes(local *btf.Spec, names []string) *btf.Spec {
+func KernelTypes(local *btf.Spec, names []string) *btf.Spec {
 	wanted, err := wantedStructs(local, names)
 	if err != nil {
 		return nil
 	}
-	if err := withFile(kernelTypesPath, func(raw []byte) error { return findOffsets(raw, wanted) }); err != nil {
+	if err := WithFile(KernelTypesPath, func(raw []byte) error { return findOffsets(raw, wanted) }); err != nil {
 		return nil
 	}
 	builder, err := btf.NewBuilder(nil, nil)
@@ -91,10 +91,10 @@ func wantedStructs(local *btf.Spec, names []string) (map[string]*wantedStruct, e
 	return wanted, nil
 }
 
-// withFile calls use with the contents of a file, which are gone when it
+// WithFile calls use with the contents of a file, which are gone when it
 // returns. They lie outside the Go heap: 5 MB there would stay resident until
 // some later collection.
-func withFile(path string, use func([]byte) error) error {
+func WithFile(path string, use func([]byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

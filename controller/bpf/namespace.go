@@ -15,28 +15,28 @@ import (
 // the pid namespace that the machine booted with, fixed for ever.
 const initialPIDNamespace = 0xEFFFFFFC
 
-// pidNamespace names the pid namespace whose numbers the programs speak.
-type pidNamespace struct {
-	device uint64
-	inode  uint64
+// PIDNamespace names the pid namespace whose numbers the programs speak.
+type PIDNamespace struct {
+	Device uint64
+	Inode  uint64
 }
 
-// ownPIDNamespace returns the caller's pid namespace. The zero value means
+// OwnPIDNamespace returns the caller's pid namespace. The zero value means
 // the initial one, where the programs need no translation.
-func ownPIDNamespace() (pidNamespace, error) {
+func OwnPIDNamespace() (PIDNamespace, error) {
 	var stat unix.Stat_t
 	if err := unix.Stat("/proc/self/ns/pid", &stat); err != nil {
-		return pidNamespace{}, fmt.Errorf("own pid namespace: %w", err)
+		return PIDNamespace{}, fmt.Errorf("own pid namespace: %w", err)
 	}
 	if stat.Ino == initialPIDNamespace {
-		return pidNamespace{}, nil
+		return PIDNamespace{}, nil
 	}
-	return pidNamespace{device: stat.Dev, inode: stat.Ino}, nil
+	return PIDNamespace{Device: stat.Dev, Inode: stat.Ino}, nil
 }
 
-// ownBootOffset returns what /proc shows us of start times more than the
+// OwnBootOffset returns what /proc shows us of start times more than the
 // kernel has, in nanoseconds: that of our time namespace.
-func ownBootOffset() (int64, error) {
+func OwnBootOffset() (int64, error) {
 	text, err := os.ReadFile("/proc/self/timens_offsets")
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // built without time namespaces
@@ -44,11 +44,11 @@ func ownBootOffset() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("own time namespace: %w", err)
 	}
-	return parseBootOffset(string(text))
+	return ParseBootOffset(string(text))
 }
 
-// parseBootOffset reads lines "CLOCK SECONDS NANOSECONDS".
-func parseBootOffset(text string) (int64, error) {
+// ParseBootOffset reads lines "CLOCK SECONDS NANOSECONDS".
+func ParseBootOffset(text string) (int64, error) {
 	for line := range strings.Lines(text) {
 		var clock string
 		var seconds, nanos int64

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// requirePrivilege looks at the effective capabilities, not at the user id:
+// RequirePrivilege looks at the effective capabilities, not at the user id:
 // neither says everything, but root without capabilities can do nothing.
-func requirePrivilege(feature string) error {
+func RequirePrivilege(feature string) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	if err := unix.Capget(&header, &data[0]); err != nil {
@@ -22,5 +22,5 @@ func requirePrivilege(feature string) error {
 	if held(unix.CAP_SYS_ADMIN) || held(unix.CAP_BPF) && held(unix.CAP_PERFMON) {
 		return nil
 	}
-	return &UnsupportedError{feature, "not permitted", privilegeRemedy, os.ErrPermission}
+	return &UnsupportedError{feature, "not permitted", PrivilegeRemedy, os.ErrPermission}
 }

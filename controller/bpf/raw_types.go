@@ -17,9 +17,9 @@ const (
 	typesHeaderSize = 24
 	typeHeaderSize  = 12
 	memberSize      = 12
-	kindStruct      = 4
+	KindStruct      = 4
 	kindUnion       = 5
-	kindFunction    = 12
+	KindFunction    = 12
 )
 
 // trailerSize is what follows the 12-byte header of a type: fixed bytes, and
@@ -30,7 +30,7 @@ func trailerSize(kind uint32) (fixed, perElement int, ok bool) {
 		return 4, 0, true
 	case 3: // array
 		return 12, 0, true
-	case kindStruct, kindUnion, 15, 19: // struct, union, data section, 64-bit enum
+	case KindStruct, kindUnion, 15, 19: // struct, union, data section, 64-bit enum
 		return 0, 12, true
 	case 6, 13: // enum, function prototype
 		return 0, 8, true
@@ -60,7 +60,7 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	inside := make(anonymousMembers)
 	if err := eachType(types, func(t rawType) error {
 		s := byName[t.name]
-		if t.kind != kindStruct || s == nil || s.found || len(t.members) == 0 {
+		if t.kind != KindStruct || s == nil || s.found || len(t.members) == 0 {
 			return nil
 		}
 		s.found = true
@@ -73,9 +73,9 @@ func findOffsets(raw []byte, wanted map[string]*wantedStruct) error {
 	return inside.find(types, names)
 }
 
-// findType returns the number of the first type of that kind and name in raw, the
+// FindType returns the number of the first type of that kind and name in raw, the
 // kernel's type information; 0 if there is none.
-func findType(raw []byte, kind uint32, name string) (number uint32, err error) {
+func FindType(raw []byte, kind uint32, name string) (number uint32, err error) {
 	types, names, err := splitTypes(raw)
 	if err != nil {
 		return 0, err
@@ -171,7 +171,7 @@ func (a anonymousMembers) takeOffsets(s *btf.Struct, names []byte, t rawType) {
 // find looks for the missing members in those types.
 func (a anonymousMembers) find(types, names []byte) error {
 	if err := eachType(types, func(t rawType) error {
-		if t.kind != kindStruct && t.kind != kindUnion {
+		if t.kind != KindStruct && t.kind != kindUnion {
 			return nil
 		}
 		for missing, in := range a {

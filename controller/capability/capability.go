@@ -78,7 +78,7 @@ func Mechanisms(found []Capability) []*attunev1.Mechanism {
 	wanted := map[string]string{
 		preload:   "dmlib",
 		got:       "got",
-		uprobe:    "uprobe",
+		uprobes:   "uprobe",
 		execEvent: "exec_events",
 		vmWrite:   "vm_write",
 		ptrace:    "ptrace",

@@ -81,7 +81,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 func TestPrivilegesAndProbesAgree(t *testing.T) {
 	found := Probe(t.Context(), Options{})
 	held := heldCapabilities()
-	for _, name := range []string{uprobe, "uprobe_multi", "bpf_ring_buffer", execEvent} {
+	for _, name := range []string{uprobes, "uprobe_multi", "bpf_ring_buffer", execEvent} {
 		c := find(t, found, name)
 		if told := c.Reason == "not permitted" && strings.Contains(c.Remedy, "root"); told == held.mayBPF() {
 			t.Errorf("may load BPF: %t, but told %+v", held.mayBPF(), c)
@@ -125,7 +125,7 @@ func TestEndedContext(t *testing.T) {
 func TestMechanisms(t *testing.T) {
 	mechanisms := Mechanisms([]Capability{
 		{Name: preload, State: Available},
-		{Name: uprobe, State: Unavailable, Reason: "not permitted"},
+		{Name: uprobes, State: Unavailable, Reason: "not permitted"},
 		{Name: ptrace, State: Degraded, Reason: "descendants only"},
 		{Name: "clock", State: Available},
 	})

@@ -8,7 +8,7 @@ import "context"
 const (
 	preload   = "preload"
 	got       = "got"
-	uprobe    = "uprobe"
+	uprobes   = "uprobe"
 	execEvent = "exec_events"
 	ptrace    = "ptrace"
 	vmWrite   = "process_vm_writev"
@@ -34,7 +34,7 @@ func catalogue() []probe {
 		{preload, preloadLikely, preloadTried},
 		quick(got, rebindGOT),
 		quick("entry_patch", entryPatch),
-		{uprobe, uprobeLikely, uprobeTried},
+		{uprobes, uprobeLikely, uprobeTried},
 		{"uprobe_multi", nil, uprobeMulti},
 		{"uprobe_session", nil, uprobeSession},
 		{"uprobe_register_write", nil, uprobeRegisterWrite},

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +30,7 @@ func execEventsLikely(_ context.Context, n *node) finding {
 
 // execEventsTried follows a program from its birth to its end.
 func execEventsTried(ctx context.Context, _ *node) finding {
-	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{MaxProcesses: 64})
+	events, err := procevent.New(procevent.Options{MaxProcesses: 64})
 	if err != nil {
 		return refused(err, remedyBPF, kernelFrom("5.8")+", with CONFIG_DEBUG_INFO_BTF")
 	}
@@ -41,7 +41,7 @@ func execEventsTried(ctx context.Context, _ *node) finding {
 	if err != nil {
 		return refused(err, remedyBPF, kernelFrom("5.8"))
 	}
-	for _, kind := range []bpf.EventKind{bpf.EventFork, bpf.EventExec, bpf.EventExit} {
+	for _, kind := range []procevent.EventKind{procevent.EventFork, procevent.EventExec, procevent.EventExit} {
 		if seen[kind] != 1 {
 			return unavailable(fmt.Sprintf("one short program caused %d %v events", seen[kind], kind), "")
 		}
@@ -49,7 +49,7 @@ func execEventsTried(ctx context.Context, _ *node) finding {
 	return available("tried")
 }
 
-func followTrue(ctx context.Context, events *bpf.ProcessEvents) (map[bpf.EventKind]int, error) {
+func followTrue(ctx context.Context, events *procevent.ProcessEvents) (map[procevent.EventKind]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	runtime.LockOSThread() // its child is the one that becomes a member
@@ -62,8 +62,8 @@ func followTrue(ctx context.Context, events *bpf.ProcessEvents) (map[bpf.EventKi
 		return nil, err
 	}
 	cancel() // Run hands over what happened, then ends
-	seen := make(map[bpf.EventKind]int)
-	err := events.Run(ctx, func(event bpf.Event) {
+	seen := make(map[procevent.EventKind]int)
+	err := events.Run(ctx, func(event procevent.Event) {
 		if event.PID == command.Process.Pid {
 			seen[event.Kind]++
 		}

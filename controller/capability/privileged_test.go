@@ -17,7 +17,7 @@ import (
 func TestRootHasTheMechanisms(t *testing.T) {
 	found := Probe(t.Context(), Options{})
 	for _, name := range []string{
-		preload, got, uprobe, "btf", "bpf_ring_buffer", execEvent, "process_connector", ptrace, vmWrite,
+		preload, got, uprobes, "btf", "bpf_ring_buffer", execEvent, "process_connector", ptrace, vmWrite,
 		"pidfd_getfd", "process_madvise", "memfd_sealing", "wipe_on_fork",
 	} {
 		if c := find(t, found, name); c.State != Available {
@@ -76,7 +76,7 @@ func TestEvenNobody(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	for _, name := range []string{uprobe, execEvent, "cap_bpf", "cap_sys_ptrace"} {
+	for _, name := range []string{uprobes, execEvent, "cap_bpf", "cap_sys_ptrace"} {
 		if c := find(t, found, name); c.State != Unavailable || c.Remedy == "" {
 			t.Errorf("%+v", c)
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -42,13 +43,13 @@ const probedCalls = 8
 
 // uprobeTried probes a function of this very program, calls it and counts.
 func uprobeTried(_ context.Context, _ *node) finding {
-	uprobes, err := bpf.NewUprobes(bpf.UprobesOptions{MaxWatches: 1, MaxCalls: 64, RingBytes: uint32(os.Getpagesize())})
+	uprobes, err := uprobe.New(uprobe.Options{MaxWatches: 1, MaxCalls: 64, RingBytes: uint32(os.Getpagesize())})
 	if err != nil {
 		return refused(err, remedyBPF, kernelFrom("5.15"))
 	}
 	mechanism, counted, err := countOwnCalls(uprobes)
 	// Probes that the kernel is still taking out are no failure.
-	if closing := uprobes.Close(); closing != nil && !errors.Is(closing, bpf.ErrDetaching) {
+	if closing := uprobes.Close(); closing != nil && !errors.Is(closing, uprobe.ErrDetaching) {
 		err = errors.Join(err, closing)
 	}
 	switch {
@@ -60,14 +61,14 @@ func uprobeTried(_ context.Context, _ *node) finding {
 	return available("tried, by " + mechanism)
 }
 
-func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err error) {
+func countOwnCalls(uprobes *uprobe.Uprobes) (mechanism string, counted uint64, err error) {
 	const point = 1
 	offset, err := fileOffset(uint64(reflect.ValueOf(probed).Pointer()))
 	if err != nil {
 		return "", 0, err
 	}
-	attachment, err := uprobes.Attach(bpf.UprobeSpec{
-		Path: "/proc/self/exe", Symbols: []bpf.Symbol{{Name: "probed", Offset: offset}}, Point: point,
+	attachment, err := uprobes.Attach(uprobe.Spec{
+		Path: "/proc/self/exe", Symbols: []uprobe.Symbol{{Name: "probed", Offset: offset}}, Point: point,
 	})
 	if err != nil {
 		return "", 0, err
@@ -80,8 +81,8 @@ func countOwnCalls(uprobes *bpf.Uprobes) (mechanism string, counted uint64, err 
 	for calls < probedCalls {
 		calls = probed(calls)
 	}
-	var seen bpf.Aggregate
-	uprobes.ReadAggregate(os.Getpid(), point, bpf.Closed, &seen)
+	var seen uprobe.Aggregate
+	uprobes.ReadAggregate(os.Getpid(), point, uprobe.Closed, &seen)
 	mechanism, _ = attachment.Mechanism()
 	return mechanism, seen.Count, nil
 }

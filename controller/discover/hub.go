@@ -9,7 +9,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/queue"
@@ -23,7 +23,7 @@ type event struct {
 	tagged bool
 	view   uint32
 	// program is what was executed, if the stream tells.
-	program *bpf.Program
+	program *procevent.Program
 }
 
 // member is a process of a view.
@@ -48,7 +48,7 @@ type hub struct {
 	stream  stream     // nil before the first
 	mode    string
 	reason  string // why not by the best way
-	names   []bpf.Name
+	names   []procevent.Name
 	views   map[uint32]*view
 	lastID  uint32
 	members map[int]member
@@ -98,7 +98,7 @@ func (h *hub) missed() {
 }
 
 // want says which names matter.
-func (h *hub) want(names []bpf.Name) error {
+func (h *hub) want(names []procevent.Name) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.names = names

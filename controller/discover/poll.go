@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -52,7 +52,7 @@ func (*poller) follow(int, uint32) error { return nil }
 
 func (*poller) unfollow(int) error { return nil }
 
-func (*poller) want([]bpf.Name) error { return nil }
+func (*poller) want([]procevent.Name) error { return nil }
 
 func (*poller) lost() uint64 { return 0 }
 

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,7 +21,7 @@ import (
 type registration struct {
 	*attunev1.Registration
 	arguments *regexp.Regexp // nil: any
-	uid       uint32         // bpf.AnyUser: everybody's
+	uid       uint32         // procevent.AnyUser: everybody's
 	wild      bool           // the base name has wildcards
 	// target is what the path names in the end, where it is a symbolic link.
 	target string
@@ -67,7 +67,7 @@ func (r *registration) follow() {
 // that of a user means nobody else's.
 func meantUser(r *attunev1.Registration, uidOf func(string) (uint32, error)) (uint32, error) {
 	site := r.GetOwner().GetRole() == attunev1.Role_ROLE_ADMIN || r.GetOwner().GetRole() == attunev1.Role_ROLE_NODE
-	meant := bpf.AnyUser
+	meant := procevent.AnyUser
 	if name := r.GetUser(); name != "" {
 		uid, err := uidOf(name)
 		if err != nil {
@@ -82,7 +82,7 @@ func meantUser(r *attunev1.Registration, uidOf func(string) (uint32, error)) (ui
 	switch {
 	case err != nil:
 		return 0, err
-	case meant != bpf.AnyUser && meant != owner:
+	case meant != procevent.AnyUser && meant != owner:
 		return 0, fmt.Errorf("user %q: only an administrator registers for others", r.GetUser())
 	}
 	return owner, nil
@@ -113,11 +113,11 @@ func beginning(pattern string) string {
 }
 
 // names are the file names by which the kernel finds its processes.
-func (r *registration) names() []bpf.Name {
+func (r *registration) names() []procevent.Name {
 	base := path.Base(r.GetExecutable())
-	names := []bpf.Name{{Text: beginning(base), Beginning: r.wild, UID: r.uid}}
+	names := []procevent.Name{{Text: beginning(base), Beginning: r.wild, UID: r.uid}}
 	if r.target != "" && path.Base(r.target) != base {
-		names = append(names, bpf.Name{Text: path.Base(r.target), UID: r.uid})
+		names = append(names, procevent.Name{Text: path.Base(r.target), UID: r.uid})
 	}
 	return names
 }
@@ -125,7 +125,7 @@ func (r *registration) names() []bpf.Name {
 // fits says whether a process of that user that goes under a name is meant.
 // Without a directory the base name counts.
 func (r *registration) fits(name string, uid uint32) bool {
-	if name == "" || r.uid != bpf.AnyUser && r.uid != uid {
+	if name == "" || r.uid != procevent.AnyUser && r.uid != uid {
 		return false
 	}
 	if r.target != "" && name == r.target {
@@ -180,7 +180,7 @@ func precedes(a, b *registration) int {
 func (r *registration) exactness() (score int) {
 	for _, is := range []bool{
 		r.GetOwner().GetRole() == attunev1.Role_ROLE_USER, r.GetJob() != nil, r.GetSha256() != "",
-		r.arguments != nil, !r.wild, strings.Contains(r.GetExecutable(), "/"), r.uid != bpf.AnyUser, r.GetBatchOnly(),
+		r.arguments != nil, !r.wild, strings.Contains(r.GetExecutable(), "/"), r.uid != procevent.AnyUser, r.GetBatchOnly(),
 	} {
 		score <<= 1
 		if is {
@@ -193,5 +193,5 @@ func (r *registration) exactness() (score int) {
 // numeric is a user given by id.
 func numeric(name string) (uint32, bool) {
 	id, err := strconv.ParseUint(name, 10, 32)
-	return uint32(id), err == nil && id < uint64(bpf.AnyUser)
+	return uint32(id), err == nil && id < uint64(procevent.AnyUser)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -51,9 +51,9 @@ func TestMeantUser(t *testing.T) {
 		{"a user for himself by id", principal(user, "alice", 2001), "2001", 2001, ""},
 		{"a user for another", principal(user, "alice", 2001), "bob", 0, "administrator"},
 		{"a user for root", principal(user, "alice", 2001), "0", 0, "administrator"},
-		{"an administrator for all", principal(admin, "root", 0), "", bpf.AnyUser, ""},
+		{"an administrator for all", principal(admin, "root", 0), "", procevent.AnyUser, ""},
 		{"an administrator for one", principal(admin, "root", 0), "bob", 2002, ""},
-		{"the site for all", principal(node, "node1", 0), "", bpf.AnyUser, ""},
+		{"the site for all", principal(node, "node1", 0), "", procevent.AnyUser, ""},
 		{"the site for nobody known", principal(node, "node1", 0), "carol", 0, "not known"},
 		{"nobody", nil, "", 0, "owner"},
 		{"no role", principal(attunev1.Role_ROLE_UNSPECIFIED, "alice", 2001), "", 0, "owner"},
@@ -146,13 +146,13 @@ func TestNamesForTheKernel(t *testing.T) {
 	}
 	tests := []struct {
 		executable string
-		want       []bpf.Name
+		want       []procevent.Name
 	}{
-		{"solver", []bpf.Name{{Text: "solver", UID: bpf.AnyUser}}},
-		{"/opt/*/solver", []bpf.Name{{Text: "solver", UID: bpf.AnyUser}}},
-		{"sol[vw]er", []bpf.Name{{Text: "sol", Beginning: true, UID: bpf.AnyUser}}},
-		{"*", []bpf.Name{{Beginning: true, UID: bpf.AnyUser}}},
-		{link, []bpf.Name{{Text: "python3", UID: bpf.AnyUser}, {Text: "python3.11", UID: bpf.AnyUser}}},
+		{"solver", []procevent.Name{{Text: "solver", UID: procevent.AnyUser}}},
+		{"/opt/*/solver", []procevent.Name{{Text: "solver", UID: procevent.AnyUser}}},
+		{"sol[vw]er", []procevent.Name{{Text: "sol", Beginning: true, UID: procevent.AnyUser}}},
+		{"*", []procevent.Name{{Beginning: true, UID: procevent.AnyUser}}},
+		{link, []procevent.Name{{Text: "python3", UID: procevent.AnyUser}, {Text: "python3.11", UID: procevent.AnyUser}}},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, mustCompile(t, site("r", test.executable)).names()); diff != "" {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -156,7 +156,7 @@ func (s *state) register(registrations []*attunev1.Registration) {
 }
 
 func (s *state) tellKernel() {
-	var names []bpf.Name
+	var names []procevent.Name
 	for _, r := range s.registrations {
 		names = append(names, r.names()...)
 	}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
@@ -21,7 +21,7 @@ type stream interface {
 	follow(pid int, view uint32) error
 	unfollow(pid int) error
 	// want says which names matter; a stream may tell of others as well.
-	want(names []bpf.Name) error
+	want(names []procevent.Name) error
 	// run tells of events until ctx ends (nil) or the stream fails.
 	run(ctx context.Context, handle func(event)) error
 	lost() uint64
@@ -84,13 +84,13 @@ var errEnded = errors.New("its events have ended")
 
 // bpfStream is BPF process events: the kernel knows who is a member of which
 // view, and which names matter.
-type bpfStream struct{ *bpf.ProcessEvents }
+type bpfStream struct{ *procevent.ProcessEvents }
 
 // nodeRing holds the events of a burst: 1,200 of wanted names.
 const nodeRing = 1 << 20
 
 func openBPF() (stream, error) {
-	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{NodeWide: true, RingBytes: nodeRing})
+	events, err := procevent.New(procevent.Options{NodeWide: true, RingBytes: nodeRing})
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +103,10 @@ func (b bpfStream) follow(pid int, view uint32) error { return b.AddTo(pid, view
 
 func (b bpfStream) unfollow(pid int) error { return b.Remove(pid) }
 
-func (b bpfStream) want(names []bpf.Name) error { return b.Want(names) }
+func (b bpfStream) want(names []procevent.Name) error { return b.Want(names) }
 
 func (b bpfStream) run(ctx context.Context, handle func(event)) error {
-	return b.Run(ctx, func(e bpf.Event) {
+	return b.Run(ctx, func(e procevent.Event) {
 		tagged := event{Event: track.EventOf(e), tagged: true, program: e.Program}
 		if e.Member {
 			tagged.view = e.Slot
@@ -140,7 +140,7 @@ func (connectorStream) follow(int, uint32) error { return nil }
 
 func (connectorStream) unfollow(int) error { return nil }
 
-func (connectorStream) want([]bpf.Name) error { return nil }
+func (connectorStream) want([]procevent.Name) error { return nil }
 
 func (c connectorStream) run(ctx context.Context, handle func(event)) error {
 	return c.Run(ctx, func(e track.Event) { handle(event{Event: e}) })

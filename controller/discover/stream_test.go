@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -39,7 +39,7 @@ func (b *breaking) unfollow(pid int) error {
 	return nil
 }
 
-func (*breaking) want([]bpf.Name) error { return nil }
+func (*breaking) want([]procevent.Name) error { return nil }
 
 func (b *breaking) run(ctx context.Context, handle func(event)) error {
 	for {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/trap"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 )
@@ -21,7 +21,7 @@ import (
 // the first byte. At an entry it sends the signal when the one that was there has
 // been executed, at an exit before anything else.
 type probed struct {
-	trap *bpf.Trap
+	trap *trap.Trap
 	exit bool
 }
 
@@ -48,7 +48,7 @@ func newProbed(pid int, address uint64, exit bool) (breakpoint, error) {
 	if err := isOriginal(pid, address, file, offset); err != nil {
 		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
 	}
-	trap, err := bpf.NewTrap(bpf.TrapOptions{PID: pid, File: file, Offset: offset, AtExit: exit})
+	trap, err := trap.New(trap.Options{PID: pid, File: file, Offset: offset, AtExit: exit})
 	switch {
 	case err == nil:
 		return probed{trap, exit}, nil

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -21,7 +21,7 @@ const expectedAhead = 4
 // probes stay on the program's file, and on no library's, when the last process
 // has ended: other programs would pay for those. What a process counted that
 // turns out not to belong is never asked for.
-func (t *tenant) expectMore(uprobes *bpf.Uprobes, point uint16, images []objfile.Image, attachments []*bpf.Attachment) {
+func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []*uprobe.Attachment) {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", t.process.PID()))
 	uid, userErr := procid.UserID(t.process.PID())
 	if err != nil || userErr != nil {
@@ -31,7 +31,7 @@ func (t *tenant) expectMore(uprobes *bpf.Uprobes, point uint16, images []objfile
 	if i < 0 {
 		return // its file cannot be opened any more
 	}
-	e := bpf.Expectation{Device: images[i].Device, Inode: images[i].Inode, UID: uid, Point: point}
+	e := uprobe.Expectation{Device: images[i].Device, Inode: images[i].Inode, UID: uid, Point: point}
 	if err := uprobes.Expect(e, expectedAhead); err != nil {
 		t.placer.log.Debug("processes are not expected", "point", point, "error", err)
 		return
@@ -45,7 +45,7 @@ func (t *tenant) expectMore(uprobes *bpf.Uprobes, point uint16, images []objfile
 
 // stand keeps a point in a file that no process of the session may run for the
 // time being, in place of an earlier one.
-func (p *Placer) stand(point uint16, a *bpf.Attachment) {
+func (p *Placer) stand(point uint16, a *uprobe.Attachment) {
 	p.mu.Lock()
 	before := p.standing[point]
 	if p.closed || p.points[point] == nil {
@@ -62,7 +62,7 @@ func (p *Placer) stand(point uint16, a *bpf.Attachment) {
 // unstand lets points go that stand, all if none is named.
 func (p *Placer) unstand(points ...uint16) {
 	p.mu.Lock()
-	var gone []*bpf.Attachment
+	var gone []*uprobe.Attachment
 	for point, a := range p.standing {
 		if len(points) == 0 || slices.Contains(points, point) {
 			gone = append(gone, a)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/gocode"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
@@ -94,7 +94,7 @@ func unknownIn(file *objfile.File, patterns []string) error {
 }
 
 // spotsOf lists where the kernel is to probe for a point in an image.
-func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]bpf.Symbol, error) {
+func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol, error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
@@ -110,16 +110,16 @@ func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]bpf.Symbol, er
 	if spec.GetPlace() == attunev1.Place_PLACE_EXIT && len(functions) > 0 && file.IsGo() {
 		return returnsOf(file, functions)
 	}
-	out := make([]bpf.Symbol, 0, len(functions))
+	out := make([]uprobe.Symbol, 0, len(functions))
 	for _, f := range functions {
-		out = append(out, bpf.Symbol{Name: symname.Demangle(f.Name), Offset: f.FileOffset})
+		out = append(out, uprobe.Symbol{Name: symname.Demangle(f.Name), Offset: f.FileOffset})
 	}
 	return out, nil
 }
 
 // returnsOf lists the return instructions of Go functions. One whose exits are
 // not all known is left out, unless that leaves none.
-func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []bpf.Symbol, err error) {
+func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []uprobe.Symbol, err error) {
 	var refused []error
 	for _, f := range functions {
 		returns, err := gocode.Returns(file, f)
@@ -127,7 +127,7 @@ func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []bpf.Symbol
 			refused = append(refused, err)
 		}
 		for _, offset := range returns {
-			out = append(out, bpf.Symbol{Name: f.Name, Offset: offset, Return: true})
+			out = append(out, uprobe.Symbol{Name: f.Name, Offset: offset, Return: true})
 		}
 	}
 	if len(out) == 0 {
@@ -139,7 +139,7 @@ func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []bpf.Symbol
 // errStaticProbe: what is asked of a place that is no function.
 var errStaticProbe = errors.New("a static probe is counted when it is hit: it has no exit")
 
-func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]bpf.Symbol, error) {
+func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]uprobe.Symbol, error) {
 	atEntry := spec.GetPlace() == attunev1.Place_PLACE_ENTRY || spec.GetPlace() == attunev1.Place_PLACE_UNSPECIFIED
 	if !atEntry {
 		return nil, errStaticProbe
@@ -148,9 +148,9 @@ func staticProbes(file *objfile.File, spec *attunev1.MeasurePoint) ([]bpf.Symbol
 	if errors.Is(err, usdt.ErrNone) && spec.GetUsdt().GetObject() == "" {
 		return nil, nil // most objects have none
 	}
-	var out []bpf.Symbol
+	var out []uprobe.Symbol
 	for _, p := range probes {
-		out = append(out, bpf.Symbol{
+		out = append(out, uprobe.Symbol{
 			Name: p.Provider + ":" + p.Name, Offset: p.FileOffset, Counter: p.SemaphoreOffset,
 			Static: true, Arguments: p.Arguments, ArgumentError: p.ArgumentError,
 		})

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -37,12 +37,12 @@ const whyMissed = "; calls of the moment in which it came were not counted"
 // any more without anybody noticing. The error is a patchedError where that
 // would happen, [entry.ErrActed] where a tuning action needs a patch to stay,
 // [entry.ErrJump] where a patch cannot give way.
-func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []bpf.Symbol) error {
+func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol) error {
 	var keys, places []entry.Key
 	for _, s := range symbols {
 		key := entry.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset}
 		keys = append(keys, key)
-		key.Offset = bpf.PlaceOf(file, s)
+		key.Offset = uprobe.PlaceOf(file, s)
 		places = append(places, key)
 	}
 	patched, err := p.options.Functions.Leave(keys, places)
@@ -165,14 +165,14 @@ func (p *placement) addNumbers(numbers []int) []int {
 // attachment puts the breakpoint into all of them, so all are watched by then.
 // The caller has them locked.
 func handOverPoint(index uint16, tenants []*tenant) {
-	var watches []bpf.Watch
+	var watches []uprobe.Watch
 	for _, t := range tenants {
 		spec, err := t.named(t.effective(index, t.placed[index].spec))
 		if err != nil {
 			continue // yield says so
 		}
 		if captures, err := t.capturesOf(spec); err == nil {
-			watches = append(watches, bpf.Watch{
+			watches = append(watches, uprobe.Watch{
 				PID: t.process.PID(), StartTicks: t.process.Identity().StartTicks, Point: index, Globals: captures.globals,
 			})
 		}
@@ -183,7 +183,7 @@ func handOverPoint(index uint16, tenants []*tenant) {
 }
 
 // yield has the kernel serve a point that patches serve. The caller holds t.mu.
-func (t *tenant) yield(index uint16, watches []bpf.Watch) {
+func (t *tenant) yield(index uint16, watches []uprobe.Watch) {
 	before := t.placed[index]
 	now, err := t.named(t.effective(index, before.spec))
 	var p *placement

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -64,7 +64,7 @@ type Options struct {
 	Leaving func(handle uint64, points ...uint16)
 	// Uprobes gives the kernel's mechanism, or the reason why it is not
 	// there. It is called when the first point needs it.
-	Uprobes func() (*bpf.Uprobes, error)
+	Uprobes func() (*uprobe.Uprobes, error)
 	// Functions is what the Sites of all processes share. Nil: a new one.
 	Functions *entry.Functions
 	// Clock is that of DMLib's durations. Nil: one of its own.
@@ -93,7 +93,7 @@ type Placer struct {
 	asked     map[uint16]time.Time // when each of points was asked for
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
-	standing  map[uint16]*bpf.Attachment // see expectMore
+	standing  map[uint16]*uprobe.Attachment // see expectMore
 }
 
 // New returns an empty Placer.
@@ -117,7 +117,7 @@ func New(options Options) *Placer {
 		asked:     make(map[uint16]time.Time),
 		processes: make(map[uint64]*tenant),
 		watching:  make(map[watchKey]*tenant),
-		standing:  make(map[uint16]*bpf.Attachment),
+		standing:  make(map[uint16]*uprobe.Attachment),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -47,7 +47,7 @@ func TestRemovedPointIsNotPlacedLate(t *testing.T) {
 func TestReasonOutlivesTheProcess(t *testing.T) {
 	why := errors.New("not permitted")
 	heard := &listener{status: make(map[uint32]*attunev1.PointStatus)}
-	placer := New(Options{Status: heard.hear, Uprobes: func() (*bpf.Uprobes, error) { return nil, why }})
+	placer := New(Options{Status: heard.hear, Uprobes: func() (*uprobe.Uprobes, error) { return nil, why }})
 	t.Cleanup(placer.Close)
 	function := func(id string) *attunev1.MeasurePoint {
 		return &attunev1.MeasurePoint{Id: id, Target: &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{Symbols: []string{id}}}}

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -73,7 +73,7 @@ func mustProcess(t *testing.T, handle uint64) *process {
 func start(t *testing.T) (*Placer, *listener) {
 	t.Helper()
 	l := &listener{status: make(map[uint32]*attunev1.PointStatus)}
-	p := New(Options{Status: l.hear, Uprobes: func() (*bpf.Uprobes, error) { return nil, errors.New("no uprobes here") }})
+	p := New(Options{Status: l.hear, Uprobes: func() (*uprobe.Uprobes, error) { return nil, errors.New("no uprobes here") }})
 	t.Cleanup(p.Close)
 	return p, l
 }

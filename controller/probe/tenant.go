@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
@@ -88,7 +88,7 @@ type placement struct {
 	extra       float64 // of cost, what the mechanism and captures add to a hook's
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
-	attachments []*bpf.Attachment
+	attachments []*uprobe.Attachment
 }
 
 // redirection is one GOT slot that leads to a stub.

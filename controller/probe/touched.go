@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
@@ -22,13 +22,13 @@ const breakpoint = 0xcc
 // says and goes on behind it: that is the middle of a jump which somebody else
 // has written there, another controller or tool. Patches of this controller's
 // own give way before, and are not looked at while they do.
-func (t *tenant) untouched(image objfile.Image, file io.ReaderAt, symbols []bpf.Symbol) (good []bpf.Symbol, refused error) {
+func (t *tenant) untouched(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol) (good []uprobe.Symbol, refused error) {
 	mappings, err := objfile.Mappings(t.process.PID())
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range symbols {
-		if err := t.compare(mappings, image, file, bpf.PlaceOf(file, s)); err != nil {
+		if err := t.compare(mappings, image, file, uprobe.PlaceOf(file, s)); err != nil {
 			refused = errors.Join(refused, fmt.Errorf("%s: %w", s.Name, err))
 			continue
 		}

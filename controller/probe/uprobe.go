@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -17,7 +17,7 @@ import (
 // every matching object that the process maps. why says why nothing cheaper
 // serves; watches are those that begin before anything is in place. The error is
 // a patchedError where patches have to give way before.
-func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string, watches ...bpf.Watch) (*placement, error) {
+func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string, watches ...uprobe.Watch) (*placement, error) {
 	uprobes, err := t.placer.options.Uprobes()
 	if err != nil {
 		return nil, err
@@ -61,12 +61,12 @@ func (p *placement) explain() {
 // attaching is a point on its way into the files that a process maps.
 type attaching struct {
 	tenant    *tenant
-	uprobes   *bpf.Uprobes
+	uprobes   *uprobe.Uprobes
 	index     uint16
 	spec      *attunev1.MeasurePoint
 	captures  captures
-	watches   []bpf.Watch // see placeUprobe
-	placement *placement  // what it becomes
+	watches   []uprobe.Watch // see placeUprobe
+	placement *placement     // what it becomes
 }
 
 // all attaches to the images that the point is meant for. One that refuses is no
@@ -118,7 +118,7 @@ func (a attaching) one(image objfile.Image) error {
 			return refused
 		}
 	}
-	attachment, err := a.uprobes.Attach(bpf.UprobeSpec{
+	attachment, err := a.uprobes.Attach(uprobe.Spec{
 		File: file, Path: image.Path, Symbols: symbols, Point: a.index,
 		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
 		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
@@ -133,7 +133,7 @@ func (a attaching) one(image objfile.Image) error {
 }
 
 // attached takes in what the kernel watches; refused is why some of it is not.
-func (p *placement) attached(attachment *bpf.Attachment, refused error) {
+func (p *placement) attached(attachment *uprobe.Attachment, refused error) {
 	p.attachments = append(p.attachments, attachment)
 	p.mechanism, _ = attachment.Mechanism()
 	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {

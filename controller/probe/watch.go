@@ -5,7 +5,7 @@ package probe
 import (
 	"errors"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 )
 
 // watchKey is what the kernel counts by. After an exec it is the same as
@@ -22,7 +22,7 @@ var errReplaced = errors.New("another program runs in the process by now")
 
 // watch has the kernel count for t, from 0 if it counted for an earlier image.
 // globals are the addresses of the variables that the point captures.
-func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16, globals []uint64) error {
+func (p *Placer) watch(uprobes *uprobe.Uprobes, t *tenant, point uint16, globals []uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := keyOf(t, point)
@@ -38,7 +38,7 @@ func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16, globals []
 		}
 	}
 	start := t.process.Identity().StartTicks
-	if err := uprobes.Watch(bpf.Watch{PID: key.pid, StartTicks: start, Point: point, Globals: globals}); err != nil {
+	if err := uprobes.Watch(uprobe.Watch{PID: key.pid, StartTicks: start, Point: point, Globals: globals}); err != nil {
 		return err
 	}
 	p.watching[key] = t
@@ -46,7 +46,7 @@ func (p *Placer) watch(uprobes *bpf.Uprobes, t *tenant, point uint16, globals []
 }
 
 // unwatch ends what the kernel counts for t; it is no error if that was nothing.
-func (p *Placer) unwatch(uprobes *bpf.Uprobes, t *tenant, point uint16) error {
+func (p *Placer) unwatch(uprobes *uprobe.Uprobes, t *tenant, point uint16) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := keyOf(t, point)

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -45,12 +45,12 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	uprobes, err := bpf.NewUprobes(bpf.UprobesOptions{})
+	uprobes, err := uprobe.New(uprobe.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer uprobes.Close() // the kernel may detach for longer
-	attachment, err := uprobes.Attach(bpf.UprobeSpec{Path: binary, Symbols: symbols, Point: point})
+	attachment, err := uprobes.Attach(uprobe.Spec{Path: binary, Symbols: symbols, Point: point})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,14 +79,14 @@ func TestWatchBelongsToTheLatestImage(t *testing.T) {
 		t.Error(err)
 	}
 	target.Ask(t, "100")
-	var seen bpf.Aggregate
-	if !uprobes.ReadAggregate(target.PID, point, bpf.Closed, &seen) || seen.Count != 2*calls {
+	var seen uprobe.Aggregate
+	if !uprobes.ReadAggregate(target.PID, point, uprobe.Closed, &seen) || seen.Count != 2*calls {
 		t.Errorf("counted %d calls, want %d", seen.Count, 2*calls)
 	}
 	if p.watches(before, point) || !p.watches(after, point) {
 		t.Error("the counts do not belong to the new image")
 	}
-	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, bpf.Closed, &seen) {
+	if err := p.unwatch(uprobes, after, point); err != nil || uprobes.ReadAggregate(target.PID, point, uprobe.Closed, &seen) {
 		t.Errorf("still watched, %v", err)
 	}
 }

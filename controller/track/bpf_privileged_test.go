@@ -7,13 +7,13 @@ package track_test
 import (
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
 func mustLoadBPF(t *testing.T) track.Source {
 	t.Helper()
-	events, err := bpf.NewProcessEvents(bpf.ProcessEventsOptions{})
+	events, err := procevent.New(procevent.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,18 @@ package track
 import (
 	"context"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 )
 
 // bpfSource makes a Source of BPF process events.
-type bpfSource struct{ *bpf.ProcessEvents }
+type bpfSource struct{ *procevent.ProcessEvents }
 
 // FromBPF makes a Source of BPF process events, which it closes.
-func FromBPF(events *bpf.ProcessEvents) Source { return bpfSource{events} }
+func FromBPF(events *procevent.ProcessEvents) Source { return bpfSource{events} }
 
 // Run implements Source.
 func (b bpfSource) Run(ctx context.Context, handle func(Event)) error {
-	return b.ProcessEvents.Run(ctx, func(e bpf.Event) { handle(EventOf(e)) })
+	return b.ProcessEvents.Run(ctx, func(e procevent.Event) { handle(EventOf(e)) })
 }
 
 // Lost implements Source. A child that the kernel could not follow is an event
@@ -27,7 +27,7 @@ func (b bpfSource) Lost() uint64 {
 }
 
 // EventOf makes an Event of one of BPF.
-func EventOf(e bpf.Event) Event {
+func EventOf(e procevent.Event) Event {
 	// The kernel's part follows descendants by itself and tells of the exit
 	// of the last thread only.
 	event := Event{
@@ -35,11 +35,11 @@ func EventOf(e bpf.Event) Event {
 		StartTicks: e.StartTicks(), UID: e.UID, HasUID: true, Command: e.Command,
 	}
 	switch e.Kind {
-	case bpf.EventFork:
+	case procevent.EventFork:
 		event.Kind = Fork
-	case bpf.EventExec:
+	case procevent.EventExec:
 		event.Kind, event.Program = Exec, e.Program
-	case bpf.EventExit:
+	case procevent.EventExit:
 		event.Kind, event.Status, event.HasStatus = Exit, int32(e.Status), true
 	}
 	return event

@@ -5,7 +5,7 @@ package track
 import (
 	"context"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -49,7 +49,7 @@ type Event struct {
 	// Command is the kernel's short name; "" if unknown.
 	Command string
 	// Program is for Exec: what is executed, as the kernel saw it; nil if unknown.
-	Program *bpf.Program
+	Program *procevent.Program
 }
 
 // Source tells what processes do, in the order in which it happened.

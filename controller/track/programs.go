@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -23,7 +23,7 @@ type programFile struct{ device, inode uint64 }
 type programs map[programFile]string
 
 // describe tells in message what the kernel has said of an exec; nil: nothing.
-func (p programs) describe(message *attunev1.Process, program *bpf.Program) {
+func (p programs) describe(message *attunev1.Process, program *procevent.Program) {
 	if program == nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (p programs) describe(message *attunev1.Process, program *bpf.Program) {
 // the kernel told; false if that told nothing. File systems of layers show other
 // inode numbers than they have, and programs may change their arguments: both
 // have to differ.
-func isAnother(shown *attunev1.Process, program *bpf.Program) bool {
+func isAnother(shown *attunev1.Process, program *procevent.Program) bool {
 	if program == nil || shown.GetIdentity().GetExeInode() == program.Inode {
 		return false
 	}
@@ -48,7 +48,7 @@ func isAnother(shown *attunev1.Process, program *bpf.Program) bool {
 }
 
 // path returns the path of a program; "" if it is not where it was started from.
-func (p programs) path(program *bpf.Program, words []string) string {
+func (p programs) path(program *procevent.Program, words []string) string {
 	file := programFile{program.Device, program.Inode}
 	if path, known := p[file]; known {
 		return path

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -24,7 +24,7 @@ func executed(t *testing.T, pid int, at uint64, startedAs string, arguments ...s
 	if err := unix.Stat("/bin/true", &st); err != nil {
 		t.Fatal(err)
 	}
-	program := &bpf.Program{Device: uint64(st.Dev), Inode: st.Ino, StartedAs: startedAs}
+	program := &procevent.Program{Device: uint64(st.Dev), Inode: st.Ino, StartedAs: startedAs}
 	for _, argument := range arguments {
 		program.Arguments = append(append(program.Arguments, argument...), 0)
 	}

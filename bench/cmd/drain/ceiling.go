@@ -9,6 +9,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/emptyprobe"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 )
 
 // kernelFunction is what only uprobes can watch.
@@ -23,7 +24,7 @@ type ceiling struct {
 
 // newCeiling returns one for a program. The caller must close it.
 func newCeiling(program string) (*ceiling, error) {
-	uprobes, err := bpf.NewUprobes(bpf.UprobesOptions{})
+	uprobes, err := uprobe.New(uprobe.Options{})
 	if errors.Is(err, bpf.ErrUnsupported) {
 		return &ceiling{missing: err}, nil
 	}

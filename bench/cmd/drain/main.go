@@ -38,9 +38,9 @@ type load struct {
 }
 
 const (
-	summed = "libc.so.6:labs@got"
-	single = "libc.so.6:labs@got@events"
-	uprobe = "*:kernel_function@events"
+	summed      = "libc.so.6:labs@got"
+	single      = "libc.so.6:labs@got@events"
+	kernelCalls = "*:kernel_function@events"
 )
 
 // The rates are a twentieth above the goals: a program that is kept from
@@ -50,8 +50,8 @@ var loads = []load{
 	{name: "one by one, a million", point: single, rate: 1.05e6, goal: 1e6, cpu: 0.5},
 	{name: "one by one", point: single, rate: 3.15e6, goal: 3e6},
 	{name: "one by one, too many", point: single, rate: 20e6},
-	{name: "uprobes, one by one", point: uprobe, rate: 1.05e6, goal: 1e6, kernel: true},
-	{name: "uprobes, too many", point: uprobe, rate: floodRate, kernel: true},
+	{name: "uprobes, one by one", point: kernelCalls, rate: 1.05e6, goal: 1e6, kernel: true},
+	{name: "uprobes, too many", point: kernelCalls, rate: floodRate, kernel: true},
 }
 
 // floodRate is more than any processor can make hits of uprobes.

@@ -16,7 +16,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/workload"
-	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -67,7 +67,7 @@ type floorBench struct {
 	in      io.Writer
 	out     *bufio.Scanner
 	empty   map[emptyprobe.Kind]*emptyprobe.Probe
-	uprobes *bpf.Uprobes
+	uprobes *uprobe.Uprobes
 }
 
 // measureFloor compares Attune's uprobes with an empty BPF program on the same
@@ -77,7 +77,7 @@ func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int)
 	if f.program, err = programs.UprobeFloor(ctx); err != nil {
 		return nil, err
 	}
-	if f.uprobes, err = bpf.NewUprobes(bpf.UprobesOptions{CloseTimeout: time.Minute}); err != nil {
+	if f.uprobes, err = uprobe.New(uprobe.Options{CloseTimeout: time.Minute}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
@@ -90,7 +90,7 @@ func measureFloor(ctx context.Context, programs workload.Catalogue, repeats int)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- f.uprobes.Run(ctx, func(bpf.Batch) {}) }()
+	go func() { ended <- f.uprobes.Run(ctx, func(uprobe.Batch) {}) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-ended)
@@ -222,9 +222,9 @@ var arrangements = []arrangement{
 	{"perf", empty(emptyprobe.PerfEvent)},
 	{"multi", empty(emptyprobe.Multi)},
 	{"clock", empty(emptyprobe.MultiClock)},
-	{"count", attune(bpf.UprobeSpec{Point: 1, Delivery: attunev1.Delivery_DELIVERY_AGGREGATE})},
-	{"event", attune(bpf.UprobeSpec{Point: 2, Delivery: attunev1.Delivery_DELIVERY_EVENT})},
-	{"coarse", attune(bpf.UprobeSpec{Point: 3, Delivery: attunev1.Delivery_DELIVERY_EVENT, CoarseTime: true})},
+	{"count", attune(uprobe.Spec{Point: 1, Delivery: attunev1.Delivery_DELIVERY_AGGREGATE})},
+	{"event", attune(uprobe.Spec{Point: 2, Delivery: attunev1.Delivery_DELIVERY_EVENT})},
+	{"coarse", attune(uprobe.Spec{Point: 3, Delivery: attunev1.Delivery_DELIVERY_EVENT, CoarseTime: true})},
 }
 
 // empty puts a program that does next to nothing on a function.
@@ -239,13 +239,13 @@ func empty(kind emptyprobe.Kind) func(*floorBench, string) (func() error, error)
 }
 
 // attune puts one of Attune's points on a function.
-func attune(spec bpf.UprobeSpec) func(*floorBench, string) (func() error, error) {
+func attune(spec uprobe.Spec) func(*floorBench, string) (func() error, error) {
 	return func(f *floorBench, function string) (func() error, error) {
 		symbol, err := emptyprobe.Find(f.program, function)
 		if err != nil {
 			return nil, err
 		}
-		spec.Path, spec.Symbols = f.program, []bpf.Symbol{{Name: symbol.Name, Offset: symbol.FileOffset}}
+		spec.Path, spec.Symbols = f.program, []uprobe.Symbol{{Name: symbol.Name, Offset: symbol.FileOffset}}
 		attachment, err := f.uprobes.Attach(spec)
 		if err != nil {
 			return nil, err

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package bpf
-
-//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target bpfel -type process_event -type process_event_kind -type exec_event -type name_key processEvents src/process_events.bpf.c -- -mcpu=v3 -Wall -Wextra -Werror -Iinclude
-//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target amd64 -type watch -type plan -type operand -type aggregate -type keyed -type ring -type captured_record -type expectation uprobes src/uprobes.bpf.c -- -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I../../dmlib/include
-//go:generate clang-14 -target bpfel -D__TARGET_ARCH_x86 -O2 -g -fno-ident -fdebug-compilation-dir . -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I../../dmlib/include -c src/captures.bpf.c -o captures_x86_bpfel.o
-//go:generate llvm-strip-14 -g captures_x86_bpfel.o
-//go:generate go tool -modfile=../../tools/go.mod bpf2go -cc clang-14 -strip llvm-strip-14 -target amd64 -type trap_hit traps src/traps.bpf.c -- -mcpu=v3 -Wall -Wextra -Werror -Iinclude

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procevent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/internal/beat"
+)
+
+// ProcessEvents follows processes through fork, exec and exit. Children of
+// members become members in the kernel, at fork; a process leaves with its
+// last thread.
+type ProcessEvents struct {
+	objects eventObjects
+	wanted  wantedNames
+	links   []link.Link
+	reader  *ringbuf.Reader
+	hurry   atomic.Bool // the ring is looked at without a rest
+	close   sync.Once
+	closed  error
+}
+
+// Options tunes ProcessEvents; the zero value is good.
+type Options struct {
+	// RingBytes is the size of the event buffer, a power of two and a
+	// multiple of the page size; 0: 1 MiB, which holds the life of 1,000 processes.
+	RingBytes uint32
+	// MaxProcesses bounds the members alive at one time; 0: 16,384.
+	MaxProcesses uint32
+	// NodeWide also tells of processes that are no members when they execute a
+	// file whose name is wanted; see Want.
+	NodeWide bool
+}
+
+// eventObjects are the programs of which a ProcessEvents needs each.
+type eventObjects struct {
+	processEventsMaps
+	processEventsVariables
+	Exec *ebpf.Program `ebpf:"process_exec"`
+	Exit *ebpf.Program `ebpf:"process_exit"`
+	Fork *ebpf.Program `ebpf:"process_fork"`
+}
+
+const processEvents = "process events"
+
+// New loads and attaches the programs; from then on forks of
+// members are followed. It fails with an *UnsupportedError without privilege
+// or without kernel type information. The caller must Close it.
+func New(opts Options) (*ProcessEvents, error) {
+	spec, err := processEventsSpec(opts)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", processEvents, err)
+	}
+	if opts.NodeWide {
+		spec.Programs[processEventsProgProcessExec] = spec.Programs[processEventsProgProcessExecNamed]
+	}
+	p := &ProcessEvents{}
+	p.Hurry(opts.NodeWide)
+	err = spec.LoadAndAssign(&p.objects, &ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.ExecStructs)},
+	})
+	if err != nil {
+		return nil, bpf.Explain(processEvents, err)
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(bpf.Explain(processEvents, err), p.Close())
+	}
+	return p, nil
+}
+
+func processEventsSpec(opts Options) (*ebpf.CollectionSpec, error) {
+	spec, err := loadProcessEvents()
+	if err != nil {
+		return nil, err
+	}
+	if opts.RingBytes != 0 {
+		spec.Maps[processEventsMapProcessRing].MaxEntries = opts.RingBytes
+	}
+	if opts.MaxProcesses != 0 {
+		spec.Maps[processEventsMapJobTgids].MaxEntries = opts.MaxProcesses
+	}
+	namespace, err := bpf.OwnPIDNamespace()
+	if err != nil {
+		return nil, err
+	}
+	return spec, spec.Variables[processEventsVarPidNamespaceInum].Set(uint32(namespace.Inode))
+}
+
+func (p *ProcessEvents) start() error {
+	var err error
+	if p.reader, err = ringbuf.NewReader(p.objects.ProcessRing); err != nil {
+		return fmt.Errorf("open ring: %w", err)
+	}
+	// Exit first: a member that ends before fork and exec are attached must
+	// not stay a member.
+	return errors.Join(
+		p.attach("sched_process_exit", p.objects.Exit),
+		p.attach("sched_process_exec", p.objects.Exec),
+		p.attach("sched_process_fork", p.objects.Fork),
+	)
+}
+
+func (p *ProcessEvents) attach(tracepoint string, program *ebpf.Program) error {
+	attached, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: tracepoint, Program: program})
+	if err != nil {
+		return fmt.Errorf("attach to %s: %w", tracepoint, err)
+	}
+	p.links = append(p.links, attached)
+	return nil
+}
+
+// Add makes the process a member of job slot 0. Children that it has already
+// are not: the caller looks for them after Add, which leaves no gap.
+func (p *ProcessEvents) Add(pid int) error { return p.AddTo(pid, 0) }
+
+// AddTo makes the process a member of the given job slot; its descendants
+// inherit the slot and their events carry it.
+func (p *ProcessEvents) AddTo(pid int, slot uint32) error {
+	if err := p.objects.JobTgids.Put(int32(pid), slot); err != nil {
+		return fmt.Errorf("follow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Remove ends the membership of one process, not of its children. It is no
+// error if it was none.
+func (p *ProcessEvents) Remove(pid int) error {
+	err := p.objects.JobTgids.Delete(int32(pid))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("unfollow process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Has says whether a process is a member now: its descendants are, from its next
+// fork on.
+func (p *ProcessEvents) Has(pid int) bool {
+	var slot uint32
+	return p.objects.JobTgids.Lookup(int32(pid), &slot) == nil
+}
+
+// AdoptFrom makes every child a member of slot that thread tid forks from now
+// on, without the thread being one. A launcher that locks
+// itself to a thread can so follow its child from the first instruction.
+func (p *ProcessEvents) AdoptFrom(tid int, slot uint32) error {
+	if err := p.objects.ParentTids.Put(int32(tid), slot); err != nil {
+		return fmt.Errorf("adopt from thread %d: %w", tid, err)
+	}
+	return nil
+}
+
+// Hurry says whether events are wanted at once, rather than at the next beat at less
+// cost. They are from the beginning if NodeWide was given, else not. It may be
+// called from any goroutine.
+func (p *ProcessEvents) Hurry(hurry bool) { p.hurry.Store(hurry) }
+
+// Run hands events to handle, in the order of the kernel, until ctx ends (nil) or
+// Close is called (nil). Events that happened before ctx ended are handed over
+// first. One Run at a time.
+func (p *ProcessEvents) Run(ctx context.Context, handle func(Event)) error {
+	stop := context.AfterFunc(ctx, func() {
+		// The only error is that of a closed reader, which ends Run as well.
+		_ = p.reader.Flush()
+	})
+	defer stop()
+	// While events come, the ring is looked at once a beat: a script's processes live
+	// and end between two, and to be woken by each would cost more than they do.
+	for quiet := beat.Quiet; ; {
+		hurry := p.hurry.Load()
+		seen, err := p.look(hurry || quiet >= beat.Quiet, handle)
+		switch {
+		case errors.Is(err, ringbuf.ErrFlushed), errors.Is(err, os.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read process events: %w", err)
+		case hurry:
+			continue
+		}
+		quiet++
+		if seen {
+			quiet = 0
+		}
+		beat.Wait(ctx)
+	}
+}
+
+// look hands over the events that there are, or waits for one and hands that over.
+func (p *ProcessEvents) look(wait bool, handle func(Event)) (seen bool, err error) {
+	var until time.Time
+	if !wait {
+		until = time.Unix(1, 0)
+	}
+	p.reader.SetDeadline(until)
+	for record := (ringbuf.Record{}); ; seen = true {
+		err := p.reader.ReadInto(&record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return seen, nil
+		}
+		var event Event
+		if err == nil {
+			event, err = decodeEvent(record.RawSample)
+		}
+		if err != nil {
+			return seen, err
+		}
+		handle(event)
+		if wait {
+			return true, nil
+		}
+	}
+}
+
+// Lost returns how many events found the ring full, and how many children
+// could not be followed because MaxProcesses was reached.
+func (p *ProcessEvents) Lost() (events, members uint64) {
+	// Reading a loaded map's variable fails only after Close.
+	_ = p.objects.LostEvents.Get(&events)
+	_ = p.objects.LostMembers.Get(&members)
+	return events, members
+}
+
+// Close detaches the programs and ends Run. It is idempotent.
+func (p *ProcessEvents) Close() error {
+	p.close.Do(func() {
+		var errs []error
+		if p.reader != nil {
+			errs = append(errs, p.reader.Close())
+		}
+		for _, attached := range p.links {
+			errs = append(errs, attached.Close())
+		}
+		p.closed = errors.Join(append(errs, p.objects.close())...)
+	})
+	return p.closed
+}
+
+func (o *eventObjects) close() error {
+	// Of the embedded ones the maps alone have a Close, and programs may be nil.
+	return errors.Join(o.Close(), o.Exec.Close(), o.Exit.Close(), o.Fork.Close())
+}
+
+// decodeEvent decodes a process_event, or an exec_event by its greater size. The
+// bytes are copied, for they need not be aligned.
+func decodeEvent(raw []byte) (Event, error) {
+	const aboutSize, execSize = unsafe.Sizeof(processEventsProcessEvent{}), unsafe.Sizeof(processEventsExecEvent{})
+	var exec processEventsExecEvent
+	if len(raw) != int(aboutSize) && len(raw) != int(execSize) {
+		return Event{}, fmt.Errorf("process event of %d bytes, want %d or %d", len(raw), aboutSize, execSize)
+	}
+	copy((*[execSize]byte)(unsafe.Pointer(&exec))[:], raw)
+	event := eventOf(&exec.Event)
+	if len(raw) == int(execSize) {
+		event.Program = programOf(&exec)
+	}
+	return event, nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// calibrationCalls are timed at once and calibrationRounds times; the least
+	// of the times counts, since what else the machine does only adds to it.
+	// All of them take one or two milliseconds, and attaching takes eight.
+	calibrationCalls  = 20
+	calibrationRounds = 4
+	// calibrationPoint is of no session: they count from 1.
+	calibrationPoint = 65535
+)
+
+// prices are what a hit at an entry costs by class; those that are not there
+// are not measured.
+type prices map[InstructionClass]time.Duration
+
+// of is the price of a hit at a place, and whether it was measured.
+func (p prices) of(class InstructionClass, place attunev1.Place) (cost time.Duration, measured bool) {
+	cost = class.cost(place)
+	atEntry, measured := p[class]
+	if class == InstructionRefused || !measured {
+		return cost, false
+	}
+	// The kernel's work at exits grows with that at entries.
+	return time.Duration(float64(cost) * float64(atEntry) / float64(class.cost(attunev1.Place_PLACE_ENTRY))), true
+}
+
+// price has prices measured, once.
+func (u *Uprobes) price() {
+	p := u.programs
+	if p.priced {
+		return
+	}
+	p.priced = true // calibrating attaches as well
+	p.prices, p.whyUnpriced = u.calibrate()
+}
+
+// calibrate measures what probes cost on this machine, by probes on functions of
+// this process. It is called once, with the first attachment. The caller holds
+// mu.
+func (u *Uprobes) calibrate() (prices, error) {
+	nop, push, other := calibrationEntries()
+	entries := []uintptr{nop, push, other}
+	symbols, err := symbolsAt(entries)
+	if err != nil {
+		return nil, err
+	}
+	plain := make([]time.Duration, len(entries))
+	for i, entry := range entries {
+		plain[i] = timeCalls(entry)
+	}
+	spec, err := Spec{
+		Path: "/proc/self/exe", Symbols: symbols, Point: calibrationPoint,
+		Watches: []Watch{{PID: os.Getpid()}},
+	}.normalised()
+	if err != nil {
+		return nil, err
+	}
+	target, err := openTarget(spec)
+	if err != nil {
+		return nil, err
+	}
+	a, err := u.attach(spec, target)
+	if err != nil {
+		return nil, closeAfter(err, target.file)
+	}
+	defer func() {
+		u.unwatchAll(spec)
+		u.detach(a)
+	}()
+	found := make(prices)
+	for i, entry := range entries {
+		callEntry(entry, 1) // lets the kernel set its trampoline up
+		found[a.symbols[i].Class] = max(timeCalls(entry)-plain[i], time.Nanosecond)
+	}
+	return found, nil
+}
+
+// timeCalls returns what one call takes.
+func timeCalls(entry uintptr) (least time.Duration) {
+	for round := range calibrationRounds {
+		began := time.Now()
+		callEntry(entry, calibrationCalls)
+		if took := time.Since(began) / calibrationCalls; round == 0 || took < least {
+			least = took
+		}
+	}
+	return least
+}
+
+// symbolsAt finds where code of this process lies in its file.
+func symbolsAt(entries []uintptr) (symbols []Symbol, err error) {
+	mappings, err := objfile.Mappings(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		for _, m := range mappings {
+			if at := uint64(entry); m.Exec && at >= m.Start && at < m.End {
+				symbols = append(symbols, Symbol{Name: "calibration", Offset: at - m.Start + m.Offset})
+			}
+		}
+	}
+	if len(symbols) != len(entries) {
+		return nil, errors.New("no functions for calibration")
+	}
+	return symbols, nil
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package uprobe counts and records the calls of functions in any mapped file, in
+// the processes that asked to be watched and in no other, with the values that a
+// measure.Program captures.
+//
+// It needs kernel 5.15 with type information (CONFIG_DEBUG_INFO_BTF). From 6.6 on
+// one system call attaches all functions of a file.
+//
+// # Locking
+//
+// All methods may be called from several goroutines unless they say otherwise. Each
+// type has one mutex over its own tables; it is never held while the kernel
+// detaches a probe, which takes 50 to 100 ms.
+package uprobe

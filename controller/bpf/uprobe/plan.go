@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/internal/objfile/usdt"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Constants of include/plan.h.
+const (
+	operandRegister = 1
+	operandConstant = 2
+	operandMemory   = 3
+	noRegister      = 0xff
+
+	planStatic      = 1 << 0
+	planDuration    = 1 << 1
+	planInstruction = 1 << 2
+)
+
+// ErrTooManyPoints is returned when as many points are attached as the kernel
+// side has room for: 1,024, each file and each place of a static probe counted.
+var ErrTooManyPoints = errors.New("too many attached points")
+
+// planTable hands plans out to attachments. The cookie of a probe is the number
+// of its plan, so a number is given away again only when no probe has it.
+type planTable struct {
+	mu     sync.Mutex // guards what follows
+	shared bpf.SharedArray[uprobesPlan]
+	free   []uint32
+}
+
+func (t *planTable) open(plans *ebpf.Map) error {
+	shared, err := bpf.MapArray[uprobesPlan](plans)
+	if err != nil {
+		return fmt.Errorf("map plans: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shared = shared
+	for i := range shared.Elements {
+		t.free = append(t.free, uint32(i))
+	}
+	return nil
+}
+
+func (t *planTable) add(plan uprobesPlan) (uint32, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.free) == 0 {
+		return 0, ErrTooManyPoints
+	}
+	number := t.free[0]
+	t.free = t.free[1:]
+	t.shared.Elements[number] = plan
+	return number, nil
+}
+
+// retire makes probes with these plans do nothing, from now on.
+func (t *planTable) retire(numbers []uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, number := range numbers {
+		if t.shared.Elements != nil {
+			t.shared.Elements[number].Point = 0
+		}
+	}
+}
+
+// release takes plans back that no probe has any more.
+func (t *planTable) release(numbers []uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, numbers...)
+}
+
+func (t *planTable) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shared.Unmap()
+}
+
+// planOf says what a probe finds at a symbol. The error is the reason why the
+// symbol cannot be probed as the spec asks.
+func planOf(spec Spec, symbol Symbol, isGo bool) (uprobesPlan, error) {
+	plan := uprobesPlan{Point: uint32(spec.Point)}
+	switch {
+	case symbol.Static:
+		plan.Flags |= planStatic
+	case symbol.Return:
+		plan.Flags |= planInstruction
+	}
+	if spec.Place == attunev1.Place_PLACE_BOTH {
+		plan.Flags |= planDuration
+	}
+	if symbol.Static {
+		err := planStaticProbe(&plan, spec, symbol)
+		return plan, err
+	}
+	registers := parameterRegisters(isGo)
+	if int64(spec.Parameter) >= int64(len(registers)) {
+		return plan, fmt.Errorf("%w: parameter %d is not passed in a register", errSpec, spec.Parameter)
+	}
+	for i, register := range registers {
+		plan.Operand[i] = uprobesOperand{Kind: operandRegister, Base: register, Size: 8}
+	}
+	plan.Value = plan.Operand[spec.Parameter]
+	return plan, nil
+}
+
+func planStaticProbe(plan *uprobesPlan, spec Spec, symbol Symbol) error {
+	wanted := wantedArguments(spec.Program)
+	if spec.wantsValue() {
+		wanted = append(wanted, int(min(spec.Parameter, math.MaxInt32)))
+	}
+	if len(wanted) > 0 && symbol.ArgumentError != nil {
+		return symbol.ArgumentError
+	}
+	for _, i := range wanted {
+		if i >= min(len(symbol.Arguments), len(plan.Operand)) {
+			return fmt.Errorf("it has %d arguments: there is no argument %d", len(symbol.Arguments), i)
+		}
+	}
+	for i, argument := range symbol.Arguments[:min(len(symbol.Arguments), len(plan.Operand))] {
+		operand, err := operandOf(argument)
+		if err != nil && slices.Contains(wanted, i) {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+		plan.Operand[i] = operand
+	}
+	// Counting needs no value: one that is not there is 0.
+	if int64(spec.Parameter) < int64(len(plan.Operand)) {
+		plan.Value = plan.Operand[spec.Parameter]
+	}
+	return nil
+}
+
+// wantsValue says that the point's own value was asked for: another than the
+// first, or one within bounds.
+func (s Spec) wantsValue() bool {
+	return s.Parameter != 0 || s.MinValue != 0 || s.MaxValue != math.MaxUint64
+}
+
+// wantedArguments lists the arguments that a program captures.
+func wantedArguments(program measure.Program) (arguments []int) {
+	for _, c := range program.Captures {
+		if c.Source == measure.SourceParameter || c.Source == measure.SourceFloatParameter {
+			arguments = append(arguments, c.Index)
+		}
+	}
+	return arguments
+}
+
+// errNoFloats is why floating point numbers in registers cannot be had.
+var errNoFloats = errors.New("the kernel shows a probe the integer registers only, and this is a floating point number in a register")
+
+// operandOf is the zero operand, which cannot be read, with an error.
+func operandOf(argument usdt.Operand) (uprobesOperand, error) {
+	o := uprobesOperand{Base: noRegister, Index: noRegister, Size: uint8(argument.Size), Value: argument.Value}
+	if argument.Signed {
+		o.IsSigned = 1
+	}
+	var err error
+	if argument.Base != "" {
+		o.Base, err = registerOf(argument.Base)
+	}
+	if err == nil && argument.Index != "" {
+		o.Index, err = registerOf(argument.Index)
+		o.Shift = uint8(bits.TrailingZeros8(uint8(argument.Scale)))
+	}
+	if err != nil {
+		return uprobesOperand{}, err
+	}
+	switch argument.Kind {
+	case usdt.Constant:
+		o.Kind = operandConstant
+	case usdt.Register:
+		o.Kind = operandRegister
+	case usdt.Memory:
+		o.Kind = operandMemory
+	}
+	return o, nil
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// uprobePrograms is what is loaded at the first Attach: the maps, and the
+// programs for points that capture nothing. Those for points that capture are
+// loaded when one comes, since the kernel takes 40 ms to verify each.
+type uprobePrograms struct {
+	objects   uprobeObjects
+	capturing map[string]*ebpf.Program
+	multi     bool
+	whyNot    string // multi, if it is not
+	casts     castTypes
+	kernel    uint32
+	// priced says that prices were asked for, whyUnpriced why there are none.
+	priced      bool
+	prices      prices
+	whyUnpriced error
+}
+
+// uprobeObjects are the objects that bpf2go knows, and the map of the C's
+// variables, which all programs must share.
+type uprobeObjects struct {
+	uprobesObjects
+	Zeroed *ebpf.Map `ebpf:".bss"`
+}
+
+// load puts the programs into the kernel. The caller holds mu.
+func (u *Uprobes) load() error {
+	if u.programs != nil {
+		return nil
+	}
+	whyNot, err := u.whyNotMulti()
+	if err != nil {
+		return err
+	}
+	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, capturing: make(map[string]*ebpf.Program)}
+	if p.kernel, err = features.LinuxVersionCode(); err != nil {
+		return fmt.Errorf("%s: %w", uprobes, err)
+	}
+	if p.multi {
+		p.casts = findCastTypes()
+	}
+	spec, err := loadUprobes()
+	if err != nil {
+		return fmt.Errorf("%s: %w", uprobes, err)
+	}
+	if err := u.configure(spec, p); err != nil {
+		return fmt.Errorf("%s: %w", uprobes, err)
+	}
+	if err := spec.LoadAndAssign(&p.objects, collectionOptions(spec, nil)); err != nil {
+		return bpf.Explain(uprobes, err)
+	}
+	if err := u.open(&p.objects.uprobesObjects, spec.Maps[uprobesMapRingMemory].ValueSize-ringGuard); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), u.ring.close(), u.plans.close(), u.watches.close(), p.close())
+	}
+	u.programs = p
+	return nil
+}
+
+func (u *Uprobes) open(objects *uprobesObjects, ring uint32) error {
+	return errors.Join(
+		u.ring.open(objects.RecordRing, objects.RingMemory, ring),
+		u.plans.open(objects.Plans),
+		u.watches.open(objects),
+	)
+}
+
+// whyNotMulti says why each function needs a probe of its own; "" if not.
+func (u *Uprobes) whyNotMulti() (string, error) {
+	if u.options.singly {
+		return "not wanted", nil
+	}
+	err := features.HaveBPFLinkUprobeMulti()
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return "not in this kernel (6.6 or newer)", nil
+	}
+	return "", bpf.Explain(uprobes, err)
+}
+
+// configure gives what is to be loaded the options' sizes.
+func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error {
+	for _, program := range spec.Programs {
+		if !p.multi {
+			program.AttachType = ebpf.AttachNone
+		}
+	}
+	size := func(name string, entries uint32) {
+		if entries != 0 {
+			spec.Maps[name].MaxEntries = entries
+		}
+	}
+	size(uprobesMapWatched, u.options.MaxWatches)
+	size(uprobesMapWatches, u.options.MaxWatches)
+	size(uprobesMapCalls, u.options.MaxCalls)
+	// The kernel wants some inner map as a pattern.
+	spec.Maps[uprobesMapKeyTables].InnerMap = keyTableSpec(1)
+	ring := spec.Maps[uprobesMapRingMemory]
+	if u.options.RingBytes != 0 {
+		ring.ValueSize = u.options.RingBytes + ringGuard
+	}
+	namespace, err := bpf.OwnPIDNamespace()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		p.casts.apply(spec),
+		spec.Variables[uprobesVarRingSize].Set(ring.ValueSize-ringGuard),
+		spec.Variables[uprobesVarPidNamespaceDevice].Set(namespace.Device),
+		spec.Variables[uprobesVarPidNamespaceInode].Set(namespace.Inode),
+	)
+}
+
+func collectionOptions(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *ebpf.CollectionOptions {
+	return &ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.ExecStructs)}, MapReplacements: maps,
+	}
+}
+
+// legs lists the probes in the order of attaching. Of a pair the exit comes
+// first: a call that begins in between then has an exit too many, which is
+// ignored, and not an entry that is remembered for ever.
+func (u *Uprobes) legs(spec Spec) ([]leg, error) {
+	var names []leg
+	switch {
+	case spec.pairs():
+		names = []leg{{uprobesProgPairExit, nil, true}, {uprobesProgPairEntry, nil, false}}
+	case spec.Place == attunev1.Place_PLACE_EXIT:
+		names = []leg{{uprobesProgAtExit, nil, !spec.returns()}}
+	default:
+		names = []leg{{uprobesProgAtEntry, nil, false}}
+	}
+	for i := range names {
+		var err error
+		if names[i].program, err = u.program(names[i].name, !spec.Program.Empty()); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// program returns a program by name, in the form that captures or the other.
+func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
+	p := u.programs
+	if !capturing {
+		return map[string]*ebpf.Program{
+			uprobesProgAtEntry: p.objects.AtEntry, uprobesProgAtExit: p.objects.AtExit,
+			uprobesProgPairEntry: p.objects.PairEntry, uprobesProgPairExit: p.objects.PairExit,
+		}[name], nil
+	}
+	if loaded := p.capturing[name]; loaded != nil {
+		return loaded, nil
+	}
+	loaded, err := u.loadCapturing(name)
+	if err != nil {
+		return nil, bpf.Explain(uprobes+" that capture", err)
+	}
+	p.capturing[name] = loaded
+	return loaded, nil
+}
+
+// capturesObject has the programs in the form that captures. Its maps and variables
+// are those of the others, so that it needs no bindings.
+//
+//go:embed captures_x86_bpfel.o
+var capturesObject []byte
+
+func loadCaptures() (*ebpf.CollectionSpec, error) {
+	return ebpf.LoadCollectionSpecFromReader(bytes.NewReader(capturesObject))
+}
+
+// loadCapturing loads a program in the form that captures. It shares all maps
+// with the others.
+func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
+	spec, err := loadCaptures()
+	if err != nil {
+		return nil, err
+	}
+	if err := u.configure(spec, u.programs); err != nil {
+		return nil, err
+	}
+	for other := range spec.Programs {
+		if other != name {
+			delete(spec.Programs, other)
+		}
+	}
+	o := &u.programs.objects
+	collection, err := ebpf.NewCollectionWithOptions(spec, *collectionOptions(spec, map[string]*ebpf.Map{
+		".bss": o.Zeroed, uprobesMapBuckets: o.Buckets, uprobesMapCalls: o.Calls, uprobesMapKeyTables: o.KeyTables,
+		uprobesMapPlans: o.Plans, uprobesMapPrograms: o.Programs, uprobesMapRecordRing: o.RecordRing,
+		uprobesMapRingMemory: o.RingMemory, uprobesMapWatched: o.Watched,
+		uprobesMapWatches: o.Watches, uprobesMapExpectations: o.Expectations,
+	}))
+	if err != nil {
+		return nil, err
+	}
+	defer collection.Close()
+	return collection.DetachProgram(name), nil
+}
+
+func (p *uprobePrograms) close() error {
+	errs := []error{p.objects.Close(), p.objects.Zeroed.Close()}
+	for _, program := range p.capturing {
+		errs = append(errs, program.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"context"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/attune-hpc/attune/controller/measure"
+)
+
+// Batch is records of one process, in the order of the ring.
+type Batch struct {
+	// Process that hit them.
+	Process uint32
+	// Records in the form of RecordBatch.records of the protocol; their time is
+	// CLOCK_MONOTONIC in nanoseconds, their thread in the controller's pid
+	// namespace.
+	Records []byte
+	// Hits is the number of records, continuations not counted.
+	Hits uint64
+	// Lost is the number of records of the process that found the ring full since
+	// its last batch. A batch may consist of that alone.
+	Lost uint64
+}
+
+const (
+	// maxBatch bounds how many records are taken before they are handed over.
+	maxBatch = 1024
+	// The ring is polled this often: a wake-up per record would cost the
+	// application 5 us.
+	pollBusy = time.Millisecond
+	pollIdle = 8 * time.Millisecond
+)
+
+// Run hands over records in batches, until ctx ends or Close is called (nil
+// both). What is in the ring when ctx ends is handed over first. Batches are
+// reused: handle must not keep one. One Run at a time.
+func (u *Uprobes) Run(ctx context.Context, handle func(Batch)) error {
+	drain := u.awaitRecording(ctx, handle)
+	if drain == nil {
+		return nil
+	}
+	u.drain.Store(drain)
+	defer drain.end()
+	poll := time.NewTimer(pollBusy)
+	defer poll.Stop()
+	pause := pollBusy
+	for {
+		select {
+		case <-u.done:
+			return nil
+		case <-ctx.Done():
+			_, err := drain.once(context.Background())
+			return err
+		case <-poll.C:
+		}
+		n, err := drain.once(ctx)
+		if err != nil {
+			return err
+		}
+		pause = min(2*pause, pollIdle)
+		if n > 0 {
+			pause = pollBusy
+		}
+		poll.Reset(pause)
+	}
+}
+
+// awaitRecording returns what drains the ring once some point delivers
+// records, or nil if none did until ctx ended or Close was called.
+func (u *Uprobes) awaitRecording(ctx context.Context, handle func(Batch)) *drain {
+	select {
+	case <-u.recording:
+	case <-ctx.Done():
+	case <-u.done:
+	}
+	select {
+	case <-u.recording:
+		return &drain{ring: &u.ring, watches: &u.watches, handle: handle, batches: make(map[uint32]*Batch)}
+	default:
+		return nil
+	}
+}
+
+// Flush hands over what is in the ring now, and returns when handle of Run has
+// been called for all of it: what a process recorded that has just ended. It does
+// nothing when there is no Run. It must not be called from handle.
+func (u *Uprobes) Flush() error {
+	if drain := u.drain.Load(); drain != nil {
+		_, err := drain.once(context.Background())
+		return err
+	}
+	return nil
+}
+
+// drain empties the ring into batches.
+type drain struct {
+	ring    *recordRing
+	watches *watchTable
+	handle  func(Batch)
+
+	mu      sync.Mutex // guards what follows; held while handle is called
+	ended   bool
+	lost    uint64            // of the ring, when watches were looked at last
+	overdue bool              // they have to be looked at once more
+	batches map[uint32]*Batch // by process, reused
+	touched []*Batch
+	last    *Batch // of the record before: as a rule that of the next
+}
+
+// end makes sure that handle is not called any more.
+func (d *drain) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ended = true
+}
+
+// once hands over what is in the ring, at most one ring's worth, and returns
+// how many records that was.
+func (d *drain) once(ctx context.Context) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	total := 0
+	for ctx.Err() == nil && !d.ended {
+		n, most, err := d.ring.read(maxBatch, d.take)
+		total += n
+		d.takeLost()
+		d.deliver()
+		if err != nil || n < maxBatch || total >= most {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+func (d *drain) take(process uint32, record []byte) {
+	b := d.last
+	if b == nil || b.Process != process {
+		b = d.of(process)
+	}
+	if b.Hits == 0 {
+		d.touched = append(d.touched, b)
+	}
+	b.Hits++
+	b.Records = appendWire(b.Records, record)
+}
+
+// takeLost notes which processes have lost records. A program counts what is
+// lost in all before it counts what its watch has lost, so that after the first
+// has grown the others are looked at twice.
+func (d *drain) takeLost() {
+	lost := d.ring.lost()
+	changed := lost != d.lost
+	if !changed && !d.overdue {
+		return
+	}
+	d.lost, d.overdue = lost, changed
+	d.watches.takeLost(func(process uint32, lost uint64) {
+		b := d.of(process)
+		if b.Hits == 0 && b.Lost == 0 {
+			d.touched = append(d.touched, b)
+		}
+		b.Lost += lost
+	})
+}
+
+func (d *drain) of(process uint32) *Batch {
+	b := d.batches[process]
+	if b == nil {
+		b = &Batch{Process: process}
+		d.batches[process] = b
+	}
+	d.last = b
+	return b
+}
+
+// maxIdleBatches bounds the buffers that are kept for processes, most of which
+// may be gone.
+const maxIdleBatches = 64
+
+func (d *drain) deliver() {
+	for _, b := range d.touched {
+		d.handle(*b)
+		b.Records, b.Hits, b.Lost = b.Records[:0], 0, 0
+	}
+	d.touched = d.touched[:0]
+	if len(d.batches) > maxIdleBatches {
+		clear(d.batches)
+		d.last = nil
+	}
+}
+
+// maxCaptures is ATTUNE_CAPTURES of dmlib/include/attune/program.h.
+const maxCaptures = measure.MaxCaptures
+
+// capturedSize is that of a record with captures, but for the strings.
+const capturedSize = int(unsafe.Offsetof(uprobesCapturedRecord{}.Strings))
+
+// recordBytes is what a record of a program takes in the ring at most.
+func recordBytes(program measure.Program) uint32 {
+	if program.Empty() {
+		return recordSize
+	}
+	bytes := capturedSize
+	for _, c := range program.Captures {
+		bytes += (c.Limit + 7) &^ 7
+	}
+	const overhang = 8 // the byte that tells a cut string, and the zero
+	return uint32(bytes + overhang)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uprobe
+
+import (
+	"math"
+	"os/exec"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/bpf"
+	"github.com/attune-hpc/attune/controller/measure"
+)
+
+// The parts of the programs that call no helper run natively, with checks that
+// the kernel does not have.
+func TestWatchHeaderNatively(t *testing.T) {
+	binary := mustCompile(t, "watch_test.c", "-I../include", "-fsanitize=address,undefined", "-Wno-unused-variable")
+	if out, err := exec.Command(binary).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestNewWatch(t *testing.T) {
+	tests := []struct {
+		name    string
+		config  pointConfig
+		flags   uint32
+		reserve uint32
+	}{
+		{"aggregate", pointConfig{program: measure.Program{Value: measure.None, Key: measure.None}}, watchAggregate, 40},
+		{"event", pointConfig{events: true}, watchEvent, 40},
+		{"captures", pointConfig{events: true, program: measure.Program{Captures: []measure.Capture{
+			{Source: measure.SourceCallSite}, {Source: measure.SourceThread},
+			{Source: measure.SourceParameter, Type: measure.TypeString, Limit: 13},
+		}}}, watchEvent | watchCallSite, 112 + 16 + 8},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			test.config.sampleMask, test.config.minValue, test.config.maxValue = 7, 2, 9
+			watch := newWatch(test.config)
+			if watch.Flags != test.flags || watch.Reserve != test.reserve {
+				t.Errorf("flags %#x, room for %d bytes; want %#x, %d", watch.Flags, watch.Reserve, test.flags, test.reserve)
+			}
+			if watch.SampleMask != 7 || watch.MinValue != 2 || watch.MaxValue != 9 {
+				t.Errorf("watch = %+v", watch)
+			}
+			for i, extremes := range watch.Sums.Extremes {
+				if extremes.Min != math.MaxUint64 || extremes.Max != 0 {
+					t.Errorf("extremes %d = %d, %d: not empty", i, extremes.Min, extremes.Max)
+				}
+			}
+		})
+	}
+}
+
+// The longest record must fit into what the ring keeps free behind its end.
+func TestLongestRecord(t *testing.T) {
+	var program measure.Program
+	for range measure.MaxCaptures {
+		program.Captures = append(program.Captures, measure.Capture{Type: measure.TypeString, Limit: measure.MaxStrings / measure.MaxCaptures})
+	}
+	program.Captures[0].Limit++ // rounding up takes most where all are odd
+	if bytes := recordBytes(program); bytes > ringGuard {
+		t.Errorf("%d bytes", bytes)
+	}
+}
+
+func TestBootOffset(t *testing.T) {
+	got, err := bpf.ParseBootOffset("monotonic          -5         7\nboottime        -172800         9\n")
+	if err != nil || got != -172800_000_000_000+9 {
+		t.Errorf("%d, %v", got, err)
+	}
+	if _, err := bpf.ParseBootOffset("boottime x"); err == nil {
+		t.Error("nonsense accepted")
+	}
+}
