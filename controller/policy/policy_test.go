@@ -161,3 +161,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The page for administrators names every action that rules can be about.
+func TestPageNamesActions(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range attunev1.ActionKinds() {
+		if !strings.Contains(string(page), "`"+kind+"`") {
+			t.Errorf("%s is not there", kind)
+		}
+	}
+}
