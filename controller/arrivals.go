@@ -208,7 +208,7 @@ func (c *Controller) settle(now time.Time) {
 	}
 	a.mu.Unlock()
 	if flush {
-		c.outbox.flush()
+		c.outbox.Flush()
 	}
 	// Placing points may wait for the process, so each has a goroutine.
 	for _, attachment := range attached {

@@ -14,7 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -29,7 +29,7 @@ type Config struct {
 	AnalyzerAddress string
 	// Analyzer says where the Analyzer is, instead of AnalyzerAddress. A
 	// connection that is lost is made again, there or wherever it is by then.
-	Analyzer channel.Finder
+	Analyzer link.Finder
 	// ID tells this controller from all others; empty: made of host and pid.
 	ID string
 	// Session is what the controller is there for; zero: the Analyzer has one

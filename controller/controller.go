@@ -14,8 +14,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/channel"
 	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/ring"
@@ -43,14 +43,15 @@ type Controller struct {
 	early      early
 	tracker    *track.Tracker
 	sampler    *sample.Sampler
-	client     *channel.Client
+	client     *link.Client
 	clock      *ring.Clock
 	account    account
 	records    *records
 	aggregates *aggregates
 	members    *member.Set
 	arrivals   *arrivals
-	outbox     *outbox
+	outbox     *link.Outbox
+	losses     link.Losses
 	leases     *leases
 	rejoin     rejoin
 	details    detailing
@@ -86,7 +87,7 @@ func New(config Config) (c *Controller, err error) {
 	config = config.withDefaults()
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(), arrivals: newArrivals(), outbox: newOutbox(),
+		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(), arrivals: newArrivals(),
 		functions: new(entry.Functions),
 		leases:    newLeases(config.Lease), paced: queue.NewBell(), resampled: queue.NewBell(),
 	}
@@ -172,7 +173,7 @@ func (c *Controller) Start(context.Context) error {
 		err := c.client.Run(deliver, c.handle)
 		switch {
 		case err == nil || deliver.Err() != nil:
-		case errors.Is(err, channel.ErrOver):
+		case errors.Is(err, link.ErrOver):
 			c.over(nil, err)
 		default:
 			c.log.Warn("analyzer is gone; changes will be undone when their leases end", "error", err)
@@ -242,7 +243,7 @@ func (c *Controller) undelivered(message *attunev1.PublishRequest) {
 		c.records.returned(batch)
 		return
 	}
-	c.account.add(totals{away: awayIn(message)})
+	c.losses.Add(message)
 }
 
 func (c *Controller) restore() {

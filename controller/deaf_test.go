@@ -79,7 +79,7 @@ func TestAnalyzerThatTakesNothing(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.outbox.add(news{target: unknown})
+		c.outbox.Started(unknown)
 		c.records.drain()
 		c.uprobeRecords(uprobe.Batch{Process: uint32(unknown.PID()), Records: make([]byte, 32), Hits: 1})
 		c.sendStatus()
@@ -90,7 +90,7 @@ func TestAnalyzerThatTakesNothing(t *testing.T) {
 	}
 	stopDeafened(t, c)
 	<-waited
-	if lost := c.account.sums().away.hits; lost != 4 {
+	if lost := c.losses.Hits(); lost != 4 {
 		t.Errorf("%d hits are lost with what waited, want 4", lost)
 	}
 }

@@ -227,10 +227,8 @@ func (c *Controller) sendStatus() {
 		RecordsLostSlot:   total.lostSlot,
 		RecordsLostQueue:  total.lostQueue,
 		RecordsLostBpf:    total.lostBPF,
-		HitsLost:          total.away.hits,
-		SamplesLost:       total.away.samples,
-		EndsLost:          total.away.ends,
 	}
+	c.losses.Tell(status)
 	if uprobes := c.loadedUprobes(); uprobes != nil {
 		status.RecordsLostBpf += uprobes.Lost()
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -18,8 +18,8 @@ import (
 // fixed finds the Analyzer at one address.
 type fixed string
 
-func (f fixed) Find(context.Context) (channel.Peer, <-chan struct{}, error) {
-	return channel.Peer{Address: string(f)}, nil, nil
+func (f fixed) Find(context.Context) (link.Peer, <-chan struct{}, error) {
+	return link.Peer{Address: string(f)}, nil, nil
 }
 
 // roaming has a controller come back when its connection was lost.
@@ -42,7 +42,7 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	patience.Until(t, "the controller knows of the end", func() bool {
-		return b.controller.account.sums().away.hits >= 1000
+		return b.controller.losses.Hits() >= 1000
 	})
 	b.show(t)
 	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
@@ -55,42 +55,6 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 			}
 			return
 		}
-	}
-}
-
-// TestUndelivered: what does not reach the Analyzer is counted by what it is.
-func TestUndelivered(t *testing.T) {
-	ended := endOf(&attunev1.ProcessEnded{Process: 1})
-	started := startOf(member.New(new(attunev1.Process), member.Options{}))
-	tests := []struct {
-		name    string
-		message *attunev1.PublishRequest
-		want    totals
-	}{
-		{"aggregates", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: &attunev1.AggregateBatch{
-			Aggregates: []*attunev1.Aggregate{{Count: 5}, {Count: 2, Unreadable: 1}},
-		}}}, totals{away: away{hits: 8}}},
-		{"samples", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
-			Samples: []*attunev1.Sample{{}, {}},
-		}}}, totals{away: away{samples: 2}}},
-		{"records", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
-			RecordCount: 7, Records: make([]byte, 7*32),
-		}}}, totals{lostQueue: 7}},
-		{"a start, which is told again", started, totals{}},
-		{"an end", ended, totals{away: away{ends: 1}}},
-		{"news", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_News{News: &attunev1.NewsBatch{
-			News: []*attunev1.PublishRequest{started, ended, started, ended},
-		}}}, totals{away: away{ends: 2}}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			c := &Controller{members: member.NewSet()}
-			c.records = &records{controller: c}
-			c.undelivered(test.message)
-			if got := c.account.sums(); got != test.want {
-				t.Errorf("counted %+v, want %+v", got, test.want)
-			}
-		})
 	}
 }
 
@@ -123,11 +87,11 @@ func TestRecordsComeAfterTheNews(t *testing.T) {
 	c := b.controller
 	early := member.New(processOf(1<<40), member.Options{})
 	c.members.Add(early)
-	c.outbox.add(news{target: early})
+	c.outbox.Started(early)
 	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 2*32), Hits: 2})
 	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.Handle()})
 	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 3*32), Hits: 3})
-	c.outbox.flush()
+	c.outbox.Flush()
 	var order []string
 	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
 		switch {

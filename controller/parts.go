@@ -11,7 +11,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/capability"
-	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -45,10 +45,11 @@ func (c *Controller) newClient() (err error) {
 	if c.mechanisms == nil {
 		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
 	}
-	c.outbox.send, c.outbox.heard, c.outbox.lose = c.publish, c.records.release, c.undelivered
-	c.outbox.silent = c.config.Analyzer != nil
-	c.client, err = channel.New(channel.Options{
-		Peer: channel.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
+	c.outbox = link.NewOutbox(link.OutboxOptions{
+		Send: c.publish, Heard: c.records.release, Undelivered: c.undelivered, Silent: c.config.Analyzer != nil,
+	})
+	c.client, err = link.New(link.Options{
+		Peer: link.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
 		Hello: c.hello, Living: c.members.Handles, Opened: c.opened, Lost: c.lost,
 		Undelivered: c.undelivered, Log: c.config.Log,
 	})

@@ -40,7 +40,7 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	}
 	f.members.Add(t)
 	f.early.knows(f.Controller)
-	f.tell(news{target: t})
+	f.tell(f.outbox.Started(t))
 	if t.State() == member.Seen {
 		settle := soon
 		if f.placer.ForAll() > 0 {
@@ -50,9 +50,9 @@ func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
 	}
 }
 
-// tell puts news into the outbox.
-func (f *follower) tell(n news) {
-	if f.outbox.add(n) {
+// tell has the news told soon, if they are the first.
+func (f *follower) tell(first bool) {
+	if first {
 		f.arrivals.change(func() { f.arrivals.news = beat.Near(time.Now().Add(soon)) })
 	}
 }
@@ -65,7 +65,7 @@ func (f *follower) Changed(process *attunev1.Process) {
 	}
 	objects := len(t.Snapshot().GetObjects())
 	t.Update(process)
-	f.outbox.changed(t)
+	f.outbox.Changed(t)
 	if t.State() != member.Seen && objects != len(process.GetObjects()) {
 		f.placer.Refresh(t.Handle())
 		if a := f.attached.Of(t).Load(); a != nil {
@@ -84,10 +84,10 @@ func (f *follower) Ended(ended *attunev1.ProcessEnded) {
 	before := t.End()
 	f.endAtGate(t, before, ended.GetReplacedByExec())
 	if f.records.holds(t) {
-		f.outbox.flush() // what it has recorded comes before its end
+		f.outbox.Flush() // what it has recorded comes before its end
 	}
 	f.aggregates.finish(t, ended)
-	f.tell(news{target: t, ended: ended})
+	f.tell(f.outbox.Ended(t, ended))
 	f.release(t, before)
 }
 
@@ -234,4 +234,4 @@ func (c *Controller) openWays(t *member.Member) {
 
 // changed tells what is known of a process now, which may not be put off: what
 // follows names it.
-func (c *Controller) changed(t *member.Member) { c.outbox.tellNow(t) }
+func (c *Controller) changed(t *member.Member) { c.outbox.TellNow(t) }

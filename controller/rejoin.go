@@ -133,7 +133,7 @@ func (r *rejoin) outlived() (indexes []uint16) {
 func (c *Controller) lost() {
 	c.rejoin.loses(time.Now())
 	c.leases.orphan()
-	c.outbox.hush(c.members.List())
+	c.outbox.Hush(c.members.List())
 	c.sampling.Store(0)
 	c.aggregates.setInterval(0)
 	c.setDetails(nil)
@@ -145,7 +145,7 @@ func (c *Controller) opened(send func(*attunev1.PublishRequest) error, open func
 		c.rejoin.finds()
 		open()
 	}
-	c.outbox.retell(c.members.List(), send, found)
+	c.outbox.Retell(c.members.List(), send, found)
 }
 
 // renewed takes the Analyzer's word for changes. Word for all of them comes

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,8 +16,8 @@ import (
 // TestConnectionThatBreaksAtOnce: an Analyzer that could not even be told who
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
-	c := &Controller{log: slog.New(slog.DiscardHandler), members: member.NewSet(), outbox: newOutbox()}
-	c.outbox.silent, c.outbox.heard = true, func(*member.Member) {}
+	c := &Controller{log: slog.New(slog.DiscardHandler), members: member.NewSet()}
+	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Heard: func(*member.Member) {}})
 	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()
 	c.rejoin.loses(now.Add(-time.Minute))

@@ -76,7 +76,7 @@ func (c *Controller) tellRest(ctx context.Context) {
 	var rest sync.WaitGroup
 	rest.Go(func() { // ends with the client's Finish at the latest
 		c.tracks.work.Wait()
-		c.outbox.flush()
+		c.outbox.Flush()
 	})
 	ends(ctx, &rest)
 }

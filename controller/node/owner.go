@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/controller/channel"
+	"github.com/attune-hpc/attune/controller/link"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -67,7 +67,7 @@ func (o *owners) get(id string) (*attunev1.AnalyzerRecord, <-chan struct{}) {
 	return now.record.GetAnalyzer(), now.moved
 }
 
-var _ channel.Finder = (*finder)(nil)
+var _ link.Finder = (*finder)(nil)
 
 // finder leads the controller of one session to the Analyzer of its
 // registration. It belongs to one goroutine.
@@ -79,18 +79,18 @@ type finder struct {
 	tried        int // addresses so far
 }
 
-// Find implements channel.Finder.
-func (f *finder) Find(ctx context.Context) (channel.Peer, <-chan struct{}, error) {
+// Find implements link.Finder.
+func (f *finder) Find(ctx context.Context) (link.Peer, <-chan struct{}, error) {
 	for {
 		analyzer, moved := f.owners.get(f.registration)
 		if addresses := reachable(analyzer, f.host); len(addresses) > 0 {
 			address := addresses[f.tried%len(addresses)]
 			f.tried++
-			return channel.Peer{Address: address, Credentials: f.credentials}, moved, nil
+			return link.Peer{Address: address, Credentials: f.credentials}, moved, nil
 		}
 		select {
 		case <-ctx.Done():
-			return channel.Peer{}, nil, ctx.Err()
+			return link.Peer{}, nil, ctx.Err()
 		case <-moved:
 			f.tried = 0
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package channel
+package link
 
 import (
 	"context"
@@ -88,8 +88,8 @@ type Client struct {
 	options Options
 	log     *slog.Logger
 
-	link      atomic.Pointer[link] // nil: not connected
-	closed    chan struct{}        // no more messages will come
+	current   atomic.Pointer[connection] // nil: not connected
+	closed    chan struct{}              // no more messages will come
 	closeOnce sync.Once
 }
 
@@ -109,7 +109,7 @@ func New(options Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.link.Store(l) // what comes before the Analyzer is there waits for it
+	c.current.Store(l) // what comes before the Analyzer is there waits for it
 	close(l.opened)
 	return c, nil
 }
@@ -119,7 +119,7 @@ func New(options Options) (*Client, error) {
 // for a connection: without one the error is [ErrNotConnected].
 func (c *Client) Publish(ctx context.Context, message *attunev1.PublishRequest) error {
 	err := ErrNotConnected
-	if l := c.link.Load(); l != nil {
+	if l := c.current.Load(); l != nil {
 		err = put(ctx, c, l.events, message)
 	}
 	if err != nil {
@@ -130,14 +130,14 @@ func (c *Client) Publish(ctx context.Context, message *attunev1.PublishRequest) 
 
 // TryPublish queues a message that may be lost, and reports whether it did.
 func (c *Client) TryPublish(message *attunev1.PublishRequest) bool {
-	l := c.link.Load()
+	l := c.current.Load()
 	return l != nil && !c.finished() && l.events.Offer(message)
 }
 
 // Answer queues an answer or a status for the management channel. It waits
 // while the queue is full, until ctx is done, but never for a connection.
 func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) error {
-	l := c.link.Load()
+	l := c.current.Load()
 	if l == nil {
 		return ErrNotConnected
 	}
@@ -149,7 +149,7 @@ func (c *Client) Answer(ctx context.Context, message *attunev1.ManageRequest) er
 func (c *Client) Finish() {
 	c.closeOnce.Do(func() {
 		close(c.closed)
-		if l := c.link.Load(); l != nil {
+		if l := c.current.Load(); l != nil {
 			l.finish()
 		}
 	})
@@ -165,7 +165,7 @@ func (c *Client) Run(ctx context.Context, handle Handler) error {
 	if c.options.Finder != nil {
 		return c.runFound(ctx, handle)
 	}
-	return c.serve(ctx, c.link.Load(), handle)
+	return c.serve(ctx, c.current.Load(), handle)
 }
 
 func put[M any](ctx context.Context, c *Client, to *queue.Queue[M], message M) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package channel
+package link
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// link is one connection to an Analyzer: both channels, with what waits for
+// connection is one to an Analyzer: both channels, with what waits for
 // them. Events that wait when it breaks are undelivered.
-type link struct {
+type connection struct {
 	eventConn, manageConn *grpc.ClientConn
 	events                *queue.Queue[*attunev1.PublishRequest]
 	answers               *queue.Queue[*attunev1.ManageRequest]
@@ -31,8 +31,8 @@ type link struct {
 }
 
 // dial prepares both connections without waiting for the Analyzer.
-func dial(peer Peer) (*link, error) {
-	l := &link{
+func dial(peer Peer) (*connection, error) {
+	l := &connection{
 		events:  queue.New[*attunev1.PublishRequest](eventQueue),
 		answers: queue.New[*attunev1.ManageRequest](answerQueue),
 		ready:   make(chan struct{}),
@@ -65,14 +65,14 @@ func connect(peer Peer) (*grpc.ClientConn, error) {
 }
 
 // finish lets no more messages in; those that wait are carried yet.
-func (l *link) finish() {
+func (l *connection) finish() {
 	l.events.Close()
 	l.answers.Close()
 }
 
 // serve carries messages until Finish was called and everything is delivered,
 // or ctx is done, or the connection breaks, and closes it.
-func (c *Client) serve(ctx context.Context, l *link, handle Handler) error {
+func (c *Client) serve(ctx context.Context, l *connection, handle Handler) error {
 	hello := c.options.Hello()
 	group, ctx := errgroup.WithContext(ctx)
 	delivered := make(chan struct{})
@@ -106,7 +106,7 @@ func (c *Client) serve(ctx context.Context, l *link, handle Handler) error {
 
 // loses tells of a message that a connection did not carry. One that was not open
 // yet has nothing but what Opened tells again.
-func (c *Client) loses(l *link, message *attunev1.PublishRequest) {
+func (c *Client) loses(l *connection, message *attunev1.PublishRequest) {
 	select {
 	case <-l.opened:
 		c.options.Undelivered(message)
@@ -114,7 +114,7 @@ func (c *Client) loses(l *link, message *attunev1.PublishRequest) {
 	}
 }
 
-func (c *Client) runEvents(ctx context.Context, l *link, hello *attunev1.ControllerHello) error {
+func (c *Client) runEvents(ctx context.Context, l *connection, hello *attunev1.ControllerHello) error {
 	stream, err := attunev1.NewEventServiceClient(l.eventConn).Publish(ctx, c.patience())
 	if err != nil {
 		return fmt.Errorf("open event channel: %w", err)
@@ -137,7 +137,7 @@ func (c *Client) runEvents(ctx context.Context, l *link, hello *attunev1.Control
 }
 
 // open has what the Analyzer has to know told before anything else.
-func (c *Client) open(ctx context.Context, l *link) error {
+func (c *Client) open(ctx context.Context, l *connection) error {
 	select {
 	case <-l.ready:
 	case <-ctx.Done():
@@ -145,7 +145,7 @@ func (c *Client) open(ctx context.Context, l *link) error {
 	}
 	c.options.Opened(
 		func(m *attunev1.PublishRequest) error { return put(ctx, c, l.events, m) },
-		func() { c.link.Store(l); close(l.opened) },
+		func() { c.current.Store(l); close(l.opened) },
 	)
 	return nil
 }
@@ -161,7 +161,7 @@ func reason(stream attunev1.EventService_PublishClient) error {
 
 // pumpEvents sends events and, at the same time, waits for the Analyzer's
 // answer, which comes early only when something is wrong.
-func (c *Client) pumpEvents(ctx context.Context, l *link, stream attunev1.EventService_PublishClient) error {
+func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.EventService_PublishClient) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		err := pump(ctx, l.events, func(message *attunev1.PublishRequest) error {
@@ -200,7 +200,7 @@ func (c *Client) early() error {
 }
 
 func (c *Client) runManagement(
-	ctx context.Context, l *link, hello *attunev1.ControllerHello, handle Handler, delivered <-chan struct{},
+	ctx context.Context, l *connection, hello *attunev1.ControllerHello, handle Handler, delivered <-chan struct{},
 ) error {
 	stream, err := attunev1.NewManagementServiceClient(l.manageConn).Manage(ctx, c.patience())
 	if err != nil {
@@ -228,7 +228,7 @@ func (c *Client) runManagement(
 	return nil
 }
 
-func (c *Client) receive(ctx context.Context, l *link, stream attunev1.ManagementService_ManageClient, handle Handler) error {
+func (c *Client) receive(ctx context.Context, l *connection, stream attunev1.ManagementService_ManageClient, handle Handler) error {
 	for {
 		request, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package channel
+package link
 
 import (
 	"context"
@@ -143,7 +143,7 @@ func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, ha
 		cancel(watch(ctx, l, moved, c.options.pause.withDefaults().silence))
 	}()
 	err = c.serve(ctx, l, handle)
-	if c.link.Swap(nil) != nil {
+	if c.current.Swap(nil) != nil {
 		c.options.Lost()
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errMoved) || errors.Is(cause, errSilent) {
@@ -155,7 +155,7 @@ func (c *Client) visit(ctx context.Context, peer Peer, moved <-chan struct{}, ha
 }
 
 // watch returns why a connection is to be given up.
-func watch(ctx context.Context, l *link, moved <-chan struct{}, silence time.Duration) error {
+func watch(ctx context.Context, l *connection, moved <-chan struct{}, silence time.Duration) error {
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
 	for {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package channel
+package link
 
 import (
 	"bytes"

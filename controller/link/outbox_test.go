@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package link
 
 import (
 	"slices"
@@ -12,29 +12,27 @@ import (
 
 // TestNewsLeaveTogether: in few messages, each once, in their order.
 func TestNewsLeaveTogether(t *testing.T) {
-	o := newOutbox()
-	o.heard = func(*member.Member) {}
 	var sizes []int
 	var got []*attunev1.PublishRequest
-	o.send = func(m *attunev1.PublishRequest) {
+	o := NewOutbox(OutboxOptions{Heard: func(*member.Member) {}, Send: func(m *attunev1.PublishRequest) {
 		batch := m.GetNews().GetNews()
 		sizes = append(sizes, len(batch))
 		if batch == nil {
 			batch = []*attunev1.PublishRequest{m}
 		}
 		got = append(got, batch...)
-	}
-	o.flush() // of nothing
+	}})
+	o.Flush() // of nothing
 	const processes = batchOfNews + 5
 	for n := range uint64(processes) {
 		target := member.New(&attunev1.Process{Handle: n}, member.Options{})
-		o.add(news{target: target})
-		o.add(news{target: target, ended: &attunev1.ProcessEnded{Process: n}})
+		o.add(news{member: target})
+		o.add(news{member: target, ended: &attunev1.ProcessEnded{Process: n}})
 	}
-	o.flush()
+	o.Flush()
 	last := member.New(&attunev1.Process{Handle: processes}, member.Options{})
-	o.add(news{target: last})
-	o.flush()
+	o.add(news{member: last})
+	o.Flush()
 	if want := []int{batchOfNews, batchOfNews, 10, 0}; !slices.Equal(sizes, want) {
 		t.Errorf("messages of %v news, want %v, and the last alone", sizes, want)
 	}
@@ -52,17 +50,15 @@ func TestNewsLeaveTogether(t *testing.T) {
 // TestNewsAreBounded: while there is no Analyzer the oldest go, and ends among them
 // are counted.
 func TestNewsAreBounded(t *testing.T) {
-	o := newOutbox()
-	o.silent = true
 	lost := 0
-	o.lose = func(m *attunev1.PublishRequest) {
+	o := NewOutbox(OutboxOptions{Silent: true, Undelivered: func(m *attunev1.PublishRequest) {
 		if m.GetProcessEnded() != nil {
 			lost++
 		}
-	}
+	}})
 	const more = 3
 	for n := range uint64(maxNews/2 + more) {
-		o.add(news{target: member.New(&attunev1.Process{Handle: n}, member.Options{})})
+		o.add(news{member: member.New(&attunev1.Process{Handle: n}, member.Options{})})
 		o.add(news{ended: &attunev1.ProcessEnded{Process: n}})
 	}
 	if lost != more || o.news.Len() != maxNews {

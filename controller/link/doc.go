@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package channel is the controller's end of the two channels to the Analyzer:
+// Package link has what the Analyzer is to be told, and takes it there.
+//
+// Client is the controller's end of the two channels to the Analyzer:
 // the event channel carries what happens in the application, the management
 // channel carries requests and their answers. They are two connections, so
 // that a flood of events never delays a command. The controller dials both.
@@ -11,6 +13,9 @@
 // has moved. The client hands back what was queued for a connection that broke,
 // to be counted; the controller tells again what an Analyzer has to know.
 //
+// [Outbox] holds the news of processes back for a moment, and for as long as there
+// is no Analyzer; [Losses] counts what did not get there.
+//
 // Client may be used by any number of goroutines. Messages handed to it belong
 // to it from then on.
-package channel
+package link
