@@ -107,7 +107,7 @@ func (a *arrivals) change(change func()) {
 // earliest returns when something is due; zero: nothing is waited for. The
 // caller holds mu.
 func (a *arrivals) earliest() time.Time {
-	return earliest(time.Time{}, a.attached.next(), a.young.next(), a.late.next(), a.news)
+	return beat.Earliest(time.Time{}, a.attached.next(), a.young.next(), a.late.next(), a.news)
 }
 
 // greet notes that a process is given its memory file.

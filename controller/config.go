@@ -15,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/link"
+	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -87,7 +88,7 @@ type Config struct {
 	// them; nil: a user's own processes may be changed, and by root all.
 	Policy func() *policy.Policy
 	// Budget is the share of a process' CPU time that its measure points may
-	// take; 0: [DefaultBudget]. Beyond it less of them is delivered. 1: all of
+	// take; 0: [meter.DefaultBudget]. Beyond it less of them is delivered. 1: all of
 	// it, there is no limit.
 	Budget float64
 	// Digests remembers checksums of programs; nil: one of its own.
@@ -155,7 +156,7 @@ func (c Config) withDefaults() Config {
 		c.budgetClock = time.Now
 	}
 	if c.Budget == 0 {
-		c.Budget = DefaultBudget
+		c.Budget = meter.DefaultBudget
 	}
 	if c.ID == "" {
 		host, _ := os.Hostname() // only for people

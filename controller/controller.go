@@ -12,19 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/probe"
-	"github.com/attune-hpc/attune/controller/ring"
-	"github.com/attune-hpc/attune/controller/sample"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
-	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -34,36 +32,23 @@ type Controller struct {
 	log        *slog.Logger
 	mechanisms []*attunev1.Mechanism // of the node
 
-	cache      *objfile.Cache
-	journal    *actuate.Journal
-	actuator   *actuate.Actuator
-	functions  *entry.Functions
-	placer     *probe.Placer
-	gate       *attach.Gate
-	early      early
-	tracker    *track.Tracker
-	sampler    *sample.Sampler
-	client     *link.Client
-	clock      *ring.Clock
-	account    account
-	records    *records
-	aggregates *aggregates
-	members    *member.Set
-	arrivals   *arrivals
-	outbox     *link.Outbox
-	losses     link.Losses
-	leases     *leases
-	rejoin     rejoin
-	details    detailing
-	kernel     kernel
-	bringing   member.Keep[bringing]
-	attached   member.Keep[atomic.Pointer[Attached]]
-	patching   member.Keep[atomic.Bool] // again, after a library was loaded again
-
-	sampling  atomic.Int64 // period in nanoseconds, 0: none
-	events    atomic.Int32 // points that deliver records
-	paced     queue.Bell   // rung when the rings are to be looked at more often or less
-	resampled queue.Bell   // rung when the period of samples or aggregates changes
+	cache     *objfile.Cache
+	functions *entry.Functions
+	placer    *probe.Placer
+	gate      *attach.Gate
+	early     early
+	tracker   *track.Tracker
+	client    *link.Client
+	members   *member.Set
+	arrivals  *arrivals
+	outbox    *link.Outbox
+	losses    link.Losses
+	meter     *meter.Meter
+	points    *change.Points
+	changes   *change.Changes
+	bringing  member.Keep[bringing]
+	attached  member.Keep[atomic.Pointer[Attached]]
+	patching  member.Keep[atomic.Bool] // again, after a library was loaded again
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
@@ -89,7 +74,6 @@ func New(config Config) (c *Controller, err error) {
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(), arrivals: newArrivals(),
 		functions: new(entry.Functions),
-		leases:    newLeases(config.Lease), paced: queue.NewBell(), resampled: queue.NewBell(),
 	}
 	c.bringing.Make = newBringing
 	c.onLeave()
@@ -105,18 +89,14 @@ func New(config Config) (c *Controller, err error) {
 			}
 		}
 	}()
-	if err := c.newActuator(); err != nil {
+	c.newMeter()
+	if err := c.newChanges(); err != nil {
 		return nil, err
 	}
-	c.clock = ring.NewClock()
-	if err := c.clock.SourceProblem(); err != nil {
-		c.log.Info("times of records may be wrong", "reason", err)
-	}
-	c.records, c.aggregates = newRecords(c), newAggregates(c)
 	c.placer = probe.New(probe.Options{
-		Status: c.pointStatus, Leaving: c.aggregates.leave, Uprobes: c.uprobes, Functions: c.functions, Clock: c.clock, Log: config.Log,
+		Status: c.points.Status, Leaving: c.meter.Leave, Uprobes: c.meter.Uprobes, Functions: c.functions,
+		Clock: c.meter.Clock(), Log: config.Log,
 	})
-	c.sampler = sample.New(sample.Options{})
 	if err := c.newClient(); err != nil {
 		return nil, err
 	}
@@ -157,15 +137,11 @@ func sanitizerOption() string {
 // Start runs the controller until Stop. Meanwhile it restores what controllers
 // that died left behind.
 func (c *Controller) Start(context.Context) error {
-	c.work.Go(c.restore)
+	c.work.Go(c.changes.Restore)
 	c.run("gate", c.gate.Serve)
 	c.track()
 	c.run("arrivals", c.settleLoop)
-	c.run("drain", c.drainLoop)
-	c.run("sampling", c.samplingLoop)
-	if c.config.Budget < 1 {
-		c.run("budget", c.budgetLoop)
-	}
+	c.meter.Start()
 	c.run("status", c.statusLoop)
 	var deliver context.Context // outlives ctx: what is queued is delivered after Stop
 	deliver, c.giveUp = context.WithCancel(context.Background())
@@ -240,20 +216,10 @@ func (c *Controller) publish(message *attunev1.PublishRequest) {
 // undelivered counts what did not reach the Analyzer.
 func (c *Controller) undelivered(message *attunev1.PublishRequest) {
 	if batch := message.GetRecords(); batch != nil {
-		c.records.returned(batch)
+		c.meter.Returned(batch)
 		return
 	}
 	c.losses.Add(message)
-}
-
-func (c *Controller) restore() {
-	restored, err := actuate.Restore(c.config.StateDir)
-	if err != nil {
-		c.log.Warn("restore after an earlier controller", "error", err)
-	}
-	for _, r := range restored {
-		c.log.Warn("change of an earlier controller", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
-	}
 }
 
 // Processes tells what is known of the processes under control now.

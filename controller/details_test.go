@@ -72,15 +72,16 @@ func TestDetails(t *testing.T) {
 
 // A connection that is lost takes along what was asked for by it.
 func TestDetailsEndWithTheConnection(t *testing.T) {
-	b := start(t)
-	b.wantDetails(t, &attunev1.DetailInterest{Process: 7, Kinds: []attunev1.DetailKind{threadKind}})
-	if b.controller.details.of(7) == nil {
-		t.Error("nothing is wanted")
-	}
-	b.controller.lost()
-	if kinds := b.controller.details.of(7); kinds != nil {
-		t.Errorf("%v are read without an Analyzer", kinds)
-	}
+	b := start(t, roaming)
+	target := targets.Start(t, targets.Build(t, "testdata/storm.c"), b.controller.Environment()...)
+	process := b.withDMLib(t, target.PID).GetHandle()
+	b.wantDetails(t, &attunev1.DetailInterest{Process: process, Kinds: []attunev1.DetailKind{threadKind}})
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.sampleOf(t, "sample with threads", process, func(s *attunev1.Sample) bool { return s.GetDetails().GetThreads() != nil })
+	b.hide()
+	b.show(t)
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return s.GetDetails() == nil })
 	b.stop(t)
 }
 
@@ -99,6 +100,7 @@ func TestDetailsOfManyProcesses(t *testing.T) {
 	}
 	b.wantDetails(t, wanted...)
 	b.sampleEvery(t, 20*time.Millisecond)
+	const perRound = 128 // of all processes together, see meter
 	told := map[uint64]map[int32]bool{}
 	done := func() bool {
 		for _, w := range wanted {
@@ -120,7 +122,7 @@ func TestDetailsOfManyProcesses(t *testing.T) {
 					read++
 				}
 			}
-			if n := len(m.GetSamples().GetSamples()); n > 0 && (n != processes || read > detailsPerRound) {
+			if n := len(m.GetSamples().GetSamples()); n > 0 && (n != processes || read > perRound) {
 				t.Errorf("%d processes, %d threads in a round", n, read)
 			}
 			return true, len(m.GetSamples().GetSamples()) > 0

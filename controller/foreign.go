@@ -8,7 +8,6 @@ import (
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // foreign is why a process of the session must be left alone: it is another
@@ -37,17 +36,4 @@ func (c *Controller) closeWays(t *member.Member) {
 	for _, mechanism := range []string{mechanismDMLib, mechanismUprobe, mechanismVMWrite} {
 		t.SetMechanism(mechanism, false, t.OutOfReach().Error())
 	}
-}
-
-// whyNot is why none of the changes may be made whatever they are; nil: the
-// policy decides.
-func (c *Controller) whyNot(changes []*attunev1.Change) error {
-	for _, change := range changes {
-		if t := c.members.Get(change.GetProcess()); t != nil {
-			if err := c.foreign(t.PID()); err != nil && t.Alive() {
-				return fmt.Errorf("process %d: %w", t.PID(), err)
-			}
-		}
-	}
-	return nil
 }

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/link"
-	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -58,58 +56,6 @@ func TestLastCountsWhileTheAnalyzerIsAway(t *testing.T) {
 	}
 }
 
-// TestRecordsThatWereReturned: the next batch of their process tells of them, and
-// of what they told.
-func TestRecordsThatWereReturned(t *testing.T) {
-	b := start(t)
-	defer b.stop(t)
-	c := b.controller
-	living := member.New(processOf(1<<40), member.Options{})
-	living.Tell()
-	c.members.Add(living)
-	c.undelivered(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: &attunev1.RecordBatch{
-		Process: living.Handle(), RecordCount: 7, Records: make([]byte, 7*32), LostRing: 1, LostBpf: 2, LostQueue: 3,
-	}}})
-	c.uprobeRecords(uprobe.Batch{Process: uint32(living.PID()), Records: make([]byte, 32)})
-	batch := event(t, b, "records", func(m *attunev1.PublishRequest) (*attunev1.RecordBatch, bool) {
-		return m.GetRecords(), m.GetRecords().GetProcess() == living.Handle()
-	})
-	if batch.GetLostRing() != 1 || batch.GetLostBpf() != 2 || batch.GetLostQueue() != 10 {
-		t.Errorf("the next batch tells of %v", batch)
-	}
-}
-
-// TestRecordsComeAfterTheNews of their process, however early they are, and before
-// its end.
-func TestRecordsComeAfterTheNews(t *testing.T) {
-	b := start(t)
-	defer b.stop(t)
-	c := b.controller
-	early := member.New(processOf(1<<40), member.Options{})
-	c.members.Add(early)
-	c.outbox.Started(early)
-	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 2*32), Hits: 2})
-	(&follower{c}).Ended(&attunev1.ProcessEnded{Process: early.Handle()})
-	c.uprobeRecords(uprobe.Batch{Process: uint32(early.PID()), Records: make([]byte, 3*32), Hits: 3})
-	c.outbox.Flush()
-	var order []string
-	event(t, b, "end of the process", func(m *attunev1.PublishRequest) (bool, bool) {
-		switch {
-		case m.GetProcessStarted().GetHandle() == early.Handle():
-			order = append(order, "start")
-		case m.GetRecords().GetProcess() == early.Handle():
-			order = append(order, "records")
-		}
-		return true, m.GetProcessEnded().GetProcess() == early.Handle()
-	})
-	if len(order) != 2 || order[0] != "start" || order[1] != "records" {
-		t.Errorf("before its end came %q, want its start and its records", order)
-	}
-	if lost := c.account.sums().lostBPF; lost != 3 {
-		t.Errorf("%d records of a process that is gone are counted, want 3", lost)
-	}
-}
-
 // TestSamplesComeBeforeAggregates of the same round.
 func TestSamplesComeBeforeAggregates(t *testing.T) {
 	b := start(t)
@@ -126,9 +72,4 @@ func TestSamplesComeBeforeAggregates(t *testing.T) {
 		return true, m.GetSamples() != nil
 	})
 	event(t, b, "aggregates", func(m *attunev1.PublishRequest) (bool, bool) { return true, m.GetAggregates() != nil })
-}
-
-// processOf is a process that no machine has.
-func processOf(handle uint64) *attunev1.Process {
-	return &attunev1.Process{Handle: handle, Identity: &attunev1.ProcessIdentity{Pid: 1 << 22}}
 }

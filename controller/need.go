@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -138,6 +137,9 @@ func (c *Controller) wantsLibrary(t *member.Member) bool {
 // wait for it.
 func (c *Controller) bringIn(ctx context.Context, t *member.Member) (done bool) {
 	bringing := c.bringing.Of(t)
+	if !c.config.LateLibrary {
+		return true
+	}
 	select {
 	case <-bringing.once:
 	case <-ctx.Done():
@@ -205,21 +207,6 @@ func (c *Controller) awaitMemory(ctx context.Context, t *member.Member) bool {
 		}
 	}
 	return true
-}
-
-// prepare brings DMLib into the processes of changes, which would do without
-// less well or not at all. What acts from outside needs none, and must not wait:
-// a process that gets little CPU time may take seconds to take DMLib in.
-func (c *Controller) prepare(changes []*attunev1.Change) {
-	ctx, cancel := context.WithTimeout(c.ctx, needTimeout)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, change := range changes {
-		if t := c.members.Get(change.GetProcess()); t != nil && c.config.LateLibrary && !actuate.FromOutside(change.GetAction()) {
-			all.Go(func() { c.bringIn(ctx, t) })
-		}
-	}
-	all.Wait()
 }
 
 // leaveEntered gives processes that DMLib was brought into their calls back, as

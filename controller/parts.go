@@ -3,15 +3,19 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
+	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/capability"
+	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/meter"
+	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -39,6 +43,17 @@ func (c *Controller) gateOptions() attach.Options {
 	return o
 }
 
+// newMeter prepares what measures.
+func (c *Controller) newMeter() {
+	c.meter = meter.New(meter.Options{
+		Members: c.members, Placer: func() *probe.Placer { return c.placer },
+		Publish: c.publish, Offer: func(m *attunev1.PublishRequest) bool { return c.client.TryPublish(m) },
+		Hurry:   func() { c.arrivals.change(func() { c.arrivals.news = time.Now() }) },
+		Foreign: c.foreign, Run: c.run, UseBPF: c.config.UseBPF, Uprobes: c.config.uprobes,
+		Budget: c.config.Budget, BudgetClock: c.config.budgetClock, Log: c.log,
+	})
+}
+
 // newClient prepares the way to the Analyzer.
 func (c *Controller) newClient() (err error) {
 	c.mechanisms = c.config.Mechanisms
@@ -46,7 +61,7 @@ func (c *Controller) newClient() (err error) {
 		c.mechanisms = capability.Mechanisms(capability.Probe(c.ctx, capability.Options{Fast: true}))
 	}
 	c.outbox = link.NewOutbox(link.OutboxOptions{
-		Send: c.publish, Heard: c.records.release, Undelivered: c.undelivered, Silent: c.config.Analyzer != nil,
+		Send: c.publish, Heard: c.meter.Heard, Undelivered: c.undelivered, Silent: c.config.Analyzer != nil,
 	})
 	c.client, err = link.New(link.Options{
 		Peer: link.Peer{Address: c.config.AnalyzerAddress}, Finder: c.config.Analyzer,
@@ -64,17 +79,20 @@ func (c *Controller) newTracker(source track.Source) (err error) {
 	return err
 }
 
-func (c *Controller) newActuator() error {
-	journal, err := actuate.OpenJournal(c.config.StateDir, strconv.Itoa(os.Getpid()))
-	if err != nil {
-		return err
-	}
-	c.journal = journal
-	c.actuator = actuate.New(actuate.Options{
-		Journal: journal, Origin: c.config.ID, Hidden: c.config.Hidden, InJob: c.members.Has,
-		Policy: c.config.Policy, Asker: c.config.Session.Owner, Log: c.config.Log,
+// newChanges prepares what the Analyzer may ask for.
+func (c *Controller) newChanges() (err error) {
+	c.points = change.NewPoints(change.PointsOptions{
+		Members: c.members, Placer: func() *probe.Placer { return c.placer },
+		Hold: func(add func()) { c.early.holds(c, add) }, Free: func() { c.early.lets(c) },
+		Need: c.needAll, Deliver: c.meter.Deliver, Answer: c.answer,
 	})
-	return nil
+	c.changes, err = change.New(change.Options{
+		Members: c.members, StateDir: c.config.StateDir, Origin: c.config.ID, Hidden: c.config.Hidden,
+		Policy: c.config.Policy, Owner: c.config.Session.Owner, Lease: c.config.Lease, Untouched: c.config.Untouched,
+		Foreign: c.foreign, BringIn: func(ctx context.Context, t *member.Member) { c.bringIn(ctx, t) },
+		Answered: c.config.Answered, Answer: c.answer, Context: c.ctx, Log: c.log,
+	})
+	return err
 }
 
 func (c *Controller) hello() *attunev1.ControllerHello {
@@ -83,6 +101,6 @@ func (c *Controller) hello() *attunev1.ControllerHello {
 		ControllerId: c.config.ID, Host: host,
 		Version: c.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: c.mechanisms,
 		Registration: c.config.Session.Registration, Job: c.config.Session.Job, User: c.config.Session.User, Mode: c.config.Session.Mode,
-		InForce: c.actuator.Applied(),
+		InForce: c.changes.InForce(),
 	}
 }

@@ -76,17 +76,17 @@ func (f *follower) Changed(process *attunev1.Process) {
 
 // Ended delivers what is left of an image and lets it go.
 func (f *follower) Ended(ended *attunev1.ProcessEnded) {
-	f.flushUprobes() // while the process is known
+	f.meter.Flush() // while the process is known
 	t := f.members.Remove(ended.GetProcess())
 	if t == nil {
 		return
 	}
 	before := t.End()
 	f.endAtGate(t, before, ended.GetReplacedByExec())
-	if f.records.holds(t) {
+	if f.meter.Holds(t) {
 		f.outbox.Flush() // what it has recorded comes before its end
 	}
-	f.aggregates.finish(t, ended)
+	f.meter.Finish(t, ended)
 	f.tell(f.outbox.Ended(t, ended))
 	f.release(t, before)
 }
@@ -127,9 +127,6 @@ func (f *follower) release(t *member.Member, before member.State) {
 // onLeave has everybody forget a process that has gone.
 func (c *Controller) onLeave() {
 	c.members.OnLeave(func(t *member.Member) { c.placer.Release(t.Handle()) })
-	c.members.OnLeave(func(t *member.Member) { c.rejoin.forgets(t.Handle()) })
-	c.members.OnLeave(func(t *member.Member) { c.sampler.Forget(t.PID()) })
-	c.members.OnLeave(func(t *member.Member) { c.actuator.Forget(t) })
 	c.members.OnLeave(func(t *member.Member) {
 		if a := c.attached.Of(t).Load(); a != nil && c.config.LateLibrary {
 			_ = a.process.Close() // it is closed already by whoever left it
@@ -220,7 +217,7 @@ func (c *Controller) whyNoDMLib(t *member.Member) string {
 }
 
 func (c *Controller) openWays(t *member.Member) {
-	if _, err := c.uprobes(); err != nil {
+	if _, err := c.meter.Uprobes(); err != nil {
 		t.SetMechanism(mechanismUprobe, false, err.Error())
 	} else {
 		t.SetMechanism(mechanismUprobe, true, "")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -20,15 +21,16 @@ func TestConnectionThatBreaksAtOnce(t *testing.T) {
 	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Heard: func(*member.Member) {}})
 	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()
-	c.rejoin.loses(now.Add(-time.Minute))
+	c.points = change.NewPoints(change.PointsOptions{Members: c.members})
+	c.points.Lost(now.Add(-time.Minute))
 	broken := func(*attunev1.PublishRequest) error { return errors.New("broken") }
 	c.opened(broken, func() { t.Error("opened") })
-	if !c.rejoin.abandoned(now, time.Second) {
+	if !c.points.Abandoned(now, time.Second) {
 		t.Error("the connection counts as one")
 	}
 	opened := false
 	c.opened(func(*attunev1.PublishRequest) error { return nil }, func() { opened = true })
-	if !opened || c.rejoin.abandoned(now, time.Second) {
+	if !opened || c.points.Abandoned(now, time.Second) {
 		t.Errorf("opened %t, and abandoned all the same", opened)
 	}
 }

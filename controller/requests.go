@@ -5,12 +5,8 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -23,27 +19,27 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 	}
 	switch r := request.GetRequest().(type) {
 	case *attunev1.ManageResponse_AddPoint:
-		c.addPoint(r.AddPoint)
+		c.points.Add(r.AddPoint)
 	case *attunev1.ManageResponse_RemovePoint:
-		c.removePoint(uint16(r.RemovePoint.GetPoint()))
+		c.points.Remove(uint16(r.RemovePoint.GetPoint()))
 	case *attunev1.ManageResponse_SetSampling:
 		c.setSampling(r.SetSampling)
 	case *attunev1.ManageResponse_Details:
-		c.setDetails(r.Details.GetProcesses())
+		c.meter.Want(r.Details.GetProcesses())
 	case *attunev1.ManageResponse_Renew:
 		c.renewed(r.Renew)
 	case *attunev1.ManageResponse_End:
 		c.over(r.End.GetKeep(), errEnded)
 	case *attunev1.ManageResponse_Apply:
-		connection := c.rejoin.connections()
+		connection := c.changes.Connection()
 		c.work.Go(func() {
-			c.apply(connection, request.GetRequestId(), r.Apply.GetChanges())
+			c.changes.Apply(connection, request.GetRequestId(), r.Apply.GetChanges())
 			c.done(request.GetRequestId())
 		})
 		return
 	case *attunev1.ManageResponse_Undo:
 		c.work.Go(func() {
-			c.undo(request.GetRequestId(), r.Undo.GetChangeIds())
+			c.changes.Undo(request.GetRequestId(), r.Undo.GetChangeIds())
 			c.done(request.GetRequestId())
 		})
 		return
@@ -74,133 +70,38 @@ func (c *Controller) done(requestID string) {
 	}})
 }
 
-func (c *Controller) addPoint(add *attunev1.AddPoint) {
-	if add.GetPoint() == 0 || add.GetPoint() > math.MaxUint16 {
-		c.pointStatus(&attunev1.PointStatus{
-			Point: add.GetPoint(), State: attunev1.PointState_POINT_STATE_REFUSED,
-			Reason: fmt.Sprintf("point index %d is outside 1..%d", add.GetPoint(), math.MaxUint16),
-		})
-		return
-	}
-	index := uint16(add.GetPoint())
-	states, known, other := c.rejoin.asks(index, add.GetSpec())
-	if known {
-		for _, status := range states {
-			c.tellPoint(status)
-		}
-		return
-	}
-	if other {
-		c.takeOutPoint(index)
-	}
-	switch add.GetSpec().GetDelivery() {
-	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
-		c.events.Add(1)
-	}
-	if len(add.GetSpec().GetProcesses()) == 0 {
-		c.early.holds(c, func() { c.placer.Add(index, add.GetSpec()) })
-	} else {
-		c.placer.Add(index, add.GetSpec())
-	}
-	c.needAll(add.GetSpec())
-	c.paced.Ring() // the pace depends on the points
-}
-
-func (c *Controller) removePoint(index uint16) {
-	c.rejoin.drops(index)
-	c.takeOutPoint(index)
-	c.early.lets(c)
-}
-
-func (c *Controller) takeOutPoint(index uint16) {
-	spec := c.placer.Remove(index)
-	switch spec.GetDelivery() {
-	case attunev1.Delivery_DELIVERY_EVENT, attunev1.Delivery_DELIVERY_SAMPLED:
-		c.events.Add(-1)
-	}
-}
-
 func (c *Controller) setSampling(set *attunev1.SetSampling) {
 	period, interval := max(set.GetPeriodNanos(), 0), max(set.GetAggregateNanos(), 0)
 	if interval == 0 {
 		interval = period
 	}
-	c.sampling.Store(period)
-	c.aggregates.setInterval(time.Duration(interval))
-	c.resampled.Ring()
+	c.meter.Set(time.Duration(period), time.Duration(interval))
 }
 
-func (c *Controller) pointStatus(status *attunev1.PointStatus) {
-	c.rejoin.tells(status)
-	c.tellPoint(status)
+// lost goes on without an Analyzer: changes until their leases end, measure
+// points as long as one, samples and details not at all.
+func (c *Controller) lost() {
+	c.points.Lost(time.Now())
+	c.changes.Orphan()
+	c.outbox.Hush(c.members.List())
+	c.meter.Set(0, 0)
+	c.meter.Want(nil)
 }
 
-func (c *Controller) tellPoint(status *attunev1.PointStatus) {
-	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: status}})
-}
-
-// apply makes changes, all or nothing. If the connection by which they were
-// asked for is lost meanwhile, they are the Analyzer's only if it says so.
-func (c *Controller) apply(connection uint64, requestID string, changes []*attunev1.Change) {
-	if why := c.config.Untouched(); why != "" {
-		c.answerAll(requestID, refuseAll(changes, why))
-		return
+// opened tells an Analyzer that was found what it has to know.
+func (c *Controller) opened(send func(*attunev1.PublishRequest) error, open func()) {
+	found := func() { // one that breaks before is none
+		c.points.Found()
+		open()
 	}
-	if why := c.whyNot(changes); why != nil {
-		c.answerAll(requestID, refuseAll(changes, why.Error()))
-		return
-	}
-	c.prepare(changes)
-	items := make([]actuate.Item, 0, len(changes))
-	for _, change := range changes {
-		item := actuate.Item{Change: change}
-		if t := c.members.Get(change.GetProcess()); t != nil {
-			item.Process = t
-		}
-		items = append(items, item)
-	}
-	c.answerAll(requestID, c.actuator.ApplySet(c.ctx, items, actuate.SetHooks{
-		Applied: func(change *attunev1.Change) {
-			c.lease(connection, change)
-		},
-		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
-	}))
+	c.outbox.Retell(c.members.List(), send, found)
 }
 
-// lease begins the lease of a change.
-func (c *Controller) lease(connection uint64, change *attunev1.Change) {
-	unnamed := connection != c.rejoin.connections()
-	c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), unnamed, time.Now())
-}
-
-func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.ActionResult) {
-	for _, change := range changes {
-		results = append(results, &attunev1.ActionResult{
-			ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED, Reason: reason,
-		})
-	}
-	return results
-}
-
-func (c *Controller) undo(requestID string, changeIDs []string) {
-	results := make([]*attunev1.ActionResult, 0, len(changeIDs))
-	for _, id := range slices.Backward(changeIDs) {
-		results = append(results, c.undoOne(id))
-	}
-	c.answerAll(requestID, results)
-}
-
-// undoOne takes a change back. If that fails for the time being, statusLoop
-// tries again.
-func (c *Controller) undoOne(changeID string) *attunev1.ActionResult {
-	c.leases.owe(changeID, time.Now())
-	return c.actuator.Undo(context.WithoutCancel(c.ctx), changeID)
-}
-
-func (c *Controller) answerAll(requestID string, results []*attunev1.ActionResult) {
-	for _, result := range results {
-		result.RequestId = requestID
-		c.config.Answered(result)
-		c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: result}})
+// renewed takes the Analyzer's word for changes. Word for all of them comes
+// after the points that it wants again.
+func (c *Controller) renewed(renew *attunev1.RenewLease) {
+	c.changes.Renew(renew.GetChanges())
+	if len(renew.GetChanges()) == 0 {
+		c.points.DropOutlived()
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,20 +17,11 @@ const deliveryPatience = time.Second
 
 // Keep makes the changes in force the user's own, who undoes them by hand. Stop
 // undoes what is left. It returns the ids to undo them by.
-func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) {
-	c.actuator.Stop()
-	return c.actuator.HandOver(kept)
-}
+func (c *Controller) Keep(kept *actuate.Kept) ([]string, error) { return c.changes.Keep(kept) }
 
 // KeepOnly is Keep for some of the changes; the others are undone.
 func (c *Controller) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		if !slices.Contains(changes, id) {
-			c.actuator.Undo(ctx, id)
-		}
-	}
-	return c.actuator.HandOver(kept)
+	return c.changes.KeepOnly(ctx, kept, changes)
 }
 
 // Stop undoes what is still in force, takes all points out, delivers what is
@@ -44,7 +34,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 	// below, waits no longer than that.
 	unblock := context.AfterFunc(ctx, c.client.Finish)
 	defer unblock()
-	c.undoAll(ctx)
+	c.changes.UndoAll(ctx)
 	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
 	c.leaveEntered(ctx)
@@ -118,22 +108,12 @@ func (c *Controller) dispose() error {
 		errs = append(errs, c.gate.Close())
 	}
 	c.arrivals.release(c.letGo)
-	if c.sampler != nil {
-		errs = append(errs, c.sampler.Close())
+	if c.meter != nil {
+		errs = append(errs, c.meter.Close())
 	}
-	errs = append(errs, c.kernel.close(), c.cache.Close())
-	if c.journal != nil {
-		errs = append(errs, c.journal.Close())
+	errs = append(errs, c.cache.Close())
+	if c.changes != nil {
+		errs = append(errs, c.changes.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// undoAll takes back what is in force, the latest first, and lets nothing more
-// come into force.
-func (c *Controller) undoAll(ctx context.Context) {
-	c.actuator.Stop()
-	for _, id := range c.actuator.Applied() {
-		result := c.actuator.Undo(ctx, id)
-		c.log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
-	}
 }

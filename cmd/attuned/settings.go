@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/attune-hpc/attune/controller"
 	"github.com/attune-hpc/attune/controller/discover"
+	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/logging"
 	"github.com/attune-hpc/attune/internal/offswitch"
@@ -89,7 +89,7 @@ func newFlags(stderr io.Writer) *pflag.FlagSet {
 	flags.String(keyAudit, "", "file that says who asked for what (default: STATE-DIR/audit.jsonl)")
 	flags.String(keyFind, discover.ModeWatch, "how processes are found: watch, or poll where the kernel's events are not wanted")
 	flags.Duration(keyPoll, discover.DefaultPollInterval, "interval of polling")
-	flags.Float64(keyBudget, 100*controller.DefaultBudget, "percent of a process' CPU time that measure points may take")
+	flags.Float64(keyBudget, 100*meter.DefaultBudget, "percent of a process' CPU time that measure points may take")
 	flags.Bool(keyNoBPF, false, "do not use BPF")
 	flags.String(keyLogLevel, "info", "debug, info, warn or error")
 	flags.String(keyLogForm, logging.FormatText, "text or json")

@@ -73,10 +73,10 @@ type Step struct {
 	Reason string
 }
 
-// Ledger keeps the accounts of all processes.
+// Ledger keeps the accounts of one process.
 type Ledger struct {
-	share     float64
-	processes map[uint64]map[uint16]*account
+	share  float64
+	points map[uint16]*account
 }
 
 // account is what is remembered of a point that got less once.
@@ -85,31 +85,28 @@ type account struct {
 	calm  time.Duration // it has been affordable for so long
 }
 
-// New returns a Ledger for points that may take a share of a process' CPU time.
+// New returns a Ledger for points that may take a share of their process' CPU time.
 func New(share float64) *Ledger {
-	return &Ledger{share: share, processes: make(map[uint64]map[uint16]*account)}
+	return &Ledger{share: share, points: make(map[uint16]*account)}
 }
 
-// Forget drops a process that has ended.
-func (l *Ledger) Forget(process uint64) { delete(l.processes, process) }
-
-// Round tells what a process and its points did in a time, and returns what is
+// Round tells what the process and its points did in a time, and returns what is
 // to change.
-func (l *Ledger) Round(process uint64, elapsed, cpu time.Duration, loads []Load) []Step {
+func (l *Ledger) Round(elapsed, cpu time.Duration, loads []Load) []Step {
 	budget := max(time.Duration(float64(cpu)*l.share), time.Duration(float64(elapsed)*idleShare))
 	var total time.Duration
 	for _, load := range loads {
 		total += load.taken(load.Now)
 	}
 	if total > budget {
-		return l.less(process, loads, total, budget, cpu)
+		return l.less(loads, total, budget, cpu)
 	}
-	return l.more(process, loads, total, budget, elapsed)
+	return l.more(loads, total, budget, elapsed)
 }
 
 // less takes levels from the most expensive points until the rest is
 // affordable. Levels that cost as much as the one before are left out.
-func (l *Ledger) less(process uint64, loads []Load, total, budget, cpu time.Duration) []Step {
+func (l *Ledger) less(loads []Load, total, budget, cpu time.Duration) []Step {
 	then := make([]Level, len(loads))
 	for i, load := range loads {
 		then[i] = load.Now
@@ -134,7 +131,7 @@ func (l *Ledger) less(process uint64, loads []Load, total, budget, cpu time.Dura
 		if then[i] == load.Now {
 			continue
 		}
-		l.account(process, load.Point).punish()
+		l.account(load.Point).punish()
 		steps = append(steps, Step{load.Point, then[i], fmt.Sprintf(
 			"it took %s of the process' CPU time, all points together %s, where the budget is %s",
 			percent(load.taken(load.Now), cpu), percent(total, cpu), percent(budget, cpu))})
@@ -154,13 +151,13 @@ func (l Load) cheaper(than Level) Level {
 
 // more gives one point a level back if that has been affordable for its pause.
 // One at a time: what two would take together nobody knows yet.
-func (l *Ledger) more(process uint64, loads []Load, total, budget, elapsed time.Duration) []Step {
+func (l *Ledger) more(loads []Load, total, budget, elapsed time.Duration) []Step {
 	var steps []Step
 	for _, load := range loads {
 		if load.Now <= load.Asked {
 			continue
 		}
-		a := l.account(process, load.Point)
+		a := l.account(load.Point)
 		to := load.dearer()
 		after := total - load.taken(load.Now) + load.taken(to)
 		if float64(after) > headroom*float64(budget) {
@@ -194,16 +191,11 @@ func (l Load) dearer() Level {
 	return max(at, l.Asked)
 }
 
-func (l *Ledger) account(process uint64, point uint16) *account {
-	points := l.processes[process]
-	if points == nil {
-		points = make(map[uint16]*account)
-		l.processes[process] = points
+func (l *Ledger) account(point uint16) *account {
+	if l.points[point] == nil {
+		l.points[point] = &account{}
 	}
-	if points[point] == nil {
-		points[point] = &account{}
-	}
-	return points[point]
+	return l.points[point]
 }
 
 // punish makes the next pause longer than the last one.

@@ -31,7 +31,7 @@ func (p *process) round() []Step {
 			p.loads[i].Hits = 0
 		}
 	}
-	steps := p.ledger.Round(7, second, second, p.loads)
+	steps := p.ledger.Round(second, second, p.loads)
 	for _, s := range steps {
 		for i := range p.loads {
 			if p.loads[i].Point == s.Point {
@@ -100,11 +100,11 @@ func TestLess(t *testing.T) {
 func TestIdleProcess(t *testing.T) {
 	ledger := New(0.02)
 	load := Load{Costs: uprobe, Hits: 1900}
-	if steps := ledger.Round(7, second, 0, []Load{load}); len(steps) != 0 {
+	if steps := ledger.Round(second, 0, []Load{load}); len(steps) != 0 {
 		t.Errorf("%+v", steps)
 	}
 	load.Hits = 2100
-	if steps := ledger.Round(7, second, 0, []Load{load}); len(steps) != 1 || steps[0].To != Off {
+	if steps := ledger.Round(second, 0, []Load{load}); len(steps) != 1 || steps[0].To != Off {
 		t.Errorf("%+v", steps)
 	}
 }
@@ -153,9 +153,5 @@ func TestTriesBecomeRare(t *testing.T) {
 	}
 	if on == 0 || on > 14 { // 5 s, 10 s, ... 10 min
 		t.Errorf("it was on for %d s of an hour", on)
-	}
-	p.ledger.Forget(7)
-	if len(p.ledger.processes) != 0 {
-		t.Error("a process that has ended is remembered")
 	}
 }

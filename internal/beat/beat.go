@@ -34,3 +34,17 @@ func Wait(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
+
+// Earliest returns the earliest of the times that are set, or the default.
+func Earliest(standard time.Time, times ...time.Time) time.Time {
+	var out time.Time
+	for _, t := range times {
+		if !t.IsZero() && (out.IsZero() || t.Before(out)) {
+			out = t
+		}
+	}
+	if out.IsZero() {
+		return standard
+	}
+	return out
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package meter
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/sample"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -22,12 +23,15 @@ const (
 	threadsPerRound = 64
 )
 
-// detailing knows which details the Analyzer wants.
+// detailing reads processes, with the details that the Analyzer wants.
 type detailing struct {
+	sampler *sample.Sampler
+	foreign func(pid int) error // why a process must be left alone, if so
+
 	mu     sync.Mutex                       // guards wanted; a leaf lock
 	wanted map[uint64][]attunev1.DetailKind // by process
 
-	next uint64 // process that comes first in the next round; samplingLoop's own
+	next uint64 // process that comes first in the next round; that of one goroutine
 }
 
 // set replaces what is wanted.
@@ -57,29 +61,22 @@ func (d *detailing) inTurn(targets []*member.Member) []*member.Member {
 	return slices.Concat(targets[at:], targets[:at])
 }
 
-// setDetails takes over which details are wanted. Those of processes that it
-// does not name are let go of.
-func (c *Controller) setDetails(processes []*attunev1.DetailInterest) {
-	c.details.set(processes)
-	c.resampled.Ring()
-}
-
-// sample reads a process: its signals, and details as far as there is room for
+// read reads a process: its signals, and details as far as there is room for
 // them in the round. nil: it has just ended, which the tracker will tell.
-func (c *Controller) sample(reader *detail.Reader, t *member.Member, room *int) *attunev1.Sample {
-	kinds := c.detailsOf(t, *room)
+func (d *detailing) read(reader *detail.Reader, t *member.Member, room *int) *attunev1.Sample {
+	kinds := d.due(t, *room)
 	threads := 0
 	if slices.Contains(kinds, attunev1.DetailKind_DETAIL_KIND_THREADS) {
 		threads = min(*room, threadsPerRound)
 	}
-	signals, items, err := c.sampler.SampleThreads(t.PID(), threads)
+	signals, items, err := d.sampler.SampleThreads(t.PID(), threads)
 	if err != nil {
 		return nil
 	}
 	*room -= len(items.GetItems())
-	sample := &attunev1.Sample{Process: t.Handle(), Tables: []*attunev1.Table{signals}}
+	one := &attunev1.Sample{Process: t.Handle(), Tables: []*attunev1.Table{signals}}
 	if len(kinds) == 0 {
-		return sample
+		return one
 	}
 	details, used := reader.Read(detail.Want{Handle: t.Handle(), Identity: t.Identity(), Kinds: kinds}, *room)
 	*room -= used
@@ -88,24 +85,24 @@ func (c *Controller) sample(reader *detail.Reader, t *member.Member, room *int) 
 	}
 	details.Threads = items
 	if !proto.Equal(details, &attunev1.Details{}) {
-		sample.Details = details
+		one.Details = details
 	}
-	return sample
+	return one
 }
 
-// detailsOf returns what is to be read of a process in a round that has so much
+// due returns what is to be read of a process in a round that has so much
 // room left. For want of room it comes first in the next one.
-func (c *Controller) detailsOf(t *member.Member, room int) []attunev1.DetailKind {
-	kinds := c.details.of(t.Handle())
+func (d *detailing) due(t *member.Member, room int) []attunev1.DetailKind {
+	kinds := d.of(t.Handle())
 	switch {
 	case len(kinds) == 0:
 		return nil
 	case room <= 0:
-		if c.details.next == 0 {
-			c.details.next = t.Handle()
+		if d.next == 0 {
+			d.next = t.Handle()
 		}
 		return nil
-	case c.foreign(t.PID()) != nil: // an exec may have given it to somebody else since it was taken in
+	case d.foreign(t.PID()) != nil: // an exec may have given it to somebody else since it was taken in
 		return nil
 	}
 	return kinds

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package change
 
 import (
 	"slices"
@@ -19,9 +19,9 @@ func TestLeases(t *testing.T) {
 			t.Errorf("expired after %d s: %v, want %v", after, got, want)
 		}
 	}
-	l.add("a", 0, false, now)
-	l.add("b", 30*time.Second, false, now)
-	l.add("c", 0, false, now)
+	l.add("a", 0, l.connection(), now)
+	l.add("b", 30*time.Second, l.connection(), now)
+	l.add("c", 0, l.connection(), now)
 	at(10)
 	at(11, "c", "a")
 	at(12) // being undone
@@ -42,7 +42,7 @@ func TestLeases(t *testing.T) {
 func TestOwedUndoIsNotRenewed(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := newLeases(10 * time.Second)
-	l.add("a", time.Hour, false, now)
+	l.add("a", time.Hour, l.connection(), now)
 	l.owe("a", now)
 	l.renew(nil, now.Add(9*time.Second))
 	if got := l.expired(now.Add(11*time.Second), func() []string { return []string{"a"} }); !slices.Equal(got, []string{"a"}) {

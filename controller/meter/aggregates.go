@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package meter
 
 import (
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -16,21 +16,23 @@ import (
 
 // aggregates takes what was counted out of the processes' memory and the kernel's.
 type aggregates struct {
-	controller *Controller
+	members *member.Set
+	account *account
+	records *records
+	kernel  *kernel
+	clock   *ring.Clock
+	placer  func() *probe.Placer
+	publish func(*attunev1.PublishRequest) // waits for room
 
 	// mu is held until what was read is with the Analyzer, so that it leaves in the
 	// order in which it was counted, and before the end of its process. Whoever
 	// drains rings must not wait for it. It comes before the mutex of records.
 	mu       sync.Mutex
 	scratch  []ring.Aggregate
-	uprobed  map[uprobeKey]uprobe.Aggregate // last reading, for differences
-	began    time.Time                      // the running interval
-	interval time.Duration                  // how long one is to be, 0: they are not closed
-	closing  due                            // the running one
-}
-
-func newAggregates(c *Controller) *aggregates {
-	return &aggregates{controller: c, uprobed: make(map[uprobeKey]uprobe.Aggregate), began: time.Now()}
+	uprobed  *uprobed
+	began    time.Time     // the running interval
+	interval time.Duration // how long one is to be, 0: they are not closed
+	closing  due           // the running one
 }
 
 // setInterval says how long intervals are from now on; 0: they are not closed. When
@@ -56,10 +58,10 @@ func (k *aggregates) closeDue(now time.Time) time.Time {
 // caller holds mu.
 func (k *aggregates) close() {
 	batch := &attunev1.AggregateBatch{FromUnixNano: k.began.UnixNano()}
-	for _, t := range k.controller.members.List() {
+	for _, t := range k.members.List() {
 		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
 	}
-	batch.Aggregates = append(batch.Aggregates, k.ofUprobes()...)
+	batch.Aggregates = append(batch.Aggregates, k.uprobed.closed()...)
 	k.began = time.Now()
 	batch.ToUnixNano = k.began.UnixNano()
 	k.deliver(batch)
@@ -67,9 +69,9 @@ func (k *aggregates) close() {
 
 // deliver waits until the Analyzer takes a batch. The caller holds mu.
 func (k *aggregates) deliver(batch *attunev1.AggregateBatch) {
-	k.controller.records.countAggregates(batch.GetAggregates())
+	k.records.countAggregates(batch.GetAggregates())
 	if len(batch.GetAggregates()) > 0 {
-		k.controller.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
+		k.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: batch}})
 	}
 }
 
@@ -86,8 +88,8 @@ func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
 	if memory == nil {
 		return nil
 	}
-	k.scratch = memory.Aggregates(k.scratch[:0], k.controller.clock.Scale())
-	costs := k.controller.placer.Costs(t.Handle())
+	k.scratch = memory.Aggregates(k.scratch[:0], k.clock.Scale())
+	costs := k.placer().Costs(t.Handle())
 	sums := make(map[sumKey]*hits.Sum)
 	var order []sumKey
 	var cost float64
@@ -104,7 +106,7 @@ func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
 		})
 		cost += float64(local.Count) * costs[local.Point]
 	}
-	k.controller.account.add(totals{probeNanos: cost})
+	k.account.add(totals{probeNanos: cost})
 	out := make([]*attunev1.Aggregate, 0, len(order))
 	for _, key := range order {
 		out = append(out, sums[key].Aggregate(uint32(key.point), t.Handle(), key.key))
@@ -116,15 +118,15 @@ func (k *aggregates) ofTarget(t *member.Member) []*attunev1.Aggregate {
 // are about to be taken out of. What DMLib counted at the others comes with it:
 // its intervals end for all at once.
 func (k *aggregates) leave(handle uint64, points ...uint16) {
-	k.controller.flushUprobes()
+	k.kernel.flush()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	batch := &attunev1.AggregateBatch{
 		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.lastOfUprobes(handle, func(p uint16) bool { return slices.Contains(points, p) }),
+		Aggregates: k.uprobed.rest(handle, func(p uint16) bool { return slices.Contains(points, p) }),
 	}
-	if t := k.controller.members.Get(handle); t != nil {
-		k.controller.records.drainTarget(t)
+	if t := k.members.Get(handle); t != nil {
+		k.records.drainTarget(t)
 		batch.Aggregates = append(batch.Aggregates, k.ofTarget(t)...)
 	}
 	k.deliver(batch)
@@ -137,15 +139,15 @@ func (k *aggregates) finish(t *member.Member, ended *attunev1.ProcessEnded) {
 	defer k.mu.Unlock()
 	rest := &attunev1.AggregateBatch{
 		FromUnixNano: k.began.UnixNano(), ToUnixNano: time.Now().UnixNano(),
-		Aggregates: k.lastOfUprobes(t.Handle(), func(uint16) bool { return true }),
+		Aggregates: k.uprobed.rest(t.Handle(), func(uint16) bool { return true }),
 	}
 	if memory := t.Memory(); memory != nil {
 		ended.LostNoSlot = memory.App().LostNoSlot
-		k.controller.account.add(totals{lostSlot: ended.GetLostNoSlot()})
+		k.account.add(totals{lostSlot: ended.GetLostNoSlot()})
 		rest.Aggregates = append(rest.Aggregates, k.ofTarget(t)...)
 	}
-	if untold := k.controller.records.finish(t, ended); untold != nil {
-		k.controller.publish(untold)
+	if untold := k.records.finish(t, ended); untold != nil {
+		k.publish(untold)
 	}
 	k.deliver(rest)
 	// The readings of uprobes stay until the placer has let go of the process: a

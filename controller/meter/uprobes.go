@@ -1,42 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package meter
 
 import (
-	"slices"
-	"time"
+	"log/slog"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// uprobeRecords passes on what the kernel recorded of one process. It must not wait
-// for the Analyzer, or nobody would empty the kernel's ring.
-func (c *Controller) uprobeRecords(batch uprobe.Batch) {
-	for _, t := range slices.Backward(c.members.List()) { // the newest image of a pid
-		if uint32(t.PID()) != batch.Process {
-			continue
-		}
-		if c.records.takeUprobed(t, batch) { // it was expected, and is faster than its news
-			c.arrivals.change(func() { c.arrivals.news = time.Now() })
-		}
-		return
-	}
-	c.account.add(totals{lostBPF: batch.Hits}) // the process is not there any more
-}
-
-// flushUprobes passes on what the kernel has recorded up to now. It must not be
-// called under the mutex of records.
-func (c *Controller) flushUprobes() {
-	uprobes := c.loadedUprobes()
-	if uprobes == nil {
-		return
-	}
-	if err := uprobes.Flush(); err != nil {
-		c.log.Warn("records of uprobes", "error", err)
-	}
-}
 
 // uprobeKey names what the kernel sums up apart.
 type uprobeKey struct {
@@ -45,56 +19,65 @@ type uprobeKey struct {
 	key    hits.Key
 }
 
-// ofUprobes takes what the kernel counted. The caller holds mu.
-func (k *aggregates) ofUprobes() []*attunev1.Aggregate {
-	uprobes := k.controller.loadedUprobes()
+// uprobed takes what the kernel counted. Whoever uses it holds the mutex of
+// aggregates.
+type uprobed struct {
+	members *member.Set
+	kernel  *kernel
+	placer  func() *probe.Placer
+	log     *slog.Logger
+	last    map[uprobeKey]uprobe.Aggregate // readings, for differences
+}
+
+// closed takes what the kernel counted in the interval that ends now.
+func (u *uprobed) closed() []*attunev1.Aggregate {
+	uprobes := u.kernel.loaded()
 	if uprobes == nil {
 		return nil
 	}
 	if err := uprobes.NextInterval(); err != nil {
-		k.controller.log.Warn("uprobe interval", "error", err)
+		u.log.Warn("uprobe interval", "error", err)
 	}
 	var out []*attunev1.Aggregate
-	read := make(map[uprobeKey]uprobe.Aggregate, len(k.uprobed))
-	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
-		if k.controller.members.Get(handle) == nil { // finish delivers the rest, or has done so
-			k.keep(read, handle, point)
+	read := make(map[uprobeKey]uprobe.Aggregate, len(u.last))
+	u.placer().Uprobed(func(handle uint64, pid int, point uint16) {
+		if u.members.Get(handle) == nil { // finish delivers the rest, or has done so
+			u.keep(read, handle, point)
 			return
 		}
 		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, uprobe.Closed, func(key uprobeKey, now uprobe.Aggregate) {
-			out = appendDifference(out, key, k.uprobed[key], now)
+			out = appendDifference(out, key, u.last[key], now)
 			read[key] = now
 		})
 	})
-	k.uprobed = read // a point placed anew under an index counts from 0
+	u.last = read // a point placed anew under an index counts from 0
 	return out
 }
 
 // keep copies the last readings of a point in a process.
-func (k *aggregates) keep(read map[uprobeKey]uprobe.Aggregate, handle uint64, point uint16) {
-	for key, before := range k.uprobed {
+func (u *uprobed) keep(read map[uprobeKey]uprobe.Aggregate, handle uint64, point uint16) {
+	for key, before := range u.last {
 		if key.handle == handle && key.point == point {
 			read[key] = before
 		}
 	}
 }
 
-// lastOfUprobes takes what the kernel counted since the last interval of a
-// process at the points that of accepts, which are about to be taken out. The
-// caller holds mu.
-func (k *aggregates) lastOfUprobes(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
+// rest takes what the kernel counted since the last interval of a
+// process at the points that of accepts, which are about to be taken out.
+func (u *uprobed) rest(process uint64, of func(point uint16) bool) []*attunev1.Aggregate {
 	var out []*attunev1.Aggregate
-	uprobes := k.controller.loadedUprobes()
+	uprobes := u.kernel.loaded()
 	if uprobes == nil {
 		return nil
 	}
-	k.controller.placer.Uprobed(func(handle uint64, pid int, point uint16) {
+	u.placer().Uprobed(func(handle uint64, pid int, point uint16) {
 		if handle != process || !of(point) {
 			return
 		}
 		eachAggregate(uprobes, pid, uprobeKey{handle: handle, point: point}, uprobe.Running, func(key uprobeKey, now uprobe.Aggregate) {
-			out = appendDifference(out, key, k.uprobed[key], now)
-			k.uprobed[key] = now // it may be asked for once more, at the process' end
+			out = appendDifference(out, key, u.last[key], now)
+			u.last[key] = now // it may be asked for once more, at the process' end
 		})
 	})
 	return out

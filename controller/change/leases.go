@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package change
 
 import (
 	"slices"
@@ -12,8 +12,9 @@ import (
 type leases struct {
 	standard time.Duration
 
-	mu    sync.Mutex // guards until
+	mu    sync.Mutex // guards what follows; a leaf lock
 	until map[string]lease
+	lost  uint64 // how many connections were
 }
 
 type lease struct {
@@ -29,15 +30,22 @@ func newLeases(standard time.Duration) *leases {
 	return &leases{standard: standard, until: make(map[string]lease)}
 }
 
-// add starts the lease of a change; length 0 means the standard one. unnamed
-// says that the connection by which it was asked for is lost.
-func (l *leases) add(change string, length time.Duration, unnamed bool, now time.Time) {
+// connection numbers the present connection.
+func (l *leases) connection() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost
+}
+
+// add starts the lease of a change, which was asked for by a connection; length 0
+// means the standard one.
+func (l *leases) add(change string, length time.Duration, connection uint64, now time.Time) {
 	if length <= 0 {
 		length = l.standard
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.until[change] = lease{length: length, ends: now.Add(length), unnamed: unnamed}
+	l.until[change] = lease{length: length, ends: now.Add(length), unnamed: connection != l.lost}
 }
 
 // orphan notes that the connection was lost: what is in force is renewed only
@@ -45,6 +53,7 @@ func (l *leases) add(change string, length time.Duration, unnamed bool, now time
 func (l *leases) orphan() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.lost++
 	for change, one := range l.until {
 		one.unnamed = true
 		l.until[change] = one

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/policy"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// needTimeout bounds how long changes wait for DMLib.
+const needTimeout = 5 * time.Second
+
+// Options of Changes. All are needed but for those that say otherwise.
+type Options struct {
+	// Members are where changes are made.
+	Members *member.Set
+	// StateDir holds the undo journals of this user's controllers.
+	StateDir string
+	// Origin tells this controller from all others.
+	Origin string
+	// Hidden finds variables without symbol; may be nil.
+	Hidden *hidden.Prober
+	// Policy says which tuning actions are allowed; nil: see [actuate.Options].
+	Policy func() *policy.Policy
+	// Owner is who asks, for the policy; may be nil.
+	Owner *attunev1.Principal
+	// Lease is how long a change outlives a silent Analyzer that does not say.
+	Lease time.Duration
+	// Untouched says why nothing may be changed in processes; empty: changes are up
+	// to the policy.
+	Untouched func() string
+	// Foreign is why a process must be left alone; nil: it need not.
+	Foreign func(pid int) error
+	// BringIn has DMLib in a process if that is possible, before ctx ends.
+	BringIn func(ctx context.Context, m *member.Member)
+	// Answered is told of what became of each change.
+	Answered func(*attunev1.ActionResult)
+	// Answer takes a message to the Analyzer.
+	Answer func(*attunev1.ManageRequest)
+	// Context of what is applied.
+	Context context.Context
+	Log     *slog.Logger
+}
+
+// Changes are the tuning actions of one controller.
+type Changes struct {
+	options  Options
+	journal  *actuate.Journal
+	actuator *actuate.Actuator
+	leases   *leases
+}
+
+// New opens the journal. The caller calls Close.
+func New(o Options) (*Changes, error) {
+	journal, err := actuate.OpenJournal(o.StateDir, strconv.Itoa(os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	c := &Changes{options: o, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
+		Journal: journal, Origin: o.Origin, Hidden: o.Hidden, InJob: o.Members.Has,
+		Policy: o.Policy, Asker: o.Owner, Log: o.Log,
+	})}
+	o.Members.OnLeave(func(m *member.Member) { c.actuator.Forget(m) })
+	return c, nil
+}
+
+// Close closes the journal.
+func (c *Changes) Close() error { return c.journal.Close() }
+
+// InForce lists the changes that are in force, the latest first.
+func (c *Changes) InForce() []string { return c.actuator.Applied() }
+
+// Restore undoes what controllers that died left behind.
+func (c *Changes) Restore() {
+	restored, err := actuate.Restore(c.options.StateDir)
+	if err != nil {
+		c.options.Log.Warn("restore after an earlier controller", "error", err)
+	}
+	for _, r := range restored {
+		c.options.Log.Warn("change of an earlier controller", "undone", r.Err == nil, "change", r.Change, "knob", r.Knob, "pid", r.PID, "error", r.Err)
+	}
+}
+
+// Connection numbers the present connection to the Analyzer.
+func (c *Changes) Connection() uint64 { return c.leases.connection() }
+
+// Orphan notes that the connection was lost: what is in force is renewed only when it
+// is named.
+func (c *Changes) Orphan() { c.leases.orphan() }
+
+// Renew takes the Analyzer's word for changes: those that are named, or with none all
+// that have not to be.
+func (c *Changes) Renew(named []string) { c.leases.renew(named, time.Now()) }
+
+// Look tells of changes that others have overridden, and undoes those that the
+// Analyzer no longer stands for.
+func (c *Changes) Look(now time.Time) {
+	c.answerAll("", c.actuator.Overridden())
+	for _, id := range c.leases.expired(now, c.actuator.Applied) {
+		result := c.undoOne(id)
+		c.options.Log.Warn("change undone after its lease", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+}
+
+// Apply makes changes, all or nothing, and answers. If the connection by which they were
+// asked for is lost meanwhile, they are the Analyzer's only if it says so.
+func (c *Changes) Apply(connection uint64, requestID string, changes []*attunev1.Change) {
+	if why := c.options.Untouched(); why != "" {
+		c.answerAll(requestID, refuseAll(changes, why))
+		return
+	}
+	if why := c.whyNot(changes); why != nil {
+		c.answerAll(requestID, refuseAll(changes, why.Error()))
+		return
+	}
+	c.prepare(changes)
+	items := make([]actuate.Item, 0, len(changes))
+	for _, change := range changes {
+		item := actuate.Item{Change: change}
+		if t := c.options.Members.Get(change.GetProcess()); t != nil {
+			item.Process = t
+		}
+		items = append(items, item)
+	}
+	c.answerAll(requestID, c.actuator.ApplySet(c.options.Context, items, actuate.SetHooks{
+		Applied: func(change *attunev1.Change) {
+			c.leases.add(change.GetId(), time.Duration(change.GetLeaseNanos()), connection, time.Now())
+		},
+		Undoing: func(changeID string) { c.leases.owe(changeID, time.Now()) },
+	}))
+}
+
+// whyNot is why none of the changes may be made whatever they are; nil: the
+// policy decides.
+func (c *Changes) whyNot(changes []*attunev1.Change) error {
+	for _, change := range changes {
+		if t := c.options.Members.Get(change.GetProcess()); t != nil {
+			if err := c.options.Foreign(t.PID()); err != nil && t.Alive() {
+				return fmt.Errorf("process %d: %w", t.PID(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// prepare brings DMLib into the processes of changes, which would do without
+// less well or not at all. What acts from outside needs none, and must not wait:
+// a process that gets little CPU time may take seconds to take DMLib in.
+func (c *Changes) prepare(changes []*attunev1.Change) {
+	ctx, cancel := context.WithTimeout(c.options.Context, needTimeout)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, change := range changes {
+		if t := c.options.Members.Get(change.GetProcess()); t != nil && !actuate.FromOutside(change.GetAction()) {
+			all.Go(func() { c.options.BringIn(ctx, t) })
+		}
+	}
+	all.Wait()
+}
+
+func refuseAll(changes []*attunev1.Change, reason string) (results []*attunev1.ActionResult) {
+	for _, change := range changes {
+		results = append(results, &attunev1.ActionResult{
+			ChangeId: change.GetId(), Outcome: attunev1.Outcome_OUTCOME_REFUSED, Reason: reason,
+		})
+	}
+	return results
+}
+
+// Undo takes changes back, the last first, and answers.
+func (c *Changes) Undo(requestID string, changeIDs []string) {
+	results := make([]*attunev1.ActionResult, 0, len(changeIDs))
+	for _, id := range slices.Backward(changeIDs) {
+		results = append(results, c.undoOne(id))
+	}
+	c.answerAll(requestID, results)
+}
+
+// undoOne takes a change back. If that fails for the time being, Look tries again.
+func (c *Changes) undoOne(changeID string) *attunev1.ActionResult {
+	c.leases.owe(changeID, time.Now())
+	return c.actuator.Undo(context.WithoutCancel(c.options.Context), changeID)
+}
+
+func (c *Changes) answerAll(requestID string, results []*attunev1.ActionResult) {
+	for _, result := range results {
+		result.RequestId = requestID
+		c.options.Answered(result)
+		c.options.Answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Result{Result: result}})
+	}
+}
+
+// Keep makes the changes in force the user's own, who undoes them by hand. Stop
+// undoes what is left. It returns the ids to undo them by.
+func (c *Changes) Keep(kept *actuate.Kept) ([]string, error) {
+	c.actuator.Stop()
+	return c.actuator.HandOver(kept)
+}
+
+// KeepOnly is Keep for some of the changes; the others are undone.
+func (c *Changes) KeepOnly(ctx context.Context, kept *actuate.Kept, changes []string) ([]string, error) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		if !slices.Contains(changes, id) {
+			c.actuator.Undo(ctx, id)
+		}
+	}
+	return c.actuator.HandOver(kept)
+}
+
+// UndoAll takes back what is in force, the latest first, and lets nothing more
+// come into force.
+func (c *Changes) UndoAll(ctx context.Context) {
+	c.actuator.Stop()
+	for _, id := range c.actuator.Applied() {
+		result := c.actuator.Undo(ctx, id)
+		c.options.Log.Info("undone at the end", "change", id, "outcome", result.GetOutcome(), "reason", result.GetReason())
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package meter
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/detail"
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/queue"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// sampling is the clock of what is read periodically: signals, details beside them,
+// and aggregates.
+type sampling struct {
+	members    *member.Set
+	details    *detailing
+	aggregates *aggregates
+	publish    func(*attunev1.PublishRequest)
+	log        *slog.Logger
+
+	period  atomic.Int64 // of samples, nanoseconds, 0: none
+	changed queue.Bell   // rung when a period, or what is to be read, changes
+}
+
+// set says how often signals are read and aggregates closed from now on; 0: not at
+// all.
+func (s *sampling) set(period, interval time.Duration) {
+	s.period.Store(int64(period))
+	s.aggregates.setInterval(interval)
+	s.changed.Ring()
+}
+
+// want replaces which details are read.
+func (s *sampling) want(processes []*attunev1.DetailInterest) {
+	s.details.set(processes)
+	s.changed.Ring()
+}
+
+// run samples signals and closes intervals of aggregates at the periods that the
+// Analyzer asked for.
+func (s *sampling) run(ctx context.Context) error {
+	const never = time.Hour // until the Analyzer asks for some, which wakes it
+	var samples due
+	reader := detail.New(detail.Options{})
+	defer func() {
+		if err := reader.Close(); err != nil {
+			s.log.Debug("reader of details", "error", err)
+		}
+	}()
+	timer := time.NewTimer(never)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.changed:
+		case <-timer.C:
+		}
+		reader.Keep(func(handle uint64) bool { return len(s.details.of(handle)) > 0 && s.members.Get(handle) != nil })
+		now := time.Now()
+		if samples.is(now, time.Duration(s.period.Load())) {
+			s.sampleAll(reader) // before the aggregates: who sees a symptom judges these by it
+		}
+		closing := s.aggregates.closeDue(now)
+		timer.Reset(time.Until(beat.Earliest(now.Add(never), samples.next, closing)))
+	}
+}
+
+// sampleAll reads the signals of every process, and what is wanted beside.
+func (s *sampling) sampleAll(reader *detail.Reader) {
+	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
+	room := detailsPerRound
+	inTurn := s.details.inTurn(s.members.List())
+	s.details.next = 0
+	for _, t := range inTurn {
+		if !t.Alive() || !t.Told() || t.OutOfReach() != nil {
+			continue
+		}
+		if sample := s.details.read(reader, t, &room); sample != nil {
+			batch.Samples = append(batch.Samples, sample)
+		}
+	}
+	if len(batch.GetSamples()) > 0 {
+		s.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: batch}})
+	}
+}
