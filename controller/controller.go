@@ -9,20 +9,17 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/probe"
-	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -35,20 +32,14 @@ type Controller struct {
 	cache     *objfile.Cache
 	functions *entry.Functions
 	placer    *probe.Placer
-	gate      *attach.Gate
-	early     early
-	tracker   *track.Tracker
 	client    *link.Client
 	members   *member.Set
-	arrivals  *arrivals
+	admission *admit.Admission
 	outbox    *link.Outbox
 	losses    link.Losses
 	meter     *meter.Meter
 	points    *change.Points
 	changes   *change.Changes
-	bringing  member.Keep[bringing]
-	attached  member.Keep[atomic.Pointer[Attached]]
-	patching  member.Keep[atomic.Bool] // again, after a library was loaded again
 
 	ctx    context.Context // of everything that runs; ended by Stop
 	cancel context.CancelFunc
@@ -72,11 +63,9 @@ func New(config Config) (c *Controller, err error) {
 	config = config.withDefaults()
 	c = &Controller{
 		config: config, log: config.Log.With("component", "controller"),
-		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(), arrivals: newArrivals(),
+		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(),
 		functions: new(entry.Functions),
 	}
-	c.bringing.Make = newBringing
-	c.onLeave()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.
 	source := sync.OnceValue(c.source)
@@ -90,21 +79,14 @@ func New(config Config) (c *Controller, err error) {
 		}
 	}()
 	c.newMeter()
-	if err := c.newChanges(); err != nil {
-		return nil, err
-	}
-	c.placer = probe.New(probe.Options{
-		Status: c.points.Status, Leaving: c.meter.Leave, Uprobes: c.meter.Uprobes, Functions: c.functions,
-		Clock: c.meter.Clock(), Log: config.Log,
-	})
+	c.newPoints()
 	if err := c.newClient(); err != nil {
 		return nil, err
 	}
-	if err := c.newTracker(source()); err != nil {
+	if err := c.newAdmission(source()); err != nil {
 		return nil, err
 	}
-	c.gate, err = attach.New(c.gateOptions())
-	return c, err
+	return c, c.newChanges()
 }
 
 // Environment is what the program's environment needs, beside what it has, to
@@ -138,9 +120,9 @@ func sanitizerOption() string {
 // that died left behind.
 func (c *Controller) Start(context.Context) error {
 	c.work.Go(c.changes.Restore)
-	c.run("gate", c.gate.Serve)
+	c.run("gate", c.admission.Serve)
 	c.track()
-	c.run("arrivals", c.settleLoop)
+	c.run("arrivals", c.admission.Settle)
 	c.meter.Start()
 	c.run("status", c.statusLoop)
 	var deliver context.Context // outlives ctx: what is queued is delivered after Stop
@@ -163,7 +145,7 @@ func (c *Controller) track() {
 	ctx, stop := context.WithCancel(c.ctx)
 	c.tracks.stop = stop
 	c.tracks.work.Go(func() {
-		if err := c.tracker.Run(ctx); err != nil {
+		if err := c.admission.Track(ctx); err != nil {
 			c.log.Error("part of the controller ended", "part", "tracker", "error", err)
 		}
 	})
@@ -180,14 +162,23 @@ func (c *Controller) run(part string, f func(context.Context) error) {
 
 // Follow makes a process, with all that it forks, part of the job.
 func (c *Controller) Follow(pid int) error {
-	_, err := c.tracker.Follow(c.ctx, pid)
-	return err
+	return c.admission.Follow(c.ctx, pid)
 }
 
 // FollowProcess is Follow for a process that is held, which may have ended.
 func (c *Controller) FollowProcess(process *procid.Process) error {
-	_, err := c.tracker.FollowProcess(c.ctx, process)
-	return err
+	return c.admission.FollowProcess(c.ctx, process)
+}
+
+// Attached is a process that was running before the controller took control of it.
+type Attached = admit.Attached
+
+// Attach brings a running process, with all that it forks, under control: it
+// is followed, and DMLib is injected into it where that is possible. The error
+// says why the process cannot even be followed. The caller calls Leave before
+// Stop.
+func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
+	return c.admission.Attach(ctx, pid)
 }
 
 // AwaitPoints waits until so many measure points that are meant for every
@@ -237,14 +228,4 @@ func (c *Controller) Living() int { return len(c.members.Handles()) }
 func (c *Controller) Has(process procid.Identity) bool {
 	t := c.members.OfPID(process.PID)
 	return t != nil && t.Identity().StartTicks == process.StartTicks && t.Identity().BootID == process.BootID
-}
-
-// canWrite says whether this user may touch the memory of a process.
-func canWrite(pid int) error {
-	// Address 0 is never mapped: the answer is EFAULT where access is allowed.
-	err := procmem.Read(pid, 0, make([]byte, 1))
-	if errors.Is(err, procmem.ErrPermission) {
-		return procmem.ErrPermission
-	}
-	return nil
 }

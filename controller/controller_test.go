@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -207,7 +208,7 @@ func hasDMLib(pid int) func(*attunev1.PublishRequest) (*attunev1.Process, bool) 
 	return func(m *attunev1.PublishRequest) (*attunev1.Process, bool) {
 		p := m.GetProcessChanged()
 		for _, way := range p.GetMechanisms() {
-			if way.GetName() == mechanismDMLib && way.GetAvailable() && int(p.GetIdentity().GetPid()) == pid {
+			if way.GetName() == admit.MechanismDMLib && way.GetAvailable() && int(p.GetIdentity().GetPid()) == pid {
 				return p, true
 			}
 		}

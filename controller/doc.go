@@ -7,7 +7,14 @@
 // lives beside the Analyzer, and the node daemon.
 //
 // New constructs everything, Start runs it, Stop gives back what was changed
-// and ends it. The set of processes is kept in targets.go, the only file that
-// touches it. Lock order: the registry's mutex is taken last and never held
-// while /proc is read or a process is acted on.
+// and ends it. What it wires is in rooms of their own:
+//
+//	member  a process in its life, and who keeps something about it
+//	admit   how a process comes in, and goes
+//	meter   what is measured in members, within one budget and with one account
+//	change  what the Analyzer asks for, and for how long it stays without word
+//	link    what the Analyzer is told, and what is lost on the way
+//
+// member knows none of the others; link knows member; meter, change and admit know
+// link and member, and one another only through functions that are handed in here.
 package controller

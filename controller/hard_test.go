@@ -75,7 +75,7 @@ func attachHard(t *testing.T, program string, command *exec.Cmd) *hard {
 		t.Fatal(err)
 	}
 	b.sampleEvery(t, 20*time.Millisecond)
-	return &hard{bench: b, Target: target, attached: attached, program: program, handle: attached.handle}
+	return &hard{bench: b, Target: target, attached: attached, program: program, handle: b.controller.members.OfPID(target.PID).Handle()}
 }
 
 // mustBeInside ends the test unless DMLib is in the program.

@@ -23,36 +23,14 @@ func (c *Controller) statusLoop(ctx context.Context) error {
 			return nil
 		case now := <-ticker.C:
 			c.sendStatus()
-			c.patchAgain()
+			if waiting := c.admission.Refresh(); waiting > 0 {
+				c.log.Debug("libraries that were loaded again are patched", "processes", waiting)
+			}
 			if c.points.Abandoned(now, c.config.Lease) {
 				c.points.DropOutlived()
 			}
 			c.changes.Look(now)
 		}
-	}
-}
-
-// patchAgain finds processes that have unloaded or loaded libraries whose
-// functions are patched. What waits for a safe point of theirs waits beside.
-func (c *Controller) patchAgain() {
-	for _, t := range c.members.List() {
-		patching := c.patching.Of(t)
-		if t.Memory() == nil || !patching.CompareAndSwap(false, true) {
-			continue
-		}
-		if !t.Sites().Stale() {
-			patching.Store(false)
-			continue
-		}
-		c.work.Go(func() {
-			defer patching.Store(false)
-			ctx, cancel := context.WithTimeout(c.ctx, statusPeriod)
-			defer cancel()
-			if err := t.Sites().Refresh(ctx); err != nil {
-				c.log.Debug("patches of a library that was loaded again", "pid", t.PID(), "error", err)
-			}
-			c.placer.Refresh(t.Handle())
-		})
 	}
 }
 

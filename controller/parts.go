@@ -3,53 +3,26 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"runtime"
-	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/link"
-	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/track"
-	"github.com/attune-hpc/attune/internal/peercred"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// othersSocket is the mode of a gate for another user's processes, whom the
-// kernel names at each connection.
-const othersSocket = 0o666
-
-// gateOptions let the user in whose processes are followed.
-func (c *Controller) gateOptions() attach.Options {
-	o := attach.Options{
-		Path: c.config.GatePath, Early: c.config.EarlyGate, Attached: c.atGate, Hold: c.holds, Refused: c.refused,
-		Timeout: c.config.gateTimeout, Log: c.config.Log,
-	}
-	if user := c.config.Session.User; user != nil {
-		o.Mode = othersSocket
-		o.Admit = func(p peercred.Peer) error {
-			if p.UID != int(user.GetUid()) {
-				return fmt.Errorf("%w: user %d is not the session's %d", attach.ErrNotAdmitted, p.UID, user.GetUid())
-			}
-			return nil
-		}
-	}
-	return o
-}
 
 // newMeter prepares what measures.
 func (c *Controller) newMeter() {
 	c.meter = meter.New(meter.Options{
 		Members: c.members, Placer: func() *probe.Placer { return c.placer },
 		Publish: c.publish, Offer: func(m *attunev1.PublishRequest) bool { return c.client.TryPublish(m) },
-		Hurry:   func() { c.arrivals.change(func() { c.arrivals.news = time.Now() }) },
-		Foreign: c.foreign, Run: c.run, UseBPF: c.config.UseBPF, Uprobes: c.config.uprobes,
+		Hurry:   func() { c.admission.Hurry() },
+		Foreign: c.rights().Foreign, Run: c.run, UseBPF: c.config.UseBPF, Uprobes: c.config.uprobes,
 		Budget: c.config.Budget, BudgetClock: c.config.budgetClock, Log: c.log,
 	})
 }
@@ -71,25 +44,42 @@ func (c *Controller) newClient() (err error) {
 	return err
 }
 
-func (c *Controller) newTracker(source track.Source) (err error) {
-	c.tracker, err = track.New(track.Options{
-		JobID: c.config.JobID, Handler: &follower{c}, Source: source, PollInterval: c.config.LookInterval,
-		Digests: c.config.Digests, Log: c.config.Log,
+// newPoints prepares what the Analyzer may have measured, and who places it.
+func (c *Controller) newPoints() {
+	c.points = change.NewPoints(change.PointsOptions{
+		Members: c.members, Placer: func() *probe.Placer { return c.placer },
+		Hold: func(add func()) { c.admission.Hold(add) }, Free: func() { c.admission.Free() },
+		Need:    func(spec *attunev1.MeasurePoint) { c.admission.Need(spec) },
+		Deliver: c.meter.Deliver, Answer: c.answer,
+	})
+	c.placer = probe.New(probe.Options{
+		Status: c.points.Status, Leaving: c.meter.Leave, Uprobes: c.meter.Uprobes, Functions: c.functions,
+		Clock: c.meter.Clock(), Log: c.config.Log,
+	})
+}
+
+// newAdmission prepares how processes come in.
+func (c *Controller) newAdmission(source track.Source) (err error) {
+	c.admission, err = admit.New(admit.Options{
+		Members: c.members, Placer: c.placer, Outbox: c.outbox, Meter: c.meter, Cache: c.cache, Functions: c.functions,
+		Rights: c.rights(), JobID: c.config.JobID, Source: source, LookInterval: c.config.LookInterval,
+		Digests: c.config.Digests, GatePath: c.config.GatePath, EarlyGate: c.config.EarlyGate,
+		GateTimeout: c.config.gateTimeout, Library: c.config.LibraryPath, LateLibrary: c.config.LateLibrary,
+		Context: c.ctx, Go: c.work.Go, Log: c.log,
 	})
 	return err
 }
 
-// newChanges prepares what the Analyzer may ask for.
+func (c *Controller) rights() admit.Rights {
+	return admit.Rights{User: c.config.Session.User, Owner: c.config.Session.Owner}
+}
+
+// newChanges prepares what the Analyzer may have changed.
 func (c *Controller) newChanges() (err error) {
-	c.points = change.NewPoints(change.PointsOptions{
-		Members: c.members, Placer: func() *probe.Placer { return c.placer },
-		Hold: func(add func()) { c.early.holds(c, add) }, Free: func() { c.early.lets(c) },
-		Need: c.needAll, Deliver: c.meter.Deliver, Answer: c.answer,
-	})
 	c.changes, err = change.New(change.Options{
 		Members: c.members, StateDir: c.config.StateDir, Origin: c.config.ID, Hidden: c.config.Hidden,
 		Policy: c.config.Policy, Owner: c.config.Session.Owner, Lease: c.config.Lease, Untouched: c.config.Untouched,
-		Foreign: c.foreign, BringIn: func(ctx context.Context, t *member.Member) { c.bringIn(ctx, t) },
+		Foreign: c.rights().Foreign, BringIn: c.admission.BringIn,
 		Answered: c.config.Answered, Answer: c.answer, Context: c.ctx, Log: c.log,
 	})
 	return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -69,7 +70,7 @@ func (b *bench) ranksOf(t *testing.T, program string, n int) []uint64 {
 	return event(t, b, "all ranks", func(m *attunev1.PublishRequest) ([]uint64, bool) {
 		p := m.GetProcessChanged()
 		for _, way := range p.GetMechanisms() {
-			if way.GetName() == mechanismDMLib && way.GetAvailable() && p.GetExecutable() == program {
+			if way.GetName() == admit.MechanismDMLib && way.GetAvailable() && p.GetExecutable() == program {
 				ranks[p.GetHandle()] = true
 			}
 		}

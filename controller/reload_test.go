@@ -93,14 +93,14 @@ func reloads(t *testing.T, a *acted) {
 			if got := a.Ask(t, "decoy"); got != "decoy" {
 				t.Fatal(got)
 			}
-			a.controller.patchAgain() // whoever wants to write there does
+			a.controller.admission.Refresh() // whoever wants to write there does
 			a.untilPatcherRests(t)
 		}
 		if got := a.Ask(t, "load"); got != where {
 			t.Fatalf("round %d: %s, want %s", round, got, where)
 		}
 		if round > 0 { // else it is its turn within a second
-			a.controller.patchAgain()
+			a.controller.admission.Refresh()
 		}
 		a.untilPatched(t)
 	}
@@ -145,10 +145,9 @@ func (a *acted) untilPatched(t *testing.T) {
 // one to patch it.
 func (a *acted) untilPatcherRests(t *testing.T) {
 	t.Helper()
-	target := a.controller.members.OfPID(a.PID)
 	patience.Until(t, "the end of patching", func() bool {
 		a.Ask(t, "idle")
-		return !a.controller.patching.Of(target).Load()
+		return a.controller.admission.Refresh() == 0
 	})
 }
 

@@ -37,7 +37,7 @@ func (c *Controller) Stop(ctx context.Context) error {
 	c.changes.UndoAll(ctx)
 	c.tellRest(ctx)
 	c.placer.Withdraw(ctx)
-	c.leaveEntered(ctx)
+	c.admission.Leave(ctx)
 	c.placer.Close()
 	for _, t := range c.members.List() {
 		if memory := t.Memory(); memory != nil {
@@ -104,10 +104,9 @@ func ends(ctx context.Context, group *sync.WaitGroup) bool {
 // dispose frees what New made.
 func (c *Controller) dispose() error {
 	var errs []error
-	if c.gate != nil {
-		errs = append(errs, c.gate.Close())
+	if c.admission != nil {
+		errs = append(errs, c.admission.Close())
 	}
-	c.arrivals.release(c.letGo)
 	if c.meter != nil {
 		errs = append(errs, c.meter.Close())
 	}

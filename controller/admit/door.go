@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
 	"context"
@@ -13,106 +13,115 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 )
 
+// door is what happens at the start gate.
+type door struct {
+	ways
+	arrivals *arrivals
+	early    *early
+	tracker  *track.Tracker
+}
+
 // letGo frees what an attachment holds; DMLib goes inert if it is still there.
-func (c *Controller) letGo(a attach.Attachment) {
+func (d *door) letGo(a attach.Attachment) {
 	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
-		c.log.Debug("close attachment", "pid", a.PID, "error", err)
+		d.Log.Debug("close attachment", "pid", a.PID, "error", err)
 	}
 }
 
 // holds says whether a process has to wait at the gate: for points that are to
 // be in place before main, or for the tracker to know of it, which otherwise
 // could miss what it starts first.
-func (c *Controller) holds(peer peercred.Peer) bool {
-	if c.placer.ForAll() > 0 || !c.follows(peer.PID) {
+func (d *door) holds(peer peercred.Peer) bool {
+	if d.Placer.ForAll() > 0 || !d.follows(peer.PID) {
 		return true
 	}
-	c.arrivals.greet(peer.PID)
+	d.arrivals.greet(peer.PID)
 	return false
 }
 
 // follows says whether nothing of what a process starts will be missed.
-func (c *Controller) follows(pid int) bool { return c.members.Has(pid) || c.tracker.Follows(pid) }
+func (d *door) follows(pid int) bool { return d.Members.Has(pid) || d.tracker.Follows(pid) }
 
 // atGate is called while a process waits in the start gate, after it was let
 // through, or after a forked child registered. A process that does not wait is
 // taken in when it has settled.
-func (c *Controller) atGate(a attach.Attachment) {
+func (d *door) atGate(a attach.Attachment) {
 	if !a.Deadline.IsZero() {
-		c.takeIn(a, true)
+		d.takeIn(a, true)
 		return
 	}
-	c.arrivals.attach(a)
+	d.arrivals.attach(a)
 }
 
 // refused notes who did not get through the gate.
-func (c *Controller) refused(r attach.Refusal) {
-	c.arrivals.part(r.Peer.PID)
+func (d *door) refused(r attach.Refusal) {
+	d.arrivals.part(r.Peer.PID)
 	if errors.Is(r.Err, procid.ErrGone) {
-		c.tooLate(r.Peer.PID)
+		d.tooLate(r.Peer.PID)
 		return
 	}
-	c.log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
+	d.Log.Warn("process not instrumented", "pid", r.Peer.PID, "uid", r.Peer.UID, "reason", r.Err)
 }
 
 // takeIn makes a process with DMLib part of the job. held says that it waits
 // in the start gate meanwhile.
-func (c *Controller) takeIn(a attach.Attachment, held bool) {
+func (d *door) takeIn(a attach.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
-	ctx, cancel := context.WithTimeout(c.ctx, c.config.gateTimeout)
+	ctx, cancel := context.WithTimeout(d.Context, d.GateTimeout)
 	if held {
 		cancel()
-		ctx, cancel = context.WithDeadline(c.ctx, a.Deadline)
+		ctx, cancel = context.WithDeadline(d.Context, a.Deadline)
 	}
 	defer cancel()
-	t, err := c.register(ctx, a)
+	t, err := d.register(ctx, a)
 	if err != nil {
-		c.log.Info("process not followed", "pid", a.PID, "reason", err)
-		c.tooLate(a.PID)
+		d.Log.Info("process not followed", "pid", a.PID, "reason", err)
+		d.tooLate(a.PID)
 		a.Memory.Detach()
 		_ = a.Memory.Close()
 		return
 	}
 	switch {
 	case !held:
-		c.admit(c.ctx, t, false) // nobody waits: each point has the time that it may take
-	case c.placer.ForAll() == 0:
-		c.work.Go(func() { c.admit(c.ctx, t, false) }) // it waited for register alone
+		d.inside(d.Context, t, false) // nobody waits: each point has the time that it may take
+	case d.Placer.ForAll() == 0:
+		d.Go(func() { d.inside(d.Context, t, false) }) // it waited for register alone
 	default:
-		c.admit(ctx, t, true)
+		d.inside(ctx, t, true)
 	}
 }
 
 // tooLate notes of a process that is ending, which the tracker has not told
 // yet, that it had come to the gate.
-func (c *Controller) tooLate(pid int) {
-	if t := c.members.OfPID(pid); t != nil && t.State() == member.Seen {
-		t.SetMechanism(mechanismDMLib, true, "")
+func (d *door) tooLate(pid int) {
+	if t := d.Members.OfPID(pid); t != nil && t.State() == member.Seen {
+		t.SetMechanism(MechanismDMLib, true, "")
 	}
 }
 
-func (c *Controller) register(ctx context.Context, a attach.Attachment) (*member.Member, error) {
+func (d *door) register(ctx context.Context, a attach.Attachment) (*member.Member, error) {
 	if !sameImage(a) {
 		return nil, errors.New("it has ended, or runs another program by now")
 	}
-	if a.Hello.Flags&attach.Early != 0 && !c.follows(a.PID) {
-		c.early.strange(c)
+	if a.Hello.Flags&attach.Early != 0 && !d.follows(a.PID) {
+		d.early.strange()
 	}
-	handle, err := c.tracker.Registered(ctx, a.PID)
+	handle, err := d.tracker.Registered(ctx, a.PID)
 	if err != nil {
 		return nil, fmt.Errorf("track: %w", err)
 	}
-	t := c.members.Get(handle)
+	t := d.Members.Get(handle)
 	if t == nil {
 		return nil, errors.New("ended at the gate")
 	}
-	a.Memory.SetAttendant(c.attendant(t))
+	a.Memory.SetAttendant(d.attendant(t))
 	a.Memory.SetGuard(confinement(a))
 	return t, t.Register(a.Memory)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
 	"context"
@@ -45,43 +45,46 @@ func newBringing() *bringing {
 	return b
 }
 
+// library brings DMLib into processes that came without it, when it is needed.
+type library struct {
+	ways
+	arrivals *arrivals
+	entering *entering
+	bringing member.Keep[bringing]
+}
+
 // errNotNeeded is the reason why DMLib is not in a process.
 var errNotNeeded = errors.New("nothing has needed it so far")
 
-// lateExpect takes a process in from outside: DMLib comes when it is needed. One
+// expect takes a process in from outside: DMLib comes when it is needed. One
 // that has it from its start comes to the gate; what an earlier controller left
 // in an old one does not.
-func (c *Controller) lateExpect(t *member.Member) {
-	if c.arrivals.waiting(t.PID()) {
-		c.wait(t, gateRounds)
+func (l *library) expect(t *member.Member) {
+	if l.arrivals.waiting(t.PID()) {
+		l.arrivals.wait(t, gateRounds)
 		return
 	}
 	if images, err := t.Images(); err == nil && slices.ContainsFunc(images, isDMLib) && t.Age() < gateGrace {
-		c.wait(t, gateRounds)
+		l.arrivals.wait(t, gateRounds)
 		return
 	}
-	if !t.AdmitOutside(true) {
-		return
+	if l.outside(t, true, errNotNeeded.Error()) {
+		l.need(t)
 	}
-	t.SetMechanism(mechanismDMLib, false, errNotNeeded.Error())
-	c.openWays(t)
-	c.changed(t)
-	c.place(c.ctx, t, false)
-	c.need(t)
 }
 
 // need brings DMLib into a process for its measure points, when it is old
 // enough and if there are any. However many points ask for it, the attempts are
 // those of one.
-func (c *Controller) need(t *member.Member) {
-	asking := &c.bringing.Of(t).asked
-	if !c.config.LateLibrary || asking.Add(1) > 1 {
+func (l *library) need(t *member.Member) {
+	asking := &l.bringing.Of(t).asked
+	if !l.LateLibrary || asking.Add(1) > 1 {
 		return
 	}
-	c.work.Go(func() {
+	l.Go(func() {
 		for {
 			asked := asking.Load()
-			c.bringInForPoints(t)
+			l.bringInForPoints(t)
 			if asking.CompareAndSwap(asked, 0) {
 				return
 			}
@@ -89,55 +92,55 @@ func (c *Controller) need(t *member.Member) {
 	})
 }
 
-func (c *Controller) bringInForPoints(t *member.Member) {
+func (l *library) bringInForPoints(t *member.Member) {
 	pause := needAge - t.Age()
 	for range needTries {
 		select {
-		case <-c.ctx.Done():
+		case <-l.Context.Done():
 			return
 		case <-time.After(pause):
 		}
-		if !c.wantsLibrary(t) {
+		if !l.wantsLibrary(t) {
 			return
 		}
-		if c.bringIn(c.ctx, t) {
+		if l.bringIn(l.Context, t) {
 			break
 		}
 		pause = needPause
 	}
-	c.withoutLibrary(t)
+	l.withoutLibrary(t)
 }
 
 // withoutLibrary has it told which points are not served where DMLib does not come.
-func (c *Controller) withoutLibrary(t *member.Member) {
+func (l *library) withoutLibrary(t *member.Member) {
 	if t.GiveUpLibrary() {
-		c.placer.Refresh(t.Handle())
+		l.Placer.Refresh(t.Handle())
 	}
 }
 
 // needAll is need for all processes: there is a new measure point.
-func (c *Controller) needAll(spec *attunev1.MeasurePoint) {
+func (l *library) needAll(spec *attunev1.MeasurePoint) {
 	if spec.GetUsdt() != nil {
 		return
 	}
-	for _, t := range c.members.List() {
+	for _, t := range l.Members.List() {
 		if state := t.State(); state == member.Outside || state == member.Awaiting {
-			c.need(t)
+			l.need(t)
 		}
 	}
 }
 
 // wantsLibrary says whether DMLib would serve a point in a process.
-func (c *Controller) wantsLibrary(t *member.Member) bool {
-	return t.Alive() && t.Memory() == nil && c.placer.WantsLibrary(t.Handle())
+func (l *library) wantsLibrary(t *member.Member) bool {
+	return t.Alive() && t.Memory() == nil && l.Placer.WantsLibrary(t.Handle())
 }
 
 // bringIn has DMLib in a process if that is possible, and reports whether there
 // is nothing to try any more. Of several goroutines one tries, and the others
 // wait for it.
-func (c *Controller) bringIn(ctx context.Context, t *member.Member) (done bool) {
-	bringing := c.bringing.Of(t)
-	if !c.config.LateLibrary {
+func (l *library) bringIn(ctx context.Context, t *member.Member) (done bool) {
+	bringing := l.bringing.Of(t)
+	if !l.LateLibrary {
 		return true
 	}
 	select {
@@ -149,24 +152,24 @@ func (c *Controller) bringIn(ctx context.Context, t *member.Member) (done bool) 
 	if bringing.done || t.Memory() != nil || !t.Alive() {
 		return true
 	}
-	err := c.enterLate(ctx, t)
+	err := l.enterLate(ctx, t)
 	switch {
 	case err == nil:
-		bringing.done = c.awaitMemory(ctx, t)
+		bringing.done = l.awaitMemory(ctx, t)
 	case errors.Is(err, inject.ErrNoSafePoint), ctx.Err() != nil:
 	default:
 		bringing.done = true
 	}
 	if err != nil && t.Alive() {
-		c.log.Info("DMLib is not brought in", "pid", t.PID(), "reason", err, "again", !bringing.done)
-		t.SetMechanism(mechanismDMLib, false, err.Error())
-		c.changed(t)
+		l.Log.Info("DMLib is not brought in", "pid", t.PID(), "reason", err, "again", !bringing.done)
+		t.SetMechanism(MechanismDMLib, false, err.Error())
+		l.Outbox.TellNow(t)
 	}
 	return bringing.done
 }
 
 // enterLate injects DMLib into the process that a target is.
-func (c *Controller) enterLate(ctx context.Context, t *member.Member) error {
+func (l *library) enterLate(ctx context.Context, t *member.Member) error {
 	process, err := procid.Open(t.PID())
 	if err != nil {
 		return err
@@ -174,27 +177,27 @@ func (c *Controller) enterLate(ctx context.Context, t *member.Member) error {
 	if process.Identity() != t.Identity() {
 		return errors.Join(fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH)), process.Close())
 	}
-	a := &Attached{controller: c, process: process, handle: t.Handle()}
-	if a.Injection, err = c.enter(ctx, process, t.Handle()); err != nil {
+	a := &Attached{entering: l.entering, process: process, handle: t.Handle()}
+	if a.Injection, err = l.entering.enter(ctx, process, t.Handle()); err != nil {
 		return errors.Join(err, process.Close())
 	}
 	if a.Injection.Memory == nil {
 		return process.Close() // it has come to the gate by itself
 	}
-	if before := c.attached.Of(t).Swap(a); before != nil {
+	if before := l.entering.attached.Of(t).Swap(a); before != nil {
 		_ = before.process.Close() // it was not taken in
 	}
 	if !t.Alive() {
 		_ = process.Close() // whoever let go of the target has perhaps not seen it
 	}
-	c.log.Info("DMLib brought in", "pid", t.PID(), "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
+	l.Log.Info("DMLib brought in", "pid", t.PID(), "thread", a.Injection.Thread, "stopped", a.Injection.Stopped,
 		"loaded", a.Injection.Loaded, "slots", len(a.Injection.Slots))
 	return nil
 }
 
 // awaitMemory waits until a process that was entered is taken in; false if it is
 // not, as on a node that is too busy to find out about it.
-func (c *Controller) awaitMemory(ctx context.Context, t *member.Member) bool {
+func (l *library) awaitMemory(ctx context.Context, t *member.Member) bool {
 	ctx, cancel := context.WithTimeout(ctx, needTimeout)
 	defer cancel()
 	poll := time.NewTicker(time.Millisecond)
@@ -211,13 +214,13 @@ func (c *Controller) awaitMemory(ctx context.Context, t *member.Member) bool {
 
 // leaveEntered gives processes that DMLib was brought into their calls back, as
 // far as they come to a hook before ctx ends.
-func (c *Controller) leaveEntered(ctx context.Context) {
+func (l *library) leaveEntered(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leavePatience)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, t := range c.members.List() {
-		if a := c.attached.Of(t).Load(); a != nil && c.config.LateLibrary {
-			all.Go(func() { c.log.Debug("process is left", "pid", t.PID(), "slots_stayed", a.Leave(ctx)) })
+	for _, t := range l.Members.List() {
+		if a := l.entering.attached.Of(t).Load(); a != nil && l.LateLibrary {
+			all.Go(func() { l.Log.Debug("process is left", "pid", t.PID(), "slots_stayed", a.Leave(ctx)) })
 		}
 	}
 	all.Wait()

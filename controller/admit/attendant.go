@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 
 // attendant returns who stops a thread of a process that comes by no hook, for
 // the commands that wait in its mailbox.
-func (c *Controller) attendant(t *member.Member) ring.Attendant {
+func (w ways) attendant(t *member.Member) ring.Attendant {
 	return func(ctx context.Context, entry uint64) (uint64, time.Duration, error) {
 		process, err := procid.Open(t.PID())
 		if err != nil {
@@ -36,13 +36,13 @@ func (c *Controller) attendant(t *member.Member) ring.Attendant {
 			return 0, 0, fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH))
 		}
 		value, result, err := inject.Execute(ctx, process, inject.Calling(entry), inject.ExecuteOptions{
-			Anywhere: true, Patience: attendPatience, Timeout: attendTimeout, Cache: c.cache,
+			Anywhere: true, Patience: attendPatience, Timeout: attendTimeout, Cache: w.Cache,
 		})
 		stopped := result.Stopped + result.Disturbed
 		if err != nil {
 			return 0, stopped, fmt.Errorf("stop a thread for it: %w", err)
 		}
-		c.log.Debug("a thread was stopped for what waited in the mailbox", "pid", t.PID(), "thread", result.Thread, "stopped", stopped)
+		w.Log.Debug("a thread was stopped for what waited in the mailbox", "pid", t.PID(), "thread", result.Thread, "stopped", stopped)
 		return value, stopped, nil
 	}
 }

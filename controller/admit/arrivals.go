@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -42,13 +41,13 @@ type arrivals struct {
 	greeted  map[int]bool
 	attached waiting[attach.Attachment]
 	young    waiting[*member.Member] // will settle
-	late     waiting[lateTarget]
+	late     waiting[lateMember]
 	news     time.Time // when the outbox is flushed; zero: it is empty
 }
 
-// lateTarget is a process that has not come to the gate yet.
-type lateTarget struct {
-	target *member.Member
+// lateMember is a process that has not come to the gate yet.
+type lateMember struct {
+	member *member.Member
 	rounds int // times that it is still waited for
 }
 
@@ -173,55 +172,42 @@ func (a *arrivals) release(letGo func(attach.Attachment)) {
 	}
 }
 
-// settleLoop looks at young processes when it is time.
-func (c *Controller) settleLoop(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.arrivals.woken:
-		case <-timer.C:
-			c.settle(time.Now())
-		}
-		if next := c.arrivals.next(); !next.IsZero() {
-			timer.Reset(time.Until(next))
-		}
-	}
-}
-
 func (a *arrivals) next() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.earliest()
 }
 
-// settle does what is due.
-func (c *Controller) settle(now time.Time) {
-	a := c.arrivals
+// due is what is to be done about young processes now.
+type due struct {
+	attached []attach.Attachment
+	young    []*member.Member
+	late     []lateMember
+	news     bool // the outbox is to be flushed
+}
+
+// take takes what is due.
+func (a *arrivals) take(now time.Time) (d due) {
 	a.mu.Lock()
-	attached, young, late := a.attached.pop(now), a.young.pop(now), a.late.pop(now)
-	flush := !a.news.IsZero() && !a.news.After(now)
-	if flush {
+	defer a.mu.Unlock()
+	d = due{attached: a.attached.pop(now), young: a.young.pop(now), late: a.late.pop(now)}
+	if d.news = !a.news.IsZero() && !a.news.After(now); d.news {
 		a.news = time.Time{}
 	}
-	a.mu.Unlock()
-	if flush {
-		c.outbox.Flush()
-	}
-	// Placing points may wait for the process, so each has a goroutine.
-	for _, attachment := range attached {
-		c.work.Go(func() { c.takeIn(attachment, false) })
-	}
-	for _, t := range young {
-		if t.State() == member.Seen {
-			c.work.Go(func() { c.expect(t) })
-		}
-	}
-	for _, l := range late {
-		if l.target.State() == member.Seen {
-			c.work.Go(func() { c.awaitGate(l.target, l.rounds) })
-		}
-	}
+	return d
+}
+
+// settle has a member looked at after a time.
+func (a *arrivals) settle(m *member.Member, after time.Duration) {
+	a.change(func() { a.young.push(m, after) })
+}
+
+// wait gives a member time to come to the gate, so often.
+func (a *arrivals) wait(m *member.Member, rounds int) {
+	a.change(func() { a.late.push(lateMember{m, rounds}, gateGrace) })
+}
+
+// tell has the outbox flushed at a time.
+func (a *arrivals) tell(at time.Time) {
+	a.change(func() { a.news = at })
 }

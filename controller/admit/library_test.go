@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
 	"log/slog"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/member"
@@ -15,19 +16,21 @@ import (
 // TestNeedIsTriedOnce: however many points ask for DMLib in a process, one
 // goroutine tries to bring it in, and all are answered.
 func TestNeedIsTriedOnce(t *testing.T) {
-	c := &Controller{config: Config{LateLibrary: true}, log: slog.New(slog.DiscardHandler)}
-	c.ctx, c.cancel = t.Context(), func() {}
-	c.placer = probe.New(probe.Options{Status: func(*attunev1.PointStatus) {}})
-	defer c.placer.Close()
-	c.placer.Add(1, new(attunev1.MeasurePoint))
+	placer := probe.New(probe.Options{Status: func(*attunev1.PointStatus) {}})
+	defer placer.Close()
+	placer.Add(1, new(attunev1.MeasurePoint))
+	var work sync.WaitGroup
+	l := &library{ways: ways{&Options{
+		LateLibrary: true, Context: t.Context(), Placer: placer, Go: work.Go, Log: slog.New(slog.DiscardHandler),
+	}}}
 	process := member.New(&attunev1.Process{Handle: 1}, member.Options{})
-	c.bringing.Make = newBringing
-	bringing := c.bringing.Of(process)
+	l.bringing.Make = newBringing
+	bringing := l.bringing.Of(process)
 	<-bringing.once // nobody can try
 	before := runtime.NumGoroutine()
-	c.need(process)
-	c.need(process)
-	c.need(process)
+	l.need(process)
+	l.need(process)
+	l.need(process)
 	if more := runtime.NumGoroutine() - before; more > 1 {
 		t.Errorf("%d goroutines try, want one", more)
 	}
@@ -36,7 +39,7 @@ func TestNeedIsTriedOnce(t *testing.T) {
 	}
 	bringing.done = true
 	bringing.once <- struct{}{}
-	c.work.Wait()
+	work.Wait()
 	if asked := bringing.asked.Load(); asked != 0 {
 		t.Errorf("%d wait for an answer at the end", asked)
 	}

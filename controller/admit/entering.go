@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package admit
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -23,9 +25,9 @@ import (
 // Attached is a process that was running before the controller took control
 // of it.
 type Attached struct {
-	controller *Controller
-	process    *procid.Process
-	handle     uint64
+	entering *entering
+	process  *procid.Process
+	handle   uint64
 	// Injection says how DMLib was brought in; zero if it was not. Slots of
 	// objects that were loaded since are not in it.
 	Injection inject.Result
@@ -44,45 +46,55 @@ func (a *Attached) slots() []inject.Slot {
 	return slices.Concat(a.Injection.Slots, a.later)
 }
 
-// Attach brings a running process, with all that it forks, under control: it
+// entering brings DMLib into processes that run.
+type entering struct {
+	ways
+	foreign  func(pid int) error
+	arrivals *arrivals
+	door     *door
+	tracker  *track.Tracker
+	attached member.Keep[atomic.Pointer[Attached]]
+}
+
+// attach brings a running process, with all that it forks, under control: it
 // is followed, and DMLib is injected into it where that is possible. The error
 // says why the process cannot even be followed. The caller calls Leave before
 // Stop.
-func (c *Controller) Attach(ctx context.Context, pid int) (*Attached, error) {
+func (e *entering) attach(ctx context.Context, pid int) (*Attached, error) {
 	process, err := procid.Open(pid)
 	if err != nil {
 		return nil, err
 	}
-	handle, err := c.tracker.Follow(ctx, pid)
+	handle, err := e.tracker.Follow(ctx, pid)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("follow pid %d: %w", pid, err), process.Close())
 	}
-	a := &Attached{controller: c, process: process, handle: handle}
-	a.Injection, a.NotInjected = c.enter(ctx, process, handle)
-	if t := c.members.Get(handle); t != nil && a.Injection.Memory != nil {
-		c.attached.Of(t).Store(a)
+	a := &Attached{entering: e, process: process, handle: handle}
+	a.Injection, a.NotInjected = e.enter(ctx, process, handle)
+	if t := e.Members.Get(handle); t != nil && a.Injection.Memory != nil {
+		e.attached.Of(t).Store(a)
 	}
 	if a.NotInjected != nil && !errors.Is(a.NotInjected, inject.ErrTimeout) {
-		c.watchFromOutside(handle, a.NotInjected)
+		e.watchFromOutside(handle, a.NotInjected)
 	}
 	return a, nil
 }
 
 // enter injects DMLib, unless the process has come to the gate by itself.
-func (c *Controller) enter(ctx context.Context, process *procid.Process, handle uint64) (inject.Result, error) {
-	if c.config.LibraryPath == "" {
+func (e *entering) enter(ctx context.Context, process *procid.Process, handle uint64) (inject.Result, error) {
+	if e.Library == "" {
 		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
 	}
-	permitted := func() error { return c.foreign(process.PID()) }
+	permitted := func() error { return e.foreign(process.PID()) }
 	if why := permitted(); why != nil {
 		return inject.Result{}, why
 	}
-	t := c.members.Get(handle)
-	if t != nil && t.Memory() != nil || c.arrivals.waiting(process.PID()) {
+	t := e.Members.Get(handle)
+	if t != nil && t.Memory() != nil || e.arrivals.waiting(process.PID()) {
 		return inject.Result{}, nil
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{
-		Library: c.config.LibraryPath, Socket: c.config.GatePath, Cache: c.cache,
+		Library: e.Library, Socket: e.GatePath, Cache: e.Cache,
 		Permitted: permitted,
 	})
 	if err != nil {
@@ -98,7 +110,7 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 		return result, errors.Join(err, result.Memory.Close())
 	}
 	app := result.Memory.App()
-	c.atGate(attach.Attachment{
+	e.door.atGate(attach.Attachment{
 		Peer: peercred.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
 		Hello: attach.Hello{Flags: attach.Injected, PID: app.PID, TID: result.Thread},
 	})
@@ -106,19 +118,21 @@ func (c *Controller) enter(ctx context.Context, process *procid.Process, handle 
 }
 
 // watchFromOutside takes in a process that will not come to the gate.
-func (c *Controller) watchFromOutside(handle uint64, reason error) {
-	t := c.members.Get(handle)
+func (e *entering) watchFromOutside(handle uint64, reason error) {
+	t := e.Members.Get(handle)
 	if t == nil {
 		return // it has ended
 	}
-	first := t.AdmitOutside(false)
-	t.SetMechanism(mechanismDMLib, false, reason.Error())
-	if first {
-		c.openWays(t)
+	if !e.outside(t, false, reason.Error()) {
+		t.SetMechanism(MechanismDMLib, false, reason.Error())
+		e.Outbox.TellNow(t)
 	}
-	c.changed(t)
-	if first {
-		c.place(c.ctx, t, false)
+}
+
+// leave lets go of the process of a member that has gone.
+func (e *entering) leave(t *member.Member) {
+	if a := e.attached.Of(t).Load(); a != nil && e.LateLibrary {
+		_ = a.process.Close() // it is closed already by whoever left it
 	}
 }
 
@@ -134,13 +148,13 @@ func (a *Attached) extend(t *member.Member) {
 	if memory == nil || err != nil {
 		return // it has ended, or is not taken in yet: the next object comes too
 	}
-	ctx, cancel := context.WithTimeout(a.controller.ctx, extendTimeout)
+	ctx, cancel := context.WithTimeout(a.entering.Context, extendTimeout)
 	defer cancel()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	led, err := inject.Extend(ctx, t.PID(), memory, images, slices.Concat(a.Injection.Slots, a.later))
 	a.later = append(a.later, led...)
-	a.controller.log.Debug("objects loaded later", "pid", t.PID(), "slots", len(led), "error", err)
+	a.entering.Log.Debug("objects loaded later", "pid", t.PID(), "slots", len(led), "error", err)
 }
 
 // Wait returns when the process has ended, or with the error of ctx.
@@ -151,7 +165,7 @@ func (a *Attached) Wait(ctx context.Context) error { return a.process.Wait(ctx) 
 // many slots stayed. The Attached must not be used afterwards.
 func (a *Attached) Leave(ctx context.Context) (stayed int) {
 	defer a.process.Close()
-	t := a.controller.members.Get(a.handle)
+	t := a.entering.Members.Get(a.handle)
 	if t == nil || !a.process.Alive() {
 		return 0
 	}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+)
+
+// Mechanisms of a process.
+const (
+	MechanismDMLib   = "dmlib"
+	MechanismUprobe  = "uprobe"
+	MechanismVMWrite = "vm_write"
+)
+
+// ways opens the ways into members, and has measure points placed by them.
+type ways struct{ *Options }
+
+// place places the measure points in a process. Whoever let go of it meanwhile has
+// not seen that.
+func (w ways) place(ctx context.Context, t *member.Member, held bool) {
+	w.Placer.Admit(ctx, t, held)
+	if !t.Alive() {
+		w.Placer.Release(t.Handle())
+	}
+}
+
+// inside places the measure points in a process with DMLib.
+func (w ways) inside(ctx context.Context, t *member.Member, held bool) {
+	outside, ok := t.AdmitInside()
+	if !ok {
+		return // it has ended
+	}
+	if outside {
+		w.Placer.Release(t.Handle()) // was taken for one without DMLib
+	}
+	t.SetMechanism(MechanismDMLib, true, "")
+	w.openWays(t)
+	w.Outbox.TellNow(t)
+	w.place(ctx, t, held)
+}
+
+// outside places the measure points in a process without DMLib, for a reason; late
+// says that it may yet come. False: it was admitted, has come or has ended.
+func (w ways) outside(t *member.Member, late bool, reason string) bool {
+	if !t.AdmitOutside(late) {
+		return false
+	}
+	t.SetMechanism(MechanismDMLib, false, reason)
+	w.openWays(t)
+	w.Outbox.TellNow(t)
+	w.place(w.Context, t, false)
+	return true
+}
+
+// whyNoPreload says why a program cannot have DMLib preloaded, if so.
+func (w ways) whyNoPreload(t *member.Member) string {
+	if w.Library == "" {
+		return "DMLib is not part of this build"
+	}
+	return objfile.Inspect(fmt.Sprintf("/proc/%d/exe", t.PID())).PreloadRefusal()
+}
+
+func (w ways) whyNoDMLib(t *member.Member) string {
+	if why := w.whyNoPreload(t); why != "" {
+		return why
+	}
+	return "it did not come to the start gate: LD_PRELOAD or ATTUNE_SOCKET was taken out of its environment, " +
+		"it was forked by a process without DMLib, or started by one that was attached to while it ran"
+}
+
+func (w ways) openWays(t *member.Member) {
+	if _, err := w.Meter.Uprobes(); err != nil {
+		t.SetMechanism(MechanismUprobe, false, err.Error())
+	} else {
+		t.SetMechanism(MechanismUprobe, true, "")
+	}
+	if err := canWrite(t.PID()); err != nil {
+		t.SetMechanism(MechanismVMWrite, false, err.Error())
+	} else {
+		t.SetMechanism(MechanismVMWrite, true, "")
+	}
+}
+
+// closeWays notes that none of the ways into a process is open.
+func (w ways) closeWays(t *member.Member) {
+	for _, mechanism := range []string{MechanismDMLib, MechanismUprobe, MechanismVMWrite} {
+		t.SetMechanism(mechanism, false, t.OutOfReach().Error())
+	}
+}
+
+// canWrite says whether this user may touch the memory of a process.
+func canWrite(pid int) error {
+	// Address 0 is never mapped: the answer is EFAULT where access is allowed.
+	err := procmem.Read(pid, 0, make([]byte, 1))
+	if errors.Is(err, procmem.ErrPermission) {
+		return procmem.ErrPermission
+	}
+	return nil
+}
