@@ -86,7 +86,10 @@ func New(config Config) (c *Controller, err error) {
 	if err := c.newAdmission(source()); err != nil {
 		return nil, err
 	}
-	return c, c.newChanges()
+	if err := c.newChanges(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Environment is what the program's environment needs, beside what it has, to

@@ -15,6 +15,6 @@
 //	change  what the Analyzer asks for, and for how long it stays without word
 //	link    what the Analyzer is told, and what is lost on the way
 //
-// member knows none of the others; link knows member; meter, change and admit know
-// link and member, and one another only through functions that are handed in here.
+// member knows none of the others; link, meter and change know member; admit knows
+// link and member. What else they need of one another is handed in here.
 package controller

@@ -123,7 +123,10 @@ func (d *door) register(ctx context.Context, a attach.Attachment) (*member.Membe
 	}
 	a.Memory.SetAttendant(d.attendant(t))
 	a.Memory.SetGuard(confinement(a))
-	return t, t.Register(a.Memory)
+	if err := t.Register(a.Memory); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // confinement is the guard of a process's commands: what counts are the seccomp
