@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	threadKind = attunev1.DetailKind_DETAIL_KIND_THREADS
-	socketKind = attunev1.DetailKind_DETAIL_KIND_SOCKETS
-	pipeKind   = attunev1.DetailKind_DETAIL_KIND_PIPES
-	memoryKind = attunev1.DetailKind_DETAIL_KIND_MEMORY
+	threadKind = uint32(series.TableThreads)
+	socketKind = uint32(series.TableSockets)
+	pipeKind   = uint32(series.TablePipes)
+	memoryKind = uint32(series.TableMemory)
 )
 
 // wantDetails asks for details of processes, and of no others.
-func (b *bench) wantDetails(t *testing.T, wanted ...*attunev1.DetailInterest) {
+func (b *bench) wantDetails(t *testing.T, wanted ...*attunev1.TableWant) {
 	t.Helper()
 	b.ask(t, &attunev1.ManageResponse{RequestId: "details", Request: &attunev1.ManageResponse_Details{
-		Details: &attunev1.SetDetails{Processes: wanted},
+		Details: &attunev1.SetDetails{Wants: wanted},
 	}})
 }
 
@@ -46,27 +47,29 @@ func TestDetails(t *testing.T) {
 	process := b.withDMLib(t, target.PID).GetHandle()
 	target.Ask(t, "tcp")
 	b.sampleEvery(t, 20*time.Millisecond)
-	if d := b.sampleOf(t, "sample", process, func(*attunev1.Sample) bool { return true }).GetDetails(); d != nil {
-		t.Errorf("details that nobody asked for: %v", d)
+	if tables := b.sampleOf(t, "sample", process, func(*attunev1.Sample) bool { return true }).GetTables(); len(tables) != 1 {
+		t.Errorf("details that nobody asked for: %v", tables)
 	}
-	b.wantDetails(t, &attunev1.DetailInterest{Process: process, Kinds: []attunev1.DetailKind{threadKind, socketKind}},
-		&attunev1.DetailInterest{Process: 9999, Kinds: []attunev1.DetailKind{threadKind}})
-	d := b.sampleOf(t, "sample with sockets", process, func(s *attunev1.Sample) bool {
-		return len(s.GetDetails().GetSockets().GetItems()) > 0
-	}).GetDetails()
-	established := slices.ContainsFunc(d.GetSockets().GetItems(), func(s *attunev1.SocketDetail) bool {
-		return s.GetTcp().GetState() == "established" && strings.HasPrefix(s.GetPeer(), "127.0.0.1:")
+	b.wantDetails(t, &attunev1.TableWant{Process: process, Tables: []uint32{threadKind, socketKind}},
+		&attunev1.TableWant{Process: 9999, Tables: []uint32{threadKind}})
+	d := series.DetailsFrom(b.sampleOf(t, "sample with sockets", process, func(s *attunev1.Sample) bool {
+		d := series.DetailsFrom(s.GetTables())
+		return d.Sockets != nil && len(d.Sockets.Items) > 0
+	}).GetTables())
+	established := slices.ContainsFunc(d.Sockets.Items, func(s series.Socket) bool {
+		return s.TCP != nil && s.TCP.State == "established" && strings.HasPrefix(s.Peer, "127.0.0.1:")
 	})
-	if threads := d.GetThreads(); !established || threads.GetTotal() != 1 || threads.GetItems()[0].GetTid() != int32(target.PID) ||
-		threads.GetItems()[0].GetName() != "files" || d.GetPipes() != nil || d.GetMemory() != nil {
+	if threads := d.Threads; !established || threads.Total != 1 || threads.Items[0].TID != target.PID ||
+		threads.Items[0].Name != "files" || d.Pipes != nil || d.Memory != nil {
 		t.Errorf("details %v", d)
 	}
-	b.wantDetails(t, &attunev1.DetailInterest{Process: process, Kinds: []attunev1.DetailKind{pipeKind, memoryKind}})
+	b.wantDetails(t, &attunev1.TableWant{Process: process, Tables: []uint32{pipeKind, memoryKind}})
 	b.sampleOf(t, "sample with pipes", process, func(s *attunev1.Sample) bool {
-		return len(s.GetDetails().GetPipes().GetItems()) > 0 && s.GetDetails().GetThreads() == nil
+		d := series.DetailsFrom(s.GetTables())
+		return d.Pipes != nil && len(d.Pipes.Items) > 0 && d.Threads == nil
 	})
 	b.wantDetails(t)
-	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return s.GetDetails() == nil })
+	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return len(s.GetTables()) == 1 })
 	b.stop(t)
 }
 
@@ -75,13 +78,13 @@ func TestDetailsEndWithTheConnection(t *testing.T) {
 	b := start(t, roaming)
 	target := targets.Start(t, targets.Build(t, "testdata/storm.c"), b.controller.Environment()...)
 	process := b.withDMLib(t, target.PID).GetHandle()
-	b.wantDetails(t, &attunev1.DetailInterest{Process: process, Kinds: []attunev1.DetailKind{threadKind}})
+	b.wantDetails(t, &attunev1.TableWant{Process: process, Tables: []uint32{threadKind}})
 	b.sampleEvery(t, 20*time.Millisecond)
-	b.sampleOf(t, "sample with threads", process, func(s *attunev1.Sample) bool { return s.GetDetails().GetThreads() != nil })
+	b.sampleOf(t, "sample with threads", process, func(s *attunev1.Sample) bool { return series.DetailsFrom(s.GetTables()).Threads != nil })
 	b.hide()
 	b.show(t)
 	b.sampleEvery(t, 20*time.Millisecond)
-	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return s.GetDetails() == nil })
+	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return len(s.GetTables()) == 1 })
 	b.stop(t)
 }
 
@@ -90,18 +93,18 @@ func TestDetailsEndWithTheConnection(t *testing.T) {
 func TestDetailsOfManyProcesses(t *testing.T) {
 	const threads, processes = 50, 5
 	b := start(t)
-	var wanted []*attunev1.DetailInterest
+	var wanted []*attunev1.TableWant
 	for range processes {
 		target := targets.Start(t, targets.Build(t, "sample/testdata/threads.c"), b.controller.Environment()...)
 		target.Ask(t, "threads 50")
-		wanted = append(wanted, &attunev1.DetailInterest{
-			Process: b.withDMLib(t, target.PID).GetHandle(), Kinds: []attunev1.DetailKind{threadKind},
+		wanted = append(wanted, &attunev1.TableWant{
+			Process: b.withDMLib(t, target.PID).GetHandle(), Tables: []uint32{threadKind},
 		})
 	}
 	b.wantDetails(t, wanted...)
 	b.sampleEvery(t, 20*time.Millisecond)
 	const perRound = 128 // of all processes together, see meter
-	told := map[uint64]map[int32]bool{}
+	told := map[uint64]map[int]bool{}
 	done := func() bool {
 		for _, w := range wanted {
 			if len(told[w.GetProcess()]) < threads {
@@ -115,11 +118,13 @@ func TestDetailsOfManyProcesses(t *testing.T) {
 			read := 0
 			for _, s := range m.GetSamples().GetSamples() {
 				if told[s.GetProcess()] == nil {
-					told[s.GetProcess()] = map[int32]bool{}
+					told[s.GetProcess()] = map[int]bool{}
 				}
-				for _, thread := range s.GetDetails().GetThreads().GetItems() {
-					told[s.GetProcess()][thread.GetTid()] = true
-					read++
+				if threads := series.DetailsFrom(s.GetTables()).Threads; threads != nil {
+					for _, thread := range threads.Items {
+						told[s.GetProcess()][thread.TID] = true
+						read++
+					}
 				}
 			}
 			if n := len(m.GetSamples().GetSamples()); n > 0 && (n != processes || read > perRound) {

@@ -25,7 +25,7 @@ func (c *Controller) handle(_ context.Context, request *attunev1.ManageResponse)
 	case *attunev1.ManageResponse_SetSampling:
 		c.setSampling(r.SetSampling)
 	case *attunev1.ManageResponse_Details:
-		c.meter.Want(r.Details.GetProcesses())
+		c.meter.Want(r.Details.GetWants())
 	case *attunev1.ManageResponse_Renew:
 		c.renewed(r.Renew)
 	case *attunev1.ManageResponse_End:

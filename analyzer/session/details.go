@@ -19,7 +19,7 @@ func (s *Session) wantSamples(t *tunlet, i *attunev1.SampleInterest) {
 
 // wantDetails takes over which details of a process a tunlet wants. The
 // controllers are told at the next tick, once for all that changes until then.
-func (s *Session) wantDetails(t *tunlet, i *attunev1.DetailInterest) {
+func (s *Session) wantDetails(t *tunlet, i *attunev1.TableWant) {
 	p := s.processes[i.GetProcess()]
 	if p == nil || p.ended || !t.feed.SetDetails(i) {
 		return
@@ -56,7 +56,7 @@ func (s *Session) tellDetails() {
 // detailsOf is what all tunlets together want of a controller's processes, and what
 // would wake one, in the order of its handles.
 func (s *Session) detailsOf(c *controller) *attunev1.SetDetails {
-	kinds := map[uint64][]attunev1.DetailKind{}
+	kinds := map[uint64][]uint32{}
 	for _, t := range s.tunlets {
 		for id, wanted := range t.feed.Details() {
 			if p := s.processes[id]; p != nil && p.controller == c && !p.ended {
@@ -72,9 +72,9 @@ func (s *Session) detailsOf(c *controller) *attunev1.SetDetails {
 	out := &attunev1.SetDetails{}
 	for handle, list := range kinds {
 		slices.Sort(list)
-		out.Processes = append(out.Processes, &attunev1.DetailInterest{Process: handle, Kinds: slices.Compact(list)})
+		out.Wants = append(out.Wants, &attunev1.TableWant{Process: handle, Tables: slices.Compact(list)})
 	}
-	slices.SortFunc(out.Processes, func(a, b *attunev1.DetailInterest) int {
+	slices.SortFunc(out.Wants, func(a, b *attunev1.TableWant) int {
 		return int(min(1, max(-1, int64(a.GetProcess()-b.GetProcess()))))
 	})
 	return out

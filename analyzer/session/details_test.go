@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	threadKind = attunev1.DetailKind_DETAIL_KIND_THREADS
-	socketKind = attunev1.DetailKind_DETAIL_KIND_SOCKETS
+	threadKind = uint32(series.TableThreads)
+	socketKind = uint32(series.TableSockets)
 )
 
 // asked returns what a controller was last asked for, by its own handles, and
 // how often it was asked.
-func (l *link) asked() (last map[uint64][]attunev1.DetailKind, times int) {
+func (l *link) asked() (last map[uint64][]uint32, times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.sent {
 		if d := m.GetDetails(); d != nil {
 			times++
-			last = map[uint64][]attunev1.DetailKind{}
-			for _, p := range d.GetProcesses() {
-				last[p.GetProcess()] = p.GetKinds()
+			last = map[uint64][]uint32{}
+			for _, p := range d.GetWants() {
+				last[p.GetProcess()] = p.GetTables()
 			}
 		}
 	}
@@ -35,25 +35,25 @@ func (l *link) asked() (last map[uint64][]attunev1.DetailKind, times int) {
 }
 
 // wants has a tunlet of the session ask for details.
-func (r *rig) wants(tunlet string, process uint64, kinds ...attunev1.DetailKind) {
+func (r *rig) wants(tunlet string, process uint64, kinds ...uint32) {
 	r.session.post(func() {
 		r.session.react(r.session.tunlets[tunlet], &attunev1.Reaction{
-			Details: []*attunev1.DetailInterest{{Process: process, Kinds: kinds}},
+			Wants: []*attunev1.TableWant{{Process: process, Tables: kinds}},
 		})
 	})
 	r.report()
 }
 
-func (l *link) wantAsked(t *testing.T, what string, times int, want map[uint64][]attunev1.DetailKind) {
+func (l *link) wantAsked(t *testing.T, what string, times int, want map[uint64][]uint32) {
 	t.Helper()
 	last, n := l.asked()
 	got, expected := &attunev1.SetDetails{}, &attunev1.SetDetails{}
 	for handle := uint64(0); handle < 20; handle++ {
 		if kinds, ok := last[handle]; ok {
-			got.Processes = append(got.Processes, &attunev1.DetailInterest{Process: handle, Kinds: kinds})
+			got.Wants = append(got.Wants, &attunev1.TableWant{Process: handle, Tables: kinds})
 		}
 		if kinds, ok := want[handle]; ok {
-			expected.Processes = append(expected.Processes, &attunev1.DetailInterest{Process: handle, Kinds: kinds})
+			expected.Wants = append(expected.Wants, &attunev1.TableWant{Process: handle, Tables: kinds})
 		}
 	}
 	if n != times || !proto.Equal(got, expected) {
@@ -61,7 +61,7 @@ func (l *link) wantAsked(t *testing.T, what string, times int, want map[uint64][
 	}
 }
 
-type asked = map[uint64][]attunev1.DetailKind
+type asked = map[uint64][]uint32
 
 // detailRig has two tunlets and two controllers, with processes 7 and 8 (1 and 2
 // to the tunlets) and 7 (3).
@@ -149,19 +149,19 @@ func TestDetailsReachWhoAsked(t *testing.T) {
 	r.grow()
 	r.wants("a", 1, threadKind)
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
-		UnixNano: 1, Samples: []*attunev1.Sample{{Process: 7, Details: &attunev1.Details{
-			Threads: &attunev1.ThreadDetails{Total: 5}, Sockets: &attunev1.SocketDetails{Total: 6},
-		}}},
+		UnixNano: 1, Samples: []*attunev1.Sample{{Process: 7, Tables: (&series.Details{
+			Threads: &series.Rows[series.Thread]{Total: 5}, Sockets: &series.Rows[series.Socket]{Total: 6},
+		}).Tables()}},
 	}}})
 	r.report()
 	r.settle("a", "b")
-	details := func(s *scripted) *attunev1.Details {
-		return get(s, func() *attunev1.Details { return s.events[0].GetSamples().GetSamples()[0].GetDetails() })
+	details := func(s *scripted) series.Details {
+		return get(s, func() series.Details { return series.DetailsFrom(s.events[0].GetSamples().GetSamples()[0].GetTables()) })
 	}
-	if d := details(a); d.GetThreads().GetTotal() != 5 || d.GetSockets() != nil {
+	if d := details(a); d.Threads == nil || d.Threads.Total != 5 || d.Sockets != nil {
 		t.Errorf("a got %v", d)
 	}
-	if d := details(b); d != nil {
+	if d := details(b); d.Threads != nil || d.Sockets != nil {
 		t.Errorf("b got %v without having asked", d)
 	}
 }
@@ -178,8 +178,8 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 	for ms := range int64(3) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
 			UnixNano: ms * 1e8, Samples: []*attunev1.Sample{{
-				Process: 7, Details: &attunev1.Details{Threads: &attunev1.ThreadDetails{Total: 5}},
-				Tables: []*attunev1.Table{series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(ms) * 1e6})},
+				Process: 7, Tables: append((&series.Details{Threads: &series.Rows[series.Thread]{Total: 5}}).Tables(),
+					series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(ms) * 1e6})),
 			}},
 		}}})
 	}
@@ -200,7 +200,7 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 		t.Errorf("%d samples", len(samples))
 	}
 	for _, sample := range samples {
-		if sample.GetDetails() != nil {
+		if d := series.DetailsFrom(sample.GetTables()); d.Threads != nil {
 			t.Errorf("details of a sample: %v", sample)
 		}
 	}
@@ -210,32 +210,32 @@ func TestDetailsAreNotForWhoIsWoken(t *testing.T) {
 func TestDetailsForWhoSleeps(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	info := sleepyInfo("a")
-	info.Wake[0].Detail = socketKind
+	info.Wake[0].Table = socketKind
 	woken := 0
 	r.session.TunletAsleep(info, func() { woken++ })
 	l := r.connect("ac1", 7)
 	r.grow()
-	read := func(ms int64, faults float64, details *attunev1.Details) {
+	read := func(ms int64, faults float64, details *series.Details) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Samples{Samples: &attunev1.SampleBatch{
-			UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{Process: 7, Details: details, Tables: []*attunev1.Table{
-				series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(faults)}),
-			}}},
+			UnixNano: ms * 1e6, Samples: []*attunev1.Sample{{
+				Process: 7, Tables: append(details.Tables(), series.SignalTable(series.Reading{ID: series.MinorFaults, Value: uint64(faults)})),
+			}},
 		}}})
 		r.report()
 		r.tick()
 	}
-	read(0, 0, nil)
+	read(0, 0, &series.Details{})
 	l.wantAsked(t, "at first", 0, nil)
-	read(100, 1000, nil)
+	read(100, 1000, &series.Details{})
 	l.wantAsked(t, "the rest is so", 1, asked{7: {socketKind}})
-	read(200, 2000, &attunev1.Details{Sockets: &attunev1.SocketDetails{}})
+	read(200, 2000, &series.Details{Sockets: &series.Rows[series.Socket]{}})
 	l.wantAsked(t, "there is none", 2, asked{})
-	read(6000, 1e6, nil)
+	read(6000, 1e6, &series.Details{})
 	l.wantAsked(t, "later", 3, asked{7: {socketKind}})
 	if woken != 0 {
 		t.Error("woken without a socket")
 	}
-	read(6100, 2e6, &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: 1}})
+	read(6100, 2e6, &series.Details{Sockets: &series.Rows[series.Socket]{Total: 1}})
 	l.wantAsked(t, "there is one", 4, asked{})
 	if woken != 1 {
 		t.Errorf("woken %d times", woken)
@@ -247,8 +247,8 @@ func TestDetailsForWhoSleeps(t *testing.T) {
 func TestDetailsForSeveralWhoSleep(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	sockets, pipes := sleepyInfo("a"), sleepyInfo("b")
-	sockets.Wake[0].Detail = socketKind
-	pipes.Wake[0].Detail, pipes.Wake[0].Levels[0].AtLeast = attunev1.DetailKind_DETAIL_KIND_PIPES, 1e6
+	sockets.Wake[0].Table = socketKind
+	pipes.Wake[0].Table, pipes.Wake[0].Levels[0].AtLeast = uint32(series.TablePipes), 1e6
 	r.session.TunletAsleep(sockets, func() {})
 	r.session.TunletAsleep(pipes, func() {})
 	l := r.connect("ac1", 7)
@@ -261,5 +261,5 @@ func TestDetailsForSeveralWhoSleep(t *testing.T) {
 	faults(100, 1000)
 	l.wantAsked(t, "for one", 1, asked{7: {socketKind}})
 	faults(200, 1e6)
-	l.wantAsked(t, "for both", 2, asked{7: {socketKind, attunev1.DetailKind_DETAIL_KIND_PIPES}})
+	l.wantAsked(t, "for both", 2, asked{7: {socketKind, uint32(series.TablePipes)}})
 }

@@ -78,7 +78,7 @@ func (s *Session) emitAsk(a *asker, w wish, what *attunev1.RecordedAsk) {
 // nothing.
 func (s *Session) emitReaction(t *tunlet, r *attunev1.Reaction) {
 	if len(r.GetAddPoints())+len(r.GetRemovePoints())+len(r.GetProposals())+len(r.GetWithdrawals())+len(r.GetObjectives())+
-		len(r.GetRemarks())+len(r.GetInterests())+len(r.GetDetails()) == 0 {
+		len(r.GetRemarks())+len(r.GetInterests())+len(r.GetWants()) == 0 {
 		return
 	}
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{

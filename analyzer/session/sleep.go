@@ -24,7 +24,7 @@ type sleepers struct {
 // look is at a kind of details of a process.
 type look struct {
 	process uint64
-	kind    attunev1.DetailKind
+	kind    uint32 // number of the table
 }
 
 // TunletAsleep tells of a tunlet that need not run before one of the conditions

@@ -125,7 +125,7 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	for _, i := range limit(r.GetInterests(), maxInterests) {
 		s.wantSamples(t, i)
 	}
-	for _, i := range limit(r.GetDetails(), maxInterests) {
+	for _, i := range limit(r.GetWants(), maxInterests) {
 		s.wantDetails(t, i)
 	}
 	for _, id := range limit(r.GetRemovePoints(), maxRequests) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // sleepy returns the options of a host with one tunlet that sleeps.
@@ -173,14 +174,14 @@ func TestWokenInVain(t *testing.T) {
 
 // What cannot be used of the cache costs asking the tunlet, and nothing more.
 func TestDescriptions(t *testing.T) {
-	good := &attunev1.DescribeResponse{Name: "a", ApiVersion: "1", Version: "7"}
+	good := &attunev1.DescribeResponse{Name: "a", ApiVersion: sdk.APIVersion, Version: "7"}
 	for name, tt := range map[string]struct {
 		info  *attunev1.DescribeResponse
 		known bool
 	}{
 		"kept":           {good, true},
-		"another name":   {&attunev1.DescribeResponse{Name: "b", ApiVersion: "1"}, false},
-		"another API":    {&attunev1.DescribeResponse{Name: "a", ApiVersion: "2"}, false},
+		"another name":   {&attunev1.DescribeResponse{Name: "b", ApiVersion: sdk.APIVersion}, false},
+		"another API":    {&attunev1.DescribeResponse{Name: "a", ApiVersion: "999"}, false},
 		"a damaged file": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +214,7 @@ func TestDescriptions(t *testing.T) {
 func TestDescriptionIsRenewed(t *testing.T) {
 	d := descriptions(t.TempDir())
 	for _, version := range []string{"1", "2"} {
-		if err := d.put(&attunev1.DescribeResponse{Name: "a", ApiVersion: "1", Version: version}, "0"); err != nil {
+		if err := d.put(&attunev1.DescribeResponse{Name: "a", ApiVersion: sdk.APIVersion, Version: version}, "0"); err != nil {
 			t.Fatal(err)
 		}
 		if got := d.get("a", "0"); got.GetVersion() != version {

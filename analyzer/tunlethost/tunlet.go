@@ -248,7 +248,7 @@ func dispense(client *plugin.Client) (attunev1.TunletServiceClient, error) {
 }
 
 // apiVersions are the versions of the Dynamic Tunlet API that the host speaks.
-func apiVersions() []string { return []string{"1"} }
+func apiVersions() []string { return []string{sdk.APIVersion} }
 
 // introduce asks the tunlet what it is, and hands it its configuration.
 func (s *starter) introduce(ctx context.Context, service attunev1.TunletServiceClient) (*attunev1.DescribeResponse, error) {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // ownCPU is the CPU time of this process, which a busy machine does not change
@@ -29,7 +29,7 @@ func BenchmarkRead(b *testing.B) {
 		name     string
 		commands []string
 		repeat   int
-		kind     attunev1.DetailKind
+		kind     series.TableID
 		most     int
 		period   time.Duration
 	}{
@@ -51,23 +51,23 @@ func BenchmarkRead(b *testing.B) {
 					r.does(command)
 				}
 			}
-			items := 0
+			count := 0
 			read := func() {
 				r.now = r.now.Add(test.period)
 				d, _ := r.reader.Read(r.want, test.most)
-				items += len(d.GetSockets().GetItems()) + len(d.GetPipes().GetItems())
+				count += len(items(d.Sockets)) + len(items(d.Pipes))
 			}
 			for range 40 { // two listings
 				r.now = r.now.Add(ListEvery)
 				read()
 			}
-			items = 0
+			count = 0
 			before := ownCPU(b)
 			for b.Loop() {
 				read()
 			}
 			b.ReportMetric((ownCPU(b)-before)/float64(b.N), "cpu-ns/op")
-			b.ReportMetric(float64(items)/float64(b.N), "items/op")
+			b.ReportMetric(float64(count)/float64(b.N), "items/op")
 		})
 	}
 }

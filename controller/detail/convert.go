@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // memoryWords is what SO_MEMINFO and sock_diag tell of a socket's memory; see
@@ -28,11 +29,11 @@ func readMemoryWords(fd int) (words memoryWords, err error) {
 	return words, nil
 }
 
-func (m memoryWords) into(d *attunev1.SocketDetail) {
-	d.SendBufferBytes, d.ReceiveBufferBytes = m[unix.SK_MEMINFO_SNDBUF], m[unix.SK_MEMINFO_RCVBUF]
+func (m memoryWords) into(d *series.Socket) {
+	d.SendBufferBytes, d.ReceiveBufferBytes = uint64(m[unix.SK_MEMINFO_SNDBUF]), uint64(m[unix.SK_MEMINFO_RCVBUF])
 	// TCP counts its queue, a Unix socket what its peer has not read yet.
-	d.SendQueuedBytes = max(m[unix.SK_MEMINFO_WMEM_QUEUED], m[unix.SK_MEMINFO_WMEM_ALLOC])
-	d.ReceiveQueuedBytes = m[unix.SK_MEMINFO_RMEM_ALLOC]
+	d.SendQueuedBytes = uint64(max(m[unix.SK_MEMINFO_WMEM_QUEUED], m[unix.SK_MEMINFO_WMEM_ALLOC]))
+	d.ReceiveQueuedBytes = uint64(m[unix.SK_MEMINFO_RMEM_ALLOC])
 }
 
 // states are TCP's, by number; see include/net/tcp_states.h.
@@ -43,24 +44,25 @@ var states = [...]string{
 
 // tcpInto converts what the kernel tells of a connection; its times are
 // microseconds and, of the last segments, milliseconds.
-func tcpInto(info *unix.TCPInfo, d *attunev1.TcpDetail) {
+func tcpInto(info *unix.TCPInfo, d *series.TCP) {
 	d.State = fmt.Sprintf("state %d", info.State)
 	if int(info.State) < len(states) && states[info.State] != "" {
 		d.State = states[info.State]
 	}
-	d.RttMicros, d.MinRttMicros = info.Rtt, info.Min_rtt
-	if d.MinRttMicros == ^uint32(0) { // none was measured
-		d.MinRttMicros = 0
+	d.RTT, d.MinRTT = time.Duration(info.Rtt)*time.Microsecond, time.Duration(info.Min_rtt)*time.Microsecond
+	if info.Min_rtt == ^uint32(0) { // none was measured
+		d.MinRTT = 0
 	}
-	d.WindowSegments, d.SegmentBytes = info.Snd_cwnd, info.Snd_mss
-	d.UnackedSegments, d.UnsentBytes = info.Unacked, info.Notsent_bytes
+	d.WindowSegments, d.SegmentBytes = uint64(info.Snd_cwnd), uint64(info.Snd_mss)
+	d.UnackedSegments, d.UnsentBytes = uint64(info.Unacked), uint64(info.Notsent_bytes)
 	d.AckedBytes, d.ReceivedBytes = info.Bytes_acked, info.Bytes_received
 	d.DataSegmentsSent, d.DataSegmentsReceived = uint64(info.Data_segs_out), uint64(info.Data_segs_in)
 	d.RetransmittedSegments = uint64(info.Total_retrans)
 	d.DeliveryRate = info.Delivery_rate
-	d.BusyNanos, d.PeerLimitedNanos = info.Busy_time*1000, info.Rwnd_limited*1000
-	d.SendBufferLimitedNanos = info.Sndbuf_limited * 1000
-	d.LastSentMillis, d.LastReceivedMillis = info.Last_data_sent, info.Last_data_recv
+	d.Busy, d.PeerLimited = time.Duration(info.Busy_time)*time.Microsecond, time.Duration(info.Rwnd_limited)*time.Microsecond
+	d.SendBufferLimited = time.Duration(info.Sndbuf_limited) * time.Microsecond
+	d.LastSent = time.Duration(info.Last_data_sent) * time.Millisecond
+	d.LastReceived = time.Duration(info.Last_data_recv) * time.Millisecond
 }
 
 // addressText is an address as people write it; "": there is none.

@@ -14,16 +14,16 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	sockets = attunev1.DetailKind_DETAIL_KIND_SOCKETS
-	pipes   = attunev1.DetailKind_DETAIL_KIND_PIPES
-	mapped  = attunev1.DetailKind_DETAIL_KIND_MEMORY
-	threads = attunev1.DetailKind_DETAIL_KIND_THREADS
+	sockets = series.TableSockets
+	pipes   = series.TablePipes
+	mapped  = series.TableMemory
+	threads = series.TableThreads
 )
 
 // rig is a reader with a clock of its own, and a program that it reads.
@@ -35,7 +35,7 @@ type rig struct {
 	now    time.Time
 }
 
-func newRig(t testing.TB, kinds ...attunev1.DetailKind) *rig {
+func newRig(t testing.TB, kinds ...series.TableID) *rig {
 	t.Helper()
 	target := targets.Start(t, targets.Build(t, "testdata/files.c"))
 	identity, err := procid.Of(target.PID)
@@ -59,11 +59,11 @@ func newRigOf(t testing.TB, of *rig) *rig {
 }
 
 // does has the program do something, and returns the numbers that it answers.
-func (r *rig) does(command string) (numbers []int32) {
+func (r *rig) does(command string) (numbers []int) {
 	r.t.Helper()
 	line := r.Ask(r.t, command)
 	for word := range strings.FieldsSeq(line) {
-		var n int32
+		var n int
 		if _, err := fmt.Sscan(word, &n); err != nil && line != "done" {
 			r.t.Fatalf("%s: the program says %q", command, line)
 		}
@@ -77,19 +77,54 @@ func (r *rig) does(command string) (numbers []int32) {
 const period = max(ListEvery, LookForeign)
 
 // round reads a round.
-func (r *rig) round() *attunev1.Details {
+func (r *rig) round() *series.Details {
 	r.t.Helper()
 	return r.roundAfter(period)
 }
 
-func (r *rig) roundAfter(d time.Duration) *attunev1.Details {
+func (r *rig) roundAfter(d time.Duration) *series.Details {
 	r.t.Helper()
 	r.now = r.now.Add(d)
 	details, _ := r.reader.Read(r.want, 1000)
-	if text := details.GetSockets().GetError() + details.GetPipes().GetError() + details.GetMemory().GetError(); text != "" {
-		r.t.Fatal(text)
+	for what, text := range failures(details) {
+		if text != "" {
+			r.t.Fatal(what, text)
+		}
 	}
 	return details
+}
+
+// failures are why kinds of details cannot be read; empty of those that can.
+func failures(d *series.Details) map[string]string {
+	out := map[string]string{}
+	if d == nil {
+		return out
+	}
+	if d.Sockets != nil {
+		out["sockets"] = d.Sockets.Error
+	}
+	if d.Pipes != nil {
+		out["pipes"] = d.Pipes.Error
+	}
+	if d.Memory != nil {
+		out["memory"] = d.Memory.Error
+	}
+	return out
+}
+
+// items and total are of rows; none of those that were not read.
+func items[T any](rows *series.Rows[T]) []T {
+	if rows == nil {
+		return nil
+	}
+	return rows.Items
+}
+
+func total[T any](rows *series.Rows[T]) int {
+	if rows == nil {
+		return 0
+	}
+	return rows.Total
 }
 
 // settle makes as many listings as it takes for all to be read.
@@ -101,14 +136,14 @@ func (r *rig) settle() {
 }
 
 // socketsOf returns the sockets of a round by descriptor.
-func (r *rig) socketsOf(d *attunev1.Details) map[int32]*attunev1.SocketDetail {
+func (r *rig) socketsOf(d *series.Details) map[int]*series.Socket {
 	r.t.Helper()
-	all := map[int32]*attunev1.SocketDetail{}
-	for _, s := range d.GetSockets().GetItems() {
-		if all[s.GetFd()] != nil {
-			r.t.Errorf("descriptor %d is told of twice", s.GetFd())
+	all := map[int]*series.Socket{}
+	for _, s := range items(d.Sockets) {
+		if all[s.FD] != nil {
+			r.t.Errorf("descriptor %d is told of twice", s.FD)
 		}
-		all[s.GetFd()] = s
+		all[s.FD] = &s
 	}
 	return all
 }
@@ -119,21 +154,21 @@ func TestWhatIsNewIsLeftAlone(t *testing.T) {
 	if d := r.round(); d.Sockets != nil || d.Pipes != nil {
 		t.Errorf("told before it was seen twice: %v", d) // that there are none would be wrong
 	}
-	has := r.round().GetPipes().GetTotal() // its standard input and output among them
+	has := total(r.round().Pipes) // its standard input and output among them
 	r.does("tcp")
 	r.does("pipe")
 	for round := range settled {
 		d := r.round()
-		if d.GetSockets().GetTotal() != 3 || d.GetPipes().GetTotal() != has+2 {
-			t.Errorf("round %d: %d sockets, %d pipes", round, d.GetSockets().GetTotal(), d.GetPipes().GetTotal())
+		if total(d.Sockets) != 3 || total(d.Pipes) != has+2 {
+			t.Errorf("round %d: %d sockets, %d pipes", round, total(d.Sockets), total(d.Pipes))
 		}
-		if n := len(d.GetSockets().GetItems()); (n == 3) != (round+1 >= settled) || n%3 != 0 {
+		if n := len(items(d.Sockets)); (n == 3) != (round+1 >= settled) || n%3 != 0 {
 			t.Errorf("round %d: %d sockets were read", round, n)
 		}
 	}
 	for range 5 { // what lives shorter than a round is never read
 		fds := r.does("tcp")
-		if n := len(r.round().GetSockets().GetItems()); n != 3 {
+		if n := len(items(r.round().Sockets)); n != 3 {
 			t.Errorf("%d sockets were read", n)
 		}
 		for _, fd := range fds {
@@ -150,11 +185,11 @@ func TestTCP(t *testing.T) {
 			r.settle()
 			all := r.socketsOf(r.round())
 			one, two, listener := all[fds[0]], all[fds[1]], all[fds[2]]
-			if one.GetLocal() == "" || one.GetLocal() != two.GetPeer() || one.GetPeer() != two.GetLocal() || two.GetLocal() != listener.GetLocal() {
-				t.Errorf("addresses %q-%q, %q-%q, %q", one.GetLocal(), one.GetPeer(), two.GetLocal(), two.GetPeer(), listener.GetLocal())
+			if one.Local == "" || one.Local != two.Peer || one.Peer != two.Local || two.Local != listener.Local {
+				t.Errorf("addresses %q-%q, %q-%q, %q", one.Local, one.Peer, two.Local, two.Peer, listener.Local)
 			}
-			if one.GetTcp().GetState() != "established" || listener.GetTcp().GetState() != "listen" || one.GetTcp().GetCongestion() == "" ||
-				one.GetSendBufferBytes() == 0 || one.GetReceiveBufferBytes() == 0 || one.GetTcp().GetSegmentBytes() == 0 {
+			if one.TCP.State != "established" || listener.TCP.State != "listen" || one.TCP.Congestion == "" ||
+				one.SendBufferBytes == 0 || one.ReceiveBufferBytes == 0 || one.TCP.SegmentBytes == 0 {
 				t.Errorf("socket %v, listener %v", one, listener)
 			}
 			wrote := r.does(fmt.Sprintf("write %d 20000000", fds[0]))[0]
@@ -162,7 +197,7 @@ func TestTCP(t *testing.T) {
 			checkFull(t, all[fds[0]], all[fds[1]], uint64(wrote))
 			r.does(fmt.Sprintf("read %d %d", fds[1], 1<<20))
 			after := r.socketsOf(r.round())
-			if before, now := all[fds[0]].GetTcp(), after[fds[0]].GetTcp(); now.GetAckedBytes() <= before.GetAckedBytes() {
+			if before, now := all[fds[0]].TCP, after[fds[0]].TCP; now.AckedBytes <= before.AckedBytes {
 				t.Errorf("before the peer read %v, afterwards %v", before, now)
 			}
 		})
@@ -171,15 +206,15 @@ func TestTCP(t *testing.T) {
 
 // checkFull is about a connection that the peer has not read from, of which all
 // that fits has been written.
-func checkFull(t *testing.T, one, two *attunev1.SocketDetail, wrote uint64) {
+func checkFull(t *testing.T, one, two *series.Socket, wrote uint64) {
 	t.Helper()
-	acked, received := one.GetTcp().GetAckedBytes(), two.GetTcp().GetReceivedBytes()
-	unsent, unacked := uint64(one.GetTcp().GetUnsentBytes()), uint64(one.GetTcp().GetUnackedSegments())
+	acked, received := one.TCP.AckedBytes, two.TCP.ReceivedBytes
+	unsent, unacked := one.TCP.UnsentBytes, one.TCP.UnackedSegments
 	// A connection's beginning counts as one byte.
 	if received == 0 || acked > received+1 || acked+unsent > wrote+1 || unacked == 0 && acked+unsent < wrote {
 		t.Errorf("of %d bytes %d are acknowledged, %d received, %d unsent, %d segments on their way", wrote, acked, received, unsent, unacked)
 	}
-	if one.GetSendQueuedBytes() == 0 || two.GetReceiveQueuedBytes() == 0 || one.GetTcp().GetDataSegmentsSent() == 0 {
+	if one.SendQueuedBytes == 0 || two.ReceiveQueuedBytes == 0 || one.TCP.DataSegmentsSent == 0 {
 		t.Errorf("full connection: %v to %v", one, two)
 	}
 }
@@ -197,12 +232,12 @@ func TestOptionsAreReadSeldom(t *testing.T) {
 		t.Skip("this kernel has no tcp_diag: sockets are borrowed each time")
 	}
 	asked := r.socketsOf(r.round())[fd]
-	if asked.GetTcp().GetNoDelay() || asked.GetSendBufferSet() || asked.GetSendBufferBytes() != 40000 || asked.GetTcp().GetDataSegmentsSent() != 1 {
+	if asked.TCP.NoDelay || asked.SendBufferSet || asked.SendBufferBytes != 40000 || asked.TCP.DataSegmentsSent != 1 {
 		t.Errorf("between two looks: %v", asked)
 	}
 	r.now = r.now.Add(LookEvery)
 	looked := r.socketsOf(r.round())[fd]
-	if !looked.GetTcp().GetNoDelay() || !looked.GetSendBufferSet() {
+	if !looked.TCP.NoDelay || !looked.SendBufferSet {
 		t.Errorf("after a look: %v", looked)
 	}
 }
@@ -214,11 +249,11 @@ func TestUnixSockets(t *testing.T) {
 	r.settle()
 	all := r.socketsOf(r.round())
 	one, two := all[fds[0]], all[fds[1]]
-	if one.GetKind() != attunev1.SocketKind_SOCKET_KIND_UNIX || one.GetTcp() != nil ||
-		r.reader.diag.unixFinds.any && one.GetPeer() != fmt.Sprintf("socket:[%d]", two.GetInode()) {
+	if one.Kind != kindUnix || one.TCP != nil ||
+		r.reader.diag.unixFinds.any && one.Peer != fmt.Sprintf("socket:[%d]", two.Inode) {
 		t.Errorf("socket %v", one)
 	}
-	if one.GetSendBufferBytes() == 0 || one.GetSendQueuedBytes() < 5000 || two.GetSendQueuedBytes() >= 5000 {
+	if one.SendBufferBytes == 0 || one.SendQueuedBytes < 5000 || two.SendQueuedBytes >= 5000 {
 		t.Errorf("5000 bytes from %v to %v", one, two)
 	}
 }
@@ -236,7 +271,7 @@ func TestKernelThatDoesNotAnswer(t *testing.T) {
 	r.now = r.now.Add(LookEvery)
 	for range 2 { // each of them is borrowed four times a second
 		all := r.socketsOf(r.round())
-		if all[tcp[0]].GetTcp().GetDataSegmentsSent() != 1 || all[pair[0]].GetSendQueuedBytes() < 5000 || len(all) != 5 {
+		if all[tcp[0]].TCP.DataSegmentsSent != 1 || all[pair[0]].SendQueuedBytes < 5000 || len(all) != 5 {
 			t.Errorf("sockets %v", all)
 		}
 		r.now = r.now.Add(LookForeign)
@@ -273,11 +308,11 @@ func TestOtherSockets(t *testing.T) {
 	closed, udp := r.does("closed")[0], r.does("udp")[0]
 	r.settle()
 	first := r.roundAfter(50 * time.Millisecond)
-	if all := r.socketsOf(first); first.GetSockets().GetTotal() != 2 || all[udp] != nil || all[closed] != nil {
+	if all := r.socketsOf(first); total(first.Sockets) != 2 || all[udp] != nil || all[closed] != nil {
 		t.Errorf("before the next look: %v", first)
 	}
 	r.now = r.now.Add(LookForeign)
-	if s := r.socketsOf(r.round())[closed]; s.GetTcp().GetState() != "closed" || s.GetLocal() != "0.0.0.0:0" || s.GetPeer() != "" {
+	if s := r.socketsOf(r.round())[closed]; s.TCP.State != "closed" || s.Local != "0.0.0.0:0" || s.Peer != "" {
 		t.Errorf("socket that is not connected: %v", s)
 	}
 }
@@ -289,11 +324,11 @@ func TestPipes(t *testing.T) {
 	r.does(fmt.Sprintf("write %d 5000", fds[1]))
 	r.settle()
 	found := 0
-	for _, p := range r.round().GetPipes().GetItems() {
-		switch p.GetFd() {
+	for _, p := range items(r.round().Pipes) {
+		switch p.FD {
 		case fds[0], fds[1]:
 			found++
-			if p.GetWrites() != (p.GetFd() == fds[1]) || p.GetCapacityBytes() < 4096 || p.GetQueuedBytes() != 5000 || p.GetInode() == 0 {
+			if p.Writes != (p.FD == fds[1]) || p.CapacityBytes < 4096 || p.QueuedBytes != 5000 || p.Inode == 0 {
 				t.Errorf("pipe %v", p)
 			}
 		case again:
@@ -304,8 +339,8 @@ func TestPipes(t *testing.T) {
 		t.Errorf("%d ends of the pipe", found)
 	}
 	r.does(fmt.Sprintf("read %d 5000", fds[0]))
-	for _, p := range r.round().GetPipes().GetItems() {
-		if p.GetFd() == fds[0] && p.GetQueuedBytes() != 0 {
+	for _, p := range items(r.round().Pipes) {
+		if p.FD == fds[0] && p.QueuedBytes != 0 {
 			t.Errorf("pipe that was read empty: %v", p)
 		}
 	}
@@ -327,7 +362,7 @@ func TestManyDescriptors(t *testing.T) {
 		if p := r.reader.processes[1]; p.table.dir == nil {
 			listings++
 		}
-		if listings >= settled && d.GetSockets().GetTotal() == 2*pairs {
+		if listings >= settled && total(d.Sockets) == 2*pairs {
 			break
 		}
 		if round > 100 {
@@ -360,10 +395,10 @@ func TestListingsHaveTheirTime(t *testing.T) {
 	r.does("unix")
 	r.does(fmt.Sprintf("write %d 5000", fds[0]))
 	between := r.roundAfter(50 * time.Millisecond)
-	if s := r.socketsOf(between)[fds[0]]; r.reader.diag.unixFinds.any && s.GetSendQueuedBytes() < 5000 || between.GetSockets().GetTotal() != 2 {
+	if s := r.socketsOf(between)[fds[0]]; r.reader.diag.unixFinds.any && s.SendQueuedBytes < 5000 || total(between.Sockets) != 2 {
 		t.Errorf("between two listings %v", between)
 	}
-	if n := r.round().GetSockets().GetTotal(); n != 4 {
+	if n := total(r.round().Sockets); n != 4 {
 		t.Errorf("%d sockets at the next listing", n)
 	}
 }
@@ -373,9 +408,9 @@ func TestDescriptorThatChangedHands(t *testing.T) {
 	r := newRig(t, sockets, pipes)
 	fds := r.does("pipe")
 	r.settle()
-	pipes := len(r.round().GetPipes().GetItems())
+	pipes := len(items(r.round().Pipes))
 	p := r.reader.processes[1]
-	stale := p.table.entries[int(fds[1])]
+	stale := p.table.entries[fds[1]]
 	for _, fd := range fds {
 		r.does(fmt.Sprint("close ", fd))
 	}
@@ -391,24 +426,24 @@ func TestDescriptorThatChangedHands(t *testing.T) {
 		t.Errorf("used again: %v, looked at: %v", err, used)
 	}
 	r.round()
-	if n := len(r.round().GetPipes().GetItems()); n != pipes {
+	if n := len(items(r.round().Pipes)); n != pipes {
 		t.Errorf("%d pipes, want %d as before: two ends were closed, and two opened", n, pipes)
 	}
 }
 
 func TestMemory(t *testing.T) {
 	r := newRig(t, mapped)
-	before := r.round().GetMemory()
-	if r.round().GetMemory() != nil {
+	before := r.round().Memory
+	if r.round().Memory != nil {
 		t.Error("memory was read again at once")
 	}
 	r.does("map 64")
 	r.now = r.now.Add(memoryEvery)
-	after := r.round().GetMemory()
+	after := r.round().Memory
 	const size = 64 << 20
-	if after.GetAnonymousBytes() < before.GetAnonymousBytes()+size || after.GetResidentBytes() < before.GetResidentBytes()+size ||
-		after.GetMappedAnonymousBytes() < before.GetMappedAnonymousBytes()+size || after.GetLargestAnonymousBytes() < size ||
-		after.GetHugeBytes() > after.GetAnonymousBytes() || after.GetMappings() == 0 || after.GetAvailableBytes() == 0 {
+	if after.AnonymousBytes < before.AnonymousBytes+size || after.ResidentBytes < before.ResidentBytes+size ||
+		after.MappedAnonymousBytes < before.MappedAnonymousBytes+size || after.LargestAnonymousBytes < size ||
+		after.HugeBytes > after.AnonymousBytes || after.Mappings == 0 || after.AvailableBytes == 0 {
 		t.Errorf("memory %v, before %v", after, before)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // diag asks the kernel after one socket at a time; see sock_diag(7). A library
@@ -90,17 +90,17 @@ func (d *diag) close() error {
 
 // tcp brings a TCP socket's detail up to date. [errClosed] if the kernel does not
 // find the socket.
-func (d *diag) tcp(id tcpID, into *attunev1.SocketDetail) error {
+func (d *diag) tcp(id tcpID, into *series.Socket) error {
 	return d.tcpFinds.use(func() error { return d.askTCP(id, into) })
 }
 
 // unix reads a Unix socket by its inode number. [errClosed] if the kernel does not
 // find it.
-func (d *diag) unix(inode uint64, into *attunev1.SocketDetail) error {
+func (d *diag) unix(inode uint64, into *series.Socket) error {
 	return d.unixFinds.use(func() error { return d.askUnix(inode, into) })
 }
 
-func (d *diag) askTCP(id tcpID, into *attunev1.SocketDetail) error {
+func (d *diag) askTCP(id tcpID, into *series.Socket) error {
 	order := binary.NativeEndian
 	request := []byte{id.family, unix.IPPROTO_TCP, 1<<(inetDiagInfo-1) | 1<<(inetDiagCong-1) | 1<<(inetDiagMeminfo-1), 0}
 	request = order.AppendUint32(request, anyState)
@@ -118,22 +118,22 @@ func (d *diag) askTCP(id tcpID, into *attunev1.SocketDetail) error {
 }
 
 // tcpAttribute takes over what is told of a TCP socket.
-func tcpAttribute(into *attunev1.SocketDetail) func(kind uint16, value []byte) {
+func tcpAttribute(into *series.Socket) func(kind uint16, value []byte) {
 	return func(kind uint16, value []byte) {
 		switch kind {
 		case inetDiagInfo:
 			var info unix.TCPInfo // older kernels tell less, newer ones more
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&info)), unsafe.Sizeof(info)), value)
-			tcpInto(&info, into.Tcp)
+			tcpInto(&info, into.TCP)
 		case inetDiagCong:
-			into.Tcp.Congestion = text(value)
+			into.TCP.Congestion = text(value)
 		case inetDiagMeminfo:
 			memoryFrom(value).into(into)
 		}
 	}
 }
 
-func (d *diag) askUnix(inode uint64, into *attunev1.SocketDetail) error {
+func (d *diag) askUnix(inode uint64, into *series.Socket) error {
 	order := binary.NativeEndian
 	request := []byte{unix.AF_UNIX, 0, 0, 0}
 	request = order.AppendUint32(request, anyState)
@@ -148,7 +148,7 @@ func (d *diag) askUnix(inode uint64, into *attunev1.SocketDetail) error {
 }
 
 // unixAttribute takes over what is told of a Unix socket.
-func unixAttribute(into *attunev1.SocketDetail) func(kind uint16, value []byte) {
+func unixAttribute(into *series.Socket) func(kind uint16, value []byte) {
 	return func(kind uint16, value []byte) {
 		switch {
 		case kind == unixDiagName:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package detail reads what attunev1.Details tell of a process beside its
+// Package detail reads what series.Details tell of a process beside its
 // threads: sockets, pipes, and what its memory is made of. (Threads come from
 // package sample, which reads their files anyway.)
 //

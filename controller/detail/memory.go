@@ -13,7 +13,7 @@ import (
 	"github.com/attune-hpc/attune/internal/cgroup"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 const (
@@ -30,7 +30,7 @@ type memory struct{ due time.Time }
 
 // read reads it, or returns nil if it is not due or the process has no memory
 // any more.
-func (m *memory) read(pid int, now func() time.Time) *attunev1.MemoryDetails {
+func (m *memory) read(pid int, now func() time.Time) *series.Memory {
 	start := now()
 	if start.Before(m.due) {
 		return nil
@@ -42,14 +42,14 @@ func (m *memory) read(pid int, now func() time.Time) *attunev1.MemoryDetails {
 	case errors.Is(err, procid.ErrGone):
 		return nil
 	case errors.Is(err, os.ErrPermission):
-		return &attunev1.MemoryDetails{Error: "mappings can be seen by the process' owner and root only: " + err.Error()}
+		return &series.Memory{Error: "mappings can be seen by the process' owner and root only: " + err.Error()}
 	case err != nil:
-		return &attunev1.MemoryDetails{Error: err.Error()}
+		return &series.Memory{Error: err.Error()}
 	}
 	return out
 }
 
-func readMemory(pid int) (*attunev1.MemoryDetails, error) {
+func readMemory(pid int) (*series.Memory, error) {
 	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func readMemory(pid int) (*attunev1.MemoryDetails, error) {
 	if errors.Is(err, procid.ErrGone) {
 		return nil, err
 	}
-	out.Mappings = uint32(len(mappings))
+	out.Mappings = uint64(len(mappings))
 	for _, m := range mappings {
 		if m.Inode == 0 && m.Private && m.Read && m.Write {
 			out.MappedAnonymousBytes += m.End - m.Start
@@ -82,8 +82,8 @@ func readMemory(pid int) (*attunev1.MemoryDetails, error) {
 var errRollup = errors.New("malformed smaps_rollup file")
 
 // parseRollup parses a smaps_rollup file, whose first line is about addresses.
-func parseRollup(data []byte) (*attunev1.MemoryDetails, error) {
-	out := &attunev1.MemoryDetails{}
+func parseRollup(data []byte) (*series.Memory, error) {
+	out := &series.Memory{}
 	found := 0
 	for line := range bytes.Lines(data) {
 		name, value, ok := bytes.Cut(line, []byte(":"))
@@ -110,7 +110,7 @@ func parseRollup(data []byte) (*attunev1.MemoryDetails, error) {
 }
 
 // rollupField is where a field that is taken goes.
-func rollupField(out *attunev1.MemoryDetails, name string) *uint64 {
+func rollupField(out *series.Memory, name string) *uint64 {
 	switch name {
 	case "Rss":
 		return &out.ResidentBytes

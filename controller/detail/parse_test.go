@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 func TestParseLink(t *testing.T) {
@@ -49,10 +49,10 @@ Swap:                 12 kB
 
 func TestParseRollup(t *testing.T) {
 	got, err := parseRollup([]byte(rollup))
-	want := &attunev1.MemoryDetails{
+	want := &series.Memory{
 		ResidentBytes: 14716 << 10, AnonymousBytes: 7732 << 10, HugeBytes: 2 << 20, HugetlbBytes: 6 << 20, SwapBytes: 12 << 10,
 	}
-	if err != nil || !proto.Equal(got, want) {
+	if err != nil || *got != *want {
 		t.Errorf("%v, %v", got, err)
 	}
 	for name, data := range map[string]string{
@@ -114,10 +114,11 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil || len(answer) < 4 {
 			return
 		}
-		item := &attunev1.SocketDetail{Tcp: &attunev1.TcpDetail{}}
-		_ = attributes(answer[4:], tcpAttribute(item))
-		_ = attributes(answer[4:], unixAttribute(item))
-		if _, err := proto.Marshal(item); err != nil {
+		item := series.Socket{TCP: &series.TCP{}}
+		_ = attributes(answer[4:], tcpAttribute(&item))
+		_ = attributes(answer[4:], unixAttribute(&item))
+		details := series.Details{Sockets: &series.Rows[series.Socket]{Items: []series.Socket{item}}}
+		if _, err := proto.Marshal(details.Tables()[0]); err != nil {
 			t.Error(err)
 		}
 	})
@@ -138,7 +139,7 @@ func TestRollupOfThisKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := parseRollup(data); err != nil || got.GetResidentBytes() == 0 || got.GetAnonymousBytes() == 0 {
+	if got, err := parseRollup(data); err != nil || got.ResidentBytes == 0 || got.AnonymousBytes == 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // asNobody runs f in a thread that has another user and no capability. The
@@ -49,7 +49,7 @@ func TestOtherNetwork(t *testing.T) {
 	r.does("net")
 	fds, unixFDs := r.does("tcp"), r.does("unix")
 	r.settle()
-	if n := len(r.roundAfter(50 * time.Millisecond).GetSockets().GetItems()); n != 0 {
+	if n := len(r.roundAfter(50 * time.Millisecond).Sockets.Items); n != 0 {
 		t.Errorf("%d sockets are read again at once", n)
 	}
 	r.does(fmt.Sprint("nodelay ", fds[0]))
@@ -57,10 +57,10 @@ func TestOtherNetwork(t *testing.T) {
 	r.does(fmt.Sprintf("write %d 100", unixFDs[0]))
 	r.now = r.now.Add(LookForeign)
 	all := r.socketsOf(r.round())
-	if s := all[fds[0]]; !s.GetTcp().GetNoDelay() || s.GetTcp().GetDataSegmentsSent() != 1 || s.GetLocal() != all[fds[1]].GetPeer() || s.GetLocal() == "" {
+	if s := all[fds[0]]; !s.TCP.NoDelay || s.TCP.DataSegmentsSent != 1 || s.Local != all[fds[1]].Peer || s.Local == "" {
 		t.Errorf("socket in another network: %v", s)
 	}
-	if s := all[unixFDs[0]]; s.GetKind() != attunev1.SocketKind_SOCKET_KIND_UNIX || s.GetSendQueuedBytes() < 100 {
+	if s := all[unixFDs[0]]; s.Kind != kindUnix || s.SendQueuedBytes < 100 {
 		t.Errorf("socket in another network: %v", s)
 	}
 }
@@ -75,7 +75,7 @@ func TestOwnProcessesOnly(t *testing.T) {
 			}
 			r.does("tcp")
 			r.does("pipe")
-			var got *attunev1.Details
+			var got *series.Details
 			asNobody(t, func() {
 				for range settled + 1 {
 					r.now = r.now.Add(time.Second)
@@ -83,14 +83,15 @@ func TestOwnProcessesOnly(t *testing.T) {
 				}
 			})
 			if own {
-				if len(got.GetSockets().GetItems()) != 3 || len(got.GetPipes().GetItems()) < 2 || got.GetMemory().GetResidentBytes() == 0 {
+				if len(items(got.Sockets)) != 3 || len(items(got.Pipes)) < 2 || got.Memory.ResidentBytes == 0 {
 					t.Errorf("own process: %v", got)
 				}
 				return
 			}
-			for kind, text := range map[string]string{
-				"sockets": got.GetSockets().GetError(), "pipes": got.GetPipes().GetError(), "memory": got.GetMemory().GetError(),
-			} {
+			if len(failures(got)) != 3 {
+				t.Errorf("details of another user's process %v", got)
+			}
+			for kind, text := range failures(got) {
 				if !strings.Contains(text, "owner and root only") {
 					t.Errorf("%s of another user's process: %q", kind, text)
 				}
@@ -113,10 +114,10 @@ func TestPipelineOfAnotherUser(t *testing.T) {
 	r := &rig{t: t, now: time.Unix(1000, 0)}
 	r.reader = New(Options{now: func() time.Time { return r.now }})
 	defer r.reader.Close()
-	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []attunev1.DetailKind{pipes}}
+	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []series.TableID{pipes}}
 	for deadline := time.Now().Add(patience.Limit); ; {
-		for _, p := range r.round().GetPipes().GetItems() {
-			if p.GetFd() == 1 && p.GetWrites() && p.GetQueuedBytes() > 0 && p.GetQueuedBytes() == p.GetCapacityBytes() {
+		for _, p := range items(r.round().Pipes) {
+			if p.FD == 1 && p.Writes && p.QueuedBytes > 0 && p.QueuedBytes == p.CapacityBytes {
 				return
 			}
 		}

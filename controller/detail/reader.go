@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // descriptorsPerRound is how many descriptors of a process are listed in one Read at
@@ -35,7 +35,7 @@ type Want struct {
 	// Identity is whom the handle means.
 	Identity procid.Identity
 	// Kinds are what is wanted; threads are none of this package's.
-	Kinds []attunev1.DetailKind
+	Kinds []series.TableID
 }
 
 // Reader reads details. Its owner calls Close.
@@ -100,14 +100,14 @@ func (p *process) close() {
 // Read reads what is wanted of a process, at most so many sockets and pipes. It
 // returns nil if the process has ended, and how much of the bound was used. What
 // cannot be read says so in its own Error.
-func (r *Reader) Read(w Want, most int) (details *attunev1.Details, used int) {
+func (r *Reader) Read(w Want, most int) (details *series.Details, used int) {
 	p, err := r.process(w)
 	if err != nil {
 		return unreadable(w, err), 1
 	}
-	out := &attunev1.Details{}
-	sockets := slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_SOCKETS)
-	pipes := slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_PIPES)
+	out := &series.Details{}
+	sockets := slices.Contains(w.Kinds, series.TableSockets)
+	pipes := slices.Contains(w.Kinds, series.TablePipes)
 	if sockets || pipes {
 		listed, err := p.table.list(descriptorsPerRound, r.options.now())
 		if err != nil {
@@ -117,13 +117,13 @@ func (r *Reader) Read(w Want, most int) (details *attunev1.Details, used int) {
 	}
 	if sockets && p.table.complete {
 		out.Sockets = r.readSockets(p, max(1, most-used))
-		used += len(out.Sockets.GetItems())
+		used += len(out.Sockets.Items)
 	}
 	if pipes && p.table.complete {
 		out.Pipes = p.readPipes(max(1, most-used))
-		used += len(out.Pipes.GetItems())
+		used += len(out.Pipes.Items)
 	}
-	if slices.Contains(w.Kinds, attunev1.DetailKind_DETAIL_KIND_MEMORY) {
+	if slices.Contains(w.Kinds, series.TableMemory) {
 		if out.Memory = p.memory.read(w.Identity.PID, r.options.now); out.Memory != nil {
 			used++
 		}
@@ -155,19 +155,19 @@ func (r *Reader) process(w Want) (*process, error) {
 
 // unreadable says of everything that is wanted why it cannot be read; nil of a
 // process that has ended.
-func unreadable(w Want, err error) *attunev1.Details {
+func unreadable(w Want, err error) *series.Details {
 	if errors.Is(err, procid.ErrGone) {
 		return nil
 	}
-	out := &attunev1.Details{}
+	out := &series.Details{}
 	for _, kind := range w.Kinds {
 		switch kind {
-		case attunev1.DetailKind_DETAIL_KIND_SOCKETS:
-			out.Sockets = &attunev1.SocketDetails{Error: err.Error()}
-		case attunev1.DetailKind_DETAIL_KIND_PIPES:
-			out.Pipes = &attunev1.PipeDetails{Error: err.Error()}
-		case attunev1.DetailKind_DETAIL_KIND_MEMORY:
-			out.Memory = &attunev1.MemoryDetails{Error: err.Error()}
+		case series.TableSockets:
+			out.Sockets = &series.Rows[series.Socket]{Error: err.Error()}
+		case series.TablePipes:
+			out.Pipes = &series.Rows[series.Pipe]{Error: err.Error()}
+		case series.TableMemory:
+			out.Memory = &series.Memory{Error: err.Error()}
 		}
 	}
 	return out

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/proto"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 const (
@@ -25,22 +24,22 @@ const (
 
 // socket is what is known of one.
 type socket struct {
-	kind attunev1.SocketKind // unspecified: of no kind that is told of
-	due  time.Time           // when it is to be borrowed; zero: at once
+	kind string    // empty: of no kind that is told of
+	due  time.Time // when it is to be borrowed; zero: at once
 	// detail is as it was read last; nil: never. It is copied when it is told.
-	detail  *attunev1.SocketDetail
+	detail  *series.Socket
 	id      tcpID // of a TCP socket, by which the kernel is asked
 	unfound bool  // it was, and did not find it
 }
 
 // readSockets reads the sockets that are next in turn, at most so many.
-func (r *Reader) readSockets(p *process, most int) *attunev1.SocketDetails {
-	out := &attunev1.SocketDetails{Total: uint32(p.table.sockets.total)}
+func (r *Reader) readSockets(p *process, most int) *series.Rows[series.Socket] {
+	out := &series.Rows[series.Socket]{Total: p.table.sockets.total}
 	var trouble trouble
 	for _, e := range p.sockets.next(p.table.sockets.settled, most) {
 		item, err := r.readSocket(p, e)
 		if trouble.add(err); err == nil && item != nil {
-			out.Items = append(out.Items, item)
+			out.Items = append(out.Items, *item)
 		}
 	}
 	out.Error = trouble.text()
@@ -49,7 +48,7 @@ func (r *Reader) readSockets(p *process, most int) *attunev1.SocketDetails {
 
 // readSocket reads one. It returns nil for one that is of no kind that is told
 // of, or not due.
-func (r *Reader) readSocket(p *process, e *entry) (*attunev1.SocketDetail, error) {
+func (r *Reader) readSocket(p *process, e *entry) (*series.Socket, error) {
 	if e.socket == nil {
 		kind, err := p.socketKind(e)
 		if err != nil {
@@ -58,13 +57,18 @@ func (r *Reader) readSocket(p *process, e *entry) (*attunev1.SocketDetail, error
 		e.socket = &socket{kind: kind}
 	}
 	s := e.socket
-	if s.kind == attunev1.SocketKind_SOCKET_KIND_UNSPECIFIED {
+	if s.kind == "" {
 		return nil, nil
 	}
 	if err := r.refresh(p, e); err != nil {
 		return nil, err
 	}
-	return proto.CloneOf(s.detail), nil
+	copied := *s.detail
+	if copied.TCP != nil { // which the kernel's next answer is written into
+		tcp := *copied.TCP
+		copied.TCP = &tcp
+	}
+	return &copied, nil
 }
 
 // refresh brings what is known of a socket up to date, in the way that disturbs
@@ -101,44 +105,49 @@ func (s *socket) asked(p *process, now time.Time) bool {
 	switch {
 	case !p.ownNet || s.unfound:
 		return false
-	case s.kind == attunev1.SocketKind_SOCKET_KIND_UNIX:
+	case s.kind == kindUnix:
 		return true
 	}
-	tcp := s.detail.GetTcp()
-	return tcp != nil && tcp.GetState() != "closed" && now.Before(s.due) // a closed one has no addresses
+	if s.detail == nil || s.detail.TCP == nil {
+		return false
+	}
+	return s.detail.TCP.State != "closed" && now.Before(s.due) // a closed one has no addresses
 }
 
 // ask asks the kernel after a socket.
 func (r *Reader) ask(e *entry) error {
 	s := e.socket
-	if s.kind == attunev1.SocketKind_SOCKET_KIND_UNIX {
+	if s.kind == kindUnix {
 		s.detail = newSocketDetail(e)
 		return r.diag.unix(e.inode, s.detail)
 	}
 	return r.diag.tcp(s.id, s.detail)
 }
 
-func newSocketDetail(e *entry) *attunev1.SocketDetail {
-	return &attunev1.SocketDetail{Fd: int32(e.fd), Inode: e.inode, Kind: e.socket.kind}
+func newSocketDetail(e *entry) *series.Socket {
+	return &series.Socket{FD: e.fd, Inode: e.inode, Kind: e.socket.kind}
 }
+
+// The kinds of sockets that are told of.
+const (
+	kindTCP  = "tcp"
+	kindUnix = "unix"
+)
 
 // protocols are the names that the kernel gives to what is told of, as xattr
 // system.sockprotoname.
-var protocols = map[string]attunev1.SocketKind{
-	"TCP": attunev1.SocketKind_SOCKET_KIND_TCP, "TCPv6": attunev1.SocketKind_SOCKET_KIND_TCP,
-	"UNIX": attunev1.SocketKind_SOCKET_KIND_UNIX, "UNIX-STREAM": attunev1.SocketKind_SOCKET_KIND_UNIX,
-}
+var protocols = map[string]string{"TCP": kindTCP, "TCPv6": kindTCP, "UNIX": kindUnix, "UNIX-STREAM": kindUnix}
 
 // socketKind asks which kind of socket a descriptor is of, without borrowing it.
-func (p *process) socketKind(e *entry) (attunev1.SocketKind, error) {
+func (p *process) socketKind(e *entry) (string, error) {
 	var name [32]byte
 	path := fmt.Sprintf("%s/%d", p.table.path, e.fd)
 	n, err := unix.Getxattr(path, "system.sockprotoname", name[:])
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODATA), errors.Is(err, unix.EOPNOTSUPP):
-		return 0, errClosed // or another file by now
+		return "", errClosed // or another file by now
 	case err != nil:
-		return 0, fmt.Errorf("descriptor %d: protocol: %w", e.fd, err)
+		return "", fmt.Errorf("descriptor %d: protocol: %w", e.fd, err)
 	}
 	return protocols[string(bytes.TrimRight(name[:n], "\x00"))], nil
 }
@@ -157,7 +166,7 @@ func look(fd int, s *socket) error {
 	local, _ := unix.Getsockname(fd) // of a socket that has none both fail
 	peer, _ := unix.Getpeername(fd)
 	d.Local, d.Peer = addressText(local), addressText(peer)
-	if s.kind != attunev1.SocketKind_SOCKET_KIND_TCP {
+	if s.kind != kindTCP {
 		return nil
 	}
 	return lookTCP(fd, s, local, peer)
@@ -169,7 +178,7 @@ func lookTCP(fd int, s *socket, local, peer unix.Sockaddr) error {
 	if err != nil {
 		return fmt.Errorf("TCP_INFO: %w", err)
 	}
-	tcp := &attunev1.TcpDetail{}
+	tcp := &series.TCP{}
 	tcpInto(info, tcp)
 	if noDelay, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY); err == nil {
 		tcp.NoDelay = noDelay != 0
@@ -181,6 +190,6 @@ func lookTCP(fd int, s *socket, local, peer unix.Sockaddr) error {
 	if err != nil {
 		return fmt.Errorf("SO_COOKIE: %w", err)
 	}
-	s.detail.Tcp, s.id = tcp, newTCPID(local, peer, cookie)
+	s.detail.TCP, s.id = tcp, newTCPID(local, peer, cookie)
 	return nil
 }

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/sample"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,17 +27,19 @@ type detailing struct {
 	sampler *sample.Sampler
 	foreign func(pid int) error // why a process must be left alone, if so
 
-	mu     sync.Mutex                       // guards wanted; a leaf lock
-	wanted map[uint64][]attunev1.DetailKind // by process
+	mu     sync.Mutex                  // guards wanted; a leaf lock
+	wanted map[uint64][]series.TableID // by process
 
 	next uint64 // process that comes first in the next round; that of one goroutine
 }
 
 // set replaces what is wanted.
-func (d *detailing) set(processes []*attunev1.DetailInterest) {
-	wanted := make(map[uint64][]attunev1.DetailKind, len(processes))
-	for _, p := range processes {
-		wanted[p.GetProcess()] = p.GetKinds()
+func (d *detailing) set(wants []*attunev1.TableWant) {
+	wanted := make(map[uint64][]series.TableID, len(wants))
+	for _, w := range wants {
+		for _, table := range w.GetTables() {
+			wanted[w.GetProcess()] = append(wanted[w.GetProcess()], series.TableID(table))
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +47,7 @@ func (d *detailing) set(processes []*attunev1.DetailInterest) {
 }
 
 // of returns what is wanted of a process.
-func (d *detailing) of(handle uint64) []attunev1.DetailKind {
+func (d *detailing) of(handle uint64) []series.TableID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.wanted[handle]
@@ -66,14 +67,16 @@ func (d *detailing) inTurn(targets []*member.Member) []*member.Member {
 func (d *detailing) read(reader *detail.Reader, t *member.Member, room *int) *attunev1.Sample {
 	kinds := d.due(t, *room)
 	threads := 0
-	if slices.Contains(kinds, attunev1.DetailKind_DETAIL_KIND_THREADS) {
+	if slices.Contains(kinds, series.TableThreads) {
 		threads = min(*room, threadsPerRound)
 	}
 	signals, items, err := d.sampler.SampleThreads(t.PID(), threads)
 	if err != nil {
 		return nil
 	}
-	*room -= len(items.GetItems())
+	if items != nil {
+		*room -= len(items.Items)
+	}
 	one := &attunev1.Sample{Process: t.Handle(), Tables: []*attunev1.Table{signals}}
 	if len(kinds) == 0 {
 		return one
@@ -84,15 +87,13 @@ func (d *detailing) read(reader *detail.Reader, t *member.Member, room *int) *at
 		return nil
 	}
 	details.Threads = items
-	if !proto.Equal(details, &attunev1.Details{}) {
-		one.Details = details
-	}
+	one.Tables = append(one.Tables, details.Tables()...)
 	return one
 }
 
 // due returns what is to be read of a process in a round that has so much
 // room left. For want of room it comes first in the next one.
-func (d *detailing) due(t *member.Member, room int) []attunev1.DetailKind {
+func (d *detailing) due(t *member.Member, room int) []series.TableID {
 	kinds := d.of(t.Handle())
 	switch {
 	case len(kinds) == 0:

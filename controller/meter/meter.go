@@ -115,7 +115,7 @@ func (m *Meter) Set(period, interval time.Duration) { m.sampling.set(period, int
 
 // Want replaces which details are read beside the signals. Those of processes that it
 // does not name are let go of.
-func (m *Meter) Want(processes []*attunev1.DetailInterest) { m.sampling.want(processes) }
+func (m *Meter) Want(wants []*attunev1.TableWant) { m.sampling.want(wants) }
 
 // Deliver says that so many more measure points deliver records, fewer if negative.
 func (m *Meter) Deliver(more int32) { m.draining.deliver(more) }

@@ -37,8 +37,8 @@ func (s *sampling) set(period, interval time.Duration) {
 }
 
 // want replaces which details are read.
-func (s *sampling) want(processes []*attunev1.DetailInterest) {
-	s.details.set(processes)
+func (s *sampling) want(wants []*attunev1.TableWant) {
+	s.details.set(wants)
 	s.changed.Ring()
 }
 

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/proto/attune/series"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // target is a running testdata/threads.c.
@@ -117,15 +117,15 @@ func TestLiveThreadDetails(t *testing.T) {
 	defer s.Close()
 	p.tell(t, "threads "+strconv.Itoa(threads))
 	p.tell(t, "burn")
-	turn := func() map[int32]*attunev1.ThreadDetail {
-		all := map[int32]*attunev1.ThreadDetail{}
+	turn := func() map[int]series.Thread {
+		all := map[int]series.Thread{}
 		for range 4 {
 			_, details, err := s.SampleThreads(p.pid(), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, thread := range details.GetItems() {
-				all[thread.GetTid()] = thread
+			for _, thread := range details.Items {
+				all[thread.TID] = thread
 			}
 		}
 		return all
@@ -136,12 +136,12 @@ func TestLiveThreadDetails(t *testing.T) {
 	}
 	for _, thread := range all {
 		// Each burnt its part of 100 ms.
-		if thread.GetRunNanos() < 100e6/threads || thread.GetName() != "threads" || thread.GetStartTicks() == 0 ||
-			thread.GetVoluntarySwitches() == 0 || thread.GetCpusAllowed() == "" {
+		if thread.Run < 100*time.Millisecond/threads || thread.Name != "threads" || thread.StartTicks == 0 ||
+			thread.VoluntarySwitches == 0 || thread.CPUsAllowed == "" {
 			t.Errorf("thread %v", thread)
 		}
 	}
-	pinned := all[int32(p.pid())]
+	pinned := all[p.pid()]
 	var first unix.CPUSet
 	first.Set(lowestCPU(t, p.pid()))
 	if err := unix.SchedSetaffinity(p.pid(), &first); err != nil {
@@ -149,7 +149,7 @@ func TestLiveThreadDetails(t *testing.T) {
 	}
 	p.tell(t, "threads 2")
 	turn() // those that are gone are listed until the next one
-	if all = turn(); len(all) != 2 || all[pinned.GetTid()].GetCpusAllowed() != strconv.Itoa(lowestCPU(t, p.pid())) {
+	if all = turn(); len(all) != 2 || all[pinned.TID].CPUsAllowed != strconv.Itoa(lowestCPU(t, p.pid())) {
 		t.Errorf("threads that are left: %v", all)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // process is what is kept of one process between samples.
@@ -95,7 +94,7 @@ func (p *process) readStat(s *Sampler) (procid.Stat, error) {
 }
 
 // sample reads one round, with the details of so many threads at most.
-func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, details *attunev1.ThreadDetails, err error) {
+func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, details *series.Rows[series.Thread], err error) {
 	stat, err := p.readStat(s)
 	if err != nil {
 		return nil, nil, err
@@ -116,7 +115,7 @@ func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, d
 			return nil, nil, err
 		}
 	}
-	return readings, &attunev1.ThreadDetails{Total: uint32(stat.Threads), Items: items}, nil
+	return readings, &series.Rows[series.Thread]{Total: stat.Threads, Items: items}, nil
 }
 
 // list brings the list of threads up to date when a turn begins. A process
@@ -162,7 +161,7 @@ func (p *process) lose(s *Sampler, t *thread) {
 // readThreads reads the next threads of the turn, with the details of so many at
 // most, which then are all of the round. The process's own stat file tells the
 // first thread's state.
-func (p *process) readThreads(s *Sampler, stat procid.Stat, detailed int) (details []*attunev1.ThreadDetail, err error) {
+func (p *process) readThreads(s *Sampler, stat procid.Stat, detailed int) (details []series.Thread, err error) {
 	count := s.options.threadsPerRound
 	if detailed > 0 {
 		count = min(count, detailed)

@@ -78,7 +78,7 @@ func (s *Sampler) Sample(pid int) (*attunev1.Table, error) {
 // SampleThreads is Sample with the details of so many threads at most, nil if
 // that is 0: those that are next in turn. The turn of a process is as long as it
 // has threads, whether this is asked for or Sample.
-func (s *Sampler) SampleThreads(pid, most int) (*attunev1.Table, *attunev1.ThreadDetails, error) {
+func (s *Sampler) SampleThreads(pid, most int) (*attunev1.Table, *series.Rows[series.Thread], error) {
 	p := s.process(pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()

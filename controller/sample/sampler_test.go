@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
@@ -230,17 +230,17 @@ func TestThreadDetailsInTurn(t *testing.T) {
 	proc.set(all)
 	s := New(Options{root: proc.root})
 	defer s.Close()
-	seen := map[int32]int{}
+	seen := map[int]int{}
 	for round, want := range []int{4, 4, 2, 4, 4, 2} {
 		_, details, err := s.SampleThreads(fakePID, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if details.GetTotal() != 10 || len(details.GetItems()) != want {
-			t.Errorf("round %d: %d of %d threads, want %d of 10", round, len(details.GetItems()), details.GetTotal(), want)
+		if details.Total != 10 || len(details.Items) != want {
+			t.Errorf("round %d: %d of %d threads, want %d of 10", round, len(details.Items), details.Total, want)
 		}
-		for _, thread := range details.GetItems() {
-			seen[thread.GetTid()]++
+		for _, thread := range details.Items {
+			seen[thread.TID]++
 			checkThread(t, thread)
 		}
 	}
@@ -254,14 +254,14 @@ func TestThreadDetailsInTurn(t *testing.T) {
 	}
 }
 
-func checkThread(t *testing.T, got *attunev1.ThreadDetail) {
+func checkThread(t *testing.T, got series.Thread) {
 	t.Helper()
-	tid := uint64(got.GetTid())
-	want := &attunev1.ThreadDetail{
-		Tid: got.GetTid(), StartTicks: tid, Name: "solver", State: "S", RunNanos: 10 * tid, WaitNanos: tid,
-		VoluntarySwitches: 1, InvoluntarySwitches: 2, LastCpu: 1, CpusAllowed: "0-1",
+	tid := got.TID
+	want := series.Thread{
+		TID: tid, StartTicks: uint64(tid), Name: "solver", State: "S", Run: time.Duration(10 * tid), Wait: time.Duration(tid),
+		VoluntarySwitches: 1, InvoluntarySwitches: 2, LastCPU: 1, CPUsAllowed: "0-1",
 	}
-	if !proto.Equal(want, got) {
+	if want != got {
 		t.Errorf("thread %v, want %v", got, want)
 	}
 }
@@ -283,7 +283,7 @@ func TestThreadNumberUsedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := details.GetItems()[0]; got.GetVoluntarySwitches() != uint64(step.thread.voluntary) || got.GetRunNanos() != uint64(step.thread.run) {
+		if got := details.Items[0]; got.VoluntarySwitches != uint64(step.thread.voluntary) || got.Run != time.Duration(step.thread.run) {
 			t.Errorf("thread %v, want %+v", got, step.thread)
 		}
 		if got := values(t, table)[series.RunTime]; got != step.run {

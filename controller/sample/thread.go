@@ -5,9 +5,10 @@ package sample
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/attune-hpc/attune/internal/procid"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/proto/attune/series"
 )
 
 // thread is one thread's last known values.
@@ -90,11 +91,12 @@ func (t *thread) replaced(p *process) {
 }
 
 // detail is the thread as readWhole has found it.
-func (t *thread) detail() *attunev1.ThreadDetail {
-	return &attunev1.ThreadDetail{
-		Tid: int32(t.tid), StartTicks: t.seen.start, Name: strings.ToValidUTF8(t.seen.name, "?"), State: string(t.seen.state),
-		RunNanos: t.run, WaitNanos: t.wait, VoluntarySwitches: t.voluntary, InvoluntarySwitches: t.involuntary,
-		LastCpu: uint32(max(t.seen.lastCPU, 0)), CpusAllowed: t.cpus.list(),
+func (t *thread) detail() series.Thread {
+	return series.Thread{
+		TID: t.tid, StartTicks: t.seen.start, Name: strings.ToValidUTF8(t.seen.name, "?"), State: string(t.seen.state),
+		Run: time.Duration(t.run), Wait: time.Duration(t.wait),
+		VoluntarySwitches: t.voluntary, InvoluntarySwitches: t.involuntary,
+		LastCPU: uint64(max(t.seen.lastCPU, 0)), CPUsAllowed: t.cpus.list(),
 	}
 }
 

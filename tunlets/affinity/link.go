@@ -46,7 +46,7 @@ func (e *ends) read(d sdk.Details) {
 	if d.Sockets != nil {
 		e.sockets = true
 		for _, s := range d.Sockets.Items {
-			if s.Unix {
+			if s.Kind == "unix" {
 				e.add(socketEnd(s.Inode), s.Peer)
 			} else {
 				e.add(s.Local+">"+s.Peer, s.Peer+">"+s.Local)

@@ -137,7 +137,7 @@ func (n *node) read(p *process, at time.Time, d sdk.Details) {
 		return
 	}
 	for _, item := range d.Threads.Items {
-		key := taskKey{p.handle, item.Key()}
+		key := taskKey{p.handle, sdk.KeyOf(&item)}
 		t := n.tasks[key]
 		if t == nil {
 			if len(n.tasks) >= maxTasks {

@@ -58,8 +58,8 @@ func (p pair) gain() float64 {
 
 // boundApart says that the two are bound to different CPUs, and have to wait there.
 func boundApart(a, b *task) bool {
-	for cpu := range a.last.CPUsAllowed.Numbers() {
-		if b.last.CPUsAllowed.Has(cpu) {
+	for cpu := range sdk.CPUList(a.last.CPUsAllowed).Numbers() {
+		if sdk.CPUList(b.last.CPUsAllowed).Has(cpu) {
 			return false
 		}
 	}
@@ -135,10 +135,10 @@ func (n *node) seated(pairs []pair) []pair {
 // leastUsed is the CPU that both may use, that no other pair has, and on which the
 // other threads run least; of equal ones, that on which the first of the pair is.
 func (n *node) leastUsed(p pair, taken map[int]bool) (cpu int, found bool) {
-	use := map[int]float64{p.a.last.LastCPU: -1e-3}
+	use := map[int]float64{int(p.a.last.LastCPU): -1e-3}
 	for _, t := range n.tasks {
 		if t != p.a && t != p.b && t.known() {
-			use[t.last.LastCPU] += t.run()
+			use[int(t.last.LastCPU)] += t.run()
 		}
 	}
 	for c := range p.a.process.usable.Numbers() {

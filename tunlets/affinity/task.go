@@ -43,7 +43,7 @@ func (t *task) add(at time.Time, d sdk.ThreadDetail) {
 	}
 	t.last, t.to = d, at
 	if len(t.seats) < maxSeats {
-		t.seats = append(t.seats, seat{at, d.LastCPU})
+		t.seats = append(t.seats, seat{at, int(d.LastCPU)})
 	}
 }
 
@@ -65,7 +65,7 @@ func (t *task) sleeps() float64 {
 func (t *task) demand() demand {
 	return demand{
 		run: max(0, t.run()), wait: max(0, t.wait()),
-		bound: !covers(t.last.CPUsAllowed, t.process.usable), allowed: t.last.CPUsAllowed,
+		bound: !covers(sdk.CPUList(t.last.CPUsAllowed), t.process.usable), allowed: sdk.CPUList(t.last.CPUsAllowed),
 	}
 }
 

@@ -33,7 +33,7 @@ func TestSuite(t *testing.T) {
 type thread struct {
 	run, wait float64 // parts of the time
 	sleeps    float64 // per second
-	cpu       uint32
+	cpu       uint64
 	allowed   string
 }
 
@@ -54,13 +54,13 @@ func program(tid int, threads ...thread) *tunlettest.Process {
 		}
 	}
 	p.Gauges[sdk.Threads], p.Gauges[sdk.CPUsAllowed] = float64(len(threads)), float64(len(allowed))
-	p.Details = func(age time.Duration) *attunev1.Details {
-		d := &attunev1.Details{Threads: &attunev1.ThreadDetails{Total: uint32(len(threads))}}
+	p.Details = func(age time.Duration) *sdk.Details {
+		d := &sdk.Details{Threads: &sdk.ThreadDetails{Total: len(threads)}}
 		for i, th := range threads {
 			counter := func(perSecond float64) uint64 { return uint64(age.Seconds() * perSecond) }
-			d.Threads.Items = append(d.Threads.Items, &attunev1.ThreadDetail{
-				Tid: int32(tid + i), StartTicks: 7, RunNanos: counter(th.run * 1e9), WaitNanos: counter(th.wait * 1e9),
-				VoluntarySwitches: counter(th.sleeps), LastCpu: th.cpu, CpusAllowed: th.allowed,
+			d.Threads.Items = append(d.Threads.Items, sdk.ThreadDetail{
+				TID: tid + i, StartTicks: 7, Run: time.Duration(counter(th.run * 1e9)), Wait: time.Duration(counter(th.wait * 1e9)),
+				VoluntarySwitches: counter(th.sleeps), LastCPU: th.cpu, CPUsAllowed: th.allowed,
 			})
 		}
 		return d
@@ -79,16 +79,16 @@ func talker(tid int, writes bool, th thread) *tunlettest.Process {
 	p.Rates[sdk.ReadCalls], p.Rates[sdk.WriteCalls] = th.sleeps, th.sleeps
 	p.Rates[sdk.CPUUser] = th.run * 1e8
 	threads := p.Details
-	p.Details = func(age time.Duration) *attunev1.Details {
+	p.Details = func(age time.Duration) *sdk.Details {
 		d := threads(age)
-		d.Pipes = &attunev1.PipeDetails{Total: 1, Items: []*attunev1.PipeDetail{{Fd: 5, Inode: 77, Writes: writes}}}
+		d.Pipes = &sdk.PipeDetails{Total: 1, Items: []sdk.PipeDetail{{FD: 5, Inode: 77, Writes: writes}}}
 		return d
 	}
 	return p
 }
 
 // across is one of the measured pair: 25,000 round trips a second between two cores.
-func across(cpu uint32) thread {
+func across(cpu uint64) thread {
 	return thread{run: 0.3, sleeps: 25_000, cpu: cpu, allowed: "0-1"}
 }
 

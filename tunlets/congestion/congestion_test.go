@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/congestion"
 	"github.com/attune-hpc/attune/tunlets/kit/connections/connectiontest"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func paced() *connectiontest.Connection {
 	return &connectiontest.Connection{
 		Sent: 32000, Bytes: 2.1e9, BusyShare: 0.99, ResentShare: 3e-5,
-		TCP: attunev1.TcpDetail{RttMicros: 70, MinRttMicros: 3, WindowSegments: 16, SegmentBytes: 65483, Congestion: "bbr"},
+		TCP: sdk.TCPDetail{RTT: 70 * time.Microsecond, MinRTT: 3 * time.Microsecond, WindowSegments: 16, SegmentBytes: 65483, Congestion: "bbr"},
 	}
 }
 
@@ -44,7 +44,7 @@ func TestProposes(t *testing.T) {
 	}{
 		{"paced on a short path", process, true},
 		{"not paced", with(func(c *connectiontest.Connection) { c.TCP.Congestion = "cubic" }), false},
-		{"a long path", with(func(c *connectiontest.Connection) { c.TCP.MinRttMicros = 20000 }), false},
+		{"a long path", with(func(c *connectiontest.Connection) { c.TCP.MinRTT = 20000 * time.Microsecond }), false},
 		{"losses", with(func(c *connectiontest.Connection) { c.ResentShare = 0.01 }), false},
 		{"no bulk", with(func(c *connectiontest.Connection) { c.Bytes = 1e7 }), false},
 		{"nothing to send most of the time", with(func(c *connectiontest.Connection) { c.BusyShare = 0.3 }), false},

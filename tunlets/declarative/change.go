@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -20,14 +21,14 @@ type change struct {
 	make func(sdk.Value) sdk.Action
 	// each: the change is made in each item of a kind of details for which where
 	// holds, if that is given; else it is made in the process.
-	each  *listKind
+	each  *series.Table
 	where expression
 }
 
 // details are the kinds of details that the change needs.
 func (c *change) details() (kinds []sdk.Detail) {
 	if c.each != nil {
-		kinds = append(kinds, c.each.kind)
+		kinds = append(kinds, c.each.ID)
 	}
 	return append(kinds, append(c.to.details(), c.where.details()...)...)
 }
@@ -40,8 +41,13 @@ const maxPlaces = 64
 func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 	knows := []knowledge{k}
 	if c.each != nil {
-		list, _ := c.each.get(&k.watch.details)
-		knows = c.each.knows(k, list)
+		knows = nil
+		list, _ := k.watch.details.kinds[c.each.ID].list()
+		for _, item := range list {
+			of := k
+			of.item = item
+			knows = append(knows, of)
+		}
 	}
 	for _, k := range knows {
 		if c.where.given() && !c.where.holds(k) || len(out) == maxPlaces {
@@ -54,8 +60,7 @@ func (c *change) proposed(k knowledge) (out []sdk.Change, reason string) {
 		}
 		change := sdk.Change{Knob: c.knob.Name, Process: k.watch.handle(), Action: c.make(to)}
 		if c.each != nil {
-			number := c.each.number(k.item)
-			change.Knob, change.Action = "", sdk.SystemSettingOn(c.knob.Name, number, to)
+			change.Knob, change.Action = "", sdk.SystemSettingOn(c.knob.Name, int32(k.item.now.Number), to)
 		}
 		out = append(out, change)
 	}
@@ -72,7 +77,7 @@ func (c *compilers) change(n *yaml.Node, d *Definition) {
 		field{"setting", false, p.text("setting", &setting)},
 		field{"system", false, p.text("system", &system)},
 		field{"variable", false, keep(&variable)},
-		field{"each", false, choice(p.parser, "each", &ch.each, itemNames())},
+		field{"each", false, choice(p.parser, "each", &ch.each, itemTables())},
 		field{"where", false, keep(&where)},
 		field{"to", true, keep(&to)},
 		field{"description", true, p.text("description", &ch.knob.Description)},
@@ -103,14 +108,14 @@ func (c *compilers) values(n *yaml.Node, ch *change, to, where *yaml.Node) {
 	p := c.after
 	switch {
 	case ch.each == nil && where != nil:
-		p.wrong(where.Line, "where: say of what, by each: %s", strings.Join(sortedKeys(itemNames()), ", "))
+		p.wrong(where.Line, "where: say of what, by each: %s", strings.Join(sortedKeys(itemTables()), ", "))
 		return
-	case ch.each != nil && !strings.HasPrefix(ch.knob.Name, ch.each.name()+"."):
-		p.wrong(n.Line, "a change of each %s: want a system setting %s.…: docs/reference/knobs.md", ch.each.name(), ch.each.name())
+	case ch.each != nil && !strings.HasPrefix(ch.knob.Name, ch.each.Row()+"."):
+		p.wrong(n.Line, "a change of each %s: want a system setting %s.…: docs/reference/knobs.md", ch.each.Row(), ch.each.Row())
 		return
 	case ch.each != nil:
 		var err error
-		if p, err = p.with(ch.each.itemName()); err != nil {
+		if p, err = p.with(itemName(ch.each)); err != nil {
 			p.wrong(n.Line, "%v", err)
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -22,50 +23,50 @@ const (
 
 // itemKey names a thread or descriptor for good.
 type itemKey struct {
-	number int
+	number int64
 	life   uint64 // start time, or inode
 }
 
 // reading is an item as it was read last.
-type reading[D, V any] struct {
+type reading struct {
 	at    time.Time
-	raw   D
-	value *V // nil: read once, so that no rate is known
+	row   series.Row
+	value *item // nil: read once, so that no rate is known
 }
 
-// items are what is known of a process' details of one kind. D is how they are
-// read, V what expressions see of it. The zero value knows nothing.
-type items[D, V any] struct {
+// items are what is known of the details of one kind of a process.
+type items struct {
 	rounds int // in which the kind was read
-	last   map[itemKey]reading[D, V]
+	last   map[itemKey]reading
 }
 
-// read takes the items of one round, and forgets those that are gone.
-func (i *items[D, V]) read(at time.Time, list []D, key func(D) itemKey, show func(before, now D, seconds float64) V) {
-	if i.last == nil {
-		i.last = map[itemKey]reading[D, V]{}
-	}
+// read takes the rows of one round, and forgets those that are gone.
+func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
 	i.rounds++
-	maps.DeleteFunc(i.last, func(_ itemKey, r reading[D, V]) bool { return at.Sub(r.at) > staleAfter })
-	for _, now := range list {
-		k := key(now)
-		before, known := i.last[k]
+	if !table.Single() { // a process has its row for as long as it lives
+		maps.DeleteFunc(i.last, func(_ itemKey, r reading) bool { return at.Sub(r.at) > staleAfter })
+	}
+	for _, now := range rows {
+		key := itemKey{now.Number, now.Life}
+		before, known := i.last[key]
 		if !known && len(i.last) >= maxItems {
 			continue
 		}
-		next := reading[D, V]{at: at, raw: now}
+		next := reading{at: at, row: now}
 		if seconds := at.Sub(before.at).Seconds(); known && seconds > 0 {
-			v := show(before.raw, now, seconds)
-			next.value = &v
+			next.value = &item{table, before.row, now, seconds}
 		}
-		i.last[k] = next
+		i.last[key] = next
 	}
 }
 
 // list is what expressions see, in the order of numbers: what was read twice, so
 // that rates are known; false: the kind was not read twice yet.
-func (i *items[D, V]) list() ([]*V, bool) {
-	out := []*V{}
+func (i *items) list() ([]*item, bool) {
+	if i == nil {
+		return nil, false
+	}
+	out := []*item{}
 	keys := slices.SortedFunc(maps.Keys(i.last), func(a, b itemKey) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.life, b.life))
 	})
@@ -77,13 +78,26 @@ func (i *items[D, V]) list() ([]*V, bool) {
 	return out, i.rounds >= 2
 }
 
+// single is what is known of the process itself, which needs no second reading but
+// for rates; nil: nothing yet.
+func (i *items) single(table *series.Table) *item {
+	if i == nil {
+		return nil
+	}
+	r, known := i.last[itemKey{}]
+	switch {
+	case !known:
+		return nil
+	case r.value == nil:
+		return &item{table: table, now: r.row}
+	}
+	return r.value
+}
+
 // details is what is known of a process beside its signals, since it was asked
-// for.
+// for. The zero value knows nothing.
 type details struct {
-	threads items[sdk.ThreadDetail, thread]
-	sockets items[sdk.SocketDetail, socket]
-	pipes   items[sdk.PipeDetail, pipe]
-	memory  *sdk.MemoryDetails
+	kinds map[sdk.Detail]*items
 	// fresh are the kinds of the latest sample.
 	fresh []sdk.Detail
 	// refusal says why a kind cannot be read; empty: all can.
@@ -93,30 +107,24 @@ type details struct {
 // take takes the details of a sample.
 func (d *details) take(s sdk.Sample) {
 	d.fresh, d.refusal = d.fresh[:0], ""
-	if t := s.Details.Threads; t != nil {
-		d.threads.read(s.At, t.Items, threadKey, showThread)
-		d.got(sdk.DetailThreads, t.Error, len(t.Items))
-	}
-	if t := s.Details.Sockets; t != nil {
-		d.sockets.read(s.At, t.Items, socketKey, showSocket)
-		d.got(sdk.DetailSockets, t.Error, len(t.Items))
-	}
-	if t := s.Details.Pipes; t != nil {
-		d.pipes.read(s.At, t.Items, pipeKey, showPipe)
-		d.got(sdk.DetailPipes, t.Error, len(t.Items))
-	}
-	if m := s.Details.Memory; m != nil {
-		d.memory = m
-		d.got(sdk.DetailMemory, m.Error, 0)
-	}
-}
-
-// got notes that a kind was read. An error beside items is about some of them
-// only, and of no matter.
-func (d *details) got(kind sdk.Detail, trouble string, items int) {
-	d.fresh = append(d.fresh, kind)
-	if trouble != "" && items == 0 {
-		d.refusal = trouble
+	for i := range series.Tables() {
+		table := &series.Tables()[i]
+		rows := s.Details.Rows(table.ID)
+		if rows == nil {
+			continue
+		}
+		if d.kinds == nil {
+			d.kinds = map[sdk.Detail]*items{}
+		}
+		if d.kinds[table.ID] == nil {
+			d.kinds[table.ID] = &items{last: map[itemKey]reading{}}
+		}
+		d.kinds[table.ID].read(s.At, table, rows.Items)
+		d.fresh = append(d.fresh, table.ID)
+		// An error beside items is about some of them only, and of no matter.
+		if rows.Error != "" && len(rows.Items) == 0 {
+			d.refusal = rows.Error
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/declarative"
@@ -48,22 +47,22 @@ func newTunlet(t *testing.T, text string) func() sdk.Tunlet {
 
 // client waits for answers over one connection, of which the kernel holds data
 // back.
-func client(unsent uint32) func() *tunlettest.Process {
+func client(unsent uint64) func() *tunlettest.Process {
 	return func() *tunlettest.Process {
 		p := tunlettest.Computing()
 		p.Rates[sdk.VoluntarySwitches] = 25
-		p.Details = func(age time.Duration) *attunev1.Details {
-			return &attunev1.Details{
-				Threads: &attunev1.ThreadDetails{Total: 2, Items: []*attunev1.ThreadDetail{
-					{Tid: 1, StartTicks: 7, RunNanos: uint64(age) / 4}, {Tid: 2, StartTicks: 8, RunNanos: 5},
+		p.Details = func(age time.Duration) *sdk.Details {
+			return &sdk.Details{
+				Threads: &sdk.ThreadDetails{Total: 2, Items: []sdk.ThreadDetail{
+					{TID: 1, StartTicks: 7, Run: age / 4}, {TID: 2, StartTicks: 8, Run: 5},
 				}},
-				Sockets: &attunev1.SocketDetails{Total: 1, Items: []*attunev1.SocketDetail{{
-					Fd: 4, Inode: 99, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, Tcp: &attunev1.TcpDetail{
+				Sockets: &sdk.SocketDetails{Total: 1, Items: []sdk.SocketDetail{{
+					FD: 4, Inode: 99, Kind: "tcp", TCP: &sdk.TCPDetail{
 						State: "established", UnsentBytes: unsent, UnackedSegments: 1, AckedBytes: uint64(age.Milliseconds()),
 					},
 				}}},
-				Pipes:  &attunev1.PipeDetails{},
-				Memory: &attunev1.MemoryDetails{ResidentBytes: 5 << 20},
+				Pipes:  &sdk.PipeDetails{},
+				Memory: &sdk.MemoryDetails{ResidentBytes: 5 << 20},
 			}
 		}
 		return p
@@ -75,7 +74,7 @@ func TestSuiteWithDetails(t *testing.T) { tunlettest.Suite(t, newTunlet(t, queue
 func TestDetails(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		unsent uint32
+		unsent uint64
 		want   int
 	}{{"held back", 100, 1}, {"nothing held back", 0, 0}} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,11 +116,13 @@ func TestEach(t *testing.T) {
 	h.StartSession()
 	p := client(100)()
 	details := p.Details
-	p.Details = func(age time.Duration) *attunev1.Details {
+	p.Details = func(age time.Duration) *sdk.Details {
 		d := details(age)
-		for fd, unsent := range map[int32]uint32{5: 0, 6: 70} {
-			s := proto.CloneOf(d.GetSockets().GetItems()[0])
-			s.Fd, s.Inode, s.Tcp.UnsentBytes = fd, uint64(fd), unsent
+		for fd, unsent := range map[int]uint64{5: 0, 6: 70} {
+			s := d.Sockets.Items[0]
+			tcp := *s.TCP
+			tcp.UnsentBytes = unsent
+			s.FD, s.Inode, s.TCP = fd, uint64(fd), &tcp
 			d.Sockets.Items = append(d.Sockets.Items, s)
 		}
 		return d
@@ -160,8 +161,8 @@ func TestRefusedDetails(t *testing.T) {
 	h := tunlettest.New(t, newTunlet(t, queued))
 	h.StartSession()
 	p := client(100)()
-	p.Details = func(time.Duration) *attunev1.Details {
-		return &attunev1.Details{Sockets: &attunev1.SocketDetails{Error: "not permitted"}}
+	p.Details = func(time.Duration) *sdk.Details {
+		return &sdk.Details{Sockets: &sdk.SocketDetails{Error: "not permitted"}}
 	}
 	h.StartProcess(p)
 	h.Run(10 * time.Second)
@@ -176,7 +177,7 @@ func TestSlowSamples(t *testing.T) {
 	h.StartSession()
 	p := client(100)()
 	details, rounds := p.Details, 0
-	p.Details = func(age time.Duration) *attunev1.Details {
+	p.Details = func(age time.Duration) *sdk.Details {
 		if rounds++; rounds%5 != 0 {
 			return nil
 		}

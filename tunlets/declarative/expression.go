@@ -17,6 +17,7 @@ import (
 	"cel.dev/cel-go/ext"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -40,15 +41,12 @@ func (e *expression) uses(prefix string) bool {
 
 // details are the kinds of details that the expression uses.
 func (e *expression) details() (kinds []sdk.Detail) {
-	if e.uses(nameMemory) {
-		kinds = append(kinds, sdk.DetailMemory)
-	}
-	for name, l := range lists() {
-		if slices.Contains(e.names, name) {
-			kinds = append(kinds, l.kind)
+	for i := range series.Tables() {
+		t := &series.Tables()[i]
+		if slices.Contains(e.names, t.Name) || t.Single() && e.uses(singleName(t)) {
+			kinds = append(kinds, t.ID)
 		}
 	}
-	slices.Sort(kinds)
 	return kinds
 }
 
@@ -107,12 +105,7 @@ type compiler struct {
 }
 
 func newCompiler(p *parser, names vocabulary) (*compiler, error) {
-	options := []cel.EnvOption{cel.CrossTypeNumericComparisons(true), ext.Math(), sum()}
-	kinds := []any{ext.ParseStructTags(true)}
-	for _, name := range sortedKeys(lists()) {
-		kinds = append(kinds, lists()[name].item)
-	}
-	options = append(options, ext.NativeTypes(kinds...))
+	options := []cel.EnvOption{cel.CrossTypeNumericComparisons(true), ext.Math(), sum(), withItems}
 	env, err := cel.NewEnv(append(options, names.declarations()...)...)
 	return &compiler{p, names, env}, err
 }
@@ -239,9 +232,9 @@ func (c *compiler) explain(text string, e *common.Error) string {
 // fieldsMeant lists the fields of the kinds of details that a text names.
 func fieldsMeant(text string) string {
 	var out []string
-	for _, name := range sortedKeys(lists()) {
-		if strings.Contains(text, strings.TrimSuffix(name, "s")) {
-			out = append(out, name+" have: "+lists()[name].fields())
+	for _, row := range sortedKeys(itemTables()) {
+		if t := itemTables()[row]; strings.Contains(text, row) {
+			out = append(out, t.Name+" have: "+strings.Join(labels(t), ", "))
 		}
 	}
 	return strings.Join(out, "; ")

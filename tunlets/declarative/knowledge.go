@@ -28,7 +28,7 @@ type knowledge struct {
 	watch  *watch
 	span   sdk.Span
 	counts counts
-	item   any // of a list of details, that an expression is about; nil: none
+	item   *item // of a list of details, that an expression is about; nil: none
 }
 
 func (w *watch) knows(s sdk.Span, c counts) knowledge { return knowledge{watch: w, span: s, counts: c} }

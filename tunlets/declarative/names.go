@@ -10,6 +10,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -23,7 +24,6 @@ const (
 	nameProcess  = "process."         // and one of processNames
 	nameOption   = "option."          // and an option of the file
 	namePoint    = "point."           // and a point of the file, and one of pointNames
-	nameMemory   = "memory."          // and one of memoryFields
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -114,23 +114,27 @@ func pointNames(points []point) vocabulary {
 	return out
 }
 
-// detailNames are those of what is read only when it is asked for.
+// detailNames are those of what is read only when it is asked for: lists of the rows
+// of tables, and of a table with one row the fields.
 func detailNames() vocabulary {
 	out := vocabulary{}
-	for name, l := range lists() {
-		out[name] = named{cel.ListType(l.celType()), func(k knowledge) (any, bool) { return l.get(&k.watch.details) }}
-	}
-	for name, field := range memoryFields() {
-		out[nameMemory+name] = number(func(k knowledge) (float64, bool) {
-			m := k.watch.details.memory
-			if m == nil || m.Error != "" {
-				return 0, false
-			}
-			return float64(field(m)), true
-		})
+	for i := range series.Tables() {
+		t := &series.Tables()[i]
+		if !t.Single() {
+			out[t.Name] = named{cel.ListType(itemType(t)), func(k knowledge) (any, bool) { return k.watch.details.kinds[t.ID].list() }}
+			continue
+		}
+		for _, s := range t.Series {
+			out[singleName(t)+s.Label()] = named{celType(s), func(k knowledge) (any, bool) {
+				return k.watch.details.kinds[t.ID].single(t).value(s)
+			}}
+		}
 	}
 	return out
 }
+
+// singleName is the first part of the names of a table with one row.
+func singleName(t *series.Table) string { return t.Name + "." }
 
 // instead lists what could have been meant by a name that there is not.
 func (v vocabulary) instead(name string) string {

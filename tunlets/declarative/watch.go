@@ -287,8 +287,8 @@ func (w *watch) decide(h *sdk.Host) {
 
 // unread says that details are needed which have not been read twice yet.
 func (w *watch) unread() bool {
-	for _, l := range lists() {
-		if _, known := l.get(&w.details); !known && slices.Contains(w.tunlet.details, l.kind) {
+	for _, t := range itemTables() {
+		if _, known := w.details.kinds[t.ID].list(); !known && slices.Contains(w.tunlet.details, t.ID) {
 			return true
 		}
 	}

@@ -173,8 +173,8 @@ func TestFreeMemoryBoundsSettings(t *testing.T) {
 			h := start(t, nil)
 			for range tt.storms {
 				p := storm()
-				p.Details = func(time.Duration) *attunev1.Details {
-					return &attunev1.Details{Memory: &attunev1.MemoryDetails{AvailableBytes: tt.available}}
+				p.Details = func(time.Duration) *sdk.Details {
+					return &sdk.Details{Memory: &sdk.MemoryDetails{AvailableBytes: tt.available}}
 				}
 				h.StartProcess(p)
 			}
@@ -200,8 +200,8 @@ func TestTunedProcessKeepsItsPart(t *testing.T) {
 	h := start(t, nil)
 	for range 2 {
 		p := storm()
-		p.Details = func(time.Duration) *attunev1.Details {
-			return &attunev1.Details{Memory: &attunev1.MemoryDetails{AvailableBytes: 1 << 30}}
+		p.Details = func(time.Duration) *sdk.Details {
+			return &sdk.Details{Memory: &sdk.MemoryDetails{AvailableBytes: 1 << 30}}
 		}
 		h.StartProcess(p)
 		h.Run(700 * time.Millisecond)

@@ -114,7 +114,7 @@ func (w *watch) idle() bool {
 func (w *watch) sample(h *sdk.Host, s sdk.Sample) {
 	w.window.Add(s)
 	if m := s.Details.Memory; m != nil && m.Error == "" {
-		w.available = &m.Available
+		w.available = &m.AvailableBytes
 	}
 	waited := h.Now().Sub(w.since)
 	if w.state == asked && waited > answer || w.state == counting && waited > patience+answer {

@@ -35,7 +35,7 @@ const (
 // acknowledged (RFC 896; RFC 1122, 4.2.3.4).
 func held(d *sdk.SocketDetail) bool {
 	t := d.TCP
-	return !t.NoDelay && t.UnsentBytes > 0 && t.UnsentBytes < t.SegmentBytes && t.Unacked > 0 && t.Unacked < t.Window
+	return !t.NoDelay && t.UnsentBytes > 0 && t.UnsentBytes < t.SegmentBytes && t.UnackedSegments > 0 && t.UnackedSegments < t.WindowSegments
 }
 
 // judge says what cures a connection on which segments are held most of the time,

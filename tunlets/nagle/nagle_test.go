@@ -11,6 +11,7 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/kit/connections/connectiontest"
 	"github.com/attune-hpc/attune/tunlets/nagle"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
 
@@ -21,10 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func stalled() *connectiontest.Connection {
 	return &connectiontest.Connection{
 		Sent: 46, Received: 23, Bytes: 46 * 60,
-		TCP: attunev1.TcpDetail{MinRttMicros: 25, RttMicros: 20000, WindowSegments: 10, SegmentBytes: 65483},
-		Moment: func(n int, d *attunev1.SocketDetail) {
+		TCP: sdk.TCPDetail{MinRTT: 25 * time.Microsecond, RTT: 20000 * time.Microsecond, WindowSegments: 10, SegmentBytes: 65483},
+		Moment: func(n int, d *sdk.SocketDetail) {
 			if n%14 != 0 { // held for 40 of 43 ms
-				d.Tcp.UnsentBytes, d.Tcp.UnackedSegments = 60, 1
+				d.TCP.UnsentBytes, d.TCP.UnackedSegments = 60, 1
 			}
 		},
 	}
@@ -51,10 +52,10 @@ func TestProposes(t *testing.T) {
 		{"TCP_NODELAY is set", with(func(c *connectiontest.Connection) { c.TCP.NoDelay = true }), false},
 		{"the window is full", with(func(c *connectiontest.Connection) { c.TCP.WindowSegments = 1 }), false},
 		{"a bulk transfer", with(func(c *connectiontest.Connection) {
-			c.Moment = func(_ int, d *attunev1.SocketDetail) { d.Tcp.UnsentBytes, d.Tcp.UnackedSegments = 1<<20, 4 }
+			c.Moment = func(_ int, d *sdk.SocketDetail) { d.TCP.UnsentBytes, d.TCP.UnackedSegments = 1<<20, 4 }
 		}), false},
 		{"exchanges are fast", with(func(c *connectiontest.Connection) { c.Sent, c.Received = 20000, 10000 }), false},
-		{"the path is as slow as the exchanges", with(func(c *connectiontest.Connection) { c.TCP.MinRttMicros = 43_000 }), false},
+		{"the path is as slow as the exchanges", with(func(c *connectiontest.Connection) { c.TCP.MinRTT = 43_000 * time.Microsecond }), false},
 		{"nobody answers", with(func(c *connectiontest.Connection) { c.Received = 0 }), false},
 		{"nothing is held", with(func(c *connectiontest.Connection) { c.Moment = nil }), false},
 		{"it hardly ever sleeps", func() *tunlettest.Process { return stalled().Process(1, 0, 3) }, false},
@@ -117,7 +118,7 @@ func TestLaterConnections(t *testing.T) {
 		t.Fatalf("%d proposals, want none for a connection that was changed", len(h.Proposals)-1)
 	}
 	held := c.Moment
-	c.Moment = func(n int, d *attunev1.SocketDetail) { held(n, d); d.Inode++ }
+	c.Moment = func(n int, d *sdk.SocketDetail) { held(n, d); d.Inode++ }
 	h.Run(20 * time.Second)
 	if len(h.Proposals) != 2 || h.Proposals[1].GetChanges()[0].GetKnob() != "socket.tcp_nodelay@7#2" {
 		t.Errorf("proposals %v, want a second one for the new connection", h.Proposals)

@@ -77,40 +77,40 @@ func TestDetailsAcrossTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := started.GetReaction().GetDetails(); len(d) != 1 || d[0].GetProcess() != 7 || len(d[0].GetKinds()) != 2 ||
-		d[0].GetKinds()[1] != attunev1.DetailKind_DETAIL_KIND_SOCKETS {
+	if d := started.GetReaction().GetWants(); len(d) != 1 || d[0].GetProcess() != 7 || !slices.Equal(d[0].GetTables(), []uint32{1, 2}) {
 		t.Errorf("reaction %v", d)
 	}
 	batch := &attunev1.SampleBatch{UnixNano: 1e9, Samples: []*attunev1.Sample{
-		{Process: 7, Details: &attunev1.Details{
-			Threads: &attunev1.ThreadDetails{Total: 3, Items: []*attunev1.ThreadDetail{
-				{Tid: 8, StartTicks: 5, Name: "worker", State: "R", RunNanos: 1e9, LastCpu: 1, CpusAllowed: "0-1"}, {},
+		{Process: 7, Tables: (&sdk.Details{
+			Threads: &sdk.ThreadDetails{Total: 3, Items: []sdk.ThreadDetail{thread(), {}}},
+			Sockets: &sdk.SocketDetails{Items: []sdk.SocketDetail{
+				{FD: 4, Kind: "tcp", TCP: &sdk.TCPDetail{NoDelay: true, RTT: 40 * time.Millisecond, LastSent: 3 * time.Millisecond}},
+				{FD: 5, Kind: "unix"},
 			}},
-			Sockets: &attunev1.SocketDetails{Items: []*attunev1.SocketDetail{
-				{Fd: 4, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, Tcp: &attunev1.TcpDetail{NoDelay: true, RttMicros: 40000, LastSentMillis: 3}},
-				{Fd: 5, Kind: attunev1.SocketKind_SOCKET_KIND_UNIX},
-			}},
-			Memory: &attunev1.MemoryDetails{Error: "not allowed"},
-		}},
+			Memory: &sdk.MemoryDetails{Error: "not allowed"},
+		}).Tables()},
 		{Process: 8},
 	}}
 	if _, err := server.HandleEvents(t.Context(), &attunev1.HandleEventsRequest{Samples: batch}); err != nil {
 		t.Fatal(err)
 	}
 	checkDetails(t, tunlet.got[0].Details)
-	if tunlet.got[1].Details != (sdk.Details{}) {
-		t.Errorf("details of a process without: %+v", tunlet.got[1].Details)
+	if d := tunlet.got[1].Details; d.Threads != nil || d.Sockets != nil || d.Memory != nil {
+		t.Errorf("details of a process without: %+v", d)
 	}
+}
+
+func thread() sdk.ThreadDetail {
+	return sdk.ThreadDetail{TID: 8, StartTicks: 5, Name: "worker", State: "R", Run: time.Second, LastCPU: 1, CPUsAllowed: "0-1"}
 }
 
 func checkDetails(t *testing.T, d sdk.Details) {
 	t.Helper()
-	thread := sdk.ThreadDetail{TID: 8, StartTicks: 5, Name: "worker", State: 'R', Run: time.Second, LastCPU: 1, CPUsAllowed: "0-1"}
-	if d.Threads == nil || d.Threads.Total != 3 || d.Threads.Items[0] != thread || d.Threads.Items[1].State != '?' {
+	if d.Threads == nil || d.Threads.Total != 3 || d.Threads.Items[0] != thread() {
 		t.Errorf("threads %+v", d.Threads)
 	}
-	if s := d.Sockets; s == nil || s.Items[0].Unix || !s.Items[1].Unix || s.Items[1].TCP != nil ||
-		*s.Items[0].TCP != (sdk.TCPDetail{NoDelay: true, RTT: 40 * time.Millisecond, SinceSent: 3 * time.Millisecond}) {
+	if s := d.Sockets; s == nil || s.Items[0].Kind != "tcp" || s.Items[1].Kind != "unix" || s.Items[1].TCP != nil ||
+		*s.Items[0].TCP != (sdk.TCPDetail{NoDelay: true, RTT: 40 * time.Millisecond, LastSent: 3 * time.Millisecond}) {
 		t.Errorf("sockets %+v", s)
 	}
 	if d.Pipes != nil || d.Memory == nil || d.Memory.Error == "" {

@@ -44,9 +44,9 @@ func (h *Host) Want(process Handle, i Interest) {
 // cost more than signals do (docs/reference/signals.md): ask when the signals
 // give reason to, and give them back.
 func (h *Host) WantDetails(process Handle, kinds ...Detail) {
-	out := &attunev1.DetailInterest{Process: uint64(process)}
+	out := &attunev1.TableWant{Process: uint64(process)}
 	for _, k := range kinds {
-		out.Kinds = append(out.Kinds, attunev1.DetailKind(k))
+		out.Tables = append(out.Tables, uint32(k))
 	}
-	h.reaction.Details = append(h.reaction.Details, out)
+	h.reaction.Wants = append(h.reaction.Wants, out)
 }

@@ -18,7 +18,7 @@ const (
 	ProtocolVersion = 1
 	// APIVersion is the version of the Dynamic Tunlet API that this package
 	// speaks.
-	APIVersion = "1"
+	APIVersion = "2"
 	// PluginName is the name under which a tunlet process serves its tunlet.
 	PluginName = "tunlet"
 )

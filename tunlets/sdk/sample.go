@@ -62,7 +62,7 @@ func samplesFrom(b *attunev1.SampleBatch) Samples {
 	out := Samples{At: time.Unix(0, b.GetUnixNano())}
 	out.Items = make([]Sample, 0, len(b.GetSamples()))
 	for _, s := range b.GetSamples() {
-		sample := Sample{Process: Handle(s.GetProcess()), At: out.At, Details: detailsFrom(s.GetDetails())}
+		sample := Sample{Process: Handle(s.GetProcess()), At: out.At, Details: series.DetailsFrom(s.GetTables())}
 		for sig, value := range series.SignalsOf(s) {
 			sample = sample.With(sig, float64(value)) // one of a newer controller is dropped
 		}

@@ -37,7 +37,7 @@ type Wake struct {
 func (w Wake) proto() *attunev1.Wake {
 	return &attunev1.Wake{
 		Object: w.Object, Levels: levelsProto(w.Levels), LastingNanos: int64(w.Lasting), Averaged: w.Averaged,
-		Detail: attunev1.DetailKind(w.Detail),
+		Table: uint32(w.Detail),
 	}
 }
 

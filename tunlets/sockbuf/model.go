@@ -36,7 +36,7 @@ const (
 // (socat, 16 KiB).
 func limited(d *sdk.SocketDetail) bool {
 	t := d.TCP
-	return d.SendBufferSet && 2*d.SendQueued >= d.SendBuffer && t.UnsentBytes <= t.SegmentBytes && t.Unacked < t.Window
+	return d.SendBufferSet && 2*d.SendQueuedBytes >= d.SendBufferBytes && t.UnsentBytes <= t.SegmentBytes && t.UnackedSegments < t.WindowSegments
 }
 
 // judge says what cures a connection that its send buffer holds up.
@@ -54,7 +54,7 @@ func judge(l connections.Load, f *connections.Flow) (connections.Cure, bool) {
 	}
 	gain := 1 / max(busy, 1e-3)
 	if t.MinRTT > 0 {
-		gain = min(gain, float64(t.Window)*float64(t.SegmentBytes)/t.MinRTT.Seconds()/f.Rate())
+		gain = min(gain, float64(t.WindowSegments)*float64(t.SegmentBytes)/t.MinRTT.Seconds()/f.Rate())
 	}
 	if gain < leastGain {
 		return connections.Cure{}, false
@@ -62,6 +62,6 @@ func judge(l connections.Load, f *connections.Flow) (connections.Cure, bool) {
 	return connections.Cure{
 		Knob: knob, Value: sdk.Text("auto"), Gain: gain,
 		Reason: fmt.Sprintf("sends %.1f MB/s through a buffer of %d bytes that the program has set; it is full, and all in it on its way, %.0f %% of the time",
-			f.Rate()/1e6, f.Latest.SendBuffer/2, 100*f.MarkedShare()),
+			f.Rate()/1e6, f.Latest.SendBufferBytes/2, 100*f.MarkedShare()),
 	}, true
 }

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/kit/connections/connectiontest"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/sockbuf"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func limited() *connectiontest.Connection {
 	return &connectiontest.Connection{
 		Sent: 3500, Bytes: 230e6, BusyShare: 0.9,
-		Socket: attunev1.SocketDetail{SendBufferBytes: 32768, SendQueuedBytes: 66315, SendBufferSet: true},
-		TCP:    attunev1.TcpDetail{RttMicros: 84, MinRttMicros: 3, WindowSegments: 12, SegmentBytes: 65483, UnackedSegments: 1},
+		Socket: sdk.SocketDetail{SendBufferBytes: 32768, SendQueuedBytes: 66315, SendBufferSet: true},
+		TCP:    sdk.TCPDetail{RTT: 84 * time.Microsecond, MinRTT: 3 * time.Microsecond, WindowSegments: 12, SegmentBytes: 65483, UnackedSegments: 1},
 	}
 }
 
@@ -49,7 +49,7 @@ func TestProposes(t *testing.T) {
 		{"the network holds it up", with(func(c *connectiontest.Connection) { c.TCP.UnsentBytes = 1 << 20 }), false},
 		{"the congestion window holds it up", with(func(c *connectiontest.Connection) { c.TCP.WindowSegments = 1 }), false},
 		{"the peer holds it up", with(func(c *connectiontest.Connection) { c.PeerLimitedShare = 0.9 }), false},
-		{"the path carries no more", with(func(c *connectiontest.Connection) { c.TCP.MinRttMicros = 3400 }), false},
+		{"the path carries no more", with(func(c *connectiontest.Connection) { c.TCP.MinRTT = 3400 * time.Microsecond }), false},
 		{"hardly anything is sent", with(func(c *connectiontest.Connection) { c.Bytes = 1e4 }), false},
 		{"the sender has no time to spare", func() *tunlettest.Process { return limited().Process(0.9, 0.05, 3289) }, false},
 	} {

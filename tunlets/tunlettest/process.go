@@ -43,7 +43,7 @@ type Process struct {
 	Records func(now int64) []Hit
 	// Details is what details of the process there are, by how long it has run:
 	// the tunlet gets the kinds of them that it asked for. nil: none.
-	Details func(age time.Duration) *attunev1.Details
+	Details func(age time.Duration) *sdk.Details
 
 	counters map[sdk.Signal]float64
 	rounds   int
@@ -221,7 +221,9 @@ func (p *Process) sample() *attunev1.Sample {
 	out.Tables = []*attunev1.Table{series.SignalTable(readings...)}
 	p.rounds++
 	if p.Details != nil {
-		out.Details = p.Details(time.Duration(p.rounds) * Period)
+		if details := p.Details(time.Duration(p.rounds) * Period); details != nil {
+			out.Tables = append(out.Tables, details.Tables()...)
+		}
 	}
 	return out
 }

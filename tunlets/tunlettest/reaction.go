@@ -53,7 +53,7 @@ func (h *Harness) React(r *attunev1.Reaction) {
 			h.feed.Set(i)
 		}
 	}
-	for _, i := range r.GetDetails() {
+	for _, i := range r.GetWants() {
 		if slices.ContainsFunc(h.processes, func(p *Process) bool { return uint64(p.Handle) == i.GetProcess() }) {
 			h.feed.SetDetails(i)
 		}

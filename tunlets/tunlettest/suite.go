@@ -61,9 +61,9 @@ func waking(w *attunev1.Wake) *Process {
 			p.Rates[signal] = beyond * l.GetAtLeast()
 		}
 	}
-	if w.GetDetail() != attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
-		p.Details = func(time.Duration) *attunev1.Details {
-			return &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: 1}, Pipes: &attunev1.PipeDetails{Total: 1}}
+	if w.GetTable() != 0 {
+		p.Details = func(time.Duration) *sdk.Details {
+			return &sdk.Details{Sockets: &sdk.SocketDetails{Total: 1}, Pipes: &sdk.PipeDetails{Total: 1}}
 		}
 	}
 	return p
@@ -148,10 +148,10 @@ func checkWake(tb TB, conditions []*attunev1.Wake) {
 		if _, err := path.Match(w.GetObject(), ""); err != nil || strings.Contains(w.GetObject(), "/") {
 			tb.Errorf("wakes for object %q: want a pattern of base names (%v)", w.GetObject(), err)
 		}
-		switch w.GetDetail() {
-		case attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED, attunev1.DetailKind_DETAIL_KIND_SOCKETS, attunev1.DetailKind_DETAIL_KIND_PIPES:
+		switch detail := sdk.Detail(w.GetTable()); detail {
+		case 0, sdk.DetailSockets, sdk.DetailPipes:
 		default:
-			tb.Errorf("wakes with %v: want sockets or pipes, of which a process may have none", w.GetDetail())
+			tb.Errorf("wakes with %v: want sockets or pipes, of which a process may have none", detail)
 		}
 		for _, l := range w.GetLevels() {
 			if signal := sdk.Signal(l.GetSeries()); signal.String() == "" || l.GetAtLeast() <= 0 {

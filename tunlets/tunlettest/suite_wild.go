@@ -44,14 +44,14 @@ func wild(seed uint64) *Process {
 
 // wildDetails are any, for whoever asks: numbers that a kernel would not tell,
 // none of a kind, and what cannot be read.
-func wildDetails(r *rand.Rand) func(time.Duration) *attunev1.Details {
+func wildDetails(r *rand.Rand) func(time.Duration) *sdk.Details {
 	n := r.IntN(6)
-	return func(age time.Duration) *attunev1.Details {
+	return func(age time.Duration) *sdk.Details {
 		rounds := uint64(age / Period)
-		d := &attunev1.Details{
-			Threads: &attunev1.ThreadDetails{Total: uint32(n)}, Sockets: &attunev1.SocketDetails{Total: uint32(n)},
-			Pipes:  &attunev1.PipeDetails{Total: uint32(n)},
-			Memory: &attunev1.MemoryDetails{ResidentBytes: uint64(n) << 30, AnonymousBytes: rounds << 20, Mappings: uint32(n)},
+		d := &sdk.Details{
+			Threads: &sdk.ThreadDetails{Total: n}, Sockets: &sdk.SocketDetails{Total: n},
+			Pipes:  &sdk.PipeDetails{Total: n},
+			Memory: &sdk.MemoryDetails{ResidentBytes: uint64(n) << 30, AnonymousBytes: rounds << 20, Mappings: uint64(n)},
 		}
 		if n == 0 {
 			d.Threads.Error, d.Sockets.Error, d.Memory.Error = "not allowed", "not allowed", "not allowed"
@@ -59,16 +59,16 @@ func wildDetails(r *rand.Rand) func(time.Duration) *attunev1.Details {
 		}
 		for i := range n {
 			number := rounds * uint64(i) * 1e7
-			d.Threads.Items = append(d.Threads.Items, &attunev1.ThreadDetail{
-				Tid: int32(1000 + i), StartTicks: uint64(n), State: "R", RunNanos: number, WaitNanos: number * 3,
-				VoluntarySwitches: number, LastCpu: uint32(i * 99), CpusAllowed: []string{"0-1", "", "x"}[i%3],
+			d.Threads.Items = append(d.Threads.Items, sdk.ThreadDetail{
+				TID: 1000 + i, StartTicks: uint64(n), State: "R", Run: time.Duration(number), Wait: time.Duration(number * 3),
+				VoluntarySwitches: number, LastCPU: uint64(i * 99), CPUsAllowed: []string{"0-1", "", "x"}[i%3],
 			})
-			d.Sockets.Items = append(d.Sockets.Items, &attunev1.SocketDetail{
-				Fd: int32(i), Inode: uint64(i), Kind: attunev1.SocketKind(i % 3), SendQueuedBytes: uint32(number),
-				Tcp: &attunev1.TcpDetail{State: "established", UnackedSegments: uint32(i), UnsentBytes: uint32(number), RttMicros: uint32(i) * 1000},
-			}, &attunev1.SocketDetail{})
-			d.Pipes.Items = append(d.Pipes.Items, &attunev1.PipeDetail{
-				Fd: int32(i), Inode: uint64(i / 2), Writes: i%2 == 0, CapacityBytes: uint32(i) << 12, QueuedBytes: uint32(number),
+			d.Sockets.Items = append(d.Sockets.Items, sdk.SocketDetail{
+				FD: i, Inode: uint64(i), Kind: []string{"", "tcp", "unix"}[i%3], SendQueuedBytes: number,
+				TCP: &sdk.TCPDetail{State: "established", UnackedSegments: uint64(i), UnsentBytes: number, RTT: time.Duration(i) * time.Millisecond},
+			}, sdk.SocketDetail{})
+			d.Pipes.Items = append(d.Pipes.Items, sdk.PipeDetail{
+				FD: i, Inode: uint64(i / 2), Writes: i%2 == 0, CapacityBytes: uint64(i) << 12, QueuedBytes: number,
 			})
 		}
 		return d

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // tunlet counts hits of the hook "malloc" and proposes to set the knob "test.k"
@@ -61,12 +62,12 @@ type silent struct {
 }
 
 func (*silent) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1.DescribeResponse, error) {
-	return &attunev1.DescribeResponse{Name: "silent", ApiVersion: "1"}, nil
+	return &attunev1.DescribeResponse{Name: "silent", ApiVersion: sdk.APIVersion}, nil
 }
 
 func (t *tunlet) Describe(context.Context, *attunev1.DescribeRequest) (*attunev1.DescribeResponse, error) {
 	info := &attunev1.DescribeResponse{
-		Name: t.name, Version: "0.0.1", ApiVersion: "1", Summary: "counts calls",
+		Name: t.name, Version: "0.0.1", ApiVersion: sdk.APIVersion, Summary: "counts calls",
 		Objective: &attunev1.Objective{Name: "calls_per_second", Unit: "1/s"},
 		Knobs:     []*attunev1.Knob{{Name: "test.k"}},
 	}

@@ -24,11 +24,19 @@ const (
 	KindCounter Kind = iota + 1
 	// KindGauge is a number of the moment.
 	KindGauge
+	// KindText is a text of the moment.
+	KindText
+	// KindTruth is true or false at the moment.
+	KindTruth
+	// KindNumber is the number of the row's subject, KindLife what tells it from a
+	// later one with that number; people call neither a kind. They have no ID.
+	KindNumber
+	KindLife
 )
 
 // String is what people call the kind.
 func (k Kind) String() string {
-	return [...]string{"", "counter", "gauge"}[k]
+	return [...]string{"", "counter", "gauge", "text", "true or false", "", ""}[k]
 }
 
 // Exactness says how far a value can be trusted.
@@ -56,6 +64,8 @@ const (
 	Nanoseconds  Unit = "ns"
 	Microseconds Unit = "µs"
 	Milliseconds Unit = "ms"
+	// Millionths of a whole travel as integers, and are shown as a share of 1.
+	Millionths Unit = "of 1"
 )
 
 // Time is how long one of the unit is; 0: it is no time.
@@ -73,6 +83,7 @@ func (u Unit) Time() time.Duration {
 
 // Series is one measured quantity.
 type Series struct {
+	// ID of the series; 0 of what is part of the subject's name.
 	ID ID
 	// Name, with the unit of a time: run_nanos.
 	Name string
@@ -81,6 +92,9 @@ type Series struct {
 	Kind Kind
 	// Exactness; the zero value is Exact.
 	Exactness Exactness
+	// Part is the name of what some subjects of the table have and others have not,
+	// with all of its series; empty: every subject has it.
+	Part string
 	// Help says what it is, in a phrase.
 	Help string
 	// Source is where it is read from, in Markdown.
@@ -103,13 +117,29 @@ func (s Series) Label() string {
 
 // Table is a set of series that are measured together, of the same subjects.
 type Table struct {
-	ID   TableID
+	ID TableID
+	// Name of the table, the plural of that of one row; a table of which a process
+	// is the only subject has no plural.
 	Name string
 	// Of is what the rows are of.
 	Of attunev1.SubjectKind
+	// Item is the name of the Go type of a row.
+	Item string
+	// Help says what it is, in a phrase.
+	Help string
+	// About is what the reference page says of how it is read, in Markdown.
+	About string
+	// Cost is what reading it costs the controller.
+	Cost string
 	// Series are the columns.
 	Series []Series
 }
+
+// Single says that there is one row: the process.
+func (t *Table) Single() bool { return t.Of == attunev1.SubjectKind_SUBJECT_KIND_PROCESS }
+
+// Row is the name of one row: thread, of threads.
+func (t *Table) Row() string { return strings.TrimSuffix(t.Name, "s") }
 
 // String returns the name of the series in the catalogue, e.g. "run_time"; "" for
 // one that there is not.
@@ -126,9 +156,34 @@ func (id ID) Series() Series {
 	return Series{}
 }
 
+// String returns the table's name, e.g. "threads"; "" for one that there is not.
+func (id TableID) String() string {
+	if t := id.Table(); t != nil {
+		return t.Name
+	}
+	return ""
+}
+
+// Table returns the table of that number, nil if there is none. It is shared.
+func (id TableID) Table() *Table {
+	for i := range details {
+		if details[i].ID == id {
+			return &details[i]
+		}
+	}
+	if id == signals.ID {
+		return &signals
+	}
+	return nil
+}
+
 // Signals returns the table that is read of every process all the time. It is
 // shared.
 func Signals() *Table { return &signals }
+
+// Tables returns the tables that are read of a process when somebody wants them.
+// They are shared.
+func Tables() []Table { return details }
 
 // Named returns the signal of a name, and whether there is one.
 func Named(name string) (ID, bool) {

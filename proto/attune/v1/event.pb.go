@@ -821,8 +821,9 @@ type Sample struct {
 	//
 	// Deprecated: Marked as deprecated in attune/v1/event.proto.
 	Readings []*Reading `protobuf:"bytes,2,rep,name=readings,proto3" json:"readings,omitempty"`
-	// What was asked for beside; absent: nothing, or none of it was read in this
-	// round.
+	// In recordings of earlier versions: what was asked for beside.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/event.proto.
 	Details *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
 	// What was measured: the signals, and what was asked for beside.
 	Tables        []*Table `protobuf:"bytes,4,rep,name=tables,proto3" json:"tables,omitempty"`
@@ -875,6 +876,7 @@ func (x *Sample) GetReadings() []*Reading {
 	return nil
 }
 
+// Deprecated: Marked as deprecated in attune/v1/event.proto.
 func (x *Sample) GetDetails() *Details {
 	if x != nil {
 		return x.Details
@@ -1012,11 +1014,11 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"toUnixNano\x124\n" +
 	"\n" +
 	"aggregates\x18\x03 \x03(\v2\x14.attune.v1.AggregateR\n" +
-	"aggregates\"\xae\x01\n" +
+	"aggregates\"\xb2\x01\n" +
 	"\x06Sample\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x122\n" +
-	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingB\x02\x18\x01R\breadings\x12,\n" +
-	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsR\adetails\x12(\n" +
+	"\breadings\x18\x02 \x03(\v2\x12.attune.v1.ReadingB\x02\x18\x01R\breadings\x120\n" +
+	"\adetails\x18\x03 \x01(\v2\x12.attune.v1.DetailsB\x02\x18\x01R\adetails\x12(\n" +
 	"\x06tables\x18\x04 \x03(\v2\x10.attune.v1.TableR\x06tables\"W\n" +
 	"\vSampleBatch\x12\x1b\n" +
 	"\tunix_nano\x18\x01 \x01(\x03R\bunixNano\x12+\n" +

@@ -762,8 +762,12 @@ func (x *SetSampling) GetAggregateNanos() int64 {
 // was asked for before. A connection that is lost takes it along.
 type SetDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not sent any more.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/management.proto.
+	Processes []*DetailInterest `protobuf:"bytes,1,rep,name=processes,proto3" json:"processes,omitempty"`
 	// What is wanted of each process; of others nothing is.
-	Processes     []*DetailInterest `protobuf:"bytes,1,rep,name=processes,proto3" json:"processes,omitempty"`
+	Wants         []*TableWant `protobuf:"bytes,2,rep,name=wants,proto3" json:"wants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -798,9 +802,17 @@ func (*SetDetails) Descriptor() ([]byte, []int) {
 	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
 }
 
+// Deprecated: Marked as deprecated in attune/v1/management.proto.
 func (x *SetDetails) GetProcesses() []*DetailInterest {
 	if x != nil {
 		return x.Processes
+	}
+	return nil
+}
+
+func (x *SetDetails) GetWants() []*TableWant {
+	if x != nil {
+		return x.Wants
 	}
 	return nil
 }
@@ -1285,7 +1297,7 @@ var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
-	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\"\x96\x02\n" +
+	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\x96\x02\n" +
 	"\rManageRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.attune.v1.ControllerHelloH\x00R\x05hello\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x17.attune.v1.ActionResultH\x00R\x06result\x12.\n" +
@@ -1329,10 +1341,11 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05point\x18\x01 \x01(\rR\x05point\"Y\n" +
 	"\vSetSampling\x12!\n" +
 	"\fperiod_nanos\x18\x01 \x01(\x03R\vperiodNanos\x12'\n" +
-	"\x0faggregate_nanos\x18\x02 \x01(\x03R\x0eaggregateNanos\"E\n" +
+	"\x0faggregate_nanos\x18\x02 \x01(\x03R\x0eaggregateNanos\"u\n" +
 	"\n" +
-	"SetDetails\x127\n" +
-	"\tprocesses\x18\x01 \x03(\v2\x19.attune.v1.DetailInterestR\tprocesses\";\n" +
+	"SetDetails\x12;\n" +
+	"\tprocesses\x18\x01 \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\tprocesses\x12*\n" +
+	"\x05wants\x18\x02 \x03(\v2\x14.attune.v1.TableWantR\x05wants\";\n" +
 	"\fApplyChanges\x12+\n" +
 	"\achanges\x18\x01 \x03(\v2\x11.attune.v1.ChangeR\achanges\",\n" +
 	"\vUndoChanges\x12\x1d\n" +
@@ -1421,8 +1434,9 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*Principal)(nil),        // 18: attune.v1.Principal
 	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
 	(*DetailInterest)(nil),   // 20: attune.v1.DetailInterest
-	(*Change)(nil),           // 21: attune.v1.Change
-	(Delivery)(0),            // 22: attune.v1.Delivery
+	(*TableWant)(nil),        // 21: attune.v1.TableWant
+	(*Change)(nil),           // 22: attune.v1.Change
+	(Delivery)(0),            // 23: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
@@ -1443,16 +1457,17 @@ var file_attune_v1_management_proto_depIdxs = []int32{
 	18, // 15: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
 	19, // 16: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
 	20, // 17: attune.v1.SetDetails.processes:type_name -> attune.v1.DetailInterest
-	21, // 18: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 19: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	22, // 20: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 21: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 22: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	22, // [22:23] is the sub-list for method output_type
-	21, // [21:22] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	21, // 18: attune.v1.SetDetails.wants:type_name -> attune.v1.TableWant
+	22, // 19: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	0,  // 20: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	23, // 21: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 22: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 23: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	23, // [23:24] is the sub-list for method output_type
+	22, // [22:23] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1464,6 +1479,7 @@ func file_attune_v1_management_proto_init() {
 	file_attune_v1_common_proto_init()
 	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
+	file_attune_v1_series_proto_init()
 	file_attune_v1_management_proto_msgTypes[0].OneofWrappers = []any{
 		(*ManageRequest_Hello)(nil),
 		(*ManageRequest_Result)(nil),

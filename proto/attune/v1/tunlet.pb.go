@@ -384,9 +384,13 @@ type Wake struct {
 	// Counters have risen so over lasting_nanos taken together, instead of in each
 	// sample: what happens 20 times a second is not in each of 20 samples.
 	Averaged bool `protobuf:"varint,4,opt,name=averaged,proto3" json:"averaged,omitempty"`
-	// What it must have one of besides: a socket or a pipe. It is looked for when
-	// all else has been so; unspecified: no matter.
-	Detail        DetailKind `protobuf:"varint,5,opt,name=detail,proto3,enum=attune.v1.DetailKind" json:"detail,omitempty"`
+	// In recordings of earlier versions: what it must have one of besides.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
+	Detail DetailKind `protobuf:"varint,5,opt,name=detail,proto3,enum=attune.v1.DetailKind" json:"detail,omitempty"`
+	// What it must have one of besides, a socket or a pipe: the number of the table in
+	// the catalogue. It is looked for when all else has been so; 0: no matter.
+	Table         uint32 `protobuf:"varint,6,opt,name=table,proto3" json:"table,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,11 +453,19 @@ func (x *Wake) GetAveraged() bool {
 	return false
 }
 
+// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
 func (x *Wake) GetDetail() DetailKind {
 	if x != nil {
 		return x.Detail
 	}
 	return DetailKind_DETAIL_KIND_UNSPECIFIED
+}
+
+func (x *Wake) GetTable() uint32 {
+	if x != nil {
+		return x.Table
+	}
+	return 0
 }
 
 // Option is something about a tunlet that can be configured.
@@ -862,8 +874,12 @@ type Reaction struct {
 	Remarks []*Remark `protobuf:"bytes,6,rep,name=remarks,proto3" json:"remarks,omitempty"`
 	// Which samples it wants from now on.
 	Interests []*SampleInterest `protobuf:"bytes,7,rep,name=interests,proto3" json:"interests,omitempty"`
-	// Which details it wants from now on.
-	Details       []*DetailInterest `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty"`
+	// In recordings of earlier versions: which details it wanted.
+	//
+	// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
+	Details []*DetailInterest `protobuf:"bytes,8,rep,name=details,proto3" json:"details,omitempty"`
+	// Which tables of details it wants from now on, with all samples of the process.
+	Wants         []*TableWant `protobuf:"bytes,9,rep,name=wants,proto3" json:"wants,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,9 +963,17 @@ func (x *Reaction) GetInterests() []*SampleInterest {
 	return nil
 }
 
+// Deprecated: Marked as deprecated in attune/v1/tunlet.proto.
 func (x *Reaction) GetDetails() []*DetailInterest {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *Reaction) GetWants() []*TableWant {
+	if x != nil {
+		return x.Wants
 	}
 	return nil
 }
@@ -2603,7 +2627,7 @@ var File_attune_v1_tunlet_proto protoreflect.FileDescriptor
 
 const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\n" +
-	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\"}\n" +
+	"\x16attune/v1/tunlet.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x15attune/v1/event.proto\x1a\x1aattune/v1/management.proto\x1a\x16attune/v1/series.proto\"}\n" +
 	"\tObjective\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04unit\x18\x02 \x01(\tR\x04unit\x12&\n" +
@@ -2613,13 +2637,14 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
 	"\x03min\x18\x03 \x01(\v2\x10.attune.v1.ValueR\x03min\x12\"\n" +
-	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\xb8\x01\n" +
+	"\x03max\x18\x04 \x01(\v2\x10.attune.v1.ValueR\x03max\"\xd2\x01\n" +
 	"\x04Wake\x12(\n" +
 	"\x06levels\x18\x01 \x03(\v2\x10.attune.v1.LevelR\x06levels\x12\x16\n" +
 	"\x06object\x18\x02 \x01(\tR\x06object\x12#\n" +
 	"\rlasting_nanos\x18\x03 \x01(\x03R\flastingNanos\x12\x1a\n" +
-	"\baveraged\x18\x04 \x01(\bR\baveraged\x12-\n" +
-	"\x06detail\x18\x05 \x01(\x0e2\x15.attune.v1.DetailKindR\x06detail\"\xdd\x01\n" +
+	"\baveraged\x18\x04 \x01(\bR\baveraged\x121\n" +
+	"\x06detail\x18\x05 \x01(\x0e2\x15.attune.v1.DetailKindB\x02\x18\x01R\x06detail\x12\x14\n" +
+	"\x05table\x18\x06 \x01(\rR\x05table\"\xdd\x01\n" +
 	"\x06Option\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x15.attune.v1.OptionTypeR\x04type\x12\x18\n" +
@@ -2651,7 +2676,7 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
 	"\x11ConfigureResponse\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\xaa\x03\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\"\xda\x03\n" +
 	"\bReaction\x126\n" +
 	"\n" +
 	"add_points\x18\x01 \x03(\v2\x17.attune.v1.MeasurePointR\taddPoints\x12#\n" +
@@ -2662,8 +2687,9 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"objectives\x18\x05 \x03(\v2\x1a.attune.v1.ObjectiveSampleR\n" +
 	"objectives\x12+\n" +
 	"\aremarks\x18\x06 \x03(\v2\x11.attune.v1.RemarkR\aremarks\x127\n" +
-	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x123\n" +
-	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestR\adetails\"f\n" +
+	"\tinterests\x18\a \x03(\v2\x19.attune.v1.SampleInterestR\tinterests\x127\n" +
+	"\adetails\x18\b \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\adetails\x12*\n" +
+	"\x05wants\x18\t \x03(\v2\x14.attune.v1.TableWantR\x05wants\"f\n" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
@@ -2869,14 +2895,15 @@ var file_attune_v1_tunlet_proto_goTypes = []any{
 	(DetailKind)(0),                    // 43: attune.v1.DetailKind
 	(*MeasurePoint)(nil),               // 44: attune.v1.MeasurePoint
 	(*DetailInterest)(nil),             // 45: attune.v1.DetailInterest
-	(Signal)(0),                        // 46: attune.v1.Signal
-	(*Change)(nil),                     // 47: attune.v1.Change
-	(*Process)(nil),                    // 48: attune.v1.Process
-	(*ProcessEnded)(nil),               // 49: attune.v1.ProcessEnded
-	(*Aggregate)(nil),                  // 50: attune.v1.Aggregate
-	(*SampleBatch)(nil),                // 51: attune.v1.SampleBatch
-	(*PointStatus)(nil),                // 52: attune.v1.PointStatus
-	(*ActionResult)(nil),               // 53: attune.v1.ActionResult
+	(*TableWant)(nil),                  // 46: attune.v1.TableWant
+	(Signal)(0),                        // 47: attune.v1.Signal
+	(*Change)(nil),                     // 48: attune.v1.Change
+	(*Process)(nil),                    // 49: attune.v1.Process
+	(*ProcessEnded)(nil),               // 50: attune.v1.ProcessEnded
+	(*Aggregate)(nil),                  // 51: attune.v1.Aggregate
+	(*SampleBatch)(nil),                // 52: attune.v1.SampleBatch
+	(*PointStatus)(nil),                // 53: attune.v1.PointStatus
+	(*ActionResult)(nil),               // 54: attune.v1.ActionResult
 }
 var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	42, // 0: attune.v1.Knob.min:type_name -> attune.v1.Value
@@ -2896,58 +2923,59 @@ var file_attune_v1_tunlet_proto_depIdxs = []int32{
 	17, // 14: attune.v1.Reaction.remarks:type_name -> attune.v1.Remark
 	12, // 15: attune.v1.Reaction.interests:type_name -> attune.v1.SampleInterest
 	45, // 16: attune.v1.Reaction.details:type_name -> attune.v1.DetailInterest
-	13, // 17: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
-	46, // 18: attune.v1.Level.signal:type_name -> attune.v1.Signal
-	47, // 19: attune.v1.Proposal.changes:type_name -> attune.v1.Change
-	41, // 20: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
-	18, // 21: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
-	11, // 22: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
-	48, // 23: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
-	11, // 24: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
-	49, // 25: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
-	11, // 26: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
-	50, // 27: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
-	25, // 28: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
-	26, // 29: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
-	51, // 30: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
-	11, // 31: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
-	52, // 32: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
-	11, // 33: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
-	11, // 34: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
-	33, // 35: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
-	33, // 36: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
-	1,  // 37: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
-	1,  // 38: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
-	2,  // 39: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
-	53, // 40: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
-	11, // 41: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
-	7,  // 42: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
-	9,  // 43: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
-	19, // 44: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
-	21, // 45: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
-	23, // 46: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
-	27, // 47: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
-	29, // 48: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
-	31, // 49: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
-	34, // 50: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
-	36, // 51: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
-	38, // 52: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
-	8,  // 53: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
-	10, // 54: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
-	20, // 55: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
-	22, // 56: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
-	24, // 57: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
-	28, // 58: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
-	30, // 59: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
-	32, // 60: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
-	35, // 61: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
-	37, // 62: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
-	39, // 63: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
-	53, // [53:64] is the sub-list for method output_type
-	42, // [42:53] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	46, // 17: attune.v1.Reaction.wants:type_name -> attune.v1.TableWant
+	13, // 18: attune.v1.SampleInterest.levels:type_name -> attune.v1.Level
+	47, // 19: attune.v1.Level.signal:type_name -> attune.v1.Signal
+	48, // 20: attune.v1.Proposal.changes:type_name -> attune.v1.Change
+	41, // 21: attune.v1.Proposal.process_scopes:type_name -> attune.v1.Proposal.ProcessScopesEntry
+	18, // 22: attune.v1.ApplicationStartedRequest.application:type_name -> attune.v1.Application
+	11, // 23: attune.v1.ApplicationStartedResponse.reaction:type_name -> attune.v1.Reaction
+	49, // 24: attune.v1.ProcessStartedRequest.process:type_name -> attune.v1.Process
+	11, // 25: attune.v1.ProcessStartedResponse.reaction:type_name -> attune.v1.Reaction
+	50, // 26: attune.v1.ProcessEndedRequest.ended:type_name -> attune.v1.ProcessEnded
+	11, // 27: attune.v1.ProcessEndedResponse.reaction:type_name -> attune.v1.Reaction
+	51, // 28: attune.v1.NamedAggregate.aggregate:type_name -> attune.v1.Aggregate
+	25, // 29: attune.v1.HandleEventsRequest.aggregates:type_name -> attune.v1.NamedAggregate
+	26, // 30: attune.v1.HandleEventsRequest.records:type_name -> attune.v1.NamedRecords
+	52, // 31: attune.v1.HandleEventsRequest.samples:type_name -> attune.v1.SampleBatch
+	11, // 32: attune.v1.HandleEventsResponse.reaction:type_name -> attune.v1.Reaction
+	53, // 33: attune.v1.PointChangedRequest.status:type_name -> attune.v1.PointStatus
+	11, // 34: attune.v1.PointChangedResponse.reaction:type_name -> attune.v1.Reaction
+	11, // 35: attune.v1.TickResponse.reaction:type_name -> attune.v1.Reaction
+	33, // 36: attune.v1.EvaluateRequest.before:type_name -> attune.v1.Estimate
+	33, // 37: attune.v1.EvaluateRequest.after:type_name -> attune.v1.Estimate
+	1,  // 38: attune.v1.EvaluateRequest.suggested:type_name -> attune.v1.Verdict
+	1,  // 39: attune.v1.EvaluateResponse.verdict:type_name -> attune.v1.Verdict
+	2,  // 40: attune.v1.ProposalChangedRequest.state:type_name -> attune.v1.ProposalState
+	54, // 41: attune.v1.ProposalChangedRequest.results:type_name -> attune.v1.ActionResult
+	11, // 42: attune.v1.ProposalChangedResponse.reaction:type_name -> attune.v1.Reaction
+	7,  // 43: attune.v1.TunletService.Describe:input_type -> attune.v1.DescribeRequest
+	9,  // 44: attune.v1.TunletService.Configure:input_type -> attune.v1.ConfigureRequest
+	19, // 45: attune.v1.TunletService.ApplicationStarted:input_type -> attune.v1.ApplicationStartedRequest
+	21, // 46: attune.v1.TunletService.ProcessStarted:input_type -> attune.v1.ProcessStartedRequest
+	23, // 47: attune.v1.TunletService.ProcessEnded:input_type -> attune.v1.ProcessEndedRequest
+	27, // 48: attune.v1.TunletService.HandleEvents:input_type -> attune.v1.HandleEventsRequest
+	29, // 49: attune.v1.TunletService.PointChanged:input_type -> attune.v1.PointChangedRequest
+	31, // 50: attune.v1.TunletService.Tick:input_type -> attune.v1.TickRequest
+	34, // 51: attune.v1.TunletService.Evaluate:input_type -> attune.v1.EvaluateRequest
+	36, // 52: attune.v1.TunletService.ProposalChanged:input_type -> attune.v1.ProposalChangedRequest
+	38, // 53: attune.v1.TunletService.ApplicationEnded:input_type -> attune.v1.ApplicationEndedRequest
+	8,  // 54: attune.v1.TunletService.Describe:output_type -> attune.v1.DescribeResponse
+	10, // 55: attune.v1.TunletService.Configure:output_type -> attune.v1.ConfigureResponse
+	20, // 56: attune.v1.TunletService.ApplicationStarted:output_type -> attune.v1.ApplicationStartedResponse
+	22, // 57: attune.v1.TunletService.ProcessStarted:output_type -> attune.v1.ProcessStartedResponse
+	24, // 58: attune.v1.TunletService.ProcessEnded:output_type -> attune.v1.ProcessEndedResponse
+	28, // 59: attune.v1.TunletService.HandleEvents:output_type -> attune.v1.HandleEventsResponse
+	30, // 60: attune.v1.TunletService.PointChanged:output_type -> attune.v1.PointChangedResponse
+	32, // 61: attune.v1.TunletService.Tick:output_type -> attune.v1.TickResponse
+	35, // 62: attune.v1.TunletService.Evaluate:output_type -> attune.v1.EvaluateResponse
+	37, // 63: attune.v1.TunletService.ProposalChanged:output_type -> attune.v1.ProposalChangedResponse
+	39, // 64: attune.v1.TunletService.ApplicationEnded:output_type -> attune.v1.ApplicationEndedResponse
+	54, // [54:65] is the sub-list for method output_type
+	43, // [43:54] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_tunlet_proto_init() }
@@ -2960,6 +2988,7 @@ func file_attune_v1_tunlet_proto_init() {
 	file_attune_v1_detail_proto_init()
 	file_attune_v1_event_proto_init()
 	file_attune_v1_management_proto_init()
+	file_attune_v1_series_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/catalogue"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
@@ -38,15 +37,15 @@ func server(l load) *tunlettest.Process {
 	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = (l.first+l.second)*1e9, 0
 	p.Rates[sdk.VoluntarySwitches] = l.switches + 10
 	p.Gauges[sdk.Threads] = 2
-	p.Details = func(age time.Duration) *attunev1.Details {
+	p.Details = func(age time.Duration) *sdk.Details {
 		counter := func(perSecond float64) uint64 { return uint64(age.Seconds() * perSecond) }
-		return &attunev1.Details{
-			Threads: &attunev1.ThreadDetails{Total: 2, Items: []*attunev1.ThreadDetail{
-				{Tid: 1, StartTicks: 7, RunNanos: counter(l.first * 1e9), VoluntarySwitches: counter(10)},
-				{Tid: 2, StartTicks: 8, RunNanos: counter(l.second * 1e9), VoluntarySwitches: counter(l.switches)},
+		return &sdk.Details{
+			Threads: &sdk.ThreadDetails{Total: 2, Items: []sdk.ThreadDetail{
+				{TID: 1, StartTicks: 7, Run: time.Duration(counter(l.first * 1e9)), VoluntarySwitches: counter(10)},
+				{TID: 2, StartTicks: 8, Run: time.Duration(counter(l.second * 1e9)), VoluntarySwitches: counter(l.switches)},
 			}},
-			Sockets: &attunev1.SocketDetails{Total: 1, Items: []*attunev1.SocketDetail{{
-				Fd: 4, Inode: 99, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, Tcp: &attunev1.TcpDetail{
+			Sockets: &sdk.SocketDetails{Total: 1, Items: []sdk.SocketDetail{{
+				FD: 4, Inode: 99, Kind: "tcp", TCP: &sdk.TCPDetail{
 					State: "established", ReceivedBytes: counter(l.bytes), AckedBytes: counter(l.bytes),
 				},
 			}}},

@@ -29,8 +29,8 @@ func marking(took time.Duration, moved float64, available uint64) *tunlettest.Pr
 	p.Objects = []string{"/usr/bin/served", "linked:go"}
 	p.Rates[sdk.RunTime], p.Rates[sdk.RunqueueWait] = 1.5e9, 0
 	p.Rates[sdk.ReadBytes], p.Rates[sdk.WrittenBytes] = 0, moved
-	p.Details = func(time.Duration) *attunev1.Details {
-		return &attunev1.Details{Memory: &attunev1.MemoryDetails{ResidentBytes: 100 << 20, AvailableBytes: available}}
+	p.Details = func(time.Duration) *sdk.Details {
+		return &sdk.Details{Memory: &sdk.MemoryDetails{ResidentBytes: 100 << 20, AvailableBytes: available}}
 	}
 	p.Records = func(now int64) (hits []tunlettest.Hit) {
 		const workers = 2

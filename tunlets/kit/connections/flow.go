@@ -65,12 +65,12 @@ func (f *Flow) Rate() float64 { return f.perSecond(through(f.First), through(f.L
 
 // SentRate is segments with data per second that were sent.
 func (f *Flow) SentRate() float64 {
-	return f.perSecond(f.First.TCP.SegmentsSent, f.Latest.TCP.SegmentsSent)
+	return f.perSecond(f.First.TCP.DataSegmentsSent, f.Latest.TCP.DataSegmentsSent)
 }
 
 // ReceivedRate is segments with data per second that came.
 func (f *Flow) ReceivedRate() float64 {
-	return f.perSecond(f.First.TCP.SegmentsReceived, f.Latest.TCP.SegmentsReceived)
+	return f.perSecond(f.First.TCP.DataSegmentsReceived, f.Latest.TCP.DataSegmentsReceived)
 }
 
 // ResentShare is the part of the segments, 0 to 1, that had to be sent again.
@@ -79,7 +79,7 @@ func (f *Flow) ResentShare() float64 {
 	if sent <= 0 {
 		return 0
 	}
-	return min(1, f.perSecond(f.First.TCP.SegmentsResent, f.Latest.TCP.SegmentsResent)/sent)
+	return min(1, f.perSecond(f.First.TCP.RetransmittedSegments, f.Latest.TCP.RetransmittedSegments)/sent)
 }
 
 // BusyShare is the part of the time, 0 to 1, with something to send.

@@ -15,7 +15,7 @@ func (d *driver) react(r *attunev1.Reaction) {
 			d.feed.Set(i)
 		}
 	}
-	for _, i := range r.GetDetails() {
+	for _, i := range r.GetWants() {
 		if d.lives(i.GetProcess()) && d.feed.SetDetails(i) {
 			d.out.details(d.now, i)
 		}

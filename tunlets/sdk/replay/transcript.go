@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -87,16 +88,16 @@ func targetText(spec *attunev1.MeasurePoint) string {
 	return "nothing"
 }
 
-func (t *transcript) details(at time.Duration, i *attunev1.DetailInterest) {
+func (t *transcript) details(at time.Duration, w *attunev1.TableWant) {
 	var kinds []string
-	for _, k := range i.GetKinds() {
-		kinds = append(kinds, strings.ToLower(strings.TrimPrefix(k.String(), "DETAIL_KIND_")))
+	for _, table := range w.GetTables() {
+		kinds = append(kinds, series.TableID(table).String())
 	}
 	if len(kinds) == 0 {
-		t.line(at, "wants no details of %s", t.process(i.GetProcess()))
+		t.line(at, "wants no details of %s", t.process(w.GetProcess()))
 		return
 	}
-	t.line(at, "wants details of %s: %s", t.process(i.GetProcess()), strings.Join(kinds, ", "))
+	t.line(at, "wants details of %s: %s", t.process(w.GetProcess()), strings.Join(kinds, ", "))
 }
 
 func (t *transcript) proposal(at time.Duration, p *attunev1.Proposal) {

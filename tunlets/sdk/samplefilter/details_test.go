@@ -5,40 +5,42 @@ package samplefilter
 import (
 	"testing"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 const (
-	threadKind = attunev1.DetailKind_DETAIL_KIND_THREADS
-	socketKind = attunev1.DetailKind_DETAIL_KIND_SOCKETS
-	pipeKind   = attunev1.DetailKind_DETAIL_KIND_PIPES
+	threadKind = uint32(series.TableThreads)
+	socketKind = uint32(series.TableSockets)
+	pipeKind   = uint32(series.TablePipes)
 )
 
 // detailedRound is a round in which threads and sockets of processes were read.
 func detailedRound(ms int, processes ...uint64) *attunev1.SampleBatch {
 	b := round(ms, map[uint64]float64{1: 0, 2: 0, 3: 0})
 	for _, p := range processes {
-		b.Samples[p-1].Details = &attunev1.Details{Threads: &attunev1.ThreadDetails{Total: 1}, Sockets: &attunev1.SocketDetails{Total: 2}}
+		details := series.Details{Threads: &series.Rows[series.Thread]{Total: 1}, Sockets: &series.Rows[series.Socket]{Total: 2}}
+		b.Samples[p-1].Tables = append(b.Samples[p-1].Tables, details.Tables()...)
 	}
 	return b
 }
 
-func asks(f *Filter, process uint64, kinds ...attunev1.DetailKind) bool {
-	return f.SetDetails(&attunev1.DetailInterest{Process: process, Kinds: kinds})
+func asks(f *Filter, process uint64, kinds ...uint32) bool {
+	return f.SetDetails(&attunev1.TableWant{Process: process, Tables: kinds})
 }
 
 func TestDetailsOnlyWhereAskedFor(t *testing.T) {
 	tests := []struct {
 		name             string
-		asked            []attunev1.DetailKind
+		asked            []uint32
 		threads, sockets bool
 	}{
 		{"nothing", nil, false, false},
-		{"all", []attunev1.DetailKind{threadKind, socketKind}, true, true},
-		{"more than there are", []attunev1.DetailKind{threadKind, socketKind, pipeKind}, true, true},
-		{"some", []attunev1.DetailKind{socketKind}, false, true},
-		{"others", []attunev1.DetailKind{pipeKind}, false, false},
-		{"unknown", []attunev1.DetailKind{0, -1, 31, 99}, false, false},
+		{"all", []uint32{threadKind, socketKind}, true, true},
+		{"more than there are", []uint32{threadKind, socketKind, pipeKind}, true, true},
+		{"some", []uint32{socketKind}, false, true},
+		{"others", []uint32{pipeKind}, false, false},
+		{"unknown", []uint32{0, 5, 31, 99}, false, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,15 +51,15 @@ func TestDetailsOnlyWhereAskedFor(t *testing.T) {
 			if text(out) != "0:123" {
 				t.Fatalf("%s passes", text(out))
 			}
-			d := out[0].GetSamples()[0].GetDetails()
-			if (d.GetThreads() != nil) != tt.threads || (d.GetSockets() != nil) != tt.sockets || d != nil && !tt.threads && !tt.sockets {
+			d := series.DetailsFrom(out[0].GetSamples()[0].GetTables())
+			if (d.Threads != nil) != tt.threads || (d.Sockets != nil) != tt.sockets {
 				t.Errorf("details %v", d)
 			}
-			if out[0].GetSamples()[1].GetDetails() != nil {
-				t.Error("details of another process")
+			if tables := out[0].GetSamples()[1].GetTables(); len(tables) != 1 || isDetail(tables[0]) {
+				t.Errorf("of another process %v, want its signals", tables)
 			}
-			if len(out[0].GetSamples()[1].GetTables()) != 1 || in.GetSamples()[0].GetDetails().GetThreads() == nil {
-				t.Error("readings are gone, or what others get was changed")
+			if n := len(in.GetSamples()[0].GetTables()); n != 3 {
+				t.Errorf("what others get was changed: %d tables", n)
 			}
 		})
 	}

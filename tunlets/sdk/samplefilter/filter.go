@@ -75,7 +75,7 @@ func (f *Filter) Pass(round *attunev1.SampleBatch) []*attunev1.SampleBatch {
 			}
 			now = append(now, sample)
 			delete(f.waits, process)
-		case wanted != 0:
+		case len(wanted) > 0:
 			now = append(now, sample)
 			w.last, w.at, w.told = sample, round.GetUnixNano(), true
 		default:

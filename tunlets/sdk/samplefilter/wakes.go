@@ -13,7 +13,6 @@ import (
 
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
 // Wakes watches for the conditions under which sleeping tunlets are of use. The
@@ -129,12 +128,12 @@ func (w *Wakes) Forget(id uint64) {
 
 // Details yields the processes of which details are to be read, in no order, each
 // with a kind of them, perhaps more than once. It is for after each Round.
-func (w *Wakes) Details() iter.Seq2[uint64, attunev1.DetailKind] {
-	return func(yield func(uint64, attunev1.DetailKind) bool) {
+func (w *Wakes) Details() iter.Seq2[uint64, uint32] {
+	return func(yield func(uint64, uint32) bool) {
 		for _, s := range w.sleepers {
 			for _, c := range s.conditions {
 				for id := range c.looks {
-					if !yield(id, c.wake.GetDetail()) {
+					if !yield(id, c.wake.GetTable()) {
 						return
 					}
 				}
@@ -206,7 +205,7 @@ func (s *sleeper) round(processes map[uint64]*seen, round *attunev1.SampleBatch)
 // holds reports whether the condition holds in a process.
 func (c *condition) holds(p *seen, sample *attunev1.Sample, at int64) bool {
 	held := c.hasHeld(p, sample, at)
-	if c.wake.GetDetail() == attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
+	if c.wake.GetTable() == 0 {
 		return held
 	}
 	id := sample.GetProcess()
@@ -217,7 +216,7 @@ func (c *condition) holds(p *seen, sample *attunev1.Sample, at int64) bool {
 	if !looking {
 		return false
 	}
-	has, read := hasOne(c.wake.GetDetail(), sample.GetDetails())
+	has, read := hasOne(c.wake.GetTable(), sample)
 	switch {
 	case has:
 		return true
@@ -298,8 +297,8 @@ func Text(w *attunev1.Wake) string {
 		}
 		text += fmt.Sprintf(", %s %v", over, lasting)
 	}
-	if d := w.GetDetail(); d != attunev1.DetailKind_DETAIL_KIND_UNSPECIFIED {
-		text += fmt.Sprintf(", with %v", sdk.Detail(d))
+	if table := series.TableID(w.GetTable()); table != 0 {
+		text += fmt.Sprintf(", with %v", table)
 	}
 	return text
 }

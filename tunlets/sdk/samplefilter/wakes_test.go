@@ -99,25 +99,26 @@ func TestAveraged(t *testing.T) {
 func looked(w *Wakes) string {
 	var out []string
 	for id, kind := range w.Details() {
-		out = append(out, fmt.Sprintf("%v of %d", kind, id))
+		out = append(out, fmt.Sprintf("%v of %d", series.TableID(kind), id))
 	}
 	return strings.Join(out, " ")
 }
 
 // withSocketsOf adds what was read of process 1's sockets to a round.
-func withSocketsOf(b *attunev1.SampleBatch, total uint32) *attunev1.SampleBatch {
-	b.Samples[0].Details = &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: total}}
+func withSocketsOf(b *attunev1.SampleBatch, total int) *attunev1.SampleBatch {
+	details := series.Details{Sockets: &series.Rows[series.Socket]{Total: total}}
+	b.Samples[0].Tables = append(b.Samples[0].Tables, details.Tables()...)
 	return b
 }
 
 // TestDetail follows a process without sockets, in which nobody looks for some at a
 // time, to its first one.
 func TestDetail(t *testing.T) {
-	const sockets = attunev1.DetailKind_DETAIL_KIND_SOCKETS
-	const look = "DETAIL_KIND_SOCKETS of 1"
+	const sockets = uint32(series.TableSockets)
+	const look = "sockets of 1"
 	w := &Wakes{}
 	w.Process(1, nil)
-	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(faults, 100)}, Detail: sockets}))
+	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(faults, 100)}, Table: sockets}))
 	for _, step := range []struct {
 		ms    int
 		count float64
@@ -138,7 +139,7 @@ func TestDetail(t *testing.T) {
 	} {
 		b := round(step.ms, map[uint64]float64{1: step.count})
 		if step.read >= 0 {
-			withSocketsOf(b, uint32(step.read))
+			withSocketsOf(b, step.read)
 		}
 		list, _ := w.Round(b)
 		if got := woken(list); got != step.who || looked(w) != step.looks {
@@ -151,9 +152,9 @@ func TestDetail(t *testing.T) {
 func TestDetailOfWhoEnds(t *testing.T) {
 	w := &Wakes{}
 	w.Process(1, nil)
-	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(threads, 4)}, Detail: attunev1.DetailKind_DETAIL_KIND_PIPES}))
+	w.Add("a", oneWake(&attunev1.Wake{Levels: []*attunev1.Level{level(threads, 4)}, Table: uint32(series.TablePipes)}))
 	wantWoken(t, w, round(0, map[uint64]float64{1: 0}), "", "")
-	if got, want := looked(w), "DETAIL_KIND_PIPES of 1"; got != want {
+	if got, want := looked(w), "pipes of 1"; got != want {
 		t.Errorf("looks for %q, want %q", got, want)
 	}
 	w.Forget(1)
@@ -180,7 +181,7 @@ func TestText(t *testing.T) {
 		"anything":   {},
 		"libmpi.so*": {Object: "libmpi.so*"},
 		"threads of at least 3, for 1s, with sockets": {
-			Levels: []*attunev1.Level{level(threads, 3)}, LastingNanos: 1e9, Detail: attunev1.DetailKind_DETAIL_KIND_SOCKETS,
+			Levels: []*attunev1.Level{level(threads, 3)}, LastingNanos: 1e9, Table: uint32(series.TableSockets),
 		},
 		"threads of at least 3, for 1s": {Levels: []*attunev1.Level{level(threads, 3)}, LastingNanos: 1e9},
 		"a and minor_faults of at least 500 per second and runqueue_wait of at least 100ms per second": {

@@ -7,7 +7,6 @@ package connectiontest
 import (
 	"time"
 
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 	"github.com/attune-hpc/attune/tunlets/tunlettest"
 )
@@ -29,10 +28,10 @@ type Connection struct {
 	// that with a full window of the peer.
 	BusyShare, PeerLimitedShare float64
 	// Socket and TCP are what does not change; FD, Inode and state are set.
-	Socket attunev1.SocketDetail
-	TCP    attunev1.TcpDetail
+	Socket sdk.SocketDetail
+	TCP    sdk.TCPDetail
 	// Moment changes a reading; nil: nothing more. n counts readings.
-	Moment func(n int, d *attunev1.SocketDetail)
+	Moment func(n int, d *sdk.SocketDetail)
 }
 
 // Process makes a process that has the connection and runs and waits for a CPU
@@ -43,32 +42,25 @@ func (c *Connection) Process(run, wait, sleeps float64) *tunlettest.Process {
 	p.Rates[sdk.CPUSystem] = run * 1e9
 	p.Rates[sdk.VoluntarySwitches] = sleeps
 	n := 0
-	p.Details = func(age time.Duration) *attunev1.Details {
+	p.Details = func(age time.Duration) *sdk.Details {
 		n++
-		return &attunev1.Details{Sockets: &attunev1.SocketDetails{Total: 1, Items: []*attunev1.SocketDetail{c.reading(n, age)}}}
+		return &sdk.Details{Sockets: &sdk.SocketDetails{Total: 1, Items: []sdk.SocketDetail{c.reading(n, age)}}}
 	}
 	return p
 }
 
 // reading is the connection at an age.
-func (c *Connection) reading(n int, age time.Duration) *attunev1.SocketDetail {
+func (c *Connection) reading(n int, age time.Duration) sdk.SocketDetail {
 	s := age.Seconds()
-	t := &attunev1.TcpDetail{
-		State: "established", NoDelay: c.TCP.NoDelay, Congestion: c.TCP.Congestion,
-		RttMicros: c.TCP.RttMicros, MinRttMicros: c.TCP.MinRttMicros,
-		WindowSegments: c.TCP.WindowSegments, SegmentBytes: c.TCP.SegmentBytes,
-		UnackedSegments: c.TCP.UnackedSegments, UnsentBytes: c.TCP.UnsentBytes,
-		AckedBytes: uint64(c.Bytes * s), DataSegmentsSent: uint64(c.Sent * s), DataSegmentsReceived: uint64(c.Received * s),
-		RetransmittedSegments: uint64(c.Sent * c.ResentShare * s),
-		BusyNanos:             uint64(c.BusyShare * s * 1e9), PeerLimitedNanos: uint64(c.PeerLimitedShare * s * 1e9),
-	}
-	d := &attunev1.SocketDetail{
-		Fd: FD, Inode: Inode, Kind: attunev1.SocketKind_SOCKET_KIND_TCP, Local: "10.0.0.1:5000", Peer: "10.0.0.2:6000",
-		SendBufferBytes: c.Socket.SendBufferBytes, SendQueuedBytes: c.Socket.SendQueuedBytes,
-		SendBufferSet: c.Socket.SendBufferSet, Tcp: t,
-	}
+	t := c.TCP
+	t.State = "established"
+	t.AckedBytes, t.DataSegmentsSent, t.DataSegmentsReceived = uint64(c.Bytes*s), uint64(c.Sent*s), uint64(c.Received*s)
+	t.RetransmittedSegments = uint64(c.Sent * c.ResentShare * s)
+	t.Busy, t.PeerLimited = time.Duration(c.BusyShare*s*1e9), time.Duration(c.PeerLimitedShare*s*1e9)
+	d := c.Socket
+	d.FD, d.Inode, d.Kind, d.Local, d.Peer, d.TCP = FD, Inode, "tcp", "10.0.0.1:5000", "10.0.0.2:6000", &t
 	if c.Moment != nil {
-		c.Moment(n, d)
+		c.Moment(n, &d)
 	}
 	return d
 }

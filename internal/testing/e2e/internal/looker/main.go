@@ -53,12 +53,12 @@ func texts(s sdk.Sample) (out []string) {
 	}
 	if d := s.Details.Pipes; d != nil {
 		for _, p := range d.Items {
-			if p.Writes && p.Queued == p.Capacity {
+			if p.Writes && p.QueuedBytes == p.CapacityBytes {
 				out = append(out, fmt.Sprintf("pipe %d is full", p.FD))
 			}
 		}
 	}
-	if m := s.Details.Memory; m != nil && m.Anonymous > 0 {
+	if m := s.Details.Memory; m != nil && m.AnonymousBytes > 0 {
 		out = append(out, "memory")
 	}
 	return out

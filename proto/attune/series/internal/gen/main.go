@@ -71,7 +71,11 @@ func filled(name string) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := t.Execute(&out, struct{ Signals *series.Table }{series.Signals()}); err != nil {
+	data := struct {
+		Signals *series.Table
+		Details []series.Table
+	}{series.Signals(), series.Tables()}
+	if err := t.Execute(&out, data); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil

@@ -13,10 +13,17 @@ import (
 // functions are what templates may call.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"goName":     goName,
-		"kindText":   kindText,
 		"comment":    comment,
+		"fields":     fields,
+		"goName":     goName,
+		"goType":     goType,
+		"kindText":   kindText,
+		"ofKind":     ofKind,
+		"parts":      parts,
+		"read":       read,
 		"signalSize": signalSize,
+		"title":      title,
+		"write":      write,
 	}
 }
 

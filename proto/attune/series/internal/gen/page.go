@@ -20,7 +20,7 @@ func writePage(path string) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range []string{"signals"} {
+	for _, part := range []string{"signals", "details"} {
 		text, err := filled(part + ".tmpl")
 		if err != nil {
 			return err
