@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/proto/attune/series"
@@ -31,7 +32,7 @@ type rig struct {
 	*targets.Target
 	t      testing.TB
 	reader *Reader
-	want   Want
+	want   want
 	now    time.Time
 }
 
@@ -42,7 +43,25 @@ func newRig(t testing.TB, kinds ...series.TableID) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newRigOf(t, &rig{Target: target, want: Want{Handle: 1, Identity: identity, Kinds: kinds}, now: time.Unix(1000, 0)})
+	return newRigOf(t, &rig{Target: target, want: want{source.Process{Handle: 1, Identity: identity}, kinds}, now: time.Unix(1000, 0)})
+}
+
+// want is what is to be read of a process.
+type want struct {
+	source.Process
+	kinds []series.TableID
+}
+
+// read reads it once, and says how much of the bound was used. nil: it has ended.
+func (r *rig) read(w want, most int) (details *series.Details, used int) {
+	var to source.Measured
+	room := source.NewRoom(most)
+	if r.reader.Read(w.Process, w.kinds, room, &to) != nil {
+		return nil, 0
+	}
+	const slack = 1000 // what was begun may take more than there was room for
+	room.Take(-slack)
+	return &to.Details, most + slack - room.Left()
 }
 
 // newRigOf has another reader look at the program of a rig.
@@ -85,7 +104,7 @@ func (r *rig) round() *series.Details {
 func (r *rig) roundAfter(d time.Duration) *series.Details {
 	r.t.Helper()
 	r.now = r.now.Add(d)
-	details, _ := r.reader.Read(r.want, 1000)
+	details, _ := r.read(r.want, 1000)
 	for what, text := range failures(details) {
 		if text != "" {
 			r.t.Fatal(what, text)
@@ -355,7 +374,7 @@ func TestManyDescriptors(t *testing.T) {
 	listings := 0
 	for round := 0; ; round++ {
 		r.now = r.now.Add(ListEvery)
-		d, used := r.reader.Read(r.want, perRound)
+		d, used := r.read(r.want, perRound)
 		if limit := perRound + descriptorsPerRound/listedPerItem; used > limit {
 			t.Fatalf("round %d used %d of %d", round, used, perRound)
 		}
@@ -473,7 +492,7 @@ func TestProcessThatEnds(t *testing.T) {
 	r.settle()
 	other := r.want
 	other.Handle, other.Identity.StartTicks = 2, other.Identity.StartTicks+1
-	if d, _ := r.reader.Read(other, 10); d != nil {
+	if d, _ := r.read(other, 10); d != nil {
 		t.Errorf("another process' details: %v", d)
 	}
 	r.Kill()

@@ -28,6 +28,14 @@ const (
 // memory is when what the memory of a process is made of is read again.
 type memory struct{ due time.Time }
 
+// readMemory reads what the memory of a process is made of, if that is due.
+func (r *Reader) readMemory(p *process, _ int, to *series.Details) (used int) {
+	if to.Memory = p.memory.read(p.held.Identity().PID, r.options.now); to.Memory == nil {
+		return 0
+	}
+	return 1
+}
+
 // read reads it, or returns nil if it is not due or the process has no memory
 // any more.
 func (m *memory) read(pid int, now func() time.Time) *series.Memory {
@@ -35,7 +43,7 @@ func (m *memory) read(pid int, now func() time.Time) *series.Memory {
 	if start.Before(m.due) {
 		return nil
 	}
-	out, err := readMemory(pid)
+	out, err := memoryOf(pid)
 	end := now()
 	m.due = end.Add(max(memoryEvery, memoryShare*end.Sub(start)))
 	switch {
@@ -49,7 +57,7 @@ func (m *memory) read(pid int, now func() time.Time) *series.Memory {
 	return out
 }
 
-func readMemory(pid int) (*series.Memory, error) {
+func memoryOf(pid int) (*series.Memory, error) {
 	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
 	data, err := os.ReadFile(path)
 	if err != nil {

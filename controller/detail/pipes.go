@@ -9,7 +9,10 @@ import (
 )
 
 // readPipes reads the pipes that are next in turn, at most so many.
-func (p *process) readPipes(most int) *series.Rows[series.Pipe] {
+func (r *Reader) readPipes(p *process, most int, to *series.Details) (used int) {
+	if !p.table.complete {
+		return 0
+	}
 	out := &series.Rows[series.Pipe]{Total: p.table.pipes.total}
 	var trouble trouble
 	for _, e := range p.pipes.next(p.table.pipes.settled, most) {
@@ -20,7 +23,8 @@ func (p *process) readPipes(most int) *series.Rows[series.Pipe] {
 		}
 	}
 	out.Error = trouble.text()
-	return out
+	to.Pipes = out
+	return len(out.Items)
 }
 
 // readPipe reads how much a pipe can hold and how much it does.

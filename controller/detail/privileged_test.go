@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/proto/attune/series"
@@ -79,7 +80,7 @@ func TestOwnProcessesOnly(t *testing.T) {
 			asNobody(t, func() {
 				for range settled + 1 {
 					r.now = r.now.Add(time.Second)
-					got, _ = r.reader.Read(r.want, 1000)
+					got, _ = r.read(r.want, 1000)
 				}
 			})
 			if own {
@@ -114,7 +115,7 @@ func TestPipelineOfAnotherUser(t *testing.T) {
 	r := &rig{t: t, now: time.Unix(1000, 0)}
 	r.reader = New(Options{now: func() time.Time { return r.now }})
 	defer r.reader.Close()
-	r.want = Want{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat"), Kinds: []series.TableID{pipes}}
+	r.want = want{source.Process{Handle: 1, Identity: childCalled(t, cmd.Process.Pid, "cat")}, []series.TableID{pipes}}
 	for deadline := time.Now().Add(patience.Limit); ; {
 		for _, p := range items(r.round().Pipes) {
 			if p.FD == 1 && p.Writes && p.QueuedBytes > 0 && p.QueuedBytes == p.CapacityBytes {

@@ -10,8 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // descriptorsPerRound is how many descriptors of a process are listed in one Read at
@@ -26,16 +28,6 @@ const listedPerItem = 2
 type Options struct {
 	// now tells the time; nil: time.Now.
 	now func() time.Time
-}
-
-// Want says what is to be read of one process.
-type Want struct {
-	// Handle is the caller's name for the process image.
-	Handle uint64
-	// Identity is whom the handle means.
-	Identity procid.Identity
-	// Kinds are what is wanted; threads are none of this package's.
-	Kinds []series.TableID
 }
 
 // Reader reads details. Its owner calls Close.
@@ -97,45 +89,63 @@ func (p *process) close() {
 	_ = p.held.Close() // was opened for reading: there is nothing to lose
 }
 
-// Read reads what is wanted of a process, at most so many sockets and pipes. It
-// returns nil if the process has ended, and how much of the bound was used. What
-// cannot be read says so in its own Error.
-func (r *Reader) Read(w Want, most int) (details *series.Details, used int) {
-	p, err := r.process(w)
+// kinds are what is read here, each in a way of its own, at the cost of so many items.
+func kinds() []kind {
+	return []kind{
+		{series.TableSockets, (*Reader).readSockets}, {series.TablePipes, (*Reader).readPipes}, {series.TableMemory, (*Reader).readMemory},
+	}
+}
+
+// kind is how a table is read, at most so many items of it.
+type kind struct {
+	table series.TableID
+	read  func(r *Reader, p *process, most int, to *series.Details) (used int)
+}
+
+// Tables are those that are read here.
+func (r *Reader) Tables() (tables []series.TableID) {
+	for _, k := range kinds() {
+		tables = append(tables, k.table)
+	}
+	return tables
+}
+
+// Read reads what is wanted of a process; see [source.Source]. What cannot be read
+// says so in its own Error.
+func (r *Reader) Read(of source.Process, wanted []series.TableID, room *source.Room, to *source.Measured) error {
+	p, err := r.process(of)
+	if err == nil {
+		err = r.list(p, wanted, room)
+	}
 	if err != nil {
-		return unreadable(w, err), 1
+		room.Take(1)
+		return refuse(wanted, err, &to.Details)
 	}
-	out := &series.Details{}
-	sockets := slices.Contains(w.Kinds, series.TableSockets)
-	pipes := slices.Contains(w.Kinds, series.TablePipes)
-	if sockets || pipes {
-		listed, err := p.table.list(descriptorsPerRound, r.options.now())
-		if err != nil {
-			return unreadable(w, err), 1
-		}
-		used += (listed + listedPerItem - 1) / listedPerItem
-	}
-	if sockets && p.table.complete {
-		out.Sockets = r.readSockets(p, max(1, most-used))
-		used += len(out.Sockets.Items)
-	}
-	if pipes && p.table.complete {
-		out.Pipes = p.readPipes(max(1, most-used))
-		used += len(out.Pipes.Items)
-	}
-	if slices.Contains(w.Kinds, series.TableMemory) {
-		if out.Memory = p.memory.read(w.Identity.PID, r.options.now); out.Memory != nil {
-			used++
+	for _, k := range kinds() {
+		if slices.Contains(wanted, k.table) {
+			room.Take(k.read(r, p, max(1, room.Left()), &to.Details))
 		}
 	}
 	if !p.held.Alive() {
-		return nil, used // what was read under its number may be another's
+		return procid.ErrGone // what was read under its number may be another's
 	}
-	return out, used
+	return nil
+}
+
+// list goes on with the listing of descriptors, if some are wanted.
+func (r *Reader) list(p *process, wanted []series.TableID, room *source.Room) error {
+	if !slices.ContainsFunc(wanted, func(id series.TableID) bool {
+		return id.Table().Of == attunev1.SubjectKind_SUBJECT_KIND_DESCRIPTOR
+	}) {
+		return nil
+	}
+	listed, err := p.table.list(descriptorsPerRound, r.options.now())
+	room.Take((listed + listedPerItem - 1) / listedPerItem)
+	return err
 }
 
 // process returns what is kept of a process, made when it is new.
-func (r *Reader) process(w Want) (*process, error) {
+func (r *Reader) process(w source.Process) (*process, error) {
 	if p := r.processes[w.Handle]; p != nil {
 		return p, nil
 	}
@@ -153,22 +163,14 @@ func (r *Reader) process(w Want) (*process, error) {
 	return p, nil
 }
 
-// unreadable says of everything that is wanted why it cannot be read; nil of a
-// process that has ended.
-func unreadable(w Want, err error) *series.Details {
+// refuse says of everything that is wanted why it cannot be read. [procid.ErrGone]
+// of a process that has ended.
+func refuse(wanted []series.TableID, err error, to *series.Details) error {
 	if errors.Is(err, procid.ErrGone) {
-		return nil
+		return err
 	}
-	out := &series.Details{}
-	for _, kind := range w.Kinds {
-		switch kind {
-		case series.TableSockets:
-			out.Sockets = &series.Rows[series.Socket]{Error: err.Error()}
-		case series.TablePipes:
-			out.Pipes = &series.Rows[series.Pipe]{Error: err.Error()}
-		case series.TableMemory:
-			out.Memory = &series.Memory{Error: err.Error()}
-		}
+	for _, id := range wanted {
+		to.Refuse(id, err.Error())
 	}
-	return out
+	return nil
 }

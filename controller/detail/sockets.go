@@ -33,7 +33,10 @@ type socket struct {
 }
 
 // readSockets reads the sockets that are next in turn, at most so many.
-func (r *Reader) readSockets(p *process, most int) *series.Rows[series.Socket] {
+func (r *Reader) readSockets(p *process, most int, to *series.Details) (used int) {
+	if !p.table.complete {
+		return 0
+	}
 	out := &series.Rows[series.Socket]{Total: p.table.sockets.total}
 	var trouble trouble
 	for _, e := range p.sockets.next(p.table.sockets.settled, most) {
@@ -43,7 +46,8 @@ func (r *Reader) readSockets(p *process, most int) *series.Rows[series.Socket] {
 		}
 	}
 	out.Error = trouble.text()
-	return out
+	to.Sockets = out
+	return len(out.Items)
 }
 
 // readSocket reads one. It returns nil for one that is of no kind that is told

@@ -6,25 +6,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/sample"
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// detailsPerRound bounds what a round reads of all processes together beside
-	// their signals: threads, sockets and pipes, at some 10 µs each. Who has to
-	// wait for the next round comes first there.
-	detailsPerRound = 128
-	// threadsPerRound bounds the threads of one process among them.
-	threadsPerRound = 64
-)
+// detailsPerRound bounds what a round reads of all processes together beside
+// their signals: threads, sockets and pipes, at some 10 µs each. Who has to
+// wait for the next round comes first there.
+const detailsPerRound = 128
 
 // detailing reads processes, with the details that the Analyzer wants.
 type detailing struct {
-	sampler *sample.Sampler
+	sources source.All
 	foreign func(pid int) error // why a process must be left alone, if so
 
 	mu     sync.Mutex                  // guards wanted; a leaf lock
@@ -64,31 +59,8 @@ func (d *detailing) inTurn(targets []*member.Member) []*member.Member {
 
 // read reads a process: its signals, and details as far as there is room for
 // them in the round. nil: it has just ended, which the tracker will tell.
-func (d *detailing) read(reader *detail.Reader, t *member.Member, room *int) *attunev1.Sample {
-	kinds := d.due(t, *room)
-	threads := 0
-	if slices.Contains(kinds, series.TableThreads) {
-		threads = min(*room, threadsPerRound)
-	}
-	signals, items, err := d.sampler.SampleThreads(t.PID(), threads)
-	if err != nil {
-		return nil
-	}
-	if items != nil {
-		*room -= len(items.Items)
-	}
-	one := &attunev1.Sample{Process: t.Handle(), Tables: []*attunev1.Table{signals}}
-	if len(kinds) == 0 {
-		return one
-	}
-	details, used := reader.Read(detail.Want{Handle: t.Handle(), Identity: t.Identity(), Kinds: kinds}, *room)
-	*room -= used
-	if details == nil {
-		return nil
-	}
-	details.Threads = items
-	one.Tables = append(one.Tables, details.Tables()...)
-	return one
+func (d *detailing) read(t *member.Member, room *source.Room) *attunev1.Sample {
+	return d.sources.Read(source.Process{Handle: t.Handle(), Identity: t.Identity()}, d.due(t, room.Left()), room)
 }
 
 // due returns what is to be read of a process in a round that has so much

@@ -10,10 +10,12 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/budget"
+	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/sample"
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -81,10 +83,15 @@ func New(o Options) *Meter {
 	sampler := sample.New(sample.Options{})
 	o.Members.OnLeave(func(t *member.Member) { sampler.Forget(t.PID()) })
 	m.sampling = &sampling{
-		members: o.Members, details: &detailing{sampler: sampler, foreign: o.Foreign},
-		aggregates: m.aggregates, publish: o.Publish, log: o.Log, changed: queue.NewBell(),
+		members: o.Members, details: &detailing{sources: newSources(sampler), foreign: o.Foreign},
+		aggregates: m.aggregates, publish: o.Publish, changed: queue.NewBell(),
 	}
 	return m
+}
+
+// newSources lists what reads processes from outside.
+func newSources(signals *sample.Sampler) source.All {
+	return source.All{signals, detail.New(detail.Options{})}
 }
 
 // Start runs the parts of the Meter.
@@ -100,7 +107,7 @@ func (m *Meter) Start() {
 
 // Close frees what New made.
 func (m *Meter) Close() error {
-	return errors.Join(m.sampling.details.sampler.Close(), m.kernel.close())
+	return errors.Join(m.sampling.details.sources.Close(), m.kernel.close())
 }
 
 // Clock is that of records and durations.

@@ -4,12 +4,11 @@ package meter
 
 import (
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -22,7 +21,6 @@ type sampling struct {
 	details    *detailing
 	aggregates *aggregates
 	publish    func(*attunev1.PublishRequest)
-	log        *slog.Logger
 
 	period  atomic.Int64 // of samples, nanoseconds, 0: none
 	changed queue.Bell   // rung when a period, or what is to be read, changes
@@ -47,12 +45,6 @@ func (s *sampling) want(wants []*attunev1.TableWant) {
 func (s *sampling) run(ctx context.Context) error {
 	const never = time.Hour // until the Analyzer asks for some, which wakes it
 	var samples due
-	reader := detail.New(detail.Options{})
-	defer func() {
-		if err := reader.Close(); err != nil {
-			s.log.Debug("reader of details", "error", err)
-		}
-	}()
 	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for {
@@ -62,10 +54,10 @@ func (s *sampling) run(ctx context.Context) error {
 		case <-s.changed:
 		case <-timer.C:
 		}
-		reader.Keep(func(handle uint64) bool { return len(s.details.of(handle)) > 0 && s.members.Get(handle) != nil })
+		s.details.sources.Keep(func(handle uint64) bool { return len(s.details.of(handle)) > 0 && s.members.Get(handle) != nil })
 		now := time.Now()
 		if samples.is(now, time.Duration(s.period.Load())) {
-			s.sampleAll(reader) // before the aggregates: who sees a symptom judges these by it
+			s.sampleAll() // before the aggregates: who sees a symptom judges these by it
 		}
 		closing := s.aggregates.closeDue(now)
 		timer.Reset(time.Until(beat.Earliest(now.Add(never), samples.next, closing)))
@@ -73,16 +65,16 @@ func (s *sampling) run(ctx context.Context) error {
 }
 
 // sampleAll reads the signals of every process, and what is wanted beside.
-func (s *sampling) sampleAll(reader *detail.Reader) {
+func (s *sampling) sampleAll() {
 	batch := &attunev1.SampleBatch{UnixNano: time.Now().UnixNano()}
-	room := detailsPerRound
+	room := source.NewRoom(detailsPerRound)
 	inTurn := s.details.inTurn(s.members.List())
 	s.details.next = 0
 	for _, t := range inTurn {
 		if !t.Alive() || !t.Told() || t.OutOfReach() != nil {
 			continue
 		}
-		if sample := s.details.read(reader, t, &room); sample != nil {
+		if sample := s.details.read(t, room); sample != nil {
 			batch.Samples = append(batch.Samples, sample)
 		}
 	}

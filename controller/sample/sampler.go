@@ -5,9 +5,11 @@ package sample
 import (
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 
+	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -186,4 +188,27 @@ func (t totals) readings() []series.Reading {
 		readings = append(readings, series.Reading{ID: series.AnonymousBytes, Value: t.anonymous.bytes})
 	}
 	return readings
+}
+
+// Tables are the signals, and threads.
+func (s *Sampler) Tables() []series.TableID {
+	return []series.TableID{series.Signals().ID, series.TableThreads}
+}
+
+// Read reads the signals of a process, and its threads if they are wanted; see
+// [source.Source].
+func (s *Sampler) Read(p source.Process, wanted []series.TableID, room *source.Room, to *source.Measured) error {
+	most := 0
+	if slices.Contains(wanted, series.TableThreads) {
+		most = min(room.Left(), s.options.threadsPerRound)
+	}
+	signals, threads, err := s.SampleThreads(p.Identity.PID, most)
+	if err != nil {
+		return err
+	}
+	to.Signals, to.Details.Threads = signals, threads
+	if threads != nil {
+		room.Take(len(threads.Items))
+	}
+	return nil
 }

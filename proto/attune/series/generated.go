@@ -450,6 +450,20 @@ func (d *Details) Tables() (out []*attunev1.Table) {
 	return out
 }
 
+// Refuse says why a table cannot be read.
+func (d *Details) Refuse(id TableID, why string) {
+	switch id {
+	case TableThreads:
+		d.Threads = &Rows[Thread]{Error: why}
+	case TableSockets:
+		d.Sockets = &Rows[Socket]{Error: why}
+	case TablePipes:
+		d.Pipes = &Rows[Pipe]{Error: why}
+	case TableMemory:
+		d.Memory = &Memory{Error: why}
+	}
+}
+
 // DetailsFrom takes the details out of what was measured of a process.
 func DetailsFrom(tables []*attunev1.Table) Details {
 	return Details{
