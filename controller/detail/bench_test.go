@@ -42,6 +42,8 @@ func BenchmarkRead(b *testing.B) {
 		{"pipes 20", []string{"pipe"}, 10, pipes, 64, between},
 		{"memory 16 MB", []string{"map 16"}, 1, mapped, 64, time.Hour},
 		{"memory 512 MB", []string{"map 512"}, 1, mapped, 64, time.Hour},
+		{"nodes 16 MB", []string{"map 16"}, 1, series.TableMemoryNodes, 64, time.Hour},
+		{"nodes 512 MB", []string{"map 512"}, 1, series.TableMemoryNodes, 64, time.Hour},
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {

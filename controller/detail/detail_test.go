@@ -467,18 +467,44 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// All memory lies on some node, where the kernel knows nodes.
+func TestMemoryNodes(t *testing.T) {
+	r := newRig(t, series.TableMemoryNodes)
+	r.does("map 64")
+	nodes := items(r.round().MemoryNodes)
+	if _, err := os.Stat("/proc/self/numa_maps"); err != nil {
+		t.Skip("this kernel has no numa_maps")
+	}
+	var bytes uint64
+	var share float64
+	for _, n := range nodes {
+		bytes += n.ResidentBytes
+		share += n.Share
+	}
+	if bytes < 64<<20 || share < 0.999 || share > 1.001 || nodes[0].Policy == "" {
+		t.Errorf("memory is on %+v", nodes)
+	}
+	if again := r.round().MemoryNodes; again != nil {
+		t.Errorf("read again at once: %v", again)
+	}
+}
+
 // The longer reading took, the longer is the pause.
 func TestMemoryIsReadTheLessOftenTheLongerItTakes(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := memory{}
+	m := pace{}
 	clock := func() time.Time {
 		now = now.Add(500 * time.Millisecond)
 		return now
 	}
-	if m.read(os.Getpid(), clock) == nil {
-		t.Fatal("not read")
+	read := 0
+	for range 2 {
+		m.read(clock, memoryEvery, func() { read++ })
 	}
-	if pause := m.due.Sub(now); pause != 50*time.Second {
+	if read != 1 {
+		t.Fatalf("read %d times", read)
+	}
+	if pause := m.due.Sub(now); pause != 50*time.Second-500*time.Millisecond {
 		t.Errorf("pause of %v after half a second", pause)
 	}
 }

@@ -35,7 +35,7 @@
 // most descriptorsPerRound descriptors of a process and reads at most
 // as many items as the caller says; both go on in the next round where they
 // ended. Reading what memory is made of takes the longer the more there is, so
-// it is done again only after a hundred times as long ([memoryShare]).
+// it is done again only after a hundred times as long ([paceShare]).
 //
 // A [Reader] belongs to one goroutine.
 package detail

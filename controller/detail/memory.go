@@ -17,44 +17,50 @@ import (
 )
 
 const (
-	// memoryShare is how many times as long as reading took is the pause after
+	// paceShare is how many times as long as reading took is the pause after
 	// it: the kernel walks the page tables, with the lock on the address space
 	// held for reading, which newer kernels give to a writer that waits.
-	memoryShare = 100
+	paceShare = 100
 	// memoryEvery is the shortest pause.
 	memoryEvery = time.Second
 )
 
-// memory is when what the memory of a process is made of is read again.
-type memory struct{ due time.Time }
+// pace is when something is read again that reading costs the process itself.
+type pace struct{ due time.Time }
+
+// read calls what reads, unless it is too soon, and sets when it is due again.
+func (c *pace) read(now func() time.Time, every time.Duration, reading func()) {
+	start := now()
+	if start.Before(c.due) {
+		return
+	}
+	reading()
+	end := now()
+	c.due = end.Add(max(every, paceShare*end.Sub(start)))
+}
 
 // readMemory reads what the memory of a process is made of, if that is due.
 func (r *Reader) readMemory(p *process, _ int, to *series.Details) (used int) {
-	if to.Memory = p.memory.read(p.held.Identity().PID, r.options.now); to.Memory == nil {
-		return 0
-	}
-	return 1
+	pid := p.held.Identity().PID
+	p.memory.read(r.options.now, memoryEvery, func() {
+		out, err := memoryOf(pid)
+		switch {
+		case errors.Is(err, procid.ErrGone):
+		case err != nil:
+			to.Refuse(series.TableMemory, mappingsError(err))
+		default:
+			to.Memory, used = out, 1
+		}
+	})
+	return used
 }
 
-// read reads it, or returns nil if it is not due or the process has no memory
-// any more.
-func (m *memory) read(pid int, now func() time.Time) *series.Memory {
-	start := now()
-	if start.Before(m.due) {
-		return nil
+// mappingsError is what people are told of mappings that cannot be read.
+func mappingsError(err error) string {
+	if errors.Is(err, os.ErrPermission) {
+		return "mappings can be seen by the process' owner and root only: " + err.Error()
 	}
-	out, err := memoryOf(pid)
-	end := now()
-	m.due = end.Add(max(memoryEvery, memoryShare*end.Sub(start)))
-	switch {
-	case errors.Is(err, procid.ErrGone):
-		return nil
-	case errors.Is(err, os.ErrPermission):
-		return &series.Memory{Error: "mappings can be seen by the process' owner and root only: " + err.Error()}
-	case err != nil:
-		return &series.Memory{Error: err.Error()}
-	}
-	return out
+	return err.Error()
 }
 
 func memoryOf(pid int) (*series.Memory, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
@@ -63,6 +64,45 @@ func TestParseRollup(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// numaMaps is of a process on two nodes, with a mapping of hugetlbfs.
+const numaMaps = `55d56e028000 default file=/usr/bin/head mapped=2 N0=2 kernelpagesize_kB=4
+7f140d07d000 interleave:0-1 anon=12 dirty=12 active=0 N0=6 N1=6 kernelpagesize_kB=4
+7f1400000000 bind:1 file=/dev/hugepages/x huge dirty=3 N1=3 kernelpagesize_kB=2048
+7f140d272000 default
+7ffdcdcf3000 default stack anon=5 dirty=5 active=1 N0=5 kernelpagesize_kB=4
+`
+
+func TestParseNodes(t *testing.T) {
+	got, err := parseNodes([]byte(numaMaps))
+	const page, whole = 4096, 13*4096 + 6*4096 + 3<<21
+	want := &series.Rows[series.MemoryNode]{Total: 2, Items: []series.MemoryNode{
+		{Node: 0, ResidentBytes: 13 * page, Share: 13.0 * page / whole, BoundBytes: 6 * page, Policy: "default"},
+		{Node: 1, ResidentBytes: 6*page + 3<<21, Share: (6.0*page + 3<<21) / whole, BoundBytes: 6*page + 3<<21, Policy: "bind:1"},
+	}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	if none, err := parseNodes(nil); err != nil || none.Total != 0 {
+		t.Errorf("of a process without memory: %v, %v", none, err)
+	}
+	for name, data := range map[string]string{
+		"no policy": "55d56e028000\n", "no number": "55d56e028000 default N0=x\n", "no size": "55d56e028000 default N0=1 kernelpagesize_kB=x\n",
+	} {
+		if _, err := parseNodes([]byte(data)); !errors.Is(err, errNodes) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzNodes(f *testing.F) {
+	f.Add([]byte(numaMaps))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parseNodes(data); err != nil && !errors.Is(err, errNodes) {
+			t.Error(err)
+		}
+	})
 }
 
 // message is one of netlink.

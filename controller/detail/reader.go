@@ -64,7 +64,8 @@ type process struct {
 	table   table
 	sockets turn
 	pipes   turn
-	memory  memory
+	memory  pace
+	nodes   pace
 	ownNet  bool // sock_diag answers for it
 }
 
@@ -93,6 +94,7 @@ func (p *process) close() {
 func kinds() []kind {
 	return []kind{
 		{series.TableSockets, (*Reader).readSockets}, {series.TablePipes, (*Reader).readPipes}, {series.TableMemory, (*Reader).readMemory},
+		{series.TableMemoryNodes, (*Reader).readNodes},
 	}
 }
 

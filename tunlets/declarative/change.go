@@ -4,6 +4,7 @@ package declarative
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/attune-hpc/attune/proto/attune/series"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
 
@@ -31,6 +33,24 @@ func (c *change) details() (kinds []sdk.Detail) {
 		kinds = append(kinds, c.each.ID)
 	}
 	return append(kinds, append(c.to.details(), c.where.details()...)...)
+}
+
+// changedTables are the tables whose rows are of what can be changed, by the name of a
+// row: threads and descriptors.
+func changedTables() map[string]*series.Table {
+	out := itemTables()
+	maps.DeleteFunc(out, func(_ string, t *series.Table) bool {
+		return t.Of != attunev1.SubjectKind_SUBJECT_KIND_THREAD && t.Of != attunev1.SubjectKind_SUBJECT_KIND_DESCRIPTOR
+	})
+	return out
+}
+
+// knobsOf is what the names of settings of a row's subject begin with.
+func knobsOf(t *series.Table) string {
+	if t.Of == attunev1.SubjectKind_SUBJECT_KIND_THREAD {
+		return "thread."
+	}
+	return t.Row() + "."
 }
 
 // maxPlaces bounds the items that one change is made in at one time.
@@ -77,7 +97,7 @@ func (c *compilers) change(n *yaml.Node, d *Definition) {
 		field{"setting", false, p.text("setting", &setting)},
 		field{"system", false, p.text("system", &system)},
 		field{"variable", false, keep(&variable)},
-		field{"each", false, choice(p.parser, "each", &ch.each, itemTables())},
+		field{"each", false, choice(p.parser, "each", &ch.each, changedTables())},
 		field{"where", false, keep(&where)},
 		field{"to", true, keep(&to)},
 		field{"description", true, p.text("description", &ch.knob.Description)},
@@ -108,10 +128,10 @@ func (c *compilers) values(n *yaml.Node, ch *change, to, where *yaml.Node) {
 	p := c.after
 	switch {
 	case ch.each == nil && where != nil:
-		p.wrong(where.Line, "where: say of what, by each: %s", strings.Join(sortedKeys(itemTables()), ", "))
+		p.wrong(where.Line, "where: say of what, by each: %s", strings.Join(sortedKeys(changedTables()), ", "))
 		return
-	case ch.each != nil && !strings.HasPrefix(ch.knob.Name, ch.each.Row()+"."):
-		p.wrong(n.Line, "a change of each %s: want a system setting %s.…: docs/reference/knobs.md", ch.each.Row(), ch.each.Row())
+	case ch.each != nil && !strings.HasPrefix(ch.knob.Name, knobsOf(ch.each)):
+		p.wrong(n.Line, "a change of each %s: want a system setting %s…: docs/reference/knobs.md", ch.each.Row(), knobsOf(ch.each))
 		return
 	case ch.each != nil:
 		var err error

@@ -76,6 +76,8 @@ const (
 	DetailPipes = series.TablePipes
 	// DetailMemory is what the memory of a process is made of.
 	DetailMemory = series.TableMemory
+	// DetailMemoryNodes is on which nodes (NUMA) the memory of a process lies.
+	DetailMemoryNodes = series.TableMemoryNodes
 )
 
 // What details are made of.
@@ -96,4 +98,8 @@ type (
 	PipeDetail = series.Pipe
 	// MemoryDetails is what the memory of a process is made of.
 	MemoryDetails = series.Memory
+	// MemoryNodeDetails are the memory_nodes that were read in one round.
+	MemoryNodeDetails = series.Rows[series.MemoryNode]
+	// MemoryNodeDetail is one of them.
+	MemoryNodeDetail = series.MemoryNode
 )

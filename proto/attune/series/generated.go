@@ -41,10 +41,11 @@ const SignalSize = 23
 
 // The tables of details.
 const (
-	TableThreads TableID = 1
-	TableSockets TableID = 2
-	TablePipes   TableID = 3
-	TableMemory  TableID = 4
+	TableThreads     TableID = 1
+	TableSockets     TableID = 2
+	TablePipes       TableID = 3
+	TableMemory      TableID = 4
+	TableMemoryNodes TableID = 6
 )
 
 // Thread is a row of threads: the threads of a process, one by one.
@@ -426,6 +427,54 @@ func (x *Memory) number(id ID, value uint64) {
 func (x *Memory) text(id ID, value string) {
 }
 
+// MemoryNode is a row of memory_nodes: on which nodes (NUMA) the memory of a process lies.
+type MemoryNode struct {
+	// Node: number of the node.
+	Node int
+	// ResidentBytes: memory of the process on the node.
+	ResidentBytes uint64
+	// Share: that part of the process' memory.
+	Share float64
+	// BoundBytes: in mappings with another policy than the default: mbind(2),
+	// set_mempolicy(2).
+	BoundBytes uint64
+	// Policy: policy that most of it has: default, bind:0, interleave:0-1,
+	// prefer:1, local.
+	Policy string
+}
+
+func (*MemoryNode) table() TableID { return TableMemoryNodes }
+
+func (x *MemoryNode) put(c *cells) {
+	c.setNumber(1401, x.ResidentBytes)
+	c.setNumber(1402, uint64(x.Share*1e6))
+	c.setNumber(1403, x.BoundBytes)
+	c.setText(1404, x.Policy)
+	c.setSubject(int64(x.Node), 0)
+}
+
+func (x *MemoryNode) subject(number int64, life uint64) {
+	x.Node = int(number)
+}
+
+func (x *MemoryNode) number(id ID, value uint64) {
+	switch id {
+	case 1401:
+		x.ResidentBytes = value
+	case 1402:
+		x.Share = float64(value) / 1e6
+	case 1403:
+		x.BoundBytes = value
+	}
+}
+
+func (x *MemoryNode) text(id ID, value string) {
+	switch id {
+	case 1404:
+		x.Policy = value
+	}
+}
+
 // Details are what a round read of a process beside its signals. A kind is nil in
 // rounds in which it was not read.
 type Details struct {
@@ -437,6 +486,8 @@ type Details struct {
 	Pipes *Rows[Pipe]
 	// Memory: what the memory of a process is made of.
 	Memory *Memory
+	// MemoryNodes: on which nodes (NUMA) the memory of a process lies.
+	MemoryNodes *Rows[MemoryNode]
 
 	tables []*attunev1.Table // as they came
 }
@@ -447,6 +498,7 @@ func (d *Details) Tables() (out []*attunev1.Table) {
 	out = append(out, tablesOf(d.Sockets)...)
 	out = append(out, tablesOf(d.Pipes)...)
 	out = append(out, singleTable(d.Memory)...)
+	out = append(out, tablesOf(d.MemoryNodes)...)
 	return out
 }
 
@@ -461,17 +513,20 @@ func (d *Details) Refuse(id TableID, why string) {
 		d.Pipes = &Rows[Pipe]{Error: why}
 	case TableMemory:
 		d.Memory = &Memory{Error: why}
+	case TableMemoryNodes:
+		d.MemoryNodes = &Rows[MemoryNode]{Error: why}
 	}
 }
 
 // DetailsFrom takes the details out of what was measured of a process.
 func DetailsFrom(tables []*attunev1.Table) Details {
 	return Details{
-		Threads: rowsFrom[Thread](tables),
-		Sockets: rowsFrom[Socket](tables),
-		Pipes:   rowsFrom[Pipe](tables),
-		Memory:  singleFrom[Memory](tables),
-		tables:  tables,
+		Threads:     rowsFrom[Thread](tables),
+		Sockets:     rowsFrom[Socket](tables),
+		Pipes:       rowsFrom[Pipe](tables),
+		Memory:      singleFrom[Memory](tables),
+		MemoryNodes: rowsFrom[MemoryNode](tables),
+		tables:      tables,
 	}
 }
 

@@ -88,6 +88,20 @@ func read(x string, s series.Series) string {
 	return fmt.Sprintf("case %d:\n%s.%s = %s", s.ID, x, goName(s.Label()), value)
 }
 
+// subject are the number and the life of the subject of a row x.
+func subject(t series.Table) string {
+	number, life := "0", "0"
+	for _, s := range t.Series {
+		switch s.Kind {
+		case series.KindNumber:
+			number = "int64(x." + goName(s.Label()) + ")"
+		case series.KindLife:
+			life = "x." + goName(s.Label())
+		}
+	}
+	return number + ", " + life
+}
+
 // part is the name of the method that makes a part: hardwarePart.
 func part(name string) string { return name + "Part" }
 

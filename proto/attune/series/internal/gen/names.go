@@ -22,6 +22,7 @@ func functions() template.FuncMap {
 		"parts":      parts,
 		"read":       read,
 		"signalSize": signalSize,
+		"subject":    subject,
 		"title":      title,
 		"write":      write,
 	}
