@@ -36,16 +36,22 @@ type reading struct {
 
 // items are what is known of the details of one kind of a process.
 type items struct {
-	rounds int // in which the kind was read
+	rounds int  // in which the kind was read
+	whole  bool // each time all of it, some seconds apart
 	last   map[itemKey]reading
 }
 
 // read takes the rows of one round, and forgets those that are gone.
 func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
 	i.rounds++
-	if !table.Single() { // a process has its row for as long as it lives
-		maps.DeleteFunc(i.last, func(_ itemKey, r reading) bool { return at.Sub(r.at) > staleAfter })
+	i.whole = table.Whole
+	latest := make(map[itemKey]bool, len(rows))
+	for _, row := range rows {
+		latest[itemKey{row.Number, row.Life}] = true
 	}
+	maps.DeleteFunc(i.last, func(key itemKey, r reading) bool {
+		return !latest[key] && (i.whole || at.Sub(r.at) > staleAfter)
+	})
 	for _, now := range rows {
 		key := itemKey{now.Number, now.Life}
 		before, known := i.last[key]
@@ -55,13 +61,15 @@ func (i *items) read(at time.Time, table *series.Table, rows []series.Row) {
 		next := reading{at: at, row: now}
 		if seconds := at.Sub(before.at).Seconds(); known && seconds > 0 {
 			next.value = &item{table, before.row, now, seconds}
+		} else if i.whole {
+			next.value = &item{table: table, now: now} // the next reading is far: without rates
 		}
 		i.last[key] = next
 	}
 }
 
 // list is what expressions see, in the order of numbers: what was read twice, so
-// that rates are known; false: the kind was not read twice yet.
+// that rates are known, or what is read as a whole; false: that was not yet.
 func (i *items) list() ([]*item, bool) {
 	if i == nil {
 		return nil, false
@@ -75,23 +83,16 @@ func (i *items) list() ([]*item, bool) {
 			out = append(out, v)
 		}
 	}
-	return out, i.rounds >= 2
+	return out, i.rounds >= 2 || i.whole
 }
 
 // single is what is known of the process itself, which needs no second reading but
 // for rates; nil: nothing yet.
-func (i *items) single(table *series.Table) *item {
+func (i *items) single() *item {
 	if i == nil {
 		return nil
 	}
-	r, known := i.last[itemKey{}]
-	switch {
-	case !known:
-		return nil
-	case r.value == nil:
-		return &item{table: table, now: r.row}
-	}
-	return r.value
+	return i.last[itemKey{}].value
 }
 
 // details is what is known of a process beside its signals, since it was asked

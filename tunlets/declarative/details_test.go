@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/declarative"
 	"github.com/attune-hpc/attune/tunlets/sdk"
@@ -105,6 +106,30 @@ func TestDetails(t *testing.T) {
 				t.Errorf("after the verdict %v are wanted", kinds)
 			}
 		})
+	}
+}
+
+// What is read seldom, and then as a whole, is seen from the first reading on until
+// the next one.
+func TestWholeDetails(t *testing.T) {
+	text := strings.Replace(queued, "confirm: >", "confirm: >\n  memory_nodes.exists(n, n.share > 0.9 && n.policy == 'default' && has(n.bound_bytes)) &&", 1)
+	h := tunlettest.New(t, newTunlet(t, text))
+	h.StartSession()
+	p := client(100)()
+	details, rounds := p.Details, 0
+	p.Details = func(age time.Duration) *sdk.Details {
+		d := details(age)
+		if rounds++; rounds%100 == 5 {
+			d.MemoryNodes = &series.Rows[series.MemoryNode]{Total: 2, Items: []series.MemoryNode{
+				{Node: 0, ResidentBytes: 95 << 20, Share: 0.95, Policy: "default"}, {Node: 1, ResidentBytes: 5 << 20, Share: 0.05, Policy: "bind:1"},
+			}}
+		}
+		return d
+	}
+	h.StartProcess(p)
+	h.Run(4 * time.Second)
+	if len(h.Proposals) != 1 {
+		t.Errorf("proposals %v, remarks %v, want one proposal", h.Proposals, h.Remarks)
 	}
 }
 

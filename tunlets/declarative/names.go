@@ -126,7 +126,7 @@ func detailNames() vocabulary {
 		}
 		for _, s := range t.Series {
 			out[singleName(t)+s.Label()] = named{celType(s), func(k knowledge) (any, bool) {
-				return k.watch.details.kinds[t.ID].single(t).value(s)
+				return k.watch.details.kinds[t.ID].single().value(s)
 			}}
 		}
 	}

@@ -93,7 +93,7 @@ var details = []Table{
 		},
 	},
 	{
-		ID: 4, Name: "memory", Of: attunev1.SubjectKind_SUBJECT_KIND_PROCESS, Item: "Memory",
+		ID: 4, Name: "memory", Of: attunev1.SubjectKind_SUBJECT_KIND_PROCESS, Whole: true, Item: "Memory",
 		Help: "what the memory of a process is made of",
 		About: "At most once a second, and only after a hundred times as long as it took to read,\n" +
 			"since the kernel walks the page tables. Source: `/proc/PID/smaps_rollup` and\n" +
@@ -115,7 +115,7 @@ var details = []Table{
 		},
 	},
 	{
-		ID: 6, Name: "memory_nodes", Of: attunev1.SubjectKind_SUBJECT_KIND_MEMORY_NODE, Item: "MemoryNode",
+		ID: 6, Name: "memory_nodes", Of: attunev1.SubjectKind_SUBJECT_KIND_MEMORY_NODE, Whole: true, Item: "MemoryNode",
 		Help: "on which nodes (NUMA) the memory of a process lies",
 		About: "At most every five seconds, and only after a hundred times as long as it took to read:\n" +
 			"the kernel goes through the page tables of every mapping, with the lock on the address\n" +

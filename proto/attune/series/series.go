@@ -123,6 +123,9 @@ type Table struct {
 	Name string
 	// Of is what the rows are of.
 	Of attunev1.SubjectKind
+	// Whole says that each reading has all rows, and takes the place of the one
+	// before; otherwise rows are read in turn.
+	Whole bool
 	// Item is the name of the Go type of a row.
 	Item string
 	// Help says what it is, in a phrase.
