@@ -54,3 +54,16 @@ func (p *GRPCPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 func (*GRPCPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return attunev1.NewTunletServiceClient(c), nil
 }
+
+// servedPlugin joins the services of this process to go-plugin.
+type servedPlugin struct {
+	GRPCPlugin
+
+	register func(*grpc.Server)
+}
+
+// GRPCServer registers the services; go-plugin calls it once.
+func (p *servedPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	p.register(s)
+	return nil
+}

@@ -4,6 +4,7 @@ package sdk
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -44,6 +45,12 @@ const (
 	// gcPercent trades a little CPU time for a small heap: a tunlet keeps some
 	// hundred kilobytes alive.
 	gcPercent = 200
+	// instanceMemory is by how much that grows with each further instance of a tunlet
+	// in the process.
+	instanceMemory = 256 << 10
+	// crowd is for how many instances a process gets one more processor: one that
+	// never returns takes a processor from the others, in slices.
+	crowd = 32
 )
 
 // Serve runs a tunlet until the Analyzer is done with it; main does nothing
@@ -54,22 +61,49 @@ const (
 // signals that go to the whole process group pass it by (the Analyzer ends
 // it), and ends it when the Analyzer is gone.
 func Serve(newTunlet func() Tunlet) {
-	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memoryLimit)
+	resize(1)
+	serve(func(e *ending, stderr io.Writer) func(*grpc.Server) {
+		service := NewServer(newTunlet, ServerOptions{Crashed: func(report string) {
+			fmt.Fprintf(stderr, "attune tunlet %s: %s\n", os.Args[0], report)
+			time.AfterFunc(crashGrace, func() { e.end(CrashExitCode) })
+		}})
+		return func(s *grpc.Server) { attunev1.RegisterTunletServiceServer(s, service) }
+	})
+}
 
+// ServePackage is Serve for a program that has several tunlets, by their names, each
+// of which serves all sessions of the Analyzer in this process: newTunlet is called
+// for each use by a session, in its first call. A tunlet that panics in a call ends
+// for that session only; one that panics in a goroutine of its own ends all.
+func ServePackage(tunlets map[string]func() Tunlet) {
+	resize(1)
+	serve(func(_ *ending, stderr io.Writer) func(*grpc.Server) {
+		return newPackageServer(tunlets, func(tunlet, report string) {
+			fmt.Fprintf(stderr, "attune tunlet %s: %s\n", tunlet, report)
+		}, resize).register
+	})
+}
+
+// resize gives the process what so many instances of tunlets need.
+func resize(instances int) {
+	debug.SetMemoryLimit(memoryLimit + int64(instances-1)*instanceMemory)
+	debug.SetGCPercent(gcPercent)
+	processors := min(1+instances/crowd, runtime.NumCPU())
+	if processors != runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(processors)
+	}
+}
+
+// serve runs a plugin of go-plugin whose services register adds.
+func serve(services func(e *ending, stderr io.Writer) (register func(*grpc.Server))) {
 	var e ending
 	stop := watchParent(func() { e.end(0) })
 	// go-plugin replaces os.Stderr by a stream over the connection, which a
 	// crash would cut off: keep the real one.
 	stderr := os.Stderr
-	service := NewServer(newTunlet, ServerOptions{Crashed: func(report string) {
-		fmt.Fprintf(stderr, "attune tunlet %s: %s\n", os.Args[0], report)
-		time.AfterFunc(crashGrace, func() { e.end(CrashExitCode) })
-	}})
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake,
-		Plugins:         plugin.PluginSet{PluginName: &GRPCPlugin{Impl: service}},
+		Plugins:         plugin.PluginSet{PluginName: &servedPlugin{register: services(&e, stderr)}},
 		GRPCServer:      e.newServer,
 		TLSProvider:     serverTLS,
 		Logger: hclog.New(&hclog.LoggerOptions{

@@ -49,6 +49,10 @@ type server struct {
 // is called at the first call, and again for each further session. Safe for
 // use by several goroutines: calls are made one at a time.
 func NewServer(newTunlet func() Tunlet, opts ServerOptions) attunev1.TunletServiceServer {
+	return newServer(newTunlet, opts)
+}
+
+func newServer(newTunlet func() Tunlet, opts ServerOptions) *server {
 	return &server{
 		newTunlet: newTunlet, opts: opts,
 		turn: make(chan struct{}, 1), names: map[uint32]string{},
