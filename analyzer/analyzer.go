@@ -55,6 +55,9 @@ type Config struct {
 	Probes []string
 	// TunletLimits are those of each tunlet's process.
 	TunletLimits tunlethost.Limits
+	// TunletPool has the processes that tunlets of several sessions share; nil: one of
+	// its own.
+	TunletPool *tunlethost.Pool
 	// TempDir is a private directory for the tunlets' sockets; empty: private
 	// directories are made in the system's.
 	TempDir string
@@ -149,7 +152,7 @@ func New(cfg Config) (*Analyzer, error) {
 	})
 	a.host = tunlethost.New(tunlethost.Options{
 		Dirs: cfg.TunletDirs, Names: cfg.Tunlets, Config: cfg.TunletOptions, Limits: cfg.TunletLimits,
-		TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
+		Pool: cfg.TunletPool, TempDir: cfg.TempDir, Digests: cfg.Digests, DescriptionDir: cfg.DescriptionDir, Log: a.log,
 	}, observer{a.session})
 	a.probes = probes.New(a.session, a.account)
 	return a, nil

@@ -40,15 +40,15 @@ type Config struct {
 	// DescriptionDir keeps what tunlets say of themselves; see
 	// tunlethost.Options.
 	DescriptionDir string
-	// TunletDelay is how old a session is when its tunlets are started: they are
-	// processes of some 15 MB each, and most applications that are found are not
-	// worth them; 0: 1 s.
+	// TunletDelay is how old a session is when it gets its tunlets: most applications
+	// that are found are not worth them; 0: 1 s.
 	TunletDelay time.Duration
-	// MaxSessions bounds the sessions; 0: 256.
+	// MaxSessions bounds the sessions; 0: 2000.
 	MaxSessions int
-	// MaxTunletSessions bounds those with tunlets; others are observed until
-	// there is room; 0: 32.
-	MaxTunletSessions int
+	// MaxTunletProcesses bounds the processes of tunlets that do not come with
+	// Attune, some 15 MB each, of which every session has its own; what is to be
+	// started beyond that waits; 0: 32.
+	MaxTunletProcesses int
 	// maxRegistrations bounds those of one user; 0: 64.
 	maxRegistrations int
 	// Linger is how long a session without processes waits for more; 0: 10 s.
@@ -87,8 +87,8 @@ func (c Config) Validate() error {
 func (c Config) withDefaults() Config {
 	c.Reports = cmp.Or(c.Reports, 1000)
 	c.TunletDelay = cmp.Or(c.TunletDelay, time.Second)
-	c.MaxSessions = cmp.Or(c.MaxSessions, 256)
-	c.MaxTunletSessions = cmp.Or(c.MaxTunletSessions, 32)
+	c.MaxSessions = cmp.Or(c.MaxSessions, 2000)
+	c.MaxTunletProcesses = cmp.Or(c.MaxTunletProcesses, 32)
 	c.maxRegistrations = cmp.Or(c.maxRegistrations, 64)
 	c.Linger = cmp.Or(c.Linger, 10*time.Second)
 	c.Grace = cmp.Or(c.Grace, time.Minute)

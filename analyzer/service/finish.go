@@ -28,9 +28,6 @@ func (h *hosted) finish(e ending) {
 	} else {
 		h.conclude(ctx, e)
 	}
-	if h.tunlets {
-		<-h.service.tunlets
-	}
 	h.service.mu.Lock()
 	defer h.service.mu.Unlock()
 	delete(h.service.hosted, h.key)

@@ -52,7 +52,6 @@ type hosted struct {
 
 	// What follows up to mu is run's own.
 	tunlets   bool // they are started
-	waits     bool // for a place to start them, and has said so
 	idleFrom  time.Time
 	published *attunev1.SessionRecord
 
@@ -85,7 +84,7 @@ func (s *Service) begin(o *owned, r *attunev1.Registration, job *attunev1.Job, u
 	a, err := analyzer.New(analyzer.Config{
 		Knowledge: s.knowledge(user), Mode: r.GetMode(), JobID: record.GetId(), Command: record.GetCommandLine(), Version: s.cfg.Version,
 		TunletDirs: s.cfg.TunletDirs, Tunlets: r.GetTunlets(), TunletOptions: s.options(r), Digests: s.cfg.Digests,
-		DescriptionDir: s.cfg.DescriptionDir, TunletLimits: s.cfg.TunletLimits,
+		DescriptionDir: s.cfg.DescriptionDir, TunletLimits: s.cfg.TunletLimits, TunletPool: s.tunlets,
 		Lease: s.cfg.Lease, Grace: s.cfg.Grace, Inherit: record.GetKeptChanges(), ChangePrefix: randomTag() + "-",
 		Changed: func() { h.changed.Ring() }, Audit: s.audit(record.GetId()), Log: h.log,
 	})
@@ -223,23 +222,13 @@ func (h *hosted) look(now time.Time) bool {
 	return now.Sub(h.idleFrom) >= h.service.cfg.Linger
 }
 
-// startTunlets starts the tunlets of a session that is worth them, once there is
-// room for another one.
+// startTunlets starts the tunlets of a session that is worth them.
 func (h *hosted) startTunlets(now time.Time, sum fold.Summary) {
 	if h.tunlets || sum.Running == 0 {
 		return
 	}
 	young := now.Sub(h.Start()) < h.service.cfg.TunletDelay
 	if young && len(sum.Kept) == 0 { // what was kept must not stay without its tunlet
-		return
-	}
-	select {
-	case h.service.tunlets <- struct{}{}:
-	default:
-		if !h.waits {
-			h.waits = true
-			h.log.Warn("session is observed without tunlets until others have ended", "sessions", cap(h.service.tunlets))
-		}
 		return
 	}
 	h.tunlets = true

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
+	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/internal/pki"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -29,8 +30,8 @@ type Service struct {
 	log      *slog.Logger
 	reports  *reports
 	recorder *recorder
-	tunlets  chan struct{} // a place for each session with tunlets
-	resite   queue.Bell    // rung when the site's registrations change
+	tunlets  *tunlethost.Pool // of all sessions
+	resite   queue.Bell       // rung when the site's registrations change
 	sessions sync.WaitGroup
 	claims   sync.WaitGroup
 	ctx      context.Context // of claims
@@ -74,9 +75,13 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	tunlets, err := tunlethost.NewPool(tunlethost.PoolOptions{Limits: cfg.TunletLimits, MaxOwn: cfg.MaxTunletProcesses, Log: log})
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Service{
-		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: make(chan struct{}, cfg.MaxTunletSessions),
+		ctx: ctx, cancel: cancel, cfg: cfg, log: log, reports: reports, recorder: newRecorder(cfg.Registry.PutSession, log), tunlets: tunlets,
 		resite: queue.NewBell(), now: time.Now,
 		viewed: make(chan struct{}), owned: make(map[string]*owned), claiming: make(map[string]bool), hosted: make(map[key]*hosted),
 	}, nil
@@ -109,6 +114,7 @@ func (s *Service) Run(ctx context.Context) error {
 	err = group.Wait()
 	s.cancel()
 	s.leave(context.WithoutCancel(ctx))
+	s.tunlets.Close()
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		return nil
 	}

@@ -10,8 +10,10 @@ type Status struct {
 	Record *attunev1.AnalyzerRecord
 	// Registrations counts those of the site, Owned those that this one has.
 	Registrations, Owned int
-	// Sessions counts its sessions, WithTunlets those that have tunlets.
-	Sessions, WithTunlets int
+	// Sessions counts its sessions.
+	Sessions int
+	// TunletProcesses counts the processes of their tunlets.
+	TunletProcesses int
 }
 
 // Status returns how the service is.
@@ -20,6 +22,6 @@ func (s *Service) Status() Status {
 	defer s.mu.Unlock()
 	return Status{
 		Record: s.cfg.Record, Registrations: len(s.view.Registrations), Owned: len(s.owned),
-		Sessions: len(s.hosted), WithTunlets: len(s.tunlets),
+		Sessions: len(s.hosted), TunletProcesses: s.tunlets.Processes(),
 	}
 }

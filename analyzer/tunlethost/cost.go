@@ -10,10 +10,12 @@ import (
 // Cost is what tunlets have taken so far.
 type Cost struct {
 	// CPU is the CPU time of all their processes, also of those that have ended
-	// and of those that were only asked what they are.
+	// and of those that were only asked what they are; of processes that other
+	// hosts use as well, that of the calls of this one.
 	CPU time.Duration
 	// PeakRSS is the greatest resident memory of all processes that were there at
-	// a time, bytes: the sum of what each of them has had at most.
+	// a time, bytes: the sum of what each of them has had at most. Processes that
+	// other hosts use as well do not count.
 	PeakRSS uint64
 }
 
@@ -48,6 +50,13 @@ func (a *account) close(p *process, cpu time.Duration) {
 	defer a.mu.Unlock()
 	delete(a.live, p)
 	p.accounted = true
+	a.ended += cpu
+}
+
+// charge takes down what a tunlet has taken in a process that is shared.
+func (a *account) charge(cpu time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.ended += cpu
 }
 

@@ -14,6 +14,12 @@
 // when the thread that started it ends (Pdeathsig; that thread is held for the
 // tunlet's life), and the SDK looks at its parent as well.
 //
+// The tunlets of a package, which are links to a program called attune-tunlets, share a
+// process, with one another and with those of other hosts that have the same [Pool]:
+// docs/design/0045. There a tunlet is an instance that ends by itself, when it panics,
+// is ended, or takes too much CPU time. Files: host.go supervises, launch.go starts a
+// process, pool.go and shared.go have those that are shared, instance.go is one use.
+//
 // A tunlet whose description says when it is of use is not started before that;
 // descriptions outlive the run (docs/design/0028).
 //

@@ -74,7 +74,8 @@ type Host struct {
 	opts         Options
 	observer     Observer
 	descriptions descriptions
-	identity     *identity // of the host in this run; set by Start
+	identity     *identity // of the host in this run; set by prepare
+	pool         *Pool     // set by prepare
 	costs        *account
 	cancel       context.CancelFunc
 	wg           sync.WaitGroup
@@ -99,11 +100,9 @@ func New(opts Options, observer Observer) *Host {
 // one error; the others run nevertheless. Start is called once. The end of ctx
 // ends all tunlets.
 func (h *Host) Start(ctx context.Context) error {
-	identity, err := newIdentity()
-	if err != nil {
-		return fmt.Errorf("tunlets cannot be started: make a certificate: %w", err)
+	if err := h.prepare(); err != nil {
+		return err
 	}
-	h.identity = identity
 	ctx, h.cancel = context.WithCancel(ctx)
 	var errs []error
 	for _, c := range Find(h.opts.Dirs, h.opts.Names) {
@@ -119,6 +118,19 @@ func (h *Host) Start(ctx context.Context) error {
 		h.wg.Go(func() { h.supervise(ctx, c, st) })
 	}
 	return errors.Join(errs...)
+}
+
+// prepare makes what tunlets are started with.
+func (h *Host) prepare() (err error) {
+	if h.identity, err = newIdentity(); err != nil {
+		return fmt.Errorf("tunlets cannot be started: make a certificate: %w", err)
+	}
+	if h.pool = h.opts.Pool; h.pool == nil {
+		h.pool = newPool(PoolOptions{
+			Limits: h.opts.Limits, TempDir: h.opts.TempDir, Log: h.opts.Log, startTimeout: h.opts.startTimeout,
+		}, h.identity, h.costs)
+	}
+	return nil
 }
 
 // refuse marks a tunlet that is not started.
@@ -139,6 +151,9 @@ func (h *Host) Stop() {
 		h.cancel()
 	}
 	h.wg.Wait()
+	if h.opts.Pool == nil && h.pool != nil {
+		h.pool.Close()
+	}
 }
 
 // Status returns what is known of all tunlets, those missing included.
@@ -186,10 +201,13 @@ func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
 // starter returns what starts a tunlet.
 func (h *Host) starter(c Candidate) *starter {
 	log := h.opts.Log.With("tunlet", c.Name)
+	program, arguments := c.command()
 	return &starter{
-		Candidate: c, options: h.opts.Config[c.Name],
-		limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout, log: log, said: newLimitedLog(log),
-		digests: h.opts.Digests, host: h.identity, costs: h.costs,
+		Candidate: c, options: h.opts.Config[c.Name], log: log, digests: h.opts.Digests, costs: h.costs, pool: h.pool,
+		launch: launcher{
+			program: program, arguments: arguments, limits: h.opts.Limits, tempDir: h.opts.TempDir, timeout: h.opts.startTimeout,
+			said: newLimitedLog(log), host: h.identity, costs: h.costs,
+		},
 	}
 }
 
@@ -248,8 +266,9 @@ func (h *Host) runOnce(ctx context.Context, s *starter, st *Status, last func() 
 	})
 	h.observer.TunletReady(t)
 	over := h.watch(ctx, t, st)
-	reason := t.ended()
-	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, t.proc.rss.Load()) })
+	reason := t.life.ended()
+	u, _ := t.life.measure()
+	h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
 	h.observer.TunletGone(s.Name, reason, over != nil || last())
 	if over != nil {
 		return over
@@ -268,10 +287,10 @@ func (h *Host) watch(ctx context.Context, t *Tunlet, st *Status) error {
 		case <-ctx.Done():
 			t.Kill("stopped with the session")
 			return nil
-		case <-t.proc.exited:
+		case <-t.life.done():
 			return nil
 		case now := <-look.C:
-			u, ok := t.proc.measure()
+			u, ok := t.life.measure()
 			h.set(st, func() { st.PeakRSS = max(st.PeakRSS, u.peak) })
 			if !ok {
 				continue // it is ending
@@ -287,7 +306,7 @@ func (h *Host) watch(ctx context.Context, t *Tunlet, st *Status) error {
 // watcher begins to hold a tunlet to its limits. What its start took does not
 // count: on a busy node, or with much to load, that is more than it may take later.
 func (h *Host) watcher(t *Tunlet) watcher {
-	u, _ := t.proc.measure()
+	u, _ := t.life.measure()
 	return watcher{limits: h.opts.Limits, from: time.Now(), cpu: u.cpu}
 }
 

@@ -112,7 +112,7 @@ func TestRunAndStop(t *testing.T) {
 	if _, err := tn.Service().Tick(context.Background(), &attunev1.TickRequest{}); err != nil {
 		t.Error(err)
 	}
-	if err := alone(tn.proc.pid); err != nil {
+	if err := alone(pidOf(tn)); err != nil {
 		t.Error(err)
 	}
 	h.Stop()
@@ -126,7 +126,7 @@ func TestRunAndStop(t *testing.T) {
 	if st.State != StateStopped || st.PeakRSS == 0 || len(st.SHA256) != 64 || st.Restarts != 0 {
 		t.Errorf("status %+v", st)
 	}
-	if err := syscall.Kill(tn.proc.pid, 0); !errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(pidOf(tn), 0); !errors.Is(err, syscall.ESRCH) {
 		t.Errorf("the process is still there: %v", err)
 	}
 }
@@ -147,6 +147,9 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// pidOf returns the process of a tunlet that has it for itself.
+func pidOf(t *Tunlet) int { return t.life.(*running).proc.pid }
 
 // alone checks that a process is in a session of its own and does not hold our
 // standard input.
@@ -255,7 +258,7 @@ func TestNoOrphans(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	deadline := time.Now().Add(patience)
-	for running(pid) {
+	for runs(pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("tunlet %d outlives its host", pid)
 		}
@@ -263,8 +266,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// running reports whether a process runs; a zombie does not.
-func running(pid int) bool {
+// runs reports whether a process runs; a zombie does not.
+func runs(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(data), ") Z ")
 }
@@ -277,7 +280,7 @@ func orphanHost(dir string) {
 	if err := h.Start(context.Background()); err != nil {
 		panic(err)
 	}
-	fmt.Println((<-o.ready).proc.pid)
+	fmt.Println(pidOf(<-o.ready))
 	select {}
 }
 

@@ -48,10 +48,10 @@ func TestLimits(t *testing.T) {
 // What the start of a tunlet took is not held against it: here the tunlet is this
 // process, which has taken something by the time that it is looked at.
 func TestStartDoesNotCount(t *testing.T) {
-	tn := &Tunlet{proc: &process{pid: os.Getpid(), costs: newAccount()}}
+	tn := &Tunlet{life: &running{proc: &process{pid: os.Getpid(), costs: newAccount()}}}
 	used := time.Duration(0)
 	for deadline := time.Now().Add(patience); used == 0; {
-		if u, ok := tn.proc.measure(); !ok || time.Now().After(deadline) {
+		if u, ok := tn.life.measure(); !ok || time.Now().After(deadline) {
 			t.Fatalf("usage %+v, %v", u, ok)
 		} else {
 			used = u.cpu
@@ -73,7 +73,7 @@ func TestTooMuchMemory(t *testing.T) {
 	}
 	defer h.Stop()
 	tn := receive(t, o.ready)
-	if adj, err := os.ReadFile("/proc/" + strconv.Itoa(tn.proc.pid) + "/oom_score_adj"); err != nil || strings.TrimSpace(string(adj)) != killFirst {
+	if adj, err := os.ReadFile("/proc/" + strconv.Itoa(pidOf(tn)) + "/oom_score_adj"); err != nil || strings.TrimSpace(string(adj)) != killFirst {
 		t.Errorf("oom_score_adj %q, %v", adj, err)
 	}
 	// It may be ended before it has answered.

@@ -28,7 +28,7 @@ var _ hclog.Logger = (*logAdapter)(nil)
 // Log writes one message.
 func (l *logAdapter) Log(level hclog.Level, msg string, args ...any) {
 	to := slog.LevelDebug
-	if strings.HasPrefix(l.name, Prefix) {
+	if strings.HasPrefix(l.name, Prefix) || l.name == Package {
 		switch level {
 		case hclog.Info:
 			to = slog.LevelInfo

@@ -20,14 +20,12 @@ func openOne(ctx context.Context, c Candidate, opts Options, unasked bool) (*Tun
 	if c.Err != nil {
 		return nil, c.Err
 	}
-	identity, err := newIdentity()
-	if err != nil {
+	h := New(opts, nil)
+	if err := h.prepare(); err != nil {
 		return nil, err
 	}
-	h := New(opts, nil)
-	h.identity = identity
 	s := h.starter(c)
-	s.unasked = unasked
+	s.alone, s.unasked = true, unasked
 	return s.start(ctx)
 }
 
@@ -35,11 +33,11 @@ func openOne(ctx context.Context, c Candidate, opts Options, unasked bool) (*Tun
 // ended by itself before, it returns how.
 func (t *Tunlet) Close() (ended string) {
 	select {
-	case <-t.proc.exited:
-		return t.ended()
+	case <-t.life.done():
+		return t.life.ended()
 	default:
 		t.Kill("closed")
-		t.ended()
+		t.life.ended()
 		return ""
 	}
 }

@@ -12,6 +12,11 @@ import (
 // stable is how long a tunlet must have run for its failures to be forgotten.
 const stable = time.Minute
 
+// startTimeout bounds a start. It takes 0.1 s of CPU time, but it competes with an
+// application that may fill every core several times over: with eight runnable tasks
+// on two cores it took more than 2 s.
+const startTimeout = 5 * time.Second
+
 // Options configures a Host. Zero values mean the defaults given.
 type Options struct {
 	// Dirs are the directories with tunlets, the first one wins.
@@ -29,12 +34,12 @@ type Options struct {
 	// sleep need not be started to be asked; empty: they are asked each time. It
 	// must belong to the user, and nobody else may write to it.
 	DescriptionDir string
+	// Pool has the processes that tunlets of several hosts share; nil: the host has
+	// its own.
+	Pool *Pool
 	// Digests remembers the tunlets' checksums; nil: one of the host's own.
-	Digests *objfile.Digests
-	// startTimeout bounds a start; 0: 5 s. A start takes 0.1 s of CPU time, but
-	// it competes with an application that may fill every core several times
-	// over: with eight runnable tasks on two cores it took more than 2 s.
-	startTimeout time.Duration
+	Digests      *objfile.Digests
+	startTimeout time.Duration // bounds a start; 0: startTimeout
 	// maxFailures is how often a tunlet may fail before it is put into
 	// quarantine; 0: 4.
 	maxFailures int
@@ -51,7 +56,7 @@ type Options struct {
 // withDefaults returns o with zero values replaced.
 func (o Options) withDefaults() Options {
 	if o.startTimeout == 0 {
-		o.startTimeout = 5 * time.Second
+		o.startTimeout = startTimeout
 	}
 	if o.maxFailures == 0 {
 		o.maxFailures = 4

@@ -176,12 +176,18 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// measure reads what the process takes, and notes its peak of memory; false if
-// it is gone. The peak is not read from rusage: ru_maxrss of a child starts with
+// measure reads what the process takes, and notes its peak of memory; of one that is
+// gone, which is false, it has the peak that is known. The peak is not read from rusage: ru_maxrss of a child starts with
 // the memory of the parent that it was forked from.
 func (p *process) measure() (usage, bool) {
+	select {
+	case <-p.exited: // its pid may be another's by now
+		return usage{peak: p.rss.Load()}, false
+	default:
+	}
 	u, ok := usageOf(p.pid)
 	p.rss.Store(max(p.rss.Load(), u.peak))
+	u.peak = p.rss.Load()
 	if ok {
 		p.costs.note(p, u)
 	}

@@ -59,7 +59,7 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 	s.awaited = true
 	h.observer.TunletAsleep(info, sync.OnceFunc(func() { close(woken) }))
 	if t != nil {
-		t = h.linger(ctx, t, woken)
+		t = h.linger(ctx, s, t, woken)
 	}
 	if t == nil {
 		select {
@@ -78,7 +78,7 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, info *attunev1.DescribeResponse, unset []string) error {
 	if t != nil {
 		t.Kill("it is not configured")
-		t.ended()
+		t.life.ended()
 	}
 	h.set(st, func() {
 		st.State, st.Version, st.Summary = StateAsleep, info.GetVersion(), info.GetSummary()
@@ -94,7 +94,7 @@ func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, in
 // program is just starting, and if it has the tunlet's problem it will need it
 // soon. Nobody calls it meanwhile, so it takes memory only. linger returns nil
 // if it ended the tunlet, as it does with one that takes too much.
-func (h *Host) linger(ctx context.Context, t *Tunlet, woken <-chan struct{}) *Tunlet {
+func (h *Host) linger(ctx context.Context, s *starter, t *Tunlet, woken <-chan struct{}) *Tunlet {
 	ctx, cancel := context.WithTimeout(ctx, h.opts.linger)
 	defer cancel()
 	look := time.NewTicker(lookEvery)
@@ -110,19 +110,19 @@ func (h *Host) linger(ctx context.Context, t *Tunlet, woken <-chan struct{}) *Tu
 			done = true
 		case <-ctx.Done():
 			done = true
-		case <-t.proc.exited:
+		case <-t.life.done():
 			done = true
 		case now := <-look.C:
-			if u, ok := t.proc.measure(); ok {
+			if u, ok := t.life.measure(); ok {
 				over = w.look(now, u)
 			}
 		}
 	}
 	if over != nil {
-		t.said.log.Warn("tunlet ended that was not of use yet; it is started again when it is", "error", over)
+		s.log.Warn("tunlet ended that was not of use yet; it is started again when it is", "error", over)
 	}
 	t.Kill("it is not of use yet")
-	t.ended()
+	t.life.ended()
 	return nil
 }
 
@@ -202,17 +202,16 @@ func Describe(ctx context.Context, c Candidate, opts Options) (*attunev1.Describ
 	if c.Err != nil {
 		return nil, "", c.Err
 	}
-	identity, err := newIdentity()
-	if err != nil {
+	h := New(opts, nil)
+	if err := h.prepare(); err != nil {
 		return nil, "", err
 	}
-	h := New(opts, nil)
-	h.identity = identity
 	s := h.starter(c)
+	s.alone = true
 	info, t, err := h.describe(ctx, s)
 	if t != nil {
 		t.Kill("it was only asked")
-		t.ended()
+		t.life.ended()
 	}
 	return info, s.sum, err
 }

@@ -148,11 +148,11 @@ func TestLinger(t *testing.T) {
 			}
 			s.wake()
 			tn := receive(t, o.ready)
-			for dies && tn.proc.pid == before[0] { // it was not known yet that it had died
+			for dies && pidOf(tn) == before[0] { // it was not known yet that it had died
 				tn = receive(t, o.ready)
 			}
-			if !dies && tn.proc.pid != before[0] {
-				t.Errorf("process %d runs, %d was there", tn.proc.pid, before[0])
+			if !dies && pidOf(tn) != before[0] {
+				t.Errorf("process %d runs, %d was there", pidOf(tn), before[0])
 			}
 		})
 	}

@@ -2,8 +2,8 @@
 
 // Package catalogue lists the tunlets that come with Attune. They are one
 // program, attune-tunlets, which is the tunlet whose name it is called by:
-// attune-tunlet-malloc is a link to it. The processes of many tunlets thus share
-// the program's text in memory, and it is built, installed and packed once.
+// attune-tunlet-malloc is a link to it. An Analyzer has it serve all of them, in one
+// process for all sessions; it is built, installed and packed once.
 package catalogue
 
 import (
@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/attune-hpc/attune/tunlets/affinity"
 	"github.com/attune-hpc/attune/tunlets/aggregation"
@@ -41,13 +42,17 @@ const (
 	Interpreter = "declarative"
 )
 
+// ServeArgument has the program serve all tunlets in one process, to an Analyzer that
+// has started it.
+const ServeArgument = "serve"
+
 // files are the tunlets without code, NAME/NAME.tunlet.yaml each.
 //
 //go:embed */*.tunlet.yaml
 var files embed.FS
 
-// all has each tunlet by its name; a new tunlet needs a line here, or a file, only.
-func all() map[string]func() sdk.Tunlet {
+// All returns what makes each tunlet by its name; a new tunlet needs a line here, or a file, only.
+func All() map[string]func() sdk.Tunlet {
 	tunlets := map[string]func() sdk.Tunlet{
 		affinity.Name:    affinity.New,
 		aggregation.Name: aggregation.New,
@@ -64,16 +69,17 @@ func all() map[string]func() sdk.Tunlet {
 	}
 	paths, _ := fs.Glob(files, "*/*"+declarative.Suffix) // the pattern is well formed
 	for _, file := range paths {
-		tunlets[strings.TrimSuffix(path.Base(file), declarative.Suffix)] = func() sdk.Tunlet {
+		definition := sync.OnceValue(func() *declarative.Definition {
 			text, _ := files.ReadFile(file) // it is there
-			return declarative.Must(text).New()
-		}
+			return declarative.Must(text)
+		})
+		tunlets[strings.TrimSuffix(path.Base(file), declarative.Suffix)] = func() sdk.Tunlet { return definition().New() }
 	}
 	return tunlets
 }
 
 // Names lists the tunlets, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(all())) }
+func Names() []string { return slices.Sorted(maps.Keys(All())) }
 
 // New returns what makes the tunlet of a name; nil if there is none.
-func New(name string) func() sdk.Tunlet { return all()[name] }
+func New(name string) func() sdk.Tunlet { return All()[name] }

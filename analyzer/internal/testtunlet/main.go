@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command testtunlet is the tunlet of the Analyzer's tests: a real process that
-// behaves as its file name says, attune-tunlet-BEHAVIOUR. See behaviours.go.
+// behaves as its file name says, attune-tunlet-BEHAVIOUR; see behaviours.go. Called
+// attune-tunlets it is a package of tunlets; see package.go.
 package main
 
 import (
@@ -17,6 +18,10 @@ import (
 )
 
 func main() {
+	if filepath.Base(os.Args[0]) == packageProgram {
+		servePackage()
+		return
+	}
 	name := strings.TrimPrefix(filepath.Base(os.Args[0]), "attune-tunlet-")
 	switch name {
 	case "crashstart":

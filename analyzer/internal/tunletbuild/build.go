@@ -41,6 +41,21 @@ func (b *Builder) Dir(t testing.TB, behaviours ...string) string {
 	return dir
 }
 
+// Package adds to a directory of Dir a package of tunlets, which has attune-tunlet-one
+// and attune-tunlet-two.
+func (b *Builder) Package(t testing.TB, dir string) {
+	t.Helper()
+	const program = "attune-tunlets"
+	if err := os.Link(filepath.Join(b.dir, "testtunlet"), filepath.Join(dir, program)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		if err := os.Symlink(program, filepath.Join(dir, "attune-tunlet-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Clean removes the binary; call it when all tests have run.
 func (b *Builder) Clean() { _ = os.RemoveAll(b.dir) }
 

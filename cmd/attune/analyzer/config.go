@@ -48,7 +48,7 @@ const (
 	keyAuditLog       = "audit-log"
 	keyLogFormat      = "log-format"
 	keyMaxSessions    = "max-sessions"
-	keyMaxTunlets     = "max-tunlet-sessions"
+	keyMaxTunlets     = "max-tunlet-processes"
 	keyTunletDelay    = "tunlet-delay"
 	keyLinger         = "linger"
 	keyGrace          = "grace"
@@ -92,8 +92,8 @@ func analyzerFlags(flags *pflag.FlagSet) {
 	flags.String(keyAuditLog, "", "write who asked for what to `FILE` (default: STATE-DIR/audit.jsonl)")
 	flags.StringArray(settings.KeyTunletDir, nil, "look for tunlets in `DIR` first; may be repeated")
 	settings.TunletLimitFlags(flags)
-	flags.Int(keyMaxSessions, 256, "most sessions at a time")
-	flags.Int(keyMaxTunlets, 32, "most sessions with tunlets at a time; each tunlet of a session takes some 15 MB")
+	flags.Int(keyMaxSessions, 2000, "most sessions at a time")
+	flags.Int(keyMaxTunlets, 32, "most processes of tunlets that do not come with Attune: each of them has one for each session, of some 15 MB")
 	flags.Duration(keyTunletDelay, time.Second, "age at which a session gets its tunlets")
 	flags.Duration(keyLinger, 10*time.Second, "how long a session without processes waits for more")
 	flags.Duration(keyGrace, time.Minute, "how long a node may be out of reach before its processes count as ended")
@@ -181,7 +181,7 @@ func analyzerFrom(v *viper.Viper) (analyzerSettings, error) {
 		auditLog: from.Text(keyAuditLog), logFormat: from.Text(keyLogFormat),
 		service: service.Config{
 			TunletDirs: from.List(settings.KeyTunletDir), TunletLimits: settings.TunletLimits(from.Number(settings.KeyTunletMB), from.Number(settings.KeyTunletCPU)),
-			MaxSessions: from.Count(keyMaxSessions), MaxTunletSessions: from.Count(keyMaxTunlets), Reports: from.Count(keyReports),
+			MaxSessions: from.Count(keyMaxSessions), MaxTunletProcesses: from.Count(keyMaxTunlets), Reports: from.Count(keyReports),
 			TunletDelay: from.Duration(keyTunletDelay), Linger: from.Duration(keyLinger), Grace: from.Duration(keyGrace), Lease: from.Duration(keyLease),
 		},
 	}

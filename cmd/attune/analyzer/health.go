@@ -19,15 +19,15 @@ const HealthSocket = "analyzer-health.sock"
 
 // health is what GET /v1/status answers.
 type health struct {
-	Version       string   `json:"version"`
-	Analyzer      string   `json:"analyzer"`
-	Addresses     []string `json:"addresses"`
-	Registry      bool     `json:"registry_connected"`
-	Registrations int      `json:"registrations"`
-	Owned         int      `json:"registrations_owned"`
-	Sessions      int      `json:"sessions"`
-	WithTunlets   int      `json:"sessions_with_tunlets"`
-	Audit         string   `json:"audit_trouble,omitempty"`
+	Version         string   `json:"version"`
+	Analyzer        string   `json:"analyzer"`
+	Addresses       []string `json:"addresses"`
+	Registry        bool     `json:"registry_connected"`
+	Registrations   int      `json:"registrations"`
+	Owned           int      `json:"registrations_owned"`
+	Sessions        int      `json:"sessions"`
+	TunletProcesses int      `json:"tunlet_processes"`
+	Audit           string   `json:"audit_trouble,omitempty"`
 }
 
 // health says how the service is. It names nobody, so that anybody may ask.
@@ -36,7 +36,7 @@ func (a *analyzerService) health() health {
 	h := health{
 		Version: buildinfo.Get().Version, Analyzer: st.Record.GetId(), Addresses: st.Record.GetAddresses(),
 		Registry: a.registry.Connected(), Registrations: st.Registrations, Owned: st.Owned,
-		Sessions: st.Sessions, WithTunlets: st.WithTunlets,
+		Sessions: st.Sessions, TunletProcesses: st.TunletProcesses,
 	}
 	if err := a.audit.Trouble(); err != nil {
 		h.Audit = err.Error()

@@ -145,10 +145,10 @@ func (s *services) tuned(when string) (one *attunev1.SessionRecord) {
 	return one
 }
 
-// tunlets lists the tunlets of the Analyzer, by process id.
+// tunlets lists the processes of tunlets of the Analyzer, by process id.
 func (s *services) tunlets() []string {
 	parent := strconv.Itoa(s.analyzer.Process.Pid)
-	out, _ := exec.Command("pgrep", "-P", parent, "-f", "attune-tunlet-malloc").Output() // it fails where there is none
+	out, _ := exec.Command("pgrep", "-P", parent, "-f", "attune-tunlets").Output() // it fails where there is none
 	return strings.Fields(string(out))
 }
 

@@ -39,6 +39,8 @@ func main() {
 // run is what people and the installation call.
 func run(args []string) int {
 	switch {
+	case len(args) == 1 && args[0] == catalogue.ServeArgument:
+		sdk.ServePackage(catalogue.All())
 	case len(args) == 1 && args[0] == "list":
 		fmt.Println(strings.Join(catalogue.Names(), "\n"))
 		return 0

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	// Package is the file name of the program that has all tunlets of Attune, to which
+	// the binaries of each are links: they share a process.
+	Package = "attune-tunlets"
+	// serveArgument has it serve them.
+	serveArgument = "serve"
+	// idleFor is how long a process stays that no tunlet runs in any more.
+	idleFor = 5 * time.Second
+)
+
+// PoolOptions configure a Pool. Zero values mean the defaults given.
+type PoolOptions struct {
+	// Limits are those of each process; MemoryBytes grows with the tunlets in it.
+	Limits Limits
+	// TempDir is where sockets are put, each in a private directory; empty: the
+	// system's.
+	TempDir string
+	// MaxOwn bounds the processes of tunlets that have one for themselves; what is to
+	// be started beyond that waits; 0: there is no bound.
+	MaxOwn int
+	// Log takes what the processes say; nil: nothing is logged.
+	Log *slog.Logger
+
+	startTimeout time.Duration // as in Options
+	idle         time.Duration // 0: idleFor
+}
+
+// Pool has the processes of the tunlets of an Analyzer, for all of its sessions: one
+// for the tunlets of a package, which all sessions share, and those of others, which
+// are counted. Its methods are safe for use by several goroutines.
+type Pool struct {
+	opts   PoolOptions
+	host   *identity
+	costs  *account
+	own    chan struct{} // has a place for each process that serves one tunlet; nil: no bound
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex // leaf lock; guards what follows, and what shared says
+	current map[packageKey]*shared
+	shared  int // processes that live
+	closed  bool
+}
+
+// packageKey is a package of tunlets: a program, and what is in it.
+type packageKey struct{ program, sum string }
+
+// NewPool returns a pool without processes. Its maker calls Close.
+func NewPool(opts PoolOptions) (*Pool, error) {
+	host, err := newIdentity()
+	if err != nil {
+		return nil, fmt.Errorf("tunlets cannot be started: make a certificate: %w", err)
+	}
+	return newPool(opts, host, newAccount()), nil
+}
+
+func newPool(opts PoolOptions, host *identity, costs *account) *Pool {
+	opts.Limits = opts.Limits.withDefaults()
+	opts.startTimeout = cmp.Or(opts.startTimeout, startTimeout)
+	opts.idle = cmp.Or(opts.idle, idleFor)
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Pool{opts: opts, host: host, costs: costs, current: map[packageKey]*shared{}}
+	if opts.MaxOwn > 0 {
+		p.own = make(chan struct{}, opts.MaxOwn)
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Close ends all processes that are shared, and waits for them. Hosts that use the
+// pool are stopped before.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.wg.Wait()
+}
+
+// Processes counts the processes that there are, or that are being started: those that
+// are shared, and with MaxOwn the others.
+func (p *Pool) Processes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shared + len(p.own)
+}
+
+// admit waits for a place for a process that serves one tunlet.
+func (p *Pool) admit(ctx context.Context, log *slog.Logger) (release func(), err error) {
+	if p.own == nil {
+		return func() {}, nil
+	}
+	release = func() { <-p.own }
+	select {
+	case p.own <- struct{}{}:
+		return release, nil
+	default:
+	}
+	log.Warn("tunlet waits until processes of others have ended", "processes", cap(p.own))
+	select {
+	case p.own <- struct{}{}:
+		return release, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// begin begins a tunlet of a package in the process that serves it, which is started
+// where there is none. What the tunlet takes is charged to costs.
+func (p *Pool) begin(ctx context.Context, program, sum, name string, costs *account) (*instance, error) {
+	s, err := p.enter(packageKey{program, sum})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-s.started:
+	case <-ctx.Done():
+		s.leave(nil)
+		return nil, ctx.Err()
+	}
+	if s.err != nil {
+		s.leave(nil)
+		return nil, s.err
+	}
+	return s.begin(ctx, name, costs)
+}
+
+// enter returns the process that a package's tunlets are begun in. The caller calls
+// its leave, or has an instance that does.
+func (p *Pool) enter(k packageKey) (*shared, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("the tunlets are being ended")
+	}
+	s := p.current[k]
+	if s == nil {
+		s = &shared{pool: p, key: k, started: make(chan struct{}), instances: map[*instance]bool{}}
+		p.current[k] = s
+		p.shared++
+		p.wg.Go(s.live)
+	}
+	s.guests++
+	return s, nil
+}
+
+// inBackground does something that Close waits for, unless that was called.
+func (p *Pool) inBackground(do func(context.Context)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.wg.Go(func() { do(p.ctx) })
+	}
+}
+
+// sharedProgram returns the program of the package that a tunlet belongs to; empty
+// for one that has a process for itself: whatever is not a link to a program of the
+// package's name.
+func (s *starter) sharedProgram() string {
+	if s.alone || s.Interpreter != "" {
+		return ""
+	}
+	program, err := filepath.EvalSymlinks(s.Path)
+	if err != nil || filepath.Base(program) != Package {
+		return ""
+	}
+	return program
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tunlethost
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// instanceBytes is how much more memory a shared process may take for each tunlet
+	// that runs in it.
+	instanceBytes = 1 << 20
+	// crowd is for how many of them it may take another core's share of CPU time that
+	// is none of theirs: what the calls take beside the tunlets' own code.
+	crowd = 32
+	// endPatience is how long a process may take to say that it has ended an instance.
+	endPatience = 2 * time.Second
+)
+
+// shared is a process that serves the tunlets of a package.
+type shared struct {
+	pool    *Pool
+	key     packageKey
+	started chan struct{} // closed when run or err is set
+	run     *running
+	service attunev1.TunletPackageServiceClient
+	err     error
+
+	// What follows is guarded by the pool's mutex.
+	instances map[*instance]bool
+	guests    int       // instances, and those who are about to begin one
+	emptyFrom time.Time // since when there are none; zero: there are, or were none yet
+	retired   bool      // nothing is begun in it any more
+	over      bool      // it has ended
+	charged   time.Duration
+}
+
+// live starts the process and looks after it until it ends.
+func (s *shared) live() {
+	log := s.pool.opts.Log.With("tunlets", s.key.program)
+	l := launcher{
+		program: s.key.program, arguments: []string{serveArgument}, limits: s.pool.opts.Limits, tempDir: s.pool.opts.TempDir,
+		timeout: s.pool.opts.startTimeout, said: newLimitedLog(log), host: s.pool.host, costs: s.pool.costs,
+	}
+	s.run, s.err = l.run(s.pool.ctx, func(_ context.Context, conn grpc.ClientConnInterface) error {
+		s.service = attunev1.NewTunletPackageServiceClient(conn)
+		return nil
+	})
+	if s.err != nil {
+		s.end()
+		close(s.started)
+		return
+	}
+	close(s.started)
+	s.watch()
+	reason := s.run.ended()
+	log.Debug("process of tunlets ended", "reason", reason)
+	for _, i := range s.end() {
+		i.finish(reason)
+	}
+}
+
+// watch waits for the end of the process, and causes it when it takes too much, when
+// nobody needs it, or when the pool is closed.
+func (s *shared) watch() {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	began, _ := s.run.measure()
+	w := watcher{limits: s.pool.opts.Limits, from: time.Now(), cpu: began.cpu}
+	for {
+		select {
+		case <-s.pool.ctx.Done():
+			s.run.Kill("stopped with the Analyzer")
+			return
+		case <-s.run.done():
+			return
+		case now := <-look.C:
+			if reason := s.look(now, &w); reason != "" {
+				s.run.Kill(reason)
+				return
+			}
+		}
+	}
+}
+
+// look returns why the process is to be ended; empty: it is not. CPU time that no
+// tunlet's calls were charged with is that of one that does not return, or of what
+// tunlets do beside their calls.
+func (s *shared) look(now time.Time, w *watcher) string {
+	u, ok := s.run.measure()
+	if !ok {
+		return ""
+	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.guests == 0 && (s.retired || now.Sub(s.emptyFrom) >= s.pool.opts.idle) {
+		s.retireLocked()
+		return "no tunlet runs in it"
+	}
+	u.cpu -= s.charged
+	w.limits = s.pool.opts.Limits
+	w.limits.MemoryBytes += uint64(len(s.instances)) * instanceBytes
+	w.limits.CPU *= float64(1 + len(s.instances)/crowd)
+	if err := w.look(now, u); err != nil {
+		return fmt.Sprintf("the process that the tunlets share: %v", err)
+	}
+	return ""
+}
+
+// begin begins a tunlet. The caller has entered.
+func (s *shared) begin(ctx context.Context, name string, costs *account) (*instance, error) {
+	begun, err := s.service.BeginTunlet(ctx, &attunev1.BeginTunletRequest{Tunlet: name})
+	if err != nil {
+		s.leave(nil)
+		return nil, fmt.Errorf("begin it in the process of its package: %w", err)
+	}
+	i := &instance{
+		shared: s, number: begun.GetInstance(), entry: strconv.FormatUint(begun.GetInstance(), 10), gone: make(chan struct{}),
+	}
+	if costs != s.pool.costs { // which have all of the process
+		i.costs = costs
+	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.over {
+		return nil, fmt.Errorf("the process of its package has ended")
+	}
+	s.instances[i] = true
+	return i, nil
+}
+
+// leave takes back an enter, with the instance that came of it, if any.
+func (s *shared) leave(i *instance) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	delete(s.instances, i)
+	if s.guests--; s.guests == 0 {
+		s.emptyFrom = time.Now()
+	}
+}
+
+// dismiss has the process end an instance. One whose call does not return, or that
+// the process does not answer about, leaves something behind there that may take CPU
+// time: further tunlets are begun in another process.
+func (s *shared) dismiss(i *instance) {
+	defer s.leave(i)
+	s.pool.inBackground(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, endPatience)
+		defer cancel()
+		ended, err := s.service.EndTunlet(ctx, &attunev1.EndTunletRequest{Instance: i.number})
+		if err != nil || ended.GetRunning() {
+			s.retire()
+		}
+	})
+}
+
+// retire has nothing begun in the process any more.
+func (s *shared) retire() {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.retireLocked()
+}
+
+func (s *shared) retireLocked() {
+	s.retired = true
+	if s.pool.current[s.key] == s {
+		delete(s.pool.current, s.key)
+	}
+}
+
+// end takes down that the process has ended, and returns what ran in it.
+func (s *shared) end() (left []*instance) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.retireLocked()
+	s.pool.shared--
+	s.over = true
+	for i := range s.instances {
+		left = append(left, i)
+	}
+	return left
+}
