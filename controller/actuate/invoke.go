@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -149,7 +150,7 @@ func (i invocation) byStop(ctx context.Context, process Process) (uint64, done, 
 
 // execute has a stopped thread of the process execute code.
 func execute(ctx context.Context, process Process, code []byte, o inject.ExecuteOptions) (uint64, done, error) {
-	held, err := open(process)
+	held, err := procid.Hold(process.Identity())
 	if err != nil {
 		return 0, done{}, err
 	}

@@ -55,7 +55,7 @@ func newRanks(processes []Process, name string) (*ranks, error) {
 		if err != nil {
 			return g, fmt.Errorf("process %d: %w", process.PID(), err)
 		}
-		held, err := open(process)
+		held, err := procid.Hold(process.Identity())
 		if err != nil {
 			return g, err
 		}

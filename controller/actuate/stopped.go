@@ -13,18 +13,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
-// open takes hold of a process. The caller closes it.
-func open(process Process) (*procid.Process, error) {
-	held, err := procid.Open(process.PID())
-	if err != nil {
-		return nil, err
-	}
-	if !held.Identity().SameProcess(process.Identity()) {
-		return nil, errors.Join(fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone), held.Close())
-	}
-	return held, nil
-}
-
 // maxErrno is the greatest error that a system call returns.
 const maxErrno = 4095
 
@@ -46,7 +34,7 @@ func MapStopped(ctx context.Context, process Process, start, size uint64) error 
 // RewriteStopped writes code where from stands while all threads of the process
 // are stopped, see [inject.Rewrite].
 func RewriteStopped(ctx context.Context, process Process, address uint64, from, to []byte) error {
-	held, err := open(process)
+	held, err := procid.Hold(process.Identity())
 	if err != nil {
 		return err
 	}

@@ -151,12 +151,9 @@ func (r *Reader) process(w source.Process) (*process, error) {
 	if p := r.processes[w.Handle]; p != nil {
 		return p, nil
 	}
-	held, err := procid.Open(w.Identity.PID)
+	held, err := procid.Hold(w.Identity)
 	if err != nil {
 		return nil, err
-	}
-	if !held.Identity().SameProcess(w.Identity) {
-		return nil, errors.Join(fmt.Errorf("pid %d: %w", w.Identity.PID, procid.ErrGone), held.Close())
 	}
 	dir := fmt.Sprintf("/proc/%d", w.Identity.PID)
 	net := netNamespace(dir)

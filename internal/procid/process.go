@@ -39,6 +39,19 @@ func Open(pid int) (*Process, error) {
 	return p, err
 }
 
+// Hold is Open for the process that an identity means. [ErrGone] too if its pid is
+// another one's by now.
+func Hold(identity Identity) (*Process, error) {
+	held, err := Open(identity.PID)
+	if err != nil {
+		return nil, err
+	}
+	if !held.Identity().SameProcess(identity) {
+		return nil, errors.Join(fmt.Errorf("pid %d is another process by now: %w", identity.PID, ErrGone), held.Close())
+	}
+	return held, nil
+}
+
 // OpenStat is Open and ReadStat at once: the Stat is that of the process.
 func OpenStat(pid int) (*Process, Stat, error) {
 	// Non-blocking, so that os.NewFile hands it to the runtime's poller.

@@ -230,3 +230,26 @@ func firstAllowedCPU(t *testing.T) string {
 	t.Fatal("no CPU allowed")
 	return ""
 }
+
+// Hold takes the process that is meant, and nobody else who has its pid.
+func TestHold(t *testing.T) {
+	self, err := procid.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := procid.Hold(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !held.Identity().SameProcess(self) {
+		t.Errorf("holds %+v, want %+v", held.Identity(), self)
+	}
+	if err := held.Close(); err != nil {
+		t.Error(err)
+	}
+	before := self
+	before.StartTicks--
+	if held, err := procid.Hold(before); !errors.Is(err, procid.ErrGone) {
+		t.Errorf("holds %v of a process that had the pid before: %v", held, err)
+	}
+}

@@ -27,12 +27,9 @@ type Target struct {
 // Open takes hold of a process and checks that it is the one meant.
 // [procid.ErrGone] if it has ended. The caller calls Close.
 func Open(identity procid.Identity) (*Target, error) {
-	process, err := procid.Open(identity.PID)
+	process, err := procid.Hold(identity)
 	if err != nil {
 		return nil, err
-	}
-	if !process.Identity().SameProcess(identity) {
-		return nil, errors.Join(fmt.Errorf("pid %d is another process by now: %w", identity.PID, procid.ErrGone), process.Close())
 	}
 	return &Target{process: process}, nil
 }
