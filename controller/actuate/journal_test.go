@@ -193,6 +193,57 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 	}
 }
 
+// onTop is the undo of something by name. It notes whether it was asked.
+type onTop struct {
+	of    string
+	err   error
+	asked bool
+}
+
+func (*onTop) kind() string { return "onTop" }
+
+func (u *onTop) takeBack(context.Context, changed) error {
+	u.asked = true
+	return u.err
+}
+
+func (u *onTop) overlaps(other undo, _ bool) bool {
+	o, ok := other.(*onTop)
+	return ok && o.of == u.of
+}
+
+func (*onTop) about(changed) about { return about{} }
+
+// What lies below a change that could not be taken back waits for it, and what lies
+// below that one too: original values are given back in the order of their changes.
+func TestRestoreWaitsForWhatIsOnTop(t *testing.T) {
+	self, err := procid.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var below undoing
+	busy := errors.New("busy")
+	for _, step := range []struct {
+		name string
+		undo onTop
+		want bool // it is asked
+		stay string
+	}{
+		{name: "fails", undo: onTop{of: "a", err: busy}, want: true, stay: "busy"},
+		{name: "of another thing", undo: onTop{of: "b"}, want: true},
+		{name: "below", undo: onTop{of: "a"}, stay: "change fails, which was made on top of it, stays"},
+		{name: "below that", undo: onTop{of: "a"}, stay: "which was made on top of it, stays"},
+	} {
+		err := below.restore(record{Change: step.name, Process: &self, Undo: undos{&step.undo}})
+		if step.undo.asked != step.want {
+			t.Errorf("%s: asked: %v, want %v", step.name, step.undo.asked, step.want)
+		}
+		if (err == nil) != (step.stay == "") || err != nil && !strings.Contains(err.Error(), step.stay) {
+			t.Errorf("%s: %v, want %q", step.name, err, step.stay)
+		}
+	}
+}
+
 // All malloc settings share the flag that ends glibc's own adjustment. In
 // whatever order they are undone, it is back after the last, and not before.
 func TestSharedWordIsRestoredLast(t *testing.T) {
