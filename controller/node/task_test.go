@@ -7,9 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,4 +198,48 @@ func FuzzTask(f *testing.F) {
 			t.Errorf("%+v is taken: %v", task, err)
 		}
 	})
+}
+
+// ofUser starts a process of a user who is not root: this one, or nobody.
+func ofUser(t *testing.T) (pid int, uid uint32) {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	uid = uint32(os.Getuid())
+	if uid == 0 {
+		uid = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	return cmd.Process.Pid, uid
+}
+
+// A user hands over processes of their own, to run as themselves.
+func TestWhoMayHandOver(t *testing.T) {
+	pid, user := ofUser(t)
+	const roots = 1 // pid 1
+	for _, tt := range []struct {
+		name string
+		by   uint32
+		task Task
+		may  bool
+	}{
+		{"their own", user, Task{PID: pid, UID: user}, true},
+		{"root, anybody's", 0, Task{PID: pid, UID: user}, true},
+		{"root's", user, Task{PID: roots, UID: user}, false},
+		{"their own, as root", user, Task{PID: pid, UID: 0}, false},
+		{"another user's", user + 1, Task{PID: pid, UID: user}, false},
+		{"another user's, as their own", user + 1, Task{PID: pid, UID: user + 1}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := mayHandOver(tt.by, tt.task); (err == nil) != tt.may || err != nil && !errors.Is(err, errDenied) {
+				t.Errorf("got %v, want allowed: %v", err, tt.may)
+			}
+		})
+	}
 }
