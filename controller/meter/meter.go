@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/budget"
+	"github.com/attune-hpc/attune/controller/counters"
 	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
@@ -91,7 +92,7 @@ func New(o Options) *Meter {
 
 // newSources lists what reads processes from outside.
 func newSources(signals *sample.Sampler) source.All {
-	return source.All{signals, detail.New(detail.Options{})}
+	return source.All{signals, detail.New(detail.Options{}), new(counters.Counters)}
 }
 
 // Start runs the parts of the Meter.

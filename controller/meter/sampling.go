@@ -11,6 +11,7 @@ import (
 	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
+	"github.com/attune-hpc/attune/proto/attune/series"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -54,7 +55,7 @@ func (s *sampling) run(ctx context.Context) error {
 		case <-s.changed:
 		case <-timer.C:
 		}
-		s.details.sources.Keep(func(handle uint64) bool { return len(s.details.of(handle)) > 0 && s.members.Get(handle) != nil })
+		s.details.sources.Keep(s.wanted)
 		now := time.Now()
 		if samples.is(now, time.Duration(s.period.Load())) {
 			s.sampleAll() // before the aggregates: who sees a symptom judges these by it
@@ -62,6 +63,14 @@ func (s *sampling) run(ctx context.Context) error {
 		closing := s.aggregates.closeDue(now)
 		timer.Reset(time.Until(beat.Earliest(now.Add(never), samples.next, closing)))
 	}
+}
+
+// wanted returns which details of a process are wanted; none of one that is no member.
+func (s *sampling) wanted(handle uint64) []series.TableID {
+	if s.members.Get(handle) == nil {
+		return nil
+	}
+	return s.details.of(handle)
 }
 
 // sampleAll reads the signals of every process, and what is wanted beside.

@@ -88,11 +88,14 @@ func (all All) Read(p Process, wanted []series.TableID, room *Room) *attunev1.Sa
 	return sample
 }
 
-// Keep has every source let go of all processes but those that has says.
-func (all All) Keep(has func(handle uint64) bool) {
+// Keep has every source let go of all processes but those of which one of its tables
+// is wanted.
+func (all All) Keep(wanted func(handle uint64) []series.TableID) {
 	for _, s := range all {
 		if k, ok := s.(Keeper); ok {
-			k.Keep(has)
+			k.Keep(func(handle uint64) bool {
+				return slices.ContainsFunc(wanted(handle), func(id series.TableID) bool { return slices.Contains(s.Tables(), id) })
+			})
 		}
 	}
 }

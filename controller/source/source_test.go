@@ -18,7 +18,7 @@ type fake struct {
 	err    error
 	asked  [][]series.TableID
 	closed bool
-	kept   bool
+	kept   []uint64 // of the processes 1 and 2
 }
 
 func (f *fake) Tables() []series.TableID { return f.tables }
@@ -35,7 +35,9 @@ func (f *fake) Read(_ source.Process, wanted []series.TableID, room *source.Room
 	return f.err
 }
 
-func (f *fake) Keep(func(uint64) bool) { f.kept = true }
+func (f *fake) Keep(has func(uint64) bool) {
+	f.kept = slices.DeleteFunc([]uint64{1, 2}, func(handle uint64) bool { return !has(handle) })
+}
 
 func (f *fake) Close() error {
 	f.closed = true
@@ -58,8 +60,11 @@ func TestAll(t *testing.T) {
 	if len(signals.asked) != 1 || !slices.Equal(signals.asked[0], []series.TableID{series.TableThreads}) || len(pipes.asked) > 0 || room.Left() != 0 {
 		t.Errorf("asked %v and %v, room for %d", signals.asked, pipes.asked, room.Left())
 	}
-	if all.Keep(func(uint64) bool { return false }); !signals.kept || !pipes.kept {
-		t.Error("not everybody was told whom to keep")
+	all.Keep(func(handle uint64) []series.TableID {
+		return map[uint64][]series.TableID{1: {series.TablePipes}, 2: {series.TableMemory, series.TablePipes}}[handle]
+	})
+	if !slices.Equal(memory.kept, []uint64{2}) || !slices.Equal(pipes.kept, []uint64{1, 2}) || len(signals.kept) > 0 {
+		t.Errorf("kept %v, %v and %v", memory.kept, pipes.kept, signals.kept)
 	}
 	pipes.err = procid.ErrGone
 	if s := all.Read(source.Process{}, []series.TableID{series.TablePipes}, room); s != nil {

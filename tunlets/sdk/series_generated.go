@@ -78,6 +78,9 @@ const (
 	DetailMemory = series.TableMemory
 	// DetailMemoryNodes is on which nodes (NUMA) the memory of a process lies.
 	DetailMemoryNodes = series.TableMemoryNodes
+	// DetailThreadCounters is what the kernel and the processor count of the
+	// threads of a process, one by one.
+	DetailThreadCounters = series.TableThreadCounters
 )
 
 // What details are made of.
@@ -102,4 +105,12 @@ type (
 	MemoryNodeDetails = series.Rows[series.MemoryNode]
 	// MemoryNodeDetail is one of them.
 	MemoryNodeDetail = series.MemoryNode
+	// ThreadCounterDetails are the thread_counters that were read in one round.
+	ThreadCounterDetails = series.Rows[series.ThreadCounter]
+	// ThreadCounterDetail is one of them.
+	ThreadCounterDetail = series.ThreadCounter
+	// SchedulingDetail is a part that not each of them has.
+	SchedulingDetail = series.Scheduling
+	// HardwareDetail is a part that not each of them has.
+	HardwareDetail = series.Hardware
 )

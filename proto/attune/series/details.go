@@ -130,4 +130,31 @@ var details = []Table{
 			{ID: 1404, Name: "policy", Kind: KindText, Help: "policy that most of it has: default, bind:0, interleave:0-1, prefer:1, local"},
 		},
 	},
+	{
+		ID: 7, Name: "thread_counters", Of: attunev1.SubjectKind_SUBJECT_KIND_THREAD, Whole: true, Item: "ThreadCounter",
+		Help: "what the kernel and the processor count of the threads of a process, one by one",
+		About: "Counting begins when somebody wants it: values are those since then. At most 64\n" +
+			"threads of a process. `switches` and `migrations` are there where this user may count\n" +
+			"in the kernel, the fields from `cycles` on where the processor has counters; `error`\n" +
+			"says why not. A processor with fewer counters than events takes turns: of the time\n" +
+			"`enabled`, it counted for `running`, and the values are of that. Source:\n" +
+			"`perf_event_open`.",
+		Cost: "60 µs once and 10 to 20 µs a round for each thread, and up to 9 descriptors of the controller",
+		Series: []Series{
+			{Name: "tid", Kind: KindNumber, Help: "thread id where the controller runs, as a change takes it in `On`"},
+			{Name: "start_ticks", Unit: "ticks since boot", Kind: KindLife, Help: "with `tid` the thread's name for good"},
+			{ID: 1501, Name: "run_nanos", Unit: Nanoseconds, Kind: KindCounter, Help: "time on a CPU"},
+			{ID: 1502, Name: "minor_faults", Unit: "faults", Kind: KindCounter, Help: "page faults served without waiting for a disk"},
+			{ID: 1503, Name: "major_faults", Unit: "faults", Kind: KindCounter, Help: "page faults that had to wait for a disk"},
+			{ID: 1504, Name: "switches", Unit: "switches", Kind: KindCounter, Part: "scheduling", Help: "context switches"},
+			{ID: 1505, Name: "migrations", Unit: "migrations", Kind: KindCounter, Part: "scheduling", Help: "moves to another CPU"},
+			{ID: 1506, Name: "cycles", Unit: "cycles", Kind: KindCounter, Exactness: Sampled, Part: "hardware", Help: "cycles of the processor, as fast as its clock was"},
+			{ID: 1507, Name: "instructions", Unit: "instructions", Kind: KindCounter, Exactness: Sampled, Part: "hardware", Help: "instructions that were executed to the end"},
+			{ID: 1508, Name: "cache_misses", Unit: "misses", Kind: KindCounter, Exactness: Sampled, Part: "hardware", Help: "misses of the last cache"},
+			{ID: 1509, Name: "branch_misses", Unit: "misses", Kind: KindCounter, Exactness: Sampled, Part: "hardware", Help: "branches that were predicted wrongly"},
+			{ID: 1510, Name: "enabled_nanos", Unit: Nanoseconds, Kind: KindCounter, Part: "hardware", Help: "time on a CPU in which the processor was to count"},
+			{ID: 1511, Name: "running_nanos", Unit: Nanoseconds, Kind: KindCounter, Part: "hardware", Help: "that part of it in which it did"},
+			{ID: 1512, Name: "user_only", Kind: KindTruth, Part: "hardware", Help: "what the kernel did for the thread is not counted"},
+		},
+	},
 }

@@ -41,11 +41,12 @@ const SignalSize = 23
 
 // The tables of details.
 const (
-	TableThreads     TableID = 1
-	TableSockets     TableID = 2
-	TablePipes       TableID = 3
-	TableMemory      TableID = 4
-	TableMemoryNodes TableID = 6
+	TableThreads        TableID = 1
+	TableSockets        TableID = 2
+	TablePipes          TableID = 3
+	TableMemory         TableID = 4
+	TableMemoryNodes    TableID = 6
+	TableThreadCounters TableID = 7
 )
 
 // Thread is a row of threads: the threads of a process, one by one.
@@ -475,6 +476,123 @@ func (x *MemoryNode) text(id ID, value string) {
 	}
 }
 
+// ThreadCounter is a row of thread_counters: what the kernel and the processor count of the threads of a process, one by one.
+type ThreadCounter struct {
+	// TID: thread id where the controller runs, as a change takes it in `On`.
+	TID int
+	// StartTicks: with `tid` the thread's name for good.
+	StartTicks uint64
+	// Run: time on a CPU.
+	Run time.Duration
+	// MinorFaults: page faults served without waiting for a disk.
+	MinorFaults uint64
+	// MajorFaults: page faults that had to wait for a disk.
+	MajorFaults uint64
+	// Scheduling is nil where there is none.
+	Scheduling *Scheduling
+	// Hardware is nil where there is none.
+	Hardware *Hardware
+}
+
+// Scheduling is what of thread_counters not every row has.
+type Scheduling struct {
+	// Switches: context switches.
+	Switches uint64
+	// Migrations: moves to another CPU.
+	Migrations uint64
+}
+
+func (x *ThreadCounter) schedulingPart() *Scheduling {
+	if x.Scheduling == nil {
+		x.Scheduling = &Scheduling{}
+	}
+	return x.Scheduling
+}
+
+// Hardware is what of thread_counters not every row has.
+type Hardware struct {
+	// Cycles: cycles of the processor, as fast as its clock was.
+	Cycles uint64
+	// Instructions: instructions that were executed to the end.
+	Instructions uint64
+	// CacheMisses: misses of the last cache.
+	CacheMisses uint64
+	// BranchMisses: branches that were predicted wrongly.
+	BranchMisses uint64
+	// Enabled: time on a CPU in which the processor was to count.
+	Enabled time.Duration
+	// Running: that part of it in which it did.
+	Running time.Duration
+	// UserOnly: what the kernel did for the thread is not counted.
+	UserOnly bool
+}
+
+func (x *ThreadCounter) hardwarePart() *Hardware {
+	if x.Hardware == nil {
+		x.Hardware = &Hardware{}
+	}
+	return x.Hardware
+}
+
+func (*ThreadCounter) table() TableID { return TableThreadCounters }
+
+func (x *ThreadCounter) put(c *cells) {
+	c.setNumber(1501, uint64(x.Run/time.Nanosecond))
+	c.setNumber(1502, x.MinorFaults)
+	c.setNumber(1503, x.MajorFaults)
+	c.setSubject(int64(x.TID), x.StartTicks)
+	if p := x.Scheduling; p != nil {
+		c.setNumber(1504, p.Switches)
+		c.setNumber(1505, p.Migrations)
+	}
+	if p := x.Hardware; p != nil {
+		c.setNumber(1506, p.Cycles)
+		c.setNumber(1507, p.Instructions)
+		c.setNumber(1508, p.CacheMisses)
+		c.setNumber(1509, p.BranchMisses)
+		c.setNumber(1510, uint64(p.Enabled/time.Nanosecond))
+		c.setNumber(1511, uint64(p.Running/time.Nanosecond))
+		c.setTruth(1512, p.UserOnly)
+	}
+}
+
+func (x *ThreadCounter) subject(number int64, life uint64) {
+	x.TID = int(number)
+	x.StartTicks = life
+}
+
+func (x *ThreadCounter) number(id ID, value uint64) {
+	switch id {
+	case 1501:
+		x.Run = time.Duration(value) * time.Nanosecond
+	case 1502:
+		x.MinorFaults = value
+	case 1503:
+		x.MajorFaults = value
+	case 1504:
+		x.schedulingPart().Switches = value
+	case 1505:
+		x.schedulingPart().Migrations = value
+	case 1506:
+		x.hardwarePart().Cycles = value
+	case 1507:
+		x.hardwarePart().Instructions = value
+	case 1508:
+		x.hardwarePart().CacheMisses = value
+	case 1509:
+		x.hardwarePart().BranchMisses = value
+	case 1510:
+		x.hardwarePart().Enabled = time.Duration(value) * time.Nanosecond
+	case 1511:
+		x.hardwarePart().Running = time.Duration(value) * time.Nanosecond
+	case 1512:
+		x.hardwarePart().UserOnly = value != 0
+	}
+}
+
+func (x *ThreadCounter) text(id ID, value string) {
+}
+
 // Details are what a round read of a process beside its signals. A kind is nil in
 // rounds in which it was not read.
 type Details struct {
@@ -488,6 +606,9 @@ type Details struct {
 	Memory *Memory
 	// MemoryNodes: on which nodes (NUMA) the memory of a process lies.
 	MemoryNodes *Rows[MemoryNode]
+	// ThreadCounters: what the kernel and the processor count of the threads
+	// of a process, one by one.
+	ThreadCounters *Rows[ThreadCounter]
 
 	tables []*attunev1.Table // as they came
 }
@@ -499,6 +620,7 @@ func (d *Details) Tables() (out []*attunev1.Table) {
 	out = append(out, tablesOf(d.Pipes)...)
 	out = append(out, singleTable(d.Memory)...)
 	out = append(out, tablesOf(d.MemoryNodes)...)
+	out = append(out, tablesOf(d.ThreadCounters)...)
 	return out
 }
 
@@ -515,18 +637,21 @@ func (d *Details) Refuse(id TableID, why string) {
 		d.Memory = &Memory{Error: why}
 	case TableMemoryNodes:
 		d.MemoryNodes = &Rows[MemoryNode]{Error: why}
+	case TableThreadCounters:
+		d.ThreadCounters = &Rows[ThreadCounter]{Error: why}
 	}
 }
 
 // DetailsFrom takes the details out of what was measured of a process.
 func DetailsFrom(tables []*attunev1.Table) Details {
 	return Details{
-		Threads:     rowsFrom[Thread](tables),
-		Sockets:     rowsFrom[Socket](tables),
-		Pipes:       rowsFrom[Pipe](tables),
-		Memory:      singleFrom[Memory](tables),
-		MemoryNodes: rowsFrom[MemoryNode](tables),
-		tables:      tables,
+		Threads:        rowsFrom[Thread](tables),
+		Sockets:        rowsFrom[Socket](tables),
+		Pipes:          rowsFrom[Pipe](tables),
+		Memory:         singleFrom[Memory](tables),
+		MemoryNodes:    rowsFrom[MemoryNode](tables),
+		ThreadCounters: rowsFrom[ThreadCounter](tables),
+		tables:         tables,
 	}
 }
 
