@@ -31,11 +31,11 @@ type waitingWatches struct {
 	of []Expectation
 }
 
-func (w *waitingWatches) open(objects *uprobesObjects) (err error) {
-	if w.expectations, err = bpf.MapArray[uprobesExpectation](objects.Expectations); err != nil {
+func (w *waitingWatches) open(from *uprobeMaps) (err error) {
+	if w.expectations, err = bpf.MapArray[uprobesExpectation](from.Expectations); err != nil {
 		return fmt.Errorf("map expectations: %w", err)
 	}
-	w.count, w.of = objects.Expected, make([]Expectation, len(w.expectations.Elements))
+	w.count, w.of = from.Expected, make([]Expectation, len(w.expectations.Elements))
 	return nil
 }
 

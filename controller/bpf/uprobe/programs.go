@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
@@ -15,30 +16,38 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// uprobePrograms is what is loaded at the first Attach: the maps, and the
-// programs for points that capture nothing. Those for points that capture are
-// loaded when one comes, since the kernel takes 40 ms to verify each.
+// uprobePrograms is what is loaded: the maps at the first Attach, and each program when
+// a point needs it, since the kernel takes 15 ms to verify one, and 40 ms where it
+// captures.
 type uprobePrograms struct {
-	objects   uprobeObjects
-	capturing map[string]*ebpf.Program
-	multi     bool
-	whyNot    string // multi, if it is not
-	casts     castTypes
-	kernel    uint32
+	maps   uprobeMaps
+	loaded map[programKey]*ebpf.Program
+	multi  bool
+	whyNot string // multi, if it is not
+	casts  castTypes
+	kernel uint32
 	// priced says that prices were asked for, whyUnpriced why there are none.
 	priced      bool
 	prices      prices
 	whyUnpriced error
 }
 
-// uprobeObjects are the objects that bpf2go knows, and the map of the C's
-// variables, which all programs must share.
-type uprobeObjects struct {
-	uprobesObjects
-	Zeroed *ebpf.Map `ebpf:".bss"`
+// uprobeMaps are the maps that bpf2go knows, that of the C's variables, which all
+// programs must share, and the variables that are used from here.
+type uprobeMaps struct {
+	uprobesMaps
+	Zeroed   *ebpf.Map      `ebpf:".bss"`
+	Expected *ebpf.Variable `ebpf:"expected"`
+	Interval *ebpf.Variable `ebpf:"interval"`
 }
 
-// load puts the programs into the kernel. The caller holds mu.
+// programKey names a program, in the form that captures or the other.
+type programKey struct {
+	name      string
+	capturing bool
+}
+
+// load makes the maps. The caller holds mu.
 func (u *Uprobes) load() error {
 	if u.programs != nil {
 		return nil
@@ -47,7 +56,7 @@ func (u *Uprobes) load() error {
 	if err != nil {
 		return err
 	}
-	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, capturing: make(map[string]*ebpf.Program)}
+	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, loaded: make(map[programKey]*ebpf.Program)}
 	if p.kernel, err = features.LinuxVersionCode(); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
@@ -61,21 +70,21 @@ func (u *Uprobes) load() error {
 	if err := u.configure(spec, p); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
-	if err := spec.LoadAndAssign(&p.objects, collectionOptions(spec, nil)); err != nil {
+	if err := spec.LoadAndAssign(&p.maps, collectionOptions(spec, nil)); err != nil {
 		return bpf.Explain(uprobes, err)
 	}
-	if err := u.open(&p.objects.uprobesObjects, spec.Maps[uprobesMapRingMemory].ValueSize-ringGuard); err != nil {
+	if err := u.open(&p.maps, spec.Maps[uprobesMapRingMemory].ValueSize-ringGuard); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", uprobes, err), u.ring.close(), u.plans.close(), u.watches.close(), p.close())
 	}
 	u.programs = p
 	return nil
 }
 
-func (u *Uprobes) open(objects *uprobesObjects, ring uint32) error {
+func (u *Uprobes) open(from *uprobeMaps, ring uint32) error {
 	return errors.Join(
-		u.ring.open(objects.RecordRing, objects.RingMemory, ring),
-		u.plans.open(objects.Plans),
-		u.watches.open(objects),
+		u.ring.open(from.RecordRing, from.RingMemory, ring),
+		u.plans.open(from.Plans),
+		u.watches.open(from),
 	)
 }
 
@@ -157,21 +166,23 @@ func (u *Uprobes) legs(spec Spec) ([]leg, error) {
 
 // program returns a program by name, in the form that captures or the other.
 func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
-	p := u.programs
-	if !capturing {
-		return map[string]*ebpf.Program{
-			uprobesProgAtEntry: p.objects.AtEntry, uprobesProgAtExit: p.objects.AtExit,
-			uprobesProgPairEntry: p.objects.PairEntry, uprobesProgPairExit: p.objects.PairExit,
-		}[name], nil
-	}
-	if loaded := p.capturing[name]; loaded != nil {
+	key := programKey{name, capturing}
+	if loaded := u.programs.loaded[key]; loaded != nil {
 		return loaded, nil
 	}
-	loaded, err := u.loadCapturing(name)
-	if err != nil {
-		return nil, bpf.Explain(uprobes+" that capture", err)
+	read, what := loadUprobes, uprobes
+	if capturing {
+		read, what = loadCaptures, uprobes+" that capture"
 	}
-	p.capturing[name] = loaded
+	spec, err := read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	loaded, err := u.loadProgram(spec, name)
+	if err != nil {
+		return nil, bpf.Explain(what, err)
+	}
+	u.programs.loaded[key] = loaded
 	return loaded, nil
 }
 
@@ -185,27 +196,18 @@ func loadCaptures() (*ebpf.CollectionSpec, error) {
 	return ebpf.LoadCollectionSpecFromReader(bytes.NewReader(capturesObject))
 }
 
-// loadCapturing loads a program in the form that captures. It shares all maps
-// with the others.
-func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
-	spec, err := loadCaptures()
-	if err != nil {
-		return nil, err
-	}
+// loadProgram puts a program into the kernel. All of them share the maps.
+func (u *Uprobes) loadProgram(spec *ebpf.CollectionSpec, name string) (*ebpf.Program, error) {
 	if err := u.configure(spec, u.programs); err != nil {
 		return nil, err
 	}
-	for other := range spec.Programs {
-		if other != name {
-			delete(spec.Programs, other)
-		}
-	}
-	o := &u.programs.objects
+	maps.DeleteFunc(spec.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
+	m := &u.programs.maps
 	collection, err := ebpf.NewCollectionWithOptions(spec, *collectionOptions(spec, map[string]*ebpf.Map{
-		".bss": o.Zeroed, uprobesMapBuckets: o.Buckets, uprobesMapCalls: o.Calls, uprobesMapKeyTables: o.KeyTables,
-		uprobesMapPlans: o.Plans, uprobesMapPrograms: o.Programs, uprobesMapRecordRing: o.RecordRing,
-		uprobesMapRingMemory: o.RingMemory, uprobesMapWatched: o.Watched,
-		uprobesMapWatches: o.Watches, uprobesMapExpectations: o.Expectations,
+		".bss": m.Zeroed, uprobesMapBuckets: m.Buckets, uprobesMapCalls: m.Calls, uprobesMapKeyTables: m.KeyTables,
+		uprobesMapPlans: m.Plans, uprobesMapPrograms: m.Programs, uprobesMapRecordRing: m.RecordRing,
+		uprobesMapRingMemory: m.RingMemory, uprobesMapWatched: m.Watched,
+		uprobesMapWatches: m.Watches, uprobesMapExpectations: m.Expectations,
 	}))
 	if err != nil {
 		return nil, err
@@ -215,8 +217,8 @@ func (u *Uprobes) loadCapturing(name string) (*ebpf.Program, error) {
 }
 
 func (p *uprobePrograms) close() error {
-	errs := []error{p.objects.Close(), p.objects.Zeroed.Close()}
-	for _, program := range p.capturing {
+	errs := []error{p.maps.Close(), p.maps.Zeroed.Close()}
+	for _, program := range p.loaded {
 		errs = append(errs, program.Close())
 	}
 	return errors.Join(errs...)

@@ -69,25 +69,25 @@ const (
 // watched already, or 256 of those that capture.
 var ErrTooManyWatches = errors.New("too many watched processes and points")
 
-func (t *watchTable) open(objects *uprobesObjects) (err error) {
+func (t *watchTable) open(from *uprobeMaps) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watched, t.interval = objects.Watched, objects.Interval
+	t.watched, t.interval = from.Watched, from.Interval
 	t.points = make(map[uint16]*definedPoint)
 	t.index = make(map[uprobesWatchKey]*watchEntry)
 	t.inBucket = make(map[uint32][]uint32)
 	t.untold = make(map[uint32]uint64)
-	t.keys.open(objects.KeyTables)
-	if t.watches, err = bpf.MapArray[uprobesWatch](objects.Watches); err != nil {
+	t.keys.open(from.KeyTables)
+	if t.watches, err = bpf.MapArray[uprobesWatch](from.Watches); err != nil {
 		return fmt.Errorf("map watches: %w", err)
 	}
-	if t.buckets, err = bpf.MapArray[uint64](objects.Buckets); err != nil {
+	if t.buckets, err = bpf.MapArray[uint64](from.Buckets); err != nil {
 		return fmt.Errorf("map buckets: %w", err)
 	}
-	if t.programs, err = bpf.MapArray[[measure.ProgramSize]byte](objects.Programs); err != nil {
+	if t.programs, err = bpf.MapArray[[measure.ProgramSize]byte](from.Programs); err != nil {
 		return fmt.Errorf("map programs: %w", err)
 	}
-	if err := t.waiting.open(objects); err != nil {
+	if err := t.waiting.open(from); err != nil {
 		return err
 	}
 	for i := range t.watches.Elements {
