@@ -17,21 +17,61 @@ const (
 	// hurryFor is how long every tick is sampled after something happened: a
 	// process started, a tunlet asked for a measure point, a change was made.
 	hurryFor = 2 * time.Second
+	// maxCredit is how much of that time a session has to begin with, and at most:
+	// something happens all the time where tunlets look and look away again, and
+	// programs start others. creditShare of the time is added to it.
+	// Less than leastCredit is not begun with: each change of the pace is told to
+	// all controllers.
+	maxCredit   = 3 * time.Second
+	leastCredit = 500 * time.Millisecond
+	creditShare = 0.05
 )
 
-// hurry samples every tick for a while.
+// haste is for how long every tick is sampled.
+type haste struct {
+	until  time.Duration // of the session
+	credit time.Duration
+	at     time.Duration // when that was reckoned
+}
+
+// reckon takes off the credit what was spent until now, or adds what has come.
+func (h *haste) reckon(now time.Duration, spent bool) {
+	passed := now - h.at
+	h.at = now
+	if spent {
+		h.credit = max(0, h.credit-passed)
+		return
+	}
+	h.credit = min(maxCredit, h.credit+time.Duration(creditShare*float64(passed)))
+}
+
+// hurry samples every tick for a while, as far as there is credit.
 func (s *Session) hurry() {
-	s.hurryUntil = s.now() + hurryFor
+	s.haste.reckon(s.now(), s.spends())
+	if s.haste.credit < leastCredit && s.now() >= s.haste.until {
+		return
+	}
+	s.haste.until = s.now() + min(hurryFor, s.haste.credit)
 	s.setPace(s.cfg.Tick)
 }
+
+// spends says whether every tick is sampled without need.
+func (s *Session) spends() bool {
+	return s.now() < s.haste.until && !s.decides() && s.slowest() > s.cfg.Tick
+}
+
+// decides says whether something is about to be decided by samples.
+func (s *Session) decides() bool { return s.core.Busy() || s.core.Deciding() }
 
 // relax goes back to the slower pace when nothing has happened for a while, and
 // nothing is about to be decided by samples.
 func (s *Session) relax() {
+	s.haste.reckon(s.now(), s.spends())
 	switch {
-	case s.core.Busy() || s.core.Deciding():
-		s.hurry()
-	case s.now() >= s.hurryUntil:
+	case s.decides():
+		s.haste.until = s.now() + min(hurryFor, s.haste.credit)
+		s.setPace(s.cfg.Tick)
+	case s.now() >= s.haste.until:
 		s.setPace(s.slowest())
 	}
 }

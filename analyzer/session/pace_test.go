@@ -40,3 +40,36 @@ func TestPaceWhileJudging(t *testing.T) {
 		t.Errorf("pace %v, %v; want %v", pace, err, r.session.cfg.Tick)
 	}
 }
+
+// TestPaceWithoutEnd has something happen every second, for minutes: after a while
+// samples are taken slowly nevertheless, and every tick for a twentieth of the time.
+func TestPaceWithoutEnd(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 1)
+	r.session.TunletReady(newScripted(t, "a", nil))
+	r.settle("a")
+	fast := func(during time.Duration) (part float64) {
+		var ticks, all int
+		for range during / (50 * time.Millisecond) {
+			if all++; all%20 == 0 {
+				r.session.post(r.session.hurry)
+			}
+			r.tick()
+			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pace == r.session.cfg.Tick {
+				ticks++
+			}
+		}
+		return float64(ticks) / float64(all)
+	}
+	if part := fast(2 * time.Second); part < 0.9 {
+		t.Errorf("at first, every tick is sampled in %.2f of the time", part)
+	}
+	fast(10 * time.Second)
+	if part := fast(2 * time.Minute); part < 0.5*creditShare || part > 1.5*creditShare {
+		t.Errorf("every tick is sampled in %.3f of the time, want about %.2f", part, creditShare)
+	}
+}

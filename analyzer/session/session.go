@@ -126,7 +126,7 @@ type Session struct {
 	recalled    map[string]bool                 // executables whose knowledge was asked for
 	useful      map[string]bool                 // tunlets that helped in an earlier run
 	renewed     time.Time
-	hurryUntil  time.Duration // every tick is sampled until then
+	haste       haste
 	pace        time.Duration // of ticks and samples at present; 0: the tick
 	ticker      *time.Ticker  // nil in tests, which tick by hand
 	emittedAt   time.Duration // time of the last frame
@@ -160,7 +160,7 @@ func New(cfg Config) *Session {
 	for _, k := range cfg.Inherit {
 		s.inherited[k.GetId()] = k
 	}
-	s.renewed = s.start
+	s.renewed, s.haste.credit = s.start, maxCredit
 	s.emitHeader()
 	return s
 }
