@@ -6,18 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/admit"
-	"github.com/attune-hpc/attune/controller/change"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/meter"
-	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -25,33 +22,14 @@ import (
 
 // Controller is one Application Controller.
 type Controller struct {
-	config     Config
-	log        *slog.Logger
-	mechanisms []*attunev1.Mechanism // of the node
+	*desk
 
-	cache     *objfile.Cache
-	functions *entry.Functions
-	placer    *probe.Placer
-	client    *link.Client
-	members   *member.Set
-	admission *admit.Admission
-	outbox    *link.Outbox
-	losses    link.Losses
-	meter     *meter.Meter
-	points    *change.Points
-	changes   *change.Changes
-
-	ctx    context.Context // of everything that runs; ended by Stop
-	cancel context.CancelFunc
-	work   sync.WaitGroup // goroutines that end with ctx
-	tracks struct {       // the tracker, which ends before
+	tracks struct { // the tracker, which ends before what ends with ctx
 		stop context.CancelFunc
 		work sync.WaitGroup
 	}
 	serve  sync.WaitGroup     // the client, which ends last
 	giveUp context.CancelFunc // ends the client with messages undelivered
-
-	overOnce sync.Once
 }
 
 // New constructs a controller. Programs can be started as soon as it returns:
@@ -61,14 +39,14 @@ func New(config Config) (c *Controller, err error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c = &Controller{
+	c = &Controller{desk: &desk{parts: &parts{
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(),
 		functions: new(entry.Functions),
-	}
+	}}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.
-	source := sync.OnceValue(c.source)
+	source := sync.OnceValue(func() track.Source { return findSource(c.config, c.log) })
 	go source()
 	defer func() {
 		if err != nil {
@@ -154,15 +132,6 @@ func (c *Controller) track() {
 	})
 }
 
-// run starts a part that ends with ctx.
-func (c *Controller) run(part string, f func(context.Context) error) {
-	c.work.Go(func() {
-		if err := f(c.ctx); err != nil && c.ctx.Err() == nil {
-			c.log.Error("part of the controller ended", "part", part, "error", err)
-		}
-	})
-}
-
 // Follow makes a process, with all that it forks, part of the job.
 func (c *Controller) Follow(pid int) error {
 	return c.admission.Follow(c.ctx, pid)
@@ -198,22 +167,6 @@ func (c *Controller) AwaitPoints(ctx context.Context, n int) error {
 		}
 	}
 	return nil
-}
-
-// publish queues what is not to be lost. It may wait for the Analyzer.
-func (c *Controller) publish(message *attunev1.PublishRequest) {
-	if err := c.client.Publish(context.Background(), message); err != nil {
-		c.log.Debug("event not delivered", "error", err)
-	}
-}
-
-// undelivered counts what did not reach the Analyzer.
-func (c *Controller) undelivered(message *attunev1.PublishRequest) {
-	if batch := message.GetRecords(); batch != nil {
-		c.meter.Returned(batch)
-		return
-	}
-	c.losses.Add(message)
 }
 
 // Processes tells what is known of the processes under control now.

@@ -17,7 +17,7 @@ import (
 // TestConnectionThatBreaksAtOnce: an Analyzer that could not even be told who
 // lives does not keep measure points in place.
 func TestConnectionThatBreaksAtOnce(t *testing.T) {
-	c := &Controller{log: slog.New(slog.DiscardHandler), members: member.NewSet()}
+	c := &desk{parts: &parts{log: slog.New(slog.DiscardHandler), members: member.NewSet()}}
 	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Heard: func(*member.Member) {}})
 	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()

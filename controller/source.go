@@ -3,26 +3,28 @@
 package controller
 
 import (
+	"log/slog"
+
 	"github.com/attune-hpc/attune/controller/bpf/procevent"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
-// source of process events: the best that this user may have. Nil: /proc is
-// polled.
-func (c *Controller) source() track.Source {
-	if c.config.Source != nil {
-		return c.config.Source
+// findSource returns the best source of process events that this user may have. Nil:
+// /proc is polled.
+func findSource(config Config, log *slog.Logger) track.Source {
+	if config.Source != nil {
+		return config.Source
 	}
-	if c.config.UseBPF {
+	if config.UseBPF {
 		events, err := procevent.New(procevent.Options{})
 		if err == nil {
 			return track.FromBPF(events)
 		}
-		c.log.Info("no process events by BPF", "reason", err)
+		log.Info("no process events by BPF", "reason", err)
 	}
 	connector, err := track.NewConnector()
 	if err != nil {
-		c.log.Info("no process connector, polling /proc", "reason", err)
+		log.Info("no process connector, polling /proc", "reason", err)
 		return nil
 	}
 	return connector

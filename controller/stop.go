@@ -4,7 +4,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -99,20 +98,4 @@ func ends(ctx context.Context, group *sync.WaitGroup) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// dispose frees what New made.
-func (c *Controller) dispose() error {
-	var errs []error
-	if c.admission != nil {
-		errs = append(errs, c.admission.Close())
-	}
-	if c.meter != nil {
-		errs = append(errs, c.meter.Close())
-	}
-	errs = append(errs, c.cache.Close())
-	if c.changes != nil {
-		errs = append(errs, c.changes.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -172,5 +171,3 @@ func (c *Counters) Close() error {
 	c.Keep(func(uint64) bool { return false })
 	return nil
 }
-
-func nanos(n uint64) time.Duration { return time.Duration(n) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -129,7 +130,7 @@ func (t *thread) row() (series.ThreadCounter, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Run, out.MinorFaults, out.MajorFaults = nanos(got.values[0]), got.values[1], got.values[2]
+	out.Run, out.MinorFaults, out.MajorFaults = time.Duration(got.values[0]), got.values[1], got.values[2]
 	if len(t.scheduling) > 0 {
 		if got, err = t.scheduling.read(); err != nil {
 			return out, err

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// desk is where the Analyzer is served: what it asks for is done, and it is told what
+// it has to know.
+type desk struct {
+	*parts
+
+	overOnce sync.Once
+}
+
+// handle executes one request of the Analyzer. Tuning actions may wait for
+// safe points, so each such request has a goroutine of its own; requests for
+// one process wait for one another at the process.
+func (d *desk) handle(_ context.Context, request *attunev1.ManageResponse) {
+	if request.GetApply() != nil || request.GetUndo() != nil || request.GetEnd() != nil {
+		d.config.Asked(request)
+	}
+	switch r := request.GetRequest().(type) {
+	case *attunev1.ManageResponse_AddPoint:
+		d.points.Add(r.AddPoint)
+	case *attunev1.ManageResponse_RemovePoint:
+		d.points.Remove(uint16(r.RemovePoint.GetPoint()))
+	case *attunev1.ManageResponse_SetSampling:
+		d.setSampling(r.SetSampling)
+	case *attunev1.ManageResponse_Details:
+		d.meter.Want(r.Details.GetWants())
+	case *attunev1.ManageResponse_Renew:
+		d.renewed(r.Renew)
+	case *attunev1.ManageResponse_End:
+		d.over(r.End.GetKeep(), errEnded)
+	case *attunev1.ManageResponse_Apply:
+		connection := d.changes.Connection()
+		d.work.Go(func() {
+			d.changes.Apply(connection, request.GetRequestId(), r.Apply.GetChanges())
+			d.done(request.GetRequestId())
+		})
+		return
+	case *attunev1.ManageResponse_Undo:
+		d.work.Go(func() {
+			d.changes.Undo(request.GetRequestId(), r.Undo.GetChangeIds())
+			d.done(request.GetRequestId())
+		})
+		return
+	}
+	d.done(request.GetRequestId())
+}
+
+// errEnded is why a session is over that the Analyzer has ended.
+var errEnded = errors.New("the analyzer has ended the session")
+
+// over tells that the session is over, once. Whoever hears of it may stop the
+// controller, which waits for its goroutines, of which this may be one.
+func (d *desk) over(keep []string, reason error) {
+	if d.config.Over != nil {
+		d.overOnce.Do(func() { go d.config.Over(keep, reason) })
+	}
+}
+
+func (d *desk) answer(message *attunev1.ManageRequest) {
+	if err := d.client.Answer(context.Background(), message); err != nil {
+		d.log.Debug("answer not delivered", "error", err)
+	}
+}
+
+func (d *desk) done(requestID string) {
+	d.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{
+		Done: &attunev1.RequestDone{RequestId: requestID},
+	}})
+}
+
+func (d *desk) setSampling(set *attunev1.SetSampling) {
+	period, interval := max(set.GetPeriodNanos(), 0), max(set.GetAggregateNanos(), 0)
+	if interval == 0 {
+		interval = period
+	}
+	d.meter.Set(time.Duration(period), time.Duration(interval))
+}
+
+// lost goes on without an Analyzer: changes until their leases end, measure
+// points as long as one, samples and details not at all.
+func (d *desk) lost() {
+	d.points.Lost(time.Now())
+	d.changes.Orphan()
+	d.outbox.Hush(d.members.List())
+	d.meter.Set(0, 0)
+	d.meter.Want(nil)
+}
+
+// opened tells an Analyzer that was found what it has to know.
+func (d *desk) opened(send func(*attunev1.PublishRequest) error, open func()) {
+	found := func() { // one that breaks before is none
+		d.points.Found()
+		open()
+	}
+	d.outbox.Retell(d.members.List(), send, found)
+}
+
+// renewed takes the Analyzer's word for changes. Word for all of them comes
+// after the points that it wants again.
+func (d *desk) renewed(renew *attunev1.RenewLease) {
+	d.changes.Renew(renew.GetChanges())
+	if len(renew.GetChanges()) == 0 {
+		d.points.DropOutlived()
+	}
+}
+
+// publish queues what is not to be lost. It may wait for the Analyzer.
+func (d *desk) publish(message *attunev1.PublishRequest) {
+	if err := d.client.Publish(context.Background(), message); err != nil {
+		d.log.Debug("event not delivered", "error", err)
+	}
+}
+
+// undelivered counts what did not reach the Analyzer.
+func (d *desk) undelivered(message *attunev1.PublishRequest) {
+	if batch := message.GetRecords(); batch != nil {
+		d.meter.Returned(batch)
+		return
+	}
+	d.losses.Add(message)
+}
+
+// hello is how the controller introduces itself.
+func (d *desk) hello() *attunev1.ControllerHello {
+	host, _ := os.Hostname() // only for people
+	return &attunev1.ControllerHello{
+		ControllerId: d.config.ID, Host: host,
+		Version: d.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: d.mechanisms,
+		Registration: d.config.Session.Registration, Job: d.config.Session.Job, User: d.config.Session.User, Mode: d.config.Session.Mode,
+		InForce: d.changes.InForce(),
+	}
+}

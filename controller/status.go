@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// statusPeriod is how often the controller accounts for itself.
+const statusPeriod = time.Second
+
+// statusLoop accounts for the controller, and undoes what the Analyzer no
+// longer stands for.
+func (d *desk) statusLoop(ctx context.Context) error {
+	ticker := time.NewTicker(statusPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			d.sendStatus()
+			if waiting := d.admission.Refresh(); waiting > 0 {
+				d.log.Debug("libraries that were loaded again are patched", "processes", waiting)
+			}
+			if d.points.Abandoned(now, d.config.Lease) {
+				d.points.DropOutlived()
+			}
+			d.changes.Look(now)
+		}
+	}
+}
+
+func (d *desk) sendStatus() {
+	status, err := d.meter.Status()
+	if err != nil {
+		d.log.Debug("own usage", "error", err)
+	}
+	d.losses.Tell(status)
+	d.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Status{Status: status}})
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"github.com/attune-hpc/attune/controller/admit"
+	"github.com/attune-hpc/attune/controller/capability"
+	"github.com/attune-hpc/attune/controller/change"
+	"github.com/attune-hpc/attune/controller/link"
+	"github.com/attune-hpc/attune/controller/meter"
+	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/track"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// newMeter prepares what measures.
+func (d *desk) newMeter() {
+	d.meter = meter.New(meter.Options{
+		Members: d.members, Placer: func() *probe.Placer { return d.placer },
+		Publish: d.publish, Offer: func(m *attunev1.PublishRequest) bool { return d.client.TryPublish(m) },
+		Hurry:   func() { d.admission.Hurry() },
+		Foreign: d.rights().Foreign, Run: d.run, UseBPF: d.config.UseBPF, Uprobes: d.config.uprobes,
+		Budget: d.config.Budget, BudgetClock: d.config.budgetClock, Log: d.log,
+	})
+}
+
+// newClient prepares the way to the Analyzer.
+func (d *desk) newClient() (err error) {
+	d.mechanisms = d.config.Mechanisms
+	if d.mechanisms == nil {
+		d.mechanisms = capability.Mechanisms(capability.Probe(d.ctx, capability.Options{Fast: true}))
+	}
+	d.outbox = link.NewOutbox(link.OutboxOptions{
+		Send: d.publish, Heard: d.meter.Heard, Undelivered: d.undelivered, Silent: d.config.Analyzer != nil,
+	})
+	d.client, err = link.New(link.Options{
+		Peer: link.Peer{Address: d.config.AnalyzerAddress}, Finder: d.config.Analyzer,
+		Hello: d.hello, Living: d.members.Handles, Opened: d.opened, Lost: d.lost,
+		Undelivered: d.undelivered, Log: d.config.Log,
+	})
+	return err
+}
+
+// newPoints prepares what the Analyzer may have measured, and who places it.
+func (d *desk) newPoints() {
+	d.points = change.NewPoints(change.PointsOptions{
+		Members: d.members, Placer: func() *probe.Placer { return d.placer },
+		Hold: func(add func()) { d.admission.Hold(add) }, Free: func() { d.admission.Free() },
+		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec) },
+		Deliver: d.meter.Deliver, Answer: d.answer,
+	})
+	d.placer = probe.New(probe.Options{
+		Status: d.points.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,
+		Clock: d.meter.Clock(), Log: d.config.Log,
+	})
+}
+
+// newAdmission prepares how processes come in.
+func (d *desk) newAdmission(source track.Source) (err error) {
+	d.admission, err = admit.New(admit.Options{
+		Members: d.members, Placer: d.placer, Outbox: d.outbox, Meter: d.meter, Cache: d.cache, Functions: d.functions,
+		Rights: d.rights(), JobID: d.config.JobID, Source: source, LookInterval: d.config.LookInterval,
+		Digests: d.config.Digests, GatePath: d.config.GatePath, EarlyGate: d.config.EarlyGate,
+		GateTimeout: d.config.gateTimeout, Library: d.config.LibraryPath, LateLibrary: d.config.LateLibrary,
+		Context: d.ctx, Go: d.work.Go, Log: d.log,
+	})
+	return err
+}
+
+// newChanges prepares what the Analyzer may have changed.
+func (d *desk) newChanges() (err error) {
+	d.changes, err = change.New(change.Options{
+		Members: d.members, StateDir: d.config.StateDir, Origin: d.config.ID, Hidden: d.config.Hidden,
+		Policy: d.config.Policy, Owner: d.config.Session.Owner, Lease: d.config.Lease, Untouched: d.config.Untouched,
+		Foreign: d.rights().Foreign, BringIn: d.admission.BringIn,
+		Answered: d.config.Answered, Answer: d.answer, Context: d.ctx, Log: d.log,
+	})
+	return err
+}
