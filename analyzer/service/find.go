@@ -29,7 +29,7 @@ func notFound(id string) error {
 // session only, and its place at this Analyzer; nil if it has ended. Somebody who
 // may not see it learns no more than of one that is not there.
 func (s *Service) find(ctx context.Context, who *attunev1.Principal, id string) (*attunev1.SessionRecord, *hosted, error) {
-	records, err := s.records(ctx)
+	records, here, err := s.records(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,10 +46,8 @@ func (s *Service) find(ctx context.Context, who *attunev1.Principal, id string) 
 	if err != nil || r.GetState() == attunev1.SessionState_SESSION_STATE_ENDED {
 		return r, nil, err
 	}
-	for _, h := range s.hostedOf(r.GetRegistration()) {
-		if h.snapshot().GetId() == r.GetId() {
-			return r, h, nil
-		}
+	if h := here[r.GetId()]; h != nil {
+		return r, h, nil
 	}
 	if err := s.elsewhere(r.GetRegistration()); err != nil {
 		return nil, nil, err

@@ -63,10 +63,10 @@ func (h *hosted) conclude(ctx context.Context, e ending) {
 	h.dismiss(ctx, keep)
 	r := h.analyzer.Finish(ctx, report.Exit{})
 	complete(r, e.reason)
-	record := h.ended(sum, sumErr == nil)
-	if err := h.service.reports.put(record.GetId(), r); err != nil {
+	if err := h.service.reports.put(h.snapshot().GetId(), r); err != nil {
 		h.log.Error("report is lost", "error", err)
 	}
+	record := h.ended(sum, sumErr == nil) // whoever sees it ended finds the report
 	h.service.recorder.put(record)
 	h.log.Info("session ended", "reason", e.reason, "processes", record.GetProcesses(), "kept", record.GetKept(), "gain", record.GetGain())
 }

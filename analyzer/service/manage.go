@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -216,7 +217,7 @@ func (s *Service) ListSessions(ctx context.Context, q *attunev1.ListSessionsRequ
 	if err != nil {
 		return nil, err
 	}
-	records, err := s.records(ctx)
+	records, _, err := s.records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -241,34 +242,46 @@ func (s *Service) ListSessions(ctx context.Context, q *attunev1.ListSessionsRequ
 }
 
 // records returns the records of all sessions: of this Analyzer's as they stand,
-// of others as the registry has them.
-func (s *Service) records(ctx context.Context) ([]*attunev1.SessionRecord, error) {
-	records, err := s.cfg.Registry.Sessions(ctx)
+// of others as the registry has them. here are the places of this Analyzer's that
+// have not ended, by the id of the session.
+//
+// What is in this process is looked at first, and what the registry knows after
+// it: a session that ends meanwhile is in the one or in the other. One that begins
+// meanwhile is found by the second look.
+func (s *Service) records(ctx context.Context) (list []*attunev1.SessionRecord, here map[string]*hosted, err error) {
+	here = s.here()
+	known := s.recorder.unsent()
+	list, err = s.cfg.Registry.Sessions(ctx)
 	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
+		return nil, nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
 	}
 	analyzers, err := s.cfg.Registry.Analyzers(ctx)
 	if err != nil {
-		return nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
+		return nil, nil, status.Errorf(codes.Unavailable, "the registry does not answer: %v", err)
 	}
-	own := make(map[string]*attunev1.SessionRecord)
-	for _, h := range s.hostedOf("") {
-		r := h.snapshot()
-		own[r.GetId()] = r
+	maps.Copy(here, s.here())
+	for id, h := range here {
+		known[id] = h.snapshot()
 	}
-	for i, r := range records {
+	for i, r := range list {
 		switch {
-		case own[r.GetId()] != nil:
-			records[i] = own[r.GetId()]
-			delete(own, r.GetId())
+		case known[r.GetId()] != nil:
+			list[i] = known[r.GetId()]
+			delete(known, r.GetId())
 		case r.GetState() == attunev1.SessionState_SESSION_STATE_RUNNING && !lives(analyzers, r.GetAnalyzer(), s.cfg.Record.GetId()):
 			r.State = attunev1.SessionState_SESSION_STATE_ORPHANED
 		}
 	}
-	for _, r := range own {
-		records = append(records, r)
+	return slices.AppendSeq(list, maps.Values(known)), here, nil
+}
+
+// here returns the sessions of this Analyzer, by id.
+func (s *Service) here() map[string]*hosted {
+	here := make(map[string]*hosted)
+	for _, h := range s.hostedOf("") {
+		here[h.snapshot().GetId()] = h
 	}
-	return records, nil
+	return here
 }
 
 // lives says whether an Analyzer is there; of this one, sessions that it does

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -32,8 +34,9 @@ type recorder struct {
 	mu      sync.Mutex // guards what follows
 	order   *queue.Queue[string]
 	pending map[string]*attunev1.SessionRecord
-	failing bool   // it has been said that the registry does not take them
-	told    uint64 // how many dropped ones the log has told of
+	sending *attunev1.SessionRecord // the registry may have it or not
+	failing bool                    // it has been said that the registry does not take them
+	told    uint64                  // how many dropped ones the log has told of
 }
 
 func newRecorder(send func(context.Context, *attunev1.SessionRecord) error, log *slog.Logger) *recorder {
@@ -50,6 +53,20 @@ func (r *recorder) put(record *attunev1.SessionRecord) {
 		r.line(record.GetId())
 	}
 	r.pending[record.GetId()] = record
+}
+
+// unsent returns the newest records that the registry may not have yet, by id.
+func (r *recorder) unsent() map[string]*attunev1.SessionRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	records := make(map[string]*attunev1.SessionRecord, len(r.pending)+1)
+	if r.sending != nil {
+		records[r.sending.GetId()] = proto.CloneOf(r.sending)
+	}
+	for id, record := range r.pending {
+		records[id] = proto.CloneOf(record)
+	}
+	return records
 }
 
 // line has a record wait behind all others. The caller holds mu.
@@ -83,7 +100,6 @@ func (r *recorder) flush(ctx context.Context) bool {
 			return true
 		}
 		if err := r.sendOne(ctx, record); err != nil {
-			r.giveBack(record)
 			return false
 		}
 	}
@@ -94,6 +110,10 @@ func (r *recorder) sendOne(ctx context.Context, record *attunev1.SessionRecord) 
 	defer cancel()
 	err := r.send(ctx, record)
 	r.mu.Lock()
+	r.sending = nil
+	if err != nil {
+		r.keep(record)
+	}
 	said, dropped := r.failing, r.order.Dropped()-r.told
 	if r.failing = err != nil; !r.failing {
 		r.told += dropped
@@ -118,13 +138,13 @@ func (r *recorder) take() *attunev1.SessionRecord {
 	}
 	record := r.pending[id]
 	delete(r.pending, id)
+	r.sending = record
 	return record
 }
 
-// giveBack returns a record that was not sent, unless there is a newer one.
-func (r *recorder) giveBack(record *attunev1.SessionRecord) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// keep has a record that was not sent wait again, unless there is a newer one.
+// The caller holds mu.
+func (r *recorder) keep(record *attunev1.SessionRecord) {
 	if r.pending[record.GetId()] == nil {
 		r.line(record.GetId())
 		r.pending[record.GetId()] = record

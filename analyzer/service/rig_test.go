@@ -72,6 +72,7 @@ type running struct {
 	address string
 	end     func()       // as a signal does
 	ahead   atomic.Int64 // how far its clock is ahead
+	deaf    atomic.Bool  // the registry takes no records of sessions from it
 }
 
 // pass lets as much time pass as a session without processes waits for more.
@@ -99,6 +100,13 @@ func (p *place) analyzer(id string, change func(*Config)) *running {
 	}
 	r.now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	server := channel.NewServer(authn.New(authn.Options{Identity: p.node}))
+	send := r.recorder.send
+	r.recorder.send = func(ctx context.Context, record *attunev1.SessionRecord) error {
+		if r.deaf.Load() {
+			return errors.New("deaf")
+		}
+		return send(ctx, record)
+	}
 	channels := r.Register(server)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

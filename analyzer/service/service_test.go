@@ -122,6 +122,41 @@ func TestSessionsOfExecutions(t *testing.T) {
 	beside.leave()
 }
 
+// TestEndedBeforeTheRegistryKnows: what this Analyzer tells of its own sessions
+// does not wait for the registry.
+func TestEndedBeforeTheRegistryKnows(t *testing.T) {
+	p := newPlace(t)
+	a := p.analyzer("a", nil)
+	ann := p.people(p.pki.User(t, "ann", 4711), a)
+	id := register(t, a, ann, &attunev1.Registration{Executable: "solver", Mode: "observe"})
+	c := p.dial(a, hello("n1", id, job), 1)
+	is(t, ann, "slurm/12 SESSION_STATE_RUNNING [n1] 1/1 [solver in.dat]")
+	patience.Until(t, "the registry to have the session", func() bool {
+		records, err := p.records.Sessions(t.Context())
+		return err == nil && len(records) == 1
+	})
+	a.deaf.Store(true)
+	c.stop(1)
+	c.leave()
+	patience.Until(t, "the session to leave its place", func() bool {
+		a.pass()
+		return len(a.hostedOf(id)) == 0
+	})
+	is(t, ann, "slurm/12 SESSION_STATE_ENDED [n1] 0/1 [solver in.dat]")
+	ended, err := ann.ShowSession(t.Context(), &attunev1.ShowSessionRequest{Id: list(t, ann).GetSessions()[0].GetId()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := readReport(t, ended.GetReport()); !r.Finished {
+		t.Errorf("report of the end: %+v", r)
+	}
+	a.deaf.Store(false)
+	patience.Until(t, "the registry to know", func() bool {
+		records, err := p.records.Sessions(t.Context())
+		return err == nil && records[0].GetState() == attunev1.SessionState_SESSION_STATE_ENDED
+	})
+}
+
 func readReport(t *testing.T, text []byte) *report.Report {
 	t.Helper()
 	var r report.Report
