@@ -90,9 +90,12 @@ func TestShortImages(t *testing.T) {
 	)
 	var words []string
 	for _, handle := range append(s.images(goneA), s.images(goneB)...) {
-		words = append(words, s.r.latest[handle].CommandLine...)
-		if s.r.ended[handle] == nil {
-			t.Errorf("%v has not ended", s.r.latest[handle])
+		s.r.mu.Lock()
+		p, e := s.r.latest[handle], s.r.ended[handle]
+		s.r.mu.Unlock()
+		words = append(words, p.CommandLine...)
+		if e == nil {
+			t.Errorf("%v has not ended", p)
 		}
 	}
 	if want := []string{"first", "second", "second"}; !slices.Equal(words, want) {

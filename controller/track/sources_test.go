@@ -265,7 +265,11 @@ func storm(t *testing.T, source track.Source) (lost uint64) {
 	}
 	if lost = source.Lost(); lost == 0 {
 		r.wantAll(t, root, wanted)
-	} else if len(r.latest) < 2 {
+		return lost
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.latest) < 2 {
 		t.Errorf("of %d processes none was told of", wanted)
 	}
 	return lost
