@@ -131,22 +131,27 @@ const readAttempts = 4
 
 // readTotals reads the aggregate at the offset at, whose histogram lies so far
 // behind it. Its thread counts with its last store, so an unchanged count means
-// that no hit ended meanwhile.
+// that no hit ended meanwhile. Of readings that were all disturbed it returns the
+// one with the fewest hits meanwhile.
 func (m *Memory) readTotals(at, histogram int) totals {
-	var t totals
-	t.count = load64(m.data, at+aggregateCount)
+	var best totals
+	fewest := uint64(math.MaxUint64)
+	before := load64(m.data, at+aggregateCount)
 	for range readAttempts {
-		t.sum = load64(m.data, at+aggregateSum)
+		t := totals{sum: load64(m.data, at+aggregateSum)}
 		for b := range t.histogram {
 			t.histogram[b] = load32(m.data, at+histogram+4*b)
 		}
-		count := load64(m.data, at+aggregateCount)
-		if count == t.count {
+		t.count = load64(m.data, at+aggregateCount)
+		if hits := t.count - before; hits < fewest {
+			best, fewest = t, hits
+		}
+		if fewest == 0 {
 			break
 		}
-		t.count = count
+		before = t.count
 	}
-	return t
+	return best
 }
 
 func (t *totals) add(other totals) {
