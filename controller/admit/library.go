@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -228,3 +229,5 @@ func (l *library) leaveEntered(ctx context.Context) {
 
 // leavePatience bounds how long all processes have at the end to come to a hook.
 const leavePatience = 500 * time.Millisecond
+
+func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }

@@ -88,5 +88,3 @@ func (s *settling) awaitGate(t *member.Member, rounds int) {
 // isLoading says whether the dynamic loader has not brought anything in yet: what the
 // kernel maps is the program and the loader.
 func isLoading(images []objfile.Image) bool { return len(images) <= 2 }
-
-func isDMLib(image objfile.Image) bool { return image.Matches("libattune-dm*") }

@@ -3,18 +3,23 @@
 package link
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+const (
+	// eventQueue is how many messages may wait for the event channel: at
+	// 4096 records a message that is half a million records.
+	eventQueue = 128
+	// answerQueue is how many answers may wait for the management channel.
+	answerQueue = 1024
 )
 
 // connection is one to an Analyzer: both channels, with what waits for
@@ -68,206 +73,4 @@ func connect(peer Peer) (*grpc.ClientConn, error) {
 func (l *connection) finish() {
 	l.events.Close()
 	l.answers.Close()
-}
-
-// serve carries messages until Finish was called and everything is delivered,
-// or ctx is done, or the connection breaks, and closes it.
-func (c *Client) serve(ctx context.Context, l *connection, handle Handler) error {
-	hello := c.options.Hello()
-	group, ctx := errgroup.WithContext(ctx)
-	delivered := make(chan struct{})
-	group.Go(func() error {
-		if err := c.runEvents(ctx, l, hello); err != nil {
-			return err // ends the other one as well
-		}
-		close(delivered)
-		return nil
-	})
-	group.Go(func() error { return c.runManagement(ctx, l, hello, handle, delivered) })
-	if c.options.Finder != nil {
-		group.Go(func() error { return c.open(ctx, l) })
-	}
-	group.Go(func() error {
-		select {
-		case <-c.closed:
-			l.finish()
-		case <-ctx.Done():
-		}
-		return nil
-	})
-	err := group.Wait()
-	l.finish()
-	for _, message := range l.events.Drain() {
-		c.loses(l, message)
-	}
-	close(l.broken)
-	return errors.Join(err, l.eventConn.Close(), l.manageConn.Close())
-}
-
-// loses tells of a message that a connection did not carry. One that was not open
-// yet has nothing but what Opened tells again.
-func (c *Client) loses(l *connection, message *attunev1.PublishRequest) {
-	select {
-	case <-l.opened:
-		c.options.Undelivered(message)
-	default:
-	}
-}
-
-func (c *Client) runEvents(ctx context.Context, l *connection, hello *attunev1.ControllerHello) error {
-	stream, err := attunev1.NewEventServiceClient(l.eventConn).Publish(ctx, c.patience())
-	if err != nil {
-		return fmt.Errorf("open event channel: %w", err)
-	}
-	first := &attunev1.StreamHello{
-		ControllerId: hello.GetControllerId(), Host: hello.GetHost(),
-		Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(),
-	}
-	if c.options.Living != nil {
-		first.Processes = c.options.Living()
-	}
-	if err := stream.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: first}}); err != nil {
-		return fmt.Errorf("event channel: %w", errors.Join(err, reason(stream)))
-	}
-	close(l.ready)
-	if err := c.pumpEvents(ctx, l, stream); err != nil {
-		return fmt.Errorf("event channel: %w", err)
-	}
-	return nil
-}
-
-// open has what the Analyzer has to know told before anything else.
-func (c *Client) open(ctx context.Context, l *connection) error {
-	select {
-	case <-l.ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	c.options.Opened(
-		func(m *attunev1.PublishRequest) error { return put(ctx, c, l.events, m) },
-		func() { c.current.Store(l); close(l.opened) },
-	)
-	return nil
-}
-
-// patience says whether to wait for an Analyzer that is not there. Where it can
-// be looked for elsewhere it is not waited for.
-func (c *Client) patience() grpc.CallOption { return grpc.WaitForReady(c.options.Finder == nil) }
-
-// reason asks for the other side's reason why a stream is broken.
-func reason(stream attunev1.EventService_PublishClient) error {
-	return stream.RecvMsg(new(attunev1.PublishResponse))
-}
-
-// pumpEvents sends events and, at the same time, waits for the Analyzer's
-// answer, which comes early only when something is wrong.
-func (c *Client) pumpEvents(ctx context.Context, l *connection, stream attunev1.EventService_PublishClient) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := pump(ctx, l.events, func(message *attunev1.PublishRequest) error {
-			err := stream.Send(message)
-			if err != nil {
-				c.loses(l, message)
-			}
-			return err
-		})
-		if errors.Is(err, io.EOF) {
-			return nil // broken by the other side, whose reason is received below
-		}
-		return errors.Join(err, stream.CloseSend())
-	})
-	group.Go(func() error {
-		var summary attunev1.PublishResponse
-		if err := stream.RecvMsg(&summary); err != nil {
-			return err
-		}
-		c.log.Debug("event channel closed", "messages", summary.GetMessages(), "records", summary.GetRecords())
-		return c.early()
-	})
-	return group.Wait()
-}
-
-// errLeft says that the Analyzer closed a channel, which is for the controller
-// to do.
-var errLeft = errors.New("closed by the analyzer")
-
-// early is errLeft if more messages could have come.
-func (c *Client) early() error {
-	if c.finished() {
-		return nil
-	}
-	return errLeft
-}
-
-func (c *Client) runManagement(
-	ctx context.Context, l *connection, hello *attunev1.ControllerHello, handle Handler, delivered <-chan struct{},
-) error {
-	stream, err := attunev1.NewManagementServiceClient(l.manageConn).Manage(ctx, c.patience())
-	if err != nil {
-		return fmt.Errorf("open management channel: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		err := stream.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}})
-		if err == nil {
-			err = pump(ctx, l.answers, stream.Send)
-		}
-		select {
-		case <-delivered: // the end of this channel is that of the controller
-		case <-ctx.Done():
-		}
-		if errors.Is(err, io.EOF) {
-			return nil // as above
-		}
-		return errors.Join(err, stream.CloseSend())
-	})
-	group.Go(func() error { return c.receive(ctx, l, stream, handle) })
-	if err := group.Wait(); err != nil {
-		return fmt.Errorf("management channel: %w", err)
-	}
-	return nil
-}
-
-func (c *Client) receive(ctx context.Context, l *connection, stream attunev1.ManagementService_ManageClient, handle Handler) error {
-	for {
-		request, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return c.early()
-		}
-		if err != nil {
-			return err
-		}
-		if !l.spoken.Swap(true) {
-			c.log.Info("connected to the analyzer", "analyzer", l.manageConn.Target())
-		}
-		l.heard.Ring()
-		// Who has been told of a process may ask for something before the rest is
-		// told; the answer would find no connection.
-		select {
-		case <-l.opened:
-		case <-c.closed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		handle(ctx, request)
-	}
-}
-
-// pump sends what is queued until the queue is closed and empty.
-func pump[M any](ctx context.Context, from *queue.Queue[M], send func(M) error) error {
-	for {
-		if ctx.Err() != nil {
-			return ctx.Err() // although a full queue has something to send
-		}
-		message, err := from.Take(ctx)
-		if errors.Is(err, queue.ErrClosed) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := send(message); err != nil {
-			return err
-		}
-	}
 }

@@ -2,8 +2,6 @@
 
 package member
 
-import "sync"
-
 // Keep is what one keeper knows of each member. A value lives exactly as long as its
 // member. The zero value is ready, and must not be copied.
 type Keep[T any] struct {
@@ -27,10 +25,4 @@ func (k *Keep[T]) Of(m *Member) *T {
 	}
 	m.kept.values[k] = value
 	return value
-}
-
-// kept has the values of all keepers.
-type kept struct {
-	mu     sync.Mutex // a leaf lock
-	values map[any]any
 }

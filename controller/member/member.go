@@ -43,6 +43,12 @@ type Member struct {
 	info   *attunev1.Process
 }
 
+// kept has the values of all keepers.
+type kept struct {
+	mu     sync.Mutex // a leaf lock
+	values map[any]any
+}
+
 var (
 	_ probe.Process   = (*Member)(nil)
 	_ actuate.Process = (*Member)(nil)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,41 +19,17 @@ var errSilent = errors.New("nothing heard from the analyzer")
 // errMoved says that another Analyzer has the session.
 var errMoved = errors.New("the session has moved to another analyzer")
 
-// pauses between connections. The zero value stands for the defaults.
-type pauses struct {
-	// first and longest bound the time between a loss and the next attempt,
-	// which doubles in between. 0: 100 ms and 10 s. Half of it is chance, so
-	// that the controllers of a site do not come back all at once.
-	first, longest time.Duration
-	// silence is how long an Analyzer may say nothing. 0: 10 s.
-	silence time.Duration
-	// refusal is the least pause after one, times how many there were. 0: 1 s.
-	refusal time.Duration
-}
-
-func (p pauses) withDefaults() pauses {
-	if p.first == 0 {
-		p.first = 100 * time.Millisecond
+// Run carries messages until Finish was called and everything is delivered, or
+// ctx is done, or the Analyzer is gone; with a Finder the last is no end, but
+// its word that there is no such session is, with [ErrOver]. The
+// management channel, whose end means to the Analyzer that the controller has
+// gone, ends after the event channel.
+func (c *Client) Run(ctx context.Context, handle Handler) error {
+	defer c.Finish()
+	if c.options.Finder != nil {
+		return c.runFound(ctx, handle)
 	}
-	if p.longest == 0 {
-		p.longest = 10 * time.Second
-	}
-	if p.refusal == 0 {
-		p.refusal = time.Second
-	}
-	if p.silence == 0 {
-		p.silence = 10 * time.Second
-	}
-	return p
-}
-
-// after returns how long to wait after so many attempts in vain.
-func (p pauses) after(failed int) time.Duration {
-	pause := p.longest
-	if failed < 16 { // else it overflows
-		pause = min(p.first<<failed, p.longest)
-	}
-	return pause/2 + rand.N(pause/2+1)
+	return c.serve(ctx, c.current.Load(), handle)
 }
 
 // runFound connects again and again, until Finish or the end of ctx.
@@ -119,15 +94,6 @@ func (c *Client) attempt(
 	}
 	heard, err = c.visit(ctx, peer, moved, handle)
 	return peer, moved, heard, err
-}
-
-func (c *Client) finished() bool {
-	select {
-	case <-c.closed:
-		return true
-	default:
-		return false
-	}
 }
 
 // visit connects to an Analyzer and serves it until the connection breaks.
