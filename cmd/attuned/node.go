@@ -175,5 +175,5 @@ func (a *service) openKept(ctx context.Context) (*actuate.Kept, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, keptPatience)
 	defer cancel()
-	return actuate.OpenKept(ctx, dir, host)
+	return actuate.All(actuate.AllOptions{}).OpenKept(ctx, dir, host)
 }

@@ -17,6 +17,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// all are the kinds of actions, without variables that have no symbol.
+var all = All(AllOptions{})
+
 // process is a real one, without DMLib.
 type process struct {
 	sync.Mutex
@@ -94,7 +97,7 @@ func TestSetVariable(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			target := targets.Start(t, program)
 			journal := mustJournal(t, t.TempDir())
-			a := New(Options{Journal: journal})
+			a := New(Options{Journal: journal, Kinds: all})
 			before := target.Ask(t, test.symbol)
 
 			got := a.Apply(context.Background(), mustProcess(t, target.PID), set(test.symbol, test.size, test.value, test.required))
@@ -128,7 +131,7 @@ func TestSetVariable(t *testing.T) {
 func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	journal := mustJournal(t, t.TempDir())
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	if got := a.Apply(context.Background(), mustProcess(t, target.PID), set("number", 4, integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(got)
 	}
@@ -150,7 +153,7 @@ func TestUndoLeavesWhatOthersChanged(t *testing.T) {
 func TestUndoAfterTheProcess(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	for _, forgotten := range []bool{false, true} {
-		a := New(Options{Journal: mustJournal(t, t.TempDir())})
+		a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 		p := mustProcess(t, target.PID)
 		if got := a.Apply(t.Context(), p, set("number", 4, integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatal(got)
@@ -169,14 +172,14 @@ func TestRestoreAfterADeadController(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	dir := t.TempDir()
 	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	process := mustProcess(t, target.PID)
 	for _, change := range []*attunev1.Change{set("number", 4, integer(8), nil), set("real", 8, decimal(9), nil)} {
 		if got := a.Apply(context.Background(), process, change); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatal(got)
 		}
 	}
-	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Fatalf("restore while the controller lives: %v, %v", restored, err)
 	}
 	if err := journal.file.Close(); err != nil { // as if the controller had been killed
@@ -189,7 +192,7 @@ func TestRestoreAfterADeadController(t *testing.T) {
 	if err := other.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := Restore(dir)
+	restored, err := all.Restore(dir)
 	if err != nil || len(restored) != 2 || restored[0].Err != nil || restored[1].Err != nil {
 		t.Fatalf("restored %v, %v", restored, err)
 	}
@@ -205,7 +208,7 @@ func TestRestoreTouchesNoStranger(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	dir := t.TempDir()
 	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	process := mustProcess(t, target.PID)
 	process.identity.StartTicks-- // the pid was somebody else's then
 	if got := a.Apply(context.Background(), process, set("number", 4, integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
@@ -214,7 +217,7 @@ func TestRestoreTouchesNoStranger(t *testing.T) {
 	if err := journal.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if restored, err := Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
 		t.Fatalf("restored %v, %v", restored, err)
 	}
 	if number := target.Ask(t, "number"); number != "8" {
@@ -246,7 +249,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := New(Options{Journal: mustJournal(t, t.TempDir())})
+			a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 			got := a.Apply(context.Background(), process, &attunev1.Change{Id: "c", Action: test.action})
 			if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), test.reason) {
 				t.Errorf("%v, want refused with %q", got, test.reason)

@@ -14,89 +14,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/actuate/hidden"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// DefaultSafePointTimeout is how long an action waits for its safe point.
-const DefaultSafePointTimeout = 2 * time.Second
-
-// Process is what an action needs of the process that it acts on.
-type Process interface {
-	// Locker is held while something is changed or undone in the process.
-	sync.Locker
-	// PID in the controller's pid namespace.
-	PID() int
-	// Identity that the journal keeps.
-	Identity() procid.Identity
-	// Alive reports whether the process still runs this image.
-	Alive() bool
-	// Images returns the objects mapped at present.
-	Images() ([]objfile.Image, error)
-	// Mailbox is DMLib's in that process; nil without DMLib.
-	Mailbox() Mailbox
-	// Sites owns the patched functions of the process.
-	Sites() *entry.Sites
-}
-
-// Mailbox has DMLib do things inside a process.
-type Mailbox interface {
-	// Call makes a call at the next safe point that suits it. It returns the
-	// result and says where it happened, e.g. "malloc hook, thread 4711". An
-	// error that wraps [ring.ErrNoSafePoint] means that the call was withdrawn
-	// and will not be made.
-	Call(ctx context.Context, call Call) (result uint64, where string, err error)
-	// Map maps memory that is readable and executable; unix.EEXIST where
-	// something is mapped.
-	Map(ctx context.Context, start, size uint64) error
-	// Store makes a GOT slot hold another value in one go; unix.EAGAIN if it
-	// does not hold the old one, unix.ESTALE if it is none any more, unix.EBUSY
-	// while the loader is at work on it.
-	Store(ctx context.Context, slot Word, old, value uint64) error
-}
-
-// Call is one call of a function inside a process.
-type Call struct {
-	// Function is its address.
-	Function uint64
-	// Arguments are up to six integers.
-	Arguments []uint64
-	// Families of hooks at which the call may be made; empty: those at which
-	// the thread could call the allocator.
-	Families []string
-	// Thread that makes the call, as the process sees its id; 0: any.
-	Thread int
-	// Entry is a function at whose next entry the call is made, instead of at a
-	// hook of the families; nil: none. One whose entry cannot be patched is
-	// refused.
-	Entry *objfile.Resolved
-}
-
-// Errors that decide between refused and failed.
-var (
-	// ErrRefused wraps every reason for not even trying.
-	ErrRefused = errors.New("refused")
-	// ErrUnknownChange means that there is nothing to undo under that id.
-	ErrUnknownChange = errors.New("no such change in force")
-)
-
 // Options of an Actuator.
 type Options struct {
 	// Journal of this controller.
 	Journal *Journal
-	// Hidden finds variables without symbol; nil: they are not found.
-	Hidden *hidden.Prober
-	// InJob says which processes may share a cgroup that is changed; nil: none.
-	InJob func(pid int) bool
 	// Origin tells the actions at functions of one journal from those of
 	// another in the same process.
 	Origin string
-	// WithoutUndo allows system settings that this user could not take back.
-	WithoutUndo bool
+	// Kinds of actions that are known.
+	Kinds Kinds
 	// Policy says what is allowed, and is asked for at each change, since it may
 	// be another one by then; nil: a user's own processes.
 	Policy func() *policy.Policy
@@ -115,9 +47,6 @@ type Actuator struct {
 	applied map[string]*appliedChange
 	number  uint64 // of the latest change
 	stopped bool
-	// filesRead are those whose code was read, and why they do not take any number
-	// of threads; nil: they do.
-	filesRead map[mappedFile]error
 }
 
 // appliedChange is a change in force. Its plan's undo is guarded by the
@@ -317,7 +246,7 @@ func (a *Actuator) Forget(process Process) {
 
 // takeBackLeft takes back what may be left of a change when its process has ended.
 func takeBackLeft(process Process, all undos) error {
-	in := changed{process: &journaled{identity: process.Identity()}}
+	in := changed{Process: &journaled{identity: process.Identity()}}
 	var errs []error
 	for _, part := range all {
 		if left := part.about(in); left.outlives || left.inherited {

@@ -32,7 +32,7 @@ func batchCode(calls []batchCall) []byte {
 	a := assembler{0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5}
 	var jumps []int
 	for i, c := range calls {
-		a.arguments(c.arguments)
+		passIntegers(&a, c.arguments)
 		a.number64(c.function, 0x49, 0xbb) // mov r11,function
 		a.emit(0x31, 0xc0)                 // xor eax,eax
 		a.emit(0x41, 0xff, 0xd3)           // call r11
@@ -53,9 +53,9 @@ func batchCode(calls []batchCall) []byte {
 	return a
 }
 
-// arguments passes integers: six in registers, the others on the stack, which is
+// passIntegers passes arguments: six in registers, the others on the stack, which is
 // aligned before and behind them.
-func (a *assembler) arguments(arguments []uint64) {
+func passIntegers(a *assembler, arguments []uint64) {
 	onStack := arguments[min(len(arguments), maxArguments):]
 	if len(onStack)%2 != 0 {
 		a.emit(0x48, 0x83, 0xec, 0x08) // sub rsp,8

@@ -4,7 +4,6 @@ package actuate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -14,30 +13,28 @@ import (
 
 // ErrCallNotUndoable means that a change was a call of a function: what it did
 // is not known, so it cannot be taken back.
-var ErrCallNotUndoable = errors.New("a function call cannot be taken back")
-
-// maxArguments is what fits into registers on x86-64.
-const maxArguments = 6
+const ErrCallNotUndoable = Final("a function call cannot be taken back")
 
 // callKind calls a function once.
-func callKind() actionKind {
-	return actionKind{
-		Route{
+func callKind() Kind {
+	return Kind{
+		Route: Route{
 			"call", "call once", "attune tune call", callWays,
 			"The second where DMLib is not in the process, or no thread came to a hook in time, unless a hook was asked for; at the exit of a function (`--after`), and without DMLib or where the entry (`--at`) cannot be patched, by a breakpoint in the debug registers of each thread, or a uprobe where they do not work (with root; not in code that was changed). Up to six integers, addresses, doubles and texts; a float, a long double or a structure cannot be passed.",
 			"impossible",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planCall(process, change.GetSafePoint(), change.GetAction().GetCallFunction())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planCall(r, r.Change.GetAction().GetCallFunction())
 		},
 	}
 }
 
 // planCall prepares one call of a function, by DMLib or by a stopped thread.
-func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attunev1.CallFunction) (*plan, error) {
+func planCall(r *Request, call *attunev1.CallFunction) (*plan, error) {
 	if err := checkCall(call); err != nil {
 		return nil, err
 	}
+	process, at := r.Process, r.Change.GetSafePoint()
 	place, err := placeOf(process, at)
 	if err != nil {
 		return nil, err
@@ -46,7 +43,7 @@ func (a *Actuator) planCall(process Process, at *attunev1.SafePoint, call *attun
 	if err != nil {
 		return nil, err
 	}
-	if err := a.allowed(process, "call", call.GetArguments(), namesOf(found, call.GetObject(), call.GetSymbol())...); err != nil {
+	if err := r.Allowed("call", call.GetArguments(), namesOf(found, call.GetObject(), call.GetSymbol())...); err != nil {
 		return nil, err
 	}
 	i := invocation{
@@ -103,7 +100,7 @@ type madeCall struct{ not bool }
 func (*madeCall) kind() string { return "call" }
 
 func (u *madeCall) takeBack(_ context.Context, in changed) error {
-	if u.not || !in.process.Alive() {
+	if u.not || !in.Process.Alive() {
 		return nil
 	}
 	return ErrCallNotUndoable
@@ -147,21 +144,6 @@ func sameResult(got, want *attunev1.Value) bool {
 		return uint32(a) == uint32(b)
 	}
 	return a == b
-}
-
-// word is an integer value as a register holds it.
-func word(value *attunev1.Value) uint64 {
-	switch v := value.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return uint64(v.Integer)
-	case *attunev1.Value_Unsigned:
-		return v.Unsigned
-	case *attunev1.Value_Truth:
-		if v.Truth {
-			return 1
-		}
-	}
-	return 0
 }
 
 // describeCall writes a call as in C.

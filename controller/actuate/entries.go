@@ -3,40 +3,23 @@
 package actuate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-// NewSites returns an owner of the entries of a process that has no DMLib, or
-// of whose DMLib this program knows nothing: memory is mapped by a stopped
-// thread. It belongs to one process and one goroutine at a time.
-func NewSites(process Process) *entry.Sites {
-	return entry.NewSites(outside{process}, new(entry.Functions))
-}
-
-// outside is a process as entry wants it.
-type outside struct{ Process }
-
-func (outside) Memory() *ring.Memory { return nil }
-
-// Rewrite implements [entry.Rewriter].
-func (o outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
-	return RewriteStopped(ctx, o.Process, address, from, to)
-}
-
-// Map implements [entry.Mapper].
-func (o outside) Map(ctx context.Context, start, size uint64) error {
-	return MapStopped(ctx, o.Process, start, size)
-}
 
 // Patched is a function that a change does something at, for the journal.
 type Patched struct {
@@ -53,7 +36,6 @@ type Patched struct {
 
 // entryChange is an action at the entry or the exits of a function.
 type entryChange struct {
-	*Actuator
 	process Process
 	name    string
 	found   objfile.Resolved
@@ -66,11 +48,11 @@ func (e entryChange) function() entry.Function {
 
 // planEntry makes the plan of an action whose function and parts have been
 // found and allowed.
-func (a *Actuator) planEntry(process Process, change *attunev1.Change, found objfile.Resolved, action patch.Action, say told) (*plan, error) {
-	kind := change.GetSafePoint().GetKind()
-	if kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: a function is changed at safe point \"now\" only", ErrRefused)
+func planEntry(r *Request, found objfile.Resolved, action patch.Action, say told) (*plan, error) {
+	if err := r.RefuseLater("a function is changed"); err != nil {
+		return nil, err
 	}
+	process := r.Process
 	if err := patch.Check(action); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrRefused, found.Symbol.Name, err)
 	}
@@ -79,7 +61,7 @@ func (a *Actuator) planEntry(process Process, change *attunev1.Change, found obj
 			return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
-	e := entryChange{Actuator: a, process: process, name: a.options.Origin + ":" + change.GetId(), found: found, action: action}
+	e := entryChange{process: process, name: r.Origin() + ":" + r.Change.GetId(), found: found, action: action}
 	p := &plan{way: WayEntry, told: say, read: func() (*attunev1.Value, error) { return nil, nil }} //nolint:nilnil // no value is an answer
 	p.prepare = func(ctx context.Context) error { return e.prepare(ctx, p) }
 	p.run = func(ctx context.Context) (done, error) {
@@ -107,10 +89,10 @@ func (e entryChange) prepare(ctx context.Context, p *plan) error {
 func (*Patched) kind() string { return "patched" }
 
 func (p *Patched) takeBack(ctx context.Context, in changed) error {
-	if in.actuator == nil {
-		return p.restore(ctx, in.process)
+	if !in.InForce() {
+		return p.restore(ctx, in.Process)
 	}
-	err := in.process.Sites().Drop(ctx, p.Name)
+	err := in.Process.Sites().Drop(ctx, p.Name)
 	if errors.Is(err, entry.ErrUnknown) {
 		return nil // it was never done
 	}
@@ -166,8 +148,59 @@ func unowned(pid int) error {
 	return fmt.Errorf("process %d is under the control of attune (process %d): change its functions by a tunlet, or end that first", pid, owner)
 }
 
-// identityOf is that of a process which was checked a moment ago.
-func identityOf(pid int) (*journaled, error) {
-	identity, err := procid.Of(pid)
-	return &journaled{identity: identity}, err
+// memoryName is how the memory that DMLib shares with its controller is called
+// in a maps file (see ring).
+const memoryName = "/memfd:attune"
+
+// maxMaps bounds a maps file; see objfile.
+const maxMaps = 32 << 20
+
+// controllerOf finds the living controller of a process: whoever has a
+// descriptor of the memory that DMLib there has mapped. 0: nobody.
+func controllerOf(pid int) (int, error) {
+	maps, err := procid.ReadFile(pid, "maps", maxMaps)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(maps) {
+		if !bytes.Contains(line, []byte(memoryName)) {
+			continue
+		}
+		if fields := bytes.Fields(line); len(fields) > 4 {
+			inode, err := strconv.ParseUint(string(fields[4]), 10, 64)
+			if err == nil {
+				return holderOf(inode, pid), nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// holderOf finds a process that has a descriptor of a memory file; 0: none
+// that may be looked into.
+func holderOf(inode uint64, except int) int {
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil || pid == except {
+			continue
+		}
+		directory := fmt.Sprintf("/proc/%d/fd", pid)
+		descriptors, err := os.ReadDir(directory)
+		if err != nil {
+			continue // another user's
+		}
+		for _, descriptor := range descriptors {
+			path := directory + "/" + descriptor.Name()
+			var st unix.Stat_t
+			if name, err := os.Readlink(path); err == nil && strings.HasPrefix(name, memoryName) &&
+				unix.Stat(path, &st) == nil && st.Ino == inode {
+				return pid
+			}
+		}
+	}
+	return 0
 }

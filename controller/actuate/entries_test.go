@@ -144,7 +144,7 @@ func TestFunctionsInJournal(t *testing.T) {
 	if now := i.compute(t); now != "-3 999 7" {
 		t.Errorf("the program computes %s with all", now)
 	}
-	left, err := openChanges(i.actuator.options.Journal.file.Name())
+	left, err := all.openChanges(i.actuator.options.Journal.file.Name())
 	if err != nil || len(left) != 3 {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}
@@ -171,7 +171,7 @@ func TestReplaceByGOT(t *testing.T) {
 	if now := i.Ask(t, "time"); now != "4711" {
 		t.Errorf("the time is %s", now)
 	}
-	left, err := openChanges(i.actuator.options.Journal.file.Name())
+	left, err := all.openChanges(i.actuator.options.Journal.file.Name())
 	if err != nil || len(left) != 1 {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}

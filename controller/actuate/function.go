@@ -59,3 +59,42 @@ func lookupChanged(process Process, f naming) (objfile.Resolved, error) {
 func lookupCalled(process Process, f naming) (objfile.Resolved, error) {
 	return lookupFunction(process, f, (*entry.Sites).Chosen)
 }
+
+// resolve finds a symbol among the objects that the process maps now. What
+// cannot be found is refused, not failed: nothing was touched.
+func resolve(process Process, object, symbol string, kind objfile.SymbolKind) (objfile.Resolved, error) {
+	images, err := process.Images()
+	if err != nil {
+		return objfile.Resolved{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
+	}
+	found, err := objfile.ResolveIn(images, object, symbol, kind)
+	if err != nil {
+		return objfile.Resolved{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return found, nil
+}
+
+// single finds the function in the only object that has it.
+func single(process Process, function string) (found objfile.Resolved, err error) {
+	images, err := process.Images()
+	if err != nil {
+		return found, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
+	}
+	for _, image := range images {
+		symbol, err := image.Symbol(function, objfile.Function)
+		switch {
+		case err != nil:
+			continue
+		case found.Address != 0:
+			return found, fmt.Errorf("both %s and %s have %s", found.Image.Name(), image.Name(), function)
+		}
+		found = objfile.Resolved{Address: image.Address(symbol.Value), Symbol: symbol, Image: image}
+	}
+	if found.Address == 0 {
+		return found, fmt.Errorf("%w: no object of process %d has %s", errAbsent, process.PID(), function)
+	}
+	return found, nil
+}
+
+// errAbsent says that a process has no library with the setting.
+var errAbsent = errors.New("the process does not use it")

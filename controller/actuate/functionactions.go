@@ -15,49 +15,50 @@ import (
 )
 
 // removeKind has a function return at once.
-func removeKind() actionKind {
-	return actionKind{
-		Route{
+func removeKind() Kind {
+	return Kind{
+		Route: Route{
 			"remove", "remove call", "attune tune remove", []Way{WayEntry},
 			"All calls, or those from one function; a structure or long double cannot be returned. Of an indirect function what it has chosen is changed, here and below, unless another one may have chosen it as well.",
 			"the function's first byte (or bytes)",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planRemove(process, change, change.GetAction().GetRemove())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planRemove(r, r.Change.GetAction().GetRemove())
 		},
 	}
 }
 
 // planRemove prepares that a function returns at once.
-func (a *Actuator) planRemove(process Process, change *attunev1.Change, r *attunev1.RemoveCall) (*plan, error) {
-	found, err := lookupChanged(process, r.GetFunction())
+func planRemove(r *Request, remove *attunev1.RemoveCall) (*plan, error) {
+	process := r.Process
+	found, err := lookupChanged(process, remove.GetFunction())
 	if err != nil {
 		return nil, err
 	}
-	names := namesOf(found, r.GetFunction().GetObject(), r.GetFunction().GetSymbol())
+	names := namesOf(found, remove.GetFunction().GetObject(), remove.GetFunction().GetSymbol())
 	var values []*attunev1.Value
-	if r.GetReturns() != nil {
-		values = append(values, r.GetReturns())
+	if remove.GetReturns() != nil {
+		values = append(values, remove.GetReturns())
 	}
-	if err := a.allowed(process, "remove", values, names...); err != nil {
+	if err := r.Allowed("remove", values, names...); err != nil {
 		return nil, err
 	}
-	result, err := registerValue(r.GetReturns(), 8)
+	result, err := registerValue(remove.GetReturns(), 8)
 	if err != nil {
 		return nil, err
 	}
 	say := told{Where: functionPlace(found), Old: "called", New: "not called"}
-	if r.GetReturns() != nil {
-		say.New = "returns " + attunev1.ValueLiteral(r.GetReturns())
+	if remove.GetReturns() != nil {
+		say.New = "returns " + attunev1.ValueLiteral(remove.GetReturns())
 	}
 	action := patch.Remove{Result: result}
-	if caller := r.GetCalledFrom(); caller != nil {
+	if caller := remove.GetCalledFrom(); caller != nil {
 		if action.Callers, err = codeOf(process, caller); err != nil {
 			return nil, err
 		}
 		say.Where += " called from " + caller.GetSymbol()
 	}
-	return a.planEntry(process, change, found, action, say)
+	return planEntry(r, found, action, say)
 }
 
 // codeOf is where the code of a function lies, its cold part included.
@@ -87,27 +88,27 @@ func codeOf(process Process, f *attunev1.Function) ([]patch.Range, error) {
 }
 
 // paramKind gives a function another value for a parameter.
-func paramKind() actionKind {
-	return actionKind{
-		Route{
+func paramKind() Kind {
+	return Kind{
+		Route: Route{
 			"param", "change parameter", "attune tune param", []Way{WayEntry},
 			"One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
 			"the function's first byte (or bytes)",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planParameter(process, change, change.GetAction().GetParameter())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planParameter(r, r.Change.GetAction().GetParameter())
 		},
 	}
 }
 
 // planParameter prepares that a function gets another value for a parameter.
-func (a *Actuator) planParameter(process Process, change *attunev1.Change, c *attunev1.ChangeParameter) (*plan, error) {
-	found, err := lookupChanged(process, c.GetFunction())
+func planParameter(r *Request, c *attunev1.ChangeParameter) (*plan, error) {
+	found, err := lookupChanged(r.Process, c.GetFunction())
 	if err != nil {
 		return nil, err
 	}
 	names := namesOf(found, c.GetFunction().GetObject(), c.GetFunction().GetSymbol())
-	if err := a.allowed(process, "param", []*attunev1.Value{c.GetValue()}, names...); err != nil {
+	if err := r.Allowed("param", []*attunev1.Value{c.GetValue()}, names...); err != nil {
 		return nil, err
 	}
 	if c.GetValue() == nil || c.GetParameter() > 5 {
@@ -134,7 +135,7 @@ func (a *Actuator) planParameter(process Process, change *attunev1.Change, c *at
 		action.Old, action.Width = &required.Bits, compared(width, old)
 		say.Old = attunev1.ValueLiteral(old)
 	}
-	return a.planEntry(process, change, found, action, say)
+	return planEntry(r, found, action, say)
 }
 
 // widthOf is the size of a parameter, bytes, by its number among those of its
@@ -178,26 +179,26 @@ func compared(width int, old *attunev1.Value) int {
 }
 
 // insertKind has a function call another one.
-func insertKind() actionKind {
-	return actionKind{
-		Route{
+func insertKind() Kind {
+	return Kind{
+		Route: Route{
 			"insert", "insert call", "attune tune insert", []Way{WayEntry},
 			"At the entry, or at the exits where all of them can be patched. Refused at the entry where the function loops back to it. The thread may hold any lock: what is called must not need one.",
 			"the function's first byte (or bytes), and its exits",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planInsert(process, change, change.GetAction().GetInsert())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planInsert(r, r.Change.GetAction().GetInsert())
 		},
 	}
 }
 
 // planInsert prepares that a function calls another one.
-func (a *Actuator) planInsert(process Process, change *attunev1.Change, c *attunev1.InsertCall) (*plan, error) {
-	found, err := lookupChanged(process, c.GetFunction())
+func planInsert(r *Request, c *attunev1.InsertCall) (*plan, error) {
+	found, err := lookupChanged(r.Process, c.GetFunction())
 	if err != nil {
 		return nil, err
 	}
-	callee, err := lookupCalled(process, c.GetCall())
+	callee, err := lookupCalled(r.Process, c.GetCall())
 	if err != nil {
 		return nil, err
 	}
@@ -215,14 +216,14 @@ func (a *Actuator) planInsert(process Process, change *attunev1.Change, c *attun
 		}
 		action.Arguments = append(action.Arguments, passed)
 	}
-	if err := a.allowed(process, "insert", values, names...); err != nil {
+	if err := r.Allowed("insert", values, names...); err != nil {
 		return nil, err
 	}
 	where := "entry"
 	if action.AtExit {
 		where = "exit"
 	}
-	return a.planEntry(process, change, found, action,
+	return planEntry(r, found, action,
 		told{Where: where + " of " + functionPlace(found), Old: "no call", New: "calls " + functionPlace(callee)})
 }
 

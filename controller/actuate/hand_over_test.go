@@ -16,7 +16,7 @@ func TestHandOver(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	before := target.Ask(t, "flag")
 	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	if r := a.Apply(t.Context(), mustProcess(t, target.PID), set("flag", 1, truth(true), nil)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("apply: %v", r)
 	}
@@ -24,7 +24,7 @@ func TestHandOver(t *testing.T) {
 	if changed == before {
 		t.Fatalf("nothing has changed: %s", changed)
 	}
-	kept, err := OpenKept(t.Context(), dir, "node")
+	kept, err := all.OpenKept(t.Context(), dir, "node")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestHandOver(t *testing.T) {
 	if err := journal.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Errorf("the next controller restored %v, %v", restored, err)
 	}
 	if now := target.Ask(t, "flag"); now != changed {

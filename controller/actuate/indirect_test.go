@@ -17,7 +17,7 @@ func TestIndirectFunctions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := targets.Start(t, targets.Build(t, "testdata/chosen.c", flags...))
 			dir := t.TempDir()
-			i := &inside{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, dir)}), dir}
+			i := &inside{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, dir), Kinds: all}), dir}
 			function := func(symbol string) *attunev1.Function { return &attunev1.Function{Object: "chosen", Symbol: symbol} }
 			remove := func(symbol string) *attunev1.Action {
 				return &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: &attunev1.RemoveCall{Function: function(symbol), Returns: integer(7)}}}

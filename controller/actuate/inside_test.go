@@ -27,7 +27,7 @@ func startInside(t *testing.T) *inside {
 	t.Helper()
 	target := targets.Start(t, targets.Build(t, "testdata/tuned.c", "testdata/tuned_other.c"))
 	dir := t.TempDir()
-	return &inside{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, dir)}), dir}
+	return &inside{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, dir), Kinds: all}), dir}
 }
 
 func (i *inside) apply(t *testing.T, id string, action *attunev1.Action) *attunev1.ActionResult {
@@ -109,7 +109,7 @@ func TestThreadLocalVariable(t *testing.T) {
 		t.Errorf("the threads have %s, want 30 30", got)
 	}
 	// What a controller that was killed has left is undone from its journal.
-	left, err := openChanges(i.actuator.options.Journal.file.Name())
+	left, err := all.openChanges(i.actuator.options.Journal.file.Name())
 	if err != nil || len(left) != 2 {
 		t.Fatalf("%d changes in the journal, %v", len(left), err)
 	}

@@ -223,3 +223,38 @@ func (i invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 	}
 	return page, free, nil
 }
+
+// maxArguments is what fits into registers on x86-64.
+const maxArguments = 6
+
+// done tells how an action was executed.
+type done struct {
+	// where in words, e.g. "now", "malloc hook, thread 4711".
+	where string
+	// way that served it; empty: that of the plan.
+	way Way
+	// stopped is how long a thread of the process was.
+	stopped time.Duration
+	// thread that was stopped; 0: none.
+	thread int
+	// partial is what was not covered, beyond what the plan says.
+	partial string
+}
+
+// now is the answer of what is done from outside at once.
+func now(err error) (done, error) { return done{where: "now"}, err }
+
+// outerThread is the controller's number for a thread that the process knows by
+// its own, in its pid namespace.
+func outerThread(pid, inner int) (int, error) {
+	tids, err := procid.Threads(pid)
+	if err != nil {
+		return 0, err
+	}
+	for _, tid := range tids {
+		if own, err := procid.InnerID(pid, tid); err == nil && own == inner {
+			return tid, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the process has no thread %d", ErrRefused, inner)
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -94,3 +95,9 @@ func ranksThat(belong func(pid int) bool) []int {
 	slices.SortStableFunc(pids, func(x, y int) int { return rank[x] - rank[y] })
 	return pids
 }
+
+// mpiPrefix begins the names of MPI's control variables.
+const mpiPrefix = "mpi_t."
+
+// IsVariable says whether a setting is an MPI control variable.
+func IsVariable(name string) bool { return strings.HasPrefix(name, mpiPrefix) }

@@ -42,18 +42,17 @@ func (r record) MarshalJSON() ([]byte, error) {
 	return r.Undo.appendTo(line)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
-func (r *record) UnmarshalJSON(line []byte) (err error) {
-	type fields record
-	if err := json.Unmarshal(line, (*fields)(r)); err != nil {
-		return err
+// read reads a line of the journal.
+func (k Kinds) read(line []byte) (r record, err error) {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, err
 	}
-	r.Undo, err = readUndos(line)
-	return err
+	r.Undo, err = k.readUndos(line)
+	return r, err
 }
 
 // in is where the change of a record was made, as far as the journal tells.
-func (r record) in() changed { return changed{process: &journaled{identity: *r.Process}} }
+func (r record) in() changed { return changed{Process: &journaled{identity: *r.Process}} }
 
 // overlaps says whether two changes are of the same thing.
 func (r record) overlaps(o record) bool {
@@ -194,7 +193,7 @@ func (j *Journal) append(r record) error {
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	open, err := openChanges(j.file.Name())
+	open, err := Kinds{}.openChanges(j.file.Name())
 	if err == nil && len(open) == 0 {
 		err = os.Remove(j.file.Name())
 	}

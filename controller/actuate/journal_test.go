@@ -40,7 +40,7 @@ func die(t *testing.T, j *Journal) {
 
 func mustOpenChanges(t *testing.T, path string) []string {
 	t.Helper()
-	open, err := openChanges(path)
+	open, err := all.openChanges(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestJournalsOfControllersThatStartTogether(t *testing.T) {
 	for n := range 4 {
 		group.Go(func() {
 			for range 200 {
-				if _, err := Restore(dir); err != nil {
+				if _, err := all.Restore(dir); err != nil {
 					t.Error(err)
 				}
 				j, err := OpenJournal(dir, fmt.Sprint(n%2)) // also two with one pid
@@ -135,7 +135,7 @@ func TestRestoreLeavesOtherNodesAlone(t *testing.T) {
 	if err := os.Rename(j.file.Name(), other); err != nil {
 		t.Fatal(err)
 	}
-	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Errorf("restored %v, %v", restored, err)
 	}
 	if _, err := os.Stat(other); err != nil {
@@ -149,7 +149,7 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 	dir := t.TempDir()
 	journal := mustJournal(t, dir)
 	p := mustProcess(t, target.PID)
-	mustApply(t, New(Options{Journal: journal}), p, set("number", 4, integer(8), nil))
+	mustApply(t, New(Options{Journal: journal, Kinds: all}), p, set("number", 4, integer(8), nil))
 	images, err := p.Images()
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 	}
 	die(t, journal)
 	for _, want := range [][]string{{"call", "broken", "c-number"}, {"broken"}} {
-		restored, err := Restore(dir)
+		restored, err := all.Restore(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 			target := targets.Start(t, targets.Build(t, "testdata/blocks.c"))
 			dir := t.TempDir()
 			journal := mustJournal(t, dir)
-			a := New(Options{Journal: journal, Hidden: mustHidden(t)})
+			a := New(Options{Journal: journal, Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 			p := mustProcess(t, target.PID)
 			mustApply(t, a, p, &attunev1.Change{Id: "a", Action: setting("glibc.malloc.mmap_threshold", 1<<20)})
 			mustApply(t, a, p, &attunev1.Change{Id: "b", Action: setting("glibc.malloc.trim_threshold", 1<<20)})
@@ -270,7 +270,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 			for i, id := range test.undo {
 				if id == "" {
 					die(t, journal)
-					if restored, err := Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
+					if restored, err := all.Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
 						t.Errorf("restored %v, %v", restored, err)
 					}
 				} else if got := a.Undo(context.Background(), id); got.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
@@ -290,7 +290,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 
 func TestAppliedIsInTheOrderToUndo(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir())})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 	p := mustProcess(t, target.PID)
 	for i := range 20 {
 		change := set("number", 4, integer(int64(i)), nil)
@@ -308,7 +308,7 @@ func TestAppliedIsInTheOrderToUndo(t *testing.T) {
 // it.
 func TestNothingStaysAfterStop(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir())})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 	a.Stop()
 	got := a.Apply(context.Background(), mustProcess(t, target.PID), set("number", 4, integer(8), nil))
 	if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), "stops") {

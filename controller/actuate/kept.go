@@ -31,8 +31,9 @@ const lockPoll = 20 * time.Millisecond
 // Its methods belong to one goroutine.
 type Kept struct {
 	*Journal
-	path string
-	last int
+	kinds Kinds
+	path  string
+	last  int
 }
 
 // InForce is a change that a journal has and that was not undone.
@@ -58,7 +59,7 @@ type InForce struct {
 // OpenKept opens the journal of a node and its pid namespace in dir, which is
 // created with mode 0700 if needed. A home may be shared by many nodes. It
 // waits until ctx ends for another command that has it open.
-func OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
+func (k Kinds) OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
@@ -71,11 +72,11 @@ func OpenKept(ctx context.Context, dir, node string) (*Kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kept{Journal: &Journal{file: file}, path: path}
-	if err := k.compact(); err != nil {
-		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), k.Close())
+	kept := &Kept{Journal: &Journal{file: file}, kinds: k, path: path}
+	if err := kept.compact(); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), kept.Close())
 	}
-	return k, nil
+	return kept, nil
 }
 
 // lockKept locks the file that has the path now: compact puts another in its
@@ -109,7 +110,7 @@ func named(file *os.File, path string) bool {
 
 // compact replaces the file by one with what is still in force.
 func (k *Kept) compact() error {
-	open, err := openChanges(k.path)
+	open, err := k.kinds.openChanges(k.path)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func (k *Kept) NextID() string {
 
 // IDs returns those of all changes in force, in the order they were made.
 func (k *Kept) IDs() ([]string, error) {
-	open, err := openChanges(k.path)
+	open, err := k.kinds.openChanges(k.path)
 	ids := make([]string, len(open))
 	for i, r := range open {
 		ids[i] = r.Change
@@ -202,7 +203,7 @@ func (k *Kept) IDs() ([]string, error) {
 // taken back. An error, with nothing done, for an id that there is not, or
 // if a change that is to stay was made to the same thing later.
 func (k *Kept) Undo(ids []string) ([]Restored, error) {
-	open, err := openChanges(k.path)
+	open, err := k.kinds.openChanges(k.path)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (k *Kept) Close() error { return k.file.Close() }
 // Changes lists what the journals in dir say is in force on this node: those
 // kept by hand, and those of controllers. Journals are read without their
 // lock; changes of processes that are gone are left out.
-func Changes(dir string) ([]InForce, error) {
+func (k Kinds) Changes(dir string) ([]InForce, error) {
 	var all []InForce
 	for _, suffix := range []string{keptSuffix, journalSuffix} {
 		paths, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
@@ -270,7 +271,7 @@ func Changes(dir string) ([]InForce, error) {
 			return nil, fmt.Errorf("list journals: %w", err)
 		}
 		for _, path := range paths {
-			open, err := openChanges(path)
+			open, err := k.openChanges(path)
 			if errors.Is(err, os.ErrNotExist) {
 				continue // its controller ended
 			}

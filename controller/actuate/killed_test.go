@@ -56,7 +56,7 @@ func TestKilledCommand(t *testing.T) {
 	if err != nil {
 		return // it runs in a process of its own
 	}
-	kept, err := OpenKept(t.Context(), os.Getenv(keptDir), "node")
+	kept, err := all.OpenKept(t.Context(), os.Getenv(keptDir), "node")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestKilledCommand(t *testing.T) {
 			select {}
 		}
 	}
-	a := New(Options{Journal: kept.Journal, Origin: "hand"})
+	a := New(Options{Journal: kept.Journal, Origin: "hand", Kinds: all})
 	var items []Item
 	for _, name := range []string{first, second} {
 		pid, err := strconv.Atoi(os.Getenv(name))
@@ -132,7 +132,7 @@ func TestKilled(t *testing.T) {
 		if !finished && cmd.ProcessState.Exited() {
 			t.Fatalf("step %d: %v\n%s", at, err, output)
 		}
-		kept, err := OpenKept(t.Context(), dir, "node")
+		kept, err := all.OpenKept(t.Context(), dir, "node")
 		if err != nil {
 			t.Fatal(err)
 		}

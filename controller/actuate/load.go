@@ -22,7 +22,7 @@ import (
 )
 
 // ErrLibraryStays means that a library was loaded and is not closed by undoing.
-var ErrLibraryStays = errors.New("a loaded library stays: closing it was not asked for")
+const ErrLibraryStays = Final("a loaded library stays: closing it was not asked for")
 
 // Library is a shared object that a change has a process load.
 type Library struct {
@@ -41,25 +41,26 @@ const (
 )
 
 // loadKind loads a shared object.
-func loadKind() actionKind {
-	return actionKind{
-		Route{
+func loadKind() Kind {
+	return Kind{
+		Route: Route{
 			"load", "load library", "attune tune load", loadWays,
 			"The second, at calls of read and write only, where the kernel allows no ptrace(2), or no thread stood at a safe place in time: the loader itself calls malloc.",
 			"nothing, or dlclose(3) where that was asked for: what constructors did stays",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planLoad(process, change, change.GetAction().GetLoad())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planLoad(r, r.Change.GetAction().GetLoad())
 		},
 	}
 }
 
 // planLoad prepares the loading of a shared object.
-func (a *Actuator) planLoad(process Process, change *attunev1.Change, load *attunev1.LoadLibrary) (*plan, error) {
-	if at := change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
+func planLoad(r *Request, load *attunev1.LoadLibrary) (*plan, error) {
+	process := r.Process
+	if at := r.Change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
 		return nil, fmt.Errorf("%w: a library is loaded where no thread is in the loader or the allocator, at no other safe point", ErrRefused)
 	}
-	if err := a.allowed(process, "load", nil, load.GetPath(), filepath.Base(load.GetPath())); err != nil {
+	if err := r.Allowed("load", nil, load.GetPath(), filepath.Base(load.GetPath())); err != nil {
 		return nil, err
 	}
 	if err := checkLibrary(process, load); err != nil {
@@ -73,7 +74,7 @@ func (a *Actuator) planLoad(process Process, change *attunev1.Change, load *attu
 	p.run = func(ctx context.Context) (done, error) {
 		how, err := l.run(ctx)
 		if err == nil { // with its handle
-			err = a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p)
+			err = r.Begin(p)
 		}
 		return how, err
 	}
@@ -196,12 +197,12 @@ func (*Library) kind() string { return "library" }
 // takeBack closes the library if that was asked for.
 func (l *Library) takeBack(ctx context.Context, in changed) error {
 	switch {
-	case l.Handle == 0 || !in.process.Alive():
+	case l.Handle == 0 || !in.Process.Alive():
 		return nil // it was not loaded
 	case !l.Close:
 		return ErrLibraryStays
 	}
-	result, _, err := callLoader(ctx, in.process, "dlclose", unsigned(l.Handle))
+	result, _, err := callLoader(ctx, in.Process, "dlclose", unsigned(l.Handle))
 	if err == nil && uint32(result) != 0 {
 		err = fmt.Errorf("close %s: the loader refused it", l.Path)
 	}
@@ -267,8 +268,4 @@ func loaderFunction(process Process, name string) (uint64, error) {
 		errs = append(errs, err)
 	}
 	return 0, errors.Join(errs...)
-}
-
-func textValueOf(s string) *attunev1.Value {
-	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: s}}
 }

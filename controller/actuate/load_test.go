@@ -71,7 +71,7 @@ func TestLoadedLibraryInJournal(t *testing.T) {
 		if got := i.apply(t, "load", loadOf(&attunev1.LoadLibrary{Path: library, CloseOnUndo: row.close})); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatal(got)
 		}
-		left, err := openChanges(i.actuator.options.Journal.file.Name())
+		left, err := all.openChanges(i.actuator.options.Journal.file.Name())
 		if err != nil || len(left) != 1 {
 			t.Fatalf("%d changes in the journal, %v", len(left), err)
 		}

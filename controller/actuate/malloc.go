@@ -16,7 +16,7 @@ import (
 //
 // mallopt takes the lock of the main arena, so it is called where the thread
 // could legally call malloc: at the entry of an allocation hook. Where malloc's
-// paramKind are found the old value is read, the new one read back, and
+// parameters are found the old value is read, the new one read back, and
 // undoing puts the very words back, the dynamic threshold included; where they
 // are not, undoing sets glibc's documented default.
 type mallopt struct {
@@ -45,7 +45,7 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*plan, error) {
 			return done{where: where}, err
 		}
 		if notFound != nil {
-			r.actuator.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
+			r.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
 			p.undo = undos{&standardMallopt{Setting: r.setting.Name}}
 		}
 	case notFound == nil:
@@ -76,18 +76,18 @@ type standardMallopt struct {
 func (u *standardMallopt) kind() string { return "mallopt" }
 
 func (u *standardMallopt) takeBack(ctx context.Context, in changed) error {
-	if !in.process.Alive() {
+	if !in.Process.Alive() {
 		return nil
 	}
 	setting, _ := LookupSetting(u.Setting)
 	m, known := setting.method.(mallopt)
-	mailbox := in.process.Mailbox()
+	mailbox := in.Process.Mailbox()
 	if !known || mailbox == nil {
 		return ErrCallNotUndoable
 	}
-	function, err := resolveMallopt(in.process)
+	function, err := resolveMallopt(in.Process)
 	if err == nil {
-		_, err = m.call(ctx, &settingRequest{process: in.process, setting: setting}, mailbox, function.Address, m.standard)
+		_, err = m.call(ctx, &settingRequest{process: in.Process, setting: setting}, mailbox, function.Address, m.standard)
 	}
 	return err
 }
@@ -138,22 +138,4 @@ func resolveMallopt(process Process) (objfile.Resolved, error) {
 		return objfile.Resolved{}, fmt.Errorf("%w: the program's allocator is %s, not glibc", ErrRefused, malloc.Image.Path)
 	}
 	return resolve(process, "libc.so*", "mallopt", objfile.Function)
-}
-
-// allocatorOf finds the malloc that a program uses: glibc's only where there is
-// no other.
-func allocatorOf(process Process) (objfile.Resolved, error) {
-	images, err := process.Images()
-	if err != nil {
-		return objfile.Resolved{}, err
-	}
-	for _, image := range images {
-		if image.Matches("libc.so*") || image.Matches("ld-linux*") || image.Matches("libattune-dm*") {
-			continue
-		}
-		if malloc, err := image.Symbol("malloc", objfile.Function); err == nil {
-			return objfile.Resolved{Address: image.Address(malloc.Value), Symbol: malloc, Image: image}, nil
-		}
-	}
-	return resolve(process, "libc.so*", "malloc", objfile.Function)
 }

@@ -27,7 +27,7 @@ func mustHidden(t *testing.T) *hidden.Prober {
 // place, without DMLib, they decide whether a block is mapped.
 func TestMallocParametersInPlace(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/blocks.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	process := mustProcess(t, target.PID)
 	if got := target.Ask(t, "1000000"); got != "mapped" {
 		t.Fatalf("1 MB block is %s before the change", got)
@@ -58,7 +58,7 @@ func TestAnotherAllocatorIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c", own, "-rdynamic"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	got := a.Apply(context.Background(), mustProcess(t, target.PID), &attunev1.Change{Id: "c", Action: setting("glibc.malloc.top_pad", 1)})
 	if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED {
 		t.Errorf("apply: %v", got)

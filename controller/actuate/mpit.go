@@ -12,12 +12,6 @@ import (
 	"github.com/attune-hpc/attune/internal/symname"
 )
 
-// mpiPrefix begins the names of MPI's control variables.
-const mpiPrefix = "mpi_t."
-
-// isMPI says whether a setting is an MPI control variable, and which.
-func isMPI(name string) (variable string, ok bool) { return strings.CutPrefix(name, mpiPrefix) }
-
 // Offsets in the memory of a visit, of what MPI writes and is given.
 const (
 	atThreads   = 8 * iota

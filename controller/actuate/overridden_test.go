@@ -19,7 +19,7 @@ func TestOverridden(t *testing.T) {
 	target, process := mustKeeper(t)
 	journal := mustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	change := pipeChange(t, target, "c1", 100000)
 	if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("%v", result)
@@ -57,7 +57,7 @@ func TestChangedAgain(t *testing.T) {
 	target, process := mustKeeper(t)
 	journal := mustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	for _, change := range []*attunev1.Change{pipeChange(t, target, "c1", 1<<17), pipeChange(t, target, "c2", 1<<18)} {
 		if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatalf("%v", result)

@@ -4,7 +4,6 @@ package actuate
 
 import (
 	"context"
-	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -38,29 +37,12 @@ type plan struct {
 	unchanged bool
 }
 
-// done tells how an action was executed.
-type done struct {
-	// where in words, e.g. "now", "malloc hook, thread 4711".
-	where string
-	// way that served it; empty: that of the plan.
-	way Way
-	// stopped is how long a thread of the process was.
-	stopped time.Duration
-	// thread that was stopped; 0: none.
-	thread int
-	// partial is what was not covered, beyond what the plan says.
-	partial string
-}
-
 // told is a change in words.
 type told struct {
 	Where string `json:"where"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
 }
-
-// now is the answer of what is done from outside at once.
-func now(err error) (done, error) { return done{where: "now"}, err }
 
 // Preview is what a change would do.
 type Preview struct {

@@ -65,7 +65,8 @@ func newRanks(processes []Process, name string) (*ranks, error) {
 	return g, err
 }
 
-func (g *ranks) close() {
+// Close implements [actuate.Gathering].
+func (g *ranks) Close() {
 	for _, m := range g.members {
 		_ = m.held.Close() // a pidfd
 	}

@@ -4,6 +4,7 @@ package actuate
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -15,40 +16,53 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// actionKinds are the actions on functions and variables.
+func actionKinds() Kinds {
+	return Kinds{
+		Actions: []Kind{setKind(), callKind(), loadKind(), replaceKind(), removeKind(), paramKind(), insertKind()},
+		Undos: []func() undo{
+			func() undo { return new(Library) },
+			func() undo { return new(Patched) },
+			func() undo { return new(madeCall) },
+		},
+	}
+}
+
 // replaceKind has another function run instead of one.
-func replaceKind() actionKind {
-	return actionKind{
-		Route{
+func replaceKind() Kind {
+	return Kind{
+		Route: Route{
 			"replace", "replace function", "attune tune replace", []Way{WayEntry, WayGOT},
 			"The second where the entry cannot be patched, or an indirect function (IFUNC) has chosen code outside of its object, or that another one may have chosen as well (memcpy and memmove): then calls inside its object, through pointers taken before, and of objects that are loaded later are not changed, and the answer says so. Where debug information has both signatures they must agree, unless forced.",
 			"the function's first byte (or bytes), or the slots; refused if somebody else has changed them since",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planReplace(process, change, change.GetAction().GetReplace())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planReplace(r, r.Change.GetAction().GetReplace())
 		},
 	}
 }
 
 // planReplace prepares that calls of one function go to another: by its entry,
 // or else by the GOT slots of all objects.
-func (a *Actuator) planReplace(process Process, change *attunev1.Change, r *attunev1.ReplaceFunction) (*plan, error) {
-	old, unchanged := lookupChanged(process, r.GetOld())
+func planReplace(r *Request, replace *attunev1.ReplaceFunction) (*plan, error) {
+	process := r.Process
+	old, unchanged := lookupChanged(process, replace.GetOld())
 	indirect := errors.Is(unchanged, objfile.ErrIndirect)
 	if unchanged != nil && !indirect {
 		return nil, unchanged
 	}
-	other, err := lookupCalled(process, r.GetNew())
+	other, err := lookupCalled(process, replace.GetNew())
 	if err != nil {
 		return nil, err
 	}
-	names := append(namesOf(old, r.GetOld().GetObject(), r.GetOld().GetSymbol()), namesOf(other, r.GetNew().GetObject(), r.GetNew().GetSymbol())...)
-	if err := a.allowed(process, "replace", nil, names...); err != nil {
+	names := append(namesOf(old, replace.GetOld().GetObject(), replace.GetOld().GetSymbol()), namesOf(other, replace.GetNew().GetObject(), replace.GetNew().GetSymbol())...)
+	if err := r.Allowed("replace", nil, names...); err != nil {
 		return nil, err
 	}
 	if old.Address == other.Address {
-		return nil, fmt.Errorf("%w: %s is that function", ErrRefused, r.GetNew().GetSymbol())
+		return nil, fmt.Errorf("%w: %s is that function", ErrRefused, replace.GetNew().GetSymbol())
 	}
-	if !r.GetForce() {
+	if !replace.GetForce() {
 		if err := sameSignature(old, other); err != nil {
 			return nil, fmt.Errorf("%w: %w; force replaces it all the same", ErrRefused, err)
 		}
@@ -59,7 +73,7 @@ func (a *Actuator) planReplace(process Process, change *attunev1.Change, r *attu
 		p := &plan{told: say, read: noValue}
 		return p, slots.serve(p, unchanged)
 	}
-	p, err := a.planEntry(process, change, old, patch.Replace{Target: other.Address}, say)
+	p, err := planEntry(r, old, patch.Replace{Target: other.Address}, say)
 	if err != nil {
 		return nil, err
 	}
@@ -134,4 +148,87 @@ func signature(found objfile.Resolved) (dwarfinfo.Function, bool) {
 	}
 	f, err := info.Function(found.Symbol)
 	return f, err == nil
+}
+
+// namesOf are the names of a symbol for the policy: as the object has it, and
+// as it was asked for.
+func namesOf(found objfile.Resolved, object, symbol string) []string {
+	return []string{found.Image.Name() + ":" + found.Symbol.Name, object + ":" + symbol}
+}
+
+// gotChange leads the calls of a function that go through dynamic linking to
+// another one.
+type gotChange struct {
+	process Process
+	old     objfile.Resolved
+	target  uint64
+}
+
+// serve makes a plan one of GOT slots; because says why nothing better serves.
+func (g gotChange) serve(p *plan, because error) error {
+	words, err := g.words()
+	if err != nil {
+		return err
+	}
+	p.way, p.undo, p.prepare = WayGOT, undoWords(words), nil
+	p.partial = fmt.Sprintf("calls inside %s, through pointers taken before, and of objects that are loaded later are not changed (%v)",
+		g.old.Image.Name(), because)
+	p.read = noValue
+	p.run = func(ctx context.Context) (done, error) {
+		for _, w := range words {
+			if err := exchangeSlot(ctx, g.process, w, w.Old, w.New); err != nil {
+				return done{}, err
+			}
+		}
+		return now(nil)
+	}
+	return nil
+}
+
+// words are the slots of all objects that the loader fills with the function.
+func (g gotChange) words() (words []Word, err error) {
+	if !g.old.Symbol.Dynamic {
+		return nil, fmt.Errorf("%w: %s is not exported: nobody calls it through a GOT", ErrRefused, g.old.Symbol.Name)
+	}
+	images, err := g.process.Images()
+	if err != nil {
+		return nil, err
+	}
+	for _, image := range images {
+		if image.Matches("libattune-dm*") {
+			continue
+		}
+		of, err := g.slotsOf(images, image)
+		if err != nil {
+			return nil, err
+		}
+		words = append(words, of...)
+	}
+	if len(words) == 0 {
+		return nil, fmt.Errorf("%w: no object of the process calls %s through its GOT", ErrRefused, g.old.Symbol.Name)
+	}
+	return words, nil
+}
+
+// slotsOf lists those of one object. One that the loader has not come to is as those
+// of objects that are loaded later, and one that leads to another object's function
+// of that name is none of this function's.
+func (g gotChange) slotsOf(images []objfile.Image, image objfile.Image) (words []Word, err error) {
+	slots, err := image.GOTSlots(g.old.Symbol.Name)
+	if err != nil {
+		return nil, nil //nolint:nilerr // its calls stay as they are
+	}
+	for _, slot := range slots {
+		w, err := wordAt(g.process, image, image.Address(slot.VirtualAddress), "GOT slot of "+slot.Symbol, 8, unsigned(g.target))
+		if err != nil {
+			return nil, err
+		}
+		w.ReadOnly, w.Slot, w.Origin = slot.RELRO, true, slot.Origin
+		now := binary.LittleEndian.Uint64(w.Old)
+		if _, another := objfile.Elsewhere(images, slot.Symbol, g.old.Address, now); another || !slot.Origin.Relocated(now, image.Bias) {
+			continue
+		}
+		words = append(words, w)
+	}
+	return words, nil
 }

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -34,7 +33,7 @@ type Restored struct {
 // other nodes and pid namespaces; one that is done with is removed. Damaged
 // lines are skipped: a controller killed while it wrote leaves half a line,
 // before it changed anything.
-func Restore(dir string) ([]Restored, error) {
+func (k Kinds) Restore(dir string) ([]Restored, error) {
 	where, err := place()
 	if err != nil {
 		return nil, err
@@ -46,14 +45,14 @@ func Restore(dir string) ([]Restored, error) {
 	var all []Restored
 	var errs []error
 	for _, path := range paths {
-		done, err := restoreFile(path)
+		done, err := k.restoreFile(path)
 		all = append(all, done...)
 		errs = append(errs, err)
 	}
 	return all, errors.Join(errs...)
 }
 
-func restoreFile(path string) (restored []Restored, err error) {
+func (k Kinds) restoreFile(path string) (restored []Restored, err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // another Restore was quicker
@@ -65,7 +64,7 @@ func restoreFile(path string) (restored []Restored, err error) {
 	if unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !named(file, path) {
 		return nil, file.Close() // its controller lives, or it is done with
 	}
-	open, err := openChanges(path)
+	open, err := k.openChanges(path)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
@@ -126,7 +125,7 @@ const maxLine = 32 << 20
 
 // openChanges returns the records that begin and do not end, in the order of their
 // first begin. One that begins again replaces what it said before.
-func openChanges(path string) ([]record, error) {
+func (k Kinds) openChanges(path string) ([]record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
@@ -135,8 +134,8 @@ func openChanges(path string) ([]record, error) {
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		var r record
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
+		r, err := k.read(lines.Bytes())
+		if err != nil {
 			continue
 		}
 		same := func(o record) bool { return o.Change == r.Change }
@@ -158,4 +157,55 @@ func openChanges(path string) ([]record, error) {
 func ended(r record) bool {
 	now, err := procid.Of(r.Process.PID)
 	return errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
+}
+
+// HandOver moves the changes in force into the journal of what is kept until a
+// user undoes it, and returns their ids there. A change that cannot be taken
+// back from outside stays where it is. Call it after [Actuator.Stop].
+//
+// Each change stands in one of the two journals at any time, or in both: then
+// the next controller takes it back.
+func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
+	open, err := a.options.Kinds.openChanges(a.options.Journal.file.Name())
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, id := range slices.Backward(a.Applied()) {
+		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
+		if i < 0 || !open[i].Undo.any(open[i].in(), func(u about) bool { return u.keeps }) {
+			continue
+		}
+		newID, err := a.handOver(kept, open[i])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if newID != "" {
+			ids = append(ids, newID)
+		}
+	}
+	return ids, errors.Join(errs...)
+}
+
+// handOver moves one change; no id if it is not in force any more.
+func (a *Actuator) handOver(kept *Kept, r record) (id string, err error) {
+	change := a.find(r.Change)
+	if change == nil {
+		return "", nil
+	}
+	change.process.Lock()
+	defer change.process.Unlock()
+	if a.find(r.Change) != change || !change.process.Alive() {
+		return "", nil
+	}
+	old := r.Change
+	r.Change = kept.NextID()
+	if err := kept.append(r); err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	delete(a.applied, old)
+	a.mu.Unlock()
+	return r.Change, a.options.Journal.end(old, "kept")
 }

@@ -37,7 +37,7 @@ The ways:
 func TestActionsPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(actionsHead)
-	for _, r := range Routes() {
+	for _, r := range all.Routes() {
 		var ways []string
 		for _, way := range r.Ways {
 			ways = append(ways, string(way))
@@ -66,7 +66,7 @@ func TestActionsPage(t *testing.T) {
 func TestRoutesAreComplete(t *testing.T) {
 	var actions []string
 	used := make(map[Way]bool)
-	for _, r := range Routes() {
+	for _, r := range all.Routes() {
 		actions = append(actions, r.Action)
 		for _, way := range r.Ways {
 			used[way] = true

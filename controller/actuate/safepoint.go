@@ -11,20 +11,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// resolve finds a symbol among the objects that the process maps now. What
-// cannot be found is refused, not failed: nothing was touched.
-func resolve(process Process, object, symbol string, kind objfile.SymbolKind) (objfile.Resolved, error) {
-	images, err := process.Images()
-	if err != nil {
-		return objfile.Resolved{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
-	}
-	found, err := objfile.ResolveIn(images, object, symbol, kind)
-	if err != nil {
-		return objfile.Resolved{}, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	return found, nil
-}
-
 // safePointContext ends when the wait for the safe point is over.
 func safePointContext(ctx context.Context, at *attunev1.SafePoint) (context.Context, context.CancelFunc) {
 	timeout := DefaultSafePointTimeout
@@ -67,3 +53,6 @@ func (p callPlace) words() string {
 	}
 	return "entry of " + p.function.Symbol.Name
 }
+
+// DefaultSafePointTimeout is how long an action waits for its safe point.
+const DefaultSafePointTimeout = 2 * time.Second

@@ -30,10 +30,10 @@ type SetHooks struct {
 // ApplySet makes changes, of one process or of several, all or nothing, and
 // answers for each. All are checked before the first is made: what is refused
 // then touches nobody. If one fails later, those made before it are undone,
-// the latest first. A process that has ended is no failure. Changes of one MPI
-// control variable are made together, at the same call in all ranks.
+// the latest first. A process that has ended is no failure. Changes that a [Joint]
+// makes are made together.
 func (a *Actuator) ApplySet(ctx context.Context, items []Item, hooks SetHooks) []*attunev1.ActionResult {
-	all := units(items)
+	all := a.units(items)
 	for _, unit := range all {
 		if result := a.check(ctx, unit); failed(result) {
 			return notTried(items, result)
@@ -60,13 +60,11 @@ func (a *Actuator) ApplySet(ctx context.Context, items []Item, hooks SetHooks) [
 	return inOrder(items, results)
 }
 
-// units are changes that are made at one time: single ones, and those of one MPI
-// control variable.
-func units(items []Item) (all [][]Item) {
+// units are changes that are made at one time: single ones, and joint ones.
+func (a *Actuator) units(items []Item) (all [][]Item) {
 	at := make(map[string]int)
 	for _, item := range items {
-		name := item.Change.GetAction().GetSetting().GetName()
-		_, together := isMPI(name)
+		name, together := a.together(item.Change.GetAction())
 		if unit, ok := at[name]; together && ok {
 			all[unit] = append(all[unit], item)
 			continue
@@ -113,8 +111,8 @@ func notTried(items []Item, because *attunev1.ActionResult) []*attunev1.ActionRe
 // check plans changes without making them, and answers for the first.
 func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResult {
 	item := unit[0]
-	if agreed(unit) {
-		return a.checkRanks(unit)
+	if _, joint := a.together(item.Change.GetAction()); joint {
+		return a.checkJoint(unit)
 	}
 	if item.Process == nil {
 		return gone(item.Change)
@@ -132,10 +130,10 @@ func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResul
 
 func (a *Actuator) applyUnit(ctx context.Context, unit []Item) []*attunev1.ActionResult {
 	item := unit[0]
-	switch {
-	case agreed(unit):
-		return a.applyRanks(ctx, unit)
-	case item.Process == nil:
+	if _, joint := a.together(item.Change.GetAction()); joint {
+		return a.applyJoint(ctx, unit)
+	}
+	if item.Process == nil {
 		return []*attunev1.ActionResult{gone(item.Change)}
 	}
 	return []*attunev1.ActionResult{a.Apply(ctx, item.Process, item.Change)}

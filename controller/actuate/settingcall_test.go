@@ -49,7 +49,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			needLibrary(t, row.library, row.debian)
 			target := targets.Start(t, targets.Build(t, "../testdata/settings.c", "-Wl,--no-as-needed", "-l:"+row.library), "OMP_NUM_THREADS=2")
-			a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+			a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 			process := mustProcess(t, target.PID)
 			says := func(when, want string) {
 				t.Helper()
@@ -72,7 +72,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 			}
 			says("afterwards", row.before)
 			apply("left")
-			left, err := openChanges(a.options.Journal.file.Name())
+			left, err := all.openChanges(a.options.Journal.file.Name())
 			if err != nil || len(left) != 1 {
 				t.Fatalf("%+v, %v", left, err)
 			}
@@ -91,7 +91,7 @@ func TestSettingsByStoppedThread(t *testing.T) {
 func TestSettingAtAHookOfNobody(t *testing.T) {
 	needLibrary(t, "libgomp.so.1", "libgomp1")
 	target := targets.Start(t, targets.Build(t, "../testdata/settings.c", "-Wl,--no-as-needed", "-l:libgomp.so.1"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir())})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 	r := a.Apply(t.Context(), mustProcess(t, target.PID), &attunev1.Change{
 		Id: "c", Action: setting("omp.dynamic", 1), SafePoint: &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_NEXT_HOOK},
 	})

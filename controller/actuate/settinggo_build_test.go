@@ -45,7 +45,7 @@ func TestGoPercent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			target := targets.Start(t, mustGo(t, tt.flags...), tt.env)
-			a := New(Options{Journal: mustJournal(t, t.TempDir())})
+			a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 			process := mustProcess(t, target.PID)
 			before := target.Ask(t, "?")
 			r := a.Apply(t.Context(), process, &attunev1.Change{Id: "c", Action: setting("go.gc.percent", 800)})
@@ -68,7 +68,7 @@ func TestGoPercent(t *testing.T) {
 // What is no Go program, or collects nothing, is left alone; what the program has
 // set meanwhile stays.
 func TestGoPercentRefuses(t *testing.T) {
-	a := New(Options{Journal: mustJournal(t, t.TempDir())})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
 	apply := func(target *targets.Target) *attunev1.ActionResult {
 		return a.Apply(t.Context(), mustProcess(t, target.PID), &attunev1.Change{Id: "c", Action: setting("go.gc.percent", 400)})
 	}

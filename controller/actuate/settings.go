@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -46,11 +49,12 @@ type method interface {
 
 // settingRequest is one setting that is to be changed in one process.
 type settingRequest struct {
-	actuator *Actuator
-	process  Process
-	at       *attunev1.SafePoint
-	setting  Setting
-	value    int64
+	knowledge *knowledge // nil: of an undo, which needs no variables without symbol
+	process   Process
+	at        *attunev1.SafePoint
+	setting   Setting
+	value     int64
+	log       *slog.Logger
 }
 
 // Settings returns every named setting, in the order of names;
@@ -128,37 +132,59 @@ func (s Setting) number(value *attunev1.Value) (int64, error) {
 	return n, s.Check(n)
 }
 
-// settingKind changes settings that the controller knows by name.
-func settingKind() actionKind {
-	return actionKind{
-		Route{
+// knowledge changes settings that the controller knows by name.
+type knowledge struct {
+	// hidden finds variables without symbol; nil: they are not found.
+	hidden *hidden.Prober
+
+	mu sync.Mutex // guards what follows
+	// filesRead are those whose code was read, and why they do not take any number
+	// of threads; nil: they do.
+	filesRead map[mappedFile]error
+}
+
+// settingKinds change settings by name; nil for finder: variables without symbol are
+// not found.
+func settingKinds(finder *hidden.Prober) Kinds {
+	n := &knowledge{hidden: finder}
+	kind := Kind{
+		Route: Route{
 			"setting", "named setting", "attune tune PID NAME=VALUE", []Way{WayMailbox, WayMemory, WayStopped},
 			"Variables are written; what takes a call is done by DMLib, and without it by a stopped thread; stdio streams and control variables of MPI by stopped threads only, the latter in all ranks before the same call. See docs/reference/settings.md.",
 			"the old value, also after a controller that died",
 		},
-		func(ctx context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planSetting(ctx, process, change.GetSafePoint(), change.GetAction().GetSetting())
+		Plan: func(ctx context.Context, r *Request) (*plan, error) {
+			return n.plan(ctx, r, r.Change.GetAction().GetSetting())
 		},
+		Joint: Variables{},
 	}
+	return Kinds{Actions: []Kind{kind}, Undos: []func() undo{
+		func() undo { return new(Named) },
+		func() undo { return new(Ranks) },
+		func() undo { return new(Stream) },
+		func() undo { return new(standardMallopt) },
+	}}
 }
 
-func (a *Actuator) planSetting(ctx context.Context, process Process, at *attunev1.SafePoint, request *attunev1.NamedSetting) (*plan, error) {
+func (n *knowledge) plan(ctx context.Context, r *Request, request *attunev1.NamedSetting) (*plan, error) {
 	setting, ok := LookupSetting(request.GetName())
-	if _, isMPI := isMPI(request.GetName()); isMPI {
+	if IsVariable(request.GetName()) {
 		return nil, fmt.Errorf("%w: %s is changed in all ranks of the job at one time, not in a process", ErrRefused, request.GetName())
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w: unknown setting %q; known are %s", ErrRefused, request.GetName(), settingNames())
 	}
 	baseName, _, _ := strings.Cut(setting.Name, "@")
-	if err := a.allowed(process, "setting", []*attunev1.Value{request.GetValue()}, setting.Name, baseName); err != nil {
+	if err := r.Allowed("setting", []*attunev1.Value{request.GetValue()}, setting.Name, baseName); err != nil {
 		return nil, err
 	}
 	value, err := setting.number(request.GetValue())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	p, err := setting.method.plan(ctx, &settingRequest{actuator: a, process: process, at: at, setting: setting, value: value})
+	p, err := setting.method.plan(ctx, &settingRequest{
+		knowledge: n, process: r.Process, at: r.Change.GetSafePoint(), setting: setting, value: value, log: r.Log(),
+	})
 	if err != nil && !errors.Is(err, ErrRefused) {
 		err = fmt.Errorf("%w: %s: %w", ErrRefused, setting.Name, err)
 	}

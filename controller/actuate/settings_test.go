@@ -33,7 +33,7 @@ func TestPythonSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := targets.Start(t, script)
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	process := mustProcess(t, target.PID)
 	tests := []struct {
 		setting        string
@@ -73,7 +73,7 @@ func TestPythonSettings(t *testing.T) {
 // spin again afterwards.
 func TestSpinCount(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/regions.c", "-fopenmp"), "OMP_NUM_THREADS=2", "OMP_WAIT_POLICY=active")
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	process := mustProcess(t, target.PID)
 	target.Ask(t, "region")
 	waitForState(t, target.PID, "R")
@@ -93,7 +93,7 @@ func TestSpinCount(t *testing.T) {
 // Without DMLib, libgomp's number of threads is written in place.
 func TestThreadsInPlace(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/regions.c", "-fopenmp"), "OMP_NUM_THREADS=2")
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	process := mustProcess(t, target.PID)
 	target.Ask(t, "region")
 	r := a.Apply(t.Context(), process, &attunev1.Change{Id: "c", Action: setting("omp.num_threads", 3)})

@@ -13,9 +13,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// errAbsent says that a process has no library with the setting.
-var errAbsent = errors.New("the process does not use it")
-
 // pythonObject stands for the object that holds the CPython interpreter.
 const pythonObject = "python"
 
@@ -71,7 +68,7 @@ func (m inPlace) image(process Process) (objfile.Image, error) {
 }
 
 // isPython says whether an object is the interpreter, which programs and
-// loadKind of that name hold or not.
+// libraries of that name hold or not.
 func isPython(image objfile.Image) bool {
 	if !image.Matches("python*") && !image.Matches("libpython*") {
 		return false
@@ -82,7 +79,7 @@ func isPython(image objfile.Image) bool {
 
 // hiddenWord finds a variable without symbol and reads what it holds.
 func (r *settingRequest) hiddenWord(ctx context.Context, image objfile.Image, v hidden.Variable, value int64) (Word, error) {
-	at, err := r.actuator.options.Hidden.Find(ctx, r.process.PID(), image, v)
+	at, err := r.knowledge.hidden.Find(ctx, r.process.PID(), image, v)
 	if err != nil {
 		return Word{}, err
 	}

@@ -49,7 +49,7 @@ func BenchmarkStream(b *testing.B) {
 		<-drained
 		_ = cmd.Wait()
 	})
-	a := New(Options{Journal: mustJournal(b, b.TempDir())})
+	a := New(Options{Journal: mustJournal(b, b.TempDir()), Kinds: all})
 	for seen.Load() == 0 { // stdbuf has become xxd
 		time.Sleep(time.Millisecond)
 	}

@@ -30,7 +30,7 @@ func startWriter(t *testing.T, mode string, env ...string) *writer {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	target := targets.Start(t, targets.Build(t, "testdata/streams.c"), append(env, "OUT="+out, "MODE="+mode)...)
-	return &writer{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, t.TempDir())}), out}
+	return &writer{target, mustProcess(t, target.PID), New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all}), out}
 }
 
 // change sets a setting of the stream that the program writes.
@@ -128,7 +128,7 @@ func TestStreamMode(t *testing.T) {
 		}
 		return string(content) == "0\n1\n"
 	})
-	left, err := openChanges(w.actuator.options.Journal.file.Name())
+	left, err := all.openChanges(w.actuator.options.Journal.file.Name())
 	if err != nil || len(left) != 1 || left[0].Undo[0].kind() != "stream" {
 		t.Fatalf("%+v, %v", left, err)
 	}

@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -40,4 +44,55 @@ func RewriteStopped(ctx context.Context, process Process, address uint64, from, 
 	}
 	_, err = inject.Rewrite(ctx, held, address, from, to)
 	return errors.Join(err, held.Close())
+}
+
+// journaled is a process of which only the journal tells, without DMLib as far
+// as anybody knows.
+type journaled struct {
+	sync.Mutex
+	identity procid.Identity
+	sites    *entry.Sites
+}
+
+var _ Process = (*journaled)(nil)
+
+func (j *journaled) PID() int                         { return j.identity.PID }
+func (j *journaled) Identity() procid.Identity        { return j.identity }
+func (j *journaled) Alive() bool                      { return !ended(record{Process: &j.identity}) }
+func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
+func (j *journaled) Mailbox() Mailbox                 { return nil }
+
+func (j *journaled) Sites() *entry.Sites {
+	if j.sites == nil {
+		j.sites = NewSites(j)
+	}
+	return j.sites
+}
+
+// NewSites returns an owner of the entries of a process that has no DMLib, or
+// of whose DMLib this program knows nothing: memory is mapped by a stopped
+// thread. It belongs to one process and one goroutine at a time.
+func NewSites(process Process) *entry.Sites {
+	return entry.NewSites(outside{process}, new(entry.Functions))
+}
+
+// outside is a process as entry wants it.
+type outside struct{ Process }
+
+func (outside) Memory() *ring.Memory { return nil }
+
+// Rewrite implements [entry.Rewriter].
+func (o outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
+	return RewriteStopped(ctx, o.Process, address, from, to)
+}
+
+// Map implements [entry.Mapper].
+func (o outside) Map(ctx context.Context, start, size uint64) error {
+	return MapStopped(ctx, o.Process, start, size)
+}
+
+// identityOf is that of a process which was checked a moment ago.
+func identityOf(pid int) (*journaled, error) {
+	identity, err := procid.Of(pid)
+	return &journaled{identity: identity}, err
 }

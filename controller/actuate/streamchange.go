@@ -91,7 +91,7 @@ func (*Stream) kind() string { return "stream" }
 // takeBack gives a stream the buffer that it had, when what the present one holds
 // is written, and unmaps that. A stream that has been closed needs nothing.
 func (r *Stream) takeBack(ctx context.Context, in changed) error {
-	process := in.process
+	process := in.Process
 	if !process.Alive() {
 		return nil
 	}

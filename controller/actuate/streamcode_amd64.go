@@ -2,13 +2,18 @@
 
 package actuate
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
+
+// streamAssembler writes code that works on a FILE.
+type streamAssembler struct{ assembler }
 
 // Addressing of a field of a FILE whose address is in rbx.
-func (a *assembler) field(offset uint32, code ...byte) { a.number32(offset, code...) }
+func (a *streamAssembler) field(offset uint32, code ...byte) { a.number32(offset, code...) }
 
 // call calls a function by its address.
-func (a *assembler) call(function uint64) {
+func (a *streamAssembler) call(function uint64) {
 	a.number64(function, 0x48, 0xb8) // movabs rax
 	a.emit(0xff, 0xd0)               // call rax
 }
@@ -21,23 +26,23 @@ var (
 
 // forward is a jump whose target comes later: its last four bytes are set by
 // land.
-func (a *assembler) forward(code []byte) (at int) {
+func (a *streamAssembler) forward(code []byte) (at int) {
 	a.number32(0, code...)
-	return len(*a)
+	return len(a.assembler)
 }
 
-func (a *assembler) land(jumps ...int) {
+func (a *streamAssembler) land(jumps ...int) {
 	for _, at := range jumps {
-		distance := uint32(len(*a) - at)
+		distance := uint32(len(a.assembler) - at)
 		for i := range 4 {
-			(*a)[at-4+i] = byte(distance >> (8 * i))
+			a.assembler[at-4+i] = byte(distance >> (8 * i))
 		}
 	}
 }
 
 // unlessExpected leaves streamOther in r13, and jumps if the stream has another
 // buffer than expected.
-func (a *assembler) unlessExpected(c streamCall) (other int) {
+func (a *streamAssembler) unlessExpected(c streamCall) (other int) {
 	a.number32(streamOther, 0x49, 0xc7, 0xc5) // r13
 	a.number64(c.expected, 0x48, 0xb8)        // rax
 	a.field(fileBufferBase, 0x48, 0x39, 0x83) // cmp [rbx+base],rax
@@ -48,8 +53,8 @@ func (a *assembler) unlessExpected(c streamCall) (other int) {
 // has it, this thread included, or its buffer is another one than expected. It
 // returns what work left in r13, or one of the codes. Before it takes the lock it
 // looks whether there is a stream at all: one that was closed is somebody's memory.
-func streamCode(c streamCall, work func(a *assembler)) []byte {
-	var a assembler
+func streamCode(c streamCall, work func(a *streamAssembler)) []byte {
+	var a streamAssembler
 	a.emit(0xf3, 0x0f, 0x1e, 0xfa, 0x53, 0x41, 0x54, 0x41, 0x55) // endbr64; push rbx, r12, r13
 	a.number64(c.stream, 0x48, 0xbb)                             // rbx
 	a.field(fileFlags2, 0x44, 0x8b, 0xa3)                        // r12d = flags2
@@ -75,11 +80,11 @@ func streamCode(c streamCall, work func(a *assembler)) []byte {
 	a.emit(0x7f, 0xff, 0xff, 0xff) // and dword [rbx+flags2],~0x80
 	a.land(locked, needed, gone)
 	a.emit(0x4c, 0x89, 0xe8, 0x41, 0x5d, 0x41, 0x5c, 0x5b, 0xc3) // r13 is returned
-	return a
+	return a.assembler
 }
 
 // setFlags replaces bits of the stream's flags.
-func (a *assembler) setFlags(mask, bits uint32) {
+func (a *streamAssembler) setFlags(mask, bits uint32) {
 	a.field(fileFlags, 0x81, 0xa3) // and dword [rbx+flags]
 	a.number32(^mask)
 	a.field(fileFlags, 0x81, 0x8b) // or dword [rbx+flags]
@@ -88,7 +93,7 @@ func (a *assembler) setFlags(mask, bits uint32) {
 
 // flushCode has a stream write what it holds.
 func flushCode(c streamCall) []byte {
-	return streamCode(c, func(a *assembler) {
+	return streamCode(c, func(a *streamAssembler) {
 		a.emit(0x48, 0x89, 0xdf)
 		a.call(c.function)
 		a.emit(0x4c, 0x63, 0xe8) // movsxd r13,eax
@@ -100,7 +105,7 @@ func flushCode(c streamCall) []byte {
 // the stream has the flags that it had.
 func switchCode(c streamCall, from, to Buffering) []byte {
 	const shape = flagUserBuffer | flagUnbuffered | flagLineBuffer
-	return streamCode(c, func(a *assembler) {
+	return streamCode(c, func(a *streamAssembler) {
 		a.setFlags(flagUserBuffer, flagUserBuffer)
 		a.emit(0x48, 0x89, 0xdf)              // rdi = rbx
 		a.number64(to.argument(), 0x48, 0xbe) // rsi

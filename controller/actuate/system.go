@@ -13,34 +13,41 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// systemKind changes what the operating system keeps for a process.
-func systemKind() actionKind {
-	return actionKind{
-		Route{
+// SystemOptions of changes.
+type SystemOptions struct {
+	// InJob says which processes may share a cgroup that is changed; nil: none.
+	InJob func(pid int) bool
+	// WithoutUndo allows changes that this user could not take back.
+	WithoutUndo bool
+}
+
+// systemKinds change what the operating system keeps for a process.
+func systemKinds(o SystemOptions) Kinds {
+	kind := Kind{
+		Route: Route{
 			"system", "what the operating system keeps", "attune tune NAME=VALUE", []Way{WaySystem},
 			"See docs/reference/knobs.md.", "the old value, as described there",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planSystem(process, change, change.GetAction().GetSystem())
-		},
+		Plan: func(_ context.Context, r *Request) (*plan, error) { return o.plan(r, r.Change.GetAction().GetSystem()) },
 	}
+	return Kinds{Actions: []Kind{kind}, Undos: []func() undo{func() undo { return new(systemStates) }}}
 }
 
-// planSystem prepares a change of what the operating system keeps for a
+// plan prepares a change of what the operating system keeps for a
 // process. What stands against it is found before anything is touched, so that
 // every error is a refusal.
-func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *attunev1.SystemSetting) (*plan, error) {
-	if kind := change.GetSafePoint().GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: %s is set at safe point \"now\" only", ErrRefused, set.GetName())
+func (o SystemOptions) plan(r *Request, set *attunev1.SystemSetting) (*plan, error) {
+	if err := r.RefuseLater(set.GetName() + " is set"); err != nil {
+		return nil, err
 	}
-	request, err := a.systemRequest(set)
+	request, err := o.request(set)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.allowed(process, "system", []*attunev1.Value{set.GetValue()}, set.GetName()); err != nil {
+	if err := r.Allowed("system", []*attunev1.Value{set.GetValue()}, set.GetName()); err != nil {
 		return nil, err
 	}
-	target, err := system.Open(process.Identity())
+	target, err := system.Open(r.Process.Identity())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -60,7 +67,7 @@ func (a *Actuator) planSystem(process Process, change *attunev1.Change, set *att
 	p.run = func(context.Context) (done, error) {
 		err := prepared.Run(func(more []system.State) error {
 			states = append(states, more...)
-			return a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p)
+			return r.Begin(p)
 		})
 		if err != nil && prepared.Knob().On == system.OnMemory {
 			states = nil // advice was not taken, so there is nothing to take back
@@ -76,7 +83,7 @@ type systemStates []system.State
 func (u *systemStates) kind() string { return "settings" }
 
 func (u *systemStates) takeBack(_ context.Context, in changed) error {
-	return system.Restore(in.process.Identity(), *u)
+	return system.Restore(in.Process.Identity(), *u)
 }
 
 func (u *systemStates) overlaps(other undo, sameProcess bool) bool {
@@ -97,7 +104,7 @@ func (u *systemStates) about(in changed) about {
 		},
 		keeps: true,
 		outlives: slices.ContainsFunc(*u, func(s system.State) bool {
-			return s.Place.Scope == system.OnCgroup && system.Exists(in.process.Identity(), s.Place)
+			return s.Place.Scope == system.OnCgroup && system.Exists(in.Process.Identity(), s.Place)
 		}),
 		spent: slices.ContainsFunc(*u, func(s system.State) bool { return s.Place.Scope == system.OnMemory }),
 	}
@@ -105,31 +112,17 @@ func (u *systemStates) about(in changed) about {
 
 // otherValue implements [readable].
 func (u *systemStates) otherValue(in changed) (string, error) {
-	return system.Overridden(in.process.Identity(), in.actuator.lastStates(in, *u))
+	return system.Overridden(in.Process.Identity(), u.last(in))
 }
 
-// lastStates leaves out the settings that a later change in force has as well.
-func (a *Actuator) lastStates(in changed, states systemStates) []system.State {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	this := a.applied[in.id]
-	return slices.DeleteFunc(slices.Clone(states), func(s system.State) bool {
-		for _, later := range a.applied {
-			if this != nil && later.number > this.number && later.plan.setsAgain(s, later.process == in.process) {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// setsAgain says whether a plan sets what a state is of; sameProcess, whether it is
-// a plan for the same process.
-func (p *plan) setsAgain(s system.State, sameProcess bool) bool {
-	return slices.ContainsFunc(p.undo, func(part undo) bool {
-		states, ok := part.(*systemStates)
-		return ok && slices.ContainsFunc(*states, func(o system.State) bool {
-			return o.Knob == s.Knob && (o.Place == s.Place && sameProcess || sameFile(o.Place, s.Place))
+// last leaves out the states that a later change in force has as well.
+func (u *systemStates) last(in changed) []system.State {
+	return slices.DeleteFunc(slices.Clone(*u), func(s system.State) bool {
+		return in.LaterHas(func(later undo, sameProcess bool) bool {
+			states, ok := later.(*systemStates)
+			return ok && slices.ContainsFunc(*states, func(o system.State) bool {
+				return o.Knob == s.Knob && (o.Place == s.Place && sameProcess || sameFile(o.Place, s.Place))
+			})
 		})
 	})
 }
@@ -140,14 +133,14 @@ func sameFile(a, b system.Place) bool {
 	return a.Inode != 0 && a.Inode == b.Inode && a.Device == b.Device
 }
 
-func (a *Actuator) systemRequest(set *attunev1.SystemSetting) (system.Request, error) {
+func (o SystemOptions) request(set *attunev1.SystemSetting) (system.Request, error) {
 	value, err := valueText(set.GetValue())
 	if err != nil {
 		return system.Request{}, fmt.Errorf("%w: %s: %w", ErrRefused, set.GetName(), err)
 	}
 	request := system.Request{
 		Knob: set.GetName(), Value: value, On: system.Everywhere,
-		InJob: a.options.InJob, WithoutUndo: a.options.WithoutUndo,
+		InJob: o.InJob, WithoutUndo: o.WithoutUndo,
 	}
 	if set.On != nil {
 		request.On = int(max(set.GetOn(), 0))

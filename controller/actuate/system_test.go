@@ -55,7 +55,7 @@ func TestSystemSetting(t *testing.T) {
 	target, process := mustKeeper(t)
 	journal := mustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	result := a.Apply(t.Context(), process, pipeChange(t, target, "c1", 100000))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || result.GetOldValue().GetInteger() != 65536 ||
 		result.GetNewValue().GetInteger() != 131072 || result.GetSafePoint() != "now" {
@@ -76,7 +76,7 @@ func TestSystemSettingRefused(t *testing.T) {
 	_, process := mustKeeper(t)
 	journal := mustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	hook := systemChange("hook", "pipe.size", integer(4096))
 	hook.SafePoint = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_NEXT_HOOK}
 	tests := []struct {
@@ -107,7 +107,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 	target, process := mustKeeper(t)
 	dir := t.TempDir()
 	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal})
+	a := New(Options{Journal: journal, Kinds: all})
 	for i, change := range []*attunev1.Change{
 		pipeChange(t, target, "a", 1<<17),
 		systemChange("b", "thread.policy", text("batch")),
@@ -116,12 +116,12 @@ func TestRestoreSystemSettings(t *testing.T) {
 			t.Fatalf("change %d: %v", i, result)
 		}
 	}
-	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Fatalf("restored %v, %v from a controller that lives", restored, err)
 	}
 	journal.file.Close() // as the kernel does when it dies
 	target.Ask(t, "spawn 3")
-	restored, err := Restore(dir)
+	restored, err := all.Restore(dir)
 	if err != nil || len(restored) != 2 || restored[0].Err != nil || restored[1].Err != nil {
 		t.Fatalf("%v, %v", restored, err)
 	}
@@ -133,7 +133,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 // mustKept opens the journal of changes made by hand.
 func mustKept(t *testing.T, dir string) *Kept {
 	t.Helper()
-	k, err := OpenKept(patience.Context(t), dir, "node")
+	k, err := all.OpenKept(patience.Context(t), dir, "node")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func resize(t *testing.T, dir string, target *targets.Target, process *process, 
 	k := mustKept(t, dir)
 	defer k.Close()
 	id := k.NextID()
-	result := New(Options{Journal: k.Journal}).Apply(t.Context(), process, pipeChange(t, target, id, bytes))
+	result := New(Options{Journal: k.Journal, Kinds: all}).Apply(t.Context(), process, pipeChange(t, target, id, bytes))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(result)
 	}
@@ -158,10 +158,10 @@ func TestKeptByHand(t *testing.T) {
 	target, process := mustKeeper(t)
 	dir := t.TempDir()
 	id := resize(t, dir, target, process, 1<<17)
-	if restored, err := Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Fatalf("a controller restored %v, %v", restored, err)
 	}
-	changes, err := Changes(dir)
+	changes, err := all.Changes(dir)
 	if err != nil || len(changes) != 1 || changes[0].Old != "65536" || changes[0].New != "131072" ||
 		changes[0].PID != target.PID || changes[0].ID != id {
 		t.Fatalf("%+v, %v", changes, err)
@@ -175,7 +175,7 @@ func TestKeptByHand(t *testing.T) {
 	if got := pipeSize(t, target); got != "65536" {
 		t.Errorf("pipe size %s", got)
 	}
-	if changes, err := Changes(dir); err != nil || len(changes) != 0 {
+	if changes, err := all.Changes(dir); err != nil || len(changes) != 0 {
 		t.Errorf("%v, %v", changes, err)
 	}
 	if _, err := k.Undo([]string{id}); !errors.Is(err, ErrUnknownChange) {
@@ -211,7 +211,7 @@ func TestKeptIsLocked(t *testing.T) {
 	k := mustKept(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := OpenKept(ctx, dir, "node"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := all.OpenKept(ctx, dir, "node"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v, want to have waited", err)
 	}
 	done := make(chan string, 4)
@@ -232,7 +232,7 @@ func TestKeptIsLocked(t *testing.T) {
 	for range 4 {
 		ids[<-done] = true
 	}
-	if changes, err := Changes(dir); err != nil || len(changes) != 4 || len(ids) != 4 {
+	if changes, err := all.Changes(dir); err != nil || len(changes) != 4 || len(ids) != 4 {
 		t.Errorf("%d ids, changes %v, %v", len(ids), changes, err)
 	}
 }
@@ -252,7 +252,7 @@ func TestKeptOfTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Close()
-	if changes, err := Changes(dir); err != nil || len(changes) != 0 {
+	if changes, err := all.Changes(dir); err != nil || len(changes) != 0 {
 		t.Errorf("%v, %v", changes, err)
 	}
 	k = mustKept(t, dir)

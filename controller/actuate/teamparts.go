@@ -21,7 +21,7 @@ func (m sharesWork) plan(ctx context.Context, r *settingRequest) (*plan, error) 
 		return nil, err
 	}
 	for _, image := range images {
-		if err := r.actuator.takesAnyNumber(image); err != nil {
+		if err := r.knowledge.takesAnyNumber(image); err != nil {
 			return nil, fmt.Errorf("%w: %s: %s %w; give the number of threads before the start (OMP_NUM_THREADS) instead", ErrRefused, r.setting.Name, image.Name(), err)
 		}
 	}
@@ -52,21 +52,21 @@ const maxFilesRead = 1024
 // takesAnyNumber says why an object may not do with any number of threads. To read
 // the code of a large library takes 100 ms, and a change is made several times to
 // prove what it gains: each file is read once.
-func (a *Actuator) takesAnyNumber(image objfile.Image) error {
+func (n *knowledge) takesAnyNumber(image objfile.Image) error {
 	file := mappedFile{image.Path, image.Device, image.Inode}
-	a.mu.Lock()
-	err, known := a.filesRead[file]
-	a.mu.Unlock()
+	n.mu.Lock()
+	err, known := n.filesRead[file]
+	n.mu.Unlock()
 	if known {
 		return err
 	}
 	err = takesAnyNumber(image)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.filesRead == nil || len(a.filesRead) >= maxFilesRead {
-		a.filesRead = make(map[mappedFile]error)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.filesRead == nil || len(n.filesRead) >= maxFilesRead {
+		n.filesRead = make(map[mappedFile]error)
 	}
-	a.filesRead[file] = err
+	n.filesRead[file] = err
 	return err
 }
 

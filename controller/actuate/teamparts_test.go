@@ -45,7 +45,7 @@ func TestDividesByNumber(t *testing.T) {
 // for, with the reason.
 func TestNumberOfThreadsIsRefused(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/parts.c", "-O2", "-fopenmp", "-DBY_NUMBER", "-DWAITS"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Hidden: mustHidden(t)})
+	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: All(AllOptions{Hidden: mustHidden(t)})})
 	for range 2 {
 		r := a.Apply(t.Context(), mustProcess(t, target.PID), &attunev1.Change{Id: "c", Action: setting("omp.num_threads", 1)})
 		if r.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(r.GetReason(), "omp_get_thread_num") {

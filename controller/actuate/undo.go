@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/attune-hpc/attune/controller/actuate/system"
 )
 
 // undo is one way of taking a change back: what the journal keeps for it, and what
-// is done with that. Each way is a type in a file of its own and a line of
-// undoKinds; nothing else tells one from another.
+// is done with that. Each way is a type and an element of [Kinds]; nothing else tells
+// one from another.
 type undo interface {
 	// kind names it in the journal.
 	kind() string
@@ -28,17 +26,34 @@ type undo interface {
 	about(in changed) about
 }
 
-// undoKinds makes an empty undo of each kind, for the journal to fill in.
-func undoKinds() []undo {
-	return []undo{new(writtenWords), new(systemStates), new(Library), new(Patched), new(Named), new(Ranks), new(Stream), new(standardMallopt), new(madeCall)}
-}
-
 // changed is where a change was made.
 type changed struct {
-	process Process
+	Process Process
+
 	// actuator has the change id in force; nil: only the journal tells of it.
 	actuator *Actuator
 	id       string
+}
+
+// InForce says whether an Actuator has the change in force; false: only the journal
+// tells of it.
+func (in changed) InForce() bool { return in.actuator != nil }
+
+// LaterHas says whether a later change in force has an undo like that; sameProcess,
+// whether it is of the same process.
+func (in changed) LaterHas(like func(u undo, sameProcess bool) bool) bool {
+	in.actuator.mu.Lock()
+	defer in.actuator.mu.Unlock()
+	this := in.actuator.applied[in.id]
+	for _, later := range in.actuator.applied {
+		if this == nil || later.number <= this.number {
+			continue
+		}
+		if slices.ContainsFunc(later.plan.undo, func(u undo) bool { return like(u, later.process == in.Process) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // about is what the owners of a change must know of an undo. The zero value is of a
@@ -122,12 +137,16 @@ func (u undos) appendTo(line []byte) ([]byte, error) {
 }
 
 // readUndos reads the parts that the line of a record has.
-func readUndos(line []byte) (parts undos, err error) {
+func (k Kinds) readUndos(line []byte) (parts undos, err error) {
 	var texts map[string]json.RawMessage
 	if err := json.Unmarshal(line, &texts); err != nil {
 		return nil, err
 	}
-	for _, part := range undoKinds() {
+	empty := []undo{new(writtenWords)}
+	for _, newUndo := range k.Undos {
+		empty = append(empty, newUndo())
+	}
+	for _, part := range empty {
 		text, ok := texts[part.kind()]
 		if !ok {
 			continue
@@ -146,10 +165,6 @@ func final(err error) bool {
 	if parts, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(parts.Unwrap(), func(part error) bool { return !final(part) })
 	}
-	return errors.Is(err, ErrChangedByOthers) || errors.Is(err, ErrCallNotUndoable) ||
-		errors.Is(err, ErrLibraryStays) || errors.Is(err, system.ErrNoUndo)
+	var last Final
+	return errors.As(err, &last)
 }
-
-// ErrChangedByOthers means that a value is no longer what Attune made it, so
-// that undoing would overwrite somebody else's decision.
-var ErrChangedByOthers = system.ErrChangedByOthers

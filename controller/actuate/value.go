@@ -87,3 +87,27 @@ func integer(v int64) *attunev1.Value {
 func unsigned(v uint64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Unsigned{Unsigned: v}}
 }
+
+// word is an integer value as a register holds it.
+func word(value *attunev1.Value) uint64 {
+	switch v := value.GetKind().(type) {
+	case *attunev1.Value_Integer:
+		return uint64(v.Integer)
+	case *attunev1.Value_Unsigned:
+		return v.Unsigned
+	case *attunev1.Value_Truth:
+		if v.Truth {
+			return 1
+		}
+	}
+	return 0
+}
+
+func textValueOf(s string) *attunev1.Value {
+	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: s}}
+}
+
+// bytesOf are the first size bytes of a number.
+func bytesOf(number int64, size int) []byte {
+	return binary.LittleEndian.AppendUint64(nil, uint64(number))[:size]
+}

@@ -12,20 +12,21 @@ import (
 
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/threadlocal"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // setKind writes global variables.
-func setKind() actionKind {
-	return actionKind{
-		Route{
+func setKind() Kind {
+	return Kind{
+		Route: Route{
 			"set", "variable", "attune tune set", []Way{WayMemory},
 			"Exported, static and thread-local variables of 1, 2, 4 or 8 bytes. The size is checked against the symbol table, the type against debug information where there is some. Constants are refused. Thread-local ones need glibc; threads that start later begin with the initial value.",
 			"the old value, in the threads that still live, unless somebody else has changed it since",
 		},
-		func(_ context.Context, a *Actuator, process Process, change *attunev1.Change) (*plan, error) {
-			return a.planVariable(process, change.GetSafePoint(), change.GetAction().GetSetVariable())
+		Plan: func(_ context.Context, r *Request) (*plan, error) {
+			return planVariable(r, r.Change.GetAction().GetSetVariable())
 		},
 	}
 }
@@ -34,11 +35,12 @@ func setKind() actionKind {
 // stop. The variable must have exactly the size that the request says, and an
 // address that is a multiple of it, so that no other thread reads half of it
 // from two cache lines.
-func (a *Actuator) planVariable(process Process, at *attunev1.SafePoint, set *attunev1.SetVariable) (*plan, error) {
-	if kind := at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: a variable is written at safe point \"now\" only", ErrRefused)
+func planVariable(r *Request, set *attunev1.SetVariable) (*plan, error) {
+	if err := r.RefuseLater("a variable is written"); err != nil {
+		return nil, err
 	}
-	v, err := a.findVariable(process, set)
+	process := r.Process
+	v, err := findVariable(r, set)
 	if err != nil {
 		return nil, err
 	}
@@ -74,10 +76,10 @@ type variable struct {
 	size uint32
 }
 
-func (a *Actuator) findVariable(process Process, set *attunev1.SetVariable) (v variable, err error) {
-	v.Resolved, err = lookup(process, set.GetObject(), set.GetSymbol(), objfile.Variable)
+func findVariable(r *Request, set *attunev1.SetVariable) (v variable, err error) {
+	v.Resolved, err = lookup(r.Process, set.GetObject(), set.GetSymbol(), objfile.Variable)
 	if errors.Is(err, objfile.ErrNoSymbol) {
-		local, localErr := lookup(process, set.GetObject(), set.GetSymbol(), objfile.ThreadLocal)
+		local, localErr := lookup(r.Process, set.GetObject(), set.GetSymbol(), objfile.ThreadLocal)
 		if localErr == nil {
 			v.Resolved, err = local, nil
 		}
@@ -85,7 +87,7 @@ func (a *Actuator) findVariable(process Process, set *attunev1.SetVariable) (v v
 	if err != nil {
 		return v, err
 	}
-	if err := a.allowed(process, "set", []*attunev1.Value{set.GetValue()}, namesOf(v.Resolved, set.GetObject(), set.GetSymbol())...); err != nil {
+	if err := r.Allowed("set", []*attunev1.Value{set.GetValue()}, namesOf(v.Resolved, set.GetObject(), set.GetSymbol())...); err != nil {
 		return v, err
 	}
 	v.size = set.GetSize()
@@ -160,23 +162,6 @@ func (v variable) words(process Process, set *attunev1.SetVariable) (words []Wor
 	return []Word{word}, "", err
 }
 
-// wordAt reads the present content of an address and encodes the new one.
-func wordAt(process Process, image objfile.Image, address uint64, name string, size uint32, value *attunev1.Value) (Word, error) {
-	content, err := encode(value, size)
-	if err != nil {
-		return Word{}, err
-	}
-	old := make([]byte, size)
-	if err := procmem.Read(process.PID(), address, old); err != nil {
-		return Word{}, err
-	}
-	return Word{
-		What:      image.Name() + ":" + name,
-		ImagePath: image.Path, ImageInode: image.Inode, ImageBias: image.Bias,
-		Address: address, Old: old, New: content,
-	}, nil
-}
-
 func checkRequired(word Word, set *attunev1.SetVariable) error {
 	if set.GetRequiredOld() == nil {
 		return nil
@@ -191,34 +176,80 @@ func checkRequired(word Word, set *attunev1.SetVariable) error {
 	return nil
 }
 
-// allThere says whether every word holds its new value already.
-func allThere(words []Word) bool {
-	for _, w := range words {
-		if !bytes.Equal(w.Old, w.New) {
-			return false
+// copies finds those of a thread-local variable, in one thread or in all.
+func (v variable) copies(process Process, set *attunev1.SetVariable) (words []Word, partial string, err error) {
+	images, err := process.Images()
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := threadlocal.Open(process.PID(), images, v.Image)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	tids, err := threadsMeant(process.PID(), set)
+	if err != nil {
+		return nil, "", err
+	}
+	unused := 0
+	for _, tid := range tids {
+		word, err := v.copyOf(process, block, tid, set)
+		switch {
+		case err == nil:
+			words = append(words, word)
+		case set.GetThread() != 0:
+			return nil, "", fmt.Errorf("%w: thread %d: %w", ErrRefused, tid, err)
+		case errors.Is(err, threadlocal.ErrNoCopy):
+			unused++
+		case !errors.Is(err, procid.ErrGone):
+			return nil, "", err
 		}
 	}
-	return true
+	if len(words) == 0 {
+		return nil, "", fmt.Errorf("%w: no thread has used %s yet", ErrRefused, set.GetSymbol())
+	}
+	if set.GetThread() == 0 {
+		partial = "threads that start later begin with the initial value"
+	}
+	if unused > 0 {
+		partial += fmt.Sprintf(", so do %d that have not used it yet", unused)
+	}
+	return words, partial, nil
 }
 
-func writeWord(process Process, word Word) error { return put(process.PID(), word, word.New) }
-
-// put writes the content of a word.
-func put(pid int, word Word, content []byte) error {
-	if word.ReadOnly {
-		return procmem.WriteReadOnly(pid, word.Address, content)
+// threadsMeant returns the thread whose copy is meant, or all.
+func threadsMeant(pid int, set *attunev1.SetVariable) ([]int, error) {
+	if set.GetThread() == 0 {
+		return procid.Threads(pid)
 	}
-	return procmem.Write(pid, word.Address, content)
+	tid, err := outerThread(pid, int(set.GetThread()))
+	return []int{tid}, err
 }
 
-// readBack checks that a word holds what was written.
-func readBack(process Process, word Word, like *attunev1.Value) (*attunev1.Value, error) {
-	now := make([]byte, len(word.New))
-	if err := procmem.Read(process.PID(), word.Address, now); err != nil {
-		return nil, fmt.Errorf("read back: %w", err)
+func (v variable) copyOf(process Process, block *threadlocal.Block, tid int, set *attunev1.SetVariable) (Word, error) {
+	thread, err := threadNow(tid)
+	if err != nil {
+		return Word{}, err
 	}
-	if !bytes.Equal(now, word.New) {
-		return nil, fmt.Errorf("%s reads back as %x instead of %x", word.What, now, word.New)
+	address, err := block.Address(tid, v.Symbol.Value)
+	if err != nil {
+		return Word{}, err
 	}
-	return decode(now, like), nil
+	name := fmt.Sprintf("%s of thread %d", set.GetSymbol(), tid)
+	word, err := wordAt(process, v.Image, address, name, v.size, set.GetValue())
+	word.Thread = thread
+	return word, err
+}
+
+// writeCopies writes all words, and counts those whose thread has ended.
+func writeCopies(process Process, words []Word) (missed int, err error) {
+	for i, word := range words {
+		if word.Thread != nil && i > 0 && !word.Thread.lives() {
+			missed++
+			continue
+		}
+		if err := writeWord(process, word); err != nil {
+			return missed, err
+		}
+	}
+	return missed, nil
 }

@@ -2,6 +2,19 @@
 
 package actuate
 
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
 // Way is a way into a process.
 type Way string
 
@@ -33,3 +46,82 @@ func Ways() []Description {
 		{WaySystem, "a system call on the process, its threads or duplicates of its descriptors, from outside."},
 	}
 }
+
+// Process is what an action needs of the process that it acts on.
+type Process interface {
+	// Locker is held while something is changed or undone in the process.
+	sync.Locker
+	// PID in the controller's pid namespace.
+	PID() int
+	// Identity that the journal keeps.
+	Identity() procid.Identity
+	// Alive reports whether the process still runs this image.
+	Alive() bool
+	// Images returns the objects mapped at present.
+	Images() ([]objfile.Image, error)
+	// Mailbox is DMLib's in that process; nil without DMLib.
+	Mailbox() Mailbox
+	// Sites owns the patched functions of the process.
+	Sites() *entry.Sites
+}
+
+// Mailbox has DMLib do things inside a process.
+type Mailbox interface {
+	// Call makes a call at the next safe point that suits it. It returns the
+	// result and says where it happened, e.g. "malloc hook, thread 4711". An
+	// error that wraps [ring.ErrNoSafePoint] means that the call was withdrawn
+	// and will not be made.
+	Call(ctx context.Context, call Call) (result uint64, where string, err error)
+	// Map maps memory that is readable and executable; unix.EEXIST where
+	// something is mapped.
+	Map(ctx context.Context, start, size uint64) error
+	// Store makes a GOT slot hold another value in one go; unix.EAGAIN if it
+	// does not hold the old one, unix.ESTALE if it is none any more, unix.EBUSY
+	// while the loader is at work on it.
+	Store(ctx context.Context, slot Word, old, value uint64) error
+}
+
+// Call is one call of a function inside a process.
+type Call struct {
+	// Function is its address.
+	Function uint64
+	// Arguments are up to six integers.
+	Arguments []uint64
+	// Families of hooks at which the call may be made; empty: those at which
+	// the thread could call the allocator.
+	Families []string
+	// Thread that makes the call, as the process sees its id; 0: any.
+	Thread int
+	// Entry is a function at whose next entry the call is made, instead of at a
+	// hook of the families; nil: none. One whose entry cannot be patched is
+	// refused.
+	Entry *objfile.Resolved
+}
+
+// Errors that decide between refused and failed.
+var (
+	// ErrRefused wraps every reason for not even trying.
+	ErrRefused = errors.New("refused")
+	// ErrUnknownChange means that there is nothing to undo under that id.
+	ErrUnknownChange = errors.New("no such change in force")
+)
+
+// ownerOf is the effective user of a process. The owner of its files in /proc
+// is root where the process cannot be dumped.
+func ownerOf(pid int) (int, error) {
+	status, err := procid.ReadFile(pid, "status", maxStatus)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(status) {
+		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
+			if fields := bytes.Fields(ids); len(fields) > 1 {
+				return strconv.Atoi(string(fields[1]))
+			}
+		}
+	}
+	return 0, fmt.Errorf("status of process %d without Uid", pid)
+}
+
+// maxStatus is more than a status file of /proc has.
+const maxStatus = 64 << 10

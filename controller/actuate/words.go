@@ -16,31 +16,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procmem"
 )
 
-// Word is a stretch of a process' memory that a change replaces. It lies in a
-// mapped file, so that a later controller can tell whether the address still
-// means the same thing.
-type Word struct {
-	// What names it for people, e.g. "libopen-pal.so.40:opal_progress_yield_when_idle".
-	What string `json:"what"`
-	// ImagePath, ImageInode and ImageBias identify the mapped object.
-	ImagePath  string `json:"image_path"`
-	ImageInode uint64 `json:"image_inode"`
-	ImageBias  uint64 `json:"image_bias"`
-	// Address in the process.
-	Address uint64 `json:"address"`
-	// Old and New contents; the same length.
-	Old []byte `json:"old"`
-	New []byte `json:"new"`
-	// Slot says that threads jump through it: it changes in one go only. Origin is
-	// what makes it one.
-	Slot   bool           `json:"slot,omitempty"`
-	Origin objfile.Origin `json:"origin,omitzero"`
-	// ReadOnly says that the process itself may not write there.
-	ReadOnly bool `json:"read_only,omitempty"`
-	// Thread whose copy of a thread-local variable it is; nil: no such copy.
-	Thread *Thread `json:"thread,omitempty"`
-}
-
 // writtenWords is the undo of a change that has written words of memory.
 type writtenWords []Word
 
@@ -67,16 +42,16 @@ func (u *writtenWords) takeBack(_ context.Context, in changed) error {
 			continue
 		case left:
 			continue
-		case !in.process.Alive():
+		case !in.Process.Alive():
 			continue // its pid may be somebody else's
 		}
 		if images == nil {
 			var err error
-			if images, err = in.process.Images(); err != nil {
-				return errors.Join(append(errs, fmt.Errorf("mappings of process %d: %w", in.process.PID(), err))...)
+			if images, err = in.Process.Images(); err != nil {
+				return errors.Join(append(errs, fmt.Errorf("mappings of process %d: %w", in.Process.PID(), err))...)
 			}
 		}
-		errs = append(errs, restoreWord(in.process.PID(), images, w))
+		errs = append(errs, restoreWord(in.Process.PID(), images, w))
 	}
 	return errors.Join(errs...)
 }
@@ -87,7 +62,7 @@ func (in changed) leave(w Word) (bool, error) {
 	if in.actuator == nil {
 		return false, nil
 	}
-	id, later := in.actuator.nextWith(in.id, in.process, w.Address)
+	id, later := in.actuator.nextWith(in.id, in.Process, w.Address)
 	if later == nil {
 		return false, nil
 	}
@@ -98,7 +73,7 @@ func (in changed) leave(w Word) (bool, error) {
 			p.undo[i] = words.withOld(w)
 		}
 	}
-	if err := in.actuator.options.Journal.begin(id, later.knob, in.process.Identity(), &p); err != nil {
+	if err := in.actuator.options.Journal.begin(id, later.knob, in.Process.Identity(), &p); err != nil {
 		return false, err
 	}
 	later.plan.undo = p.undo
@@ -164,14 +139,14 @@ func (u *writtenWords) about(changed) about {
 // otherValue implements [readable].
 func (u *writtenWords) otherValue(in changed) (string, error) {
 	for _, w := range *u {
-		if _, later := in.actuator.nextWith(in.id, in.process, w.Address); later != nil || w.Slot || w.Thread != nil {
+		if _, later := in.actuator.nextWith(in.id, in.Process, w.Address); later != nil || w.Slot || w.Thread != nil {
 			continue
 		}
 		now := make([]byte, len(w.New))
-		if err := procmem.Read(in.process.PID(), w.Address, now); err != nil {
+		if err := procmem.Read(in.Process.PID(), w.Address, now); err != nil {
 			return "", err
 		}
-		if !bytes.Equal(now, w.New) && stillMapped(in.process, w) {
+		if !bytes.Equal(now, w.New) && stillMapped(in.Process, w) {
 			return fmt.Sprintf("%s is %s, not %s", w.What, number(now), number(w.New)), nil
 		}
 	}
@@ -183,61 +158,4 @@ func number(data []byte) string {
 	var buf [8]byte
 	copy(buf[:], data)
 	return strconv.FormatUint(binary.LittleEndian.Uint64(buf[:]), 10)
-}
-
-// stillMapped reports whether the object of a word is still where it was: its memory
-// may be something else's.
-func stillMapped(process Process, w Word) bool {
-	images, err := process.Images()
-	if err != nil || w.ImagePath == "" {
-		return false
-	}
-	return slices.ContainsFunc(images, func(image objfile.Image) bool {
-		return image.Path == w.ImagePath && image.Bias == w.ImageBias
-	})
-}
-
-func restoreWord(pid int, images []objfile.Image, w Word) error {
-	mapped, err := objectThere(pid, images, w)
-	if err != nil || !mapped {
-		return err // unloaded, or the process has another image by now
-	}
-	return putBack(pid, w)
-}
-
-// objectThere says whether the object of a word is where it was. One whose file has
-// been replaced is among the mappings, but not among the images of a user who may
-// not open it any more.
-func objectThere(pid int, images []objfile.Image, w Word) (bool, error) {
-	same := func(i objfile.Image) bool { return i.Inode == w.ImageInode }
-	if slices.ContainsFunc(images, same) {
-		return slices.ContainsFunc(images, func(i objfile.Image) bool { return same(i) && i.Bias == w.ImageBias }), nil
-	}
-	mappings, err := objfile.Mappings(pid)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(mappings, func(m objfile.Mapping) bool { return m.Exec && m.Inode == w.ImageInode }), nil
-}
-
-// putBack restores a word if it still holds what the change wrote: what
-// somebody else has changed since is theirs.
-func putBack(pid int, w Word) error {
-	switch {
-	case w.Thread != nil && !w.Thread.lives():
-		return nil
-	case w.Slot:
-		return putSlotBack(pid, w)
-	}
-	now := make([]byte, len(w.New))
-	if err := procmem.Read(pid, w.Address, now); err != nil {
-		return err
-	}
-	switch {
-	case bytes.Equal(now, w.Old):
-		return nil
-	case !bytes.Equal(now, w.New):
-		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
-	}
-	return put(pid, w, w.Old)
 }

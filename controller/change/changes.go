@@ -57,6 +57,7 @@ type Options struct {
 // Changes are the tuning actions of one controller.
 type Changes struct {
 	options  Options
+	kinds    actuate.Kinds
 	journal  *actuate.Journal
 	actuator *actuate.Actuator
 	leases   *leases
@@ -68,9 +69,9 @@ func New(o Options) (*Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Changes{options: o, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
-		Journal: journal, Origin: o.Origin, Hidden: o.Hidden, InJob: o.Members.Has,
-		Policy: o.Policy, Asker: o.Owner, Log: o.Log,
+	kinds := actuate.All(actuate.AllOptions{Hidden: o.Hidden, System: actuate.SystemOptions{InJob: o.Members.Has}})
+	c := &Changes{options: o, kinds: kinds, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
+		Kinds: kinds, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log,
 	})}
 	o.Members.OnLeave(func(m *member.Member) { c.actuator.Forget(m) })
 	return c, nil
@@ -84,7 +85,7 @@ func (c *Changes) InForce() []string { return c.actuator.Applied() }
 
 // Restore undoes what controllers that died left behind.
 func (c *Changes) Restore() {
-	restored, err := actuate.Restore(c.options.StateDir)
+	restored, err := c.kinds.Restore(c.options.StateDir)
 	if err != nil {
 		c.options.Log.Warn("restore after an earlier controller", "error", err)
 	}
@@ -163,7 +164,7 @@ func (c *Changes) prepare(changes []*attunev1.Change) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, change := range changes {
-		if t := c.options.Members.Get(change.GetProcess()); t != nil && !actuate.FromOutside(change.GetAction()) {
+		if t := c.options.Members.Get(change.GetProcess()); t != nil && !c.kinds.FromOutside(change.GetAction()) {
 			all.Go(func() { c.options.BringIn(ctx, t) })
 		}
 	}

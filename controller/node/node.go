@@ -134,7 +134,7 @@ func ended(ctx context.Context, err error) error {
 
 // restore takes back what a node that died has left changed.
 func (n *Node) restore() {
-	restored, err := actuate.Restore(n.journals())
+	restored, err := actuate.All(actuate.AllOptions{}).Restore(n.journals())
 	if err != nil {
 		n.notes.trouble("restore after an earlier start: " + err.Error())
 		n.log.Warn("restore after an earlier start", "error", err)

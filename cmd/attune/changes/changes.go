@@ -54,7 +54,7 @@ func inForce() ([]actuate.InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := actuate.Changes(dir)
+	changes, err := actuate.All(actuate.AllOptions{}).Changes(dir)
 	if changes == nil {
 		changes = []actuate.InForce{}
 	}

@@ -88,7 +88,10 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	t := &tuning{}
-	options := actuate.Options{Hidden: finder, WithoutUndo: flags.NoUndo, InJob: procs.Descends(pids, flags.shared), Policy: rules.Always, Origin: "hand"}
+	kinds := actuate.All(actuate.AllOptions{
+		Hidden: finder, System: actuate.SystemOptions{WithoutUndo: flags.NoUndo, InJob: procs.Descends(pids, flags.shared)},
+	})
+	options := actuate.Options{Kinds: kinds, Policy: rules.Always, Origin: "hand"}
 	if !flags.DryRun {
 		if t.kept, err = byhand.Open(ctx); err != nil {
 			return err
@@ -196,7 +199,7 @@ func (t *tuning) lookTogether(ctx context.Context, processes []*tunee, r Request
 	for i, process := range processes {
 		items[i] = actuate.Item{Process: process, Change: &attunev1.Change{Knob: r.Name, Action: r.Action, SafePoint: r.At}}
 	}
-	previews, err := t.actuator.PreviewRanks(ctx, items)
+	previews, err := t.actuator.PreviewJoint(ctx, items)
 	for i, preview := range previews {
 		t.add(processes[i], r, items[i].Change, preview)
 	}

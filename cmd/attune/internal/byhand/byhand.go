@@ -57,5 +57,5 @@ func Open(ctx context.Context) (*actuate.Kept, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
-	return actuate.OpenKept(ctx, dir, host)
+	return actuate.All(actuate.AllOptions{}).OpenKept(ctx, dir, host)
 }
