@@ -222,7 +222,7 @@ func TestRealLibraryKilled(t *testing.T) {
 		}
 	}
 	p.Kill()
-	if n := a.Memory.Reclaim(func(int) bool { return false }); n != 1 {
+	if n := a.Memory.Reclaim(func(tids []int) []int { return tids }); n != 1 {
 		t.Errorf("reclaimed %d slots, want 1", n)
 	}
 	got := a.Memory.Drain(ring.NewDrainer(ring.NewClock()), func([]byte) {})

@@ -85,7 +85,7 @@ func (r *records) drainTarget(t *member.Member) uint64 {
 	}
 	if of, now := r.of.Of(t), time.Now(); got.FewSlotsFree && now.Sub(of.reclaimed) >= reclaimPause {
 		of.reclaimed = now
-		memory.Reclaim(threadAlive(t.PID()))
+		memory.Reclaim(func(tids []int) []int { return endedThreads(t.PID(), tids) })
 	}
 	return got.Received
 }

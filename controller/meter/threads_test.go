@@ -6,27 +6,61 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
-func TestThreadAlive(t *testing.T) {
+func TestEndedThreads(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	alive := threadAlive(os.Getpid())
-	if !alive(unix.Gettid()) || !alive(os.Getpid()) || alive(1) || alive(1<<22) {
-		t.Error("the threads of this process are others")
+	own := os.Getpid()
+	if got := endedThreads(own, []int{unix.Gettid(), 1, own, 1 << 22}); !slices.Equal(got, []int{1, 1 << 22}) {
+		t.Errorf("ended: %v; want 1 and %d, which are no threads of this process", got, 1<<22)
 	}
-	if !threadAlive(1 << 22)(1) {
-		t.Error("an unreadable thread is taken for dead")
+	if got := endedThreads(1<<22, []int{1}); len(got) > 0 {
+		t.Errorf("ended: %v of a process that cannot be read", got)
+	}
+}
+
+// TestEndedThreadsAreAskedAfter: a thread that starts after the slots were read, and
+// before the threads are looked at, lives.
+func TestEndedThreadsAreAskedAfter(t *testing.T) {
+	memory, err := ring.New(ring.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer memory.Close()
+	app := dmtest.Map(t, memory.File().Fd())
+	app.Claim(os.Getpid(), 0)
+	ended := app.Claim(1<<22, 0)
+	tid, end := make(chan int), make(chan struct{})
+	closed := memory.Reclaim(func(tids []int) []int {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			tid <- unix.Gettid()
+			<-end
+		}()
+		born := <-tid
+		app.Claim(born, 0)
+		return endedThreads(os.Getpid(), append(tids, born))
+	})
+	close(end)
+	if state := *app.SlotWord(ended.Slot(), "state"); closed != 1 || state == uint32(app.Layout["ATTUNE_SLOT_USED"]) {
+		t.Errorf("closed %d slots, and that of the ended thread is in state %d", closed, state)
 	}
 }
 
 // In a container the process knows its threads by other ids.
-func TestThreadAliveInAnotherNamespace(t *testing.T) {
+func TestEndedThreadsInAnotherNamespace(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "echo $$; read end")
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
@@ -41,8 +75,11 @@ func TestThreadAliveInAnotherNamespace(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Skipf("no pid namespaces for this user: %v", err)
 	}
-	if !threadAlive(cmd.Process.Pid)(1) {
-		t.Error("the first process of a namespace is not 1")
+	if nested, err := procid.Nested(cmd.Process.Pid); err != nil || !nested {
+		t.Errorf("in another namespace: %t, %v", nested, err)
+	}
+	if got := endedThreads(cmd.Process.Pid, []int{1, cmd.Process.Pid}); !slices.Equal(got, []int{cmd.Process.Pid}) {
+		t.Errorf("ended: %v; want all but 1, which is the first process of a namespace", got)
 	}
 	if err := stdin.Close(); err != nil {
 		t.Error(err)

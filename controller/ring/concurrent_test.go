@@ -29,7 +29,7 @@ func TestConcurrentUse(t *testing.T) {
 		d, dst := NewDrainer(clock), []Aggregate{}
 		repeat(func(int) { m.Drain(d, func([]byte) {}) })
 		repeat(func(int) { dst = m.Aggregates(dst[:0], clock.Scale()) })
-		repeat(func(int) { m.Reclaim(func(int) bool { return true }) })
+		repeat(func(int) { m.Reclaim(func([]int) []int { return nil }) })
 		repeat(func(int) { m.App() })
 		repeat(func(i int) { setOrClear(t, m, i) })
 		repeat(func(int) { postAndCancel(t, m) })

@@ -5,6 +5,7 @@ package ring
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,7 +201,13 @@ func TestReclaim(t *testing.T) {
 	}
 	dead.Record(0, 0, 0, 6, 0) // its last words
 	closed.Close()
-	if n := m.Reclaim(func(tid int) bool { return tid == 2 }); n != 1 {
+	ended := func(tids []int) []int {
+		if !slices.Equal(tids, []int{1, 2}) {
+			t.Errorf("asked after threads %v, want those that have slots", tids)
+		}
+		return []int{1, 3, 4}
+	}
+	if n := m.Reclaim(ended); n != 1 {
 		t.Errorf("reclaimed %d, want 1", n)
 	}
 	events, got := drainAll(t, m, d)
@@ -213,6 +220,33 @@ func TestReclaim(t *testing.T) {
 			t.Errorf("slot %d: state %d, want %d", thread.Slot(), state, want)
 		}
 	}
+}
+
+// TestReclaimSparesNewborn: a thread that is born and takes a slot while the threads
+// are looked at keeps the slot, though the look has missed the thread; a thread that
+// closes its slot meanwhile has closed it.
+func TestReclaimSparesNewborn(t *testing.T) {
+	m, app := mustApp(t, Geometry{Slots: 4, Rings: 4, RingRecords: 64})
+	leaving := app.Claim(1, 0)
+	app.Claim(2, 0)
+	var born *dmtest.Thread
+	listedBefore := map[int]bool{2: true}
+	n := m.Reclaim(func(tids []int) []int {
+		born = app.Claim(3, 0)
+		leaving.Close()
+		return slices.DeleteFunc([]int{1, 2, 3}, func(tid int) bool { return listedBefore[tid] })
+	})
+	if n != 0 {
+		t.Errorf("reclaimed %d slots, want none", n)
+	}
+	if state := *app.SlotWord(born.Slot(), "state"); state != slotUsed {
+		t.Errorf("the newborn thread's slot is in state %d, want %d", state, slotUsed)
+	}
+}
+
+// oddOnes takes every other thread for ended.
+func oddOnes(tids []int) []int {
+	return slices.DeleteFunc(tids, func(tid int) bool { return tid%2 == 0 })
 }
 
 // A ring is one slot's: records that all slots hand out would be as many as the

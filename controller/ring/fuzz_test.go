@@ -54,7 +54,7 @@ func FuzzDrain(f *testing.F) {
 			if got := m.Aggregates(nil, d.scale); len(got) < 2 || len(got) > 2+1+buckets(4) {
 				t.Fatalf("%d aggregates of two points, one of which with at most %d keys", len(got), buckets(4))
 			}
-			m.Reclaim(func(tid int) bool { return tid%2 == 0 })
+			m.Reclaim(oddOnes)
 			m.App()
 			m.Poll(ticket)
 		}

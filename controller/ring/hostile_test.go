@@ -306,11 +306,13 @@ func (h *hostile) commands(t testing.TB) {
 
 // rest asks what else there is to be asked.
 func (h *hostile) rest(t testing.TB) {
-	h.m.Reclaim(func(tid int) bool {
-		if tid <= 0 {
-			t.Errorf("thread %d", tid)
+	h.m.Reclaim(func(tids []int) []int {
+		for _, tid := range tids {
+			if tid <= 0 {
+				t.Errorf("thread %d", tid)
+			}
 		}
-		return tid%2 == 0
+		return oddOnes(tids)
 	})
 	if app := h.m.App(); app.StubCount > StubCount || app.Rings > small().Rings {
 		t.Errorf("got %+v, want at most %d stubs and %d rings", app, StubCount, small().Rings)

@@ -4,12 +4,13 @@ package ring
 
 // Reclaim closes the slots of threads that died without closing theirs
 // (pthread_exit by cancellation at a bad moment, a raw exit system call), so
-// that the next Drain empties and frees them. It returns how many. alive is
-// asked for thread ids as the process sees them; in a container the caller
-// translates. It costs one call of alive per slot in use: call it when Drain
-// says FewSlotsFree, or when a thread is known to have ended badly. After Close
-// it does nothing.
-func (m *Memory) Reclaim(alive func(tid int) bool) int {
+// that the next Drain empties and frees them. It returns how many. ended is asked
+// once, with the ids of all threads that have a slot, as the process sees them, and
+// returns those that have ended; in a container it translates. It must look at the
+// threads after it was called: a list from before lacks threads that were born and
+// took a slot since. Call Reclaim when Drain says FewSlotsFree, or when a thread is
+// known to have ended badly. After Close it does nothing.
+func (m *Memory) Reclaim(ended func(tids []int) []int) int {
 	m.life.RLock()
 	defer m.life.RUnlock()
 	m.drain.Lock()
@@ -17,24 +18,44 @@ func (m *Memory) Reclaim(alive func(tid int) bool) int {
 	if m.data == nil {
 		return 0
 	}
+	tids, slots := m.slotOwners()
 	closed := 0
-	for i := range m.usedSlots() {
-		if m.reclaimSlot(i, alive) {
-			closed++
+	for _, tid := range ended(tids) {
+		for _, index := range slots[tid] {
+			if m.closeSlot(index, tid) {
+				closed++
+			}
 		}
 	}
 	return closed
 }
 
-func (m *Memory) reclaimSlot(index int, alive func(int) bool) bool {
+// slotOwners returns the ids of the threads that have slots, each once, and their
+// slots. A thread that claimed its slot a moment ago has not written its id yet. The
+// caller holds life and drain.
+func (m *Memory) slotOwners() (tids []int, slots map[int][]int) {
+	slots = make(map[int][]int)
+	for i := range m.usedSlots() {
+		at := m.slotAt(i)
+		if m.slots[i].corrupt || load32(m.data, at+slotState) != slotUsed {
+			continue
+		}
+		tid := int(int32(load32(m.data, at+slotTID)))
+		if tid <= 0 {
+			continue
+		}
+		if slots[tid] == nil {
+			tids = append(tids, tid)
+		}
+		slots[tid] = append(slots[tid], i)
+	}
+	return tids, slots
+}
+
+// closeSlot closes a slot that still is the thread's: only Drain frees slots, so no
+// other thread has it. If the thread closes the slot itself in between, the swap
+// fails, as it should.
+func (m *Memory) closeSlot(index, tid int) bool {
 	at := m.slotAt(index)
-	if m.slots[index].corrupt || load32(m.data, at+slotState) != slotUsed {
-		return false
-	}
-	tid := int(int32(load32(m.data, at+slotTID)))
-	if tid <= 0 || alive(tid) { // 0: claimed a moment ago, id not written yet
-		return false
-	}
-	// If the thread closes it itself in between, the swap fails, as it should.
-	return cas32(m.data, at+slotState, slotUsed, slotClosed)
+	return int(int32(load32(m.data, at+slotTID))) == tid && cas32(m.data, at+slotState, slotUsed, slotClosed)
 }

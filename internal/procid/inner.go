@@ -23,11 +23,32 @@ func InnerID(pid, tid int) (int, error) {
 
 // ParseInnerID parses the status file of a thread.
 func ParseInnerID(status []byte) (int, error) {
+	ids, err := parseIDs(status)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(ids[len(ids)-1]))
+}
+
+// Nested says whether a process is in a pid namespace below that of /proc, and so
+// has other ids there. [ErrGone] if it has ended.
+func Nested(pid int) (bool, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false, fmt.Errorf("process %d: %w", pid, GoneError(err))
+	}
+	ids, err := parseIDs(content)
+	return len(ids) > 1, err
+}
+
+// parseIDs returns the ids of a thread in all pid namespaces that it is in, that of
+// /proc first.
+func parseIDs(status []byte) ([][]byte, error) {
 	for line := range bytes.Lines(status) {
 		ids, ok := bytes.CutPrefix(line, []byte("NSpid:"))
 		if fields := bytes.Fields(ids); ok && len(fields) > 0 {
-			return strconv.Atoi(string(fields[len(fields)-1]))
+			return fields, nil
 		}
 	}
-	return 0, errors.New("status without NSpid")
+	return nil, errors.New("status without NSpid")
 }

@@ -14,10 +14,16 @@ func TestInnerID(t *testing.T) {
 	if id, err := procid.InnerID(os.Getpid(), os.Getpid()); err != nil || id != os.Getpid() {
 		t.Errorf("own id %d, %v", id, err)
 	}
+	if nested, err := procid.Nested(os.Getpid()); err != nil || nested {
+		t.Errorf("nested in its own namespace: %t, %v", nested, err)
+	}
 	pid, end := startCat(t)
 	end()
 	if id, err := procid.InnerID(pid, pid); !errors.Is(err, procid.ErrGone) {
 		t.Errorf("of an ended process: %d, %v", id, err)
+	}
+	if _, err := procid.Nested(pid); !errors.Is(err, procid.ErrGone) {
+		t.Errorf("of an ended process: %v", err)
 	}
 }
 
