@@ -108,8 +108,8 @@ func (a *ambush) nobodyCame() error {
 // trapIsFree says why the process could not be sent SIGTRAP without a trace: the
 // kernel would end that it is ignored.
 func (p *plan) trapIsFree() error {
-	set, err := signalSet(p.pid, p.pid, "SigIgn")
-	if err == nil && set&trapBit != 0 {
+	s, err := procid.ReadStatus(p.pid)
+	if err == nil && s.Ignored.Has(unix.SIGTRAP) {
 		err = fmt.Errorf("%w: it ignores SIGTRAP, by which a breakpoint is reported", ErrUnsuited)
 	}
 	return err
@@ -144,8 +144,8 @@ func (a *ambush) cover() error {
 // blocked says whether a thread blocks the signal, as those do that wait for
 // signals: it would get it some time later.
 func (a *ambush) blocked(tid int) bool {
-	set, err := signalSet(a.pid, tid, "SigBlk")
-	return err == nil && set&trapBit != 0
+	s, err := procid.ReadThread(a.pid, tid)
+	return err == nil && s.Blocked.Has(unix.SIGTRAP)
 }
 
 // add watches one thread. It is traced first: who hits a breakpoint without a
@@ -179,8 +179,9 @@ func (a *ambush) forget(tid int) {
 func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	stopped := w.running
 	result.Attempts++
+	a.looks++
 	if !a.here.reached(w.tid, a.depth) {
-		return nil, w.goOn(0) // a recursive call's return, or another program
+		return nil, w.resume(0) // a recursive call's return, or another program
 	}
 	if a.visit != nil {
 		return a.visited(w, stopped, result)
@@ -193,7 +194,7 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 		return nil, nil
 	}
 	if !a.permitted(w.tracee) {
-		return nil, errors.Join(a.noPlace(result.Attempts), a.letGoAt(w))
+		return nil, errors.Join(a.noPlace(), a.letGoAt(w))
 	}
 	delete(a.threads, w.tid)
 	result.Thread = w.tid
@@ -208,7 +209,7 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 // breakpoint off: left traced, it would get it when the tracer ends.
 func (a *ambush) letGoAt(w *watched) error {
 	delete(a.threads, w.tid)
-	return w.letGo()
+	return w.letGo(0)
 }
 
 // followToExit lets the thread, which is at the function's entry, run until it returns.
@@ -228,7 +229,7 @@ func (a *ambush) followToExit(w *watched) error {
 	if err := a.here.set(w.tid); err != nil {
 		return err
 	}
-	return w.goOn(0)
+	return w.resume(0)
 }
 
 // look serves one stop of any thread; the thread, if it is at a breakpoint.
@@ -298,7 +299,7 @@ func (a *ambush) attend() {
 		case !status.Stopped():
 			a.forget(tid)
 		case int(status)>>16 == 0 && a.ours(w.tracee, status.StopSignal()):
-			_ = w.goOn(0) // it came there as well
+			_ = w.resume(0) // it came there as well
 		default:
 			_ = w.pass(status)
 		}
@@ -322,13 +323,9 @@ func (a *ambush) end() {
 	a.sweep()
 }
 
-// goOn continues a stopped thread with a signal.
-func (w *watched) goOn(signal unix.Signal) error {
-	err := w.ptrace(unix.PTRACE_CONT, 0, uintptr(signal))
-	if errors.Is(err, ErrInterrupted) {
-		return nil
-	}
-	return err
+// resume continues a stopped thread with a signal. It may have ended.
+func (w *watched) resume(signal unix.Signal) error {
+	return ignoreEnd(w.goOn(unix.PTRACE_CONT, signal))
 }
 
 // pass lets a thread do what it would without us.
@@ -336,12 +333,12 @@ func (w *watched) pass(status unix.WaitStatus) error {
 	const ptraceListen = 0x4208
 	switch signal := status.StopSignal(); {
 	case int(status)>>16 == 0:
-		return w.goOn(signal)
+		return w.resume(signal)
 	case signal != unix.SIGTRAP: // it is being stopped, and stays so
 		_ = w.ptrace(ptraceListen, 0, 0) // it may have ended
 		return nil
 	}
-	return w.goOn(0)
+	return w.resume(0)
 }
 
 // leave detaches from a thread that was told to stop. One that could run and has
@@ -370,10 +367,10 @@ func (p *plan) release(t tracee, s stop) (gone bool, err error) {
 		if p.ours(t, s.signal) {
 			s.signal = 0
 		}
-		return true, t.ptrace(unix.PTRACE_DETACH, 0, uintptr(s.signal))
+		return true, t.letGo(s.signal)
 	}
 	if !trapPending(p.pid, t.tid) {
-		return true, t.letGo()
+		return true, t.letGo(0)
 	}
 	err = t.ptrace(unix.PTRACE_CONT, 0, 0)
 	return errors.Is(err, ErrInterrupted), err
@@ -387,6 +384,6 @@ func (p *plan) ours(t tracee, signal unix.Signal) bool {
 
 // trapPending says whether a thread is about to get the signal of a breakpoint.
 func trapPending(pid, tid int) bool {
-	pending, err := signalSet(pid, tid, "SigPnd")
-	return err == nil && pending&trapBit != 0
+	s, err := procid.ReadThread(pid, tid)
+	return err == nil && s.Pending.Has(unix.SIGTRAP)
 }

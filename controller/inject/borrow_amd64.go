@@ -35,7 +35,7 @@ const onlyMarker = ^(uint64(1) << (unix.SIGURG - 1))
 func (p *plan) call(t tracee) (*conversation, error) {
 	s, err := t.save(p.area)
 	if err != nil {
-		return nil, errors.Join(err, t.letGo())
+		return nil, errors.Join(err, t.letGo(0))
 	}
 	c := &conversation{talk: talk{plan: p}, tracee: t, saved: s}
 	err = c.make()
@@ -187,12 +187,11 @@ func (c *conversation) end(unmap bool) error {
 	for _, signal := range c.held {
 		errs = append(errs, unix.Tgkill(c.pid, c.tid, signal))
 	}
-	c.saved.regs = c.saved.resumed(c.pid, c.tid)
 	err := c.putBack()
 	if errors.Is(err, errDied) {
 		return err
 	}
-	return errors.Join(append(errs, err, c.letGo())...)
+	return errors.Join(append(errs, err, c.letGo(0))...)
 }
 
 // putBack is the opposite of save. The registers come last: until then the

@@ -72,7 +72,6 @@ const (
 	siCode       = 8
 	siPerfData   = 24
 	siginfoBytes = 128
-	trapBit      = 1 << (uint(unix.SIGTRAP) - 1)
 )
 
 func (r registers) set(tid int) error {

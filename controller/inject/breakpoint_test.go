@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/internal/debugregs"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -298,8 +299,8 @@ func TestBreakpointThatAForkHolds(t *testing.T) {
 func waitStopped(t *testing.T, pid, tid int) {
 	t.Helper()
 	patience.Until(t, fmt.Sprintf("thread %d to stop", tid), func() bool {
-		s, err := statusOf(pid, tid)
-		return err == nil && s.state == 'T'
+		s, err := procid.ReadThread(pid, tid)
+		return err == nil && s.State == 'T'
 	})
 }
 
@@ -307,7 +308,6 @@ func waitStopped(t *testing.T, pid, tid int) {
 func waitTraced(t *testing.T, pid int) {
 	t.Helper()
 	patience.Until(t, "its tracer", func() bool {
-		tracer, err := signalSet(pid, pid, "TracerPid")
-		return err == nil && tracer != 0
+		return tracerOf(pid) != 0
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Confinement returns a guard for the commands of a process that DMLib is in
@@ -23,20 +24,20 @@ func InheritedConfinement(pid int) (guard func() error) { return confinedBeyond(
 
 // AnyConfinement is Confinement of a process that was under no filter when DMLib
 // came in.
-func AnyConfinement(pid int) (guard func() error) { return confinedUnlike(pid, status{}) }
+func AnyConfinement(pid int) (guard func() error) { return confinedUnlike(pid, procid.Status{}) }
 
 func confinedBeyond(pid, model int) (guard func() error) {
-	before, err := statusOf(model, model)
+	before, err := procid.ReadStatus(model)
 	if err != nil { // it has ended
 		return func() error { return nil }
 	}
 	return confinedUnlike(pid, before)
 }
 
-func confinedUnlike(pid int, before status) (guard func() error) {
+func confinedUnlike(pid int, before procid.Status) (guard func() error) {
 	return func() error {
-		now, err := statusOf(pid, pid)
-		if err == nil && (now.seccomp != before.seccomp || now.filters != before.filters) {
+		now, err := procid.ReadStatus(pid)
+		if err == nil && (now.Seccomp != before.Seccomp || now.Filters != before.Filters) {
 			return ring.ErrConfined
 		}
 		return nil

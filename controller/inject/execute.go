@@ -65,7 +65,7 @@ func Execute(ctx context.Context, process *procid.Process, code []byte, o Execut
 }
 
 // newExecution is newPlan for code. The caller closes it.
-func newExecution(pid int, s status, code []byte, o ExecuteOptions) (p *plan, err error) {
+func newExecution(pid int, s procid.Status, code []byte, o ExecuteOptions) (p *plan, err error) {
 	options := Options{patience: o.Patience, timeout: o.Timeout, Cache: o.Cache}
 	if p, err = emptyPlan(pid, s, options.withDefaults()); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const (
 // calls that it would have to. The answer holds until it gets another filter,
 // which no thread loses again.
 func (p *plan) permitted(t tracee) bool {
-	if p.status.seccomp == 0 {
+	if p.status.Seccomp == 0 {
 		return true
 	}
 	if _, known := p.filters[t.tid]; !known {

@@ -33,7 +33,7 @@ func rewriteOnce(process *procid.Process, c code) (threads int, stopped time.Dur
 		arrived: make(map[int]unix.Signal), others: make(map[int]bool),
 	}
 	err = h.rewrite(process, c)
-	h.letGo()
+	h.releaseAll()
 	if !h.began.IsZero() {
 		stopped = time.Since(h.began)
 	}
@@ -62,12 +62,12 @@ func (h *hold) rewrite(process *procid.Process, c code) (err error) {
 
 // allowed refuses what must not be stopped, before anything is.
 func (h *hold) allowed() error {
-	s, err := statusOf(h.pid, h.pid)
+	s, err := procid.ReadStatus(h.pid)
 	if err != nil {
 		return err
 	}
-	s.shadow, s.seccomp = false, 0 // nothing is executed in it
-	if why := s.refusal(); why != "" && !ownTracer(s.tracer) {
+	s.ShadowStack, s.Seccomp = false, 0 // nothing is executed in it
+	if why := refusal(s); why != "" && !ownTracer(s.Tracer) {
 		return fmt.Errorf("%w: %s", ErrUnsuited, why)
 	} else if why != "" {
 		return errOwnTracer
@@ -79,8 +79,8 @@ func (h *hold) allowed() error {
 var errOwnTracer = fmt.Errorf("%w: another goroutine of this process is at work there", ErrBusy)
 
 func tracerOf(tid int) int {
-	s, _ := statusOf(tid, tid)
-	return s.tracer
+	s, _ := procid.ReadStatus(tid)
+	return s.Tracer
 }
 
 // ownTracer says whether a thread is one of this process.
@@ -279,11 +279,11 @@ func (h *hold) write(c code) error {
 // are let go.
 const latePatience = 250 * time.Millisecond
 
-// letGo lets all threads go on, and each that stops only now at once. One that
+// releaseAll lets all threads go on, and each that stops only now at once. One that
 // does not even then is let go by the kernel when this OS thread ends.
-func (h *hold) letGo() {
+func (h *hold) releaseAll() {
 	for tid := range h.arrived {
-		h.letGoOne(h.threads[tid])
+		_ = h.threads[tid].letGo(h.arrived[tid]) // it may have ended
 	}
 	deadline := time.Now().Add(latePatience)
 	for tid, t := range h.threads {
@@ -292,41 +292,7 @@ func (h *hold) letGo() {
 		}
 		if s, err := t.wait(deadline); err == nil {
 			h.note(t, s)
-			h.letGoOne(t)
+			_ = t.letGo(h.arrived[tid])
 		}
 	}
-}
-
-// letGoOne lets a thread go on that has stopped, with the signal that it was
-// about to take. A call that returned EINTR only because we looked is made again.
-func (h *hold) letGoOne(t *tracee) {
-	signal := h.arrived[t.tid]
-	if signal == 0 {
-		h.again(t)
-	}
-	_ = t.ptrace(unix.PTRACE_DETACH, 0, uintptr(signal)) // it may have ended
-}
-
-// again has an interrupted call made again that the kernel itself does not
-// restart (signal(7)); none of them has done anything when it says EINTR.
-func (h *hold) again(t *tracee) {
-	s, err := t.place()
-	number := int64(s.regs.Orig_rax)
-	if err != nil || number < 0 || int64(s.regs.Rax) != -int64(unix.EINTR) || !interruptible[number] || signalPending(h.pid, t.tid, s.mask) {
-		return
-	}
-	g := s.regs
-	g.Rax, g.Rip, g.Orig_rax = g.Orig_rax, g.Rip-syscallBytes, noSyscall
-	_ = unix.PtraceSetRegs(t.tid, &g) // it may have ended
-}
-
-// interruptible are calls that fail with EINTR after any stop.
-var interruptible = map[int64]bool{
-	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
-	unix.SYS_SEMOP: true, unix.SYS_SEMTIMEDOP: true, unix.SYS_RT_SIGTIMEDWAIT: true,
-	unix.SYS_IO_GETEVENTS: true, unix.SYS_IO_PGETEVENTS: true, unix.SYS_IO_URING_ENTER: true,
-	// Sockets with SO_RCVTIMEO or SO_SNDTIMEO.
-	unix.SYS_ACCEPT: true, unix.SYS_ACCEPT4: true, unix.SYS_CONNECT: true,
-	unix.SYS_READ: true, unix.SYS_READV: true, unix.SYS_RECVFROM: true, unix.SYS_RECVMSG: true, unix.SYS_RECVMMSG: true,
-	unix.SYS_WRITE: true, unix.SYS_WRITEV: true, unix.SYS_SENDTO: true, unix.SYS_SENDMSG: true, unix.SYS_SENDMMSG: true,
 }

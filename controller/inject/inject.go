@@ -148,7 +148,7 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 	}
 }
 
-func injectOnce(ctx context.Context, process *procid.Process, s status, o Options) (Result, error) {
+func injectOnce(ctx context.Context, process *procid.Process, s procid.Status, o Options) (Result, error) {
 	plan, err := newPlan(process.PID(), s, o)
 	if err != nil && (ending(process) || errors.Is(err, unix.ESRCH)) {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)

@@ -270,22 +270,22 @@ func TestSignalsDuringInjection(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		status status
+		status procid.Status
 		want   string
 	}{
-		{"zombie", status{state: 'Z'}, "ended"},
-		{"traced", status{state: 'S', tracer: 1 << 30}, "process 1073741824 traces it"},
-		{"stopped", status{state: 'T'}, "stopped"},
-		{"strict seccomp", status{state: 'S', seccomp: 1}, "strict"},
-		{"with a shadow stack", status{state: 'S', shadow: true}, "shadow"},
+		{"zombie", procid.Status{State: 'Z'}, "ended"},
+		{"traced", procid.Status{State: 'S', Tracer: 1 << 30}, "process 1073741824 traces it"},
+		{"stopped", procid.Status{State: 'T'}, "stopped"},
+		{"strict seccomp", procid.Status{State: 'S', Seccomp: 1}, "strict"},
+		{"with a shadow stack", procid.Status{State: 'S', ShadowStack: true}, "shadow"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.status.refusal(); !strings.Contains(got, row.want) {
+			if got := refusal(row.status); !strings.Contains(got, row.want) {
 				t.Errorf("refusal %q, want one with %q", got, row.want)
 			}
 		})
 	}
-	if got := (status{state: 'S', uid: 3, seccomp: 2}).refusal(); got != "" {
+	if got := refusal(procid.Status{State: 'S', Seccomp: 2}); got != "" {
 		t.Errorf("refused: %s", got)
 	}
 }
@@ -300,7 +300,7 @@ func TestNotPermitted(t *testing.T) {
 	b.options.among = notMain(target)
 	b.options.Permitted = func() error {
 		for _, tid := range tasks(t, target.PID) {
-			if s, err := statusOf(target.PID, tid); err == nil && s.state == 't' {
+			if s, err := procid.ReadThread(target.PID, tid); err == nil && s.State == 't' {
 				stopped++
 			}
 		}
@@ -327,11 +327,11 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := func() byte {
-		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", target.PID))
+		s, err := procid.ReadStatus(target.PID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return parseStatus(content).state
+		return s.State
 	}
 	waitStopped(t, target.PID, target.PID)
 	b.options.patience = 200 * time.Millisecond // it is in vain
@@ -340,13 +340,5 @@ func TestStoppedProcessStaysStopped(t *testing.T) {
 	}
 	if got := state(); got != 'T' {
 		t.Errorf("state %c, want T", got)
-	}
-}
-
-func TestParseStatus(t *testing.T) {
-	got := parseStatus([]byte("Name:\tx\nState:\tS (sleeping)\nTgid:\t8\nPPid:\t9\nTracerPid:\t41\nUid:\t1\t2\t3\t4\n" +
-		"Seccomp:\t2\nSeccomp_filters:\t3\nx86_Thread_features:\tshstk wrss\n"))
-	if want := (status{state: 'S', process: 8, tracer: 41, uid: 4, parent: 9, seccomp: 2, filters: 3, shadow: true}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

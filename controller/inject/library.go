@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 )
 
@@ -31,7 +32,7 @@ const pageBytes = 4096
 
 // findLibrary says how DMLib comes into a process: it is there already, or the
 // process can open our file, or it gets the bytes.
-func findLibrary(pid int, images []objfile.Image, s status, path string) (l library, err error) {
+func findLibrary(pid int, images []objfile.Image, s procid.Status, path string) (l library, err error) {
 	file, err := objfile.Open(path)
 	if err != nil {
 		return l, fmt.Errorf("dmlib: %w", err)
@@ -51,7 +52,7 @@ func findLibrary(pid int, images []objfile.Image, s status, path string) (l libr
 		return l, err
 	case there: // the file that it has mapped cannot be opened
 		return presentUnread(pid, base, file, l)
-	case s.uid == os.Geteuid() && sees(pid, path):
+	case int(s.Users.Files) == os.Geteuid() && sees(pid, path):
 		return l, nil
 	}
 	l.fromMemory = true

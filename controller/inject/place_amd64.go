@@ -10,61 +10,6 @@ import (
 	"github.com/attune-hpc/attune/internal/procmem"
 )
 
-// blocking are system calls that a thread may be taken out of and put back
-// into: they hold nothing, and the kernel restarts them.
-var blocking = map[int64]bool{
-	unix.SYS_READ: true, unix.SYS_WRITE: true, unix.SYS_READV: true, unix.SYS_WRITEV: true,
-	unix.SYS_POLL: true, unix.SYS_PPOLL: true, unix.SYS_SELECT: true, unix.SYS_PSELECT6: true,
-	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
-	unix.SYS_NANOSLEEP: true, unix.SYS_CLOCK_NANOSLEEP: true, unix.SYS_PAUSE: true,
-	unix.SYS_ACCEPT: true, unix.SYS_ACCEPT4: true, unix.SYS_CONNECT: true,
-	unix.SYS_RECVFROM: true, unix.SYS_RECVMSG: true, unix.SYS_SENDTO: true, unix.SYS_SENDMSG: true,
-	unix.SYS_WAIT4: true, unix.SYS_WAITID: true, unix.SYS_FUTEX: true, unix.SYS_FLOCK: true,
-	unix.SYS_RT_SIGSUSPEND: true, unix.SYS_SCHED_YIELD: true,
-	// One of them that has a timeout, since it was interrupted before.
-	unix.SYS_RESTART_SYSCALL: true,
-}
-
-// polling are calls that return EINTR when they are only looked at.
-var polling = map[int64]bool{
-	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
-}
-
-// outside are blocking calls that neither an allocator nor the loader waits in:
-// these wait for locks (futex, and others' by yielding and sleeping), and print.
-// The loader's callbacks may, under locks whose owner is asked for.
-var outside = map[int64]bool{
-	unix.SYS_READ: true, unix.SYS_READV: true, unix.SYS_RECVFROM: true, unix.SYS_RECVMSG: true,
-	unix.SYS_POLL: true, unix.SYS_PPOLL: true, unix.SYS_SELECT: true, unix.SYS_PSELECT6: true,
-	unix.SYS_EPOLL_WAIT: true, unix.SYS_EPOLL_PWAIT: true, unix.SYS_EPOLL_PWAIT2: true,
-	unix.SYS_ACCEPT: true, unix.SYS_ACCEPT4: true, unix.SYS_PAUSE: true, unix.SYS_RT_SIGSUSPEND: true,
-	unix.SYS_WAIT4: true, unix.SYS_WAITID: true,
-}
-
-// sleeping are calls that glibc's allocator does not wait in either; others do,
-// for their locks.
-var sleeping = map[int64]bool{unix.SYS_NANOSLEEP: true, unix.SYS_CLOCK_NANOSLEEP: true}
-
-// The kernel's codes for a call that is to be restarted; a program never sees
-// them.
-const (
-	restartFirst = -516
-	restartLast  = -512
-	restartBlock = -516
-	syscallBytes = 2
-	noSyscall    = ^uint64(0)
-)
-
-// inCall says whether the thread stands in a system call that can go on
-// afterwards.
-func inCall(regs *unix.PtraceRegs) bool {
-	number, result := int64(regs.Orig_rax), int64(regs.Rax)
-	if number < 0 || !blocking[number] {
-		return false
-	}
-	return result >= restartFirst && result <= restartLast || result == -int64(unix.EINTR) && polling[number]
-}
-
 const (
 	// nearStack is how much of a stack is searched for frames of the
 	// allocator and the loader, bytes. They call out of themselves only to
@@ -99,7 +44,7 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 // waitsOutside says whether a thread in a system call is certainly not in an
 // allocator nor in the loader.
 func (g *ground) waitsOutside(call int64) bool {
-	return outside[call] || sleeping[call] && !g.foreign
+	return traits[call]&outside != 0 || traits[call]&sleeping != 0 && !g.foreign
 }
 
 // userCode is the code segment of 64-bit programs.

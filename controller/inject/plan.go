@@ -21,21 +21,23 @@ import (
 type plan struct {
 	options Options
 	pid     int
-	status  status
+	status  procid.Status
 	ground  ground
 	calls   calls
 	library library
 	slots   []Slot // Hook is an offset from DMLib's load address
 	reals   []realFunction
 	owner   ring.Owner
-	orphan  bool         // the controller that the process is under is dead
-	image   []byte       // what the thread executes
-	encoded []byte       // the attach request
-	area    []byte       // for vector registers
-	memory  *os.File     // /proc/PID/mem, to write what the process only reads
-	late    map[int]bool // threads that this OS thread may still hold
-	slow    map[int]bool // threads that did not stop in time: the others come first
-	passed  map[int]bool // threads that were passed over for one with a lifeline
+	orphan  bool              // the controller that the process is under is dead
+	image   []byte            // what the thread executes
+	encoded []byte            // the attach request
+	area    []byte            // for vector registers
+	memory  *os.File          // /proc/PID/mem, to write what the process only reads
+	late    map[int]bool      // threads that this OS thread may still hold
+	slow    map[int]bool      // threads that did not stop in time: the others come first
+	passed  map[int]bool      // threads that were passed over for one with a lifeline
+	looks   int               // how often a thread was looked at, stopped for that or not
+	seen    map[int]time.Time // when a thread was last stopped for a look
 	stacks  stacks
 	until   time.Time // when the search ends
 	lender  *lender   // of priority, while a thread is stopped
@@ -82,7 +84,7 @@ const maxXstate = 16 << 10
 const modeInternal = 0x80000000
 
 // newPlan makes the plan of loading DMLib. The caller closes it.
-func newPlan(pid int, s status, o Options) (*plan, error) {
+func newPlan(pid int, s procid.Status, o Options) (*plan, error) {
 	p, err := emptyPlan(pid, s, o)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func (p *plan) find() error {
 }
 
 // emptyPlan has what every call needs. The caller closes it.
-func emptyPlan(pid int, s status, o Options) (*plan, error) {
+func emptyPlan(pid int, s procid.Status, o Options) (*plan, error) {
 	image, err := dmlib.Entry()
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func emptyPlan(pid int, s status, o Options) (*plan, error) {
 	return &plan{
 		options: o, pid: pid, status: s, image: image, memory: memory,
 		area: make([]byte, maxXstate), late: make(map[int]bool), slow: make(map[int]bool),
-		passed: make(map[int]bool), filters: make(map[int]error),
+		passed: make(map[int]bool), seen: make(map[int]time.Time), filters: make(map[int]error),
 	}, nil
 }
 

@@ -2,11 +2,7 @@
 
 package inject
 
-import (
-	"encoding/binary"
-
-	"golang.org/x/sys/unix"
-)
+import "encoding/binary"
 
 // The mapping: a page of code (dmlib/entry), another where it is to call other
 // code, the data of region, and at its end the stack. It is readable and
@@ -119,7 +115,7 @@ const (
 // fillFrame writes the frame that rt_sigreturn(2) restores the thread from if
 // nobody else does.
 func (r *region) fillFrame(vectors uint64, s state) {
-	g := afterwards(s.regs)
+	g := repeated(s.regs)
 	f := r.frame
 	r.word(f, ucVectors|ucSegments|ucStrict)
 	// Invalid flags: the alternate signal stack stays what it is.
@@ -144,20 +140,4 @@ func (r *region) fillFrame(vectors uint64, s state) {
 	binary.LittleEndian.PutUint64(area[vectorSoftware+8:], features)
 	binary.LittleEndian.PutUint32(area[vectorSoftware+16:], n)
 	binary.LittleEndian.PutUint32(area[n:], vectorMagic2)
-}
-
-// afterwards does what the kernel does on the way out of an interrupted system
-// call: the instruction is executed again.
-func afterwards(g unix.PtraceRegs) unix.PtraceRegs {
-	if !inCall(&g) {
-		return g
-	}
-	if int64(g.Rax) == restartBlock {
-		g.Rax = unix.SYS_RESTART_SYSCALL
-	} else {
-		g.Rax = g.Orig_rax
-	}
-	g.Rip -= syscallBytes
-	g.Orig_rax = noSyscall
-	return g
 }

@@ -65,7 +65,7 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 			case c != nil || err != nil && !errors.Is(err, errLate) && !p.passing(err, process):
 				return c, err
 			case err != nil || len(p.late) > 0:
-				return nil, p.held(ctx, result.Attempts)
+				return nil, p.held(ctx)
 			}
 		}
 		clear(p.slow) // all others have had their turn
@@ -75,8 +75,8 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 		if !process.Alive() {
 			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
 		}
-		if len(p.filters) > 0 && p.allRefused(tids) || p.over(result.Attempts) {
-			return nil, p.noPlace(result.Attempts)
+		if len(p.filters) > 0 && p.allRefused(tids) || p.over() {
+			return nil, p.noPlace()
 		}
 		time.Sleep(pause)
 	}
@@ -84,12 +84,12 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 
 // held is why a search ends that goes on in another OS thread, unless its time
 // is over.
-func (p *plan) held(ctx context.Context, looks int) error {
+func (p *plan) held(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		return noTime(ctx)
-	case p.over(looks):
-		return p.noPlace(looks)
+	case p.over():
+		return p.noPlace()
 	}
 	return errHeld
 }
@@ -105,20 +105,20 @@ func (p *plan) allRefused(tids []int) bool {
 }
 
 // noPlace says why no thread would do.
-func (p *plan) noPlace(looks int) error {
+func (p *plan) noPlace() error {
 	for _, refusal := range p.filters {
 		if refusal != nil {
 			return refusal
 		}
 	}
 	took := p.options.patience + time.Since(p.until)
-	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, looks, took.Round(time.Millisecond))
+	return fmt.Errorf("%w: %d looks in %v", ErrNoSafePoint, p.looks, took.Round(time.Millisecond))
 }
 
 // over says whether the search has had its time, and its looks.
-func (p *plan) over(looks int) bool {
+func (p *plan) over() bool {
 	late := time.Since(p.until)
-	return late > 0 && looks >= leastLooks || late > (leastLooksTimes-1)*p.options.patience
+	return late > 0 && p.looks >= leastLooks || late > (leastLooksTimes-1)*p.options.patience
 }
 
 // passing says whether an error is the end of one thread only.
@@ -131,17 +131,22 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 	if p.slow[tid] || p.filters[tid] != nil {
 		return nil, nil
 	}
+	p.looks++
+	if p.spares(tid) {
+		return nil, nil
+	}
 	p.knowStack(tid)
 	t, err := p.seize(tid, process)
 	if err != nil {
 		return nil, err
 	}
 	result.Attempts++
+	p.seen[tid] = time.Now()
 	p.lender.lend(tid)
 	defer p.lender.end()
 	if err := p.stop(&t); err != nil {
 		if errors.Is(err, ErrUnsuited) {
-			return nil, errors.Join(err, t.letGo())
+			return nil, errors.Join(err, t.letGo(0))
 		}
 		p.late[tid] = true // it stops later, or its end is still to be taken
 		p.slow[tid] = true
@@ -161,6 +166,21 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		p.late[tid] = true
 	}
 	return c, err
+}
+
+// againAfter is how long a thread is left alone that was stopped for a look in a
+// call which is made again, so that its timeout begins anew.
+const againAfter = 100 * time.Millisecond
+
+// spares says whether a look from outside is enough: the thread sleeps in a call in
+// which it could not do the job, or its timeout is to be spared.
+func (p *plan) spares(tid int) bool {
+	call, ok := currentCall(p.pid, tid)
+	if !ok {
+		return false
+	}
+	return traits[call]&borrowable == 0 && !p.anywhere ||
+		traits[call]&interruptible != 0 && time.Since(p.seen[tid]) < againAfter
 }
 
 // callPermitted makes the call in a stopped thread, if the process may be entered
@@ -200,7 +220,7 @@ func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
 		p.late[tid] = true
 		return t, ErrInterrupted
 	}
-	return t, errors.Join(ErrInterrupted, t.letGo())
+	return t, errors.Join(ErrInterrupted, t.letGo(0))
 }
 
 // meanwhile is what is done while one thread is waited for.
@@ -221,7 +241,7 @@ func (p *plan) sweep() {
 			if p.ours(t, s.signal) {
 				s.signal = 0
 			}
-			_ = t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)) // it may have ended
+			_ = t.goOn(unix.PTRACE_CONT, s.signal) // it may have ended
 			continue
 		case err == nil && trapPending(p.pid, tid):
 			_ = t.ptrace(unix.PTRACE_CONT, 0, 0)
@@ -235,26 +255,9 @@ func (p *plan) sweep() {
 	}
 }
 
-// letGoOn detaches; a call that returned EINTR only because we looked is made
-// again.
+// letGoOn detaches from a thread that was only looked at.
 func (p *plan) letGoOn(t tracee) {
-	if s, err := t.place(); err == nil {
-		if fixed := s.resumed(p.pid, t.tid); fixed.Rip != s.regs.Rip {
-			_ = unix.PtraceSetRegs(t.tid, &fixed)
-		}
-	}
-	if t.letGo() != nil {
+	if t.letGo(0) != nil {
 		p.late[t.tid] = true // it has ended
 	}
-}
-
-// resumed are the registers to go on with. The kernel itself restarts calls
-// that say so; EINTR of a polling call is taken back, unless a signal waits
-// that it would be right for.
-func (s state) resumed(pid, tid int) unix.PtraceRegs {
-	g := s.regs
-	if inCall(&g) && int64(g.Rax) == -int64(unix.EINTR) && !signalPending(pid, tid, s.mask) {
-		return afterwards(g)
-	}
-	return g
 }

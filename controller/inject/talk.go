@@ -81,7 +81,7 @@ func (k *talk) fill(tid int) error {
 			return fmt.Errorf("hand over DMLib: %w", err)
 		}
 	}
-	file, err := openMemory(k.pid, tid, k.answer.memory, k.status.uid)
+	file, err := openMemory(k.pid, tid, k.answer.memory, int(k.status.Users.Files))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (k *talk) fillLibrary(tid int) error {
 	if err != nil {
 		return err
 	}
-	file, err := openMemory(k.pid, tid, k.answer.library, k.status.uid)
+	file, err := openMemory(k.pid, tid, k.answer.library, int(k.status.Users.Files))
 	if err != nil {
 		return err
 	}

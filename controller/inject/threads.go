@@ -24,7 +24,7 @@ func candidates(pid int) ([]int, error) {
 	}
 	var blocked, others []int
 	for _, tid := range tids {
-		if call, ok := currentCall(pid, tid); ok && blocking[call] {
+		if call, ok := currentCall(pid, tid); ok && traits[call]&borrowable != 0 {
 			blocked = append(blocked, tid)
 		} else {
 			others = append(others, tid)
@@ -46,25 +46,6 @@ func currentCall(pid, tid int) (number int64, ok bool) {
 	word, _, _ := strings.Cut(string(content), " ")
 	number, err = strconv.ParseInt(word, 10, 64)
 	return number, err == nil && number >= 0
-}
-
-// signalPending says whether a signal waits that the thread would take.
-func signalPending(pid, tid int, blocked uint64) bool {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	if err != nil {
-		return false
-	}
-	var pending uint64
-	for line := range strings.Lines(string(content)) {
-		name, value, _ := strings.Cut(line, ":")
-		if name == "SigPnd" || name == "ShdPnd" {
-			set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			if err == nil {
-				pending |= set
-			}
-		}
-	}
-	return pending&^blocked != 0
 }
 
 // innerID is [procid.InnerID], or the id as we have it if that is not known.
@@ -99,20 +80,6 @@ func exists(pid, tid int) bool {
 
 // runnable says whether a thread runs, or would if it had a processor.
 func runnable(pid, tid int) bool {
-	s, err := statusOf(pid, tid)
-	return err == nil && s.state == 'R'
-}
-
-// signalSet is a line of a thread's status.
-func signalSet(pid, tid int, name string) (uint64, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-	if err != nil {
-		return 0, procid.GoneError(err)
-	}
-	for line := range strings.Lines(string(content)) {
-		if set, ok := strings.CutPrefix(line, name+":"); ok {
-			return strconv.ParseUint(strings.TrimSpace(set), 16, 64)
-		}
-	}
-	return 0, fmt.Errorf("status of thread %d without %s", tid, name)
+	s, err := procid.ReadThread(pid, tid)
+	return err == nil && s.State == 'R'
 }

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Requests and constants that x/sys/unix does not have.
@@ -185,9 +187,8 @@ func nextStatus(kind, id int) (tid int, status unix.WaitStatus, err error) {
 
 // ownChild says whether a thread is the first one of a child of this process.
 func ownChild(tid int) bool {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	s := parseStatus(content)
-	return err == nil && s.process == tid && s.parent == os.Getpid()
+	s, err := procid.ReadStatus(tid)
+	return err == nil && s.Process == tid && s.Parent == os.Getpid()
 }
 
 // interrupt stops the thread; signals that are under way reach it before.
@@ -210,14 +211,11 @@ func (t *tracee) interrupt(deadline time.Time) error {
 		if s.event != 0 {
 			return ErrInterrupted
 		}
-		if err := t.ptrace(unix.PTRACE_CONT, 0, uintptr(s.signal)); err != nil {
+		if err := t.goOn(unix.PTRACE_CONT, s.signal); err != nil {
 			return err
 		}
 	}
 }
-
-// letGo detaches from a stopped thread.
-func (t tracee) letGo() error { return t.ptrace(unix.PTRACE_DETACH, 0, 0) }
 
 // state is all of a thread that the call changes.
 type state struct {

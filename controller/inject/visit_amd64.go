@@ -33,13 +33,13 @@ func (a *ambush) visited(w *watched, stopped time.Time, result *Result) (*conver
 	}
 	if !a.permitted(w.tracee) {
 		a.here.disable()
-		return nil, errors.Join(a.noPlace(result.Attempts), a.letGoAt(w))
+		return nil, errors.Join(a.noPlace(), a.letGoAt(w))
 	}
 	done, err := a.visit(v)
 	if !done && err == nil {
 		a.threads[w.tid] = w
 		a.here.pause(false)
-		return nil, w.goOn(0)
+		return nil, w.resume(0)
 	}
 	a.here.disable() // a thread that hits it when nobody traces it any more is killed
 	result.Thread, result.Stopped = w.tid, time.Since(stopped)
@@ -47,7 +47,7 @@ func (a *ambush) visited(w *watched, stopped time.Time, result *Result) (*conver
 	case v.lost:
 		return nil, err
 	case v.c == nil:
-		return nil, errors.Join(err, ignoreEnd(w.letGo()))
+		return nil, errors.Join(err, ignoreEnd(w.letGo(0)))
 	}
 	return v.c, errors.Join(err, ignoreEnd(v.c.end(true)))
 }

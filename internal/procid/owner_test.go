@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestRights(t *testing.T) {
+func TestStatusOwner(t *testing.T) {
 	const user = "Name:\tx\nUid:\t1001\t1001\t1001\t1001\nGid:\t100\t100\t100\t100\n"
 	tests := []struct {
 		name, status string
@@ -28,28 +28,20 @@ func TestRights(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := parseRights([]byte(tt.status))
-			if err != nil || r.owner(tt.file) != tt.want {
-				t.Errorf("%d, %v, want %d", r.owner(tt.file), err, tt.want)
+			s, err := ParseStatus(tt.status)
+			if owner := s.owner(tt.file, s.Capabilities != 0); err != nil || owner != tt.want {
+				t.Errorf("%d, %v, want %d", owner, err, tt.want)
 			}
 		})
 	}
-	for name, status := range map[string]string{
-		"nothing": "", "no capabilities": user, "no ids": "CapPrm:\t0\n",
-		"short ids": "Uid:\t1001\nGid:\t1\t1\t1\t1\nCapPrm:\t0\n", "words": "Uid:\ta\ta\ta\ta\nGid:\t1\t1\t1\t1\nCapPrm:\t0\n",
-	} {
-		if r, err := parseRights([]byte(status)); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %+v, %v", name, r, err)
-		}
-	}
 }
 
-func FuzzRights(f *testing.F) {
-	f.Add([]byte("Uid:\t1001\t1001\t1001\t1001\nGid:\t100\t100\t100\t100\nCapPrm:\t0000000000000000\n"), uint32(1001))
-	f.Fuzz(func(t *testing.T, status []byte, file uint32) {
-		r, err := parseRights(status)
-		if err == nil && r.owner(file) != 0 && r.owner(file) != file {
-			t.Errorf("%+v of %d is %d's", r, file, r.owner(file))
+func FuzzOwner(f *testing.F) {
+	f.Add("Uid:\t1001\t1001\t1001\t1001\nGid:\t100\t100\t100\t100\nCapPrm:\t0000000000000000\n", uint32(1001))
+	f.Fuzz(func(t *testing.T, status string, file uint32) {
+		s, err := ParseStatus(status)
+		if owner := s.owner(file, s.Capabilities != 0); err == nil && owner != 0 && owner != file {
+			t.Errorf("%+v of %d is %d's", s, file, owner)
 		}
 	})
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// trait is what is known of a system call in which a thread may have been stopped.
+type trait uint8
+
+const (
+	// borrowable calls hold nothing: a thread may be taken out of one, do something
+	// else, and be put back into it.
+	borrowable trait = 1 << iota
+	// interruptible calls fail with EINTR after any stop, not only after a signal
+	// handler (signal(7)), always or where their socket has a timeout. None of them
+	// has done anything when it says so, so that it can be made again.
+	interruptible
+	// outside are calls that neither an allocator nor the loader waits in: these
+	// wait for locks (futex, and others' by yielding and sleeping), and print. The
+	// loader's callbacks may, under locks whose owner is asked for.
+	outside
+	// sleeping calls are none that glibc's allocator waits in either; others do, for
+	// their locks.
+	sleeping
+)
+
+// traits has all system calls of which something is known.
+var traits = map[int64]trait{
+	unix.SYS_READ: borrowable | interruptible | outside, unix.SYS_READV: borrowable | interruptible | outside,
+	unix.SYS_RECVFROM: borrowable | interruptible | outside, unix.SYS_RECVMSG: borrowable | interruptible | outside,
+	unix.SYS_WRITE: borrowable | interruptible, unix.SYS_WRITEV: borrowable | interruptible,
+	unix.SYS_SENDTO: borrowable | interruptible, unix.SYS_SENDMSG: borrowable | interruptible,
+	unix.SYS_RECVMMSG: interruptible, unix.SYS_SENDMMSG: interruptible,
+	unix.SYS_SENDFILE: interruptible, unix.SYS_SPLICE: interruptible,
+	unix.SYS_ACCEPT: borrowable | interruptible | outside, unix.SYS_ACCEPT4: borrowable | interruptible | outside,
+	unix.SYS_CONNECT:    borrowable | interruptible,
+	unix.SYS_EPOLL_WAIT: borrowable | interruptible | outside, unix.SYS_EPOLL_PWAIT: borrowable | interruptible | outside,
+	unix.SYS_EPOLL_PWAIT2: borrowable | interruptible | outside,
+	unix.SYS_POLL:         borrowable | outside, unix.SYS_PPOLL: borrowable | outside,
+	unix.SYS_SELECT: borrowable | outside, unix.SYS_PSELECT6: borrowable | outside,
+	unix.SYS_PAUSE: borrowable | outside, unix.SYS_RT_SIGSUSPEND: borrowable | outside,
+	unix.SYS_WAIT4: borrowable | outside, unix.SYS_WAITID: borrowable | outside,
+	unix.SYS_NANOSLEEP: borrowable | sleeping, unix.SYS_CLOCK_NANOSLEEP: borrowable | sleeping,
+	unix.SYS_FUTEX: borrowable, unix.SYS_FLOCK: borrowable, unix.SYS_SCHED_YIELD: borrowable,
+	// A call with a timeout that was interrupted before.
+	unix.SYS_RESTART_SYSCALL: borrowable,
+	unix.SYS_SEMOP:           interruptible, unix.SYS_SEMTIMEDOP: interruptible, unix.SYS_RT_SIGTIMEDWAIT: interruptible,
+	unix.SYS_IO_GETEVENTS: interruptible, unix.SYS_IO_PGETEVENTS: interruptible, unix.SYS_IO_URING_ENTER: interruptible,
+}
+
+// The kernel's codes for a call that is to be restarted; a program never sees
+// them.
+const (
+	restartFirst = -516
+	restartLast  = -512
+	restartBlock = -516
+	syscallBytes = 2
+	noSyscall    = ^uint64(0)
+)
+
+// inCall says whether the thread stands in a system call that it can be taken out
+// of and put back into.
+func inCall(regs *unix.PtraceRegs) bool {
+	number, result := int64(regs.Orig_rax), int64(regs.Rax)
+	if number < 0 || traits[number]&borrowable == 0 {
+		return false
+	}
+	return result >= restartFirst && result <= restartLast || failedByStop(regs)
+}
+
+// failedByStop says whether the thread stands behind a system call that may have
+// failed only because the thread was stopped.
+func failedByStop(regs *unix.PtraceRegs) bool {
+	number := int64(regs.Orig_rax)
+	return number >= 0 && int64(regs.Rax) == -int64(unix.EINTR) && traits[number]&interruptible != 0
+}
+
+// repeated does what the kernel does on the way out of an interrupted system call:
+// the instruction is executed again.
+func repeated(g unix.PtraceRegs) unix.PtraceRegs {
+	if !inCall(&g) && !failedByStop(&g) {
+		return g
+	}
+	if int64(g.Rax) == restartBlock {
+		g.Rax = unix.SYS_RESTART_SYSCALL
+	} else {
+		g.Rax = g.Orig_rax
+	}
+	g.Rip -= syscallBytes
+	g.Orig_rax = noSyscall
+	return g
+}
+
+// letGo detaches from a stopped thread: see [tracee.goOn].
+func (t tracee) letGo(signal unix.Signal) error { return t.goOn(unix.PTRACE_DETACH, signal) }
+
+// goOn continues a stopped thread (PTRACE_CONT), or detaches from it, with the
+// signal that it was about to take, 0 for none. What it does then is what it would
+// have done if nobody had looked: a call that failed only because of the stop is
+// made again, and a signal that the program discards, of which an untraced thread
+// does not even hear, interrupts nothing.
+func (t tracee) goOn(request int, signal unix.Signal) error {
+	if signal != 0 {
+		if s, err := procid.ReadStatus(t.tid); err == nil && s.Discards(signal) {
+			signal = 0
+		}
+	}
+	if signal == 0 {
+		t.repeatCall()
+	}
+	return t.ptrace(request, 0, uintptr(signal))
+}
+
+// repeatCall has a stopped thread make a call again that failed because of the stop.
+func (t tracee) repeatCall() {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(t.tid, &regs) == nil && failedByStop(&regs) && !takesSignal(t.tid) {
+		regs = repeated(regs)
+		_ = unix.PtraceSetRegs(t.tid, &regs) // it may have ended
+	}
+}
+
+// takesSignal says whether a signal waits that a stopped thread takes when it goes on.
+// The signals that it blocks are those of the call that it is in, if that brings a
+// mask of its own.
+func takesSignal(tid int) bool {
+	s, err := procid.ReadStatus(tid)
+	return err == nil && s.Awaits()
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Status is the status file of a process or of one of its threads
+// (proc_pid_status(5)). What the kernel does not tell is zero.
+type Status struct {
+	// State is the letter of the scheduler's state, such as 'R' or 'Z'.
+	State byte
+	// Process is the id of the process that the thread belongs to, Parent that of
+	// its parent, and Tracer the thread that traces it, 0 if there is none.
+	Process, Parent, Tracer int
+	// Inner is the thread's id in its own, the innermost, pid namespace, and Depth in
+	// how many it has one, that of /proc the first.
+	Inner, Depth  int
+	Users, Groups IDs
+	// Capabilities are the permitted ones, a bit each.
+	Capabilities uint64
+	// Pending signals are the thread's own, Shared those of its process.
+	Pending, Shared, Blocked, Ignored, Caught Signals
+	// Seccomp is the mode of seccomp(2), Filters how many filters there are.
+	Seccomp, Filters int
+	// ShadowStack says that the processor keeps the thread's return addresses.
+	ShadowStack bool
+
+	known known
+}
+
+// IDs are the user ids, or the group ids, of a thread.
+type IDs struct{ Real, Effective, Saved, Files uint32 }
+
+// Same says whether all four are one.
+func (i IDs) Same() bool {
+	return i == IDs{i.Effective, i.Effective, i.Effective, i.Effective}
+}
+
+// Signals is a set of signals, in the order of the kernel's bits.
+type Signals uint64
+
+// Has says whether a signal is in the set.
+func (s Signals) Has(signal unix.Signal) bool { return s>>(uint(signal)-1)&1 != 0 }
+
+// harmless are the signals that do nothing to a program that has no handler.
+const harmless Signals = 1<<(uint(unix.SIGCHLD)-1) | 1<<(uint(unix.SIGURG)-1) |
+	1<<(uint(unix.SIGWINCH)-1) | 1<<(uint(unix.SIGCONT)-1)
+
+// Discards says whether the thread's process takes no notice of a signal.
+func (s Status) Discards(signal unix.Signal) bool { return s.discarded().Has(signal) }
+
+func (s Status) discarded() Signals { return s.Ignored | harmless&^s.Caught }
+
+// Awaits says whether a signal is pending that the thread will take.
+func (s Status) Awaits() bool {
+	return (s.Pending|s.Shared)&^s.Blocked&^s.discarded() != 0
+}
+
+// Ended says whether the thread has ended.
+func (s Status) Ended() bool { return s.State == 'Z' || s.State == 'X' }
+
+// known says which lines were there, for readers that cannot do without.
+type known struct{ users, groups, capabilities bool }
+
+// maxStatusBytes is more than a status file of /proc has.
+const maxStatusBytes = 64 << 10
+
+// ReadStatus reads the status of a process. [ErrGone] if it has been reaped.
+func ReadStatus(pid int) (Status, error) {
+	content, err := ReadFile(pid, "status", maxStatusBytes)
+	if err != nil {
+		return Status{}, err
+	}
+	return ParseStatus(string(content))
+}
+
+// ReadThread reads the status of one thread. [ErrGone] if it has ended, or is not of
+// the process.
+func ReadThread(pid, tid int) (Status, error) {
+	content, err := ReadFile(pid, "task/"+strconv.Itoa(tid)+"/status", maxStatusBytes)
+	if err != nil {
+		return Status{}, err
+	}
+	return ParseStatus(string(content))
+}
+
+// ParseStatus parses a status file. [ErrMalformed] if a line that it reads is not
+// what the kernel writes.
+func ParseStatus(content string) (Status, error) {
+	var s Status
+	for line := range strings.Lines(content) {
+		name, value, _ := strings.Cut(line, ":")
+		if err := s.parse(name, strings.Fields(value)); err != nil {
+			return Status{}, fmt.Errorf("%w: status with %q", ErrMalformed, line)
+		}
+	}
+	return s, nil
+}
+
+// parse reads one line.
+func (s *Status) parse(name string, fields []string) (err error) {
+	switch name {
+	case "State":
+		if len(fields) == 0 {
+			return ErrMalformed
+		}
+		s.State = fields[0][0]
+	case "Tgid":
+		s.Process, err = number(fields)
+	case "PPid":
+		s.Parent, err = number(fields)
+	case "TracerPid":
+		s.Tracer, err = number(fields)
+	case "NSpid":
+		s.Depth = len(fields)
+		s.Inner, err = number(fields[max(len(fields)-1, 0):])
+	case "Uid":
+		s.known.users = true
+		s.Users, err = parseIDs(fields)
+	case "Gid":
+		s.known.groups = true
+		s.Groups, err = parseIDs(fields)
+	case "CapPrm":
+		s.known.capabilities = true
+		s.Capabilities, err = parseMask(fields)
+	case "Seccomp":
+		s.Seccomp, err = number(fields)
+	case "Seccomp_filters":
+		s.Filters, err = number(fields)
+	case "x86_Thread_features":
+		s.ShadowStack = slices.Contains(fields, "shstk")
+	case "SigPnd":
+		s.Pending, err = parseSet(fields)
+	case "ShdPnd":
+		s.Shared, err = parseSet(fields)
+	case "SigBlk":
+		s.Blocked, err = parseSet(fields)
+	case "SigIgn":
+		s.Ignored, err = parseSet(fields)
+	case "SigCgt":
+		s.Caught, err = parseSet(fields)
+	}
+	return err
+}
+
+// number reads the first field.
+func number(fields []string) (int, error) {
+	if len(fields) == 0 {
+		return 0, ErrMalformed
+	}
+	return strconv.Atoi(fields[0])
+}
+
+func parseMask(fields []string) (uint64, error) {
+	if len(fields) != 1 {
+		return 0, ErrMalformed
+	}
+	return strconv.ParseUint(fields[0], 16, 64)
+}
+
+func parseSet(fields []string) (Signals, error) {
+	mask, err := parseMask(fields)
+	return Signals(mask), err
+}
+
+func parseIDs(fields []string) (IDs, error) {
+	var ids [4]uint32
+	if len(fields) != len(ids) {
+		return IDs{}, ErrMalformed
+	}
+	for i, field := range fields {
+		id, err := strconv.ParseUint(field, 10, 32)
+		if err != nil {
+			return IDs{}, err
+		}
+		ids[i] = uint32(id)
+	}
+	return IDs{ids[0], ids[1], ids[2], ids[3]}, nil
+}
+
+// UserID returns the real user id of a process; [ErrGone] if it has ended.
+func UserID(pid int) (uint32, error) {
+	s, err := ReadStatus(pid)
+	if err == nil && !s.known.users {
+		err = fmt.Errorf("%w: status of %d without user", ErrMalformed, pid)
+	}
+	return s.Users.Real, err
+}
+
+// InnerID is the id of a thread as its process sees it, in the innermost pid
+// namespace. [ErrGone] if it has ended.
+func InnerID(pid, tid int) (int, error) {
+	s, err := ReadThread(pid, tid)
+	if err == nil && s.Depth == 0 {
+		err = fmt.Errorf("%w: status of %d without NSpid", ErrMalformed, tid)
+	}
+	return s.Inner, err
+}
+
+// Nested says whether a process is in a pid namespace below that of /proc, and so
+// has other ids there. [ErrGone] if it has ended.
+func Nested(pid int) (bool, error) {
+	s, err := ReadStatus(pid)
+	if err == nil && s.Depth == 0 {
+		err = fmt.Errorf("%w: status of %d without NSpid", ErrMalformed, pid)
+	}
+	return s.Depth > 1, err
+}
+
+// Filtered says whether some thread of a process has a seccomp filter, or whether
+// that cannot be known. A kernel without seccomp has none.
+func Filtered(pid int) bool {
+	tids, err := Threads(pid)
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(tids, func(tid int) bool {
+		s, err := ReadThread(pid, tid)
+		return err != nil && !errors.Is(err, ErrGone) || s.Seccomp != 0
+	})
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package procid
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestParseStatus(t *testing.T) {
+	got, err := ParseStatus("Name:\tUid: 5\nState:\tS (sleeping)\nTgid:\t8\nPid:\t4711\nPPid:\t9\nTracerPid:\t41\n" +
+		"Uid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nNSpid:\t4711\t12\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n" +
+		"SigBlk:\t0000000000000004\nSigIgn:\t0000000000000008\nSigCgt:\t0000000000000010\nCapPrm:\t000001ffffffffff\n" +
+		"Seccomp:\t2\nSeccomp_filters:\t3\nx86_Thread_features:\tshstk\nSome:\t\n")
+	want := Status{
+		State: 'S', Process: 8, Parent: 9, Tracer: 41, Inner: 3, Depth: 3, Users: IDs{1, 2, 3, 4}, Groups: IDs{5, 5, 5, 5},
+		Capabilities: 0x1ffffffffff, Pending: 1, Shared: 2, Blocked: 4, Ignored: 8, Caught: 16,
+		Seccomp: 2, Filters: 3, ShadowStack: true, known: known{true, true, true},
+	}
+	if err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	if got.Users.Same() || !got.Groups.Same() {
+		t.Errorf("users %v, groups %v", got.Users, got.Groups)
+	}
+}
+
+func TestParseStatusRefuses(t *testing.T) {
+	for name, content := range map[string]string{
+		"no state": "State:\n", "no number": "Tgid:\tx\n", "no inner id": "NSpid:\n", "short ids": "Uid:\t1001\n",
+		"words for ids": "Gid:\ta\ta\ta\ta\n", "no set": "SigBlk:\tx\n", "two sets": "SigIgn:\t1 2\n", "cut off": "Uid:",
+	} {
+		if got, err := ParseStatus(content); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// TestAwaits: a signal that is blocked or comes to nothing interrupts nobody.
+func TestAwaits(t *testing.T) {
+	set := func(signals ...unix.Signal) (s Signals) {
+		for _, signal := range signals {
+			s |= 1 << (uint(signal) - 1)
+		}
+		return s
+	}
+	for name, row := range map[string]struct {
+		status Status
+		want   bool
+	}{
+		"none":                {Status{}, false},
+		"caught":              {Status{Pending: set(unix.SIGUSR1), Caught: set(unix.SIGUSR1)}, true},
+		"of the process":      {Status{Shared: set(unix.SIGUSR1)}, true},
+		"blocked":             {Status{Pending: set(unix.SIGUSR1), Blocked: set(unix.SIGUSR1)}, false},
+		"ignored":             {Status{Pending: set(unix.SIGUSR1), Ignored: set(unix.SIGUSR1)}, false},
+		"ignored by default":  {Status{Shared: set(unix.SIGCHLD)}, false},
+		"default, but caught": {Status{Shared: set(unix.SIGCHLD), Caught: set(unix.SIGCHLD)}, true},
+	} {
+		if got := row.status.Awaits(); got != row.want {
+			t.Errorf("%s: %v, want %v", name, got, row.want)
+		}
+	}
+}
+
+func TestReadStatus(t *testing.T) {
+	self := os.Getpid()
+	s, err := ReadStatus(self)
+	if err != nil || s.Process != self || s.Parent != os.Getppid() || int(s.Users.Real) != os.Getuid() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if id, err := InnerID(self, self); err != nil || id != self {
+		t.Errorf("own id %d, %v", id, err)
+	}
+	if nested, err := Nested(self); err != nil || nested {
+		t.Errorf("nested in its own namespace: %t, %v", nested, err)
+	}
+	if id, err := UserID(self); err != nil || int(id) != os.Getuid() {
+		t.Errorf("own user %d, %v", id, err)
+	}
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadThread(cmd.Process.Pid, cmd.Process.Pid); !errors.Is(err, ErrGone) {
+		t.Errorf("of an ended process: %v", err)
+	}
+}
