@@ -27,8 +27,13 @@ type conversation struct {
 	besides  func()        // called while the tracer waits for the call; may be nil
 }
 
-// onlyMarker blocks every signal but the marker.
-const onlyMarker = ^(uint64(1) << (unix.SIGURG - 1))
+// The signals of faults. The kernel takes the program's handler away, for all
+// threads, if one is blocked in the thread that has the fault.
+const faults = 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(unix.SIGBUS-1) |
+	1<<(unix.SIGFPE-1) | 1<<(unix.SIGSEGV-1) | 1<<(unix.SIGSYS-1)
+
+// borrowedMask blocks every signal but the marker and faults.
+const borrowedMask = ^(uint64(1)<<(unix.SIGURG-1) | faults)
 
 // call makes the stopped thread load DMLib, or start a thread that will, and
 // puts it back.
@@ -161,13 +166,11 @@ func (c *conversation) signalled(signal unix.Signal) (arrived bool, err error) {
 	if err := unix.PtraceGetRegs(c.tid, &g); err != nil {
 		return false, err
 	}
-	switch signal {
-	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGABRT, unix.SIGSYS:
+	switch {
+	case signal == unix.SIGABRT || faults>>(signal-1)&1 != 0 && c.byKernel():
 		return false, fmt.Errorf("%w: %v at %#x", ErrCall, unix.SignalName(signal), g.Rip)
-	case unix.SIGURG:
-		if g.Rip == c.base+c.region.marker() {
-			return true, nil
-		}
+	case signal == unix.SIGURG && g.Rip == c.base+c.region.marker():
+		return true, nil
 	}
 	c.held = append(c.held, signal)
 	return false, nil

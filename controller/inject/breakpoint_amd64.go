@@ -190,10 +190,22 @@ func (s several) disable() {
 func (several) close() error { return nil }
 
 // trapCode returns what a thread that is stopped by SIGTRAP is told of it.
-func (t tracee) trapCode(signal unix.Signal) (code uint32, info [siginfoBytes]byte, err error) {
+func (t tracee) trapCode(signal unix.Signal) (code int32, info [siginfoBytes]byte, err error) {
 	if signal != unix.SIGTRAP {
 		return 0, info, unix.EINVAL
 	}
+	return t.signalCode()
+}
+
+// signalCode returns what a thread is told of the signal that it is stopped by.
+func (t tracee) signalCode() (code int32, info [siginfoBytes]byte, err error) {
 	err = t.point(unix.PTRACE_GETSIGINFO, 0, unsafe.Pointer(&info))
-	return binary.LittleEndian.Uint32(info[siCode:]), info, err
+	return int32(binary.LittleEndian.Uint32(info[siCode:])), info, err
+}
+
+// byKernel says whether the signal that a thread is stopped by tells of what the
+// thread itself did, rather than being sent by a program.
+func (t tracee) byKernel() bool {
+	code, _, err := t.signalCode()
+	return err == nil && code > 0
 }

@@ -5,9 +5,9 @@
 // One thread of the process is stopped by ptrace(2) at a place where it could
 // itself have called pthread_create(3), is made to call it, and gets its
 // registers, vector state and signal mask back. The thread that it has started
-// (dmlib/entry) loads DMLib and attaches while the program runs, has all
-// signals blocked and a descriptor table of its own, and ends. No other thread
-// is stopped, but for a look at whether it is at a safe place.
+// (dmlib/entry) loads DMLib and attaches while the program runs, blocks all
+// signals but those of faults, has a descriptor table of its own, and ends. No
+// other thread is stopped, but for a look at whether it is at a safe place.
 //
 // In a program that never had a second thread the borrowed one does all of it:
 // with a second one the C library would begin to take its locks, for good. So
@@ -23,7 +23,7 @@
 //
 // No byte of the process' own code, data or stacks is changed. What the call
 // needs lies in one mapping that is removed afterwards. All signals but SIGURG
-// are blocked in the thread meanwhile, so the kernel keeps them, in their
+// and those of faults are blocked in the thread meanwhile, so the kernel keeps them, in their
 // order, for the moment when the thread is back. If the controller is killed
 // in between, the thread finishes the call and restores itself by
 // rt_sigreturn(2), and a nanosleep or futex with a timeout that it was in

@@ -66,7 +66,7 @@ func TestAttachToCalls(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		}
-		GiveBack(t.Context(), result.Memory, result.Slots)
+		GiveBack(t.Context(), result.Memory, nil)
 		free(t, result)
 	}
 	target.Right(t)

@@ -16,7 +16,7 @@ const stepPatience = time.Second
 const callStop = unix.SIGTRAP | 0x80
 
 // syscall makes the thread execute one system call, by an instruction of its
-// libc, and stops behind it with all signals but the marker blocked. If the
+// libc, and stops behind it with all signals but the marker and faults blocked. If the
 // tracer dies at any point of it, the thread goes on and back by its lifeline.
 //
 // That is why the thread does not step: when a tracer dies the kernel leaves
@@ -64,7 +64,7 @@ func (c *conversation) aim(number uint64, arguments []uint64) error {
 	if err := c.dies("with other registers"); err != nil {
 		return err
 	}
-	if err := c.setMask(onlyMarker); err != nil {
+	if err := c.setMask(borrowedMask); err != nil {
 		return err
 	}
 	return c.dies("with signals blocked")

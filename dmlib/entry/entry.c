@@ -6,7 +6,7 @@
  *
  * entry_begin runs in a thread of the program that is stopped meanwhile. Where
  * it may, it only starts a thread, which does the work at leisure, with all
- * signals blocked and a descriptor table of its own: what it opens the program
+ * signals but faults blocked and a descriptor table of its own: what it opens the program
  * never sees, what the program closes it does not miss.
  */
 #include <linux/close_range.h>
@@ -34,6 +34,8 @@ _Static_assert(offsetof(struct attune_entry, unmap) == ENTRY_UNMAP, "see start_x
 
 #define BLOCK_ONLY 2 /* SIG_SETMASK */
 #define SIGNAL_SETXID 33
+/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV and SIGSYS */
+static const uint64_t FAULTS = 1u << 3 | 1u << 4 | 1u << 6 | 1u << 7 | 1u << 10 | 1u << 30;
 #define DETACHED 1 /* PTHREAD_CREATE_DETACHED */
 #define LOAD_NOW 2 /* RTLD_NOW */
 #define THREAD_STACK (256u << 10)
@@ -174,9 +176,10 @@ static void work(struct attune_entry *entry) {
     publish(entry, ATTUNE_ENTRY_DONE);
 }
 
-/* setuid(2) and its like wait until every thread has taken this signal. */
+/* setuid(2) and its like wait until every thread has taken their signal. A fault
+ * whose signal is blocked would take the program's handler away, for all threads. */
 static void block_signals(void) {
-    uint64_t mask = ~(UINT64_C(1) << (SIGNAL_SETXID - 1));
+    uint64_t mask = ~(UINT64_C(1) << (SIGNAL_SETXID - 1) | FAULTS);
     call(SYS_rt_sigprocmask, BLOCK_ONLY, &mask, 0, sizeof(mask));
 }
 
