@@ -197,6 +197,9 @@ func (s *Sites) measure(ctx context.Context, w writer, f Function, number int, a
 	if fn.tails && at.Exits && at.Result {
 		return errTail
 	}
+	if fn.tails && at.Entry && at.Exits {
+		return errTailTimed
+	}
 	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
 }
 

@@ -12,6 +12,10 @@ import (
 // errTail: what a function returns is not known where it ends, some of the time.
 var errTail = fmt.Errorf("%w: it ends in a jump to another function, whose result is not seen there", patch.ErrUnpatchable)
 
+// errTailTimed: a duration would end with the jump, and leave out what the other
+// function does: a few nanoseconds where the call takes milliseconds.
+var errTailTimed = fmt.Errorf("%w: it ends in a jump to another function, which returns in its place: a patch does not see when (compile with -fno-optimize-sibling-calls, or time what calls it)", patch.ErrUnpatchable)
+
 // findExits prepares all exits of a function. The caller holds s.mu.
 func (s *Sites) findExits(ctx context.Context, w writer, fn *function) error {
 	if fn.exits != nil {

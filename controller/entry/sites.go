@@ -237,8 +237,8 @@ func (s *Sites) named(name string) *function {
 type Where struct {
 	// Entry of the function.
 	Entry bool
-	// Exits of the function; with Entry, durations are measured. One ends where
-	// the function jumps to another one in tail position.
+	// Exits of the function; with Entry, durations are measured, which is refused
+	// where the function may jump to another one in tail position.
 	Exits bool
 	// Beside lets jumps reach into the function behind this one. Our own uprobes
 	// keep away from there, but a breakpoint of another tool at the entry of that

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged
+
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestDurationsEndWhereCallsReturn: a call of testdata/tails.c takes 2 ms, however
+// it ends; one that ends otherwise than by a return has no duration.
+func TestDurationsEndWhereCallsReturn(t *testing.T) {
+	onX86(t)
+	const calls, least = 6, uint64(2 * time.Millisecond)
+	tests := []struct {
+		function string
+		returns  uint64
+		jumps    bool // only the kernel sees when it returns
+	}{
+		{"t_jumps", calls, true},
+		{"t_sometimes", calls, true},
+		{"t_returns", calls, false},
+		{"t_left", calls / 2, false},
+		{"t_ends", calls / 2, false},
+	}
+	program := targets.Build(t, "testdata/tails.c", "-O2", "-pthread", "-fno-reorder-blocks-and-partition")
+	for _, test := range tests {
+		t.Run(test.function, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.UseBPF = true })
+			b.sampleEvery(t, time.Hour)
+			spec := call(test.function, false)
+			spec.Place = attunev1.Place_PLACE_BOTH
+			b.addPoint(t, 1, spec)
+			target := targets.Start(t, program, b.controller.Environment()...)
+			s := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
+			if s.GetState() != attunev1.PointState_POINT_STATE_PLACED {
+				t.Fatalf("point: %v", s)
+			}
+			if test.jumps && (s.GetMechanism() == "patch" || !strings.Contains(s.GetReason(), "jump to another function")) {
+				t.Errorf("point: %v", s)
+			}
+			target.Ask(t, "6")
+			b.sampleEvery(t, 20*time.Millisecond)
+			a := event(t, b, "durations", func(m *attunev1.PublishRequest) (*attunev1.Aggregate, bool) {
+				for _, a := range m.GetAggregates().GetAggregates() {
+					if a.GetPoint() == 1 && a.GetCount() > 0 {
+						return a, true
+					}
+				}
+				return nil, false
+			})
+			if a.GetCount() != test.returns || a.GetMin() < least {
+				t.Errorf("%d durations, %v and more; want %d of %v and more",
+					a.GetCount(), time.Duration(a.GetMin()), test.returns, time.Duration(least))
+			}
+			b.stop(t)
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}
