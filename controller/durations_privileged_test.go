@@ -66,3 +66,53 @@ func TestDurationsEndWhereCallsReturn(t *testing.T) {
 		})
 	}
 }
+
+// TestExceptionsPass: a return probe of the kernel changes the return address, and
+// an exception that came there would end the program.
+func TestExceptionsPass(t *testing.T) {
+	onX86(t)
+	program := targets.BuildWith(t, "g++", "thrown", "-O2", "testdata/thrown.cc")
+	static := targets.BuildWith(t, "g++", "thrown", "-O2", "-static", "testdata/thrown.cc")
+	tests := map[string]struct {
+		program string
+		outside bool
+		place   attunev1.Place
+		state   attunev1.PointState
+	}{
+		"timed":              {program, false, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_PLACED},
+		"outside":            {program, true, attunev1.Place_PLACE_ENTRY, attunev1.PointState_POINT_STATE_PLACED},
+		"timed from outside": {program, true, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_REFUSED},
+		"return, outside":    {program, true, attunev1.Place_PLACE_EXIT, attunev1.PointState_POINT_STATE_REFUSED},
+		"static, outside":    {static, true, attunev1.Place_PLACE_BOTH, attunev1.PointState_POINT_STATE_REFUSED},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, func(c *Config) {
+				if c.UseBPF = true; test.outside {
+					c.LibraryPath = ""
+				}
+			})
+			spec := call("passed", false)
+			spec.Place = test.place
+			b.addPoint(t, 1, spec)
+			target := targets.Start(t, test.program, b.controller.Environment()...)
+			if test.outside {
+				if err := b.controller.Follow(target.PID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
+			refused := s.GetState() == attunev1.PointState_POINT_STATE_REFUSED
+			if s.GetState() != test.state || refused && !strings.Contains(s.GetReason(), "can throw exceptions") {
+				t.Errorf("point: %v", s)
+			}
+			if got := target.Ask(t, "10"); got != "5 caught" {
+				t.Errorf("the program: %s", got)
+			}
+			b.stop(t)
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}

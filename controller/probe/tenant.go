@@ -89,6 +89,7 @@ type placement struct {
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
 	attachments []*uprobe.Attachment
+	atReturn    bool // some of them are return probes
 }
 
 // redirection is one GOT slot that leads to a stub.
@@ -114,6 +115,9 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	}
 	if d := t.degraded[index]; d.spec == spec && d.level == budget.Off {
 		return true
+	}
+	if t.endangers(index) != nil {
+		t.takeOut(ctx, index)
 	}
 	before, again := t.placed[index]
 	now, err := t.named(t.effective(index, spec))

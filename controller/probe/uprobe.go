@@ -31,8 +31,8 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 		return nil, err
 	}
 	p := &placement{reason: why}
-	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, watches: watches, placement: p}
-	if err := a.all(images); err != nil {
+	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, images: images, watches: watches, placement: p}
+	if err := a.all(); err != nil {
 		t.unwatch(index, p)
 		return nil, err
 	}
@@ -65,16 +65,17 @@ type attaching struct {
 	index     uint16
 	spec      *attunev1.MeasurePoint
 	captures  captures
-	watches   []uprobe.Watch // see placeUprobe
+	images    []objfile.Image // of the process
+	watches   []uprobe.Watch  // see placeUprobe
 	placement *placement     // what it becomes
 }
 
 // all attaches to the images that the point is meant for. One that refuses is no
 // reason to leave the others, but a patchedError is.
-func (a attaching) all(images []objfile.Image) error {
+func (a attaching) all() error {
 	object, what := targetOf(a.spec)
 	var errs []error
-	for _, image := range images {
+	for _, image := range a.images {
 		if !watched(image, object) {
 			continue
 		}
@@ -100,6 +101,12 @@ func (a attaching) one(image objfile.Image) error {
 	symbols, err := spotsOf(image, a.spec)
 	if err != nil || len(symbols) == 0 {
 		return err
+	}
+	if exits := a.spec.GetPlace() == attunev1.Place_PLACE_EXIT || a.spec.GetPlace() == attunev1.Place_PLACE_BOTH; exits && !symbols[0].Return {
+		if err := a.tenant.throws(a.images); err != nil {
+			return err
+		}
+		a.placement.atReturn = true
 	}
 	// The file that is mapped, and no newer one with its name: the offsets are
 	// not those of that one, and a probe in the middle of an instruction would
