@@ -116,3 +116,26 @@ func TestExceptionsPass(t *testing.T) {
 		})
 	}
 }
+
+// TestDurationOfLoopHeadIsRefused: each turn of the loop would begin it anew.
+func TestDurationOfLoopHeadIsRefused(t *testing.T) {
+	onX86(t)
+	program := targets.Build(t, "testdata/tails.c", "-O2", "-pthread")
+	for name, kernel := range map[string]bool{"by patch": false, "by the kernel": true} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, func(c *Config) { c.UseBPF = kernel })
+			spec := call("t_loops", false)
+			spec.Place = attunev1.Place_PLACE_BOTH
+			b.addPoint(t, 1, spec)
+			target := targets.Start(t, program, b.controller.Environment()...)
+			s := b.placedWhile(t, 1, func() { target.Ask(t, "0") })
+			if s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || !strings.Contains(s.GetReason(), "leads back to its entry") {
+				t.Errorf("point: %v", s)
+			}
+			b.stop(t)
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}

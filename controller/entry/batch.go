@@ -194,13 +194,23 @@ func (s *Sites) measure(ctx context.Context, w writer, f Function, number int, a
 	if err := fn.risk(at); err != nil && !at.Beside {
 		return err
 	}
-	if fn.tails && at.Exits && at.Result {
-		return errTail
-	}
-	if fn.tails && at.Entry && at.Exits {
-		return errTailTimed
+	if err := fn.sees(w, at); err != nil {
+		return err
 	}
 	return s.change(ctx, w, fn, fn.do.measured(uint32(number), at.Entry, at.Exits))
+}
+
+// sees refuses what a patch of a function would take wrongly.
+func (fn *function) sees(w writer, at Where) error {
+	switch {
+	case fn.tails && at.Exits && at.Result:
+		return errTail
+	case fn.tails && at.Exits && at.Entry:
+		return errTailTimed
+	case at.Exits && at.Entry:
+		return fn.straight(w)
+	}
+	return nil
 }
 
 // risk says which jump that a measure point needs reaches into another function.

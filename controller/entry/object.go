@@ -122,17 +122,17 @@ func (o *object) exits(s objfile.Symbol) ([]patch.Exit, []patch.Part, error) {
 
 // straight refuses a function that goes back to its first instruction, for what
 // is to be done once a call.
-func (fn *function) straight() error {
-	o, err := openObject(fn.Image)
+func (fn *function) straight(w writer) error {
+	o, done, err := w.object(fn.Image)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = o.Close() }() // read only
+	defer done()
 	code, err := o.function(fn.Symbol)
 	if err != nil {
 		return nil //nolint:nilerr // its size is not known, as that of some written in assembly language
 	}
-	if at, ok := patch.LoopsBack(code, fn.entry.site, fn.Image.Bias); ok {
+	if at, ok := patch.LoopsBack(code, fn.entry.site.Address-fn.Image.Bias); ok {
 		return fmt.Errorf("%w: a branch at %#x leads back to its entry: each turn of that loop would be taken for a call", patch.ErrUnpatchable, at)
 	}
 	return nil

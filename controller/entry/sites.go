@@ -167,7 +167,7 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 	case err == nil && fn.tails && step.TakesResult():
 		err = errTail
 	case err == nil && step.EachCall():
-		err = fn.straight()
+		err = fn.straight(w)
 	}
 	return fn, do, err
 }

@@ -90,16 +90,16 @@ func Names(function Part) (computed, memory []uint64, err error) {
 	return computed, memory, nil
 }
 
-// LoopsBack finds a branch of a function to the instruction that a patch of its
-// entry displaces: each turn of that loop would be taken for a call. False also
-// where the code is not understood.
-func LoopsBack(function Part, entry Site, bias uint64) (at uint64, ok bool) {
+// LoopsBack finds a branch of a function to its entry, which is watched at an
+// address, behind a landing pad as a rule: each turn of that loop would be taken
+// for a call. False also where the code is not understood.
+func LoopsBack(function Part, entry uint64) (at uint64, ok bool) {
 	all, err := steps(function)
 	if err != nil {
 		return 0, false
 	}
 	for _, s := range all {
-		if target, ok := s.target(); ok && s.Op != x86asm.CALL && target+bias == entry.Address {
+		if target, ok := s.target(); ok && s.Op != x86asm.CALL && target >= function.Address && target <= entry {
 			return s.at, true
 		}
 	}

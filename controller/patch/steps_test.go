@@ -17,6 +17,7 @@ func TestLoopsBack(t *testing.T) {
 	}{
 		"to its entry":           {loop, inFile + 7},
 		"behind endbr64":         {slices.Concat(endbr64, loop), inFile + 11},
+		"to its endbr64":         {slices.Concat(endbr64, loop[:7], []byte{0x75, 0xf3, 0xc3}), inFile + 11},
 		"behind its entry":       {circles, 0},
 		"calls itself":           {[]byte{0x31, 0xc0, 0x53, 0xe8, 0xf8, 0xff, 0xff, 0xff, 0x5b, 0xc3}, 0},
 		"without any":            {pushes, 0},
@@ -26,7 +27,7 @@ func TestLoopsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at, ok := LoopsBack(Part{Address: inFile, Code: test.function}, site, mapped); at != test.want || ok != (test.want != 0) {
+		if at, ok := LoopsBack(Part{Address: inFile, Code: test.function}, site.Address-mapped); at != test.want || ok != (test.want != 0) {
 			t.Errorf("%s: %#x, %v; want %#x", name, at, ok, test.want)
 		}
 	}

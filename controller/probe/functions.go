@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/gocode"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
@@ -93,7 +94,8 @@ func unknownIn(file *objfile.File, patterns []string) error {
 	return errors.Join(errs...)
 }
 
-// spotsOf lists where the kernel is to probe for a point in an image.
+// spotsOf lists where the kernel is to probe for a point in an image. The error
+// says why some functions are left out, or all.
 func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol, error) {
 	file, err := image.Open()
 	if err != nil {
@@ -110,30 +112,47 @@ func spotsOf(image objfile.Image, spec *attunev1.MeasurePoint) ([]uprobe.Symbol,
 	if spec.GetPlace() == attunev1.Place_PLACE_EXIT && len(functions) > 0 && file.IsGo() {
 		return returnsOf(file, functions)
 	}
-	out := make([]uprobe.Symbol, 0, len(functions))
+	out, refused := make([]uprobe.Symbol, 0, len(functions)), error(nil)
 	for _, f := range functions {
-		out = append(out, uprobe.Symbol{Name: symname.Demangle(f.Name), Offset: f.FileOffset})
+		spot := uprobe.Symbol{Name: symname.Demangle(f.Name), Offset: f.FileOffset}
+		if spec.GetPlace() == attunev1.Place_PLACE_BOTH && !file.IsGo() { // which is refused anyway
+			if err := beginsOnce(file, f, spot); err != nil {
+				refused = errors.Join(refused, err)
+				continue
+			}
+		}
+		out = append(out, spot)
 	}
-	return out, nil
+	return out, refused
 }
 
-// returnsOf lists the return instructions of Go functions. One whose exits are
-// not all known is left out, unless that leaves none.
-func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []uprobe.Symbol, err error) {
-	var refused []error
+// beginsOnce refuses a function that goes back to its entry: the probe there
+// would begin the duration anew with each turn of that loop.
+func beginsOnce(file *objfile.File, f objfile.Symbol, spot uprobe.Symbol) error {
+	code, err := file.Code(f, int(f.Size))
+	if err != nil {
+		return nil //nolint:nilerr // the probe itself is refused, then
+	}
+	entry := f.Value + uprobe.PlaceOf(file, spot) - f.FileOffset
+	if at, ok := patch.LoopsBack(patch.Part{Address: f.Value, Code: code}, entry); ok {
+		return fmt.Errorf("%s: a branch at %#x leads back to its entry: its duration would begin anew with each turn of that loop; time what calls it", spot.Name, at)
+	}
+	return nil
+}
+
+// returnsOf lists the return instructions of Go functions. The error names those
+// of which the exits are not all known.
+func returnsOf(file *objfile.File, functions []objfile.Symbol) (out []uprobe.Symbol, refused error) {
 	for _, f := range functions {
 		returns, err := gocode.Returns(file, f)
 		if err != nil {
-			refused = append(refused, err)
+			refused = errors.Join(refused, err)
 		}
 		for _, offset := range returns {
 			out = append(out, uprobe.Symbol{Name: f.Name, Offset: offset, Return: true})
 		}
 	}
-	if len(out) == 0 {
-		return nil, errors.Join(refused...)
-	}
-	return out, nil
+	return out, refused
 }
 
 // errStaticProbe: what is asked of a place that is no function.

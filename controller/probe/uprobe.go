@@ -67,7 +67,7 @@ type attaching struct {
 	captures  captures
 	images    []objfile.Image // of the process
 	watches   []uprobe.Watch  // see placeUprobe
-	placement *placement     // what it becomes
+	placement *placement      // what it becomes
 }
 
 // all attaches to the images that the point is meant for. One that refuses is no
@@ -98,9 +98,9 @@ func (a attaching) all() error {
 
 // one attaches to what the point is meant for in an image, if there is any.
 func (a attaching) one(image objfile.Image) error {
-	symbols, err := spotsOf(image, a.spec)
-	if err != nil || len(symbols) == 0 {
-		return err
+	symbols, refused := spotsOf(image, a.spec)
+	if len(symbols) == 0 {
+		return refused
 	}
 	if exits := a.spec.GetPlace() == attunev1.Place_PLACE_EXIT || a.spec.GetPlace() == attunev1.Place_PLACE_BOTH; exits && !symbols[0].Return {
 		if err := a.tenant.throws(a.images); err != nil {
@@ -119,9 +119,9 @@ func (a attaching) one(image objfile.Image) error {
 	if err := a.tenant.placer.leaveToKernel(image, file, symbols); err != nil {
 		return err
 	}
-	var refused error
 	if len(a.watches) == 0 { // else patches give way just now
-		if symbols, refused = a.tenant.untouched(image, file, symbols); len(symbols) == 0 {
+		good, touched := a.tenant.untouched(image, file, symbols)
+		if symbols, refused = good, errors.Join(refused, touched); len(symbols) == 0 {
 			return refused
 		}
 	}
