@@ -45,8 +45,7 @@ func testHandOver(t *testing.T, flag string) {
 	halt := make(chan struct{})
 	calls := hammer(t, target, halt)
 	for i := range uint32(handedOver) {
-		exit := call(fmt.Sprintf("many_%02d", i), false)
-		exit.Place = attunev1.Place_PLACE_EXIT
+		exit := onlyKernel(fmt.Sprintf("many_%02d", i))
 		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
 			AddPoint: &attunev1.AddPoint{Point: 101 + i, Spec: exit},
 		}}

@@ -17,36 +17,62 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// onlyKernel is a point that no patch serves: at the return, it wants a parameter.
+func onlyKernel(symbol string) *attunev1.MeasurePoint {
+	spec := call(symbol, false)
+	spec.Place = attunev1.Place_PLACE_EXIT
+	spec.Captures = []*attunev1.Capture{{Name: "first", Source: &attunev1.Capture_Parameter{}}}
+	return spec
+}
+
 // A uprobe stands in every process that maps the file, in the place of a
-// patch's jump: the patch gives way, and its point goes on counting.
+// patch's jump: the patches give way, and their points go on counting. When it is
+// gone, patches serve them again.
 func TestPatchGivesWayToUprobe(t *testing.T) {
 	onX86(t)
 	program := targets.Build(t, "testdata/patched.c", compilations[0].flags...)
 	b := start(t, func(c *Config) { c.UseBPF = true })
 	b.sampleEvery(t, 20*time.Millisecond)
-	b.addPoint(t, 1, call("p_static", false))
 	target := targets.Start(t, program, b.controller.Environment()...)
-	if s := b.anyPlaced(t); s.GetMechanism() != "patch" {
-		t.Fatalf("point: %v", s)
+	b.withDMLib(t, target.PID)
+	for point := range uint32(2) {
+		spec := call("p_static", false)
+		spec.SampleEvery = point // another point than the other
+		b.addPoint(t, 1+point, spec)
+		if s := b.placedWhile(t, 1+point, func() { target.Ask(t, "0") }); s.GetMechanism() != "patch" {
+			t.Fatalf("point: %v", s)
+		}
 	}
-	exit := call("p_static", false)
-	exit.Place = attunev1.Place_PLACE_EXIT
 	b.requests <- &attunev1.ManageResponse{RequestId: "exit", Request: &attunev1.ManageResponse_AddPoint{
-		AddPoint: &attunev1.AddPoint{Point: 2, Spec: exit},
+		AddPoint: &attunev1.AddPoint{Point: 3, Spec: onlyKernel("p_static")},
 	}}
-	for seen := map[uint32]bool{}; len(seen) < 2; {
+	for seen := map[uint32]bool{}; len(seen) < 3; {
 		s := b.anyPlaced(t)
 		if seen[s.GetPoint()] = true; s.GetMechanism() != "uprobe_multi" && s.GetMechanism() != "uprobe" {
 			t.Fatalf("point: %v", s)
 		}
 	}
-	if got := target.Ask(t, "100"); got != "0 wrong" {
-		t.Errorf("results: %s", got)
+	calls := func() {
+		t.Helper()
+		if got := target.Ask(t, "100"); got != "0 wrong" {
+			t.Errorf("results: %s", got)
+		}
 	}
-	counted := b.removed(t, 1, 2)
-	for point := range uint32(2) {
-		if got := counted[point+1]; got != 100*patchedThreads {
-			t.Errorf("point %d: counted %d calls of %d", point+1, got, 100*patchedThreads)
+	calls()
+	counted := b.removed(t, 3)
+	for seen := map[uint32]bool{}; len(seen) < 2; {
+		s := b.anyPlacedWhile(t, func() { target.Ask(t, "0") })
+		if seen[s.GetPoint()] = true; s.GetMechanism() != "patch" || s.GetLateNanos() == 0 {
+			t.Fatalf("nothing is in its way, and it was out for a while: %v", s)
+		}
+	}
+	calls()
+	for point, n := range b.removed(t, 1, 2) {
+		counted[point] += n
+	}
+	for point, want := range map[uint32]uint64{1: 200, 2: 200, 3: 100} {
+		if got := counted[point]; got != want*patchedThreads {
+			t.Errorf("point %d: counted %d calls of %d", point, got, want*patchedThreads)
 		}
 	}
 	b.stop(t)

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -269,6 +270,46 @@ func TestPointsShareAHook(t *testing.T) {
 	}
 	if got := b.counts(t, 4, 5); got != 5 {
 		t.Errorf("%d blocks of 100 bytes without the other point, want 5", got)
+	}
+	b.stop(t)
+	if err := target.End(t); err != nil {
+		t.Errorf("target ended with %v", err)
+	}
+}
+
+// Points of all kinds are at one function together, each by its own: they come and go
+// one by one, and every one counts each call.
+func TestPointsAtOneFunction(t *testing.T) {
+	onX86(t)
+	b := start(t)
+	b.sampleEvery(t, 20*time.Millisecond)
+	target := targets.Start(t, targets.Build(t, "testdata/many.c", "-O1", "-pthread"), b.controller.Environment()...)
+	b.withDMLib(t, target.PID)
+	timed, taken, narrow := call("many_0?", false), call("many_03", false), call("many_03", false)
+	timed.Place = attunev1.Place_PLACE_BOTH
+	taken.Captures = []*attunev1.Capture{{Name: "x", Source: &attunev1.Capture_Parameter{}}}
+	taken.ValueCapture = "x"
+	narrow.MaxValue = 1 << 40
+	specs := []*attunev1.MeasurePoint{call("many_*", false), call("many_03", false), timed, taken, narrow}
+	specs[0].GetFunction().Symbols = []string{"many_0?"}
+	for i, spec := range specs {
+		b.addPoint(t, uint32(1+i), spec)
+		s := b.placedWhile(t, uint32(1+i), func() { target.Ask(t, "0") })
+		if s.GetMechanism() != "patch" {
+			t.Fatalf("point %d: %v", 1+i, s)
+		}
+	}
+	const calls = 100
+	target.Ask(t, fmt.Sprint(calls))
+	counted := b.removed(t, 2)
+	target.Ask(t, fmt.Sprint(calls))
+	for point, n := range b.removed(t, 1, 3, 4, 5) {
+		counted[point] += n
+	}
+	for point, want := range map[uint32]uint64{1: 20, 2: 1, 3: 20, 4: 2, 5: 2} {
+		if got := counted[point]; got != want*calls*manyThreads {
+			t.Errorf("point %d counted %d calls of %d", point, got, want*calls*manyThreads)
+		}
 	}
 	b.stop(t)
 	if err := target.End(t); err != nil {

@@ -184,10 +184,26 @@ func (s *Sites) Measure(ctx context.Context, f Function, number int, at Where) e
 
 // measure is Measure. The caller holds s.mu.
 func (s *Sites) measure(ctx context.Context, w writer, f Function, number int, at Where) error {
-	if (at.Entry || at.Exits) && s.functions.kernel(KeyOf(f)) {
-		return errKernels
+	fn, key := s.function(f), KeyOf(f)
+	before := fn.do.measures(uint32(number))
+	switch {
+	case !at.Entry && !at.Exits:
+	case !before:
+		if err := s.functions.measures(key); err != nil {
+			return err
+		}
+	case s.functions.kernel(key):
+		return ErrWatched
 	}
-	fn := s.function(f)
+	err := s.remeasure(ctx, w, fn, number, at)
+	if (before || at.Entry || at.Exits) && !fn.do.measures(uint32(number)) {
+		s.functions.ends(key, 1)
+	}
+	return err
+}
+
+// remeasure is measure for a function that may be patched. The caller holds s.mu.
+func (s *Sites) remeasure(ctx context.Context, w writer, fn *function, number int, at Where) error {
 	if err := s.need(ctx, w, fn, at.Entry, at.Exits); err != nil {
 		return err
 	}

@@ -55,6 +55,16 @@ func (d doing) measured(number uint32, entry, exits bool) doing {
 	return d
 }
 
+// numbers are all that are measured.
+func (d doing) numbers() []uint32 {
+	all := slices.Concat(d.entryNumbers, d.exitNumbers)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// measures says whether a number is measured anywhere.
+func (d doing) measures(number uint32) bool { return slices.Contains(d.numbers(), number) }
+
 func withNumber(numbers []uint32, number uint32, wanted bool) []uint32 {
 	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n uint32) bool { return n == number })
 	if wanted {

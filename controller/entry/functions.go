@@ -20,20 +20,32 @@ func KeyOf(f Function) Key {
 	return Key{f.Image.Device, f.Image.Inode, f.Symbol.FileOffset}
 }
 
-// Functions is what the Sites of one controller know of functions together: a
-// number for each that is measured, the same in every process, since a forked
-// child inherits its parent's patches and must not find another function's
-// number in one; and which of them belong to the kernel's probes. Numbers are
-// given from the top, for good; stubs are counted from below in each process.
-// The zero value is ready for use, and safe for concurrent use.
+// numbered is a function with which of its numbers is meant.
+type numbered struct {
+	Key
+
+	nth int
+}
+
+// Functions is what the Sites of one controller know of functions together:
+// numbers for each that is measured, one for each of its measure points, the
+// same in every process, since a forked child inherits its parent's patches and
+// must not find another function's number in one; and which of them belong to the
+// kernel's probes. Numbers are given from the top, for good; stubs are counted
+// from below in each process. The zero value is ready for use, and safe for
+// concurrent use.
 type Functions struct {
 	mu    sync.Mutex // guards what follows
 	stubs int        // the most that any process uses
-	given map[Key]int
-	// kernels are functions that uprobes watch: never patched from then on.
-	kernels map[Key]bool
-	// probed are the places of uprobes: behind the landing pad, if there is one.
-	probed map[Key]bool
+	given map[numbered]int
+	// measured counts the numbers under which patches measure a function, in all
+	// processes.
+	measured map[Key]int
+	// kernels are functions that uprobes watch: they are not patched meanwhile.
+	kernels map[Key]watches
+	// probed counts the uprobes at a place: behind the landing pad, if there is
+	// one.
+	probed map[Key]int
 	// jumps are the bytes of all patches in which a breakpoint would change where
 	// a jump leads, or have the kernel go on within one. whole are the functions
 	// with whole jumps, which cannot give way to a uprobe while they are called.
@@ -43,8 +55,8 @@ type Functions struct {
 }
 
 var (
-	// errKernels is why such a function is not patched.
-	errKernels = fmt.Errorf("%w: a uprobe watches it, in whatever process, and would undo the patch", patch.ErrUnpatchable)
+	// ErrWatched is why such a function is not patched.
+	ErrWatched = fmt.Errorf("%w: a uprobe watches it, in whatever process, and would undo the patch", patch.ErrUnpatchable)
 	// errReached is why a place whose jump would have a uprobe in it is not patched.
 	errReached = fmt.Errorf("%w: a uprobe is where its jump would be", patch.ErrUnpatchable)
 	// ErrJump means that a place lies within the jump of a patch.
@@ -53,14 +65,16 @@ var (
 	ErrActed = errors.New("a tuning action changes the function in some process: a uprobe would undo it")
 )
 
-// Number returns the number of a function for measuring it.
-func (n *Functions) Number(key Key) (int, error) {
+// Number returns one of the numbers of a function for measuring it, from the 0th
+// on.
+func (n *Functions) Number(key Key, nth int) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.kernels[key] {
-		return 0, errKernels
+	if n.kernels[key].all > 0 {
+		return 0, ErrWatched
 	}
-	if number, ok := n.given[key]; ok {
+	one := numbered{key, nth}
+	if number, ok := n.given[one]; ok {
 		return number, nil
 	}
 	number := ring.StubCount - 1 - len(n.given)
@@ -68,73 +82,33 @@ func (n *Functions) Number(key Key) (int, error) {
 		return 0, fmt.Errorf("all %d numbers of stubs and entry patches are in use", ring.StubCount)
 	}
 	if n.given == nil {
-		n.given = make(map[Key]int)
+		n.given = make(map[numbered]int)
 	}
-	n.given[key] = number
+	n.given[one] = number
 	return number, nil
 }
 
-// Leave gives functions to the kernel whose uprobes are to stand at some places,
-// unless some of them may be patched in some process: then it returns their
-// numbers and gives none. [ErrActed] where an action needs a patch to stay,
-// [ErrJump] where a place is within the jump of a patch.
-func (n *Functions) Leave(keys, places []Key) (patched []int, err error) {
+// measures notes that patches are about to measure a function under one more
+// number.
+func (n *Functions) measures(key Key) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, key := range keys {
-		if n.acted[key] > 0 {
-			return nil, ErrActed
-		}
-		if number, ok := n.given[key]; ok && !n.kernels[key] {
-			patched = append(patched, number)
-		}
+	if n.kernels[key].all > 0 {
+		return ErrWatched
 	}
-	if slices.ContainsFunc(places, func(place Key) bool { return n.jumps[place] > 0 }) {
-		return nil, ErrJump
+	if n.measured == nil {
+		n.measured = make(map[Key]int)
 	}
-	if len(patched) > 0 {
-		return patched, nil
-	}
-	n.take(keys)
-	if n.probed == nil {
-		n.probed = make(map[Key]bool)
-	}
-	for _, place := range places {
-		n.probed[place] = true
-	}
-	return nil, nil
-}
-
-// Take gives the functions with these numbers to the kernel, and the caller sees
-// to it in every process that has patched them. [ErrActed] or [ErrJump], and none
-// is given, where a patch has to stay.
-func (n *Functions) Take(numbers []int) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var keys []Key
-	for key, number := range n.given {
-		if !slices.Contains(numbers, number) {
-			continue
-		}
-		if n.acted[key] > 0 {
-			return ErrActed
-		}
-		if n.whole[key] > 0 {
-			return ErrJump
-		}
-		keys = append(keys, key)
-	}
-	n.take(keys)
+	n.measured[key]++
 	return nil
 }
 
-// take gives functions to the kernel, for good. The caller holds mu.
-func (n *Functions) take(keys []Key) {
-	if n.kernels == nil {
-		n.kernels = make(map[Key]bool)
-	}
-	for _, key := range keys {
-		n.kernels[key] = true
+// ends notes that some numbers are not measured any more.
+func (n *Functions) ends(key Key, numbers int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.measured[key] -= numbers; n.measured[key] <= 0 {
+		delete(n.measured, key)
 	}
 }
 
@@ -153,8 +127,8 @@ func (n *Functions) Stub(stub int) bool {
 func (n *Functions) act(key Key) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.kernels[key] {
-		return errKernels
+	if n.kernels[key].all > 0 {
+		return ErrWatched
 	}
 	if n.acted == nil {
 		n.acted = make(map[Key]int)
@@ -179,7 +153,7 @@ func (n *Functions) reach(f Function, site patch.Site) (giveBack func(), err err
 	bytes := reached(f, site)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if slices.ContainsFunc(bytes, func(at Key) bool { return n.probed[at] }) {
+	if slices.ContainsFunc(bytes, func(at Key) bool { return n.probed[at] > 0 }) {
 		return nil, errReached
 	}
 	if n.jumps == nil {
@@ -224,5 +198,5 @@ func reached(f Function, site patch.Site) (bytes []Key) {
 func (n *Functions) kernel(key Key) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.kernels[key]
+	return n.kernels[key].all > 0
 }

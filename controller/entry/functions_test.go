@@ -4,6 +4,7 @@ package entry
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/patch"
@@ -13,59 +14,72 @@ import (
 
 func TestNumbersMeetStubs(t *testing.T) {
 	var n Functions
-	first, err := n.Number(Key{Inode: 1})
+	first, err := n.Number(Key{Inode: 1}, 0)
 	if err != nil || first != ring.StubCount-1 {
 		t.Fatalf("first number %d, %v", first, err)
 	}
-	if again, err := n.Number(Key{Inode: 1}); again != first || err != nil {
+	if again, err := n.Number(Key{Inode: 1}, 0); again != first || err != nil {
 		t.Errorf("the same function got %d and %d, %v", first, again, err)
 	}
-	if other, err := n.Number(Key{Inode: 1, Offset: 16}); other != first-1 || err != nil {
+	if other, err := n.Number(Key{Inode: 1}, 1); other != first-1 || err != nil {
 		t.Errorf("second number %d, %v", other, err)
 	}
 	if !n.Stub(ring.StubCount-3) || n.Stub(ring.StubCount-2) {
 		t.Error("stubs end below the numbers")
 	}
-	if number, err := n.Number(Key{Inode: 2}); err == nil {
+	if number, err := n.Number(Key{Inode: 2}, 0); err == nil {
 		t.Errorf("number %d is a stub's", number)
 	}
 }
 
-// A function that a uprobe watches in one process is patched in none.
+// A function that a uprobe watches in one process is patched in none, for as long as
+// it is watched.
 func TestKernelsFunctionsAreNotPatched(t *testing.T) {
 	var n Functions
-	mine, other := Key{Inode: 1}, Key{Inode: 2}
-	number, err := n.Number(mine)
+	mine, other, acted := Key{Inode: 1}, Key{Inode: 2}, Key{Inode: 3}
+	number, err := n.Number(mine, 0)
+	second, err2 := n.Number(mine, 1)
+	needed, err3 := n.Number(acted, 0)
+	if err := errors.Join(err, err2, err3, n.measures(mine), n.measures(mine), n.act(acted)); err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := n.Leave([]Key{mine, other}, nil, true)
+	if slices.Sort(got); err != nil || !slices.Equal(got, []int{second, number}) {
+		t.Errorf("patched so far: %v, %v; want %d and %d", got, err, second, number)
+	}
+	if again, err := n.Number(mine, 0); err != nil || again != number {
+		t.Errorf("given away before anybody saw to its patches: %d, %v", again, err)
+	}
+	if _, err := n.Take([]int{number, needed}); !errors.Is(err, ErrActed) || n.kernel(mine) || n.kernel(acted) {
+		t.Errorf("an action needs one of the patches: %v", err)
+	}
+	taken, err := n.Take([]int{number})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := n.Leave([]Key{mine, other}, nil); err != nil || len(got) != 1 || got[0] != number {
-		t.Errorf("patched so far: %v, want %d", got, number)
-	}
-	if again, err := n.Number(mine); err != nil || again != number {
-		t.Errorf("given away before anybody saw to its patches: %d, %v", again, err)
-	}
-	acted := Key{Inode: 3}
-	needed, err := n.Number(acted)
-	if err = errors.Join(err, n.act(acted)); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.Take([]int{number, needed}); !errors.Is(err, ErrActed) || n.kernel(mine) || n.kernel(acted) {
-		t.Errorf("an action needs one of the patches: %v", err)
-	}
-	if err := n.Take([]int{number}); err != nil {
-		t.Error(err)
-	}
-	if got, err := n.Leave([]Key{mine, other}, nil); err != nil || len(got) != 0 {
+	n.ends(mine, 2)
+	kept, got, err := n.Leave([]Key{mine, other}, nil, false)
+	if err != nil || len(got) != 0 {
 		t.Errorf("patched still: %v, %v", got, err)
 	}
 	for _, key := range []Key{mine, other} {
-		if _, err := n.Number(key); !errors.Is(err, errKernels) {
+		if _, err := n.Number(key, 0); !errors.Is(err, ErrWatched) || !errors.Is(n.measures(key), ErrWatched) {
 			t.Errorf("%v: %v", key, err)
 		}
 	}
-	if got, err := n.Leave([]Key{mine}, nil); err != nil || len(got) != 0 {
-		t.Errorf("taken out twice: %v", got)
+	if kept.Idle() {
+		t.Error("nobody needs the uprobe, while its point is on its way")
+	}
+	if taken.Return(); !kept.Idle() || !n.kernel(mine) {
+		t.Error("the one uprobe that is left is needed, or gone")
+	}
+	again := kept.Again()
+	if kept.Return(); !n.kernel(mine) {
+		t.Error("one of two uprobes is out, and the function is given back")
+	}
+	again.Return()
+	if err := n.measures(mine); err != nil || n.kernel(other) {
+		t.Errorf("all uprobes are out: %v", err)
 	}
 }
 
@@ -81,7 +95,7 @@ func TestUprobesKeepOutOfJumps(t *testing.T) {
 	for offset := uint64(8); offset < 15; offset++ {
 		within := offset > 9 && offset < 9+patch.JumpBytes
 		var first, then Functions
-		if _, err := first.Leave(nil, []Key{at(offset)}); err != nil {
+		if _, _, err := first.Leave(nil, []Key{at(offset)}, true); err != nil {
 			t.Error(err)
 		}
 		if _, err := first.reach(f, site); errors.Is(err, errReached) != within {
@@ -91,11 +105,11 @@ func TestUprobesKeepOutOfJumps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := then.Leave(nil, []Key{at(offset)}); errors.Is(err, ErrJump) != within {
+		if _, _, err := then.Leave(nil, []Key{at(offset)}, true); errors.Is(err, ErrJump) != within {
 			t.Errorf("a patch at 9, then a uprobe at %d: %v", offset, err)
 		}
 		giveBack()
-		if _, err := then.Leave(nil, []Key{at(offset)}); err != nil {
+		if _, _, err := then.Leave(nil, []Key{at(offset)}, true); err != nil {
 			t.Errorf("no patch at 9, and a uprobe at %d: %v", offset, err)
 		}
 	}

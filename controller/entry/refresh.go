@@ -109,6 +109,7 @@ func (s *Sites) revive(ctx context.Context, w writer, fn *function, images []obj
 			return err
 		}
 	}
+	s.functions.ends(KeyOf(fn.Function), len(fn.do.numbers()))
 	delete(s.known, placeOf(fn.Function))
 	return nil
 }

@@ -156,7 +156,7 @@ func (s *Sites) plan(ctx context.Context, w writer, name string, f Function, a p
 		return nil, doing{}, err
 	}
 	if s.functions.kernel(KeyOf(f)) {
-		return nil, doing{}, errKernels
+		return nil, doing{}, ErrWatched
 	}
 	fn, step := s.function(f), patch.StepOf(name, a)
 	if err := s.need(ctx, w, fn, !step.AtExit(), step.AtExit()); err != nil {
@@ -273,6 +273,7 @@ func (s *Sites) Forget() {
 		for range fn.do.steps {
 			s.functions.rest(KeyOf(fn.Function))
 		}
+		s.functions.ends(KeyOf(fn.Function), len(fn.do.numbers()))
 	}
 	clear(s.known)
 }

@@ -18,6 +18,7 @@ type wish struct {
 	index uint16
 	spec  *attunev1.MeasurePoint
 	gone  bool
+	done  func() // called when it is fulfilled, or cannot be; may be nil
 }
 
 // wishes are those that came while others were being fulfilled. They are
@@ -53,6 +54,11 @@ func (t *tenant) fulfilAll() {
 			return
 		}
 		t.fulfil(t.placer.ctx, some, false)
+		for _, w := range some {
+			if w.done != nil {
+				w.done()
+			}
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ const expectedAhead = 4
 // probes stay on the program's file, and on no library's, when the last process
 // has ended: other programs would pay for those. What a process counted that
 // turns out not to belong is never asked for.
-func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []*uprobe.Attachment) {
+func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []attached) {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", t.process.PID()))
 	uid, userErr := procid.UserID(t.process.PID())
 	if err != nil || userErr != nil {
@@ -37,32 +37,36 @@ func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objf
 		return
 	}
 	for _, a := range attachments {
-		if a.Path() == program {
-			t.placer.stand(point, a.Hold())
+		if a.Path() != program {
+			continue
+		}
+		if again, ok := a.hold(); ok {
+			t.placer.stand(point, again)
 		}
 	}
 }
 
 // stand keeps a point in a file that no process of the session may run for the
 // time being, in place of an earlier one.
-func (p *Placer) stand(point uint16, a *uprobe.Attachment) {
+func (p *Placer) stand(point uint16, a attached) {
 	p.mu.Lock()
-	before := p.standing[point]
+	before, were := p.standing[point]
 	if p.closed || p.points[point] == nil {
-		before = a // too late
+		before, were = a, true // too late
 	} else {
 		p.standing[point] = a
 	}
 	p.mu.Unlock()
-	if before != nil {
+	if were {
 		before.Close()
+		p.giveBack(before.kept)
 	}
 }
 
 // unstand lets points go that stand, all if none is named.
 func (p *Placer) unstand(points ...uint16) {
 	p.mu.Lock()
-	var gone []*uprobe.Attachment
+	var gone []attached
 	for point, a := range p.standing {
 		if len(points) == 0 || slices.Contains(points, point) {
 			gone = append(gone, a)
@@ -71,8 +75,7 @@ func (p *Placer) unstand(points ...uint16) {
 	}
 	p.mu.Unlock()
 	for _, a := range gone {
-		if a != nil {
-			a.Close()
-		}
+		a.Close()
+		p.giveBack(a.kept)
 	}
 }

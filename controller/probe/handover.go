@@ -19,7 +19,7 @@ import (
 // some process: the patches give way first.
 type patchedError struct {
 	numbers []int
-	why     error // why nothing cheaper serves the point; nil: that is found again
+	why     string // why nothing cheaper serves the point; empty: that is found again
 }
 
 func (patchedError) Error() string { return "entry patches of other points give way first" }
@@ -34,10 +34,10 @@ const whyMissed = "; calls of the moment in which it came were not counted"
 // leaveToKernel gives functions to the kernel that are about to get a uprobe. A
 // uprobe belongs to the file: it stands in every process that maps it, its
 // breakpoint in the place of a patch's jump, and the patch would count nothing
-// any more without anybody noticing. The error is a patchedError where that
+// any more without anybody noticing. needed says that no patch would serve. The error is a patchedError where that
 // would happen, [entry.ErrActed] where a tuning action needs a patch to stay,
 // [entry.ErrJump] where a patch cannot give way.
-func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol) error {
+func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol, needed bool) (*entry.Kept, error) {
 	var keys, places []entry.Key
 	for _, s := range symbols {
 		key := entry.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset}
@@ -45,16 +45,17 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 		key.Offset = uprobe.PlaceOf(file, s)
 		places = append(places, key)
 	}
-	patched, err := p.options.Functions.Leave(keys, places)
+	kept, patched, err := p.options.Functions.Leave(keys, places, needed)
 	if err == nil && len(patched) > 0 {
 		err = patchedError{numbers: patched}
 	}
-	return err
+	return kept, err
 }
 
 // handOver has the kernel serve the points that patches with these numbers
 // serve, in all processes, and then calls then, with [entry.ErrActed] or
-// [entry.ErrJump] where it may not. It returns at once.
+// [entry.ErrJump] where it may not. It returns at once. The functions stay the
+// kernel's until then gives back what it is given.
 //
 // No call is missed, but by kernels without uprobe_multi, and none counted
 // twice. The kernel begins to watch before its breakpoint comes, which is one
@@ -62,16 +63,16 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 // on its way by the jump finds its point still set, for as long as the point
 // stays. What a patch sees at exits alone it goes on seeing, since the
 // breakpoint is at the entry.
-func (p *Placer) handOver(numbers []int, then func(error)) {
+func (p *Placer) handOver(numbers []int, then func(*entry.Kept, error)) {
 	p.begin(func() {
-		tenants, affected, err := p.lockAll(numbers)
+		tenants, affected, kept, err := p.lockAll(numbers)
 		for _, index := range slices.Sorted(maps.Keys(affected)) {
 			handOverPoint(index, affected[index])
 		}
 		for _, t := range tenants {
 			t.mu.Unlock()
 		}
-		then(err)
+		then(kept, err)
 	})
 }
 
@@ -82,7 +83,7 @@ func (p *Placer) handOver(numbers []int, then func(error)) {
 // Nobody else locks two processes. This one waits for no process while it has
 // another one locked, as others do who come to a busy one here: placing may take
 // seconds where a process does not come to a safe point.
-func (p *Placer) lockAll(numbers []int) (tenants []*tenant, affected map[uint16][]*tenant, err error) {
+func (p *Placer) lockAll(numbers []int) (tenants []*tenant, affected map[uint16][]*tenant, kept *entry.Kept, err error) {
 	var waited *tenant // locked
 	for {
 		p.mu.Lock()
@@ -97,10 +98,10 @@ func (p *Placer) lockAll(numbers []int) (tenants []*tenant, affected map[uint16]
 	// Who comes now finds the functions given away before it patches any.
 	defer p.mu.Unlock()
 	affected, numbers = affectedBy(tenants, numbers)
-	if err := p.options.Functions.Take(numbers); err != nil {
-		return tenants, nil, err
+	if kept, err = p.options.Functions.Take(numbers); err != nil {
+		return tenants, nil, nil, err
 	}
-	return tenants, affected, nil
+	return tenants, affected, kept, nil
 }
 
 // tryLockAll locks all but the one that is locked already; or unlocks all, that
@@ -188,7 +189,7 @@ func (t *tenant) yield(index uint16, watches []uprobe.Watch) {
 	now, err := t.named(t.effective(index, before.spec))
 	var p *placement
 	if err == nil {
-		p, err = t.placeUprobe(index, now, whyHandedOver, watches...)
+		p, err = t.placeUprobe(index, now, byKernel{why: whyHandedOver, yielding: true, watches: watches})
 	}
 	if err != nil { // nothing would be counted any more
 		t.takeOut(t.placer.ctx, index)
@@ -226,12 +227,12 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 		t.tell(index, spec, nil, err)
 		return
 	}
-	if patched.why != nil {
+	if patched.why != "" {
 		t.whyKernel[index] = patched.why
 	}
-	t.placer.handOver(patched.numbers, func(err error) {
+	t.placer.handOver(patched.numbers, func(kept *entry.Kept, err error) {
 		if err == nil {
-			t.ask(wish{index: index, spec: spec})
+			t.ask(wish{index: index, spec: spec, done: func() { t.placer.giveBack(kept) }})
 			return
 		}
 		t.mu.Lock()

@@ -68,15 +68,11 @@ func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
 // that of [entry.Where]. Whatever is wrong about the function wraps
 // [patch.ErrUnpatchable].
 func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside bool) error {
-	number, err := t.placer.options.Functions.Number(entry.KeyOf(f))
+	local, err := t.localFor(index, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
 	}
-	local := ring.HookCount + number
 	owner := t.owner[local]
-	if owner != 0 && owner != index {
-		return fmt.Errorf("%s: %w", f.Symbol.Name, errBusy)
-	}
 	delivery, captures, err := t.control(index, spec, MechanismPatch)
 	if err != nil {
 		return err
@@ -85,7 +81,7 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}
-	if err := t.measure(ctx, f, number, whereOf(spec.GetPlace(), captures, beside)); err != nil {
+	if err := t.measure(ctx, f, local-ring.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -98,6 +94,32 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	p.locals = append(p.locals, local)
 	p.symbols = append(p.symbols, f.Symbol.Name)
 	return nil
+}
+
+// maxPointsAt is how many points of a process may be at one function: their
+// programs are executed one after the other.
+const maxPointsAt = 16
+
+// localFor finds the local point by which a point is served at a function: the one
+// that it has there already, or the first that no other point has. The caller
+// holds t.mu.
+func (t *tenant) localFor(index uint16, f entry.Function) (local int, err error) {
+	key := entry.KeyOf(f)
+	for local, functions := range t.measured {
+		if t.owner[local] == index && entry.KeyOf(functions[0]) == key {
+			return local, nil
+		}
+	}
+	for nth := range maxPointsAt {
+		number, err := t.placer.options.Functions.Number(key, nth)
+		if err != nil {
+			return 0, err
+		}
+		if local = ring.HookCount + number; t.owner[local] == 0 {
+			return local, nil
+		}
+	}
+	return 0, fmt.Errorf("%d other measure points are at it", maxPointsAt)
 }
 
 // whereOf says where a function is to be patched for a place.

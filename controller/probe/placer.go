@@ -93,7 +93,10 @@ type Placer struct {
 	asked     map[uint16]time.Time // when each of points was asked for
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
-	standing  map[uint16]*uprobe.Attachment // see expectMore
+	standing  map[uint16]attached // see expectMore
+	leaving   []*entry.Kept       // see giveBack
+
+	returning sync.Mutex // held while functions are taken back from the kernel
 }
 
 // New returns an empty Placer.
@@ -117,7 +120,7 @@ func New(options Options) *Placer {
 		asked:     make(map[uint16]time.Time),
 		processes: make(map[uint64]*tenant),
 		watching:  make(map[watchKey]*tenant),
-		standing:  make(map[uint16]*uprobe.Attachment),
+		standing:  make(map[uint16]attached),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -215,7 +218,7 @@ func (p *Placer) Points() int {
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{
 		placer: p, process: process, placed: make(map[uint16]*placement), degraded: make(map[uint16]degradation),
-		measured: make(map[int][]entry.Function), whyKernel: make(map[uint16]error),
+		measured: make(map[int][]entry.Function), whyKernel: make(map[uint16]string), recalled: make(map[uint16]recalled),
 		refused: make(map[uint16]*attunev1.MeasurePoint),
 	}
 	t.show()

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
@@ -40,7 +39,9 @@ type tenant struct {
 	degraded map[uint16]degradation   // what the overhead budget has touched
 	// whyKernel says why a point is to be the kernel's whose turn comes when
 	// patches have given way.
-	whyKernel map[uint16]error
+	whyKernel map[uint16]string
+	// recalled are points that are about to be served by patches again.
+	recalled map[uint16]recalled
 	// refused has the points of which it was told why they are not here.
 	refused map[uint16]*attunev1.MeasurePoint
 
@@ -88,8 +89,9 @@ type placement struct {
 	extra       float64 // of cost, what the mechanism and captures add to a hook's
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
-	attachments []*uprobe.Attachment
+	attachments []attached
 	atReturn    bool // some of them are return probes
+	yielding    bool // patches would serve, were it not for another point's uprobe
 }
 
 // redirection is one GOT slot that leads to a stub.
@@ -140,7 +142,7 @@ func (t *tenant) place(ctx context.Context, index uint16, spec *attunev1.Measure
 	case err != nil:
 		t.refuse(index, spec, err)
 	default:
-		if !again {
+		if !again && !t.settleRecalled(index, p) {
 			p.late = t.late(index, p, held)
 		}
 		t.tell(index, spec, p, nil)
@@ -173,6 +175,7 @@ func (t *tenant) late(index uint16, p *placement, held bool) time.Duration {
 func (t *tenant) tell(index uint16, spec *attunev1.MeasurePoint, p *placement, err error) {
 	status := &attunev1.PointStatus{Point: uint32(index), Process: t.process.Handle()}
 	if err != nil {
+		delete(t.recalled, index)
 		t.refused[index] = spec
 		status.State = attunev1.PointState_POINT_STATE_REFUSED
 		status.Reason = err.Error()
@@ -206,7 +209,7 @@ func (t *tenant) serve(ctx context.Context, index uint16, spec *attunev1.Measure
 		}
 		return t.placeFunction(ctx, index, spec, held, target.Function.GetDynamicCallsOnly())
 	case *attunev1.MeasurePoint_Usdt:
-		return t.placeUprobe(index, spec, "a static probe stands within a function")
+		return t.placeUprobe(index, spec, byKernel{why: "a static probe stands within a function"})
 	}
 	return nil, fmt.Errorf("measure point %q has no target that is known here", spec.GetId())
 }
@@ -219,7 +222,7 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 		return nil, err // whatever the mechanism
 	}
 	if captures.reads() > 0 {
-		p, err := t.placeUprobe(index, spec, "the kernel reads memory for less than DMLib, which would ask it at each hit")
+		p, err := t.placeUprobe(index, spec, byKernel{why: "the kernel reads memory for less than DMLib, which would ask it at each hit"})
 		if err == nil || errors.As(err, &patchedError{}) {
 			return p, err
 		}
@@ -237,26 +240,26 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 		return p, nil
 	}
 	unpatchable := errors.Is(err, patch.ErrUnpatchable)
-	why = fmt.Errorf("%w; entry patch: %w", why, err)
-	if before := t.whyKernel[index]; before != nil { // by now it is that the function is the kernel's
-		why = before
+	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, entry.ErrWatched)}
+	if before := t.whyKernel[index]; before != "" { // by now it is that the function is the kernel's
+		by = byKernel{why: before}
 		delete(t.whyKernel, index)
 	}
-	return t.placeUnpatched(ctx, index, spec, held, why, unpatchable)
+	return t.placeUnpatched(ctx, index, spec, by, unpatchable)
 }
 
-// placeUnpatched leaves a function to the kernel. why says why nothing cheaper
-// serves; unpatchable that some of what is asked for may still be patched.
-func (t *tenant) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, held bool, why error, unpatchable bool) (*placement, error) {
-	p, err := t.placeUprobe(index, spec, why.Error())
+// placeUnpatched leaves a function to the kernel. unpatchable says that some of what
+// is asked for may still be patched.
+func (t *tenant) placeUnpatched(ctx context.Context, index uint16, spec *attunev1.MeasurePoint, by byKernel, unpatchable bool) (*placement, error) {
+	p, err := t.placeUprobe(index, spec, by)
 	patched := patchedError{}
 	switch {
 	case err == nil:
 		return p, nil
 	case errors.As(err, &patched):
-		return nil, patchedError{patched.numbers, why}
+		return nil, patchedError{patched.numbers, by.why}
 	}
-	why = fmt.Errorf("%w; uprobe: %w", why, err)
+	why := fmt.Errorf("%s; uprobe: %w", by.why, err)
 	if unpatchable {
 		if p, err = t.placePatch(ctx, index, spec, why.Error(), true); err == nil {
 			return p, nil
@@ -275,7 +278,11 @@ func (t *tenant) remove(ctx context.Context, gone []wish) {
 		if touched {
 			delete(t.degraded, w.index)
 		}
-		if p := t.placed[w.index]; p != nil && p.spec == w.spec || touched && d.before != nil {
+		absent := t.recalled[w.index].spec == w.spec
+		if absent {
+			delete(t.recalled, w.index)
+		}
+		if p := t.placed[w.index]; p != nil && p.spec == w.spec || touched && d.before != nil || absent {
 			indexes = append(indexes, w.index)
 		}
 	}

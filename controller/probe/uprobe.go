@@ -9,15 +9,26 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
+// byKernel says how the kernel comes to serve a point.
+type byKernel struct {
+	// why nothing cheaper serves.
+	why string
+	// yielding says that patches would serve, were it not for the uprobe of
+	// another point.
+	yielding bool
+	// watches begin before anything is in place, where patches give way.
+	watches []uprobe.Watch
+}
+
 // placeUprobe lets the kernel watch every matching function or static probe of
-// every matching object that the process maps. why says why nothing cheaper
-// serves; watches are those that begin before anything is in place. The error is
-// a patchedError where patches have to give way before.
-func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why string, watches ...uprobe.Watch) (*placement, error) {
+// every matching object that the process maps. The error is a patchedError where
+// patches have to give way before.
+func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, by byKernel) (*placement, error) {
 	uprobes, err := t.placer.options.Uprobes()
 	if err != nil {
 		return nil, err
@@ -30,8 +41,8 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, why stri
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{reason: why}
-	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, images: images, watches: watches, placement: p}
+	p := &placement{reason: by.why, yielding: by.yielding}
+	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, images: images, by: by, placement: p}
 	if err := a.all(); err != nil {
 		t.unwatch(index, p)
 		return nil, err
@@ -66,8 +77,8 @@ type attaching struct {
 	spec      *attunev1.MeasurePoint
 	captures  captures
 	images    []objfile.Image // of the process
-	watches   []uprobe.Watch  // see placeUprobe
-	placement *placement      // what it becomes
+	by        byKernel
+	placement *placement // what it becomes
 }
 
 // all attaches to the images that the point is meant for. One that refuses is no
@@ -116,12 +127,14 @@ func (a attaching) one(image objfile.Image) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // read only; Attach keeps its own
-	if err := a.tenant.placer.leaveToKernel(image, file, symbols); err != nil {
+	kept, err := a.tenant.placer.leaveToKernel(image, file, symbols, !a.by.yielding)
+	if err != nil {
 		return err
 	}
-	if len(a.watches) == 0 { // else patches give way just now
+	if len(a.by.watches) == 0 { // else patches give way just now
 		good, touched := a.tenant.untouched(image, file, symbols)
 		if symbols, refused = good, errors.Join(refused, touched); len(symbols) == 0 {
+			kept.Return()
 			return refused
 		}
 	}
@@ -130,17 +143,35 @@ func (a attaching) one(image objfile.Image) error {
 		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
 		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
 		MinValue: a.spec.GetMinValue(), MaxValue: a.spec.GetMaxValue(),
-		Program: a.captures.program, Watches: a.watches,
+		Program: a.captures.program, Watches: a.by.watches,
 	})
 	if err != nil {
+		a.tenant.placer.giveBack(kept) // some probes may have been in place
 		return err
 	}
-	a.placement.attached(attachment, refused)
+	a.placement.attached(attached{attachment, kept}, refused)
 	return nil
 }
 
+// attached is what the kernel watches in a file, with the functions that are the
+// kernel's meanwhile.
+type attached struct {
+	*uprobe.Attachment
+
+	kept *entry.Kept
+}
+
+// hold takes another hold on it; false if it was closed.
+func (a attached) hold() (attached, bool) {
+	again := a.Hold()
+	if again == nil {
+		return attached{}, false
+	}
+	return attached{again, a.kept.Again()}, true
+}
+
 // attached takes in what the kernel watches; refused is why some of it is not.
-func (p *placement) attached(attachment *uprobe.Attachment, refused error) {
+func (p *placement) attached(attachment attached, refused error) {
 	p.attachments = append(p.attachments, attachment)
 	p.mechanism, _ = attachment.Mechanism()
 	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {
@@ -171,5 +202,6 @@ func (t *tenant) unwatch(index uint16, p *placement) {
 	}
 	for _, a := range p.attachments {
 		a.Close()
+		t.placer.giveBack(a.kept)
 	}
 }
