@@ -43,7 +43,7 @@ func placeCaptured(t *testing.T, program string, row captured, dynamic bool, wan
 		b.addPoint(t, 1, point)
 	} else { // for this one it is the cheapest, and where a uprobe stands no patch can
 		other := call(symbol, false)
-		other.Captures = []*attunev1.Capture{parameter("tag", 0, i32, ofTag)}
+		other.Captures, other.ValueCapture = []*attunev1.Capture{parameter("tag", 0, i32, ofTag)}, "tag"
 		b.addPoint(t, 2, other)
 	}
 	target := targets.Start(t, program, b.controller.Environment()...)

@@ -179,7 +179,7 @@ func (t *tenant) needs(w wish) ([]wantedSlot, []entry.Function) {
 	if err != nil {
 		return nil, nil
 	}
-	if c, err := t.capturesOf(named); err != nil || c.reads() > 0 {
+	if c, err := t.capturesOf(named); err != nil || c.cost(named) > costTrap {
 		return nil, nil
 	}
 	if target.GetDynamicCallsOnly() && t.stubbable(w.spec) == nil {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
+	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/measure"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -21,6 +23,9 @@ const (
 	costProgram = 30
 	// costRead is one step through memory: DMLib asks the kernel for it.
 	costRead = 2000
+	// costTrap is what the kernel's probe takes in any case. It reads memory for
+	// next to nothing then.
+	costTrap = 1000
 )
 
 // Reasons why DMLib cannot capture something.
@@ -74,23 +79,41 @@ func (t *tenant) isProgram(image objfile.Image) bool {
 	return err == nil && path == image.Path
 }
 
-// reads counts the steps that DMLib would ask the kernel for.
-func (c captures) reads() (n int) {
-	for _, capture := range c.program.Captures {
-		n += len(capture.Dereference)
+// reads counts the steps through memory that DMLib would ask the kernel for: at
+// each hit, for conditions, and for what is summed up or keeps sums apart; and
+// once more where the hit is delivered.
+func (c captures) reads(sumsUp bool) (each, delivered int) {
+	for i, capture := range c.program.Captures {
+		n := len(capture.Dereference)
 		if capture.StaysMapped {
 			n--
 		}
+		condition := slices.ContainsFunc(c.program.Predicates, func(p measure.Predicate) bool { return p.Capture == i })
+		if condition || sumsUp && (i == c.program.Value || i == c.program.Key) {
+			each += n
+		} else {
+			delivered += n
+		}
 	}
-	return n
+	return each, delivered
 }
 
-// cost is what capturing adds to a hit by DMLib, nanoseconds.
-func (c captures) cost() float64 {
+// cost is what capturing adds to a hit by DMLib, nanoseconds, as a point is
+// delivered: of one hit in some, only that one is read.
+func (c captures) cost(spec *attunev1.MeasurePoint) float64 {
 	if c.program.Empty() {
 		return 0
 	}
-	return costProgram + costRead*float64(c.reads())
+	level := asked(spec)
+	each, delivered := c.reads(level == budget.Aggregated)
+	reads := float64(each)
+	switch level {
+	case budget.Each:
+		reads += float64(delivered)
+	case budget.Sampled:
+		reads += float64(delivered) / float64(powerOfTwo(spec.GetSampleEvery()))
+	}
+	return costProgram + costRead*reads
 }
 
 // control is what DMLib is told to deliver. mechanism is by which it sees the
@@ -114,7 +137,7 @@ func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism st
 			return out, c, fmt.Errorf("capture %q: %w", capture.Name, err)
 		}
 	}
-	if c.reads() > 0 && filtered(t.process.PID()) {
+	if each, delivered := c.reads(false); each+delivered > 0 && filtered(t.process.PID()) {
 		return out, c, errFiltered
 	}
 	out.Program, err = ring.NewProgram(c.program, c.globals)

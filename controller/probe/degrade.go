@@ -66,6 +66,11 @@ func (t *tenant) degrade(ctx context.Context, spec *attunev1.MeasurePoint, step 
 		t.takeOut(ctx, index)
 		t.degraded[index] = d
 		t.show()
+	case placed != nil && placed.moves(spec, step.To):
+		t.degraded[index] = d
+		t.leave(index)
+		t.placer.begin(func() { t.placer.returnAll(); t.ask(wish{index: index, spec: spec}) })
+		return
 	case placed == nil:
 		if !t.resume(ctx, d, index, known) {
 			return
@@ -141,7 +146,7 @@ func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *place
 				return err
 			}
 		}
-		after.cost = cost(now) + placed.extra
+		after.reckon(now)
 	}
 	t.keep(index, spec, &after)
 	return nil
@@ -150,7 +155,6 @@ func (t *tenant) change(index uint16, spec *attunev1.MeasurePoint, placed *place
 // keep notes a placement. The caller holds t.mu.
 func (t *tenant) keep(index uint16, spec *attunev1.MeasurePoint, p *placement) {
 	p.spec = spec
-	p.extra = p.cost - cost(t.effective(index, spec))
 	p.load = t.load(index, spec, p)
 	t.placed[index] = p
 	t.show()
@@ -195,13 +199,35 @@ func asked(spec *attunev1.MeasurePoint) budget.Level {
 // does costs the same whatever is done with the hit: the trap is what takes time.
 func costsOf(p *placement, spec *attunev1.MeasurePoint) (costs budget.Costs) {
 	for level := asked(spec); level < budget.Off; level++ {
-		if len(p.attachments) > 0 {
-			costs[level] = p.cost
-			continue
+		after := *p
+		if p.moves(spec, level) {
+			after.attachments, after.extra = nil, costPatch
 		}
-		costs[level] = cost(at(spec, level)) + p.extra
+		if len(after.attachments) == 0 {
+			after.reckon(delivered(spec, level))
+		}
+		costs[level] = after.cost
 	}
 	return costs
+}
+
+// reckon notes what a hit costs that DMLib takes.
+func (p *placement) reckon(spec *attunev1.MeasurePoint) {
+	p.cost = cost(spec) + p.captured.cost(spec) + p.extra
+}
+
+// moves says whether DMLib may serve a point at a level for less than the kernel,
+// which serves it as it was asked for.
+func (p *placement) moves(spec *attunev1.MeasurePoint, level budget.Level) bool {
+	return p.preferred && level < budget.Off && p.captured.cost(delivered(spec, level)) <= costTrap
+}
+
+// delivered is a point at a level of delivery, which may be the one it asks for.
+func delivered(spec *attunev1.MeasurePoint, level budget.Level) *attunev1.MeasurePoint {
+	if level == asked(spec) {
+		return spec
+	}
+	return at(spec, level)
 }
 
 // level is what is in force of a point. The caller holds t.mu.

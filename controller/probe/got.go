@@ -46,7 +46,8 @@ func (t *tenant) placeGOT(ctx context.Context, index uint16, spec *attunev1.Meas
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{mechanism: MechanismGOT, reason: reason, cost: cost(spec) + costStub + captures.cost()}
+	p := &placement{mechanism: MechanismGOT, reason: reason, captured: captures, extra: costStub}
+	p.reckon(spec)
 	writer := t.slotWriter(held)
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()

@@ -49,12 +49,10 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{
-		mechanism: MechanismHook, symbols: []string{name}, cost: cost(spec) + captures.cost(),
-	}
+	p := &placement{mechanism: MechanismHook, symbols: []string{name}, captured: captures}
 	local := hook.Index
 	if owner := t.owner[local]; owner != 0 && owner != index {
-		p.reason, p.cost = whyShared, p.cost+costShared
+		p.reason, p.extra = whyShared, costShared
 		local, err = memory.Share(hook.Index, delivery)
 	} else {
 		err = memory.SetPoint(local, delivery)
@@ -62,6 +60,7 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", name, err)
 	}
+	p.reckon(spec)
 	t.owner[local] = index
 	p.locals = []int{local}
 	return p, nil

@@ -29,7 +29,7 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 	}
 	ctx, cancel := context.WithTimeout(ctx, safePointTimeout)
 	defer cancel()
-	p := &placement{mechanism: MechanismPatch, reason: why, cost: cost(spec) + costPatch}
+	p := &placement{mechanism: MechanismPatch, reason: why, extra: costPatch}
 	var refused error
 	for _, f := range functions {
 		err := t.patchOne(ctx, memory, index, spec, f, p, some)
@@ -77,7 +77,8 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if err != nil {
 		return err
 	}
-	p.cost = cost(spec) + costPatch + captures.cost()
+	p.captured = captures
+	p.reckon(spec)
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}

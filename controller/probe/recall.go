@@ -88,11 +88,18 @@ func (t *tenant) leaveKernel() (wishes []wish) {
 		wishes = append(wishes, wish{index: index, spec: p.spec})
 	}
 	for _, w := range wishes {
-		t.recalled[w.index] = recalled{spec: w.spec, since: time.Now(), late: t.placed[w.index].late}
-		t.placer.unstand(w.index)
-		t.takeOut(t.placer.ctx, w.index)
+		t.leave(w.index)
 	}
 	return wishes
+}
+
+// leave takes a point out that the kernel serves, until it is placed again. The
+// caller holds t.mu.
+func (t *tenant) leave(index uint16) {
+	p := t.placed[index]
+	t.recalled[index] = recalled{spec: p.spec, since: time.Now(), late: p.late}
+	t.placer.unstand(index)
+	t.takeOut(t.placer.ctx, index)
 }
 
 // needed says whether another point needs a uprobe where this one has some.
@@ -105,13 +112,14 @@ func (p *placement) needed() bool {
 	return false
 }
 
-// settleRecalled ends the absence of a point that is placed again. One that is not
-// served by patches after all stays as it is. The caller holds t.mu.
+// settleRecalled ends the absence of a point that is placed again. One that the
+// kernel serves after all stays there, unless it still gives way to another one.
+// The caller holds t.mu.
 func (t *tenant) settleRecalled(index uint16, p *placement) (was bool) {
 	r, was := t.recalled[index]
 	if was {
 		delete(t.recalled, index)
-		p.late, p.yielding = r.late+time.Since(r.since), false
+		p.late, p.preferred, p.yielding = r.late+time.Since(r.since), false, p.yielding && p.needed()
 	}
 	return was
 }

@@ -86,7 +86,9 @@ type placement struct {
 	measured    bool // the cost, on this machine
 	expected    bool // from the first hit on, though placed later
 	late        time.Duration
-	extra       float64 // of cost, what the mechanism and captures add to a hook's
+	extra       float64 // of cost, what the mechanism adds to a hook's
+	captured    captures
+	preferred   bool // the kernel serves it for less, as it was asked for
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
 	attachments []attached
@@ -221,8 +223,10 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 	if err != nil {
 		return nil, err // whatever the mechanism
 	}
-	if captures.reads() > 0 {
-		p, err := t.placeUprobe(index, spec, byKernel{why: "the kernel reads memory for less than DMLib, which would ask it at each hit"})
+	if captures.cost(spec) > costTrap {
+		p, err := t.placeUprobe(index, spec, byKernel{
+			why: "the kernel reads memory for less than DMLib, which would ask it at each hit", preferred: true,
+		})
 		if err == nil || errors.As(err, &patchedError{}) {
 			return p, err
 		}

@@ -21,6 +21,8 @@ type byKernel struct {
 	// yielding says that patches would serve, were it not for the uprobe of
 	// another point.
 	yielding bool
+	// preferred says that DMLib would serve for more, by what it captures.
+	preferred bool
 	// watches begin before anything is in place, where patches give way.
 	watches []uprobe.Watch
 }
@@ -41,7 +43,7 @@ func (t *tenant) placeUprobe(index uint16, spec *attunev1.MeasurePoint, by byKer
 	if err != nil {
 		return nil, err
 	}
-	p := &placement{reason: by.why, yielding: by.yielding}
+	p := &placement{reason: by.why, yielding: by.yielding, preferred: by.preferred, captured: captures}
 	a := attaching{tenant: t, uprobes: uprobes, index: index, spec: spec, captures: captures, images: images, by: by, placement: p}
 	if err := a.all(); err != nil {
 		t.unwatch(index, p)
