@@ -3,6 +3,7 @@
 package entry
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,16 +19,26 @@ func TestRegionsOf(t *testing.T) {
 55d0e1000000-55d0e1021000 rw-p 00000000 00:00 0          [heap]
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0          [stack]
 `))
-	got := regionsOf(mappings)
+	const limit = 1 << 30
+	got := regionsOf(mappings, limit)
 	want := []patch.Region{
 		{Start: 0x55d0e0000000, End: 0x55d0e0001000},
 		{Start: 0x55d0e0800000, End: 0x55d0e0801000, Bare: true},
 		{Start: 0x55d0e0900000, End: 0x55d0e0901000},
 		{Start: 0x55d0e1000000, End: 0x55d0e1021000, Grows: patch.Upward},
-		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Grows: patch.Downward},
+		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Grows: patch.Downward, Room: limit},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v: %s", err, diff)
+	}
+}
+
+// No stack grows over what is mapped below, whatever its limit.
+func TestStackWithoutLimit(t *testing.T) {
+	mappings := []objfile.Mapping{{Start: 1 << 40, End: 1<<40 + 1<<20}, {Start: 1<<40 + 1<<32, End: 1<<40 + 1<<33, Path: "[stack]"}}
+	got := regionsOf(mappings, math.MaxUint64)
+	if want := uint64(1<<32 - 1<<20); got[1].Room != want {
+		t.Errorf("room of %d bytes, want %d", got[1].Room, want)
 	}
 }
 
@@ -39,5 +50,19 @@ func TestStartOfHeap(t *testing.T) {
 	}
 	if _, err := startOfHeap([]byte("7 (a) S 1")); err == nil {
 		t.Error("a short line was parsed")
+	}
+}
+
+func TestStackLimit(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"Limit  Soft Limit  Hard Limit  Units\nMax data size  unlimited  unlimited  bytes\nMax stack size   8388608   unlimited  bytes\n": 8 << 20,
+		"Max stack size            unlimited            unlimited            bytes\n":                                                     math.MaxUint64,
+	} {
+		if got, err := stackLimit([]byte(text)); got != want || err != nil {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	if _, err := stackLimit([]byte("Max data size unlimited unlimited bytes\n")); err == nil {
+		t.Error("limits without one of the stack")
 	}
 }

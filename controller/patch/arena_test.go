@@ -58,6 +58,7 @@ func TestPlaceable(t *testing.T) {
 		{Start: 0x400000, End: 0x500000},
 		{Start: 0x1000000, End: 0x1100000, Grows: Upward},
 		{Start: 0x7ffff0000000, End: 0x7ffff0100000, Grows: Downward},
+		{Start: 0x700000000000, End: 0x700000100000, Grows: Downward, Room: 1 << 30},
 	}
 	for _, test := range []struct {
 		name       string
@@ -70,6 +71,8 @@ func TestPlaceable(t *testing.T) {
 		{"where the heap will be", 0x1200000, 0x1202000, false},
 		{"below the heap", 0xf00000, 0xf02000, true},
 		{"where the stack will be", 0x7fffeff00000, 0x7fffeff02000, false},
+		{"below a stack", 0x7fffe0000000, 0x7fffe0002000, true},
+		{"where a large stack will be", 0x6fffe0000000, 0x6fffe0002000, false},
 		{"below everything", 0x1000, 0x3000, false},
 		{"wrapped around", 0xfffffffff0000000, 0xfffffffff0002000, false},
 	} {

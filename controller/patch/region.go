@@ -8,8 +8,10 @@ import "fmt"
 type Region struct {
 	// Start and End enclose it; End is the first address behind.
 	Start, End uint64
-	// Grows tells where it will need room.
+	// Grows tells where it will need room, and Room how much; less than 64 MiB
+	// means 64 MiB.
 	Grows Growth
+	Room  uint64
 	// Bare says that it is as memory for patches is mapped: private, of no file,
 	// readable and executable, and without a name.
 	Bare bool
@@ -26,7 +28,7 @@ const (
 )
 
 const (
-	// growthRoom is left to what grows. A heap that meets a landing later is
+	// growthRoom is the least that is left to what grows. A heap that meets a landing later is
 	// no harm: the C library's malloc goes on elsewhere.
 	growthRoom = 64 << 20
 	// lowest is the least address that every kernel lets a program map
@@ -42,12 +44,12 @@ func Placeable(start, end uint64, regions []Region) error {
 		return fmt.Errorf("%w: the jump leads to %#x, outside the address space", ErrUnpatchable, start)
 	}
 	for _, r := range regions {
-		from, to := r.Start, r.End
+		from, to, room := r.Start, r.End, max(r.Room, growthRoom)
 		switch r.Grows {
 		case Upward:
-			to += growthRoom
+			to += room
 		case Downward:
-			from -= min(growthRoom, from)
+			from -= min(room, from)
 		case Fixed:
 		}
 		if start < to && from < end {
