@@ -104,6 +104,7 @@ func (c *Controller) Start(context.Context) error {
 	c.run("gate", c.admission.Serve)
 	c.track()
 	c.run("arrivals", c.admission.Settle)
+	c.run("forked children", c.admission.Nurse)
 	c.meter.Start()
 	c.run("status", c.statusLoop)
 	var deliver context.Context // outlives ctx: what is queued is delivered after Stop

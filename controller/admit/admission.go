@@ -27,6 +27,7 @@ type Admission struct {
 	library    *library
 	settling   *settling
 	refreshing *refreshing
+	children   *children
 }
 
 // New returns an Admission at whose gate programs may wait as soon as it returns. The
@@ -39,6 +40,7 @@ func New(options Options) (a *Admission, err error) {
 	}
 	a.door = &door{ways: ways{o}, arrivals: a.arrivals, early: a.early}
 	a.entering = &entering{ways: ways{o}, foreign: o.Rights.Foreign, arrivals: a.arrivals, door: a.door}
+	a.children = &children{ways{o}}
 	a.library = &library{ways: ways{o}, arrivals: a.arrivals, entering: a.entering}
 	a.library.bringing.Make = newBringing
 	a.settling = &settling{ways: ways{o}, arrivals: a.arrivals, door: a.door, library: a.library}
@@ -94,6 +96,9 @@ func (a *Admission) Serve(ctx context.Context) error { return a.gate.Serve(ctx) 
 
 // Settle looks at young processes, and has their news told, until ctx ends.
 func (a *Admission) Settle(ctx context.Context) error { return a.settling.run(ctx) }
+
+// Nurse lets forked children register until ctx ends.
+func (a *Admission) Nurse(ctx context.Context) error { return a.children.run(ctx) }
 
 // Track follows processes until ctx ends, and tells what has happened by then.
 func (a *Admission) Track(ctx context.Context) error { return a.tracker.Run(ctx) }

@@ -123,6 +123,7 @@ func (d *door) register(ctx context.Context, a attach.Attachment) (*member.Membe
 	}
 	a.Memory.SetAttendant(d.attendant(t))
 	a.Memory.SetGuard(confinement(a))
+	a.Memory.SetNurse(nurse(a))
 	if err := t.Register(a.Memory); err != nil {
 		return nil, err
 	}

@@ -117,17 +117,16 @@ func TestRealLibraryPastTheGate(t *testing.T) {
 	}
 }
 
-// TestRealLibraryForkedBeforeItsController: child and parent both bring memory
-// of their own.
+// TestRealLibraryForkedBeforeItsController: a child that was forked meanwhile registers
+// once the controller attends to it.
 func TestRealLibraryForkedBeforeItsController(t *testing.T) {
 	gate, early := mustPrepare(t, small())
 	p := mustStartAt(t, gate, mustBuild(t, "allocate"), "fork")
 	awaitLeft(t, early)
 	g := mustServe(t, Options{Path: gate, Early: early, Geometry: small()})
-	parent, child := mustAttach(t, g), mustAttach(t, g)
-	if parent.Hello.Flags&Forked != 0 { // both were in the queue, or one was
-		parent, child = child, parent
-	}
+	parent := mustAttach(t, g)
+	nurseChild(t, parent)
+	child := mustAttach(t, g)
 	if child.Hello.Flags&Forked == 0 || child.PID == parent.PID || child.PID != child.Memory.App().PID {
 		t.Errorf("got parent %+v, child %+v", parent.Hello, child.Hello)
 	}

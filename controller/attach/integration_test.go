@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -193,10 +195,30 @@ func TestRealLibraryInLittleAddressSpace(t *testing.T) {
 	p.finish()
 }
 
+// nurseChild lets the forked child of a process register, whatever filters it has,
+// until the test ends.
+func nurseChild(t *testing.T, a Attachment) {
+	t.Helper()
+	a.Memory.SetNurse(func(int) func() error { return func() error { return nil } })
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	t.Cleanup(func() { cancel(); work.Wait() })
+	work.Go(func() {
+		for ctx.Err() == nil {
+			if err := a.Memory.AttendChild(ctx); err != nil {
+				t.Error(err)
+			}
+			beat.Wait(ctx)
+		}
+	})
+}
+
 func TestRealLibraryInForkedChild(t *testing.T) {
 	g := mustServe(t, Options{Geometry: small()})
 	p := mustStart(t, g, mustBuild(t, "allocate"), "fork")
-	parent, child := mustAttach(t, g), mustAttach(t, g)
+	parent := mustAttach(t, g)
+	nurseChild(t, parent)
+	child := mustAttach(t, g)
 	if child.Hello.Flags&Forked == 0 || child.PID == parent.PID || child.PID != child.Memory.App().PID {
 		t.Errorf("got parent %+v, child %+v", parent.Hello, child.Hello)
 	}

@@ -12,7 +12,7 @@ import (
 // The messages of dmlib_gate.h.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 5
+	abiVersion = 6
 
 	helloMagic   = 0
 	helloVersion = 8

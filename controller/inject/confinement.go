@@ -3,6 +3,8 @@
 package inject
 
 import (
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/attune-hpc/attune/controller/ring"
@@ -42,4 +44,39 @@ func confinedUnlike(pid int, before procid.Status) (guard func() error) {
 		}
 		return nil
 	}
+}
+
+// ErrOtherFilters is why [SameFilters] does not vouch for a process.
+var ErrOtherFilters = errors.New("other seccomp filters")
+
+// SameFilters says why a process that was forked by another one may be under other
+// seccomp filters than that one is now; nil: all its threads are under the same, which
+// are inherited and never fewer. Where the kernel does not tell the number of filters
+// (before Linux 5.9) nobody vouches for a process that has some.
+func SameFilters(forked, by int) error {
+	parent, err := procid.ReadThread(by, by)
+	if err != nil {
+		return err
+	}
+	child, err := procid.ReadThread(forked, forked)
+	if err != nil {
+		return err
+	}
+	switch {
+	case child.Seccomp != parent.Seccomp || child.Filters != parent.Filters:
+		return fmt.Errorf("%w: it has put itself under some since it was forked", ErrOtherFilters)
+	case child.Seccomp != 0 && child.Filters == 0:
+		return fmt.Errorf("%w: the kernel does not tell how many it has", ErrOtherFilters)
+	}
+	return checkFilters(forked)
+}
+
+// Unfiltered says why a process may be under a seccomp filter; nil: none of its
+// threads is.
+func Unfiltered(pid int) error {
+	s, err := procid.ReadThread(pid, pid)
+	if err == nil && s.Seccomp != 0 {
+		err = fmt.Errorf("%w: it has some", ErrOtherFilters)
+	}
+	return errors.Join(err, checkFilters(pid))
 }

@@ -8,7 +8,7 @@ import "github.com/attune-hpc/attune/controller/measure"
 // here is the order there.
 const (
 	abiMagic   = 0x0031424c4d445441
-	abiVersion = 5
+	abiVersion = 6
 	cacheLine  = 64
 
 	// HookCount is the number of local point indices reserved for DMLib's own
@@ -66,6 +66,16 @@ const (
 	slotClosed = 2
 )
 
+// States of a forked child that asks.
+const (
+	childNone     = 0
+	childAsks     = 1
+	childAttended = 2
+	childWaits    = 3
+	childMay      = 4
+	childMayNot   = 5
+)
+
 // Mailbox command states.
 const (
 	cmdEmpty   = 0
@@ -114,6 +124,7 @@ const (
 	headerRingNext    = 208
 	headerSlotsUsed   = 212
 	headerAttendEntry = 216
+	headerChild       = 224
 	headerSize        = 256
 )
 

@@ -67,6 +67,13 @@ func mirror() map[string]uint64 {
 		"ATTUNE_SLOT_USED":   slotUsed,
 		"ATTUNE_SLOT_CLOSED": slotClosed,
 
+		"ATTUNE_CHILD_NONE":     childNone,
+		"ATTUNE_CHILD_ASKS":     childAsks,
+		"ATTUNE_CHILD_ATTENDED": childAttended,
+		"ATTUNE_CHILD_WAITS":    childWaits,
+		"ATTUNE_CHILD_MAY":      childMay,
+		"ATTUNE_CHILD_MAY_NOT":  childMayNot,
+
 		"ATTUNE_CMD_EMPTY":   cmdEmpty,
 		"ATTUNE_CMD_POSTED":  cmdPosted,
 		"ATTUNE_CMD_CLAIMED": cmdClaimed,
@@ -126,6 +133,7 @@ func mirror() map[string]uint64 {
 		"attune_header.stub_unbound": headerStubUnbound,
 		"attune_header.attend_entry": headerAttendEntry,
 		"attune_header.patch_exit":   headerPatchExit,
+		"attune_header.child":        headerChild,
 
 		"attune_open_call":       openCallSize,
 		"attune_open_call.stack": openCallStack,

@@ -48,6 +48,7 @@ type Memory struct {
 
 	attendance attendance
 	guard      func() error // asked before a command; may be nil
+	nursing    nursing
 }
 
 // New creates, seals and maps the memory file of one process. Nobody can

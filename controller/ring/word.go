@@ -32,6 +32,10 @@ func cas32(b []byte, off int, from, to uint32) bool {
 	return atomic.CompareAndSwapUint32(u32(b, off), from, to)
 }
 
+func cas64(b []byte, off int, from, to uint64) bool {
+	return atomic.CompareAndSwapUint64(u64(b, off), from, to)
+}
+
 // words views aligned bytes as 8-byte words, for the copying loops.
 func words(b []byte) []uint64 {
 	if len(b) < 8 {

@@ -4,6 +4,7 @@
  *
  *   dm_ticks()          cheap, monotonic, the same on all processors
  *   DM_MILLISECOND      at least so many ticks, for coarse waiting only
+ *   dm_pause()          between two looks at a word that another processor writes
  *   dm_count_own(p)     (*p)++, releasing, by the thread that owns it
  *   dm_syscall(...)     result or -errno; never touches errno
  *   DM_STUB_*           where the GOT stubs are, none where count is 0

@@ -19,6 +19,8 @@ static inline uint64_t dm_ticks(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static inline void dm_pause(void) { __asm__ volatile("" ::: "memory"); }
+
 static inline __attribute__((always_inline)) void dm_count_own(uint64_t *count) {
     __atomic_store_n(count, *count + 1, __ATOMIC_RELEASE);
 }

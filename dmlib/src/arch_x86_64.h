@@ -14,6 +14,8 @@
 
 static inline uint64_t dm_ticks(void) { return __builtin_ia32_rdtsc(); }
 
+static inline void dm_pause(void) { __builtin_ia32_pause(); }
+
 /* Adds 1 for readers that acquire. Only the owning thread writes, so that one
  * instruction without a lock is enough, also against its signal handlers;
  * stores are not reordered here. */

@@ -90,7 +90,7 @@ struct dm_live {
     /* a forked child before it registers */
     uint64_t child_since; /* ticks at its first hook */
     uint32_t child_calls;
-    uint32_t child_registers; /* one attempt, claimed by compare-and-swap */
+    uint32_t child_registers; /* one thread at a time, by compare-and-swap; or inert */
 };
 
 union dm_live_page {
@@ -105,7 +105,11 @@ DM_HIDDEN extern union dm_live_page dm_live_page;
  * ATTUNE_CTL_REGISTER (a child of a registered process looks here). */
 DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT];
 
-/* Makes forked children start with a zeroed dm_live. False: too old a kernel. */
+/* Inherited by forked children: the mapping that their parent uses. */
+DM_HIDDEN extern struct dm_mapping dm_parent;
+
+/* Makes forked children start with a zeroed dm_live. False: too old a kernel, or a
+ * C library in which dm_tid does not work. */
 DM_HIDDEN bool dm_live_prepare(void);
 /* Whether the process was under no seccomp filter then. */
 DM_HIDDEN bool dm_live_unfiltered(void);
@@ -116,7 +120,7 @@ DM_HIDDEN void dm_live_publish(const struct dm_mapping *mapping);
  * forked child's parent's, or that of a controller that has gone. */
 DM_HIDDEN bool dm_live_replace(struct dm_mapping *mapping);
 DM_HIDDEN void dm_go_inert(void);
-/* A forked child's hooks come here until it has registered or given up. */
+/* child.c: a forked child's hooks come here until it has registered or given up. */
 DM_HIDDEN void dm_child_hook(void);
 
 DM_INLINE struct attune_point_control *dm_control(unsigned point) {
@@ -152,6 +156,11 @@ struct dm_thread {
 };
 
 DM_HIDDEN extern __thread struct dm_thread dm_thread __attribute__((tls_model("initial-exec")));
+
+/* The thread's id as the C library keeps it, without a system call, for which a
+ * seccomp filter might kill the program. In a child of vfork it is the parent's, and
+ * after a fork past the C library as well. 0: not known. */
+DM_HIDDEN int32_t dm_tid(void);
 
 /* Creates the key whose destructor closes slots. Call once per program. */
 DM_HIDDEN void dm_thread_prepare(void);

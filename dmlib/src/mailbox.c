@@ -78,7 +78,7 @@ static bool claim(struct attune_command *command, const struct dm_safe_point *he
 }
 
 static void run(struct attune_command *mailbox, const struct dm_safe_point *here) {
-    int32_t tid = (int32_t)dm_syscall(SYS_gettid, 0);
+    int32_t tid = dm_tid();
     for (unsigned i = 0; i < ATTUNE_MAILBOX_COUNT; i++) {
         struct attune_command *command = &mailbox[i];
         if (!claim(command, here, tid))

@@ -9,19 +9,15 @@ union dm_live_page dm_live_page __attribute__((aligned(DM_PAGE_SIZE)));
 struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT]
     __attribute__((aligned(ATTUNE_CACHE_LINE)));
 
-#define CHILD_CALLS 1000
-#define CHILD_TICKS (10 * DM_MILLISECOND)
-#ifndef CHILD_GATE_MILLISECONDS
-#define CHILD_GATE_MILLISECONDS 20
-#endif
-
 /* Inherited by children: the mapping that their parent used. */
-static struct dm_mapping parent;
+struct dm_mapping dm_parent;
 static uint64_t generations;
 static long seccomp_mode;
 
 bool dm_live_prepare(void) {
     seccomp_mode = dm_syscall(SYS_prctl, PR_GET_SECCOMP);
+    if (dm_tid() != dm_syscall(SYS_gettid, 0))
+        return false;
     return dm_syscall(SYS_madvise, &dm_live_page, sizeof(dm_live_page), MADV_WIPEONFORK) == 0;
 }
 
@@ -32,7 +28,7 @@ static void set_static_words(uint32_t word) {
 
 void dm_live_publish(const struct dm_mapping *mapping) {
     intptr_t delta = (char *)mapping->controls - (char *)dm_static_control;
-    parent = *mapping;
+    dm_parent = *mapping;
     dm_live.mapping = *mapping;
     dm_live.pid = (int32_t)dm_syscall(SYS_getpid, 0);
     __atomic_store_n(&dm_live.generation, ++generations, __ATOMIC_RELEASE);
@@ -50,18 +46,18 @@ void dm_go_inert(void) {
  * handler interrupted between two loads still finds memory behind its
  * pointers. Where the sizes differ the old mapping simply stays. */
 static bool move_over_parent(struct dm_mapping *mapping) {
-    void *here = parent.header;
-    if (mapping->size != parent.size)
+    void *here = dm_parent.header;
+    if (mapping->size != dm_parent.size)
         return true;
     long moved = dm_syscall(SYS_mremap, mapping->header, mapping->size, mapping->size,
                             MREMAP_MAYMOVE | MREMAP_FIXED, here);
     if (moved != (long)(uintptr_t)here)
         return true;
-    return dm_layout_check(here, parent.size, mapping);
+    return dm_layout_check(here, dm_parent.size, mapping);
 }
 
 bool dm_live_replace(struct dm_mapping *mapping) {
-    if (parent.header != NULL && !move_over_parent(mapping))
+    if (dm_parent.header != NULL && !move_over_parent(mapping))
         return false;
     dm_live_publish(mapping);
     return true;
@@ -71,32 +67,3 @@ bool dm_live_unfiltered(void) { return seccomp_mode == 0; }
 
 /* A filter that is newer than DMLib may kill for a system call of ours. */
 bool dm_confined(void) { return dm_syscall(SYS_prctl, PR_GET_SECCOMP) != seccomp_mode; }
-
-static bool child_register(void) {
-    struct dm_mapping mapping;
-    if (__atomic_load_n(&parent.header->detached, __ATOMIC_RELAXED) != 0)
-        return false;
-    return !dm_confined() &&
-           dm_gate_register(ATTUNE_HELLO_FORKED, CHILD_GATE_MILLISECONDS, &mapping) &&
-           dm_live_replace(&mapping);
-}
-
-/* Most children of fork call exec or exit soon: only one that stays is worth
- * a system call. Until then it runs as if nobody watched. */
-void dm_child_hook(void) {
-    uint32_t calls = __atomic_add_fetch(&dm_live.child_calls, 1, __ATOMIC_RELAXED);
-    uint64_t now = dm_ticks();
-    if (calls == 1) {
-        dm_live.child_since = now;
-        __atomic_add_fetch(&parent.header->fork_count, 1, __ATOMIC_RELAXED);
-        return;
-    }
-    if (calls < CHILD_CALLS && now - dm_live.child_since < CHILD_TICKS)
-        return;
-    uint32_t unclaimed = 0;
-    if (!__atomic_compare_exchange_n(&dm_live.child_registers, &unclaimed, 1, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
-    if (!child_register())
-        dm_go_inert();
-}

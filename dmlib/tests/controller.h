@@ -40,6 +40,9 @@ struct process {
     /* drained so far */
     uint64_t received[ATTUNE_POINT_COUNT];
     uint64_t tails[1024];
+    /* a child that asks, and how often the word was seen so */
+    uint64_t child;
+    int looks;
 };
 
 struct controller {
@@ -54,7 +57,8 @@ struct controller {
     char directory[64];
     char socket[100];
     int listener;
-    pthread_t thread;
+    pthread_t thread, nurse;
+    bool over;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct process *processes[CONTROLLER_PROCESSES];

@@ -30,7 +30,7 @@
 /* clang-format off */
 
 #define ATTUNE_ABI_MAGIC 0x0031424c4d445441ull /* "ATDMLB1\0", little endian */
-#define ATTUNE_ABI_VERSION 5u
+#define ATTUNE_ABI_VERSION 6u
 
 #define ATTUNE_CACHE_LINE 64u
 
@@ -271,6 +271,28 @@ struct attune_command {
     uint32_t reserved; /* 0 */
 };
 
+/* ---- forked children -------------------------------------------------- */
+
+/* A forked child registers by system calls, for which a seccomp filter may kill it.
+ * So it asks before by the word `child` of its parent's header, and the controller
+ * looks at the filters of the child from outside. One child at a time:
+ *
+ *   NONE -> ASKS           the child, in one of its hooks, where it goes on
+ *   ASKS -> ATTENDED       the controller, from now on with an eye on the word
+ *   ATTENDED -> WAITS      the child, in a later hook: it does nothing but wait
+ *   WAITS -> MAY, MAY_NOT  the controller, after its look
+ *   MAY, MAY_NOT -> NONE   the child; or the controller, for one that has gone
+ *
+ * A child that has waited for too long goes on, and the controller stops attending
+ * after a while: WAITS, ATTENDED -> NONE. Which child: its first thread's id as the
+ * C library knows it. */
+#define ATTUNE_CHILD_NONE 0u
+#define ATTUNE_CHILD_ASKS 1u
+#define ATTUNE_CHILD_ATTENDED 2u
+#define ATTUNE_CHILD_WAITS 3u
+#define ATTUNE_CHILD_MAY 4u
+#define ATTUNE_CHILD_MAY_NOT 5u
+
 /* ---- header ---------------------------------------------------------- */
 
 struct attune_header {
@@ -321,7 +343,10 @@ struct attune_header {
                               * parameters that executes commands for
                               * ATTUNE_AT_STOPPED; returns 0 if the thread stands
                               * where it cannot                                */
-    uint8_t pad2[32];
+    uint64_t child;          /* a forked child that has not registered yet, and the
+                              * controller, by compare-and-swap: ATTUNE_CHILD_*,
+                              * and in the upper half which child              */
+    uint8_t pad2[24];
 };
 
 #endif

@@ -18,7 +18,7 @@ void lock_pairs(pthread_mutex_t *mutex, long count) {
 }
 
 static const struct subject *const all[] = {thread_subjects, signal_subjects, process_subjects,
-                                            resource_subjects};
+                                            resource_subjects, confined_subjects};
 
 static const struct subject *find(const char *name) {
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

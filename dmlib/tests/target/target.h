@@ -34,6 +34,6 @@ struct subject {
     void (*run)(void);
 };
 extern const struct subject thread_subjects[], signal_subjects[], process_subjects[],
-    resource_subjects[];
+    resource_subjects[], confined_subjects[];
 
 #endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+const (
+	// childrenPace is between two looks at whether forked children ask to register,
+	// childrenRest the same while no process has DMLib.
+	childrenPace = 50 * time.Millisecond
+	childrenRest = 500 * time.Millisecond
+)
+
+// children lets forked children of processes with DMLib register.
+type children struct{ ways }
+
+// run attends to children that ask until ctx ends.
+func (c *children) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		pace := childrenRest
+		for _, t := range c.Members.List() {
+			memory := t.Memory()
+			if memory == nil {
+				continue
+			}
+			pace = childrenPace
+			if memory.ChildAsks() {
+				c.Go(func() { c.attend(ctx, memory, t.PID()) })
+			}
+		}
+		timer.Reset(time.Until(beat.Near(time.Now().Add(pace))))
+	}
+}
+
+func (c *children) attend(ctx context.Context, memory *ring.Memory, pid int) {
+	if err := memory.AttendChild(ctx); err != nil {
+		c.Log.Info("forked child not instrumented", "forked by", pid, "reason", err)
+	}
+}
+
+// nurse looks at the children of a process that came to the gate or was entered.
+func nurse(a attach.Attachment) ring.Nurse {
+	inode := a.Memory.Inode()
+	return func(id int) func() error {
+		child := &askingChild{parent: a.PID, inode: inode, id: id, injected: a.Hello.Flags&attach.Injected != 0}
+		child.find()
+		return child.free
+	}
+}
+
+// askingChild is a forked child of a process that has the process' memory file mapped.
+// It names itself as its C library does, which in a pid namespace of its own is how
+// others call themselves as well, and after a fork past the C library is its parent.
+type askingChild struct {
+	parent, id int
+	inode      uint64 // of the memory file
+	injected   bool   // the parent did not come to the gate, whose system calls its filters may forbid
+
+	found     []int // all that it may be
+	strangers []int // processes that it is not, in the order of their ids
+}
+
+var errNoChild = errors.New("which process asks is not to be found")
+
+// find looks for the processes that have come since it was called last.
+func (c *askingChild) find() {
+	if c.is(c.id) {
+		c.found = []int{c.id}
+		return
+	}
+	pids, err := procid.List()
+	if err != nil {
+		return
+	}
+	for _, pid := range pids {
+		at, known := slices.BinarySearch(c.strangers, pid)
+		if known || slices.Contains(c.found, pid) {
+			continue
+		}
+		if inner, err := procid.InnerID(pid, pid); err == nil && inner == c.id && c.is(pid) {
+			c.found = append(c.found, pid)
+			continue
+		}
+		c.strangers = slices.Insert(c.strangers, at, pid)
+	}
+}
+
+// is says whether a process has the memory file and is not the one that it belongs to.
+func (c *askingChild) is(pid int) bool {
+	if pid <= 0 || pid == c.parent {
+		return false
+	}
+	mappings, err := objfile.Mappings(pid)
+	return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
+		return m.Inode == c.inode && m.Path == "/memfd:"+ring.FileName
+	})
+}
+
+// free says why the child must make no system calls.
+func (c *askingChild) free() error {
+	c.find()
+	if len(c.found) == 0 {
+		return errNoChild
+	}
+	for _, pid := range c.found {
+		var err error
+		if c.injected {
+			err = inject.Unfiltered(pid)
+		} else {
+			err = inject.SameFilters(pid, c.parent)
+		}
+		if err != nil {
+			return fmt.Errorf("pid %d: %w", pid, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// TestForkedChildren: a child that stays is measured; one under a seccomp filter that
+// kills for system calls of ours goes on as if nobody watched.
+func TestForkedChildren(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		measured bool
+	}{
+		{"free", true},
+		{"confined", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			program := targets.Build(t, "testdata/confines.c")
+			b := start(t)
+			b.sampleEvery(t, 20*time.Millisecond)
+			b.addPoint(t, 3, &attunev1.MeasurePoint{
+				Id: "small", Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}, MinValue: 100, MaxValue: 100,
+			})
+			cmd := exec.Command(program, row.name)
+			cmd.Env = append(os.Environ(), b.controller.Environment()...)
+			target := targets.StartCommand(t, cmd)
+			pid, err := strconv.Atoi(target.Ask(t, "0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			allocate := func() {
+				if got := target.Ask(t, "5000"); got != strconv.Itoa(pid) {
+					t.Fatalf("the child %d says %q", pid, got)
+				}
+			}
+			for range 200 { // far longer than a child is left alone
+				allocate()
+			}
+			if row.measured {
+				patience.Until(t, "the child to register", func() bool {
+					allocate()
+					child := b.controller.members.OfPID(pid)
+					return child != nil && child.Memory() != nil
+				})
+				b.placed(t, 3)
+				allocate()
+				if got := b.counts(t, 3, 5000); got < 5000 {
+					t.Errorf("counted %d blocks of 100 bytes, want 5000 at least", got)
+				}
+			}
+			b.stop(t)
+			if err := target.End(t); err != nil {
+				t.Errorf("target ended with %v", err)
+			}
+		})
+	}
+}

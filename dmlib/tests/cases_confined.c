@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs under seccomp filters that kill for what they do not list: no system call
+ * of ours is made that nobody has asked for. */
+#include "controller.h"
+
+static void trace_locks(struct controller *c, struct process *p) {
+    (void)c;
+    control_set(p, P_LOCK, ATTUNE_CTL_EVENT);
+}
+
+static void run(const char *arguments) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, arguments);
+    session_end(&s);
+    session_close(&s);
+}
+
+/* Before their first hook, and far beyond the calls after which a child asks. */
+static void children_confine_themselves_first(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "confined_children 3 0 0 100");
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 1); /* none registered */
+    session_close(&s);
+}
+
+/* At any time: before a child asks, while it is looked at, and after it registered. */
+static void children_confine_themselves_later(void) { run("confined_children 60 490 100 5"); }
+
+static void children_are_confined_by_their_parent(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "confined_parent 100");
+    session_end(&s);
+    EXPECT_EQUAL(s.controller.count, 1);
+    EXPECT_EQUAL(s.process->header->fork_count, 1);
+    session_close(&s);
+}
+
+static void threads_begin_confined(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "confined_threads 5 100");
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], 5 * 100);
+    session_close(&s);
+}
+
+const struct test_case confined_cases[] = {
+    {"confined_children", children_confine_themselves_first},
+    {"confined_later", children_confine_themselves_later},
+    {"confined_parent", children_are_confined_by_their_parent},
+    {"confined_threads", threads_begin_confined},
+    {NULL, NULL},
+};
