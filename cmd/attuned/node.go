@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/capability"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/controller/node"
@@ -175,5 +176,5 @@ func (a *service) openKept(ctx context.Context) (*actuate.Kept, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, keptPatience)
 	defer cancel()
-	return actuate.All(actuate.AllOptions{}).OpenKept(ctx, dir, host)
+	return kinds.All(kinds.Options{}).OpenKept(ctx, dir, host)
 }

@@ -14,11 +14,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
+
+// ErrUnknownChange means that there is nothing to undo under that id.
+var ErrUnknownChange = errors.New("no such change in force")
 
 // Options of an Actuator.
 type Options struct {
@@ -52,8 +56,8 @@ type Actuator struct {
 // appliedChange is a change in force. Its plan's undo is guarded by the
 // process' lock.
 type appliedChange struct {
-	process Process
-	plan    *plan
+	process access.Process
+	plan    *Plan
 	knob    string
 	number  uint64 // in the order of execution
 	// tending is what the change needs for as long as it is in force.
@@ -74,7 +78,7 @@ func New(options Options) *Actuator {
 
 // Apply executes one change in the process and answers for it. It never
 // panics on bad input; what cannot be done is refused with the reason.
-func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.Change) *attunev1.ActionResult {
+func (a *Actuator) Apply(ctx context.Context, process access.Process, change *attunev1.Change) *attunev1.ActionResult {
 	process.Lock()
 	defer process.Unlock()
 	result := &attunev1.ActionResult{ChangeId: change.GetId()}
@@ -85,41 +89,41 @@ func (a *Actuator) Apply(ctx context.Context, process Process, change *attunev1.
 	return result
 }
 
-func (a *Actuator) apply(ctx context.Context, process Process, change *attunev1.Change, result *attunev1.ActionResult) error {
+func (a *Actuator) apply(ctx context.Context, process access.Process, change *attunev1.Change, result *attunev1.ActionResult) error {
 	if a.find(change.GetId()) != nil {
-		return fmt.Errorf("%w: change %s is in force already", ErrRefused, change.GetId())
+		return fmt.Errorf("%w: change %s is in force already", access.ErrRefused, change.GetId())
 	}
 	p, err := a.plan(ctx, process, change)
 	if err != nil {
 		return err
 	}
-	if p.release != nil {
-		defer p.release()
+	if p.Release != nil {
+		defer p.Release()
 	}
-	result.OldValue = p.old
-	if p.prepare != nil {
-		if err := p.prepare(ctx); err != nil {
+	result.OldValue = p.Old
+	if p.Prepare != nil {
+		if err := p.Prepare(ctx); err != nil {
 			return err
 		}
 	}
 	if err := a.options.Journal.begin(change.GetId(), change.GetKnob(), process.Identity(), p); err != nil {
 		return err // rule: nothing is changed that is not in the journal
 	}
-	how, err := p.run(ctx)
+	how, err := p.Run(ctx)
 	if err == nil {
-		result.NewValue, err = p.read()
+		result.NewValue, err = p.Read()
 	}
 	if err != nil {
 		return also(err, a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
 	if !a.enter(change, process, p) {
-		return also(fmt.Errorf("%w: the controller stops", ErrRefused),
+		return also(fmt.Errorf("%w: the controller stops", access.ErrRefused),
 			a.revert(context.WithoutCancel(ctx), change.GetId(), process, p))
 	}
 	result.AppliedUnixNano = time.Now().UnixNano()
-	result.SafePoint, result.StoppedNanos = how.where, how.stopped.Nanoseconds()
-	result.Way = string(cmp.Or(how.way, p.way))
-	result.Partial = strings.Join(slices.DeleteFunc([]string{p.partial, how.partial}, isEmpty), "; ")
+	result.SafePoint, result.StoppedNanos = how.Where, how.Stopped.Nanoseconds()
+	result.Way = string(cmp.Or(how.Way, p.Way))
+	result.Partial = strings.Join(slices.DeleteFunc([]string{p.Partial, how.Partial}, isEmpty), "; ")
 	return nil
 }
 
@@ -134,7 +138,7 @@ func also(err, afterwards error) error {
 func isEmpty(text string) bool { return text == "" }
 
 // enter puts a change in force; false if it came too late.
-func (a *Actuator) enter(change *attunev1.Change, process Process, p *plan) bool {
+func (a *Actuator) enter(change *attunev1.Change, process access.Process, p *Plan) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped {
@@ -142,7 +146,7 @@ func (a *Actuator) enter(change *attunev1.Change, process Process, p *plan) bool
 	}
 	a.number++
 	a.applied[change.GetId()] = &appliedChange{
-		process: process, plan: p, knob: change.GetKnob(), number: a.number, tending: startTending(p.tend),
+		process: process, plan: p, knob: change.GetKnob(), number: a.number, tending: startTending(p.Tend),
 	}
 	return true
 }
@@ -187,7 +191,7 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 		return result
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_UNDONE
-		result.NewValue = change.plan.old
+		result.NewValue = change.plan.Old
 		result.AppliedUnixNano = time.Now().UnixNano()
 	case final(err):
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED
@@ -207,15 +211,15 @@ func (a *Actuator) Undo(ctx context.Context, changeID string) *attunev1.ActionRe
 
 // dying says that a process has ended or is about to: it has no memory any more,
 // although it may count as alive.
-func dying(process Process) bool {
+func dying(process access.Process) bool {
 	_, err := objfile.Mappings(process.PID())
 	return !process.Alive() || errors.Is(err, procid.ErrGone)
 }
 
 // revert takes a plan back, wholly or partly executed, and closes its journal
 // record. The caller holds the process' lock.
-func (a *Actuator) revert(ctx context.Context, changeID string, process Process, p *plan) error {
-	err := p.undo.takeBack(ctx, changed{process, a, changeID})
+func (a *Actuator) revert(ctx context.Context, changeID string, process access.Process, p *Plan) error {
+	err := p.Undo.takeBack(ctx, Changed{process, a, changeID})
 	if err != nil && !final(err) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -225,7 +229,7 @@ func (a *Actuator) revert(ctx context.Context, changeID string, process Process,
 // Forget drops the changes of a process that has ended, and takes back those
 // that outlive it: also what was changed in the image of the same program that had
 // replaced it, before that was known.
-func (a *Actuator) Forget(process Process) {
+func (a *Actuator) Forget(process access.Process) {
 	a.mu.Lock()
 	forgotten := make(map[string]*appliedChange)
 	for id, change := range a.applied {
@@ -237,7 +241,7 @@ func (a *Actuator) Forget(process Process) {
 	a.mu.Unlock()
 	for id, change := range forgotten {
 		change.tending.end()
-		err := takeBackLeft(process, change.plan.undo)
+		err := takeBackLeft(process, change.plan.Undo)
 		if err := errors.Join(err, a.options.Journal.end(id, "gone")); err != nil {
 			a.log.Warn("change of an ended process", "change", id, "error", err)
 		}
@@ -245,12 +249,12 @@ func (a *Actuator) Forget(process Process) {
 }
 
 // takeBackLeft takes back what may be left of a change when its process has ended.
-func takeBackLeft(process Process, all undos) error {
-	in := changed{Process: &journaled{identity: process.Identity()}}
+func takeBackLeft(process access.Process, all Undos) error {
+	in := Changed{Process: access.ProcessOf(process.Identity())}
 	var errs []error
 	for _, part := range all {
-		if left := part.about(in); left.outlives || left.inherited {
-			errs = append(errs, part.takeBack(context.Background(), in))
+		if left := part.About(in); left.Outlives || left.inherited {
+			errs = append(errs, part.TakeBack(context.Background(), in))
 		}
 	}
 	return errors.Join(errs...)

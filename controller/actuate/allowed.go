@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -28,7 +29,7 @@ func (r *Request) Allowed(action string, values []*attunev1.Value, names ...stri
 		Action: action, Names: names, Values: values, Asker: cmp.Or(options.Asker, authn.Self()), Owner: owner,
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", access.ErrRefused, err)
 	}
 	return nil
 }
@@ -37,7 +38,7 @@ func (r *Request) Allowed(action string, values []*attunev1.Value, names ...stri
 // controller's own user, the kernel does not look after the difference.
 func (r *Request) owner() (int, error) {
 	if r.actuator.options.Asker == nil {
-		return ownerOf(r.Process.PID())
+		return access.OwnerOf(r.Process.PID())
 	}
 	owner, err := procid.Owner(r.Process.PID())
 	return int(owner), err

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package actuate executes tuning actions in running processes and takes them
-// back.
+// back. It is the engine: what can be done it is given ([Kinds]), and it knows no
+// library by name (docs/design/0047).
 //
 // An action goes through the same steps, whatever it is: it is planned (the
 // symbol found, type and size checked, the old value read), written to the

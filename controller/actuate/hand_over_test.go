@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package actuate
+package actuate_test
 
 import (
 	"testing"
 
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,9 +17,9 @@ func TestHandOver(t *testing.T) {
 	dir := t.TempDir()
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	before := target.Ask(t, "flag")
-	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal, Kinds: all})
-	if r := a.Apply(t.Context(), mustProcess(t, target.PID), set("flag", 1, truth(true), nil)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+	journal := actuatetest.MustJournal(t, dir)
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	if r := a.Apply(t.Context(), actuatetest.MustProcess(t, target.PID), set("flag", 1, actuatetest.Truth(true), nil)); r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("apply: %v", r)
 	}
 	changed := target.Ask(t, "flag")

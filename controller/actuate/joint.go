@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -28,7 +29,7 @@ type Gathering interface {
 	// Meet brings all processes to one place and makes the change there, or looks at it
 	// only, where begin is nil. begin is called when all stand, with the change that
 	// they share. left: some may have been changed, and not changed back.
-	Meet(ctx context.Context, begin func(*plan) error) (left bool, err error)
+	Meet(ctx context.Context, begin func(*Plan) error) (left bool, err error)
 	// Part is what became of the process with that index, after Meet.
 	Part(index int) Part
 	// Close lets go of the processes.
@@ -38,7 +39,7 @@ type Gathering interface {
 // Part is a joint change in one of its processes.
 type Part struct {
 	Old, New *attunev1.Value
-	How      done
+	How      access.Done
 }
 
 // together says whether an action is made in several processes at one moment.
@@ -56,9 +57,9 @@ func (a *Actuator) gather(unit []Item) (Gathering, error) {
 	for _, item := range unit {
 		switch id := item.Change.GetId(); {
 		case item.Process == nil:
-			return nil, fmt.Errorf("%w: a process of those that are changed together has ended", ErrRefused)
+			return nil, fmt.Errorf("%w: a process of those that are changed together has ended", access.ErrRefused)
 		case id != "" && a.find(id) != nil:
-			return nil, fmt.Errorf("%w: change %s is in force already", ErrRefused, id)
+			return nil, fmt.Errorf("%w: change %s is in force already", access.ErrRefused, id)
 		}
 		requests = append(requests, &Request{Process: item.Process, Change: item.Change, actuator: a})
 	}
@@ -110,8 +111,8 @@ func (a *Actuator) applyJoint(ctx context.Context, unit []Item) []*attunev1.Acti
 		if answerJoint(results[i], left, err); err == nil {
 			part := g.Part(i)
 			results[i].OldValue, results[i].NewValue = part.Old, part.New
-			results[i].SafePoint, results[i].Way = part.How.where, string(part.How.way)
-			results[i].AppliedUnixNano, results[i].StoppedNanos = time.Now().UnixNano(), part.How.stopped.Nanoseconds()
+			results[i].SafePoint, results[i].Way = part.How.Where, string(part.How.Way)
+			results[i].AppliedUnixNano, results[i].StoppedNanos = time.Now().UnixNano(), part.How.Stopped.Nanoseconds()
 		}
 	}
 	a.log.Info("joint change", "knob", unit[0].Change.GetKnob(), "processes", len(unit),
@@ -123,8 +124,8 @@ func (a *Actuator) applyJoint(ctx context.Context, unit []Item) []*attunev1.Acti
 // stays in the journal.
 func (a *Actuator) makeJoint(ctx context.Context, unit []Item, g Gathering) (left bool, err error) {
 	var begun []string
-	var shared *plan
-	left, err = g.Meet(ctx, func(p *plan) error {
+	var shared *Plan
+	left, err = g.Meet(ctx, func(p *Plan) error {
 		shared = p
 		for _, item := range unit { // rule: nothing is changed that is not in the journal
 			if err := a.options.Journal.begin(item.Change.GetId(), item.Change.GetKnob(), item.Process.Identity(), p); err != nil {
@@ -136,8 +137,8 @@ func (a *Actuator) makeJoint(ctx context.Context, unit []Item, g Gathering) (lef
 	})
 	for _, item := range unit {
 		if err == nil && !a.enter(item.Change, item.Process, shared) {
-			back := shared.undo.takeBack(context.WithoutCancel(ctx), changed{item.Process, a, item.Change.GetId()})
-			left, err = back != nil, also(fmt.Errorf("%w: the controller stops", ErrRefused), back)
+			back := shared.Undo.takeBack(context.WithoutCancel(ctx), Changed{item.Process, a, item.Change.GetId()})
+			left, err = back != nil, also(fmt.Errorf("%w: the controller stops", access.ErrRefused), back)
 		}
 	}
 	if err == nil || left {
@@ -171,7 +172,7 @@ func (a *Actuator) PreviewJoint(ctx context.Context, unit []Item) ([]Preview, er
 		part := g.Part(i)
 		previews[i] = Preview{
 			Old: attunev1.ValueText(part.Old), New: attunev1.ValueText(part.New),
-			Where: part.How.where, Way: part.How.way, Unchanged: proto.Equal(part.Old, part.New),
+			Where: part.How.Where, Way: part.How.Way, Unchanged: proto.Equal(part.Old, part.New),
 		}
 	}
 	return previews, nil

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -26,10 +27,10 @@ type record struct {
 	Change  string           `json:"change"`
 	Knob    string           `json:"knob,omitempty"`
 	Process *procid.Identity `json:"process,omitempty"`
-	Told    told             `json:"told,omitzero"`
+	Told    Told             `json:"told,omitzero"`
 	Outcome string           `json:"outcome,omitempty"`
 	// Undo stands in the line under the names of its parts.
-	Undo undos `json:"-"`
+	Undo Undos `json:"-"`
 }
 
 // MarshalJSON implements [json.Marshaler].
@@ -52,7 +53,7 @@ func (k Kinds) read(line []byte) (r record, err error) {
 }
 
 // in is where the change of a record was made, as far as the journal tells.
-func (r record) in() changed { return changed{Process: &journaled{identity: *r.Process}} }
+func (r record) in() Changed { return Changed{Process: access.ProcessOf(*r.Process)} }
 
 // overlaps says whether two changes are of the same thing.
 func (r record) overlaps(o record) bool {
@@ -61,7 +62,7 @@ func (r record) overlaps(o record) bool {
 
 // takeBack undoes a change by its record alone.
 func (r record) takeBack(ctx context.Context) error {
-	if len(r.Undo) == 0 && !ended(r) {
+	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
 		return errNoWayBack
 	}
 	return r.Undo.takeBack(ctx, r.in())
@@ -156,8 +157,8 @@ func createLocked(path string) (*os.File, error) {
 
 // begin writes down what is about to be changed, all of it when it is more than
 // was written down before.
-func (j *Journal) begin(change, knob string, process procid.Identity, p *plan) error {
-	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.undo, Told: p.told})
+func (j *Journal) begin(change, knob string, process procid.Identity, p *Plan) error {
+	return j.append(record{Op: "begin", Change: change, Knob: knob, Process: &process, Undo: p.Undo, Told: p.Told})
 }
 
 // end writes down that nothing of a change is left in the process.

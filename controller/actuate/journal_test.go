@@ -3,7 +3,6 @@
 package actuate
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,18 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
-
-func mustApply(t *testing.T, a *Actuator, p Process, change *attunev1.Change) {
-	t.Helper()
-	if got := a.Apply(context.Background(), p, change); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
-		t.Fatalf("apply %s: %v", change.GetId(), got)
-	}
-}
 
 // die lets go of a journal as the kernel does when its controller is killed.
 func die(t *testing.T, j *Journal) {
@@ -38,9 +31,18 @@ func die(t *testing.T, j *Journal) {
 	}
 }
 
+func mustOpen(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(dir, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
 func mustOpenChanges(t *testing.T, path string) []string {
 	t.Helper()
-	open, err := all.openChanges(path)
+	open, err := Kinds{}.openChanges(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +56,9 @@ func mustOpenChanges(t *testing.T, path string) []string {
 // A full disk takes half a line. What is written when it has room again must
 // not be lost with it: that change is made.
 func TestJournalAfterAFullDisk(t *testing.T) {
-	j := mustJournal(t, t.TempDir())
+	j := mustOpen(t, t.TempDir())
 	var identity procid.Identity
-	if err := j.begin("1", "k", identity, &plan{}); err != nil {
+	if err := j.begin("1", "k", identity, &Plan{}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := j.file.Stat()
@@ -73,14 +75,14 @@ func TestJournalAfterAFullDisk(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &full); err != nil {
 		t.Fatal(err)
 	}
-	err = j.begin("2", "k", identity, &plan{})
+	err = j.begin("2", "k", identity, &Plan{})
 	if restore := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); restore != nil {
 		t.Fatal(restore)
 	}
 	if !errors.Is(err, unix.EFBIG) {
 		t.Fatalf("written to a full disk: %v", err)
 	}
-	if err := j.begin("3", "k", identity, &plan{}); err != nil {
+	if err := j.begin("3", "k", identity, &Plan{}); err != nil {
 		t.Fatal(err)
 	}
 	if open := mustOpenChanges(t, j.file.Name()); !slices.Equal(open, []string{"1", "3"}) {
@@ -95,7 +97,7 @@ func TestJournalsOfControllersThatStartTogether(t *testing.T) {
 	for n := range 4 {
 		group.Go(func() {
 			for range 200 {
-				if _, err := all.Restore(dir); err != nil {
+				if _, err := (Kinds{}).Restore(dir); err != nil {
 					t.Error(err)
 				}
 				j, err := OpenJournal(dir, fmt.Sprint(n%2)) // also two with one pid
@@ -122,8 +124,8 @@ func TestJournalsOfControllersThatStartTogether(t *testing.T) {
 // processes of their journals live.
 func TestRestoreLeavesOtherNodesAlone(t *testing.T) {
 	dir := t.TempDir()
-	j := mustJournal(t, dir)
-	if err := j.begin("1", "k", procid.Identity{BootID: "another", PID: 1}, &plan{}); err != nil {
+	j := mustOpen(t, dir)
+	if err := j.begin("1", "k", procid.Identity{BootID: "another", PID: 1}, &Plan{}); err != nil {
 		t.Fatal(err)
 	}
 	die(t, j)
@@ -135,7 +137,7 @@ func TestRestoreLeavesOtherNodesAlone(t *testing.T) {
 	if err := os.Rename(j.file.Name(), other); err != nil {
 		t.Fatal(err)
 	}
-	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
+	if restored, err := (Kinds{}).Restore(dir); err != nil || len(restored) != 0 {
 		t.Errorf("restored %v, %v", restored, err)
 	}
 	if _, err := os.Stat(other); err != nil {
@@ -147,26 +149,39 @@ func TestRestoreLeavesOtherNodesAlone(t *testing.T) {
 func TestRestoreKeepsWhatFailed(t *testing.T) {
 	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
 	dir := t.TempDir()
-	journal := mustJournal(t, dir)
-	p := mustProcess(t, target.PID)
-	mustApply(t, New(Options{Journal: journal, Kinds: all}), p, set("number", 4, integer(8), nil))
-	images, err := p.Images()
+	journal := mustOpen(t, dir)
+	identity, err := procid.Of(target.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unreadable := Word{
-		What: "nothing", ImageInode: images[0].Inode, ImageBias: images[0].Bias,
-		Address: 8, Old: []byte{1}, New: []byte{2},
-	}
-	if err := journal.begin("broken", "k", p.identity, &plan{undo: undoWords([]Word{unreadable})}); err != nil {
+	p := access.ProcessOf(identity)
+	found, err := access.Lookup(p, "variables", "number", objfile.Variable)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := journal.begin("call", "k", p.identity, &plan{undo: undos{new(madeCall)}}); err != nil {
+	number, err := access.WordAt(p, found.Image, found.Address, "number", 4, access.Integer(8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreadable := access.Word{
+		What: "nothing", ImageInode: found.Image.Inode, ImageBias: found.Image.Bias,
+		Address: 8, Old: []byte{1}, New: []byte{2},
+	}
+	for _, change := range []struct {
+		id   string
+		undo Undos
+	}{{"number", UndoWords([]access.Word{number})}, {"broken", UndoWords([]access.Word{unreadable})}, {"stays", Undos{new(staying)}}} {
+		if err := journal.begin(change.id, "k", identity, &Plan{Undo: change.undo}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := access.WriteWord(p, number); err != nil {
 		t.Fatal(err)
 	}
 	die(t, journal)
-	for _, want := range [][]string{{"call", "broken", "c-number"}, {"broken"}} {
-		restored, err := all.Restore(dir)
+	kinds := Kinds{Undos: []func() Undo{func() Undo { return new(staying) }}}
+	for _, want := range [][]string{{"stays", "broken", "number"}, {"broken"}} {
+		restored, err := kinds.Restore(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,9 +189,9 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 		for _, r := range restored {
 			got = append(got, r.Change)
 			switch r.Change {
-			case "call":
-				if !errors.Is(r.Err, ErrCallNotUndoable) {
-					t.Errorf("a call: %v", r.Err)
+			case "stays":
+				if !errors.Is(r.Err, errStays) {
+					t.Errorf("what stays: %v", r.Err)
 				}
 			case "broken":
 				if r.Err == nil {
@@ -193,6 +208,16 @@ func TestRestoreKeepsWhatFailed(t *testing.T) {
 	}
 }
 
+// staying is the undo of what is never taken back.
+type staying struct{}
+
+const errStays = access.Final("it stays")
+
+func (*staying) Kind() string                            { return "staying" }
+func (*staying) TakeBack(context.Context, Changed) error { return errStays }
+func (*staying) Overlaps(Undo, bool) bool                { return false }
+func (*staying) About(Changed) About                     { return About{} }
+
 // onTop is the undo of something by name. It notes whether it was asked.
 type onTop struct {
 	of    string
@@ -200,19 +225,19 @@ type onTop struct {
 	asked bool
 }
 
-func (*onTop) kind() string { return "onTop" }
+func (*onTop) Kind() string { return "onTop" }
 
-func (u *onTop) takeBack(context.Context, changed) error {
+func (u *onTop) TakeBack(context.Context, Changed) error {
 	u.asked = true
 	return u.err
 }
 
-func (u *onTop) overlaps(other undo, _ bool) bool {
+func (u *onTop) Overlaps(other Undo, _ bool) bool {
 	o, ok := other.(*onTop)
 	return ok && o.of == u.of
 }
 
-func (*onTop) about(changed) about { return about{} }
+func (*onTop) About(Changed) About { return About{} }
 
 // What lies below a change that could not be taken back waits for it, and what lies
 // below that one too: original values are given back in the order of their changes.
@@ -234,7 +259,7 @@ func TestRestoreWaitsForWhatIsOnTop(t *testing.T) {
 		{name: "below", undo: onTop{of: "a"}, stay: "change fails, which was made on top of it, stays"},
 		{name: "below that", undo: onTop{of: "a"}, stay: "which was made on top of it, stays"},
 	} {
-		err := below.restore(record{Change: step.name, Process: &self, Undo: undos{&step.undo}})
+		err := below.restore(record{Change: step.name, Process: &self, Undo: Undos{&step.undo}})
 		if step.undo.asked != step.want {
 			t.Errorf("%s: asked: %v, want %v", step.name, step.undo.asked, step.want)
 		}
@@ -244,92 +269,14 @@ func TestRestoreWaitsForWhatIsOnTop(t *testing.T) {
 	}
 }
 
-// All malloc settings share the flag that ends glibc's own adjustment. In
-// whatever order they are undone, it is back after the last, and not before.
-func TestSharedWordIsRestoredLast(t *testing.T) {
-	const flag = "libc.so.6:mp_.no_dyn_threshold"
-	tests := []struct {
-		name string
-		undo []string // "" is the death of the controller, and Restore
-	}{
-		{"latest first", []string{"b", "a"}},
-		{"latest last", []string{"a", "b"}},
-		{"controller dies in between", []string{"a", ""}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			target := targets.Start(t, targets.Build(t, "testdata/blocks.c"))
-			dir := t.TempDir()
-			journal := mustJournal(t, dir)
-			a := New(Options{Journal: journal, Kinds: All(AllOptions{Hidden: mustHidden(t)})})
-			p := mustProcess(t, target.PID)
-			mustApply(t, a, p, &attunev1.Change{Id: "a", Action: setting("glibc.malloc.mmap_threshold", 1<<20)})
-			mustApply(t, a, p, &attunev1.Change{Id: "b", Action: setting("glibc.malloc.trim_threshold", 1<<20)})
-			words := *a.applied["a"].plan.undo[0].(*writtenWords)
-			at := slices.IndexFunc(words, func(w Word) bool { return w.What == flag })
-			for i, id := range test.undo {
-				if id == "" {
-					die(t, journal)
-					if restored, err := all.Restore(dir); err != nil || len(restored) != 1 || restored[0].Err != nil {
-						t.Errorf("restored %v, %v", restored, err)
-					}
-				} else if got := a.Undo(context.Background(), id); got.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
-					t.Errorf("undo %s: %v", id, got)
-				}
-				now, want := make([]byte, 4), []byte{0, 0, 0, 0}
-				if i == 0 {
-					want[0] = 1
-				}
-				if err := procmem.Read(target.PID, words[at].Address, now); err != nil || !bytes.Equal(now, want) {
-					t.Errorf("after undoing %q the flag is %v, want %v, %v", id, now, want, err)
-				}
-			}
-		})
-	}
-}
-
-func TestAppliedIsInTheOrderToUndo(t *testing.T) {
-	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
-	p := mustProcess(t, target.PID)
-	for i := range 20 {
-		change := set("number", 4, integer(int64(i)), nil)
-		change.Id = fmt.Sprint(i)
-		mustApply(t, a, p, change)
-	}
-	for i, id := range a.Applied() {
-		if id != fmt.Sprint(19-i) {
-			t.Fatalf("order %v", a.Applied())
-		}
-	}
-}
-
-// What is executed while the controller stops is taken back: nobody would undo
-// it.
-func TestNothingStaysAfterStop(t *testing.T) {
-	target := targets.Start(t, targets.Build(t, "testdata/variables.c"))
-	a := New(Options{Journal: mustJournal(t, t.TempDir()), Kinds: all})
-	a.Stop()
-	got := a.Apply(context.Background(), mustProcess(t, target.PID), set("number", 4, integer(8), nil))
-	if got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), "stops") {
-		t.Errorf("apply: %v", got)
-	}
-	if number := target.Ask(t, "number"); number != "7" {
-		t.Errorf("program sees %s, want 7", number)
-	}
-	if open := mustOpenChanges(t, a.options.Journal.file.Name()); len(open) != 0 {
-		t.Errorf("open changes %v", open)
-	}
-}
-
 func TestFinalIsEveryPart(t *testing.T) {
-	others := fmt.Errorf("x: %w", ErrChangedByOthers)
+	others := fmt.Errorf("x: %w", access.ErrChangedByOthers)
 	for name, test := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"one":        {others, true},
-		"both":       {errors.Join(others, ErrCallNotUndoable), true},
+		"both":       {errors.Join(others, errStays), true},
 		"one may do": {errors.Join(others, procmem.ErrPermission), false},
 		"nested":     {errors.Join(errors.Join(procmem.ErrPermission, others)), false},
 	} {

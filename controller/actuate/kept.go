@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
 )
 
 // keptSuffix is not journalSuffix: what a person changed deliberately is meant
@@ -177,8 +179,8 @@ func lastID(path string) (int, error) {
 // over says whether nothing of a change can be left: its process is gone, and
 // it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {
-	return ended(r) && !r.Undo.any(r.in(), func(u about) bool { return u.outlives }) ||
-		r.Undo.any(r.in(), func(u about) bool { return u.spent })
+	return access.Ended(*r.Process) && !r.Undo.any(r.in(), func(u About) bool { return u.Outlives }) ||
+		r.Undo.any(r.in(), func(u About) bool { return u.Spent })
 }
 
 // NextID returns an id that no change has had.
@@ -301,8 +303,8 @@ func inForce(r record, by string) InForce {
 }
 
 // summary is the change in words.
-func (r record) summary() told {
-	if r.Told != (told{}) {
+func (r record) summary() Told {
+	if r.Told != (Told{}) {
 		return r.Told
 	}
 	return r.Undo.told(r.in())

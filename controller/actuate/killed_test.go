@@ -2,7 +2,7 @@
 
 //go:build amd64
 
-package actuate
+package actuate_test
 
 import (
 	"context"
@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -30,21 +32,21 @@ const (
 )
 
 // changesOf are changes of every kind that leaves something in a process.
-func changesOf(id int, process Process) (items []Item) {
+func changesOf(id int, process access.Process) (items []actuate.Item) {
 	function := func(name string) *attunev1.Function { return &attunev1.Function{Object: "tuned", Symbol: name} }
 	for _, action := range []*attunev1.Action{
-		write(setting1("counter@tuned.c", integer(5))),
-		write(setting1("own", integer(20))),
+		actuatetest.Set(actuatetest.TunedVariable("counter@tuned.c", access.Integer(5))),
+		actuatetest.Set(actuatetest.TunedVariable("own", access.Integer(20))),
 		{Kind: &attunev1.Action_Replace{Replace: &attunev1.ReplaceFunction{Old: function("plain"), New: function("twice")}}},
 		{Kind: &attunev1.Action_Replace{Replace: &attunev1.ReplaceFunction{
 			Old: &attunev1.Function{Object: "libc.so.6", Symbol: "time"}, New: function("frozen"),
 		}}},
-		{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{Function: function("half"), Value: decimal(9)}}},
-		{Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{Name: "thread.policy", Value: text("batch")}}},
-		setting("glibc.stdio.size@1", 65536),
+		{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{Function: function("half"), Value: actuatetest.Decimal(9)}}},
+		{Kind: &attunev1.Action_System{System: &attunev1.SystemSetting{Name: "thread.policy", Value: access.TextValue("batch")}}},
+		actuatetest.Setting("glibc.stdio.size@1", 65536),
 	} {
 		id++
-		items = append(items, Item{process, &attunev1.Change{Id: strconv.Itoa(id), Knob: "k", Action: action}})
+		items = append(items, actuate.Item{process, &attunev1.Change{Id: strconv.Itoa(id), Knob: "k", Action: action}})
 	}
 	return items
 }
@@ -61,22 +63,22 @@ func TestKilledCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := 0
-	kept.step = func() {
+	actuate.SetStep(kept.Journal, func() {
 		if step++; step == at {
 			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
 			select {}
 		}
-	}
-	a := New(Options{Journal: kept.Journal, Origin: "hand", Kinds: all})
-	var items []Item
+	})
+	a := actuate.New(actuate.Options{Journal: kept.Journal, Origin: "hand", Kinds: all})
+	var items []actuate.Item
 	for _, name := range []string{first, second} {
 		pid, err := strconv.Atoi(os.Getenv(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		items = append(items, changesOf(len(items), mustProcess(t, pid))...)
+		items = append(items, changesOf(len(items), actuatetest.MustProcess(t, pid))...)
 	}
-	for _, r := range a.ApplySet(t.Context(), items, SetHooks{}) {
+	for _, r := range a.ApplySet(t.Context(), items, actuate.SetHooks{}) {
 		if r.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Error(r)
 		}
@@ -87,17 +89,9 @@ func TestKilledCommand(t *testing.T) {
 }
 
 // answers is what a program says of all that the changes change.
-func (i *inside) answers(t *testing.T) string {
+func answers(t *testing.T, i *actuatetest.Rig) string {
 	t.Helper()
 	p, err := unix.SchedGetAttr(i.PID, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	libc, err := resolve(i.process, "libc.so.6", "setvbuf", objfile.Function)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := streamOf(i.PID, libc.Image, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +99,14 @@ func (i *inside) answers(t *testing.T) string {
 	if i.Ask(t, "time") == "4711" {
 		now = "frozen"
 	}
-	return fmt.Sprint(i.Ask(t, "counter"), "; ", i.Ask(t, "own"), "; ", i.Ask(t, "functions"), "; ", now, "; ", p.Policy, "; ", stream.size)
+	return fmt.Sprint(i.Ask(t, "counter"), "; ", i.Ask(t, "own"), "; ", i.Ask(t, "functions"), "; ", now, "; ", p.Policy, "; ", i.Ask(t, "buffer"))
 }
 
 // A command that is killed at any step of changing two processes leaves a
 // journal that gives everything back, and two programs that go on.
 func TestKilled(t *testing.T) {
-	one, two := startInside(t), startInside(t)
-	before := [2]string{one.answers(t), two.answers(t)}
+	one, two := actuatetest.StartTuned(t, "testdata", all), actuatetest.StartTuned(t, "testdata", all)
+	before := [2]string{answers(t, one), answers(t, two)}
 	dir := t.TempDir()
 	round := func(at int, after time.Duration) (finished bool) {
 		t.Helper()
@@ -152,7 +146,7 @@ func TestKilled(t *testing.T) {
 		if err := kept.Close(); err != nil {
 			t.Error(err)
 		}
-		if now := [2]string{one.answers(t), two.answers(t)}; now != before {
+		if now := [2]string{answers(t, one), answers(t, two)}; now != before {
 			t.Fatalf("step %d, after %v: the programs say %q, before %q", at, after, now, before)
 		}
 		return finished

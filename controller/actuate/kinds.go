@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -18,7 +19,7 @@ type Route struct {
 	// What is changed, and the Command that does so.
 	What, Command string
 	// Ways in the order in which they are tried.
-	Ways []Way
+	Ways []access.Way
 	// Remark says when the next one is tried, and what is not covered.
 	Remark string
 	// Undo says what undoing does.
@@ -29,7 +30,7 @@ type Route struct {
 type Kind struct {
 	Route
 	// Plan checks an action and reads the old value. Nothing is touched.
-	Plan func(ctx context.Context, r *Request) (*plan, error)
+	Plan func(ctx context.Context, r *Request) (*Plan, error)
 	// Joint makes those that change several processes at one moment; nil: none does.
 	Joint Joint
 }
@@ -38,8 +39,16 @@ type Kind struct {
 // them back beside that of words of memory. The zero value knows none.
 type Kinds struct {
 	Actions []Kind
-	// Undos make an empty undo each, for the journal to fill in.
-	Undos []func() undo
+	// Undos make an empty undo each, for the journal to fill in; see [Empty].
+	Undos []func() Undo
+}
+
+// Empty makes an empty undo of a type.
+func Empty[T any, P interface {
+	*T
+	Undo
+}]() Undo {
+	return P(new(T))
 }
 
 // And returns the kinds of both.
@@ -71,22 +80,22 @@ func (k Kinds) of(action *attunev1.Action) (Kind, bool) {
 // process.
 func (k Kinds) FromOutside(action *attunev1.Action) bool {
 	kind, known := k.of(action)
-	inside := func(w Way) bool { return w != WayMemory && w != WaySystem }
+	inside := func(w access.Way) bool { return w != access.WayMemory && w != access.WaySystem }
 	return known && !slices.ContainsFunc(kind.Ways, inside)
 }
 
 // plan checks an action and reads the old value. Nothing is touched.
-func (a *Actuator) plan(ctx context.Context, process Process, change *attunev1.Change) (*plan, error) {
+func (a *Actuator) plan(ctx context.Context, process access.Process, change *attunev1.Change) (*Plan, error) {
 	kind, known := a.options.Kinds.of(change.GetAction())
 	if !known {
-		return nil, fmt.Errorf("%w: change %s has no action this controller knows", ErrRefused, change.GetId())
+		return nil, fmt.Errorf("%w: change %s has no action this controller knows", access.ErrRefused, change.GetId())
 	}
 	return kind.Plan(ctx, &Request{Process: process, Change: change, actuator: a})
 }
 
 // Request is a change that is asked for in a process.
 type Request struct {
-	Process Process
+	Process access.Process
 	Change  *attunev1.Change
 
 	actuator *Actuator
@@ -99,7 +108,7 @@ func (r *Request) Log() *slog.Logger { return r.actuator.log }
 func (r *Request) Origin() string { return r.actuator.options.Origin }
 
 // Begin writes a change down again when it is more than was written down before.
-func (r *Request) Begin(p *plan) error {
+func (r *Request) Begin(p *Plan) error {
 	return r.actuator.options.Journal.begin(r.Change.GetId(), r.Change.GetKnob(), r.Process.Identity(), p)
 }
 
@@ -109,5 +118,5 @@ func (r *Request) RefuseLater(what string) error {
 	if kind == attunev1.SafePoint_KIND_UNSPECIFIED || kind == attunev1.SafePoint_KIND_NOW {
 		return nil
 	}
-	return fmt.Errorf("%w: %s at safe point \"now\" only", ErrRefused, what)
+	return fmt.Errorf("%w: %s at safe point \"now\" only", access.ErrRefused, what)
 }

@@ -55,16 +55,16 @@ func (a *Actuator) overridden(id string) *attunev1.ActionResult {
 
 // readable reports whether the plan set values that stay as they are unless
 // somebody sets others: variables, and what the operating system keeps.
-func (p *plan) readable() bool {
-	return slices.ContainsFunc(p.undo, func(part undo) bool { _, ok := part.(readable); return ok })
+func (p *Plan) readable() bool {
+	return slices.ContainsFunc(p.Undo, func(part Undo) bool { _, ok := part.(readable); return ok })
 }
 
 // otherValue says what has another value than the change gave it; empty:
 // nothing. The caller holds the process' lock.
 func (a *Actuator) otherValue(id string, change *appliedChange) (string, error) {
-	for _, part := range change.plan.undo {
+	for _, part := range change.plan.Undo {
 		if values, ok := part.(readable); ok {
-			if reason, err := values.otherValue(changed{change.process, a, id}); err != nil || reason != "" {
+			if reason, err := values.OtherValue(Changed{change.process, a, id}); err != nil || reason != "" {
 				return reason, err
 			}
 		}

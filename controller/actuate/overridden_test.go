@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package actuate
+package actuate_test
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -17,9 +19,9 @@ import (
 // not touch it.
 func TestOverridden(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := mustJournal(t, t.TempDir())
+	journal := actuatetest.MustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal, Kinds: all})
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
 	change := pipeChange(t, target, "c1", 100000)
 	if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatalf("%v", result)
@@ -55,9 +57,9 @@ func TestOverridden(t *testing.T) {
 // is still in force, and can be.
 func TestChangedAgain(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := mustJournal(t, t.TempDir())
+	journal := actuatetest.MustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal, Kinds: all})
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
 	for _, change := range []*attunev1.Change{pipeChange(t, target, "c1", 1<<17), pipeChange(t, target, "c2", 1<<18)} {
 		if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatalf("%v", result)

@@ -5,40 +5,41 @@ package actuate
 import (
 	"context"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// plan is an action that has been checked and can be executed.
-type plan struct {
-	// prepare makes room in the process for what run will do, and completes
+// Plan is an action that has been checked and can be executed.
+type Plan struct {
+	// Prepare makes room in the process for what run will do, and completes
 	// words; nothing that the program does is changed yet. May be nil.
-	prepare func(ctx context.Context) error
-	// undo takes it back: all that is written down before anything is changed.
-	undo undos
-	// tend is what must be done for as long as the change is in force, until ctx
+	Prepare func(ctx context.Context) error
+	// Undo takes it back: all that is written down before anything is changed.
+	Undo Undos
+	// Tend is what must be done for as long as the change is in force, until ctx
 	// ends; may be nil.
-	tend func(ctx context.Context)
-	// told is the change in words, where its undo does not say it.
-	told told
-	// undoError says why it cannot be taken back; nil: it can.
-	undoError error
-	// run executes the action and says how.
-	run func(ctx context.Context) (done, error)
-	// release lets go of what the plan holds until it was run; may be nil.
-	release func()
-	// old and new are the values for the answer; read gives the new one back.
-	old  *attunev1.Value
-	read func() (*attunev1.Value, error)
-	// way that is tried first.
-	way Way
-	// partial is what the change will not cover; empty: nothing.
-	partial string
-	// unchanged: what is asked for is there already.
-	unchanged bool
+	Tend func(ctx context.Context)
+	// Told is the change in words, where its undo does not say it.
+	Told Told
+	// UndoError says why it cannot be taken back; nil: it can.
+	UndoError error
+	// Run executes the action and says how.
+	Run func(ctx context.Context) (access.Done, error)
+	// Release lets go of what the plan holds until it was run; may be nil.
+	Release func()
+	// Old and new are the values for the answer; read gives the new one back.
+	Old  *attunev1.Value
+	Read func() (*attunev1.Value, error)
+	// Way that is tried first.
+	Way access.Way
+	// Partial is what the change will not cover; empty: nothing.
+	Partial string
+	// Unchanged: what is asked for is there already.
+	Unchanged bool
 }
 
-// told is a change in words.
-type told struct {
+// Told is a change in words.
+type Told struct {
 	Where string `json:"where"`
 	Old   string `json:"old"`
 	New   string `json:"new"`
@@ -51,7 +52,7 @@ type Preview struct {
 	// Where it would be changed, in words.
 	Where string
 	// Way that would be tried first.
-	Way Way
+	Way access.Way
 	// Partial is what the change would not cover; empty: nothing.
 	Partial string
 	// Unchanged: the value asked for is there already.
@@ -62,22 +63,22 @@ type Preview struct {
 
 // Preview checks a change and reads the old value; nothing is touched or
 // written down. Errors as those that Apply answers with.
-func (a *Actuator) Preview(ctx context.Context, process Process, change *attunev1.Change) (Preview, error) {
+func (a *Actuator) Preview(ctx context.Context, process access.Process, change *attunev1.Change) (Preview, error) {
 	p, err := a.plan(ctx, process, change)
 	if err != nil {
 		return Preview{}, err
 	}
-	if p.release != nil {
-		defer p.release()
+	if p.Release != nil {
+		defer p.Release()
 	}
 	identity := process.Identity()
-	shown := record{Process: &identity, Undo: p.undo, Told: p.told}.summary()
+	shown := record{Process: &identity, Undo: p.Undo, Told: p.Told}.summary()
 	preview := Preview{
-		Old: shown.Old, New: shown.New, Where: shown.Where, Way: p.way, Partial: p.partial,
-		Unchanged: p.unchanged, Undo: p.undoError,
+		Old: shown.Old, New: shown.New, Where: shown.Where, Way: p.Way, Partial: p.Partial,
+		Unchanged: p.Unchanged, Undo: p.UndoError,
 	}
-	if preview.Old == "" && p.old != nil {
-		preview.Old = attunev1.ValueText(p.old)
+	if preview.Old == "" && p.Old != nil {
+		preview.Old = attunev1.ValueText(p.Old)
 	}
 	return preview, nil
 }

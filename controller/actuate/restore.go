@@ -13,8 +13,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Restored tells what became of one change that a dead controller left behind.
@@ -90,7 +88,7 @@ type undoing struct {
 
 // restored is a change with a shared undo, and how that went.
 type restored struct {
-	undo undos
+	undo Undos
 	err  error
 }
 
@@ -152,13 +150,6 @@ func (k Kinds) openChanges(path string) ([]record, error) {
 	return open, lines.Err()
 }
 
-// ended says whether the process of a record is gone; its pid may be somebody
-// else's.
-func ended(r record) bool {
-	now, err := procid.Of(r.Process.PID)
-	return errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(*r.Process)
-}
-
 // HandOver moves the changes in force into the journal of what is kept until a
 // user undoes it, and returns their ids there. A change that cannot be taken
 // back from outside stays where it is. Call it after [Actuator.Stop].
@@ -173,7 +164,7 @@ func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
 		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if i < 0 || !open[i].Undo.any(open[i].in(), func(u about) bool { return u.keeps }) {
+		if i < 0 || !open[i].Undo.any(open[i].in(), func(u About) bool { return u.Keeps }) {
 			continue
 		}
 		newID, err := a.handOver(kept, open[i])

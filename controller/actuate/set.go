@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,7 +16,7 @@ import (
 // Item is one change of a set.
 type Item struct {
 	// Process that it is made in; nil: it has ended.
-	Process Process
+	Process access.Process
 	Change  *attunev1.Change
 }
 
@@ -120,8 +121,8 @@ func (a *Actuator) check(ctx context.Context, unit []Item) *attunev1.ActionResul
 	item.Process.Lock()
 	defer item.Process.Unlock()
 	p, err := a.plan(ctx, item.Process, item.Change)
-	if err == nil && p.release != nil {
-		p.release()
+	if err == nil && p.Release != nil {
+		p.Release()
 	}
 	result := &attunev1.ActionResult{ChangeId: item.Change.GetId()}
 	answer(result, item.Process, err)
@@ -146,16 +147,16 @@ func gone(change *attunev1.Change) *attunev1.ActionResult {
 }
 
 // answer says what an error means.
-func answer(result *attunev1.ActionResult, process Process, err error) {
+func answer(result *attunev1.ActionResult, process access.Process, err error) {
 	switch {
 	case err == nil:
 		result.Outcome = attunev1.Outcome_OUTCOME_APPLIED
 		return
-	case !process.Alive(), errors.Is(err, procid.ErrGone) && !errors.Is(err, ErrRefused):
+	case !process.Alive(), errors.Is(err, procid.ErrGone) && !errors.Is(err, access.ErrRefused):
 		result.Outcome = attunev1.Outcome_OUTCOME_GONE
 		result.Reason = "process has ended"
 		return
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, access.ErrRefused):
 		result.Outcome = attunev1.Outcome_OUTCOME_REFUSED
 	default:
 		result.Outcome = attunev1.Outcome_OUTCOME_FAILED

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package actuate
+package actuate_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // keeper has sockets, pipes and threads; see its source.
-func mustKeeper(t *testing.T) (*targets.Target, *process) {
+func mustKeeper(t *testing.T) (*targets.Target, *actuatetest.Process) {
 	t.Helper()
 	target := targets.Start(t, targets.Build(t, "system/testdata/keeper.c"))
-	return target, mustProcess(t, target.PID)
+	return target, actuatetest.MustProcess(t, target.PID)
 }
 
 func systemChange(id, name string, value *attunev1.Value) *attunev1.Change {
@@ -39,12 +38,10 @@ func pipeChange(t *testing.T, target *targets.Target, id string, bytes int64) *a
 		t.Fatal(err)
 	}
 	on := int32(fd)
-	change := systemChange(id, "pipe.size", integer(bytes))
+	change := systemChange(id, "pipe.size", access.Integer(bytes))
 	change.GetAction().GetSystem().On = &on
 	return change
 }
-
-func text(v string) *attunev1.Value { return &attunev1.Value{Kind: &attunev1.Value_Text{Text: v}} }
 
 func pipeSize(t *testing.T, target *targets.Target) string {
 	t.Helper()
@@ -53,9 +50,9 @@ func pipeSize(t *testing.T, target *targets.Target) string {
 
 func TestSystemSetting(t *testing.T) {
 	target, process := mustKeeper(t)
-	journal := mustJournal(t, t.TempDir())
+	journal := actuatetest.MustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal, Kinds: all})
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
 	result := a.Apply(t.Context(), process, pipeChange(t, target, "c1", 100000))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || result.GetOldValue().GetInteger() != 65536 ||
 		result.GetNewValue().GetInteger() != 131072 || result.GetSafePoint() != "now" {
@@ -74,10 +71,10 @@ func TestSystemSetting(t *testing.T) {
 
 func TestSystemSettingRefused(t *testing.T) {
 	_, process := mustKeeper(t)
-	journal := mustJournal(t, t.TempDir())
+	journal := actuatetest.MustJournal(t, t.TempDir())
 	defer journal.Close()
-	a := New(Options{Journal: journal, Kinds: all})
-	hook := systemChange("hook", "pipe.size", integer(4096))
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
+	hook := systemChange("hook", "pipe.size", access.Integer(4096))
 	hook.SafePoint = &attunev1.SafePoint{Kind: attunev1.SafePoint_KIND_NEXT_HOOK}
 	tests := []struct {
 		name   string
@@ -85,11 +82,11 @@ func TestSystemSettingRefused(t *testing.T) {
 		want   string
 	}{
 		{"no value", systemChange("v", "pipe.size", nil), "takes a whole number"},
-		{"real value", systemChange("r", "pipe.size", decimal(0.5)), "takes a whole number"},
-		{"unknown", systemChange("u", "pipe.colour", integer(1)), "unknown knob"},
-		{"out of range", systemChange("o", "thread.nice", integer(100)), "not a whole number from -20 to 19"},
+		{"real value", systemChange("r", "pipe.size", actuatetest.Decimal(0.5)), "takes a whole number"},
+		{"unknown", systemChange("u", "pipe.colour", access.Integer(1)), "unknown knob"},
+		{"out of range", systemChange("o", "thread.nice", access.Integer(100)), "not a whole number from -20 to 19"},
 		{"at a hook", hook, `safe point "now" only`},
-		{"shared cgroup", systemChange("s", "cgroup.cpuset.cpus", text("0")), "cgroup"},
+		{"shared cgroup", systemChange("s", "cgroup.cpuset.cpus", access.TextValue("0")), "cgroup"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,11 +103,11 @@ func TestSystemSettingRefused(t *testing.T) {
 func TestRestoreSystemSettings(t *testing.T) {
 	target, process := mustKeeper(t)
 	dir := t.TempDir()
-	journal := mustJournal(t, dir)
-	a := New(Options{Journal: journal, Kinds: all})
+	journal := actuatetest.MustJournal(t, dir)
+	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
 	for i, change := range []*attunev1.Change{
 		pipeChange(t, target, "a", 1<<17),
-		systemChange("b", "thread.policy", text("batch")),
+		systemChange("b", "thread.policy", access.TextValue("batch")),
 	} {
 		if result := a.Apply(t.Context(), process, change); result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 			t.Fatalf("change %d: %v", i, result)
@@ -119,7 +116,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 	if restored, err := all.Restore(dir); err != nil || len(restored) != 0 {
 		t.Fatalf("restored %v, %v from a controller that lives", restored, err)
 	}
-	journal.file.Close() // as the kernel does when it dies
+	actuate.LetGo(journal) // as the kernel does when it dies
 	target.Ask(t, "spawn 3")
 	restored, err := all.Restore(dir)
 	if err != nil || len(restored) != 2 || restored[0].Err != nil || restored[1].Err != nil {
@@ -131,7 +128,7 @@ func TestRestoreSystemSettings(t *testing.T) {
 }
 
 // mustKept opens the journal of changes made by hand.
-func mustKept(t *testing.T, dir string) *Kept {
+func mustKept(t *testing.T, dir string) *actuate.Kept {
 	t.Helper()
 	k, err := all.OpenKept(patience.Context(t), dir, "node")
 	if err != nil {
@@ -141,12 +138,12 @@ func mustKept(t *testing.T, dir string) *Kept {
 }
 
 // resize makes a change by hand and ends the command.
-func resize(t *testing.T, dir string, target *targets.Target, process *process, bytes int64) string {
+func resize(t *testing.T, dir string, target *targets.Target, process *actuatetest.Process, bytes int64) string {
 	t.Helper()
 	k := mustKept(t, dir)
 	defer k.Close()
 	id := k.NextID()
-	result := New(Options{Journal: k.Journal, Kinds: all}).Apply(t.Context(), process, pipeChange(t, target, id, bytes))
+	result := actuate.New(actuate.Options{Journal: k.Journal, Kinds: all}).Apply(t.Context(), process, pipeChange(t, target, id, bytes))
 	if result.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(result)
 	}
@@ -178,7 +175,7 @@ func TestKeptByHand(t *testing.T) {
 	if changes, err := all.Changes(dir); err != nil || len(changes) != 0 {
 		t.Errorf("%v, %v", changes, err)
 	}
-	if _, err := k.Undo([]string{id}); !errors.Is(err, ErrUnknownChange) {
+	if _, err := k.Undo([]string{id}); !errors.Is(err, actuate.ErrUnknownChange) {
 		t.Errorf("undone twice: %v", err)
 	}
 	if next := k.NextID(); next == id {
@@ -201,67 +198,5 @@ func TestKeptOnTopOfAnother(t *testing.T) {
 	}
 	if got := pipeSize(t, target); got != "65536" {
 		t.Errorf("pipe size %s", got)
-	}
-}
-
-// Two commands at once wait for each other; nothing gets lost.
-func TestKeptIsLocked(t *testing.T) {
-	_, process := mustKeeper(t)
-	dir := t.TempDir()
-	k := mustKept(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := all.OpenKept(ctx, dir, "node"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%v, want to have waited", err)
-	}
-	done := make(chan string, 4)
-	for i := range 4 {
-		go func() {
-			one := mustKept(t, dir)
-			defer one.Close()
-			id := one.NextID()
-			err := one.append(record{Op: "begin", Change: id, Knob: fmt.Sprint(i), Process: &process.identity})
-			if err != nil {
-				t.Error(err)
-			}
-			done <- id
-		}()
-	}
-	k.Close()
-	ids := map[string]bool{}
-	for range 4 {
-		ids[<-done] = true
-	}
-	if changes, err := all.Changes(dir); err != nil || len(changes) != 4 || len(ids) != 4 {
-		t.Errorf("%d ids, changes %v, %v", len(ids), changes, err)
-	}
-}
-
-// A process that ended drops its changes; half a line does no harm.
-func TestKeptOfTheDead(t *testing.T) {
-	_, process := mustKeeper(t)
-	dir := t.TempDir()
-	dead := process.identity
-	dead.StartTicks-- // the pid is another's by now
-	k := mustKept(t, dir)
-	id := k.NextID()
-	if err := k.append(record{Op: "begin", Change: id, Process: &dead}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.file.WriteString(`{"op":"begin","change":"9`); err != nil {
-		t.Fatal(err)
-	}
-	k.Close()
-	if changes, err := all.Changes(dir); err != nil || len(changes) != 0 {
-		t.Errorf("%v, %v", changes, err)
-	}
-	k = mustKept(t, dir)
-	defer k.Close()
-	data, err := os.ReadFile(k.path)
-	if err != nil || strings.Count(string(data), "\n") != 1 || strings.Contains(string(data), "begin") {
-		t.Errorf("journal has %q, %v", data, err)
-	}
-	if k.NextID() == id {
-		t.Error("an id was given twice")
 	}
 }

@@ -12,27 +12,28 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // writtenWords is the undo of a change that has written words of memory.
-type writtenWords []Word
+type writtenWords []access.Word
 
-// undoWords is the undo of a change that is words; nil for none.
-func undoWords(words []Word) undos {
+// UndoWords is the undo of a change that is words; nil for none.
+func UndoWords(words []access.Word) Undos {
 	if len(words) == 0 {
 		return nil
 	}
 	written := writtenWords(words)
-	return undos{&written}
+	return Undos{&written}
 }
 
-func (u *writtenWords) kind() string { return "words" }
+func (u *writtenWords) Kind() string { return "words" }
 
-// takeBack restores the words, the last first. One that a later change has as well
+// TakeBack restores the words, the last first. One that a later change has as well
 // is left to that one, which then restores what was there before both.
-func (u *writtenWords) takeBack(_ context.Context, in changed) error {
+func (u *writtenWords) TakeBack(_ context.Context, in Changed) error {
 	var images []objfile.Image
 	var errs []error
 	for _, w := range slices.Backward(*u) {
@@ -51,14 +52,14 @@ func (u *writtenWords) takeBack(_ context.Context, in changed) error {
 				return errors.Join(append(errs, fmt.Errorf("mappings of process %d: %w", in.Process.PID(), err))...)
 			}
 		}
-		errs = append(errs, restoreWord(in.Process.PID(), images, w))
+		errs = append(errs, access.RestoreWord(in.Process.PID(), images, w))
 	}
 	return errors.Join(errs...)
 }
 
 // leave leaves a word to the next change in force that has it as well; false:
 // there is none. The journal knows it first.
-func (in changed) leave(w Word) (bool, error) {
+func (in Changed) leave(w access.Word) (bool, error) {
 	if in.actuator == nil {
 		return false, nil
 	}
@@ -67,21 +68,21 @@ func (in changed) leave(w Word) (bool, error) {
 		return false, nil
 	}
 	p := *later.plan
-	p.undo = slices.Clone(p.undo)
-	for i, part := range p.undo {
+	p.Undo = slices.Clone(p.Undo)
+	for i, part := range p.Undo {
 		if words, ok := part.(*writtenWords); ok {
-			p.undo[i] = words.withOld(w)
+			p.Undo[i] = words.withOld(w)
 		}
 	}
 	if err := in.actuator.options.Journal.begin(id, later.knob, in.Process.Identity(), &p); err != nil {
 		return false, err
 	}
-	later.plan.undo = p.undo
+	later.plan.Undo = p.Undo
 	return true, nil
 }
 
 // withOld returns the words with what was there before another word was written.
-func (u *writtenWords) withOld(w Word) *writtenWords {
+func (u *writtenWords) withOld(w access.Word) *writtenWords {
 	words := slices.Clone(*u)
 	for i := range words {
 		if words[i].Address == w.Address {
@@ -93,7 +94,7 @@ func (u *writtenWords) withOld(w Word) *writtenWords {
 
 // nextWith finds the first change after this one that replaced the same word; nil
 // if there is none.
-func (a *Actuator) nextWith(changeID string, process Process, address uint64) (id string, next *appliedChange) {
+func (a *Actuator) nextWith(changeID string, process access.Process, address uint64) (id string, next *appliedChange) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	this := a.applied[changeID]
@@ -104,7 +105,7 @@ func (a *Actuator) nextWith(changeID string, process Process, address uint64) (i
 		if change.process != process || change.number <= this.number || (next != nil && next.number < change.number) {
 			continue
 		}
-		if slices.ContainsFunc(change.plan.undo, func(part undo) bool {
+		if slices.ContainsFunc(change.plan.Undo, func(part Undo) bool {
 			words, ok := part.(*writtenWords)
 			return ok && words.has(address)
 		}) {
@@ -115,16 +116,16 @@ func (a *Actuator) nextWith(changeID string, process Process, address uint64) (i
 }
 
 func (u *writtenWords) has(address uint64) bool {
-	return slices.ContainsFunc(*u, func(w Word) bool { return w.Address == address })
+	return slices.ContainsFunc(*u, func(w access.Word) bool { return w.Address == address })
 }
 
-func (u *writtenWords) overlaps(other undo, sameProcess bool) bool {
+func (u *writtenWords) Overlaps(other Undo, sameProcess bool) bool {
 	words, ok := other.(*writtenWords)
-	return ok && sameProcess && slices.ContainsFunc(*u, func(w Word) bool { return words.has(w.Address) })
+	return ok && sameProcess && slices.ContainsFunc(*u, func(w access.Word) bool { return words.has(w.Address) })
 }
 
-func (u *writtenWords) about(changed) about {
-	var t told
+func (u *writtenWords) About(Changed) About {
+	var t Told
 	var where []string
 	for _, w := range *u {
 		where = append(where, w.What)
@@ -133,11 +134,11 @@ func (u *writtenWords) about(changed) about {
 		}
 	}
 	t.Where = strings.Join(where, ", ")
-	return about{told: t, keeps: true, inherited: true}
+	return About{Told: t, Keeps: true, inherited: true}
 }
 
-// otherValue implements [readable].
-func (u *writtenWords) otherValue(in changed) (string, error) {
+// OtherValue implements [readable].
+func (u *writtenWords) OtherValue(in Changed) (string, error) {
 	for _, w := range *u {
 		if _, later := in.actuator.nextWith(in.id, in.Process, w.Address); later != nil || w.Slot || w.Thread != nil {
 			continue
@@ -146,7 +147,7 @@ func (u *writtenWords) otherValue(in changed) (string, error) {
 		if err := procmem.Read(in.Process.PID(), w.Address, now); err != nil {
 			return "", err
 		}
-		if !bytes.Equal(now, w.New) && stillMapped(in.Process, w) {
+		if !bytes.Equal(now, w.New) && access.StillMapped(in.Process, w) {
 			return fmt.Sprintf("%s is %s, not %s", w.What, number(now), number(w.New)), nil
 		}
 	}

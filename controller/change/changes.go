@@ -14,6 +14,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
+	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/policy"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -69,9 +71,9 @@ func New(o Options) (*Changes, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds := actuate.All(actuate.AllOptions{Hidden: o.Hidden, System: actuate.SystemOptions{InJob: o.Members.Has}})
-	c := &Changes{options: o, kinds: kinds, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
-		Kinds: kinds, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log,
+	known := kinds.All(kinds.Options{Hidden: o.Hidden, System: system.Options{InJob: o.Members.Has}})
+	c := &Changes{options: o, kinds: known, journal: journal, leases: newLeases(o.Lease), actuator: actuate.New(actuate.Options{
+		Kinds: known, Journal: journal, Origin: o.Origin, Policy: o.Policy, Asker: o.Owner, Log: o.Log,
 	})}
 	o.Members.OnLeave(func(m *member.Member) { c.actuator.Forget(m) })
 	return c, nil

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 )
@@ -23,7 +23,7 @@ var families = map[string]ring.Family{
 }
 
 // Call calls a function at the next hook of the families.
-func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, error) {
+func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, error) {
 	if call.Entry != nil {
 		return m.callAtEntry(ctx, call)
 	}
@@ -31,7 +31,7 @@ func (m mailbox) Call(ctx context.Context, call actuate.Call) (uint64, string, e
 	for _, name := range call.Families {
 		family, ok := families[name]
 		if !ok {
-			return 0, "", fmt.Errorf("%w: unknown safe point family %q", actuate.ErrRefused, name)
+			return 0, "", fmt.Errorf("%w: unknown safe point family %q", access.ErrRefused, name)
 		}
 		command.At |= family
 	}
@@ -58,7 +58,7 @@ func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 }
 
 // Store changes a GOT slot at the next hook.
-func (m mailbox) Store(ctx context.Context, slot actuate.Word, old, value uint64) error {
+func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64) error {
 	command := ring.Command{
 		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
 		Args: [8]uint64{0: slot.Address, 2: value, 3: 1, 4: old},
@@ -83,14 +83,14 @@ func describe(result ring.Result) string {
 // callAtEntry makes a call at the next entry of a function, whose code is
 // patched for it and is afterwards what it was. What is measured at the
 // function goes on.
-func (m mailbox) callAtEntry(ctx context.Context, call actuate.Call) (uint64, string, error) {
+func (m mailbox) callAtEntry(ctx context.Context, call access.Call) (uint64, string, error) {
 	f := entry.Function{Image: call.Entry.Image, Symbol: call.Entry.Symbol}
 	number, err := m.sites.SafePoint(f)
 	if err != nil {
-		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
+		return 0, "", fmt.Errorf("%w: %s: %w", access.ErrRefused, f.Symbol.Name, err)
 	}
 	if err := m.sites.Measure(ctx, f, number, entry.Where{Entry: true}); err != nil {
-		return 0, "", fmt.Errorf("%w: %s: %w", actuate.ErrRefused, f.Symbol.Name, err)
+		return 0, "", fmt.Errorf("%w: %s: %w", access.ErrRefused, f.Symbol.Name, err)
 	}
 	command := ring.Command{Op: ring.OpCall, At: ring.AtPatch, Point: ring.HookCount + number + 1, Thread: call.Thread}
 	command.Args[0] = call.Function

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -27,7 +27,7 @@ type Options struct {
 }
 
 // Member is one process image under control. The embedded mutex is held while
-// something is changed in it, see [actuate.Process].
+// something is changed in it, see [access.Process].
 type Member struct {
 	sync.Mutex
 	life
@@ -50,8 +50,8 @@ type kept struct {
 }
 
 var (
-	_ probe.Process   = (*Member)(nil)
-	_ actuate.Process = (*Member)(nil)
+	_ probe.Process  = (*Member)(nil)
+	_ access.Process = (*Member)(nil)
 )
 
 // New returns a member that was just seen. It belongs to no set yet.
@@ -109,16 +109,16 @@ func (m *Member) Images() ([]objfile.Image, error) { return m.cache.Images(m.PID
 
 // Map maps memory for patches where DMLib is not in the process.
 func (m *Member) Map(ctx context.Context, start, size uint64) error {
-	return actuate.MapStopped(ctx, m, start, size)
+	return access.MapStopped(ctx, m, start, size)
 }
 
 // Rewrite changes code while all threads are stopped.
 func (m *Member) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
-	return actuate.RewriteStopped(ctx, m, address, from, to)
+	return access.RewriteStopped(ctx, m, address, from, to)
 }
 
 // Mailbox is DMLib's, nil without DMLib.
-func (m *Member) Mailbox() actuate.Mailbox {
+func (m *Member) Mailbox() access.Mailbox {
 	if memory := m.Memory(); memory != nil {
 		return mailbox{memory: memory, sites: m.sites}
 	}

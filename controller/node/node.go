@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/attune-hpc/attune/controller"
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/discover"
 	"github.com/attune-hpc/attune/internal/queue"
 	"github.com/attune-hpc/attune/internal/registry"
@@ -134,7 +134,7 @@ func ended(ctx context.Context, err error) error {
 
 // restore takes back what a node that died has left changed.
 func (n *Node) restore() {
-	restored, err := actuate.All(actuate.AllOptions{}).Restore(n.journals())
+	restored, err := kinds.All(kinds.Options{}).Restore(n.journals())
 	if err != nil {
 		n.notes.trouble("restore after an earlier start: " + err.Error())
 		n.log.Warn("restore after an earlier start", "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -54,7 +55,7 @@ func inForce() ([]actuate.InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := actuate.All(actuate.AllOptions{}).Changes(dir)
+	changes, err := kinds.All(kinds.Options{}).Changes(dir)
 	if changes == nil {
 		changes = []actuate.InForce{}
 	}

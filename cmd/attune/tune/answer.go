@@ -9,6 +9,8 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/actuate/action"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -66,8 +68,8 @@ func newTuned(process *tunee, r Request, preview actuate.Preview) Answer {
 	if set := r.Action.GetSystem(); set != nil {
 		line.On = set.On
 	}
-	line.once = errors.Is(preview.Undo, actuate.ErrCallNotUndoable)
-	line.leaves = line.once || errors.Is(preview.Undo, actuate.ErrLibraryStays)
+	line.once = errors.Is(preview.Undo, action.ErrCallNotUndoable)
+	line.leaves = line.once || errors.Is(preview.Undo, action.ErrLibraryStays)
 	if preview.Undo != nil {
 		line.Undo = preview.Undo.Error()
 	}
@@ -142,7 +144,7 @@ func (l Answer) text() string {
 // how says by which way, and what is not covered.
 func (l Answer) how() string {
 	text := ""
-	if l.Way != "" && l.Way != string(actuate.WaySystem) {
+	if l.Way != "" && l.Way != string(access.WaySystem) {
 		text = "; by " + l.Way
 		if l.SafePoint != "" && l.SafePoint != atOnce {
 			text += " (" + l.SafePoint + ")"

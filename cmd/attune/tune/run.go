@@ -17,7 +17,9 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/dmlib"
@@ -35,7 +37,7 @@ type tunee struct {
 	sites *entry.Sites
 }
 
-var _ actuate.Process = (*tunee)(nil)
+var _ access.Process = (*tunee)(nil)
 
 func (t *tunee) PID() int { return t.held.PID() }
 
@@ -45,7 +47,7 @@ func (t *tunee) Alive() bool { return t.held.Alive() }
 
 func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
 
-func (t *tunee) Mailbox() actuate.Mailbox { return nil }
+func (t *tunee) Mailbox() access.Mailbox { return nil }
 
 func (t *tunee) Sites() *entry.Sites { return t.sites }
 
@@ -53,7 +55,7 @@ func tunees(held []*procid.Process) []*tunee {
 	all := make([]*tunee, len(held))
 	for i, process := range held {
 		all[i] = &tunee{held: process}
-		all[i].sites = actuate.NewSites(all[i])
+		all[i].sites = access.NewSites(all[i])
 	}
 	return all
 }
@@ -88,10 +90,10 @@ func Noting(ctx context.Context, p *cli.Env, flags Flags, pids []int, requests [
 	}
 	finder := &hidden.Prober{Helper: probe, Dir: rundir.Current().VariablesDir()}
 	t := &tuning{}
-	kinds := actuate.All(actuate.AllOptions{
-		Hidden: finder, System: actuate.SystemOptions{WithoutUndo: flags.NoUndo, InJob: procs.Descends(pids, flags.shared)},
+	known := kinds.All(kinds.Options{
+		Hidden: finder, System: system.Options{WithoutUndo: flags.NoUndo, InJob: procs.Descends(pids, flags.shared)},
 	})
-	options := actuate.Options{Kinds: kinds, Policy: rules.Always, Origin: "hand"}
+	options := actuate.Options{Kinds: known, Policy: rules.Always, Origin: "hand"}
 	if !flags.DryRun {
 		if t.kept, err = byhand.Open(ctx); err != nil {
 			return err

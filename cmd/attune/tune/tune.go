@@ -15,7 +15,8 @@ import (
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
-	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/setting"
+	"github.com/attune-hpc/attune/controller/actuate/setting/mpi"
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -95,12 +96,12 @@ func Command(p *cli.Env) *cobra.Command {
 
 // ranksOf returns the processes that are named, and where control variables of MPI
 // are all that is changed the ranks in the place of their launcher.
-func ranksOf(pids []int, settings []setting) (all []int) {
-	if slices.ContainsFunc(settings, func(s setting) bool { return !s.ofMPI }) {
+func ranksOf(pids []int, settings []assignment) (all []int) {
+	if slices.ContainsFunc(settings, func(s assignment) bool { return !s.ofMPI }) {
 		return pids
 	}
 	for _, pid := range pids {
-		if ranks := actuate.RanksBelow(pid); len(ranks) > 0 {
+		if ranks := mpi.RanksBelow(pid); len(ranks) > 0 {
 			all = append(all, ranks...)
 		} else {
 			all = append(all, pid)
@@ -111,7 +112,7 @@ func ranksOf(pids []int, settings []setting) (all []int) {
 
 // knobRequests asks for settings of the operating system and of libraries; wait is
 // for those of MPI.
-func knobRequests(settings []setting, wait time.Duration) (requests []Request) {
+func knobRequests(settings []assignment, wait time.Duration) (requests []Request) {
 	for _, s := range settings {
 		if s.library || s.ofMPI {
 			r := libraryRequest(s)
@@ -133,7 +134,7 @@ func knobRequests(settings []setting, wait time.Duration) (requests []Request) {
 
 // libraryRequest asks for a named setting, which has been checked, or for a control
 // variable of MPI, whose values the library knows.
-func libraryRequest(s setting) Request {
+func libraryRequest(s assignment) Request {
 	value := &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: s.number}}
 	if s.ofMPI {
 		value = textValue(s.value)
@@ -159,8 +160,8 @@ func textValue(text string) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: text}}
 }
 
-// setting is one NAME[@NUMBER]=VALUE.
-type setting struct {
+// assignment is one NAME[@NUMBER]=VALUE.
+type assignment struct {
 	name, value string
 	on          int
 	library     bool  // a named setting, not a knob of the operating system
@@ -170,7 +171,7 @@ type setting struct {
 
 // tuneArguments tells process ids from settings, and checks both as far as
 // that goes without the processes.
-func tuneArguments(args []string) (pids []int, settings []setting, err error) {
+func tuneArguments(args []string) (pids []int, settings []assignment, err error) {
 	for _, arg := range args {
 		name, value, isSetting := strings.Cut(arg, "=")
 		if !isSetting {
@@ -196,15 +197,15 @@ func tuneArguments(args []string) (pids []int, settings []setting, err error) {
 	return pids, settings, repeated(pids, settings)
 }
 
-func parseSetting(name, value string) (setting, error) {
-	if named, ok := actuate.LookupSetting(strings.ToLower(name)); ok {
+func parseSetting(name, value string) (assignment, error) {
+	if named, ok := setting.Lookup(strings.ToLower(name)); ok {
 		number, err := named.Parse(value)
-		return setting{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
+		return assignment{name: named.Name, value: value, on: system.Everywhere, library: true, number: number}, err
 	}
 	if variable, ok := cutPrefixFold(name, MpiPrefix); ok && variable != "" && value != "" {
-		return setting{name: MpiPrefix + variable, value: value, on: system.Everywhere, ofMPI: true}, nil
+		return assignment{name: MpiPrefix + variable, value: value, on: system.Everywhere, ofMPI: true}, nil
 	}
-	s := setting{name: name, value: value, on: system.Everywhere}
+	s := assignment{name: name, value: value, on: system.Everywhere}
 	if before, number, found := strings.Cut(name, "@"); found {
 		n, err := strconv.ParseInt(number, 10, 32)
 		if err != nil || n < 0 {
@@ -220,7 +221,7 @@ func parseSetting(name, value string) (setting, error) {
 }
 
 // repeated refuses what would be changed twice by one command.
-func repeated(pids []int, settings []setting) error {
+func repeated(pids []int, settings []assignment) error {
 	seen := map[string]bool{}
 	for _, pid := range pids {
 		for _, s := range settings {
@@ -240,7 +241,7 @@ func listKnobs(p *cli.Env) error {
 	for _, k := range system.Knobs() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.On, k.Values)
 	}
-	for _, s := range actuate.Settings() {
+	for _, s := range setting.All() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Has, s.Values())
 	}
 	return w.Flush()
@@ -259,7 +260,7 @@ func completeTune(_ *cobra.Command, args []string, word string) ([]string, cobra
 	for _, k := range system.Knobs() {
 		names = append(names, fmt.Sprintf("%s=\t%s", k.Name, k.Values))
 	}
-	for _, s := range actuate.Settings() {
+	for _, s := range setting.All() {
 		names = append(names, fmt.Sprintf("%s=\t%s", s.Name, s.Values()))
 	}
 	return names, none | cobra.ShellCompDirectiveNoSpace
@@ -278,7 +279,7 @@ func knobValues(name string) []string {
 		return values
 	}
 	var values []string
-	if s, ok := actuate.LookupSetting(strings.ToLower(name)); ok {
+	if s, ok := setting.Lookup(strings.ToLower(name)); ok {
 		for _, word := range s.Words() {
 			values = append(values, name+"="+word)
 		}

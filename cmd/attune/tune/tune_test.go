@@ -16,18 +16,18 @@ func TestTuneArguments(t *testing.T) {
 		name     string
 		args     []string
 		pids     []int
-		settings []setting
+		settings []assignment
 		err      string
 	}{
 		{
 			"several", []string{"7", "THREAD.nice=5", "8", "pipe.size@3=1M"}, []int{7, 8},
-			[]setting{{"thread.nice", "5", system.Everywhere, false, 0, false}, {"pipe.size", "1M", 3, false, 0, false}}, "",
+			[]assignment{{"thread.nice", "5", system.Everywhere, false, 0, false}, {"pipe.size", "1M", 3, false, 0, false}}, "",
 		},
-		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []setting{{"socket.tcp_congestion", "a=b", system.Everywhere, false, 0, false}}, ""},
-		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []setting{{"gomp.spin_count", "0", system.Everywhere, true, 0, false}}, ""},
-		{"with a unit", []string{"7", "glibc.stdio.size@7=64K"}, []int{7}, []setting{{"glibc.stdio.size@7", "64K", system.Everywhere, true, 65536, false}}, ""},
-		{"a word of a library", []string{"7", "glibc.stdio.mode=line"}, []int{7}, []setting{{"glibc.stdio.mode", "line", system.Everywhere, true, 1, false}}, ""},
-		{"of MPI", []string{"7", "MPI_T.Some_limit=64K"}, []int{7}, []setting{{"mpi_t.Some_limit", "64K", system.Everywhere, false, 0, true}}, ""},
+		{"value with an equals sign", []string{"7", "socket.tcp_congestion=a=b"}, []int{7}, []assignment{{"socket.tcp_congestion", "a=b", system.Everywhere, false, 0, false}}, ""},
+		{"of a library", []string{"7", "Gomp.spin_count=0"}, []int{7}, []assignment{{"gomp.spin_count", "0", system.Everywhere, true, 0, false}}, ""},
+		{"with a unit", []string{"7", "glibc.stdio.size@7=64K"}, []int{7}, []assignment{{"glibc.stdio.size@7", "64K", system.Everywhere, true, 65536, false}}, ""},
+		{"a word of a library", []string{"7", "glibc.stdio.mode=line"}, []int{7}, []assignment{{"glibc.stdio.mode", "line", system.Everywhere, true, 1, false}}, ""},
+		{"of MPI", []string{"7", "MPI_T.Some_limit=64K"}, []int{7}, []assignment{{"mpi_t.Some_limit", "64K", system.Everywhere, false, 0, true}}, ""},
 		{"of MPI without a name", []string{"7", "mpi_t.=1"}, nil, nil, `unknown knob "mpi_t."`},
 		{"out of bounds", []string{"7", "omp.num_threads=0"}, nil, nil, "outside 1..65536"},
 		{"no number", []string{"7", "omp.num_threads=many"}, nil, nil, "whole number"},
@@ -58,7 +58,7 @@ func TestTuneArguments(t *testing.T) {
 			if diff := cmp.Diff(tt.pids, pids); diff != "" || err != nil {
 				t.Error(diff, err)
 			}
-			if diff := cmp.Diff(tt.settings, settings, cmp.AllowUnexported(setting{})); diff != "" {
+			if diff := cmp.Diff(tt.settings, settings, cmp.AllowUnexported(assignment{})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
 )
 
 // Errors that tell the reasons apart.
@@ -15,14 +17,12 @@ var (
 	ErrUnknownKnob = errors.New("unknown knob")
 	// ErrBadValue means that the value is not one that the knob takes.
 	ErrBadValue = errors.New("bad value")
-	// ErrChangedByOthers means that a value is no longer what Attune made it,
-	// so that undoing would overwrite somebody else's decision.
-	ErrChangedByOthers = errors.New("value was changed by somebody else since, left as it is")
-	// ErrNoUndo means that what was done cannot be taken back.
-	ErrNoUndo = errors.New("cannot be taken back")
 	// errPlaceGone means that a thread has ended or a file was closed.
 	errPlaceGone = errors.New("no longer there")
 )
+
+// ErrNoUndo means that what was done cannot be taken back.
+const ErrNoUndo = access.Final("cannot be taken back")
 
 // Knob describes one thing that can be changed.
 type Knob struct {

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Restore puts old values back, the last one first, where the new one is still
-// there. Places that are gone need nothing. [ErrChangedByOthers] where the
+// there. Places that are gone need nothing. [access.ErrChangedByOthers] where the
 // value is another by now, [ErrNoUndo] for advice. A cgroup outlives the
 // process and is restored even if that is gone.
 func Restore(identity procid.Identity, states []State) error {
@@ -74,7 +75,7 @@ func (k *knob) putBack(t *Target, s State) (err error) {
 	case k.drifts:
 		return nil // the kernel has decided otherwise already
 	default:
-		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, ErrChangedByOthers)
+		return fmt.Errorf("%s of %s is %s: %w", k.Name, s.Place, now, access.ErrChangedByOthers)
 	}
 	if err := held.set(s.Old); err != nil {
 		if gone(err) {

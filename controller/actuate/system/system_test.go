@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -195,7 +196,7 @@ func TestChangedByOthers(t *testing.T) {
 	k := mustKeeper(t)
 	_, states := k.change(t, "pipe.size", "128K", k.pipe)
 	k.change(t, "pipe.size", "256K", k.pipe)
-	if err := Restore(k.identity, states); !errors.Is(err, ErrChangedByOthers) {
+	if err := Restore(k.identity, states); !errors.Is(err, access.ErrChangedByOthers) {
 		t.Errorf("%v, want ErrChangedByOthers", err)
 	}
 	if got := k.Ask(t, "pipe"); got != "262144" {

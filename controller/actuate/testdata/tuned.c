@@ -4,6 +4,7 @@
  * Answers a line with what it asks for. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -85,6 +86,8 @@ static void answer(const char *line) {
         printf("%ld\n", (long)time(NULL));
     else if (strcmp(line, "ratio") == 0)
         printf("%g\n", ratio);
+    else if (strcmp(line, "buffer") == 0)
+        printf("%zu\n", __fbufsize(stdout));
     else
         printf("%s\n", last);
     fflush(stdout);

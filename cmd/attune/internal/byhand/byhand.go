@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/rundir"
 )
@@ -57,5 +58,5 @@ func Open(ctx context.Context) (*actuate.Kept, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
-	return actuate.All(actuate.AllOptions{}).OpenKept(ctx, dir, host)
+	return kinds.All(kinds.Options{}).OpenKept(ctx, dir, host)
 }

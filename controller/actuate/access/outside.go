@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// MaxErrno is the greatest error that a system call returns.
+const MaxErrno = 4095
+
+// MapStopped has a stopped thread of the process map memory that is readable
+// and executable. unix.EEXIST where something is mapped.
+func MapStopped(ctx context.Context, process Process, start, size uint64) error {
+	result, _, err := Execute(ctx, process, mapCode(start, size), inject.ExecuteOptions{Anywhere: true})
+	switch {
+	case err != nil:
+		return err
+	case result == start:
+		return nil
+	case -result <= MaxErrno:
+		return fmt.Errorf("map %d bytes at %#x: %w", size, start, unix.Errno(-result))
+	}
+	return fmt.Errorf("map %d bytes at %#x: the kernel chose %#x", size, start, result)
+}
+
+// RewriteStopped writes code where from stands while all threads of the process
+// are stopped, see [inject.Rewrite].
+func RewriteStopped(ctx context.Context, process Process, address uint64, from, to []byte) error {
+	held, err := procid.Hold(process.Identity())
+	if err != nil {
+		return err
+	}
+	_, err = inject.Rewrite(ctx, held, address, from, to)
+	return errors.Join(err, held.Close())
+}
+
+// journaled is a process of which only the journal tells.
+type journaled struct {
+	sync.Mutex
+	identity procid.Identity
+	sites    *entry.Sites
+}
+
+// ProcessOf is the process of an identity, without DMLib as far as anybody knows.
+func ProcessOf(identity procid.Identity) Process { return &journaled{identity: identity} }
+
+func (j *journaled) PID() int                         { return j.identity.PID }
+func (j *journaled) Identity() procid.Identity        { return j.identity }
+func (j *journaled) Alive() bool                      { return !Ended(j.identity) }
+func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
+func (j *journaled) Mailbox() Mailbox                 { return nil }
+
+func (j *journaled) Sites() *entry.Sites {
+	if j.sites == nil {
+		j.sites = NewSites(j)
+	}
+	return j.sites
+}
+
+// NewSites returns an owner of the entries of a process that has no DMLib, or
+// of whose DMLib this program knows nothing: memory is mapped by a stopped
+// thread. It belongs to one process and one goroutine at a time.
+func NewSites(process Process) *entry.Sites {
+	return entry.NewSites(Outside{Process: process}, new(entry.Functions))
+}
+
+// Outside is a process as entry wants it.
+type Outside struct{ Process }
+
+func (Outside) Memory() *ring.Memory { return nil }
+
+// Rewrite implements [entry.Rewriter].
+func (o Outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
+	return RewriteStopped(ctx, o.Process, address, from, to)
+}
+
+// Map implements [entry.Mapper].
+func (o Outside) Map(ctx context.Context, start, size uint64) error {
+	return MapStopped(ctx, o.Process, start, size)
+}
+
+// identityOf is that of a process which was checked a moment ago.
+func identityOf(pid int) (Process, error) {
+	identity, err := procid.Of(pid)
+	return ProcessOf(identity), err
+}
+
+// Ended says whether a process is gone; its pid may be somebody else's.
+func Ended(identity procid.Identity) bool {
+	now, err := procid.Of(identity.PID)
+	return errors.Is(err, procid.ErrGone) || err == nil && !now.SameProcess(identity)
+}

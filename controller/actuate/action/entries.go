@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Patched is a function that a change does something at, for the journal.
+type Patched struct {
+	// Name of the action in the process.
+	Name string `json:"name"`
+	// Device, Inode and Bias are those of the object, Symbol the function.
+	Device uint64         `json:"device"`
+	Inode  uint64         `json:"inode"`
+	Bias   uint64         `json:"bias"`
+	Symbol objfile.Symbol `json:"symbol"`
+	// Bytes that are changed.
+	Bytes []entry.Bytes `json:"bytes"`
+}
+
+// entryChange is an action at the entry or the exits of a function.
+type entryChange struct {
+	process access.Process
+	name    string
+	found   objfile.Resolved
+	action  patch.Action
+}
+
+func (e entryChange) function() entry.Function {
+	return entry.Function{Image: e.found.Image, Symbol: e.found.Symbol}
+}
+
+// planEntry makes the plan of an action whose function and parts have been
+// found and allowed.
+func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, say actuate.Told) (*actuate.Plan, error) {
+	if err := r.RefuseLater("a function is changed"); err != nil {
+		return nil, err
+	}
+	process := r.Process
+	if err := patch.Check(action); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", access.ErrRefused, found.Symbol.Name, err)
+	}
+	if process.Mailbox() == nil {
+		if err := unowned(process.PID()); err != nil {
+			return nil, fmt.Errorf("%w: %w", access.ErrRefused, err)
+		}
+	}
+	e := entryChange{process: process, name: r.Origin() + ":" + r.Change.GetId(), found: found, action: action}
+	p := &actuate.Plan{Way: access.WayEntry, Told: say, Read: func() (*attunev1.Value, error) { return nil, nil }} //nolint:nilnil // no value is an answer
+	p.Prepare = func(ctx context.Context) error { return e.prepare(ctx, p) }
+	p.Run = func(ctx context.Context) (access.Done, error) {
+		return access.DoneNow(e.process.Sites().Add(ctx, e.name, e.function(), e.action))
+	}
+	return p, nil
+}
+
+// prepare makes room for the patch. Whatever stands against it is a refusal:
+// the program does what it did.
+func (e entryChange) prepare(ctx context.Context, p *actuate.Plan) error {
+	ctx, cancel := context.WithTimeout(ctx, access.DefaultSafePointTimeout)
+	defer cancel()
+	bytes, err := e.process.Sites().Prepare(ctx, e.function(), e.action)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", access.ErrRefused, e.found.Symbol.Name, err)
+	}
+	p.Undo = actuate.Undos{&Patched{
+		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
+		Symbol: e.found.Symbol, Bytes: bytes,
+	}}
+	return nil
+}
+
+func (*Patched) Kind() string { return "patched" }
+
+func (p *Patched) TakeBack(ctx context.Context, in actuate.Changed) error {
+	if !in.InForce() {
+		return p.restore(ctx, in.Process)
+	}
+	err := in.Process.Sites().Drop(ctx, p.Name)
+	if errors.Is(err, entry.ErrUnknown) {
+		return nil // it was never done
+	}
+	return err
+}
+
+func (*Patched) Overlaps(actuate.Undo, bool) bool    { return false }
+func (*Patched) About(actuate.Changed) actuate.About { return actuate.About{} }
+
+// restore undoes an action at a function from the journal alone: what else is
+// done there stays. Where the patch does not tell what is its own, its bytes go
+// back.
+func (p *Patched) restore(ctx context.Context, process access.Process) error {
+	if !process.Alive() {
+		return nil
+	}
+	images, err := process.Images()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(images, func(i objfile.Image) bool {
+		return i.Device == p.Device && i.Inode == p.Inode && i.Bias == p.Bias
+	})
+	if at < 0 {
+		return nil // unloaded
+	}
+	sites, f := process.Sites(), entry.Function{Image: images[at], Symbol: p.Symbol}
+	names, err := sites.Inherited(ctx, f)
+	if err == nil && slices.Contains(names, p.Name) {
+		return sites.Drop(ctx, p.Name)
+	}
+	var errs []error
+	for _, b := range p.Bytes {
+		if err == nil && len(names) > 0 && b.Address == p.Bytes[0].Address {
+			continue // others are at work there, and this one is not any more
+		}
+		err := entry.Restore(ctx, access.Outside{Process: process}, b)
+		if errors.Is(err, entry.ErrTouched) {
+			err = fmt.Errorf("%w: %w", access.ErrChangedByOthers, err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// unowned refuses a process that a living controller owns, which patches
+// functions as well and would not know.
+func unowned(pid int) error {
+	owner, err := controllerOf(pid)
+	if err != nil || owner == 0 {
+		return err
+	}
+	return fmt.Errorf("process %d is under the control of attune (process %d): change its functions by a tunlet, or end that first", pid, owner)
+}
+
+// memoryName is how the memory that DMLib shares with its controller is called
+// in a maps file (see ring).
+const memoryName = "/memfd:attune"
+
+// maxMaps bounds a maps file; see objfile.
+const maxMaps = 32 << 20
+
+// controllerOf finds the living controller of a process: whoever has a
+// descriptor of the memory that DMLib there has mapped. 0: nobody.
+func controllerOf(pid int) (int, error) {
+	maps, err := procid.ReadFile(pid, "maps", maxMaps)
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(maps) {
+		if !bytes.Contains(line, []byte(memoryName)) {
+			continue
+		}
+		if fields := bytes.Fields(line); len(fields) > 4 {
+			inode, err := strconv.ParseUint(string(fields[4]), 10, 64)
+			if err == nil {
+				return holderOf(inode, pid), nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// holderOf finds a process that has a descriptor of a memory file; 0: none
+// that may be looked into.
+func holderOf(inode uint64, except int) int {
+	processes, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, process := range processes {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil || pid == except {
+			continue
+		}
+		directory := fmt.Sprintf("/proc/%d/fd", pid)
+		descriptors, err := os.ReadDir(directory)
+		if err != nil {
+			continue // another user's
+		}
+		for _, descriptor := range descriptors {
+			path := directory + "/" + descriptor.Name()
+			var st unix.Stat_t
+			if name, err := os.Readlink(path); err == nil && strings.HasPrefix(name, memoryName) &&
+				unix.Stat(path, &st) == nil && st.Ino == inode {
+				return pid
+			}
+		}
+	}
+	return 0
+}

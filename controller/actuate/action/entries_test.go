@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64
+
+package action
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func inTuned(symbol string) *attunev1.Function {
+	return &attunev1.Function{Object: "tuned", Symbol: symbol}
+}
+
+func replacing(old, other *attunev1.Function) *attunev1.Action {
+	return &attunev1.Action{Kind: &attunev1.Action_Replace{Replace: &attunev1.ReplaceFunction{Old: old, New: other}}}
+}
+
+// What the program computes as it is.
+const untouched = "5 1005 2.5"
+
+var functionActions = []struct {
+	name   string
+	action *attunev1.Action
+	want   string // what the program computes then
+}{
+	{"replace", replacing(inTuned("plain"), inTuned("twice")), "10 1010 2.5"},
+	{
+		"remove", &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: &attunev1.RemoveCall{Function: inTuned("half"), Returns: actuatetest.Decimal(7)}}},
+		"5 1005 7",
+	},
+	{
+		"remove calls of one function", &attunev1.Action{Kind: &attunev1.Action_Remove{Remove: &attunev1.RemoveCall{
+			Function: inTuned("plain"), Returns: access.Integer(-1), CalledFrom: inTuned("through"),
+		}}}, "5 999 2.5",
+	},
+	{
+		"integer parameter", &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{
+			Function: inTuned("plain"), Value: access.Integer(-3), RequiredOld: access.Integer(5),
+		}}}, "-3 997 2.5",
+	},
+	{
+		"integer parameter that has another value", &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{
+			Function: inTuned("plain"), Value: access.Integer(-3), RequiredOld: access.Integer(6),
+		}}}, untouched,
+	},
+	{
+		"real parameter", &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{
+			Function: inTuned("half"), Value: actuatetest.Decimal(100),
+		}}}, "5 1005 50",
+	},
+	{
+		"inserted call", &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{
+			Function: inTuned("plain"), Call: inTuned("notice"), Place: attunev1.Place_PLACE_ENTRY,
+			Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Parameter{Parameter: 0}}},
+		}}}, untouched,
+	},
+}
+
+func TestFunctions(t *testing.T) {
+	for _, row := range functionActions {
+		t.Run(row.name, func(t *testing.T) {
+			i := startTuned(t)
+			code := i.code(t)
+			got := i.Apply(t, "c", row.action)
+			if got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || got.GetWay() != string(access.WayEntry) || got.GetPartial() != "" {
+				t.Fatal(got)
+			}
+			if now := i.compute(t); now != row.want {
+				t.Errorf("the program computes %s, want %s", now, row.want)
+			}
+			if n := i.noticed(t); (n > 0) != (row.action.GetInsert() != nil) || n%10 != 0 {
+				t.Errorf("noticed %d, of two calls with 5 each time", n)
+			}
+			if undone := i.Actuator.Undo(t.Context(), "c"); undone.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+				t.Fatal(undone)
+			}
+			if now, before := i.compute(t), i.noticed(t); now != untouched || i.noticed(t) != before {
+				t.Errorf("the program computes %s afterwards, want %s", now, untouched)
+			}
+			if !bytes.Equal(code, i.code(t)) {
+				t.Error("the code is not what it was")
+			}
+		})
+	}
+}
+
+// tuned is the program that is changed here.
+type tuned struct{ *actuatetest.Rig }
+
+func startTuned(t *testing.T) *tuned {
+	t.Helper()
+	return &tuned{actuatetest.StartTuned(t, "../testdata", Kinds())}
+}
+
+// compute has the program call its functions.
+func (i *tuned) compute(t *testing.T) string {
+	t.Helper()
+	return i.Ask(t, "functions")
+}
+
+// noticed is the sum of what was passed to the inserted call.
+func (i *tuned) noticed(t *testing.T) (sum int) {
+	t.Helper()
+	if _, err := fmt.Sscan(i.Ask(t, "seen"), &sum); err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+// code is that of the program.
+func (i *tuned) code(t *testing.T) []byte {
+	t.Helper()
+	mappings, err := objfile.Mappings(i.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mappings {
+		if m.Exec && strings.HasSuffix(m.Path, "/tuned") {
+			code := make([]byte, m.End-m.Start)
+			if err := procmem.Read(i.PID, m.Start, code); err != nil {
+				t.Fatal(err)
+			}
+			return code
+		}
+	}
+	t.Fatal("the program has no code")
+	return nil
+}
+
+// What a controller that was killed has left at functions is undone from its
+// journal, each without the others.
+func TestFunctionsInJournal(t *testing.T) {
+	i := startTuned(t)
+	code := i.code(t)
+	for _, row := range functionActions[:4] {
+		if row.name == "replace" {
+			continue // excludes removing
+		}
+		if got := i.Apply(t, row.name, row.action); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
+			t.Fatal(got)
+		}
+	}
+	if now := i.compute(t); now != "-3 999 7" {
+		t.Errorf("the program computes %s with all", now)
+	}
+	left, err := i.Kept.IDs()
+	if err != nil || len(left) != 3 {
+		t.Fatalf("%d changes in the journal, %v", len(left), err)
+	}
+	for n, want := range []string{"-3 999 2.5", "-3 997 2.5", untouched} {
+		if err := i.TakeBackLeft(t, left[n]); err != nil {
+			t.Errorf("%s: %v", left[n], err)
+		}
+		if now := i.compute(t); now != want {
+			t.Errorf("without %s the program computes %s, want %s", left[n], now, want)
+		}
+	}
+	if !bytes.Equal(code, i.code(t)) {
+		t.Error("the code is not what it was")
+	}
+}
+
+// A function that is chosen when it is loaded is replaced in the GOT slots.
+func TestReplaceByGOT(t *testing.T) {
+	i := startTuned(t)
+	got := i.Apply(t, "c", replacing(&attunev1.Function{Object: "libc.so.6", Symbol: "time"}, inTuned("frozen")))
+	if got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED || got.GetWay() != string(access.WayGOT) || !strings.Contains(got.GetPartial(), "calls inside libc.so.6") {
+		t.Fatal(got)
+	}
+	if now := i.Ask(t, "time"); now != "4711" {
+		t.Errorf("the time is %s", now)
+	}
+	if err := i.TakeBackLeft(t, "c"); err != nil {
+		t.Error(err)
+	}
+	if now := i.Ask(t, "time"); now == "4711" {
+		t.Error("time still stands")
+	}
+}
+
+func TestFunctionRefusals(t *testing.T) {
+	i := startTuned(t)
+	parameter := func(function string, n uint32, value *attunev1.Value) *attunev1.Action {
+		return &attunev1.Action{Kind: &attunev1.Action_Parameter{Parameter: &attunev1.ChangeParameter{
+			Function: inTuned(function), Parameter: n, Value: value,
+		}}}
+	}
+	for _, row := range []struct {
+		name   string
+		action *attunev1.Action
+		reason string
+	}{
+		{"other signature", replacing(inTuned("plain"), inTuned("half")), "parameter 0 of plain is a int"},
+		{"other number of parameters", replacing(inTuned("plain"), inTuned("mixed")), "takes 1 parameters, mixed takes 5"},
+		{"itself", replacing(inTuned("plain"), inTuned("plain")), "is that function"},
+		{"no such function", replacing(inTuned("plan"), inTuned("twice")), "close to it: plain"},
+		{"no such parameter", parameter("plain", 1, access.Integer(1)), "plain has 1 integer or address parameters"},
+		{"parameter of another class", parameter("plain", 0, actuatetest.Decimal(1)), "plain has 0 floating-point parameters"},
+		{"no value", parameter("plain", 0, nil), "gets a value"},
+		{
+			"result at the entry", &attunev1.Action{Kind: &attunev1.Action_Insert{Insert: &attunev1.InsertCall{
+				Function: inTuned("plain"), Call: inTuned("notice"), Arguments: []*attunev1.Argument{{Kind: &attunev1.Argument_Result{Result: true}}},
+			}}}, "at the exit only",
+		},
+	} {
+		if got := i.Apply(t, "c", row.action); got.GetOutcome() != attunev1.Outcome_OUTCOME_REFUSED || !strings.Contains(got.GetReason(), row.reason) {
+			t.Errorf("%s: %v, want refused with %q", row.name, got, row.reason)
+		}
+	}
+	if now := i.compute(t); now != untouched {
+		t.Errorf("the program computes %s", now)
+	}
+}
+
+// The memory that DMLib shares with a controller tells who that is.
+func TestControllerOf(t *testing.T) {
+	i := startTuned(t)
+	if owner, err := controllerOf(i.PID); err != nil || owner != 0 {
+		t.Errorf("a process of nobody belongs to %d, %v", owner, err)
+	}
+	if owner, err := controllerOf(os.Getpid()); err != nil || owner != 0 {
+		t.Errorf("this test belongs to %d, %v", owner, err)
+	}
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// removeKind has a function return at once.
+func removeKind() actuate.Kind {
+	return actuate.Kind{
+		Route: actuate.Route{
+			Action:  "remove",
+			What:    "remove call",
+			Command: "attune tune remove",
+			Ways:    []access.Way{access.WayEntry},
+			Remark:  "All calls, or those from one function; a structure or long double cannot be returned. Of an indirect function what it has chosen is changed, here and below, unless another one may have chosen it as well.",
+			Undo:    "the function's first byte (or bytes)",
+		},
+		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+			return planRemove(r, r.Change.GetAction().GetRemove())
+		},
+	}
+}
+
+// planRemove prepares that a function returns at once.
+func planRemove(r *actuate.Request, remove *attunev1.RemoveCall) (*actuate.Plan, error) {
+	process := r.Process
+	found, err := access.LookupChanged(process, remove.GetFunction())
+	if err != nil {
+		return nil, err
+	}
+	names := namesOf(found, remove.GetFunction().GetObject(), remove.GetFunction().GetSymbol())
+	var values []*attunev1.Value
+	if remove.GetReturns() != nil {
+		values = append(values, remove.GetReturns())
+	}
+	if err := r.Allowed("remove", values, names...); err != nil {
+		return nil, err
+	}
+	result, err := registerValue(remove.GetReturns(), 8)
+	if err != nil {
+		return nil, err
+	}
+	say := actuate.Told{Where: functionPlace(found), Old: "called", New: "not called"}
+	if remove.GetReturns() != nil {
+		say.New = "returns " + attunev1.ValueLiteral(remove.GetReturns())
+	}
+	action := patch.Remove{Result: result}
+	if caller := remove.GetCalledFrom(); caller != nil {
+		if action.Callers, err = codeOf(process, caller); err != nil {
+			return nil, err
+		}
+		say.Where += " called from " + caller.GetSymbol()
+	}
+	return planEntry(r, found, action, say)
+}
+
+// codeOf is where the code of a function lies, its cold part included.
+func codeOf(process access.Process, f *attunev1.Function) ([]patch.Range, error) {
+	found, err := access.LookupCalled(process, f)
+	if err != nil {
+		return nil, err
+	}
+	if found.Symbol.Size == 0 {
+		return nil, fmt.Errorf("%w: nothing tells where %s ends", access.ErrRefused, f.GetSymbol())
+	}
+	file, err := found.Image.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	outline, err := file.Outline()
+	if err != nil {
+		return nil, err
+	}
+	var ranges []patch.Range
+	for _, s := range append([]objfile.Symbol{found.Symbol}, outline.Cold(found.Symbol)...) {
+		start := found.Image.Address(s.Value)
+		ranges = append(ranges, patch.Range{Start: start, End: start + s.Size})
+	}
+	return ranges, nil
+}
+
+// paramKind gives a function another value for a parameter.
+func paramKind() actuate.Kind {
+	return actuate.Kind{
+		Route: actuate.Route{
+			Action:  "param",
+			What:    "change parameter",
+			Command: "attune tune param",
+			Ways:    []access.Way{access.WayEntry},
+			Remark:  "One of the first six integers and addresses, or of the doubles and floats. The old value that may be required is compared in the size of the parameter where debug information has it, else in 8 bytes. Refused where the function loops back to its first instruction.",
+			Undo:    "the function's first byte (or bytes)",
+		},
+		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+			return planParameter(r, r.Change.GetAction().GetParameter())
+		},
+	}
+}
+
+// planParameter prepares that a function gets another value for a parameter.
+func planParameter(r *actuate.Request, c *attunev1.ChangeParameter) (*actuate.Plan, error) {
+	found, err := access.LookupChanged(r.Process, c.GetFunction())
+	if err != nil {
+		return nil, err
+	}
+	names := namesOf(found, c.GetFunction().GetObject(), c.GetFunction().GetSymbol())
+	if err := r.Allowed("param", []*attunev1.Value{c.GetValue()}, names...); err != nil {
+		return nil, err
+	}
+	if c.GetValue() == nil || c.GetParameter() > 5 {
+		return nil, fmt.Errorf("%w: %s: one of the first 6 parameters gets a value", access.ErrRefused, found.Symbol.Name)
+	}
+	_, real := c.GetValue().GetKind().(*attunev1.Value_Real)
+	width, err := widthOf(found, int(c.GetParameter()), real)
+	if err != nil {
+		return nil, err
+	}
+	action := patch.Parameter{Number: int(c.GetParameter())}
+	if action.Value, err = registerValue(c.GetValue(), width); err != nil {
+		return nil, err
+	}
+	say := actuate.Told{
+		Where: fmt.Sprintf("parameter %d of %s", c.GetParameter(), functionPlace(found)),
+		Old:   "as passed", New: attunev1.ValueLiteral(c.GetValue()),
+	}
+	if old := c.GetRequiredOld(); old != nil {
+		required, err := registerValue(old, width)
+		if err != nil || required.Class != action.Value.Class {
+			return nil, fmt.Errorf("%w: %s: the old value is of another kind than the new one", access.ErrRefused, found.Symbol.Name)
+		}
+		action.Old, action.Width = &required.Bits, compared(width, old)
+		say.Old = attunev1.ValueLiteral(old)
+	}
+	return planEntry(r, found, action, say)
+}
+
+// widthOf is the size of a parameter, bytes, by its number among those of its
+// class; 0 where nothing tells. Debug information knows what does not exist.
+func widthOf(found objfile.Resolved, number int, real bool) (int, error) {
+	f, known := signature(found)
+	if !known {
+		return 0, nil
+	}
+	wanted, n := dwarfinfo.InInteger, 0
+	if real {
+		wanted = dwarfinfo.InSSE
+	}
+	for _, p := range f.Parameters {
+		if p.Class != wanted {
+			continue
+		}
+		if n == number {
+			return int(p.Type.Size), nil
+		}
+		n++
+	}
+	kind := "integer or address"
+	if real {
+		kind = "floating-point"
+	}
+	return 0, fmt.Errorf("%w: %s has %d %s parameters", access.ErrRefused, found.Symbol.Name, n, kind)
+}
+
+// compared is how many bytes of a parameter are compared. The upper half of a
+// register that holds an int is undefined; where the type is not known, a
+// negative number is taken for an int.
+func compared(width int, old *attunev1.Value) int {
+	if width == 1 || width == 2 || width == 4 || width == 8 {
+		return width
+	}
+	if n, ok := access.Whole(old); ok && n < 0 && n >= math.MinInt32 {
+		return 4
+	}
+	return 8
+}
+
+// insertKind has a function call another one.
+func insertKind() actuate.Kind {
+	return actuate.Kind{
+		Route: actuate.Route{
+			Action:  "insert",
+			What:    "insert call",
+			Command: "attune tune insert",
+			Ways:    []access.Way{access.WayEntry},
+			Remark:  "At the entry, or at the exits where all of them can be patched. Refused at the entry where the function loops back to it. The thread may hold any lock: what is called must not need one.",
+			Undo:    "the function's first byte (or bytes), and its exits",
+		},
+		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+			return planInsert(r, r.Change.GetAction().GetInsert())
+		},
+	}
+}
+
+// planInsert prepares that a function calls another one.
+func planInsert(r *actuate.Request, c *attunev1.InsertCall) (*actuate.Plan, error) {
+	found, err := access.LookupChanged(r.Process, c.GetFunction())
+	if err != nil {
+		return nil, err
+	}
+	callee, err := access.LookupCalled(r.Process, c.GetCall())
+	if err != nil {
+		return nil, err
+	}
+	names := append(namesOf(found, c.GetFunction().GetObject(), c.GetFunction().GetSymbol()),
+		namesOf(callee, c.GetCall().GetObject(), c.GetCall().GetSymbol())...)
+	var values []*attunev1.Value
+	action := patch.Call{Target: callee.Address, AtExit: c.GetPlace() == attunev1.Place_PLACE_EXIT}
+	for _, argument := range c.GetArguments() {
+		passed, err := argumentOf(argument)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", access.ErrRefused, callee.Symbol.Name, err)
+		}
+		if value := argument.GetConstant(); value != nil {
+			values = append(values, value)
+		}
+		action.Arguments = append(action.Arguments, passed)
+	}
+	if err := r.Allowed("insert", values, names...); err != nil {
+		return nil, err
+	}
+	where := "entry"
+	if action.AtExit {
+		where = "exit"
+	}
+	return planEntry(r, found, action,
+		actuate.Told{Where: where + " of " + functionPlace(found), Old: "no call", New: "calls " + functionPlace(callee)})
+}
+
+func argumentOf(argument *attunev1.Argument) (patch.Argument, error) {
+	switch k := argument.GetKind().(type) {
+	case *attunev1.Argument_Parameter:
+		return patch.Argument{Source: patch.FromParameter, Number: int(k.Parameter)}, nil
+	case *attunev1.Argument_Result:
+		return patch.Argument{Source: patch.FromResult}, nil
+	case *attunev1.Argument_Constant:
+		if text, ok := k.Constant.GetKind().(*attunev1.Value_Text); ok {
+			return patch.Argument{Source: patch.Text, Text: text.Text}, nil
+		}
+		value, err := registerValue(k.Constant, 8)
+		return patch.Argument{Source: patch.Constant, Class: value.Class, Bits: value.Bits}, err
+	}
+	return patch.Argument{}, errors.New("an argument is a value, a parameter or the result")
+}
+
+// registerValue is a value as a register holds it; none for nil. Of 4 bytes, a
+// real number is a float.
+func registerValue(value *attunev1.Value, size int) (patch.Value, error) {
+	switch v := value.GetKind().(type) {
+	case nil:
+		return patch.Value{Class: patch.None}, nil
+	case *attunev1.Value_Real:
+		if size == 4 {
+			return patch.Value{Class: patch.Real, Bits: uint64(math.Float32bits(float32(v.Real)))}, nil
+		}
+		return patch.Value{Class: patch.Real, Bits: math.Float64bits(v.Real)}, nil
+	case *attunev1.Value_Text:
+		return patch.Value{}, fmt.Errorf("%w: a text is no value of a register", access.ErrRefused)
+	}
+	return patch.Value{Class: patch.Integer, Bits: access.RegisterOf(value)}, nil
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package action
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procmem"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ErrLibraryStays means that a library was loaded and is not closed by undoing.
+const ErrLibraryStays = access.Final("a loaded library stays: closing it was not asked for")
+
+// Library is a shared object that a change has a process load.
+type Library struct {
+	// Path as the process sees it.
+	Path string `json:"path"`
+	// Handle that dlopen(3) returned; 0: not known.
+	Handle uint64 `json:"handle,omitempty"`
+	// Close says that undoing closes it.
+	Close bool `json:"close,omitempty"`
+}
+
+// Modes of dlopen(3), as glibc has them.
+const (
+	loadNow    = 2
+	loadGlobal = 0x100
+)
+
+// loadKind loads a shared object.
+func loadKind() actuate.Kind {
+	return actuate.Kind{
+		Route: actuate.Route{
+			Action:  "load",
+			What:    "load library",
+			Command: "attune tune load",
+			Ways:    loadWays,
+			Remark:  "The second, at calls of read and write only, where the kernel allows no ptrace(2), or no thread stood at a safe place in time: the loader itself calls malloc.",
+			Undo:    "nothing, or dlclose(3) where that was asked for: what constructors did stays",
+		},
+		Plan: func(_ context.Context, r *actuate.Request) (*actuate.Plan, error) {
+			return planLoad(r, r.Change.GetAction().GetLoad())
+		},
+	}
+}
+
+// planLoad prepares the loading of a shared object.
+func planLoad(r *actuate.Request, load *attunev1.LoadLibrary) (*actuate.Plan, error) {
+	process := r.Process
+	if at := r.Change.GetSafePoint(); at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED || len(at.GetFamilies()) > 0 {
+		return nil, fmt.Errorf("%w: a library is loaded where no thread is in the loader or the allocator, at no other safe point", access.ErrRefused)
+	}
+	if err := r.Allowed("load", nil, load.GetPath(), filepath.Base(load.GetPath())); err != nil {
+		return nil, err
+	}
+	if err := checkLibrary(process, load); err != nil {
+		return nil, fmt.Errorf("%w: load %s: %w", access.ErrRefused, load.GetPath(), err)
+	}
+	l := loading{process: process, load: load, library: &Library{Path: load.GetPath(), Close: load.GetCloseOnUndo()}}
+	p := &actuate.Plan{
+		Undo: actuate.Undos{l.library}, Way: loadWays[0], Read: l.symbol,
+		Told: actuate.Told{Where: load.GetPath(), Old: "not loaded", New: "loaded"},
+	}
+	p.Run = func(ctx context.Context) (access.Done, error) {
+		how, err := l.run(ctx)
+		if err == nil { // with its handle
+			err = r.Begin(p)
+		}
+		return how, err
+	}
+	if !load.GetCloseOnUndo() {
+		p.UndoError = ErrLibraryStays
+	}
+	if _, there := mapped(process, load.GetPath()); there {
+		p.Partial = "it is in the process already: its constructors do not run again"
+	}
+	return p, nil
+}
+
+// loadWays: the loader calls malloc, and so the allocator's hooks, in the
+// middle of loading something else; whether a thread is in there can be seen
+// when it is stopped.
+var loadWays = []access.Way{access.WayStopped, access.WayMailbox}
+
+// checkLibrary looks at the file that the process would load.
+func checkLibrary(process access.Process, load *attunev1.LoadLibrary) error {
+	path := load.GetPath()
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return errors.New("the path must be absolute and plain")
+	}
+	seen := fmt.Sprintf("/proc/%d/root%s", process.PID(), path)
+	file, err := objfile.Open(seen)
+	if err != nil {
+		return fmt.Errorf("as the process sees it: %w", err)
+	}
+	defer file.Close()
+	if file.Type() != elf.ET_DYN || file.Machine() != objfile.HostMachine() {
+		return errors.New("it is no shared object for this processor")
+	}
+	if err := checkOwner(process, seen); err != nil {
+		return err
+	}
+	if load.GetSymbol() == "" {
+		return nil
+	}
+	symbol, err := file.Symbol(load.GetSymbol())
+	if err == nil && !symbol.Dynamic {
+		err = fmt.Errorf("%w: %s is not exported", objfile.ErrNoSymbol, load.GetSymbol())
+	}
+	return err
+}
+
+// checkOwner refuses a file that somebody else than root and the process' user
+// could replace before it is loaded.
+func checkOwner(process access.Process, path string) error {
+	owner, err := access.OwnerOf(process.PID())
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{path, filepath.Dir(path)} {
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			return err
+		}
+		if st.Uid != 0 && int(st.Uid) != owner {
+			return fmt.Errorf("%s belongs to user %d, who is neither root nor the process' user %d", filepath.Base(path), st.Uid, owner)
+		}
+		if st.Mode&0o002 != 0 && st.Mode&unix.S_ISVTX == 0 {
+			return fmt.Errorf("%s may be written by everybody", filepath.Base(path))
+		}
+	}
+	return nil
+}
+
+// mapped finds the object that the process has of a file.
+func mapped(process access.Process, path string) (objfile.Image, bool) {
+	var st unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d/root%s", process.PID(), path), &st) != nil {
+		return objfile.Image{}, false
+	}
+	images, err := process.Images()
+	at := slices.IndexFunc(images, func(i objfile.Image) bool { return i.Inode == st.Ino })
+	if err != nil || at < 0 {
+		return objfile.Image{}, false
+	}
+	return images[at], true
+}
+
+// loading is a library on its way in, or out again.
+type loading struct {
+	process access.Process
+	load    *attunev1.LoadLibrary
+	library *Library
+}
+
+func (l loading) run(ctx context.Context) (access.Done, error) {
+	mode := uint64(loadNow)
+	if l.load.GetGlobal() {
+		mode |= loadGlobal
+	}
+	handle, how, err := callLoader(ctx, l.process, "dlopen", access.TextValue(l.library.Path), access.Unsigned(mode))
+	l.library.Handle = handle
+	if err == nil && handle == 0 {
+		err = fmt.Errorf("load %s: %s", l.library.Path, loaderMessage(ctx, l.process, how.Thread))
+	}
+	return how, err
+}
+
+// symbol is the address of what the library was loaded for.
+func (l loading) symbol() (*attunev1.Value, error) {
+	if l.load.GetSymbol() == "" {
+		return nil, nil //nolint:nilnil // no value is an answer
+	}
+	image, there := mapped(l.process, l.library.Path)
+	if !there {
+		return nil, fmt.Errorf("load %s: it is not mapped afterwards", l.library.Path)
+	}
+	found, err := objfile.LookupIn([]objfile.Image{image}, "", l.load.GetSymbol(), objfile.Any)
+	if err != nil && !errors.Is(err, objfile.ErrIndirect) {
+		return nil, err
+	}
+	return access.Unsigned(found.Address), nil
+}
+
+func (*Library) Kind() string { return "library" }
+
+// TakeBack closes the library if that was asked for.
+func (l *Library) TakeBack(ctx context.Context, in actuate.Changed) error {
+	switch {
+	case l.Handle == 0 || !in.Process.Alive():
+		return nil // it was not loaded
+	case !l.Close:
+		return ErrLibraryStays
+	}
+	result, _, err := callLoader(ctx, in.Process, "dlclose", access.Unsigned(l.Handle))
+	if err == nil && uint32(result) != 0 {
+		err = fmt.Errorf("close %s: the loader refused it", l.Path)
+	}
+	return err
+}
+
+func (*Library) Overlaps(actuate.Undo, bool) bool    { return false }
+func (*Library) About(actuate.Changed) actuate.About { return actuate.About{} }
+
+// loaderPatience is how long each way to call the loader waits for its place, and
+// a thread that came to a hook may take for the call.
+const loaderPatience = 5 * time.Second
+
+// callLoader calls a function of the dynamic loader's interface.
+func callLoader(ctx context.Context, process access.Process, name string, arguments ...*attunev1.Value) (uint64, access.Done, error) {
+	function, err := loaderFunction(process, name)
+	if err != nil {
+		return 0, access.Done{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(len(loadWays))*loaderPatience)
+	defer cancel()
+	i := access.Invocation{Name: name, Function: function, Arguments: arguments, Place: access.Place{Families: []string{"io"}}}
+	value, how, _, err := access.Invoke(ctx, process, loadWays, i)
+	return value.GetUnsigned(), how, err
+}
+
+// maxMessage is how much of an error of the loader is read, bytes.
+const maxMessage = 512
+
+// loaderMessage is why the loader refused what a stopped thread asked for; each
+// thread has its own.
+func loaderMessage(ctx context.Context, process access.Process, thread int) string {
+	const unknown = "the loader refused it; LD_DEBUG=files in the environment of the program says why"
+	function, err := loaderFunction(process, "dlerror")
+	if err != nil || thread == 0 {
+		return unknown
+	}
+	code, err := access.Invocation{Function: function}.Thunk()
+	if err != nil {
+		return unknown
+	}
+	address, _, err := access.Execute(ctx, process, code, inject.ExecuteOptions{Thread: thread})
+	if err != nil || address == 0 {
+		return unknown
+	}
+	message := make([]byte, maxMessage)
+	for len(message) > 0 && procmem.Read(process.PID(), address, message) != nil {
+		message = message[:len(message)/2] // the page ends
+	}
+	message, _, _ = bytes.Cut(message, []byte{0})
+	return strings.ToValidUTF8(string(message), "?")
+}
+
+// loaderFunction finds one of dlopen's family: in libc since glibc 2.34, in
+// libdl before.
+func loaderFunction(process access.Process, name string) (uint64, error) {
+	var errs []error
+	for _, object := range []string{"libc.so.6", "libdl.so.2", "libdl-*.so"} {
+		found, err := access.Lookup(process, object, name, objfile.Function)
+		if err == nil {
+			return found.Address, nil
+		}
+		errs = append(errs, err)
+	}
+	return 0, errors.Join(errs...)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+var update = flag.Bool("update", false, "rewrite the reference page")
+
+const actionsPage = "../../../docs/reference/actions.md"
+
+const actionsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Tuning actions and their ways in
+
+What can be changed in a running process, and by which way. The ways of an action
+are tried in this order, the next one where one does not serve; the answer to a
+change names the one that did. Made from the table that the code goes by with
+` + "`go test ./controller/actuate/kinds -run Page -update`" + `.
+
+| Action | Command | Ways in, in this order | When the next one, and limits | Undoing |
+|---|---|---|---|---|
+`
+
+const actionsFoot = `
+The ways:
+
+`
+
+// The reference page is made from the table that the code goes by.
+func TestActionsPage(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(actionsHead)
+	for _, r := range All(Options{}).Routes() {
+		var ways []string
+		for _, way := range r.Ways {
+			ways = append(ways, string(way))
+		}
+		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s |\n", r.What, r.Command, strings.Join(ways, ", then "), r.Remark, r.Undo)
+	}
+	page.WriteString(actionsFoot)
+	for _, w := range access.Ways() {
+		fmt.Fprintf(&page, "- *%s*: %s\n", w.Way, w.Description)
+	}
+	if *update {
+		if err := os.WriteFile(actionsPage, []byte(page.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(actionsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), page.String()); diff != "" {
+		t.Errorf("docs/reference/actions.md is not up to date, run the test with -update:\n%s", diff)
+	}
+}
+
+// Policies and the page speak of the same actions, and of every way.
+func TestRoutesAreComplete(t *testing.T) {
+	var actions []string
+	used := make(map[access.Way]bool)
+	for _, r := range All(Options{}).Routes() {
+		actions = append(actions, r.Action)
+		for _, way := range r.Ways {
+			used[way] = true
+		}
+	}
+	for _, action := range attunev1.ActionKinds() {
+		if !slices.Contains(actions, action) {
+			t.Errorf("%s has no route", action)
+		}
+	}
+	for _, w := range access.Ways() {
+		if !used[w.Way] {
+			t.Errorf("nothing goes by %s", w.Way)
+		}
+		delete(used, w.Way)
+	}
+	if len(used) != 0 {
+		t.Errorf("not described: %v", used)
+	}
+}
+
+// The journal keeps each undo under a name of its own, and gives it back as it was.
+func TestUndosInTheJournal(t *testing.T) {
+	names := map[string]bool{"op": true, "time": true, "change": true, "knob": true, "process": true, "told": true, "outcome": true, "words": true}
+	for _, newUndo := range All(Options{}).Undos {
+		undo, back := newUndo(), newUndo()
+		if names[undo.Kind()] {
+			t.Errorf("the name %s is taken", undo.Kind())
+		}
+		names[undo.Kind()] = true
+		fill(reflect.ValueOf(undo).Elem())
+		text, err := json.Marshal(undo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, back); err != nil || !reflect.DeepEqual(undo, back) {
+			t.Errorf("%s was read as %+v, %v", text, back, err)
+		}
+	}
+}
+
+// fill gives a value to all that can be seen of a value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(1))
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		v.SetUint(1)
+	}
+}

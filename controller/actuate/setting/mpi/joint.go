@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/procid"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Ranks is an MPI control variable that was changed in ranks of a job together, for
+// the journal: it is given back in all of them together.
+type Ranks struct {
+	// Setting by its name, and what it was and was given.
+	Setting string `json:"setting"`
+	Old     int64  `json:"old"`
+	New     int64  `json:"new"`
+	// Members are the ranks.
+	Members []procid.Identity `json:"members"`
+
+	mu     sync.Mutex // guards what follows
+	undone bool
+}
+
+func (*Ranks) Kind() string { return "ranks" }
+
+// TakeBack gives the old value back in all ranks together, once.
+func (r *Ranks) TakeBack(ctx context.Context, _ actuate.Changed) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.undone {
+		return nil
+	}
+	err := restoreRanks(ctx, r)
+	r.undone = err == nil
+	return err
+}
+
+func (r *Ranks) Overlaps(other actuate.Undo, sameProcess bool) bool {
+	o, ok := other.(*Ranks)
+	return ok && sameProcess && r.Setting == o.Setting
+}
+
+func (*Ranks) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
+
+// SameAs implements [common].
+func (r *Ranks) SameAs(other actuate.Undo) bool {
+	o, ok := other.(*Ranks)
+	return ok && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
+}
+
+// Variables changes a control variable in all ranks of a job, before one call.
+type Variables struct{}
+
+// Together implements [actuate.Joint].
+func (Variables) Together(action *attunev1.Action) (name string, ok bool) {
+	name = action.GetSetting().GetName()
+	return name, IsVariable(name)
+}
+
+// Gather implements [actuate.Joint].
+func (Variables) Gather(unit []*actuate.Request) (actuate.Gathering, error) {
+	first := unit[0].Change
+	setting := first.GetAction().GetSetting()
+	value := attunev1.ValueText(setting.GetValue())
+	var processes []access.Process
+	for _, r := range unit {
+		other := r.Change.GetAction().GetSetting()
+		switch {
+		case attunev1.ValueText(other.GetValue()) != value:
+			return nil, fmt.Errorf("%w: %s is given different values at one time", access.ErrRefused, setting.GetName())
+		case r.Change.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_NOW:
+			return nil, fmt.Errorf("%w: %s is changed at the same call in all ranks, not now", access.ErrRefused, setting.GetName())
+		}
+		if err := r.Allowed("setting", []*attunev1.Value{other.GetValue()}, other.GetName()); err != nil {
+			return nil, err
+		}
+		processes = append(processes, r.Process)
+	}
+	g, err := newRanks(processes, strings.TrimPrefix(setting.GetName(), mpiPrefix))
+	if err != nil {
+		g.Close()
+		return nil, err
+	}
+	g.text, g.patience = value, meetingPatience
+	if timeout := first.GetSafePoint().GetTimeoutNanos(); timeout > 0 {
+		g.patience = time.Duration(timeout)
+	}
+	return g, nil
+}
+
+// Meet implements [actuate.Gathering].
+func (g *ranks) Meet(ctx context.Context, begin func(*actuate.Plan) error) (left bool, err error) {
+	if begin != nil {
+		g.begin = func() error { return begin(g.plan()) }
+	}
+	err = g.meet(ctx)
+	return errors.Is(err, errDiffer), err
+}
+
+// Part implements [actuate.Gathering].
+func (g *ranks) Part(index int) actuate.Part {
+	m := g.members[index]
+	return actuate.Part{
+		Old: access.Integer(m.facts.old), New: access.Integer(g.value),
+		How: access.Done{Where: g.where(), Way: access.WayStopped, Stopped: m.result.Stopped},
+	}
+}
+
+// plan is the change that all ranks have in common, for the journal and for undoing.
+func (g *ranks) plan() *actuate.Plan {
+	old := g.members[0].facts.old
+	r := &Ranks{Setting: g.name, Old: old, New: g.value}
+	for _, m := range g.members {
+		r.Members = append(r.Members, m.process.Identity())
+	}
+	return &actuate.Plan{
+		Undo: actuate.Undos{r}, Old: access.Integer(old), Way: access.WayStopped,
+		Told: actuate.Told{Where: g.where(), Old: attunev1.ValueText(access.Integer(old)), New: attunev1.ValueText(access.Integer(g.value))},
+	}
+}
+
+// restoreRanks gives the old value back in all ranks together. The job has to be
+// whole: without one rank the others come to no collective operation any more.
+func restoreRanks(ctx context.Context, r *Ranks) error {
+	var processes []access.Process
+	for _, identity := range r.Members {
+		if p := access.ProcessOf(identity); p.Alive() {
+			processes = append(processes, p)
+		}
+	}
+	switch {
+	case len(processes) == 0:
+		return nil
+	case len(processes) < len(r.Members):
+		return fmt.Errorf("%d of %d ranks have ended: the others meet at no call any more, and keep the value until they end", len(r.Members)-len(processes), len(r.Members))
+	}
+	g, err := newRanks(processes, r.Setting)
+	defer g.Close()
+	if err != nil {
+		return err
+	}
+	g.undo, g.patience, g.begin = r, meetingPatience, func() error { return nil }
+	return g.meet(ctx)
+}

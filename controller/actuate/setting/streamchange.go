@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// streamChange gives a stream a buffer that Attune has mapped. The old buffer
+// stays where it is, with what belongs to it, until it is given back.
+type streamChange struct {
+	stdioStream
+	setting stdio
+	record  *Stream
+}
+
+func (c *streamChange) plan() *actuate.Plan {
+	old, now := c.value(c.record.Old), c.value(c.record.New)
+	return &actuate.Plan{
+		Old: old, Way: access.WayStopped, Undo: actuate.Undos{c.record},
+		Told: actuate.Told{
+			Where: "stream of descriptor " + strconv.Itoa(c.record.FD),
+			Old:   attunev1.ValueText(old), New: attunev1.ValueText(now),
+		},
+		Unchanged: c.record.Old.Mode == c.record.New.Mode && c.record.Old.Size == c.record.New.Size,
+		Prepare:   c.mapBuffer,
+		Run:       c.run,
+		Read:      c.read,
+		Tend:      c.tender(),
+	}
+}
+
+// value is what the setting says of a buffering.
+func (c *streamChange) value(b Buffering) *attunev1.Value {
+	if c.setting.size {
+		return access.Integer(int64(b.Size))
+	}
+	return access.TextValue(b.Mode.String())
+}
+
+// mapBuffer maps the new buffer: nobody knows of it yet.
+func (c *streamChange) mapBuffer(ctx context.Context) error {
+	if c.record.New.Mode == noBuffer {
+		return nil
+	}
+	address, _, err := access.Execute(ctx, c.process, bufferCode(c.record.New.Size), inject.ExecuteOptions{Anywhere: true})
+	if err == nil && -address <= access.MaxErrno {
+		err = fmt.Errorf("map a buffer of %d bytes: %w", c.record.New.Size, unix.Errno(-address))
+	}
+	c.record.New.Base = address
+	return err
+}
+
+func (c *streamChange) run(ctx context.Context) (access.Done, error) {
+	call, err := c.calling("setvbuf", c.record.Old.Base)
+	if err != nil {
+		return access.Done{}, err
+	}
+	result, how, err := c.do(ctx, switchCode(call, c.record.Old, c.record.New))
+	if err == nil && result != 0 {
+		err = errors.New("setvbuf: what the stream held could not be written")
+	}
+	return how, err
+}
+
+func (c *streamChange) read() (*attunev1.Value, error) {
+	now, err := readStream(c.process.PID(), c.record.Address)
+	if err != nil {
+		return nil, err
+	}
+	n := c.record.New
+	if now.mode() != n.Mode || n.Mode != noBuffer && (now.buffer != n.Base || now.size != n.Size) {
+		return nil, fmt.Errorf("the stream has %d bytes, mode %v, instead of %d, mode %v", now.size, now.mode(), n.Size, n.Mode)
+	}
+	return c.value(n), nil
+}
+
+func (*Stream) Kind() string { return "stream" }
+
+// TakeBack gives a stream the buffer that it had, when what the present one holds
+// is written, and unmaps that. A stream that has been closed needs nothing.
+func (r *Stream) TakeBack(ctx context.Context, in actuate.Changed) error {
+	process := in.Process
+	if !process.Alive() {
+		return nil
+	}
+	images, err := process.Images()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(images, func(i objfile.Image) bool { return i.Inode == r.LibcInode && i.Bias == r.LibcBias })
+	if at < 0 {
+		return nil // the process has another image by now
+	}
+	s := stdioStream{process: process, libc: images[at]}
+	s.state, err = streamOf(process.PID(), s.libc, r.FD)
+	if err != nil || s.state.address != r.Address {
+		return nil //nolint:nilerr // it was closed
+	}
+	present := r.New.Base
+	if r.New.Mode == noBuffer {
+		present = s.state.buffer // its own, of one byte
+	}
+	if s.state.buffer == r.Old.Base && s.state.mode() == r.Old.Mode {
+		return unmapBuffer(ctx, process, r.New) // it was never changed
+	}
+	if s.sink, err = sinkOf(process.PID(), r.FD); err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	call, err := s.calling("setvbuf", present)
+	if err != nil {
+		return err
+	}
+	if r.New.Mode != noBuffer {
+		call.unmap = r.New.Size
+	}
+	result, _, err := s.do(ctx, switchCode(call, r.New, r.Old))
+	if err == nil && result != 0 {
+		err = errors.New("setvbuf: what the stream holds could not be written")
+	}
+	return err
+}
+
+func (r *Stream) Overlaps(other actuate.Undo, sameProcess bool) bool {
+	o, ok := other.(*Stream)
+	return ok && sameProcess && r.Address == o.Address
+}
+
+func (*Stream) About(actuate.Changed) actuate.About { return actuate.About{} }
+
+// unmapBuffer unmaps a buffer that no stream has.
+func unmapBuffer(ctx context.Context, process access.Process, b Buffering) error {
+	if b.Base == 0 {
+		return nil
+	}
+	_, _, err := access.Execute(ctx, process, unmapCode(b.Base, b.Size), inject.ExecuteOptions{Anywhere: true})
+	return err
+}
+
+// How late what a stream holds may be seen: longer than streamAge it holds
+// nothing, as far as it can be looked at.
+const (
+	streamLook = 25 * time.Millisecond
+	streamAge  = 100 * time.Millisecond
+)
+
+// tender returns what sees to it that nobody sees output late: a stream that
+// holds something for longer than streamAge is made to write it. nil where it
+// is not made to hold back more than before.
+func (c *streamChange) tender() func(ctx context.Context) {
+	old, now := c.record.Old, c.record.New
+	if now.Mode != fullBuffer || old.Mode == fullBuffer && now.Size <= old.Size {
+		return nil
+	}
+	return c.tend
+}
+
+func (c *streamChange) tend(ctx context.Context) {
+	call, err := c.calling("fflush", c.record.New.Base)
+	if err != nil {
+		return // setvbuf was found there
+	}
+	code := flushCode(call)
+	tick := time.NewTicker(streamLook)
+	defer tick.Stop()
+	var since time.Time
+	var last uint64
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := readStream(c.process.PID(), c.record.Address)
+		if err != nil || now.buffer != c.record.New.Base {
+			return // the process has ended, or the stream is another one
+		}
+		if now.pending == 0 || now.writePtr < last || since.IsZero() {
+			since = time.Now()
+		}
+		last = now.writePtr
+		if now.pending > 0 && time.Since(since) >= streamAge && c.flush(ctx, code) {
+			since = time.Time{}
+		}
+	}
+}
+
+// flush has the stream write what it holds, if a place is found soon.
+func (c *streamChange) flush(ctx context.Context, code []byte) bool {
+	if !c.hasRoom() {
+		return true // its reader has enough to read
+	}
+	c.process.Lock()
+	defer c.process.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	result, _, err := access.Execute(ctx, c.process, code, inject.ExecuteOptions{Suits: c.suits, Patience: streamAge})
+	return err == nil && result == 0
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package setting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/attune-hpc/attune/controller/actuate"
+	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/controller/actuate/hidden"
+	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// pythonObject stands for the object that holds the CPython interpreter.
+const pythonObject = "python"
+
+// inPlace is a setting that is one variable without symbol, read anew by the
+// library each time, so that it is written from outside and at once.
+type inPlace struct {
+	object   string // base name pattern, or pythonObject
+	variable hidden.Variable
+	most     uint64 // what the old value may be: more, and it is not the variable
+	// doubtful: if the word holds the value already, another one may be what counts.
+	doubtful bool
+}
+
+func (m inPlace) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
+	if kind := r.at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
+		return nil, fmt.Errorf("%w: %s is written at safe point \"now\" only", access.ErrRefused, r.setting.Name)
+	}
+	image, err := m.image(r.process)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.hiddenWord(ctx, image, m.variable, r.value)
+	if err != nil {
+		return nil, err
+	}
+	like := access.Integer(0)
+	if old := word64(w.Old); old > m.most {
+		return nil, fmt.Errorf("%s holds %d, which it cannot: it is not what it was found to be", w.What, old)
+	}
+	if m.doubtful && word64(w.Old) == uint64(r.value) {
+		return nil, fmt.Errorf("%w: %s holds %d already; the thread may go by a number of its own", access.ErrRefused, w.What, r.value)
+	}
+	return &actuate.Plan{
+		Undo: actuate.UndoWords([]access.Word{w}), Way: access.WayMemory, Unchanged: access.AllThere([]access.Word{w}),
+		Old:  access.Decode(w.Old, like),
+		Run:  func(context.Context) (access.Done, error) { return access.DoneNow(access.WriteWord(r.process, w)) },
+		Read: func() (*attunev1.Value, error) { return access.ReadBack(r.process, w, like) },
+	}, nil
+}
+
+// image is the object that has the variable.
+func (m inPlace) image(process access.Process) (objfile.Image, error) {
+	images, err := process.Images()
+	if err != nil {
+		return objfile.Image{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
+	}
+	for _, image := range images {
+		if m.object == pythonObject && isPython(image) || m.object != pythonObject && image.Matches(m.object) {
+			return image, nil
+		}
+	}
+	return objfile.Image{}, fmt.Errorf("%w: no object of process %d is %s", access.ErrAbsent, process.PID(), strings.TrimSuffix(m.object, "*"))
+}
+
+// isPython says whether an object is the interpreter, which programs and
+// libraries of that name hold or not.
+func isPython(image objfile.Image) bool {
+	if !image.Matches("python*") && !image.Matches("libpython*") {
+		return false
+	}
+	_, err := image.Symbol("_PyRuntime", objfile.Variable)
+	return err == nil
+}
+
+// hiddenWord finds a variable without symbol and reads what it holds.
+func (r *settingRequest) hiddenWord(ctx context.Context, image objfile.Image, v hidden.Variable, value int64) (access.Word, error) {
+	at, err := r.knowledge.hidden.Find(ctx, r.process.PID(), image, v)
+	if err != nil {
+		return access.Word{}, err
+	}
+	return access.WordAt(r.process, image, image.Address(at), v.Name, v.Size, access.Integer(value))
+}
+
+// word64 is a little-endian word of up to 8 bytes.
+func word64(data []byte) (value uint64) {
+	for i, b := range data {
+		value |= uint64(b) << (8 * i)
+	}
+	return value
+}
+
+// firstOf tries methods until one can serve, and says why none can.
+type firstOf []method
+
+func (m firstOf) plan(ctx context.Context, r *settingRequest) (p *actuate.Plan, err error) {
+	for _, way := range m {
+		p, e := way.plan(ctx, r)
+		switch {
+		case e == nil:
+			return p, nil
+		case err == nil || errors.Is(err, errNeedsCall) || errors.Is(e, access.ErrAbsent):
+			err = e
+		case e.Error() != err.Error():
+			err = fmt.Errorf("%w; %w", err, e)
+		}
+	}
+	return nil, err
+}
+
+// withDMLib is a method for processes with DMLib only.
+type withDMLib struct{ method }
+
+func (m withDMLib) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
+	if r.process.Mailbox() == nil {
+		return nil, errNeedsCall
+	}
+	return m.method.plan(ctx, r)
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const knobsPage = "../../../docs/reference/knobs.md"
+
+const knobsHead = `<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Knobs of the operating system
+
+What ` + "`attune tune PID NAME=VALUE`" + ` and a tunlet's ` + "`SystemSetting`" + ` change: from outside, at
+once, without stopping the process. Made from the table that the code goes by
+with ` + "`go test ./controller/actuate/system -update`" + `.
+
+A knob of threads, sockets or pipes applies to every one that there is; write
+` + "`NAME@NUMBER`" + ` for one thread or descriptor. Numbers may end in K, M, G or T
+(powers of 1024). Only the owner of a process and root may change it; sockets and
+pipes need what a debugger needs as well (` + "`kernel.yama.ptrace_scope`" + `).
+
+Every change is checked, written down with the old value, made and read back.
+What this user could not take back is refused, unless ` + "`--no-undo`" + ` says that it
+need not be. A value that somebody else has changed since is left as it is.
+
+| Name | Applies to | Values | What it does | Privilege | Undo |
+|---|---|---|---|---|---|
+`
+
+const knobsFoot = `
+Not covered: sockets and pipes that are opened after the change; children that
+inherited a changed limit, descriptor or scheduling; descriptors of threads that
+do not share them; a process whose first thread has ended keeps its sockets and
+pipes out of reach. Undoing an affinity keeps a process to the CPUs it had, also
+if its cpuset grows later.
+`
+
+// The reference page is made from the table that the code goes by.
+func TestKnobsPage(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(knobsHead)
+	for _, k := range Knobs() {
+		privilege := k.Privilege
+		if privilege == "" {
+			privilege = "none"
+		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n",
+			k.Name, k.On, k.Values, k.Description, privilege, k.Undo)
+	}
+	page.WriteString(knobsFoot)
+	if *update {
+		if err := os.WriteFile(knobsPage, []byte(page.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(knobsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), page.String()); diff != "" {
+		t.Errorf("docs/reference/knobs.md is out of date; run go test ./controller/actuate/system -update\n%s", diff)
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the reference page")
