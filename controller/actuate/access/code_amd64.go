@@ -36,56 +36,53 @@ const stackAlignment = 16
 func (i Invocation) Thunk() ([]byte, error) {
 	texts, places := i.texts()
 	room := (len(texts) + stackAlignment - 1) &^ (stackAlignment - 1)
-	code := []byte{0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5} // a landing pad, and a frame
-	code = number32(append(code, 0x48, 0x81, 0xec), room)
-	copied := -1
+	a := Assembler{0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5} // a landing pad, and a frame
+	a.Number32(uint32(room), 0x48, 0x81, 0xec)                     // sub rsp,strings
+	copied := 0
 	if len(texts) > 0 {
-		code = append(code, 0x48, 0x8d, 0x35) // lea rsi,[rip+texts]
-		copied = len(code)
-		code = number32(code, 0)
-		code = append(code, 0x48, 0x89, 0xe7, 0xb9) // mov rdi,rsp; mov ecx,length
-		code = number32(code, len(texts))
-		code = append(code, 0xfc, 0xf3, 0xa4) // cld; rep movsb
+		a.Number32(0, 0x48, 0x8d, 0x35) // lea rsi,[rip+texts]
+		copied = len(a)
+		a.Emit(0x48, 0x89, 0xe7)             // mov rdi,rsp
+		a.Number32(uint32(len(texts)), 0xb9) // mov ecx,length
+		a.Emit(0xfc, 0xf3, 0xa4)             // cld; rep movsb
 	}
-	code, reals := i.load(code, places)
-	code = binary.LittleEndian.AppendUint64(append(code, 0x49, 0xbb), i.Function) // mov r11,function
-	code = number32(append(code, 0xb8), reals)                                    // variadic functions want to know
-	code = append(code, 0x41, 0xff, 0xd3)                                         // call r11
+	reals := i.load(&a, places)
+	a.Number64(i.Function, 0x49, 0xbb) // mov r11,function
+	a.Number32(reals, 0xb8)            // variadic functions want to know
+	a.Emit(0x41, 0xff, 0xd3)           // call r11
 	if i.Result == attunev1.ResultType_RESULT_TYPE_REAL {
-		code = append(code, 0x66, 0x48, 0x0f, 0x7e, 0xc0) // movq rax,xmm0
+		a.Emit(0x66, 0x48, 0x0f, 0x7e, 0xc0) // movq rax,xmm0
 	}
-	code = append(code, 0xc9, 0xc3) // leave; ret
-	if copied >= 0 {
-		binary.LittleEndian.PutUint32(code[copied:], uint32(len(code)-copied-4))
+	a.Emit(0xc9, 0xc3) // leave; ret
+	if copied > 0 {
+		binary.LittleEndian.PutUint32(a[copied-4:], uint32(len(a)-copied))
 	}
-	code = append(code, texts...)
-	if len(code) > maxThunk {
+	a.Emit(texts...)
+	if len(a) > maxThunk {
 		return nil, fmt.Errorf("%w: the texts are too long: %d bytes altogether", ErrRefused, len(texts))
 	}
-	return code, nil
+	return a, nil
 }
 
 // load puts the arguments into their registers, and counts the real ones.
-func (i Invocation) load(code []byte, places []int) ([]byte, int) {
-	integers, reals := 0, 0
+func (i Invocation) load(a *Assembler, places []int) (reals uint32) {
+	integers := 0
 	for n, argument := range i.Arguments {
 		if real, ok := argument.GetKind().(*attunev1.Value_Real); ok {
-			code = binary.LittleEndian.AppendUint64(append(code, 0x48, 0xb8), math.Float64bits(real.Real))
-			code = append(code, 0x66, 0x48, 0x0f, 0x6e, byte(0xc0|reals<<3)) // movq xmm,rax
+			a.Number64(math.Float64bits(real.Real), 0x48, 0xb8)
+			a.Emit(0x66, 0x48, 0x0f, 0x6e, byte(0xc0|reals<<3)) // movq xmm,rax
 			reals++
 			continue
 		}
 		if places[n] >= 0 {
-			code = number32(append(code, loadPlace[integers]...), places[n])
+			a.Number32(uint32(places[n]), loadPlace[integers]...)
 		} else {
-			code = binary.LittleEndian.AppendUint64(append(code, loadNumber[integers]...), RegisterOf(argument))
+			a.LoadArgument(integers, RegisterOf(argument))
 		}
 		integers++
 	}
-	return code, reals
+	return reals
 }
-
-func number32(code []byte, n int) []byte { return binary.LittleEndian.AppendUint32(code, uint32(n)) }
 
 // Assembler puts instructions behind one another.
 type Assembler []byte
@@ -103,19 +100,29 @@ func (a *Assembler) Number32(value uint32, code ...byte) {
 // LoadArgument puts a number into the register of an argument.
 func (a *Assembler) LoadArgument(number int, value uint64) { a.Number64(value, loadNumber[number]...) }
 
-// mapCode maps memory that is readable and executable, where nothing is mapped,
-// and returns what mmap(2) does.
-func mapCode(start, size uint64) []byte {
+// MapCode maps private memory with the given access, where nothing is mapped or, for a
+// start of 0, anywhere, and returns what mmap(2) does.
+func MapCode(start, size uint64, access uint32) []byte {
+	flags := uint32(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS)
+	if start != 0 {
+		flags |= unix.MAP_FIXED_NOREPLACE
+	}
 	var a Assembler
-	a.Number64(start, 0x48, 0xbf)                                                        // rdi
-	a.Number64(size, 0x48, 0xbe)                                                         // rsi
-	a.Number32(unix.PROT_READ|unix.PROT_EXEC, 0xba)                                      // edx
-	a.Number32(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED_NOREPLACE, 0x41, 0xba) // r10d
-	a.Emit(0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff)                                     // r8 = -1
-	a.Emit(0x45, 0x31, 0xc9)                                                             // r9 = 0
-	a.Number32(unix.SYS_MMAP, 0xb8)                                                      // eax
-	a.Emit(0x0f, 0x05, 0xc3)                                                             // syscall; ret
+	a.LoadArgument(0, start)
+	a.LoadArgument(1, size)
+	a.Number32(access, 0xba)                         // edx
+	a.Number32(flags, 0x41, 0xba)                    // r10d
+	a.Emit(0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff) // r8 = -1
+	a.Emit(0x45, 0x31, 0xc9)                         // r9 = 0
+	a.SystemCall(unix.SYS_MMAP)
+	a.Emit(0xc3) // ret
 	return a
+}
+
+// SystemCall makes one; its arguments have been loaded.
+func (a *Assembler) SystemCall(number uint32) {
+	a.Number32(number, 0xb8) // eax
+	a.Emit(0x0f, 0x05)
 }
 
 // exchangeCode stores a word of 8 bytes where another one is, in one go, and
@@ -139,9 +146,8 @@ func exchangeCode(w Word, from, to []byte) []byte {
 
 // protect calls mprotect(2) for the page of an address.
 func (a *Assembler) protect(address uint64, access uint32) {
-	a.Number64(address&^(pageBytes-1), 0x48, 0xbf) // rdi
-	a.Number32(pageBytes, 0xbe)                    // esi
-	a.Number32(access, 0xba)                       // edx
-	a.Number32(unix.SYS_MPROTECT, 0xb8)            // eax
-	a.Emit(0x0f, 0x05)
+	a.LoadArgument(0, address&^(pageBytes-1))
+	a.LoadArgument(1, pageBytes)
+	a.Number32(access, 0xba) // edx
+	a.SystemCall(unix.SYS_MPROTECT)
 }

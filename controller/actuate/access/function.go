@@ -14,11 +14,18 @@ import (
 // objects that the process maps now. What cannot be found is refused, not
 // failed: nothing was touched.
 func Lookup(process Process, object, symbol string, kind objfile.SymbolKind) (objfile.Resolved, error) {
+	return findSymbol(process, object, symbol, kind, objfile.LookupIn)
+}
+
+// findSymbol finds a symbol among the objects that the process maps now.
+func findSymbol(process Process, object, symbol string, kind objfile.SymbolKind,
+	in func([]objfile.Image, string, string, objfile.SymbolKind) (objfile.Resolved, error),
+) (objfile.Resolved, error) {
 	images, err := process.Images()
 	if err != nil {
 		return objfile.Resolved{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
 	}
-	found, err := objfile.LookupIn(images, object, symbol, kind)
+	found, err := in(images, object, symbol, kind)
 	if err != nil {
 		return found, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -60,18 +67,9 @@ func LookupCalled(process Process, f naming) (objfile.Resolved, error) {
 	return lookupFunction(process, f, (*entry.Sites).Chosen)
 }
 
-// Resolve finds a symbol among the objects that the process maps now. What
-// cannot be found is refused, not failed: nothing was touched.
+// Resolve is Lookup for the very name of a symbol.
 func Resolve(process Process, object, symbol string, kind objfile.SymbolKind) (objfile.Resolved, error) {
-	images, err := process.Images()
-	if err != nil {
-		return objfile.Resolved{}, fmt.Errorf("mappings of process %d: %w", process.PID(), err)
-	}
-	found, err := objfile.ResolveIn(images, object, symbol, kind)
-	if err != nil {
-		return objfile.Resolved{}, fmt.Errorf("%w: %w", ErrRefused, err)
-	}
-	return found, nil
+	return findSymbol(process, object, symbol, kind, objfile.ResolveIn)
 }
 
 // LookupSingle finds the function in the only object that has it.

@@ -23,7 +23,7 @@ const MaxErrno = 4095
 // MapStopped has a stopped thread of the process map memory that is readable
 // and executable. unix.EEXIST where something is mapped.
 func MapStopped(ctx context.Context, process Process, start, size uint64) error {
-	result, _, err := Execute(ctx, process, mapCode(start, size), inject.ExecuteOptions{Anywhere: true})
+	result, _, err := Execute(ctx, process, MapCode(start, size, unix.PROT_READ|unix.PROT_EXEC), inject.ExecuteOptions{Anywhere: true})
 	switch {
 	case err != nil:
 		return err

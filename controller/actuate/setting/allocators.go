@@ -36,8 +36,8 @@ type jemalloc struct {
 }
 
 func (m mallctl) find(ctx context.Context, r *settingRequest) (k kept, err error) {
-	control, err := access.LookupSingle(r.process, "mallctl")
-	if prefixed, e := access.LookupSingle(r.process, "je_mallctl"); errors.Is(err, access.ErrAbsent) && e == nil {
+	control, err := access.LookupSingle(r.Process, "mallctl")
+	if prefixed, e := access.LookupSingle(r.Process, "je_mallctl"); errors.Is(err, access.ErrAbsent) && e == nil {
 		control, err = prefixed, nil
 	}
 	if err != nil {
@@ -47,8 +47,8 @@ func (m mallctl) find(ctx context.Context, r *settingRequest) (k kept, err error
 	if err != nil {
 		return kept{}, err
 	}
-	j := jemalloc{library: l, process: r.process, mallctl: control.Address}
-	k = kept{do: l.pages(r.process), way: l.way, where: control.Image.Name()}
+	j := jemalloc{library: l, process: r.Process, mallctl: control.Address}
+	k = kept{do: l.pages(r.Process), way: l.way, where: control.Image.Name()}
 	return k, k.do(ctx, func(page scratch) error {
 		k.values, err = j.values(ctx, page, m)
 		return err
@@ -133,7 +133,7 @@ func (j jemalloc) control(ctx context.Context, page scratch, name string, argume
 type numericProperty string
 
 func (m numericProperty) find(ctx context.Context, r *settingRequest) (k kept, err error) {
-	set, err := access.LookupSingle(r.process, "MallocExtension_SetNumericProperty")
+	set, err := access.LookupSingle(r.Process, "MallocExtension_SetNumericProperty")
 	if err != nil {
 		return kept{}, err
 	}
@@ -168,7 +168,7 @@ func (m numericProperty) find(ctx context.Context, r *settingRequest) (k kept, e
 			return control(ctx, page, set.Address, uint64(value))
 		},
 	}
-	k = kept{do: l.pages(r.process), way: l.way, where: set.Image.Name()}
+	k = kept{do: l.pages(r.Process), way: l.way, where: set.Image.Name()}
 	return k, k.do(ctx, func(page scratch) error {
 		v.old, err = v.get(ctx, page)
 		k.values = []value{v}

@@ -146,19 +146,19 @@ func (s *stopped) Call(ctx context.Context, call access.Call) (uint64, string, e
 // open says by which way calls are made in the process, if at all: by DMLib
 // where it is there, else by a thread that is stopped for each.
 func (r *settingRequest) open(thread int) (library, error) {
-	if r.at.GetKind() == attunev1.SafePoint_KIND_NOW {
+	if r.Change.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_NOW {
 		return library{}, fmt.Errorf("%w: %s is changed by a call, which at an arbitrary place can deadlock; use safe point \"next hook\"",
 			access.ErrRefused, r.setting.Name)
 	}
-	l := library{at: r.at, thread: thread}
-	if mailbox := r.process.Mailbox(); mailbox != nil {
+	l := library{at: r.Change.GetSafePoint(), thread: thread}
+	if mailbox := r.Process.Mailbox(); mailbox != nil {
 		l.mailbox, l.way = mailbox, access.WayMailbox
 		return l, nil
 	}
-	if r.at.GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK {
+	if r.Change.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_NEXT_HOOK {
 		return library{}, errNeedsCall
 	}
-	l.mailbox, l.way = &stopped{process: r.process}, access.WayStopped
+	l.mailbox, l.way = &stopped{process: r.Process}, access.WayStopped
 	return l, nil
 }
 

@@ -69,18 +69,18 @@ func readController(data []byte) (percent int32, ok bool) {
 }
 
 func (m goPercent) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error) {
-	if kind := r.at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: %s is written at safe point \"now\" only", access.ErrRefused, r.setting.Name)
+	if err := r.RefuseLater(r.setting.Name + " is written"); err != nil {
+		return nil, err
 	}
-	image, c, err := m.find(r.process)
+	image, c, err := m.find(r.Process)
 	if err != nil {
 		return nil, err
 	}
-	percent, err := access.WordAt(r.process, image, c.address, "runtime.gcController.gcPercent", 4, access.Integer(r.value))
+	percent, err := access.WordAt(r.Process, image, c.address, "runtime.gcController.gcPercent", 4, access.Integer(r.value))
 	if err != nil {
 		return nil, err
 	}
-	least, err := access.WordAt(r.process, image, c.address+16, "runtime.gcController.heapMinimum", 8, access.Integer(goHeapMinimum*r.value/100))
+	least, err := access.WordAt(r.Process, image, c.address+16, "runtime.gcController.heapMinimum", 8, access.Integer(goHeapMinimum*r.value/100))
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (m goPercent) plan(_ context.Context, r *settingRequest) (*actuate.Plan, er
 	return &actuate.Plan{
 		Undo: actuate.UndoWords(words), Way: access.WayMemory, Unchanged: access.AllThere(words),
 		Old:  access.Decode(percent.Old, like),
-		Run:  func(context.Context) (access.Done, error) { return access.DoneNow(writeWords(r.process, words)) },
-		Read: func() (*attunev1.Value, error) { return access.ReadBack(r.process, percent, like) },
+		Run:  func(context.Context) (access.Done, error) { return access.DoneNow(writeWords(r.Process, words)) },
+		Read: func() (*attunev1.Value, error) { return access.ReadBack(r.Process, percent, like) },
 	}, nil
 }
 

@@ -29,7 +29,7 @@ type mallopt struct {
 }
 
 func (m mallopt) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
-	function, err := resolveMallopt(r.process)
+	function, err := resolveMallopt(r.Process)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,9 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, er
 	p := &actuate.Plan{Undo: actuate.UndoWords(words), Read: func() (*attunev1.Value, error) { return access.Integer(r.value), nil }}
 	if notFound == nil {
 		p.Old = access.Decode(words[0].Old, access.Integer(0))
-		p.Read = func() (*attunev1.Value, error) { return access.ReadBack(r.process, words[0], access.Integer(0)) }
+		p.Read = func() (*attunev1.Value, error) { return access.ReadBack(r.Process, words[0], access.Integer(0)) }
 	}
-	mailbox := r.process.Mailbox()
+	mailbox := r.Process.Mailbox()
 	switch {
 	case mailbox != nil:
 		p.Way = access.WayMailbox
@@ -48,12 +48,12 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, er
 			return access.Done{Where: where}, err
 		}
 		if notFound != nil {
-			r.log.Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
+			r.Log().Warn("malloc parameters cannot be read; undo will set glibc's default", "error", notFound)
 			p.Undo = actuate.Undos{&standardMallopt{Setting: r.setting.Name}}
 		}
 	case notFound == nil:
 		p.Way = access.WayMemory
-		p.Run = func(context.Context) (access.Done, error) { return access.DoneNow(writeWords(r.process, words)) }
+		p.Run = func(context.Context) (access.Done, error) { return access.DoneNow(writeWords(r.Process, words)) }
 	default:
 		return nil, fmt.Errorf("%w: no DMLib in the process, and its malloc parameters are not found: %w", access.ErrRefused, notFound)
 	}
@@ -61,7 +61,7 @@ func (m mallopt) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, er
 }
 
 func (m mallopt) call(ctx context.Context, r *settingRequest, mailbox access.Mailbox, function uint64, value int64) (string, error) {
-	ctx, cancel := access.SafePointContext(ctx, r.at)
+	ctx, cancel := access.SafePointContext(ctx, r.Change.GetSafePoint())
 	defer cancel()
 	ok, where, err := mailbox.Call(ctx, access.Call{Function: function, Arguments: []uint64{uint64(int64(m.option)), uint64(value)}})
 	if err == nil && ok&0xffffffff != 1 {
@@ -90,7 +90,7 @@ func (u *standardMallopt) TakeBack(ctx context.Context, in actuate.Changed) erro
 	}
 	function, err := resolveMallopt(in.Process)
 	if err == nil {
-		_, err = m.call(ctx, &settingRequest{process: in.Process, setting: setting}, mailbox, function.Address, m.standard)
+		_, err = m.call(ctx, &settingRequest{Request: &actuate.Request{Process: in.Process}, setting: setting}, mailbox, function.Address, m.standard)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ type functions struct {
 }
 
 func (m functions) find(ctx context.Context, r *settingRequest) (kept, error) {
-	set, err := access.LookupSingle(r.process, m.set)
+	set, err := access.LookupSingle(r.Process, m.set)
 	if err != nil {
 		return kept{}, err
 	}
@@ -31,7 +31,7 @@ func (m functions) find(ctx context.Context, r *settingRequest) (kept, error) {
 	if err != nil {
 		return kept{}, fmt.Errorf("%s has %s without %s: %w", set.Image.Name(), m.set, m.get, err)
 	}
-	thread, err := procid.InnerID(r.process.PID(), r.process.PID())
+	thread, err := procid.InnerID(r.Process.PID(), r.Process.PID())
 	if err != nil {
 		return kept{}, err
 	}
@@ -39,8 +39,8 @@ func (m functions) find(ctx context.Context, r *settingRequest) (kept, error) {
 	if err != nil {
 		return kept{}, err
 	}
-	if m.stopped && r.at.GetKind() == attunev1.SafePoint_KIND_UNSPECIFIED {
-		l.mailbox, l.way = &stopped{process: r.process, malloc: regionEntry(r.process, set.Image)}, access.WayStopped
+	if m.stopped && r.Change.GetSafePoint().GetKind() == attunev1.SafePoint_KIND_UNSPECIFIED {
+		l.mailbox, l.way = &stopped{process: r.Process, malloc: regionEntry(r.Process, set.Image)}, access.WayStopped
 	}
 	v := value{
 		name: m.get,

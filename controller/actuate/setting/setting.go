@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,12 +51,10 @@ type method interface {
 
 // settingRequest is one setting that is to be changed in one process.
 type settingRequest struct {
+	*actuate.Request
 	knowledge *knowledge // nil: of an undo, which needs no variables without symbol
-	process   access.Process
-	at        *attunev1.SafePoint
 	setting   Setting
 	value     int64
-	log       *slog.Logger
 }
 
 // All returns every named setting, in the order of names;
@@ -188,9 +185,7 @@ func (n *knowledge) plan(ctx context.Context, r *actuate.Request, request *attun
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", access.ErrRefused, err)
 	}
-	p, err := setting.method.plan(ctx, &settingRequest{
-		knowledge: n, process: r.Process, at: r.Change.GetSafePoint(), setting: setting, value: value, log: r.Log(),
-	})
+	p, err := setting.method.plan(ctx, &settingRequest{Request: r, knowledge: n, setting: setting, value: value})
 	if err != nil && !errors.Is(err, access.ErrRefused) {
 		err = fmt.Errorf("%w: %s: %w", access.ErrRefused, setting.Name, err)
 	}

@@ -85,10 +85,10 @@ type stdioStream struct {
 }
 
 func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error) {
-	if r.at.GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED {
+	if r.Change.GetSafePoint().GetKind() != attunev1.SafePoint_KIND_UNSPECIFIED {
 		return nil, fmt.Errorf("%w: %s is changed where no thread uses the stream, at no other safe point", access.ErrRefused, r.setting.Name)
 	}
-	s, err := openStream(r.process, r.setting.on)
+	s, err := openStream(r.Process, r.setting.on)
 	if err != nil {
 		return nil, err
 	}

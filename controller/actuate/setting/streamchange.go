@@ -56,7 +56,7 @@ func (c *streamChange) mapBuffer(ctx context.Context) error {
 	if c.record.New.Mode == noBuffer {
 		return nil
 	}
-	address, _, err := access.Execute(ctx, c.process, bufferCode(c.record.New.Size), inject.ExecuteOptions{Anywhere: true})
+	address, _, err := access.Execute(ctx, c.process, access.MapCode(0, c.record.New.Size, unix.PROT_READ|unix.PROT_WRITE), inject.ExecuteOptions{Anywhere: true})
 	if err == nil && -address <= access.MaxErrno {
 		err = fmt.Errorf("map a buffer of %d bytes: %w", c.record.New.Size, unix.Errno(-address))
 	}

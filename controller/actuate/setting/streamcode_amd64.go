@@ -118,10 +118,7 @@ func switchCode(c streamCall, from, to Buffering) []byte {
 		failed := a.forward(jumpNotEqual)
 		a.setFlags(flagUserBuffer, to.Flags)
 		if c.unmap != 0 {
-			a.Number64(c.expected, 0x48, 0xbf) // rdi
-			a.Number64(c.unmap, 0x48, 0xbe)    // rsi
-			a.Number32(unix.SYS_MUNMAP, 0xb8)
-			a.Emit(0x0f, 0x05)
+			a.unmap(c.expected, c.unmap)
 		}
 		done := a.forward(jump)
 		a.land(failed)
@@ -130,26 +127,17 @@ func switchCode(c streamCall, from, to Buffering) []byte {
 	})
 }
 
-// bufferCode maps memory for a buffer, and returns what mmap(2) does.
-func bufferCode(size uint64) []byte {
-	var a access.Assembler
-	a.Emit(0x31, 0xff)                                          // edi = 0
-	a.Number64(size, 0x48, 0xbe)                                // rsi
-	a.Number32(unix.PROT_READ|unix.PROT_WRITE, 0xba)            // edx
-	a.Number32(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS, 0x41, 0xba) // r10d
-	a.Emit(0x49, 0xc7, 0xc0, 0xff, 0xff, 0xff, 0xff)            // r8 = -1
-	a.Emit(0x45, 0x31, 0xc9)                                    // r9 = 0
-	a.Number32(unix.SYS_MMAP, 0xb8)                             // eax
-	a.Emit(0x0f, 0x05, 0xc3)                                    // syscall; ret
-	return a
+// unmap unmaps memory.
+func (a *streamAssembler) unmap(address, size uint64) {
+	a.LoadArgument(0, address)
+	a.LoadArgument(1, size)
+	a.SystemCall(unix.SYS_MUNMAP)
 }
 
-// unmapCode unmaps it.
+// unmapCode unmaps memory and returns.
 func unmapCode(address, size uint64) []byte {
-	var a access.Assembler
-	a.Number64(address, 0x48, 0xbf)
-	a.Number64(size, 0x48, 0xbe)
-	a.Number32(unix.SYS_MUNMAP, 0xb8)
-	a.Emit(0x0f, 0x05, 0xc3)
-	return a
+	var a streamAssembler
+	a.unmap(address, size)
+	a.Emit(0xc3)
+	return a.Assembler
 }

@@ -18,7 +18,7 @@ import (
 type sharesWork struct{ method }
 
 func (m sharesWork) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
-	images, err := r.process.Images()
+	images, err := r.Process.Images()
 	if err != nil {
 		return nil, err
 	}

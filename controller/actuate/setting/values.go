@@ -162,7 +162,7 @@ func (n *Named) TakeBack(ctx context.Context, in actuate.Changed) error {
 	if !ok || m == nil {
 		return fmt.Errorf("setting %s: not known to this version", n.Setting)
 	}
-	k, err := m.find(ctx, &settingRequest{process: in.Process, setting: setting})
+	k, err := m.find(ctx, &settingRequest{Request: &actuate.Request{Process: in.Process}, setting: setting})
 	if errors.Is(err, access.ErrAbsent) {
 		return nil // the library is gone, or the process has another image by now
 	}

@@ -29,10 +29,10 @@ type inPlace struct {
 }
 
 func (m inPlace) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
-	if kind := r.at.GetKind(); kind != attunev1.SafePoint_KIND_UNSPECIFIED && kind != attunev1.SafePoint_KIND_NOW {
-		return nil, fmt.Errorf("%w: %s is written at safe point \"now\" only", access.ErrRefused, r.setting.Name)
+	if err := r.RefuseLater(r.setting.Name + " is written"); err != nil {
+		return nil, err
 	}
-	image, err := m.image(r.process)
+	image, err := m.image(r.Process)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (m inPlace) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, er
 	return &actuate.Plan{
 		Undo: actuate.UndoWords([]access.Word{w}), Way: access.WayMemory, Unchanged: access.AllThere([]access.Word{w}),
 		Old:  access.Decode(w.Old, like),
-		Run:  func(context.Context) (access.Done, error) { return access.DoneNow(access.WriteWord(r.process, w)) },
-		Read: func() (*attunev1.Value, error) { return access.ReadBack(r.process, w, like) },
+		Run:  func(context.Context) (access.Done, error) { return access.DoneNow(access.WriteWord(r.Process, w)) },
+		Read: func() (*attunev1.Value, error) { return access.ReadBack(r.Process, w, like) },
 	}, nil
 }
 
@@ -81,11 +81,11 @@ func isPython(image objfile.Image) bool {
 
 // hiddenWord finds a variable without symbol and reads what it holds.
 func (r *settingRequest) hiddenWord(ctx context.Context, image objfile.Image, v hidden.Variable, value int64) (access.Word, error) {
-	at, err := r.knowledge.hidden.Find(ctx, r.process.PID(), image, v)
+	at, err := r.knowledge.hidden.Find(ctx, r.Process.PID(), image, v)
 	if err != nil {
 		return access.Word{}, err
 	}
-	return access.WordAt(r.process, image, image.Address(at), v.Name, v.Size, access.Integer(value))
+	return access.WordAt(r.Process, image, image.Address(at), v.Name, v.Size, access.Integer(value))
 }
 
 // word64 is a little-endian word of up to 8 bytes.
@@ -118,7 +118,7 @@ func (m firstOf) plan(ctx context.Context, r *settingRequest) (p *actuate.Plan, 
 type withDMLib struct{ method }
 
 func (m withDMLib) plan(ctx context.Context, r *settingRequest) (*actuate.Plan, error) {
-	if r.process.Mailbox() == nil {
+	if r.Process.Mailbox() == nil {
 		return nil, errNeedsCall
 	}
 	return m.method.plan(ctx, r)
