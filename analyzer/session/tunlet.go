@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core"
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
@@ -58,7 +59,7 @@ func (s *Session) addTunlet(tn Tunlet) {
 	t.asker = asker{name: t.info.GetName(), tunlet: t, points: map[wish]*point{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.worker = &worker{
-		timeout: s.cfg.callTimeout, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		timeout: s.cfg.callTimeout, ctx: ctx, cancel: cancel, wake: queue.NewBell(),
 		hung:   tn.Kill,
 		react:  func(r *attunev1.Reaction) { s.post(func() { s.react(t, r) }) },
 		failed: func(method string, err error) { s.post(func() { s.callFailed(t, method, err) }) },

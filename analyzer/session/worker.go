@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -41,7 +42,9 @@ type call struct {
 	done    func(error) // nil, or told how the call went, in the worker
 }
 
-// worker makes the calls to one tunlet, one at a time, in order.
+// worker makes the calls to one tunlet, one at a time, in order. Its queue is none of
+// package queue: measured data and news have a bound each, but one order; neighbours are
+// merged when they are taken; and the next call tells of what was dropped before it.
 type worker struct {
 	timeout time.Duration
 	react   func(*attunev1.Reaction)     // takes over what a call returned
@@ -58,7 +61,7 @@ type worker struct {
 	closed  bool
 	dropped uint64            // events not delivered
 	untold  map[uint64]uint64 // records among them by process, until the next ones tell
-	wake    chan struct{}
+	wake    queue.Bell        // rung when there is a call
 }
 
 // run makes calls until stop. It belongs to a goroutine of the session.
@@ -156,10 +159,7 @@ func (w *worker) push(c call) {
 		w.hung("it does not keep up with what it is told")
 		return
 	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Ring()
 }
 
 // enqueue appends a call if there is room. It returns false when news does not

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,7 +22,7 @@ func recordsCall(process uint64, n int) call {
 // TestWorkerMergesRecords checks that records which wait go in few calls, in
 // order and none twice, and stay behind the news that came before them.
 func TestWorkerMergesRecords(t *testing.T) {
-	w := &worker{ctx: context.Background(), wake: make(chan struct{}, 1)}
+	w := &worker{ctx: context.Background(), wake: queue.NewBell()}
 	const half = mergeBytes / attunev1.RecordSize / 2
 	for _, c := range []call{recordsCall(1, half), recordsCall(2, half), recordsCall(3, 1), {method: "Tick"}, recordsCall(4, 1)} {
 		w.push(c)
@@ -49,7 +50,7 @@ func TestWorkerMergesRecords(t *testing.T) {
 // TestWorkerTellsOfDroppedRecords checks that what a slow tunlet does not get
 // is told with the next records of the same process, each once.
 func TestWorkerTellsOfDroppedRecords(t *testing.T) {
-	w := &worker{ctx: context.Background(), wake: make(chan struct{}, 1)}
+	w := &worker{ctx: context.Background(), wake: queue.NewBell()}
 	for range maxData {
 		w.push(recordsCall(1, 1))
 	}
@@ -79,7 +80,7 @@ func TestWorkerCountsRefusedData(t *testing.T) {
 	for code, want := range map[codes.Code]uint64{
 		codes.ResourceExhausted: 5, codes.Unimplemented: 0, codes.OK: 0,
 	} {
-		w := &worker{ctx: context.Background(), wake: make(chan struct{}, 1), timeout: patience, failed: func(string, error) {}}
+		w := &worker{ctx: context.Background(), wake: queue.NewBell(), timeout: patience, failed: func(string, error) {}}
 		c := recordsCall(1, 5)
 		c.do = func(context.Context) (*attunev1.Reaction, error) { return nil, status.Error(code, "no") }
 		w.make(c)

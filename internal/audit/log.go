@@ -52,7 +52,10 @@ type Log struct {
 	wake    queue.Bell    // rung when there is something to do
 
 	mu      sync.Mutex // guards what follows; a leaf lock
-	pending []byte     // whole lines
+	// pending are whole lines. They are bytes, not the items of a queue.Queue: all go to
+	// the disk in one write, which may take a part of them, and those that are away count
+	// against the bound too.
+	pending []byte
 	away    int        // of those before, on their way to the disk, bytes
 	number  uint64     // of the last line
 	durable uint64     // number of the last line that is on disk, or given up

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/queue"
 )
 
 func mustOpen(t *testing.T, o Options) *Log {
@@ -245,7 +247,7 @@ func TestTooMuch(t *testing.T) {
 // TestSlowDisk: what the disk has not confirmed counts as waiting, however often
 // it is given back.
 func TestSlowDisk(t *testing.T) {
-	l := &Log{wake: make(chan struct{}, 1), trouble: unix.EIO}
+	l := &Log{wake: queue.NewBell(), trouble: unix.EIO}
 	line := Entry{Event: Asked, What: strings.Repeat("x", 1000)}
 	for range 3 {
 		for l.Write(line) != 0 {
