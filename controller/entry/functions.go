@@ -107,7 +107,9 @@ func (n *Functions) measures(key Key) error {
 func (n *Functions) ends(key Key, numbers int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.measured[key] -= numbers; n.measured[key] <= 0 {
+	if left := n.measured[key] - numbers; left > 0 {
+		n.measured[key] = left
+	} else {
 		delete(n.measured, key)
 	}
 }

@@ -114,3 +114,16 @@ func TestUprobesKeepOutOfJumps(t *testing.T) {
 		}
 	}
 }
+
+// A process ends whose functions were acted on, and nobody has measured any.
+func TestFunctionsThatNobodyMeasured(t *testing.T) {
+	f := new(Functions)
+	f.ends(Key{Inode: 1}, 0)
+	if err := f.measures(Key{Inode: 1}); err != nil {
+		t.Error(err)
+	}
+	f.ends(Key{Inode: 1}, 1)
+	if len(f.measured) != 0 {
+		t.Errorf("measured: %v", f.measured)
+	}
+}
