@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strconv"
 )
 
@@ -110,6 +111,14 @@ func parseMask(into cpuMask, text []byte) (cpuMask, bool) {
 		into = append(into, bits)
 	}
 	return into, true
+}
+
+// count is how many CPUs are in the mask.
+func (m cpuMask) count() (n int) {
+	for _, group := range m {
+		n += bits.OnesCount32(group)
+	}
+	return n
 }
 
 // list writes the mask as Cpus_allowed_list has it: "0-3,8".

@@ -5,7 +5,6 @@ package sample
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -109,7 +108,7 @@ func (p *process) sample(s *Sampler, detailed int) (readings []series.Reading, d
 	if err != nil {
 		return nil, nil, err
 	}
-	readings = p.total(stat).readings()
+	readings = p.total(stat, s.options.cpus).readings()
 	for _, part := range p.parts {
 		if readings, err = part.read(s, p.buffer, readings); err != nil {
 			return nil, nil, err
@@ -217,8 +216,9 @@ func (p *process) settle(s *Sampler, t *thread, err error) error {
 	return err
 }
 
-// total sums what is known of all threads.
-func (p *process) total(stat procid.Stat) totals {
+// total sums what is known of all threads. One that may use fewer CPUs than so many
+// is bound.
+func (p *process) total(stat procid.Stat, cpus int) totals {
 	sum := p.ended
 	t := totals{stat: stat}
 	p.union = p.union[:0]
@@ -226,6 +226,9 @@ func (p *process) total(stat procid.Stat) totals {
 		sum.add(thread.counters)
 		if thread.runnable {
 			t.runnable++
+		}
+		if n := thread.cpus.count(); n > 0 && n < cpus {
+			t.bound++
 		}
 		// Threads may be pinned apart: the process has the CPUs of all.
 		for i, group := range thread.cpus {
@@ -235,9 +238,7 @@ func (p *process) total(stat procid.Stat) totals {
 			p.union[i] |= group
 		}
 	}
-	for _, group := range p.union {
-		t.cpus += bits.OnesCount32(group)
-	}
+	t.cpus = p.union.count()
 	t.run, t.wait, t.voluntary, t.involuntary = sum.run, sum.wait, sum.voluntary, sum.involuntary
 	t.anonymous = p.anonymous
 	return t

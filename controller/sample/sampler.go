@@ -32,6 +32,9 @@ type Options struct {
 	// threadsPerRound is of how many threads of a process schedstat and stat
 	// are read in one Sample; 0: defaultThreadsPerRound.
 	threadsPerRound int
+	// cpus is how many CPUs a thread may use that is not bound; 0: as many as this
+	// process.
+	cpus int
 	// statusPerRound is of how many threads that are known already status is
 	// read in one Sample; 0: defaultStatusPerRound.
 	statusPerRound int
@@ -61,6 +64,9 @@ func New(options Options) *Sampler {
 	}
 	if options.statusPerRound <= 0 {
 		options.statusPerRound = defaultStatusPerRound
+	}
+	if options.cpus == 0 {
+		options.cpus, _ = procid.CPUsAllowed(os.Getpid()) // 0 where that is unknown: no thread counts as bound
 	}
 	s := &Sampler{options: options, processes: make(map[int]*process)}
 	s.parts = []func(root string) part{newTransfers, newPressures(options.root).of}
@@ -163,7 +169,7 @@ type totals struct {
 	stat                   procid.Stat
 	run, wait              uint64
 	voluntary, involuntary uint64
-	runnable, cpus         int
+	runnable, cpus, bound  int
 	anonymous              anonymous
 }
 
@@ -183,6 +189,7 @@ func (t totals) readings() []series.Reading {
 		series.Reading{ID: series.Threads, Value: uint64(t.stat.Threads)},
 		series.Reading{ID: series.RunnableThreads, Value: uint64(t.runnable)},
 		series.Reading{ID: series.CPUsAllowed, Value: uint64(t.cpus)},
+		series.Reading{ID: series.BoundThreads, Value: uint64(t.bound)},
 	)
 	if t.anonymous.known {
 		readings = append(readings, series.Reading{ID: series.AnonymousBytes, Value: t.anonymous.bytes})

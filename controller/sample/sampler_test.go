@@ -102,7 +102,7 @@ func TestSignalsOfFixture(t *testing.T) {
 		102:     {"R", 4000, 40, 9, 1, "2", 0},
 	})
 	proc.write("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n", "io")
-	s := New(Options{root: proc.root})
+	s := New(Options{root: proc.root, cpus: 2})
 	defer s.Close()
 	want := signals{
 		series.CPUUser:             2.5e9,
@@ -117,6 +117,7 @@ func TestSignalsOfFixture(t *testing.T) {
 		series.Threads:             3,
 		series.RunnableThreads:     2,
 		series.CPUsAllowed:         2,
+		series.BoundThreads:        3,
 		series.ReadCalls:           3,
 		series.WriteCalls:          4,
 		series.ReadBytes:           10,

@@ -40,7 +40,6 @@ func (*Tunlet) Describe() sdk.Description {
 	lasting := func(levels ...sdk.Level) sdk.Wake {
 		return sdk.Wake{Levels: levels, Lasting: symptomSpan, Averaged: true}
 	}
-	s := symptoms()
 	return sdk.Description{
 		Name: Name, Version: "1",
 		Summary: "gives threads that are bound to CPUs which others want as well all CPUs that they may have, and puts pairs of threads that wake each other on one",
@@ -51,8 +50,9 @@ func (*Tunlet) Describe() sdk.Description {
 		Knobs:    []sdk.Knob{{Name: knob, Description: "CPUs that threads may run on"}},
 		MaxTries: maxTries, MinGain: 0.1,
 		Wake: []sdk.Wake{
-			lasting(s[0]),
-			lasting(s[1], sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastSleeps / 2}),
+			// Threads that may use every CPU cannot be given more.
+			lasting(sdk.Level{Signal: sdk.RunqueueWait, AtLeast: waiting * float64(time.Second)}, sdk.Level{Signal: sdk.BoundThreads, AtLeast: 1}),
+			lasting(sdk.Level{Signal: sdk.VoluntarySwitches, AtLeast: leastSleeps}, sdk.Level{Signal: sdk.WriteCalls, AtLeast: leastSleeps / 2}),
 		},
 	}
 }

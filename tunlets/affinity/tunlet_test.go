@@ -52,6 +52,9 @@ func program(tid int, threads ...thread) *tunlettest.Process {
 		for cpu := range sdk.CPUList(th.allowed).Numbers() {
 			allowed[fmt.Sprint(cpu)] = true
 		}
+		if sdk.CPUList(th.allowed).Count() < sdk.CPUList(p.UsableCPUs).Count() {
+			p.Gauges[sdk.BoundThreads]++
+		}
 	}
 	p.Gauges[sdk.Threads], p.Gauges[sdk.CPUsAllowed] = float64(len(threads)), float64(len(allowed))
 	p.Details = func(age time.Duration) *sdk.Details {
@@ -187,7 +190,7 @@ func TestBoundToSeveralCPUs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			th := thread{run: 0.5, wait: 0.5, allowed: "0-1"}
 			p := program(1, th, th, th, th)
-			p.UsableCPUs = "0-3"
+			p.UsableCPUs, p.Gauges[sdk.BoundThreads] = "0-3", 4
 			p.Rates[sdk.WriteCalls] = 0
 			h := start(t, p)
 			for i := range 200 {

@@ -61,7 +61,7 @@ var sessions = map[string]struct {
 		{"seldom", "go_garbage 4 400", false},
 	}},
 	"malloc": {recorded: []recorded{
-		{"storm", "malloc_storm 2", true},
+		{"storm", "malloc_storm 4", true},
 		{"first_touch", "one that touches much memory for the first time", false},
 		{"mapped_file", "one that reads a mapped file", false},
 	}},

@@ -58,7 +58,7 @@ func (*Tunlet) Describe() sdk.Description {
 			{Name: knobPad, Description: "bytes by which glibc lets the heap grow beyond what it needs", Min: sdk.Uint(0), Max: sdk.Uint(64 * mib)},
 		},
 		MaxTries: maxTries, MinGain: 0.05,
-		Wake:    []sdk.Wake{{Levels: []sdk.Level{{Signal: sdk.MinorFaults, AtLeast: leastFaults}}, Lasting: symptomSpan}},
+		Wake:    wakes(),
 		Options: []sdk.Option{{Name: OptionMemory, Type: sdk.BytesOption, Description: "memory of the job, which the kept blocks must leave room in, beside what is free on the node and in its cgroups"}},
 	}
 }

@@ -95,6 +95,32 @@ func symptom(l load, pages float64) bool {
 	return l.faults >= leastFaults && l.churn >= leastChurn && l.share(pages) >= leastShare
 }
 
+// lookSeconds is the CPU time that it takes to look closer: the start of the tunlet,
+// and of what counts blocks.
+const lookSeconds = 0.1
+
+// wakes are met by all that shows the symptom: faults, of which half replace memory,
+// and the least share of CPU time in the kernel that they can be put down to, once as
+// much was lost as it costs to look closer. So a program that loses nothing pays
+// nothing, and others pay twice what they must (the rule for who rents and may buy).
+// Where clock ticks do not show time in the kernel, the symptom takes a constant for
+// each fault.
+func wakes() (list []sdk.Wake) {
+	wake := func(lost float64, signal sdk.Signal, least float64, more ...sdk.Level) {
+		list = append(list, sdk.Wake{Levels: append(more,
+			sdk.Level{Signal: sdk.MinorFaults, AtLeast: leastFaults},
+			sdk.Level{Signal: sdk.MinorFaults, AtLeast: 1 / (pageBytes * (1 - leastChurn)), Of: sdk.ResidentBytes},
+			sdk.Level{Signal: signal, AtLeast: least, Of: sdk.RunTime},
+		), Lasting: time.Duration(lookSeconds / lost * float64(time.Second)), Averaged: true})
+	}
+	for _, lost := range []float64{0.8, 0.4, 0.2, leastShare, leastShare / 2} { // CPU seconds per second
+		kernel := sdk.Level{Signal: sdk.CPUSystem, AtLeast: lost * float64(time.Second)}
+		wake(lost, sdk.CPUSystem, leastShare, kernel)
+	}
+	wake(leastShare, sdk.MinorFaults, leastShare/defaultFaultSeconds/float64(time.Second))
+	return list
+}
+
 // idle says that samples of the process are of no use for now: nothing more is
 // to be done, or there have been few faults for a while.
 func (w *watch) idle() bool {

@@ -3,6 +3,8 @@
 package ompspin
 
 import (
+	"time"
+
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -15,8 +17,7 @@ type Tunlet struct{ *openmp.Processes }
 
 // New makes the tunlet.
 func New() sdk.Tunlet {
-	takes := func(r openmp.Runtime) bool { return r.GNU }
-	return Tunlet{openmp.NewProcesses(takes, func(host string) openmp.Node { return newNode(host) })}
+	return Tunlet{openmp.NewProcesses(gnu, func(host string) openmp.Node { return newNode(host) })}
 }
 
 // Describe says what the tunlet is.
@@ -30,6 +31,18 @@ func (Tunlet) Describe() sdk.Description {
 			Min: sdk.Uint(0), Max: sdk.Uint(30_000_000_000),
 		}},
 		MaxTries: openmp.MaxTries, MinGain: 0.05,
-		Wake: openmp.Wakes(openmp.Waits()),
+		Wake: wakes(),
 	}
+}
+
+// gnu says that a run-time has the knob.
+func gnu(r openmp.Runtime) bool { return r.GNU }
+
+// wakes are met by a team of libgomp that spins, see [load].
+func wakes() []sdk.Wake {
+	return openmp.Wakes(gnu, openmp.Waits(),
+		sdk.Level{Signal: sdk.RunTime, AtLeast: leastRun * float64(time.Second)},
+		sdk.Level{Signal: sdk.RunTime, AtLeast: float64(time.Second) / maxVoluntary, Of: sdk.VoluntarySwitches},
+		sdk.Level{Signal: sdk.Threads, AtLeast: 2},
+		sdk.Level{Signal: sdk.CPUsAllowed, AtLeast: 1, Of: sdk.Threads})
 }

@@ -3,6 +3,8 @@
 package ompthreads
 
 import (
+	"time"
+
 	"github.com/attune-hpc/attune/tunlets/kit/openmp"
 	"github.com/attune-hpc/attune/tunlets/sdk"
 )
@@ -15,8 +17,7 @@ type Tunlet struct{ *openmp.Processes }
 
 // New makes the tunlet.
 func New() sdk.Tunlet {
-	takes := func(openmp.Runtime) bool { return true }
-	return Tunlet{openmp.NewProcesses(takes, func(host string) openmp.Node { return newNode(host) })}
+	return Tunlet{openmp.NewProcesses(openmp.Any, func(host string) openmp.Node { return newNode(host) })}
 }
 
 // Describe says what the tunlet is.
@@ -30,6 +31,17 @@ func (Tunlet) Describe() sdk.Description {
 			Min: sdk.Uint(1), Max: sdk.Uint(1 << 16),
 		}},
 		MaxTries: openmp.MaxTries, MinGain: 0.05,
-		Wake: openmp.Wakes(openmp.Waits()),
+		Wake: wakes(),
 	}
+}
+
+// moreThreads is by how much more threads than CPUs there are at least, as a ratio,
+// with as many CPUs as any machine has.
+const moreThreads = 1 + 1.0/(1<<14)
+
+// wakes are met by a process that is crowded, see [load].
+func wakes() []sdk.Wake {
+	return openmp.Wakes(openmp.Any, openmp.Waits(),
+		sdk.Level{Signal: sdk.RunTime, AtLeast: leastRun * float64(time.Second)},
+		sdk.Level{Signal: sdk.Threads, AtLeast: moreThreads, Of: sdk.CPUsAllowed})
 }

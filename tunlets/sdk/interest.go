@@ -17,8 +17,15 @@ type Interest struct {
 type Level struct {
 	// Signal it is about.
 	Signal Signal
-	// AtLeast is in the signal's unit, per second unless it is a gauge.
+	// AtLeast is in the signal's unit, per second unless it is a gauge. With Of, it is
+	// how many times what Of has.
 	AtLeast float64
+	// Of is another signal, of whose rise (of a gauge, of whose value) the first is a
+	// part; beside a counter the rise of a gauge counts, too, and one that falls has
+	// none. What is a part of the time that a process runs is no matter of how much it
+	// gets to run. Where it cannot be read, the level is reached. Zero: AtLeast stands
+	// for itself.
+	Of Signal
 }
 
 // AllSamples is what a tunlet gets without asking.

@@ -64,6 +64,9 @@ const (
 	// IOPressureFull is time in which all tasks of the cgroup that had work
 	// waited for a disk (counter, bound).
 	IOPressureFull = series.IOPressureFull
+	// BoundThreads is threads that may run on fewer CPUs than the controller
+	// itself (gauge).
+	BoundThreads = series.BoundThreads
 )
 
 // The kinds of details.

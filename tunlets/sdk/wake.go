@@ -44,7 +44,7 @@ func (w Wake) proto() *attunev1.Wake {
 func levelsProto(levels []Level) []*attunev1.Level {
 	var out []*attunev1.Level
 	for _, l := range levels {
-		out = append(out, &attunev1.Level{Series: uint32(l.Signal), AtLeast: l.AtLeast})
+		out = append(out, &attunev1.Level{Series: uint32(l.Signal), AtLeast: l.AtLeast, Of: uint32(l.Of)})
 	}
 	return out
 }

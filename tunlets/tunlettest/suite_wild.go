@@ -11,6 +11,7 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 	"github.com/attune-hpc/attune/tunlets/sdk/feed"
 )
 
@@ -102,7 +103,11 @@ func (h *Harness) draw(r *rand.Rand) *Process {
 
 // turmoil lets wild processes start, change and end at random, tells random
 // states of proposals, and calls `each` after every round.
+//
+// It counts as awake: conditions that ask for some time would have it started late,
+// or never, among processes that change like that.
 func turmoil(h *Harness, seed uint64, rounds int, each func()) {
+	h.wakes = samplefilter.Wakes{}
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range rounds {
 		live := h.Processes()

@@ -97,5 +97,9 @@ var signals = Table{
 			ID: 22, Name: "io_pressure_full", Unit: Nanoseconds, Kind: KindCounter, Exactness: Bound,
 			Help: "time in which all tasks of the cgroup that had work waited for a disk", Source: "`io.pressure` `full`",
 		},
+		{
+			ID: 23, Name: "bound_threads", Unit: "threads", Kind: KindGauge,
+			Help: "threads that may run on fewer CPUs than the controller itself", Source: "`/proc/PID/task/*/status` `Cpus_allowed`",
+		},
 	},
 }

@@ -34,10 +34,11 @@ const (
 	MemoryPressureFull  ID = 20
 	IOPressure          ID = 21
 	IOPressureFull      ID = 22
+	BoundThreads        ID = 23
 )
 
 // SignalSize is the length of an array in which each signal has its number.
-const SignalSize = 23
+const SignalSize = 24
 
 // The tables of details.
 const (

@@ -1055,7 +1055,11 @@ type Level struct {
 	// value if it is a gauge, is at least this.
 	AtLeast float64 `protobuf:"fixed64,2,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
 	// The signal: the number of its series in the catalogue.
-	Series        uint32 `protobuf:"varint,3,opt,name=series,proto3" json:"series,omitempty"`
+	Series uint32 `protobuf:"varint,3,opt,name=series,proto3" json:"series,omitempty"`
+	// The number of another signal, of whose rise or value the signal has at_least so
+	// many times as much: of a gauge beside a counter, its rise. 0: at_least stands for
+	// itself.
+	Of            uint32 `protobuf:"varint,4,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1108,6 +1112,13 @@ func (x *Level) GetAtLeast() float64 {
 func (x *Level) GetSeries() uint32 {
 	if x != nil {
 		return x.Series
+	}
+	return 0
+}
+
+func (x *Level) GetOf() uint32 {
+	if x != nil {
+		return x.Of
 	}
 	return 0
 }
@@ -2693,11 +2704,12 @@ const file_attune_v1_tunlet_proto_rawDesc = "" +
 	"\x0eSampleInterest\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12(\n" +
-	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"i\n" +
+	"\x06levels\x18\x03 \x03(\v2\x10.attune.v1.LevelR\x06levels\"y\n" +
 	"\x05Level\x12-\n" +
 	"\x06signal\x18\x01 \x01(\x0e2\x11.attune.v1.SignalB\x02\x18\x01R\x06signal\x12\x19\n" +
 	"\bat_least\x18\x02 \x01(\x01R\aatLeast\x12\x16\n" +
-	"\x06series\x18\x03 \x01(\rR\x06series\"\xcd\x02\n" +
+	"\x06series\x18\x03 \x01(\rR\x06series\x12\x0e\n" +
+	"\x02of\x18\x04 \x01(\rR\x02of\"\xcd\x02\n" +
 	"\bProposal\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\achanges\x18\x02 \x03(\v2\x11.attune.v1.ChangeR\achanges\x12\x14\n" +

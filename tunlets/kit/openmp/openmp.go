@@ -50,11 +50,16 @@ func Of(p sdk.Process) (found Runtime, ok bool) {
 	return found, ok
 }
 
-// Wakes makes one condition for each run-time: the process has it, and has
-// reached all the levels.
-func Wakes(levels ...sdk.Level) (list []sdk.Wake) {
+// Any takes every run-time.
+func Any(Runtime) bool { return true }
+
+// Wakes makes one condition for each run-time that is taken: the process has it, and
+// has reached all the levels.
+func Wakes(takes func(Runtime) bool, levels ...sdk.Level) (list []sdk.Wake) {
 	for _, r := range runtimes() {
-		list = append(list, sdk.Wake{Object: r.Object, Levels: levels})
+		if takes(r) {
+			list = append(list, sdk.Wake{Object: r.Object, Levels: levels})
+		}
 	}
 	return list
 }

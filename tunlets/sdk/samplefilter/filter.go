@@ -110,13 +110,27 @@ func (w *wait) reached(sample *attunev1.Sample, at int64) bool {
 // reaches reports whether a sample reaches a level, given the one before it;
 // nil: there is none. Times are Unix times in nanoseconds.
 func reaches(l *attunev1.Level, before *attunev1.Sample, then int64, sample *attunev1.Sample, at int64) bool {
-	signal := series.ID(l.GetSeries())
-	value, ok := series.Signal(sample, signal)
-	if ok && !signal.Gauge() {
-		var start float64
-		start, ok = series.Signal(before, signal)
-		seconds := time.Duration(at - then).Seconds()
-		value, ok = (value-start)/seconds, ok && seconds > 0
+	signal, of := series.ID(l.GetSeries()), series.ID(l.GetOf())
+	seconds := time.Duration(at - then).Seconds()
+	rises := !signal.Gauge()
+	value, ok := measured(signal, rises, before, sample, seconds)
+	if !ok || of == 0 {
+		return ok && value >= l.GetAtLeast()
 	}
-	return ok && value >= l.GetAtLeast()
+	if _, known := series.Signal(sample, of); !known {
+		return value > 0 // a tunlet must not sleep for what nobody can see
+	}
+	whole, ok := measured(of, rises, before, sample, seconds)
+	return ok && value >= l.GetAtLeast()*max(0, whole)
+}
+
+// measured returns the value of a signal in a sample, or by how much it rises per
+// second, the seconds after another one; false if that is not known.
+func measured(signal series.ID, rises bool, before, sample *attunev1.Sample, seconds float64) (float64, bool) {
+	value, ok := series.Signal(sample, signal)
+	if !rises {
+		return value, ok
+	}
+	start, known := series.Signal(before, signal)
+	return (value - start) / seconds, ok && known && seconds > 0
 }

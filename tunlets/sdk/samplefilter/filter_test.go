@@ -47,6 +47,24 @@ func level(signal series.ID, at float64) *attunev1.Level {
 	return &attunev1.Level{Series: uint32(signal), AtLeast: at}
 }
 
+// part is a level that is a part of what another signal has.
+func part(signal series.ID, at float64, of series.ID) *attunev1.Level {
+	return &attunev1.Level{Series: uint32(signal), AtLeast: at, Of: uint32(of)}
+}
+
+const written = series.WrittenBytes
+
+// with adds other signals to the samples of a round.
+func with(b *attunev1.SampleBatch, bytes, resident uint64) *attunev1.SampleBatch {
+	for _, s := range b.GetSamples() {
+		s.Tables = append(s.Tables, series.SignalTable(
+			series.Reading{ID: written, Value: bytes}, series.Reading{ID: series.ResidentBytes, Value: resident},
+			series.Reading{ID: series.MajorFaults}, series.Reading{ID: series.CPUsAllowed, Value: 2},
+		))
+	}
+	return b
+}
+
 func want(t *testing.T, f *Filter, b *attunev1.SampleBatch, passes string) {
 	t.Helper()
 	if got := text(f.Pass(b)); got != passes {
@@ -96,11 +114,17 @@ func TestRates(t *testing.T) {
 		"rate reached":     {level(faults, 10), true},
 		"rate not reached": {level(faults, 11), false},
 		"unknown signal":   {level(99, 0), false},
+		"part reached":     {part(faults, 0.5, written), true},
+		"part not reached": {part(faults, 0.6, written), false},
+		"part of unknown":  {part(faults, 0.6, series.RunTime), true},
+		"of what falls":    {part(faults, 1e9, series.ResidentBytes), true},
+		"part of a gauge":  {part(threads, 2, series.CPUsAllowed), true},
+		"none of unknown":  {part(series.MajorFaults, 0.1, series.RunTime), false},
 	} {
 		var f Filter
 		f.Set(&attunev1.SampleInterest{Process: 1, Levels: []*attunev1.Level{level(faults, 1e9), tt.level}})
-		f.Pass(round(0, map[uint64]float64{1: 0}))
-		reached := len(f.Pass(round(1000, map[uint64]float64{1: 10}))) > 0
+		f.Pass(with(round(0, map[uint64]float64{1: 0}), 0, 1<<20))
+		reached := len(f.Pass(with(round(1000, map[uint64]float64{1: 10}), 20, 1<<19))) > 0
 		if reached != tt.reached {
 			t.Errorf("%s: reached %v", name, reached)
 		}

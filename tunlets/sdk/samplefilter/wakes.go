@@ -306,6 +306,9 @@ func Text(w *attunev1.Wake) string {
 func levelText(l *attunev1.Level) string {
 	signal := series.ID(l.GetSeries())
 	text := fmt.Sprintf("%v of at least ", signal)
+	if of := series.ID(l.GetOf()); of != 0 {
+		return text + fmt.Sprintf("%.3g times its %v", l.GetAtLeast(), of)
+	}
 	if unit := signal.Series().Unit.Time(); unit > 0 {
 		text += (time.Duration(l.GetAtLeast()) * unit).String()
 	} else {
