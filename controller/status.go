@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -15,23 +16,17 @@ const statusPeriod = time.Second
 // statusLoop accounts for the controller, and undoes what the Analyzer no
 // longer stands for.
 func (d *desk) statusLoop(ctx context.Context) error {
-	ticker := time.NewTicker(statusPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-ticker.C:
-			d.sendStatus()
-			if waiting := d.admission.Refresh(); waiting > 0 {
-				d.log.Debug("libraries that were loaded again are patched", "processes", waiting)
-			}
-			if d.points.Abandoned(now, d.config.Lease) {
-				d.points.DropOutlived()
-			}
-			d.changes.Look(now)
+	beat.Tick(ctx, statusPeriod, func(now time.Time) {
+		d.sendStatus()
+		if waiting := d.admission.Refresh(); waiting > 0 {
+			d.log.Debug("libraries that were loaded again are patched", "processes", waiting)
 		}
-	}
+		if d.points.Abandoned(now, d.config.Lease) {
+			d.points.DropOutlived()
+		}
+		d.changes.Look(now)
+	})
+	return nil
 }
 
 func (d *desk) sendStatus() {

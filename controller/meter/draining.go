@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/queue"
 )
 
@@ -53,7 +54,7 @@ func (d *draining) run(ctx context.Context) error {
 		}
 		switch {
 		case d.points() == 0:
-			timer.Reset(drainNone)
+			timer.Reset(time.Until(beat.Multiple(time.Now(), drainNone)))
 		case d.events.Load() == 0:
 			d.records.drain()
 			timer.Reset(drainRest)

@@ -2,12 +2,16 @@
 
 package meter
 
-import "time"
+import (
+	"time"
 
-// due is something that is to be done periodically.
+	"github.com/attune-hpc/attune/internal/beat"
+)
+
+// due is something that is to be done periodically, together with all else that is.
 type due struct {
-	next   time.Time
-	period time.Duration
+	last time.Time // zero: it was not done yet
+	next time.Time
 }
 
 // is says whether it is time, and if so sets the next one. What is late is not
@@ -17,15 +21,18 @@ func (d *due) is(now time.Time, period time.Duration) bool {
 		*d = due{}
 		return false
 	}
-	if d.period > 0 {
-		d.next = d.next.Add(period - d.period)
+	if !d.last.IsZero() {
+		d.after(d.last, period)
 	}
-	d.period = period
 	if now.Before(d.next) {
 		return false
 	}
-	if d.next = d.next.Add(period); d.next.Before(now) {
-		d.next = now.Add(period)
-	}
+	d.last = now
+	d.after(now, period)
 	return true
+}
+
+// after sets the next time: a multiple of the period, half a period later or more.
+func (d *due) after(last time.Time, period time.Duration) {
+	d.next = beat.Multiple(last.Add(period/2), period)
 }

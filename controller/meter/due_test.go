@@ -5,6 +5,8 @@ package meter
 import (
 	"testing"
 	"time"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 func TestDue(t *testing.T) {
@@ -17,7 +19,8 @@ func TestDue(t *testing.T) {
 		looks []look
 	}{
 		{"at once, then periodically", []look{{0, 10, true}, {9, 10, false}, {10, 10, true}, {19, 10, false}, {20, 10, true}}},
-		{"late ones are not made up for", []look{{0, 10, true}, {47, 10, true}, {56, 10, false}, {57, 10, true}}},
+		{"late ones are not made up for", []look{{0, 10, true}, {42, 10, true}, {49, 10, false}, {50, 10, true}}},
+		{"no two close to each other", []look{{0, 10, true}, {47, 10, true}, {50, 10, false}, {60, 10, true}}},
 		{"a longer period at once", []look{{0, 10, true}, {5, 100, false}, {10, 100, false}, {99, 100, false}, {100, 100, true}}},
 		{"a shorter period from the last time", []look{{0, 100, true}, {5, 10, false}, {9, 10, false}, {10, 10, true}, {20, 10, true}}},
 		{"a shorter period that is over", []look{{0, 100, true}, {50, 10, true}, {59, 10, false}, {60, 10, true}}},
@@ -25,7 +28,7 @@ func TestDue(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			start := time.Now()
+			start := beat.Multiple(time.Now(), time.Second)
 			ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 			var d due
 			for _, l := range test.looks {

@@ -12,6 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/budget"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // DefaultBudget is the share of a process' CPU time that its measure points may
@@ -40,18 +41,12 @@ type budgeting struct {
 
 // run looks at the accounts until ctx ends.
 func (b *budgeting) run(ctx context.Context) error {
-	ticker := time.NewTicker(budgetPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	beat.Tick(ctx, budgetPeriod, func(time.Time) {
 		if b.placer().Points() > 0 {
 			b.settle()
 		}
-	}
+	})
+	return nil
 }
 
 // settle looks at every process that has points.

@@ -18,8 +18,29 @@ const Quiet = 10
 var origin = time.Now()
 
 // Next returns the first beat after a time.
-func Next(after time.Time) time.Time {
-	return origin.Add(after.Sub(origin).Truncate(Interval) + Interval)
+func Next(after time.Time) time.Time { return Multiple(after, Interval) }
+
+// Multiple returns the first time after another one that is a multiple of a period
+// from the first beat: what is done at such times is done together, and wakes the
+// process once.
+func Multiple(after time.Time, period time.Duration) time.Time {
+	return origin.Add(after.Sub(origin).Truncate(period) + period)
+}
+
+// Tick calls do at each multiple of a period until ctx ends, with the time.
+func Tick(ctx context.Context, period time.Duration, do func(time.Time)) {
+	timer := time.NewTimer(time.Until(Multiple(time.Now(), period)))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		do(now)
+		timer.Reset(time.Until(Multiple(now, period)))
+	}
 }
 
 // Near returns the beat that is nearest to a time.

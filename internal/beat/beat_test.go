@@ -5,6 +5,7 @@ package beat
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -24,6 +25,34 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v: next %v, near %v; want %v and %v", tt.at, next, near, tt.next, tt.near)
 		}
 	}
+}
+
+func TestMultiple(t *testing.T) {
+	const second = time.Second
+	for _, tt := range []struct{ after, period, want time.Duration }{
+		{0, second, second}, {second - 1, second, second}, {second, second, 2 * second}, {second + 1, second / 4, second * 5 / 4},
+	} {
+		if got := Multiple(origin.Add(tt.after), tt.period).Sub(origin); got != tt.want {
+			t.Errorf("after %v, each %v: %v, want %v", tt.after, tt.period, got, tt.want)
+		}
+	}
+}
+
+func TestTickComesAtMultiples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var times []time.Time
+		Tick(ctx, time.Second, func(now time.Time) {
+			if times = append(times, now); len(times) == 3 {
+				end()
+			}
+		})
+		for i, at := range times {
+			if want := Multiple(times[0], time.Second).Add(time.Duration(i-1) * time.Second); !at.Equal(want) {
+				t.Errorf("time %d: %v, want %v", i, at, want)
+			}
+		}
+	})
 }
 
 func TestWait(t *testing.T) {
