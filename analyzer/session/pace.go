@@ -14,6 +14,14 @@ const (
 	// more than a millisecond of CPU time; at the tick's own pace that is some
 	// percent of a core for a program that needs no tuning.
 	restPeriod = 250 * time.Millisecond
+	// longestRest is that of a program in which nothing has happened for long, while
+	// no tunlet runs: what begins after so long may be found a part of that later,
+	// restShare of it.
+	longestRest = time.Second
+	restShare   = 0.05
+	// glance is the pace, in ticks, of a program in which something happened, but
+	// that no tunlet looks at: what wakes one is shown by two samples.
+	glance = 2
 	// hurryFor is how long every tick is sampled after something happened: a
 	// process started, a tunlet asked for a measure point, a change was made.
 	hurryFor = 2 * time.Second
@@ -52,7 +60,27 @@ func (s *Session) hurry() {
 		return
 	}
 	s.haste.until = s.now() + min(hurryFor, s.haste.credit)
-	s.setPace(s.cfg.Tick)
+	s.setPace(s.quickest())
+}
+
+// watched says whether somebody beside the sleeping tunlets uses samples.
+func (s *Session) watched() bool { return len(s.tunlets) > 0 || len(s.askers) > 0 }
+
+// quickest is the pace while something happens.
+func (s *Session) quickest() time.Duration {
+	if s.watched() {
+		return s.cfg.Tick
+	}
+	return glance * s.cfg.Tick
+}
+
+// rest is the pace while nothing happens and nobody asks for another one.
+func (s *Session) rest() time.Duration {
+	if s.watched() {
+		return restPeriod
+	}
+	quiet := time.Duration(restShare * float64(s.now()-s.haste.until))
+	return min(longestRest, max(restPeriod, quiet.Truncate(restPeriod)))
 }
 
 // spends says whether every tick is sampled without need.
@@ -78,7 +106,7 @@ func (s *Session) relax() {
 
 // slowest is the pace while nothing happens: as slow as the askers allow.
 func (s *Session) slowest() time.Duration {
-	period := restPeriod
+	period := s.rest()
 	for _, a := range s.askers {
 		if wanted := time.Duration(a.want.GetPeriodNanos()); wanted > 0 {
 			period = min(period, wanted)
@@ -91,9 +119,6 @@ func (s *Session) slowest() time.Duration {
 func (s *Session) setPace(period time.Duration) {
 	if !s.users() {
 		return
-	}
-	if s.ticker != nil && s.pace != period {
-		s.ticker.Reset(period)
 	}
 	s.pace = period
 	for _, c := range s.controllers {

@@ -73,3 +73,35 @@ func TestPaceWithoutEnd(t *testing.T) {
 		t.Errorf("every tick is sampled in %.3f of the time, want about %.2f", part, creditShare)
 	}
 }
+
+// TestPaceOfSleepers has nobody look at a program but tunlets that sleep: what wakes
+// one needs two samples, and the longer nothing has happened, the less often there is
+// one.
+func TestPaceOfSleepers(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	r.connect("ac1", 1)
+	r.session.TunletAsleep(&attunev1.DescribeResponse{Name: "a", Wake: []*attunev1.Wake{{Levels: []*attunev1.Level{{Series: 5, AtLeast: 1}}}}}, func() {})
+	pace := func(after time.Duration) time.Duration {
+		for range after / (50 * time.Millisecond) {
+			r.tick()
+		}
+		pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pace
+	}
+	const tick = 50 * time.Millisecond
+	for _, tt := range []struct{ after, want time.Duration }{
+		{tick, glance * tick}, {2 * hurryFor, restPeriod}, {12 * time.Second, 2 * restPeriod}, {time.Minute, longestRest},
+	} {
+		if got := pace(tt.after); got != tt.want {
+			t.Errorf("%v later the pace is %v, want %v", tt.after, got, tt.want)
+		}
+	}
+	r.session.TunletReady(newScripted(t, "a", nil))
+	r.settle("a")
+	if got := pace(tick); got != tick {
+		t.Errorf("with a tunlet that runs the pace is %v, want %v", got, tick)
+	}
+}

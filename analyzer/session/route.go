@@ -126,6 +126,7 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 			t.handleEvents(uint64(len(own.GetSamples().GetSamples())), own)
 		}
 	}
+	s.tickWithSamples()
 }
 
 // ofIntroduced returns the samples of processes that the tunlets know.

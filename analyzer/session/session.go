@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -129,6 +130,7 @@ type Session struct {
 	haste       haste
 	pace        time.Duration // of ticks and samples at present; 0: the tick
 	ticker      *time.Ticker  // nil in tests, which tick by hand
+	ticked      time.Duration // when the last tick was
 	emittedAt   time.Duration // time of the last frame
 	omittedTold int           // proposals of which the sinks know that they are forgotten
 	keep        bool          // Settle leaves what was kept
@@ -253,9 +255,21 @@ func View[T any](ctx context.Context, s *Session, f func(at time.Duration) T) (T
 	return f(s.now()), nil
 }
 
+// tickWithSamples makes time pass when samples come: who is awake then need not be
+// woken for a tick besides, which the ticker gives only where no samples come.
+func (s *Session) tickWithSamples() {
+	if s.ticker != nil && s.now()-s.ticked >= s.pace/2 {
+		s.tick()
+	}
+}
+
 // tick makes time pass for everybody.
 func (s *Session) tick() {
 	now := s.cfg.now()
+	s.ticked = s.now()
+	if s.ticker != nil {
+		defer func() { s.ticker.Reset(cmp.Or(s.pace*3/2, s.cfg.Tick)) }()
+	}
 	s.step(core.Tick{})
 	s.introduceGrown()
 	s.await()

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/beat"
 )
 
 // Path is the file of a node.
@@ -103,20 +105,14 @@ func (s Switch) TurnOn() (was bool, err error) {
 // Watch calls changed at each change, with how it is then, until ctx ends. was
 // says how it was before.
 func Watch(ctx context.Context, every time.Duration, was bool, look func() (string, bool), changed func(reason string, off bool)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		reason, off := look()
-		if off != was {
+	compare := func(time.Time) {
+		if reason, off := look(); off != was {
 			was = off
 			changed(reason, off)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
+	compare(time.Now())
+	beat.Tick(ctx, every, compare)
 }
 
 // Any looks at several: the first that is off decides.
