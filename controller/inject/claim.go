@@ -40,30 +40,52 @@ func claim(pid int) (release func(), err error) {
 	}, nil
 }
 
+// Controller returns the process id, as it numbers itself, of the controller that
+// lives and has a process; 0 if there is none beside this process.
+func Controller(pid int) (int, error) {
+	self, err := ring.ThisProcess()
+	if err != nil {
+		return 0, err
+	}
+	all, err := owners(pid)
+	for _, owner := range all {
+		if owner != self && owner.Alive() {
+			return owner.PID, nil
+		}
+	}
+	return 0, err
+}
+
 // orphaned says whether a process is under a controller that has died without
 // letting go; [ErrHeld] if it is under one that lives.
 func orphaned(pid int) (bool, error) {
+	all, err := owners(pid)
+	for _, owner := range all {
+		if owner.Alive() {
+			return false, fmt.Errorf("%w: process %d", ErrHeld, owner.PID)
+		}
+	}
+	return len(all) > 0, err
+}
+
+// owners are the controllers that have not let go of a process: each has written
+// itself down in the memory that it shares with the process.
+func owners(pid int) (all []ring.Owner, err error) {
 	mappings, err := objfile.Mappings(pid)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	orphan := false
 	for _, m := range mappings {
 		if m.Path != "/memfd:"+ring.FileName || m.Offset != 0 {
 			continue
 		}
 		header := make([]byte, ring.HeaderSize)
 		if err := procmem.Read(pid, m.Start, header); err != nil {
-			return false, err
+			return nil, err
 		}
-		owner, detached, err := ring.ReadOwner(header)
-		switch {
-		case err != nil || detached:
-			continue
-		case owner.Alive():
-			return false, fmt.Errorf("%w: process %d", ErrHeld, owner.PID)
+		if owner, detached, err := ring.ReadOwner(header); err == nil && !detached {
+			all = append(all, owner)
 		}
-		orphan = true
 	}
-	return orphan, nil
+	return all, nil
 }

@@ -13,7 +13,11 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
+	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -223,13 +227,49 @@ func TestFunctionRefusals(t *testing.T) {
 	}
 }
 
-// The memory that DMLib shares with a controller tells who that is.
-func TestControllerOf(t *testing.T) {
+// A process that a living controller has is left to that: two owners of one patch
+// would undo what the other did.
+func TestFunctionsOfAnotherController(t *testing.T) {
 	i := startTuned(t)
-	if owner, err := controllerOf(i.PID); err != nil || owner != 0 {
-		t.Errorf("a process of nobody belongs to %d, %v", owner, err)
+	library, err := dmlib.Install(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if owner, err := controllerOf(os.Getpid()); err != nil || owner != 0 {
-		t.Errorf("this test belongs to %d, %v", owner, err)
+	held, err := procid.Open(i.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	entered, err := inject.Inject(t.Context(), held, inject.Options{Library: library})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer entered.Memory.Close()
+	other, err := procid.Of(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ring.ThisProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		name  string
+		owner ring.Owner
+		want  attunev1.Outcome
+	}{
+		{"itself", own, attunev1.Outcome_OUTCOME_APPLIED},
+		{"another one", ring.Owner{PID: other.PID, Start: other.StartTicks, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_REFUSED},
+		{"a dead one", ring.Owner{PID: other.PID, Start: other.StartTicks + 1, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_APPLIED},
+	} {
+		entered.Memory.SetOwner(row.owner)
+		got := i.Apply(t, "c "+row.name, replacing(inTuned("plain"), inTuned("twice")))
+		remedy := fmt.Sprintf("under the control of attune (process %d): change its functions by a tunlet", row.owner.PID)
+		if got.GetOutcome() != row.want || row.want == attunev1.Outcome_OUTCOME_REFUSED && !strings.Contains(got.GetReason(), remedy) {
+			t.Errorf("%s: %v", row.name, got)
+		}
+		if undo := i.Actuator.Undo(t.Context(), "c "+row.name); row.want == attunev1.Outcome_OUTCOME_APPLIED && undo.GetOutcome() != attunev1.Outcome_OUTCOME_UNDONE {
+			t.Errorf("%s: %v", row.name, undo)
+		}
 	}
 }
