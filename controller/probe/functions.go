@@ -76,7 +76,7 @@ func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 	}
 	switch err := errors.Join(errs...); {
 	case !known:
-		return fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
+		return objfile.NoObject(images, target.GetObject())
 	case err != nil:
 		return err
 	}

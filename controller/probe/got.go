@@ -215,7 +215,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 	}
 	images = slices.DeleteFunc(slices.Clone(images), func(i objfile.Image) bool { return i.Matches("libattune-dm*") })
 	if !slices.ContainsFunc(images, func(i objfile.Image) bool { return i.Matches(target.GetObject()) }) {
-		return nil, "", fmt.Errorf("%w: %s", objfile.ErrNoObject, target.GetObject())
+		return nil, "", objfile.NoObject(images, target.GetObject())
 	}
 	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
 	others := false // call it as well

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -29,7 +30,8 @@ type Image struct {
 
 	pid     int
 	soName  string
-	program bool // asks for a loader: the program itself, or a library that can be run
+	known   string // of the program: its other names, see knownAs, each ended by a zero byte
+	program bool   // asks for a loader: the program itself, or a library that can be run
 	mapping Mapping
 	cache   *Cache
 	key     fileKey // in the cache
@@ -49,6 +51,8 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 	}
 	type identity struct{ device, inode, bias uint64 }
 	seen := make(map[identity]bool)
+	program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // empty: not to be known
+	program = strings.TrimSuffix(program, " (deleted)")
 	var images []Image
 	for _, m := range mappings {
 		if !m.Exec {
@@ -61,6 +65,9 @@ func (c *Cache) Images(pid int) ([]Image, error) {
 		id := identity{m.Device, m.Inode, image.Bias}
 		if err == nil && !seen[id] {
 			seen[id] = true
+			if image.Path == program {
+				image.known = strings.Join(knownAs(pid), "\x00")
+			}
 			images = append(images, image)
 		}
 	}
@@ -122,15 +129,17 @@ func (i Image) Name() string { return filepath.Base(i.Path) }
 // Matches says whether a pattern (path.Match) matches the base name or the name
 // under which the object is linked (DT_SONAME) or, if it holds a slash, the
 // whole path. The former is often a link to what is mapped: libstdc++.so.6 to
-// libstdc++.so.6.0.30. The empty pattern matches everything.
+// libstdc++.so.6.0.30. A program has the names by which people know it, too: those of
+// the symbolic link that was executed, and what ps(1) shows. The empty pattern matches
+// everything.
 func (i Image) Matches(pattern string) bool {
 	switch {
 	case pattern == "":
 		return true
 	case filepath.Base(pattern) != pattern:
-		return match(pattern, i.Path)
+		return match(pattern, i.Path) || i.isKnownAs(pattern)
 	}
-	return match(pattern, i.Name()) || i.soName != "" && match(pattern, i.soName)
+	return match(pattern, i.Name()) || i.soName != "" && match(pattern, i.soName) || i.isKnownAs(pattern)
 }
 
 func match(pattern, name string) bool {

@@ -310,3 +310,43 @@ func TestImageMatches(t *testing.T) {
 		})
 	}
 }
+
+// A program is found by each name by which a person knows it: that of its file, of the
+// symbolic link that was executed, and what ps(1) shows.
+func TestProgramIsKnownAs(t *testing.T) {
+	program := targets.BuildText(t, "multicall", `#include <stdio.h>
+int main(void) { puts("ready"); fflush(stdout); return getchar() == 0; }
+`)
+	link := filepath.Join(t.TempDir(), "server-of-many")
+	other := filepath.Join(t.TempDir(), "nobody")
+	for _, name := range []string{link, other} {
+		if err := os.Symlink(program, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(link)
+	cmd.Args[0] = "titled: *:6379 worker"
+	target := targets.StartCommand(t, cmd)
+	images, err := objfile.Images(target.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]bool{
+		"multicall": true, program: true, "server-of-many": true, link: true, "server-of-*": true, "titled": true, other: true,
+		"nobody": false, "/nowhere/multicall": false, "server": false,
+	} {
+		found := 0
+		for _, image := range images {
+			if image.Matches(pattern) {
+				found++
+			}
+		}
+		if found != map[bool]int{true: 1}[want] {
+			t.Errorf("%s matches %d objects, want it to match: %v", pattern, found, want)
+		}
+	}
+	if err := objfile.NoObject(images, "multicalls"); !errors.Is(err, objfile.ErrNoObject) ||
+		err.Error() != "no such object is mapped: multicalls; the program is multicall; close to it: multicall" {
+		t.Error(err)
+	}
+}

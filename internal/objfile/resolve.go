@@ -55,7 +55,7 @@ func (c *Cache) Resolve(pid int, object, symbol string, kind SymbolKind) (Resolv
 // file cannot be read any more do not end the search, but are told if the
 // symbol is not found.
 func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved, error) {
-	missing := fmt.Errorf("%w: %s", ErrNoObject, object)
+	var missing error
 	var unread []error
 	for _, image := range images {
 		if !image.Matches(object) {
@@ -71,7 +71,7 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 			unread = append(unread, err)
 		}
 	}
-	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+	return Resolved{}, notFound(images, object, missing, unread)
 }
 
 // LookupIn is ResolveIn for a name in any of the forms of [File.Lookup], but no
@@ -80,7 +80,7 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 // [*AmbiguousError]. A thread-local variable, asked for by its kind, has no
 // address: Resolved.Address is 0.
 func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, error) {
-	missing := fmt.Errorf("%w: %s", ErrNoObject, object)
+	var missing error
 	var unread []error
 	for _, image := range images {
 		if !image.Matches(object) {
@@ -100,7 +100,16 @@ func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, e
 			unread = append(unread, err)
 		}
 	}
-	return Resolved{}, errors.Join(append([]error{missing}, unread...)...)
+	return Resolved{}, notFound(images, object, missing, unread)
+}
+
+// notFound joins why nothing was found: missing is that of the last object without
+// the symbol, nil where no object was looked at.
+func notFound(images []Image, object string, missing error, unread []error) error {
+	if missing == nil {
+		missing = NoObject(images, object)
+	}
+	return errors.Join(append([]error{missing}, unread...)...)
 }
 
 // lookup finds the one symbol that a name stands for.
