@@ -71,7 +71,7 @@ func (p *parser) clause() error {
 	case "every":
 		return p.every()
 	}
-	return fmt.Errorf("%q at column %d: a clause begins with %s", t.text, t.at+1, strings.Join(clauses, ", "))
+	return unknownWord(t.text, t.at)
 }
 
 // take reads VALUE {, VALUE}.

@@ -52,6 +52,9 @@ func parse(text string) (Point, error) {
 	if err := target(spec, head); err != nil {
 		return Point{}, err
 	}
+	if err := stray(head); err != nil {
+		return Point{}, err
+	}
 	list, err := tokens(text[rest:], rest)
 	if err != nil {
 		return Point{}, err

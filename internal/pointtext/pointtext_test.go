@@ -87,6 +87,12 @@ func TestParseRefuses(t *testing.T) {
 		"name in a static probe":       {"usdt:a:b:c take count", "static probe"},
 		"place":                        {"a:f%exit", "%return"},
 		"result at the entry":          {"a:f take ret", "%return"},
+		"word behind a name":           {"libc.so.6:write tkae arg0", `unknown word "tkae" at column 17: a clause begins with take, if, every, each, by, sum; do you mean take?`},
+		"word behind a place":          {"a:f%time evry 5", "do you mean every?"},
+		"word behind a static probe":   {"usdt:a:b:c tak arg0", "do you mean take?"},
+		"word that is like none":       {"a:f whenever", `unknown word "whenever"`},
+		"word behind parameters":       {"a:ns::f(int) const tkae arg0", "do you mean take?"},
+		"clause, almost":               {"a:f take arg0 evrey 2", "do you mean every?"},
 		"clause":                       {"a:f take arg0 when arg1", "take, if, every"},
 		"clause twice":                 {"a:f take arg0 take arg1", "twice"},
 		"nothing taken":                {"a:f take", "ends where a value"},
@@ -162,4 +168,17 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v, then %v", point.Spec, again.Spec)
 		}
 	})
+}
+
+// Names with blanks are names.
+func TestNamesWithBlanks(t *testing.T) {
+	for _, name := range []string{
+		"operator new(unsigned long)", "ns::Matrix::operator bool", "std::map<int, std::less<int> >::at(int const&) const",
+		"void ns::f<int>(int)", "unsigned long g<short>(short)", "(anonymous namespace)::f(int) [clone .cold]", "f(char const*) volatile &&",
+	} {
+		point, err := Parse("a.so:" + name + " take arg0")
+		if err != nil || point.Spec.GetFunction().GetSymbols()[0] != name {
+			t.Errorf("%s: %v, %v", name, point.Spec, err)
+		}
+	}
 }
