@@ -72,7 +72,8 @@ type row struct {
 	at      *point
 	key     hits.Key
 	sum     *hits.Sum
-	seconds float64
+	seconds float64 // that the point was in place
+	part    bool    // of the interval only
 }
 
 // rows lists what there is to show: every point that counts, its keys with the
@@ -89,9 +90,10 @@ func (p *Printer) rows(from, to time.Time) (out []row) {
 		keys := slices.SortedFunc(maps.Keys(at.sums), func(a, b hits.Key) int {
 			return cmp.Or(cmp.Compare(at.sums[b].Count, at.sums[a].Count), cmp.Compare(a.Value, b.Value))
 		})
+		in, part := at.on.end(from, to)
 		for _, k := range keys {
 			if counts { // else its hits are shown one by one
-				out = append(out, row{at, k, at.sums[k], max(to.Sub(from).Seconds(), 1e-9)})
+				out = append(out, row{at, k, at.sums[k], in.Seconds(), part})
 			}
 		}
 		at.sums = make(map[hits.Key]*hits.Sum)
@@ -111,8 +113,17 @@ func (r row) text(w *tabwriter.Writer) {
 			least, most = r.value(r.sum.Least), r.value(r.sum.Greatest)
 		}
 	}
-	fmt.Fprintf(w, "\t%d\t%.4g\t%s\t%s\t%s\t%s\t  %s\n",
-		r.sum.Count, float64(r.sum.Count)/r.seconds, least, mean, most, total, r.name())
+	fmt.Fprintf(w, "\t%d\t%s\t%s\t%s\t%s\t%s\t  %s\n", r.sum.Count, r.rate(), least, mean, most, total, r.name())
+}
+
+// rate is that of the time in which the point was in place; empty where that is too
+// short to tell.
+func (r row) rate() string {
+	const least = 1e-3
+	if r.seconds < least {
+		return ""
+	}
+	return fmt.Sprintf("%.4g", float64(r.sum.Count)/r.seconds)
 }
 
 // name of the row: process, point and key.
@@ -127,6 +138,9 @@ func (r row) name() string {
 	}
 	if r.sum.Unreadable > 0 {
 		text += fmt.Sprintf(" (%d unreadable)", r.sum.Unreadable)
+	}
+	if r.part {
+		text += fmt.Sprintf(" (partial: in place for %.3g s)", r.seconds)
 	}
 	return text
 }
@@ -192,6 +206,7 @@ func (r row) bucket(b int) string {
 func (r row) json(from, to time.Time) map[string]any {
 	document := map[string]any{
 		"kind": "interval", "from": from, "to": to, "pid": r.at.probe.GetPid(), "point": r.at.probe.GetText(), "hits": r.sum.Count,
+		"seconds": r.seconds, "partial": r.part,
 	}
 	if r.key.Has {
 		document["key"] = r.keyText()

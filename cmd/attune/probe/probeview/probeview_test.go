@@ -15,11 +15,14 @@ func view(options Options, text string) (*Printer, *strings.Builder) {
 	out := &strings.Builder{}
 	at := time.Unix(1, 0)
 	options.Output, options.Notes = out, out
-	options.now = func() time.Time { at = at.Add(time.Second); return at }
+	if options.now == nil {
+		options.now = func() time.Time { at = at.Add(time.Second); return at }
+	}
 	p := New(options)
 	p.probe(0, &attunev1.Probe{Text: text, Pid: 7, Number: 5, Status: &attunev1.PointStatus{
 		Point: 3, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "got", CostNanos: 6,
 	}})
+	p.Flush(false) // its first interval is a partial one
 	return p, out
 }
 
@@ -128,9 +131,48 @@ func TestPointsAtOneFunction(t *testing.T) {
 	}})
 	p.Event(0, count("6"))
 	p.Flush(false)
-	for _, want := range []string{"7 a:f sum arg0\n", "7 a:f if arg1 > 4\n"} {
+	for _, want := range []string{"7 a:f sum arg0\n", "7 a:f if arg1 > 4 (partial: in place for 1 s)\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s lacks %q", out, want)
+		}
+	}
+}
+
+// A rate is over the time in which the point was in place, and the row says so.
+func TestPartialInterval(t *testing.T) {
+	at := time.Unix(100, 0)
+	p, out := view(Options{now: func() time.Time { return at }}, "a:f")
+	tell := func(state attunev1.PointState) {
+		p.probe(0, &attunev1.Probe{Text: "a:f", Pid: 7, Number: 5, Status: &attunev1.PointStatus{Point: 3, State: state}})
+	}
+	count := func(n uint64) {
+		p.Event(0, &attunev1.WatchProbesResponse{Event: &attunev1.WatchProbesResponse_Hits{Hits: &attunev1.HandleEventsRequest{
+			Aggregates: []*attunev1.NamedAggregate{{PointId: "5", Aggregate: &attunev1.Aggregate{Point: 3, Count: n}}},
+		}}})
+	}
+	placed, off := attunev1.PointState_POINT_STATE_PLACED, attunev1.PointState_POINT_STATE_OFF
+	p.Flush(false)
+	for _, step := range []struct {
+		name  string
+		after time.Duration // of the interval of a second
+		state attunev1.PointState
+		hits  uint64
+		want  string
+	}{
+		{"the whole interval", 0, placed, 1000, "1000 1000 7 a:f"},
+		{"switched off in it", 500 * time.Millisecond, off, 600, "600 1200 7 a:f (partial: in place for 0.5 s)"},
+		{"the remains of the one before", 0, off, 5, "5 7 a:f"},
+		{"back in it", 750 * time.Millisecond, placed, 300, "300 1200 7 a:f (partial: in place for 0.25 s)"},
+		{"and whole again", 0, placed, 1000, "1000 1000 7 a:f"},
+	} {
+		at = at.Add(step.after)
+		tell(step.state)
+		count(step.hits)
+		at = at.Add(time.Second - step.after)
+		out.Reset()
+		p.Flush(false)
+		if got := strings.Join(strings.Fields(out.String()), " "); !strings.HasSuffix(got, " process and point "+step.want) {
+			t.Errorf("%s: %q, want %q", step.name, got, step.want)
 		}
 	}
 }
