@@ -75,8 +75,9 @@ func (r *records) drainTarget(t *member.Member) uint64 {
 		r.log.Warn("memory shared with a process is damaged: threads are not measured any more",
 			"pid", t.PID(), "threads", got.CorruptSlots)
 	}
-	r.account.add(totals{records: got.Received, lostRing: got.Lost + got.Corrupt})
-	r.of.Of(t).lose(losses{ring: got.Lost + got.Corrupt})
+	lost := got.Lost + got.Corrupt + got.Unmapped // of points that have gone meanwhile
+	r.account.add(totals{records: got.Received, lostRing: lost})
+	r.of.Of(t).lose(losses{ring: lost})
 	for _, batch := range batches {
 		r.send(t, batch)
 	}

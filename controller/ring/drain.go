@@ -24,7 +24,7 @@ type Drained struct {
 	// Lost is the number of records that DMLib dropped, because a ring was
 	// full or a thread had none.
 	Lost uint64
-	// Unmapped is the number of records of points that are not enabled.
+	// Unmapped is the number of records of points that are not enabled any more.
 	Unmapped uint64
 	// Corrupt is the number of records with an impossible point.
 	Corrupt uint64
@@ -43,7 +43,8 @@ type Drainer struct {
 	fill    int      // words in use
 	first   int      // word where the records of the slot begin that is being read
 	scale   Scale
-	mapping [PointCount]uint16
+	mapping [PointCount]uint16 // for the records that are being read
+	owners  owners
 	emit    func(batch []byte)
 	counts  Drained
 }
@@ -80,7 +81,7 @@ func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
 	}
 	d.begin(m, emit)
 	free := m.geometry.Slots
-	for i := range m.usedSlots() {
+	for i := range d.owners.heads {
 		if m.drainSlot(d, i) {
 			free--
 		}
@@ -94,9 +95,8 @@ func (m *Memory) Drain(d *Drainer, emit func(batch []byte)) Drained {
 
 func (d *Drainer) begin(m *Memory, emit func([]byte)) {
 	d.scale = d.clock.Scale()
-	for i := range d.mapping {
-		d.mapping[i] = uint16(m.mapping[i].Load())
-	}
+	d.owners.read(m)
+	d.mapping = d.owners.now
 	d.emit, d.fill, d.counts = emit, 0, Drained{}
 }
 
@@ -118,10 +118,14 @@ func (m *Memory) drainSlot(d *Drainer, index int) bool {
 		return true
 	}
 	m.countLost(d, r, at)
-	m.copyRecords(d, r, at, head)
+	until := d.owners.heads[index]
+	if until-r.tail > head-r.tail {
+		until = head // what was read before makes no sense
+	}
+	m.copyRecords(d, r, at, index, until)
 	// State was read before head: a closed slot has no producer, so its head
 	// was final.
-	if state != slotClosed {
+	if state != slotClosed || until != head {
 		return true
 	}
 	// No id means "being claimed" to Reclaim until the next thread writes its.
@@ -158,7 +162,7 @@ func (m *Memory) countLost(d *Drainer, r *slotReader, at int) {
 
 // copyRecords moves the records from tail to head, in runs that end at the end
 // of the ring or of the batch, and tells the producer about each run.
-func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
+func (m *Memory) copyRecords(d *Drainer, r *slotReader, at, index int, head uint64) {
 	if head == r.tail {
 		return
 	}
@@ -172,6 +176,7 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at int, head uint64) {
 		}
 		first := r.tail & (records - 1)
 		n := min(head-r.tail, records-first, uint64(len(d.buffer)-d.fill)/recordWords)
+		n = d.owners.apply(&d.mapping, index, r.tail, n)
 		from := base + int(first)*attunev1.RecordSize
 		d.rewrite(words(m.data[from:from+int(n)*attunev1.RecordSize]), tid)
 		r.tail += n

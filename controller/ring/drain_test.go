@@ -4,6 +4,7 @@ package ring
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -84,6 +85,37 @@ func TestDrainAfterClearPoint(t *testing.T) {
 	m.ClearPoint(0)
 	if events, got := drainAll(t, m, NewDrainer(steadyClock())); len(events) != 0 || got.Unmapped != 1 {
 		t.Errorf("events %v, %+v", events, got)
+	}
+}
+
+// A record that a point has left behind is not that of the next one which has its
+// place, in whichever Drain it is read: it is dropped and counted.
+func TestDrainAfterAnotherPoint(t *testing.T) {
+	m, app := mustApp(t, small())
+	d, thread := NewDrainer(steadyClock()), app.Claim(1, 0)
+	for round := range uint16(3) {
+		mustSet(t, m, 0, PointControl{Point: 1 + 2*round, Event: true})
+		mustSet(t, m, 1, PointControl{Point: 100, Event: true})
+		thread.Record(0, 0, 0, 1, 0)
+		thread.Record(0, 1, 0, 2, 0)
+		if round != 1 { // cleared before, or not
+			m.ClearPoint(0)
+		}
+		mustSet(t, m, 0, PointControl{Point: 2 + 2*round, Event: true})
+		thread.Record(0, 0, 0, 3, 0)
+		thread.Record(0, 1, 0, 4, 0)
+		var got []string
+		events, counts := drainAll(t, m, d)
+		for _, e := range events {
+			got = append(got, fmt.Sprint(e.Point, " ", e.Value))
+		}
+		want := []string{"100 2", fmt.Sprint(2+2*round, " 3"), "100 4"}
+		if diff := cmp.Diff(want, got); diff != "" || counts.Unmapped != 1 {
+			t.Errorf("round %d: %d dropped, %s", round, counts.Unmapped, diff)
+		}
+	}
+	if events, counts := drainAll(t, m, d); len(events) != 0 || counts.Unmapped != 0 {
+		t.Errorf("afterwards: %v, %+v", events, counts)
 	}
 }
 

@@ -38,6 +38,7 @@ type Memory struct {
 	control  sync.Mutex
 	points   []point                   // nil until there is one: most programs end before
 	mapping  [PointCount]atomic.Uint32 // local index -> session's index
+	changes  []change                  // of mapping, since the last Drain
 	mailbox  [MailboxSize]pendingCommand
 	waiting  [PointCount]int // pending commands that may run at each local point
 	reserved uint64          // last ticket number handed out

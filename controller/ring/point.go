@@ -105,8 +105,8 @@ type point struct {
 }
 
 // SetPoint enables or changes the local point index (a hook's index, or
-// HookCount plus a stub's number). Records that are in the rings already come
-// out under the new session index. A point that is set already as it should be
+// HookCount plus a stub's number). Records that another session point has left in
+// the rings are dropped and counted, as after ClearPoint. A point that is set already as it should be
 // goes on without missing a hit. Safe to call at any time. Points that [Memory.Share]
 // returned are changed so as well.
 func (m *Memory) SetPoint(index int, c PointControl) error {
@@ -141,7 +141,7 @@ func (m *Memory) setPoint(index int, c PointControl) error {
 	}
 	before := p.use
 	p.control, p.use = c, use
-	m.mapping[index].Store(uint32(c.Point))
+	m.give(index, c.Point)
 	m.writeControl(index, c, use)
 	m.leaveProgram(before)
 	m.retime(index)
