@@ -17,6 +17,7 @@ import (
 	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -95,7 +96,7 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 	}
 	result, err := inject.Inject(ctx, process, inject.Options{
 		Library: e.Library, Socket: e.GatePath, Cache: e.Cache,
-		Permitted: permitted,
+		Geometry: ring.Fit(limitsOf(process.PID())), Permitted: permitted,
 	})
 	if err != nil {
 		return result, err

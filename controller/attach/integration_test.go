@@ -102,7 +102,7 @@ func TestRealLibraryCountsEveryLock(t *testing.T) {
 	const threads, pairs = 4, 50000
 	lock, unlock := mustHook(t, "pthread_mutex_lock"), mustHook(t, "pthread_mutex_unlock")
 	coming := make(chan Attachment, 1)
-	g := mustServe(t, Options{Attached: func(a Attachment) {
+	g := mustServe(t, Options{Geometry: ring.Geometry{RingRecords: 65536}, Attached: func(a Attachment) {
 		if err := errors.Join(
 			a.Memory.SetPoint(lock, ring.PointControl{Point: 1, Event: true}),
 			a.Memory.SetPoint(unlock, ring.PointControl{Point: 2, Aggregate: true, Duration: true}),
@@ -180,7 +180,8 @@ func TestRealLibraryRunsCommands(t *testing.T) {
 	p.finish()
 }
 
-// TestRealLibraryInLittleAddressSpace: the program comes again for less.
+// TestRealLibraryInLittleAddressSpace: the program comes again for less, until it may
+// use the rest itself.
 func TestRealLibraryInLittleAddressSpace(t *testing.T) {
 	g := mustServe(t, Options{})
 	p := mustStart(t, g, "sh", "-c", "ulimit -v 40000; exec "+mustBuild(t, "allocate"))
@@ -188,11 +189,39 @@ func TestRealLibraryInLittleAddressSpace(t *testing.T) {
 	if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) || !errors.Is(r.Err, unix.ENOMEM) {
 		t.Errorf("got %v, want %v", r.Err, ErrNoMap)
 	}
+	if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) {
+		t.Errorf("got %v, want %v", r.Err, ErrNoMap)
+	}
 	a := mustAttach(t, g)
-	if a.PID != shell.PID || a.Hello.Attempt != 1 || a.Memory.Geometry().Bytes() >= shell.Memory.Geometry().Bytes() {
+	if a.PID != shell.PID || a.Hello.Attempt != 2 || a.Memory.Geometry().Bytes() > 40000<<10/16 {
 		t.Errorf("got %+v with %d bytes", a.Hello, a.Memory.Geometry().Bytes())
 	}
 	p.finish()
+}
+
+// TestRealLibraryLeavesRoom: a program whose address space is limited to a fifth more
+// than it needs gets what it needs, at the gate and past it.
+func TestRealLibraryLeavesRoom(t *testing.T) {
+	program := mustBuild(t, "needs")
+	for _, early := range []bool{false, true} {
+		g := mustServe(t, Options{Geometry: ring.GeometryFor(64, 1)})
+		if err := g.SetEarly(early); err != nil {
+			t.Fatal(err)
+		}
+		p := mustStart(t, g, "sh", "-c", "ulimit -v $((200 * 1024 * 12 / 10)); exec "+program+" 200")
+		for attached := 0; attached < 2; { // the shell, and the program
+			select {
+			case a := <-g.attached:
+				released(t, a)
+				attached++
+			case r := <-g.refused:
+				if !errors.Is(r.Err, ErrNoMap) {
+					t.Error(r.Err)
+				}
+			}
+		}
+		p.finish()
+	}
 }
 
 // nurseChild lets the forked child of a process register, whatever filters it has,

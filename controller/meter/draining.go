@@ -13,13 +13,13 @@ import (
 
 const (
 	// drainShortest and drainLongest bound the time between two looks at the
-	// rings while some point delivers records. In the shortest a thread at full
-	// speed fills a ring of 65,536 records half, in the longest nobody misses a
-	// record that waits. drainFill is how many records a look should find: more
-	// of them at a time cost less each, and they are an eighth of a ring.
+	// rings while some point delivers records. In the shortest a thread with 30
+	// million records per second fills a ring of 16,384, in the longest nobody misses
+	// a record that waits. drainFill is how many records a look should find: more
+	// of them at a time cost less each, and they are a quarter of a ring.
 	drainShortest = 500 * time.Microsecond
 	drainLongest  = 10 * time.Millisecond
-	drainFill     = 8192
+	drainFill     = 4096
 	// drainRest is the pace when no point delivers records: slots of ended
 	// threads still have to be freed. Without any point threads have no slots.
 	drainRest = 100 * time.Millisecond

@@ -25,7 +25,7 @@ func BenchmarkDrain(b *testing.B) {
 
 func benchmarkDrain(b *testing.B, flags uint16) {
 	b.Helper()
-	const records = defaultRingRecords
+	const records = mostRecords
 	m, app := mustApp(b, Geometry{Slots: 1, Rings: 1, RingRecords: records})
 	mustSet(b, m, 0, PointControl{Point: 1, Event: true})
 	thread := app.Claim(1, 0)

@@ -12,11 +12,8 @@ import (
 
 // Defaults and limits of a Geometry.
 const (
-	defaultSlots       = 256
-	defaultRings       = 64
-	defaultRingRecords = 65536
-	defaultPrograms    = 64
-	defaultTables      = 12
+	defaultPrograms = 64
+	defaultTables   = 12
 
 	minSlots, maxSlots             = 1, 4096
 	minRings, maxRings             = 1, 4096
@@ -36,13 +33,12 @@ const (
 // application's address-space limit.
 type Geometry struct {
 	// Slots is the number of threads that can be watched at one time.
-	// 0: 256. About 80 KiB of address space each.
+	// About 84 KiB of address space each. 0: as of GeometryFor one thread here.
 	Slots int
-	// Rings is the number of threads that can have a ring of events.
-	// 0: 64.
+	// Rings is the number of threads that can have a ring of events. 0: likewise.
 	Rings int
 	// RingRecords is the length of one ring in records of 32 bytes, a power
-	// of two. 0: 65536, that is 2 MiB.
+	// of two. 0: likewise.
 	RingRecords int
 	// Programs is the number of points that can capture something at one time.
 	// 0: 64; -1: none.
@@ -54,15 +50,21 @@ type Geometry struct {
 
 // withDefaults replaces zeros by the documented values.
 func (g Geometry) withDefaults() Geometry {
+	here := GeometryFor(possibleCPUs(), 1)
 	if g.Slots == 0 {
-		g.Slots = defaultSlots
+		g.Slots = here.Slots
 	}
 	if g.Rings == 0 {
-		g.Rings = defaultRings
+		g.Rings = here.Rings
 	}
 	if g.RingRecords == 0 {
-		g.RingRecords = defaultRingRecords
+		g.RingRecords = here.RingRecords
 	}
+	return g.withFixed()
+}
+
+// withFixed replaces the zeros of what is the same for all.
+func (g Geometry) withFixed() Geometry {
 	if g.Programs == 0 {
 		g.Programs = defaultPrograms
 	}
@@ -100,7 +102,7 @@ func (g Geometry) Validate() error {
 }
 
 // Smaller is the geometry to offer to an application that could not map g: a
-// quarter of everything, so that a few attempts reach from 150 MB to 1 MB. It
+// quarter of everything, so that a few attempts reach from 24 MB to 1 MB. It
 // is false when g is the smallest already.
 func (g Geometry) Smaller() (Geometry, bool) {
 	g = g.withDefaults()

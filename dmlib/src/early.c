@@ -116,6 +116,8 @@ static int map_own(const struct attune_header *headers, size_t count, struct att
                    struct dm_mapping *mapping) {
     struct attune_ready ready = {.status = ATTUNE_READY_NO_MAP};
     for (size_t i = 0; i < count && ready.status == ATTUNE_READY_NO_MAP; i++) {
+        if (!dm_gate_leaves_room(headers[i].total_size))
+            continue;
         struct attune_welcome welcome = {.version = ATTUNE_ABI_VERSION,
                                          .total_size = headers[i].total_size};
         int file = new_file(&headers[i]);

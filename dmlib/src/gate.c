@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -153,6 +154,8 @@ void dm_gate_map(int fd, const struct attune_welcome *welcome, struct dm_mapping
         return;
     }
     dm_syscall(SYS_madvise, memory, size, MADV_DONTDUMP);
+    /* A page that one thread writes to is no reason for 2 MB. */
+    dm_syscall(SYS_madvise, memory, size, MADV_NOHUGEPAGE);
     introduce(mapping->header);
     ready->status = ATTUNE_READY_OK;
 }
@@ -184,6 +187,23 @@ static bool wait_for_go(int fd, int64_t deadline, const struct dm_mapping *mappi
            go.status == ATTUNE_WELCOME_OK;
 }
 
+#define ADDRESS_SHARE 16
+
+bool dm_gate_leaves_room(uint64_t size) {
+    struct rlimit limit;
+    return dm_syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) != 0 ||
+           size <= limit.rlim_cur / ADDRESS_SHARE;
+}
+
+/* Maps the file that the controller has sent, or says that it is too large. */
+static void map_file(int file, const struct attune_welcome *welcome, struct dm_mapping *mapping,
+                     struct attune_ready *ready) {
+    ready->status = ATTUNE_READY_NO_MAP;
+    ready->error = ENOMEM;
+    if (dm_gate_leaves_room(welcome->total_size))
+        dm_gate_map(file, welcome, mapping, ready);
+}
+
 /* One conversation. Leaves ready->status as it was if there was none. */
 static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
                      struct dm_mapping *mapping, struct attune_ready *ready) {
@@ -192,7 +212,7 @@ static void converse(int fd, const struct attune_hello *hello, int64_t deadline,
         return;
     int file = gate_receive(fd, &welcome);
     if (welcome.magic == ATTUNE_ABI_MAGIC && welcome.status == ATTUNE_WELCOME_OK) {
-        dm_gate_map(file, &welcome, mapping, ready);
+        map_file(file, &welcome, mapping, ready);
         gate_send(fd, ready, sizeof(*ready));
         if (ready->status == ATTUNE_READY_OK && (hello->flags & RUNNING) == 0 &&
             !wait_for_go(fd, deadline, mapping)) {
