@@ -105,23 +105,32 @@ func (m *Memory) nextEpoch() {
 	store32(m.data, headerEpoch, next)
 }
 
-// sumSlots adds up one local point over all slots that were ever in use: a
-// slot's counts stay when it changes hands. The caller holds life and control.
+// sumSlots adds up one local point over all slots that were ever in use, and the
+// common one, to which threads without a slot add: a slot's counts stay when it changes
+// hands, so that nothing is counted twice or lost. The caller holds life and control.
 func (m *Memory) sumSlots(index int) pointSum {
 	sum := pointSum{min: math.MaxUint64}
 	epoch := load32(m.data, headerEpoch)
 	for i := range m.usedSlots() {
-		at := m.slotAt(i) + slotAggregates + index*aggregateSize
-		if load64(m.data, at+aggregateCount) == 0 {
-			continue // never hit by any thread of this slot
-		}
-		sum.add(m.readTotals(at, aggregateHistogram))
-		if load32(m.data, at+aggregateEpoch) == epoch {
-			sum.min = min(sum.min, load64(m.data, at+aggregateMin))
-			sum.max = max(sum.max, load64(m.data, at+aggregateMax))
-		}
+		m.addSlot(&sum, i, index, epoch)
+	}
+	if load32(m.data, headerCommonUsed) != 0 {
+		m.addSlot(&sum, m.geometry.Slots, index, epoch)
 	}
 	return sum
+}
+
+// addSlot adds what one slot has of a local point.
+func (m *Memory) addSlot(sum *pointSum, slot, index int, epoch uint32) {
+	at := m.slotAt(slot) + slotAggregates + index*aggregateSize
+	if load64(m.data, at+aggregateCount) == 0 {
+		return // never hit by any thread of this slot
+	}
+	sum.add(m.readTotals(at, aggregateHistogram))
+	if load32(m.data, at+aggregateEpoch) == epoch {
+		sum.min = min(sum.min, load64(m.data, at+aggregateMin))
+		sum.max = max(sum.max, load64(m.data, at+aggregateMax))
+	}
 }
 
 // readAttempts bounds how often one slot's counts are read for a reading that

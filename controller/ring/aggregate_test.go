@@ -65,6 +65,17 @@ func TestAggregatesOfReusedSlot(t *testing.T) {
 	}
 }
 
+// TestAggregatesOfThreadsWithoutSlot: what they have in common is part of the sum.
+func TestAggregatesOfThreadsWithoutSlot(t *testing.T) {
+	m, app := mustApp(t, Geometry{Slots: 1, Rings: 1, RingRecords: 64})
+	mustSet(t, m, 3, PointControl{Point: 1, Aggregate: true})
+	thread := app.Claim(1, 0)
+	thread.Count(3, 7)
+	app.Common().Count(3, 2)
+	checkAggregates(t, m, Scale{}, Aggregate{Point: 1, Local: 3, Count: 2, Sum: 9, Min: 2, Max: 7,
+		Histogram: histogram(2, 1, 3, 1)})
+}
+
 func TestAggregatesWrap(t *testing.T) {
 	m, app := mustApp(t, small())
 	one, other := app.Claim(1, 0), app.Claim(2, 0)

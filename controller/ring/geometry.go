@@ -145,7 +145,7 @@ func (g Geometry) place() placement {
 	p.control = headerSize
 	p.mailbox = p.control + PointCount*controlSize
 	p.slots = alignUp(p.mailbox+MailboxSize*commandSize, page)
-	p.rings = alignUp(p.slots+g.Slots*slotSize, page)
+	p.rings = alignUp(p.slots+(g.Slots+1)*slotSize, page) // the last slot is common
 	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*attunev1.RecordSize, page)
 	p.tables = alignUp(p.programs+max(g.Programs, 0)*programSlotSize, page)
 	p.total = alignUp(p.tables+max(g.Tables, 0)*tableSize, page)

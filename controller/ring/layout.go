@@ -125,6 +125,7 @@ const (
 	headerSlotsUsed   = 212
 	headerAttendEntry = 216
 	headerChild       = 224
+	headerCommonUsed  = 232
 	headerSize        = 256
 )
 

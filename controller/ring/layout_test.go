@@ -134,6 +134,7 @@ func mirror() map[string]uint64 {
 		"attune_header.attend_entry": headerAttendEntry,
 		"attune_header.patch_exit":   headerPatchExit,
 		"attune_header.child":        headerChild,
+		"attune_header.common_used":  headerCommonUsed,
 
 		"attune_open_call":       openCallSize,
 		"attune_open_call.stack": openCallStack,

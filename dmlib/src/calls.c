@@ -70,8 +70,12 @@ static bool close_call(struct attune_slot *slot, struct dm_hit *hit, uint64_t st
 
 void dm_call_begins(const struct dm_hit *hit, uint64_t stack, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
-    if (!dm_ready(thread, acquire))
+    if (dm_is_busy(thread))
         return;
+    if (!dm_has_slot(thread, acquire)) {
+        dm_lose_no_slot();
+        return;
+    }
     uint64_t generation = thread->generation;
     dm_enter(thread);
     open_call(thread->slot, hit, stack);

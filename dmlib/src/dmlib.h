@@ -164,8 +164,10 @@ DM_HIDDEN int32_t dm_tid(void);
 
 /* Creates the key whose destructor closes slots. Call once per program. */
 DM_HIDDEN void dm_thread_prepare(void);
-/* Gives the thread a slot; false (counted as lost) if there is none for it. */
+/* Gives the thread a slot; false if there is none for it. */
 DM_HIDDEN bool dm_thread_acquire(struct dm_thread *thread);
+/* Counts a hit of a thread without a slot. */
+DM_HIDDEN void dm_lose_no_slot(void);
 /* The thread is busy. True: no longer, what it was busy with is dead. */
 DM_HIDDEN bool dm_thread_recover(struct dm_thread *thread);
 /* Finds room in the ring, or a ring; sets next and limit. False: there is none,

@@ -82,7 +82,7 @@ bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping) {
     const struct part parts[] = {
         {header.control_offset, ATTUNE_POINT_COUNT, sizeof(struct attune_point_control)},
         {header.mailbox_offset, ATTUNE_MAILBOX_COUNT, sizeof(struct attune_command)},
-        {header.slot_offset, header.slot_count, sizeof(struct attune_slot)},
+        {header.slot_offset, header.slot_count + 1ull, sizeof(struct attune_slot)},
         {header.ring_offset, header.ring_count, records * sizeof(struct attune_record)},
         {header.program_offset, header.program_count, sizeof(struct attune_program_slot)},
         {header.table_offset, header.table_count, sizeof(struct attune_table)},

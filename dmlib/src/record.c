@@ -56,13 +56,59 @@ static void take(struct dm_thread *thread, const struct dm_hit *hit, uint32_t ma
     publish(thread, hit, mask != 0 ? ATTUNE_RECORD_SAMPLED : 0);
 }
 
+static void rise_to(uint64_t *mark, uint64_t value) {
+    uint64_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(mark, &now, value, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
+static void fall_to(uint64_t *mark, uint64_t value) {
+    uint64_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    while (now > value && !__atomic_compare_exchange_n(mark, &now, value, true, __ATOMIC_RELAXED,
+                                                       __ATOMIC_RELAXED))
+        ;
+}
+
+/* Sums are exact however many threads there are: those without a slot share one. The
+ * first hit of an interval may overwrite the extremes of those that come with it. */
+static void add_to_common(unsigned point, uint64_t value) {
+    const struct dm_mapping *mapping = &dm_live.mapping;
+    struct attune_aggregate *sums = &mapping->slots[mapping->slot_count].aggregates[point];
+    uint32_t epoch = __atomic_load_n(&mapping->header->epoch, __ATOMIC_RELAXED);
+    __atomic_store_n(&mapping->header->common_used, 1, __ATOMIC_RELAXED);
+    if (__atomic_exchange_n(&sums->epoch, epoch, __ATOMIC_ACQ_REL) != epoch) {
+        __atomic_store_n(&sums->min, value, __ATOMIC_RELAXED);
+        __atomic_store_n(&sums->max, value, __ATOMIC_RELAXED);
+    }
+    fall_to(&sums->min, value);
+    rise_to(&sums->max, value);
+    __atomic_add_fetch(&sums->histogram[dm_bucket(value)], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&sums->sum, value, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&sums->count, 1, __ATOMIC_RELEASE);
+}
+
+static DM_COLD void measure_without_slot(const struct dm_hit *hit) {
+    bool program = (hit->word & ATTUNE_CTL_PROGRAM) != 0;
+    if (dm_generation() == 0)
+        return;
+    if ((hit->word & ATTUNE_CTL_AGGREGATE) != 0 && !program)
+        add_to_common(hit->point, dm_measured(hit));
+    if ((hit->word & ATTUNE_CTL_EVENT) != 0 || program)
+        dm_lose_no_slot();
+}
+
 void dm_measure(const struct dm_hit *hit, bool (*acquire)(struct dm_thread *)) {
     struct dm_thread *thread = &dm_thread;
     const struct attune_point_control *control = dm_control(hit->point);
     if (!dm_admitted(control, dm_measured(hit)))
         return;
-    if (!dm_ready(thread, acquire))
+    if (dm_is_busy(thread))
         return;
+    if (!dm_has_slot(thread, acquire)) {
+        measure_without_slot(hit);
+        return;
+    }
     uint64_t generation = thread->generation;
     dm_enter(thread);
     if (hit->word & ATTUNE_CTL_PROGRAM)

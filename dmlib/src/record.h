@@ -93,12 +93,15 @@ DM_INLINE void dm_leave(struct dm_thread *thread, uint64_t generation) {
     thread->generation = generation;
 }
 
-/* Whether the thread can measure: it has a slot and is not in a measurement, or
- * only because a signal handler left that by longjmp. */
-DM_INLINE bool dm_ready(struct dm_thread *thread, bool (*acquire)(struct dm_thread *)) {
-    if (thread->generation == DM_BUSY && !dm_thread_recover(thread))
-        return false;
+/* Whether the thread can measure: it has a slot. */
+DM_INLINE bool dm_has_slot(struct dm_thread *thread, bool (*acquire)(struct dm_thread *)) {
     return thread->generation == dm_generation() || acquire(thread);
+}
+
+/* Whether the thread is in a measurement, and not only because a signal handler left
+ * that by longjmp. */
+DM_INLINE bool dm_is_busy(struct dm_thread *thread) {
+    return thread->generation == DM_BUSY && !dm_thread_recover(thread);
 }
 
 /* Histogram bucket of an unsigned value. */

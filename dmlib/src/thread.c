@@ -124,10 +124,13 @@ DM_COLD bool dm_thread_acquire(struct dm_thread *thread) {
         return false;
     }
     bool wait = thread->starved == generation && ++thread->starved_hits % STARVED_RETRY != 0;
-    if (!thread->ended && !wait && look_for_slot(thread, generation))
-        return true;
-    __atomic_add_fetch(&header->lost_no_slot, 1, __ATOMIC_RELAXED);
-    return false;
+    return !thread->ended && !wait && look_for_slot(thread, generation);
+}
+
+DM_COLD void dm_lose_no_slot(void) {
+    if (dm_generation() != 0 &&
+        __atomic_load_n(&dm_live.mapping.header->detached, __ATOMIC_RELAXED) == 0)
+        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
 }
 
 /* A handler that interrupts a measurement loses its own events: two writers
@@ -153,8 +156,8 @@ DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
     }
     if (owner)
         dm_count_own(&thread->slot->lost);
-    else if (generation != 0)
-        __atomic_add_fetch(&dm_live.mapping.header->lost_no_slot, 1, __ATOMIC_RELAXED);
+    else
+        dm_lose_no_slot();
     return false;
 }
 

@@ -129,6 +129,47 @@ static void threads_are_told_apart(void) {
     session_close(&s);
 }
 
+static void sum_locks(struct controller *c, struct process *p) {
+    (void)c;
+    control_set(p, P_LOCK, ATTUNE_CTL_AGGREGATE);
+}
+
+/* Sums are exact with a few slots, and with threads that take over the slots of those
+ * that have ended. */
+static void sums_of_threads(const char *arguments, uint64_t hits) {
+    struct session s = {.controller.place = sum_locks, .controller.slots = 8};
+    session_start(&s, arguments);
+    session_end(&s);
+    struct attune_aggregate sums = aggregate_of(s.process, P_LOCK);
+    uint64_t in_histogram = 0;
+    for (unsigned b = 0; b < ATTUNE_HIST_BUCKETS; b++)
+        in_histogram += sums.histogram[b];
+    EXPECT_EQUAL(sums.count, hits);
+    EXPECT_EQUAL(in_histogram, hits);
+    EXPECT_EQUAL(lost(s.process), 0);
+    session_close(&s);
+}
+
+static void sums_of_256_threads(void) { sums_of_threads("threads 256 1000 0", 256 * 1000); }
+static void sums_of_600_threads(void) { sums_of_threads("threads 600 500 0", 600 * 500); }
+static void sums_of_threads_in_turn(void) { sums_of_threads("sequence 100 200", 100 * 200); }
+
+/* With a slot and a ring for each, all deliver events. */
+static void events_of_threads(uint32_t threads, const char *arguments) {
+    struct session s = {.controller.place = trace_locks,
+                        .controller.slots = threads + 1,
+                        .controller.rings = threads + 1,
+                        .controller.records = 256};
+    session_start(&s, arguments);
+    session_end(&s);
+    EXPECT_EQUAL(s.process->received[P_LOCK], threads * 100);
+    EXPECT_EQUAL(lost(s.process), 0);
+    session_close(&s);
+}
+
+static void events_of_256_threads(void) { events_of_threads(256, "threads 256 100 0"); }
+static void events_of_600_threads(void) { events_of_threads(600, "threads 600 100 0"); }
+
 static void thousands_of_threads(void) {
     struct session s = {.controller.place = trace_locks};
     session_start(&s, "threads 2000 20 0");
@@ -173,6 +214,11 @@ const struct test_case process_cases[] = {
     {"dlopen", library_opened_late},
     {"threads", threads_are_told_apart},
     {"threads_2000", thousands_of_threads},
+    {"sums_256", sums_of_256_threads},
+    {"sums_600", sums_of_600_threads},
+    {"sums_in_turn", sums_of_threads_in_turn},
+    {"events_256", events_of_256_threads},
+    {"events_600", events_of_600_threads},
     {"slot_reuse", slots_are_used_again},
     {"destructors", other_destructors_are_measured},
     {NULL, NULL},

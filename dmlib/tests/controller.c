@@ -51,7 +51,7 @@ static void fill_header(const struct controller *c, struct attune_header *h) {
         align(h->control_offset + ATTUNE_POINT_COUNT * sizeof(struct attune_point_control));
     h->slot_offset =
         align(h->mailbox_offset + ATTUNE_MAILBOX_COUNT * sizeof(struct attune_command));
-    h->ring_offset = align(h->slot_offset + h->slot_count * sizeof(struct attune_slot));
+    h->ring_offset = align(h->slot_offset + (h->slot_count + 1) * sizeof(struct attune_slot));
     h->total_size = align(h->ring_offset + (uint64_t)h->ring_count * h->ring_records *
                                                sizeof(struct attune_record)) +
                     align(c->padding);

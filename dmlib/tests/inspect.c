@@ -74,7 +74,7 @@ uint64_t lost(struct process *p) {
 
 struct attune_aggregate aggregate_of(struct process *p, unsigned point) {
     struct attune_aggregate sum = {.min = UINT64_MAX};
-    for (unsigned i = 0; i < p->header->slot_count; i++) {
+    for (unsigned i = 0; i <= p->header->slot_count; i++) { /* the common one, too */
         const struct attune_aggregate *one = &slot_of(p, i)->aggregates[point];
         if (one->count == 0)
             continue;

@@ -20,7 +20,7 @@ struct attune_header *make_memory(uint32_t slots, uint32_t rings, uint32_t recor
     h.mailbox_offset = h.control_offset + ATTUNE_POINT_COUNT * sizeof(struct attune_point_control);
     h.slot_offset =
         line_up(h.mailbox_offset + ATTUNE_MAILBOX_COUNT * sizeof(struct attune_command));
-    h.ring_offset = line_up(h.slot_offset + slots * sizeof(struct attune_slot));
+    h.ring_offset = line_up(h.slot_offset + (slots + 1) * sizeof(struct attune_slot));
     h.program_offset =
         line_up(h.ring_offset + (uint64_t)rings * records * sizeof(struct attune_record));
     h.program_count = 2;

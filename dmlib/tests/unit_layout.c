@@ -78,7 +78,7 @@ static void check_random_headers(void) {
         accepted++;
         expect_inside(m.controls, ATTUNE_POINT_COUNT * sizeof(*m.controls), &m);
         expect_inside(m.mailbox, ATTUNE_MAILBOX_COUNT * sizeof(*m.mailbox), &m);
-        expect_inside(m.slots, m.slot_count * sizeof(*m.slots), &m);
+        expect_inside(m.slots, (m.slot_count + 1) * sizeof(*m.slots), &m);
         expect_inside(m.rings, (uint64_t)m.ring_count * m.ring_records * sizeof(*m.rings), &m);
         expect_inside(m.programs, (uint64_t)m.program_count * sizeof(*m.programs), &m);
         expect_inside(m.tables, (uint64_t)m.table_count * sizeof(*m.tables), &m);

@@ -115,6 +115,12 @@ func (a *App) Claim(tid, from int) *Thread {
 	return nil
 }
 
+// Common is what stands for all threads that found no slot. It only counts.
+func (a *App) Common() *Thread {
+	atomic.StoreUint32(a.U32("common_used"), 1)
+	return &Thread{app: a, slot: int(*a.U32("slot_count"))}
+}
+
 // raise says that slots below n may be in use.
 func (a *App) raise(n uint32) {
 	mark := a.U32("slots_used")

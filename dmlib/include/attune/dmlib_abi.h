@@ -139,6 +139,10 @@ struct attune_slot {
     struct attune_open_call calls[ATTUNE_OPEN_CALLS];       /* (app:thread)   */
 };
 
+/* The common slot, behind those that threads claim, has the aggregates of hits in
+ * threads that found no other: any thread adds to them, atomically. Nothing else in
+ * it is used. */
+
 /* ---- rings ----------------------------------------------------------- */
 
 /* One event. With DURATION its time is that of the call's return, else that of
@@ -302,7 +306,8 @@ struct attune_header {
     uint64_t total_size;     /* (AC) of the memory file */
     uint64_t control_offset; /* (AC) struct attune_point_control[point_count] */
     uint64_t mailbox_offset; /* (AC) struct attune_command[MAILBOX_COUNT] */
-    uint64_t slot_offset;    /* (AC) struct attune_slot[slot_count] */
+    uint64_t slot_offset;    /* (AC) struct attune_slot[slot_count + 1]: the last one
+                              * is common                                         */
     uint64_t ring_offset;    /* (AC) attune_record[ring_count][ring_records] */
     uint32_t point_count;    /* (AC) == ATTUNE_POINT_COUNT */
     uint32_t slot_count;     /* (AC) */
@@ -346,7 +351,8 @@ struct attune_header {
     uint64_t child;          /* a forked child that has not registered yet, and the
                               * controller, by compare-and-swap: ATTUNE_CHILD_*,
                               * and in the upper half which child              */
-    uint8_t pad2[24];
+    uint32_t common_used;    /* hits were added to the common slot               */
+    uint8_t pad2[20];
 };
 
 #endif

@@ -30,7 +30,7 @@ static void check_mapping(const struct dm_mapping *m) {
     const struct extent parts[] = {
         {(const char *)m->controls, ATTUNE_POINT_COUNT * sizeof(*m->controls)},
         {(const char *)m->mailbox, ATTUNE_MAILBOX_COUNT * sizeof(*m->mailbox)},
-        {(const char *)m->slots, m->slot_count * sizeof(*m->slots)},
+        {(const char *)m->slots, (m->slot_count + 1ull) * sizeof(*m->slots)},
         {(const char *)m->rings, (uint64_t)m->ring_count * m->ring_records * sizeof(*m->rings)},
         {(const char *)m->programs, m->program_count * sizeof(*m->programs)},
         {(const char *)m->tables, m->table_count * sizeof(*m->tables)},
