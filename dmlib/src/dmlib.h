@@ -55,7 +55,8 @@ struct dm_mapping {
     struct attune_program_slot *programs;
     struct attune_table *tables;
     uint64_t size;
-    uint32_t slot_count;
+    uint32_t slot_count; /* the common slot's number */
+    uint32_t slot_limit; /* of those that threads claim */
     uint32_t ring_count;
     uint32_t ring_records;
     uint32_t program_count;
@@ -65,6 +66,10 @@ struct dm_mapping {
 /* Fills mapping from the size bytes at memory; false if the header is not
  * one that this library can work with. */
 DM_HIDDEN bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping);
+
+/* Whether a memory file of so many bytes leaves a program what it may need itself of the
+ * addresses that it may have, and of the memory that it may lock: a 16th of them at most. */
+DM_HIDDEN bool dm_layout_leaves_room(uint64_t size, uint64_t addresses, uint64_t lockable);
 
 /* Registers this process with the controller behind the socket that
  * dm_gate_address remembered. True: mapping is filled and reported ready. No
@@ -107,6 +112,9 @@ DM_HIDDEN extern struct attune_point_control dm_static_control[ATTUNE_POINT_COUN
 
 /* Inherited by forked children: the mapping that their parent uses. */
 DM_HIDDEN extern struct dm_mapping dm_parent;
+
+/* What this process maps is locked, as it asked by mlockall(2), or its parent did. */
+DM_HIDDEN extern bool dm_locks_memory;
 
 /* Makes forked children start with a zeroed dm_live. False: too old a kernel, or a
  * C library in which dm_tid does not work. */

@@ -187,12 +187,20 @@ static bool wait_for_go(int fd, int64_t deadline, const struct dm_mapping *mappi
            go.status == ATTUNE_WELCOME_OK;
 }
 
-#define ADDRESS_SHARE 16
+static uint64_t limit_of(int resource) {
+    struct rlimit limit;
+    if (dm_syscall(SYS_prlimit64, 0, resource, NULL, &limit) != 0)
+        return RLIM_INFINITY;
+    return limit.rlim_cur;
+}
+
+/* All of it is filled at once where what is mapped is locked. */
+#define LOCKED_SIZE (1ull << 20)
 
 bool dm_gate_leaves_room(uint64_t size) {
-    struct rlimit limit;
-    return dm_syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &limit) != 0 ||
-           size <= limit.rlim_cur / ADDRESS_SHARE;
+    if (dm_locks_memory && size > LOCKED_SIZE)
+        return false;
+    return dm_layout_leaves_room(size, limit_of(RLIMIT_AS), limit_of(RLIMIT_MEMLOCK));
 }
 
 /* Maps the file that the controller has sent, or says that it is too large. */

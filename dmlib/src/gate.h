@@ -13,8 +13,7 @@
 /* Files of different sizes that are tried. */
 #define DM_GATE_ATTEMPTS 3
 
-/* Whether a memory file of so many bytes leaves the program the addresses that it
- * may need itself: where they are limited, it takes a 16th of them at most. */
+/* dm_layout_leaves_room within the limits of this process. */
 DM_HIDDEN bool dm_gate_leaves_room(uint64_t size);
 /* Milliseconds, for deadlines. */
 DM_HIDDEN int64_t dm_gate_now(void);

@@ -101,10 +101,19 @@ bool dm_layout_check(void *memory, uint64_t size, struct dm_mapping *mapping) {
         .tables = (void *)(base + header.table_offset),
         .size = size,
         .slot_count = header.slot_count,
+        .slot_limit = header.slot_count,
         .ring_count = header.ring_count,
         .ring_records = records,
         .program_count = header.program_count,
         .table_count = header.table_count,
     };
     return true;
+}
+
+#define SHARE 16
+/* What systems let everybody lock: with more, a program may lock all of its memory. */
+#define USUALLY_LOCKABLE (8ull << 20)
+
+bool dm_layout_leaves_room(uint64_t size, uint64_t addresses, uint64_t lockable) {
+    return size <= addresses / SHARE && (lockable <= USUALLY_LOCKABLE || size <= lockable / SHARE);
 }

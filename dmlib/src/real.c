@@ -123,6 +123,8 @@ BOOT(int, pthread_mutex_timedlock, (pthread_mutex_t * mutex, const struct timesp
      (mutex, until), return 0)
 BOOT(int, pthread_mutex_unlock, (pthread_mutex_t * mutex), (mutex), return 0)
 
+BOOT(int, mlockall, (int flags), (flags), return (int)dm_syscall(SYS_mlockall, flags))
+
 /* The kernel's own, as the C library calls it: a signal handler that comes while
  * functions are looked up reads and writes all the same. */
 static ssize_t result_of(long answer) {

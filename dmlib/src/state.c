@@ -11,6 +11,7 @@ struct attune_point_control dm_static_control[ATTUNE_POINT_COUNT]
 
 /* Inherited by children: the mapping that their parent used. */
 struct dm_mapping dm_parent;
+bool dm_locks_memory;
 static uint64_t generations;
 static long seccomp_mode;
 

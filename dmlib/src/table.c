@@ -78,8 +78,10 @@ void dm_table_add(const struct attune_program *program, uint64_t key, uint64_t v
                   uint64_t order, unsigned bucket) {
     const struct dm_mapping *mapping = &dm_live.mapping;
     uint32_t number = program->table - 1; /* 0: beyond every count */
-    if (number >= mapping->table_count)
+    if (number >= mapping->table_count) {
+        dm_lose_no_slot(); /* unmapped (hooks_lockall.c) */
         return;
+    }
     uint32_t max_keys = program->max_keys < ATTUNE_KEYS ? program->max_keys : ATTUNE_KEYS;
     struct attune_keyed *sums = find(&mapping->tables[number], key, max_keys);
     unsigned parity = __atomic_load_n(&mapping->header->epoch, __ATOMIC_RELAXED) & 1;

@@ -77,7 +77,7 @@ static void raise_to(uint32_t *mark, uint32_t value) {
 /* The lowest free slot: the controller looks at those below slots_used only. */
 static struct attune_slot *find_slot(const struct dm_mapping *mapping) {
     int32_t tid = dm_tid();
-    for (uint32_t i = 0; i < mapping->slot_count; i++) {
+    for (uint32_t i = 0; i < mapping->slot_limit; i++) {
         raise_to(&mapping->header->slots_used, i + 1);
         if (claim(&mapping->slots[i], tid))
             return &mapping->slots[i];

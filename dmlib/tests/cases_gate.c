@@ -125,6 +125,16 @@ static void address_space_is_small(void) {
     session_close(&s);
 }
 
+/* A program that keeps its limit keeps it with us, and goes on being measured. */
+static void program_locks_its_memory(void) {
+    struct session s = {.controller.place = trace_locks};
+    session_start(&s, "lockall 8");
+    session_end(&s);
+    EXPECT_EQUAL(controller_process(&s.controller, 1)->received[P_LOCK], 20);
+    EXPECT_EQUAL(lost(controller_process(&s.controller, 1)), 0);
+    session_close(&s);
+}
+
 static void descriptors_are_untouched(void) {
     struct session s = {0};
     session_start(&s, "open");
@@ -161,6 +171,7 @@ const struct test_case gate_cases[] = {
     {"silent_controller", silent_controller},
     {"go_missing", go_missing},
     {"small_address_space", address_space_is_small},
+    {"lockall", program_locks_its_memory},
     {"descriptors_untouched", descriptors_are_untouched},
     {"close_all", program_closes_all_descriptors},
     {"static_binary", static_binary_runs},

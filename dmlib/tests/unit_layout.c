@@ -87,7 +87,18 @@ static void check_random_headers(void) {
     free(memory);
 }
 
+static void check_room(void) {
+    const uint64_t all = UINT64_MAX, mega = 1 << 20;
+    EXPECT(dm_layout_leaves_room(100 * mega, all, all));
+    EXPECT(dm_layout_leaves_room(4 * mega, 64 * mega, all));
+    EXPECT(!dm_layout_leaves_room(4 * mega + 1, 64 * mega, all));
+    EXPECT(dm_layout_leaves_room(100 * mega, all, 8 * mega)); /* nobody locks all of that */
+    EXPECT(dm_layout_leaves_room(4 * mega, all, 64 * mega));
+    EXPECT(!dm_layout_leaves_room(4 * mega + 1, all, 64 * mega));
+}
+
 void test_layout(void) {
+    check_room();
     struct attune_header *memory = make_memory(2, 2, 16);
     struct dm_mapping mapping;
     EXPECT(accepts(memory));

@@ -4,8 +4,14 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* pairs COUNT */
@@ -79,10 +85,37 @@ static void heap(void) {
     }
 }
 
+/* lockall MEGABYTES: goes on as `locked`, and may lock so much */
+static void lock_all(void) {
+    struct rlimit limit = {(rlim_t)number[0] << 20, (rlim_t)number[0] << 20};
+    CHECK(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    CHECK(geteuid() != 0 || prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK) == 0); /* it may lock anything */
+    execl(self, self, "locked", NULL);
+    CHECK(false);
+}
+
+/* locked: locks all its memory in the middle of its work */
+static void locked(void) {
+    lock_pairs(&own, 10);
+    CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+    lock_pairs(&own, 10);
+    pid_t child = fork();
+    if (child == 0) { /* as daemons do; and it stays */
+        CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+        for (int round = 0; round < 50; round++, usleep(1000))
+            lock_pairs(&own, 1000);
+        CHECK(malloc(100) != NULL);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 const struct subject resource_subjects[] = {
-    {"pairs", pairs}, {"open", open_first}, {"closeall", close_all},
+    {"pairs", pairs},      {"open", open_first}, {"closeall", close_all},
 #ifndef STATIC
     {"dlopen", load},
 #endif
-    {"io", io},       {"heap", heap},       {NULL, NULL},
+    {"lockall", lock_all}, {"locked", locked},   {"io", io},
+    {"heap", heap},        {NULL, NULL},
 };
