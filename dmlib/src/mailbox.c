@@ -68,10 +68,14 @@ static bool meant(const struct attune_command *command, const struct dm_safe_poi
            (command->point == 0 || command->point == here->point + 1);
 }
 
+/* A child of vfork runs in its parent's memory as its parent's thread, but descriptors,
+ * and what else a command is about, are its own. Asked only when there is a command. */
+static bool is_own_thread(int32_t tid) { return dm_syscall(SYS_gettid, 0) == tid; }
+
 static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
     uint32_t posted = ATTUNE_CMD_POSTED;
     if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
-        !meant(command, here, tid))
+        !meant(command, here, tid) || !is_own_thread(tid))
         return false;
     return __atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

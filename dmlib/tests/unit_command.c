@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "unit.h"
 
@@ -109,6 +111,26 @@ static void check_one_point(void) {
     EXPECT_EQUAL(mapping.mailbox[10].result, 1);
 }
 
+/* A child of vfork is its parent's thread, but no command is for it. */
+static void check_vfork(void) {
+    mapping.mailbox[11] = (struct attune_command){
+        .state = ATTUNE_CMD_POSTED, .op = ATTUNE_OP_NOP, .at = ATTUNE_AT_LOCK};
+    mapping.controls[17].word = ATTUNE_CTL_AGGREGATE;
+    pid_t child = vfork();
+    if (child == 0) {
+        run_at(17, ATTUNE_AT_LOCK);
+        hit(17, 1, 2);
+        _exit(0);
+    }
+    EXPECT(child > 0 && waitpid(child, NULL, 0) == child);
+    mapping.controls[17].word = 0;
+    EXPECT_EQUAL(mapping.mailbox[11].state, ATTUNE_CMD_POSTED);
+    EXPECT_EQUAL(mapping.slots[0].aggregates[17].count, 1);
+    EXPECT_EQUAL(mapping.slots[0].tid, dm_syscall(SYS_gettid, 0));
+    run_at(17, ATTUNE_AT_LOCK);
+    EXPECT_EQUAL(mapping.mailbox[11].state, ATTUNE_CMD_DONE);
+}
+
 void test_mailbox(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     mapping = use_memory(memory);
@@ -116,6 +138,7 @@ void test_mailbox(void) {
     check_others_wait();
     check_permitted();
     check_one_point();
+    check_vfork();
     memory->detached = 1;
     post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);
