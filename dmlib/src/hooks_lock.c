@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lock is recorded when it is held, an unlock while it still is: the time
- * between the two records is time in the critical section. */
+ * between the two records is time in the critical section, unless the thread waited on
+ * a condition in between: pthread_cond_wait and its like release the mutex and take
+ * it again inside the C library, which are no calls. To stand before these would make
+ * calls out of them in counts, and has to tell two versions of each apart. */
 #include "hook.h"
 
 static uint64_t address_of(const void *pointer) { return (uint64_t)(uintptr_t)pointer; }
