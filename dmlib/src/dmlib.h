@@ -213,6 +213,10 @@ DM_INLINE uint32_t dm_attend(unsigned point, uint32_t family, uint32_t word) {
     return dm_attend_at(&here, word);
 }
 
+/* handler.c: whether the thread may be in a signal handler. About 1 us per page of its
+ * stack. */
+DM_HIDDEN bool dm_in_handler(void);
+
 /* memory.c: accesses that fail with an errno value where a plain one would
  * kill the program. size is 1, 2, 4 or 8, the address aligned to it. */
 DM_HIDDEN int dm_memory_load(uint64_t address, uint64_t size, uint64_t *value);

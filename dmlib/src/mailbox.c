@@ -72,10 +72,16 @@ static bool meant(const struct attune_command *command, const struct dm_safe_poi
  * and what else a command is about, are its own. Asked only when there is a command. */
 static bool is_own_thread(int32_t tid) { return dm_syscall(SYS_gettid, 0) == tid; }
 
+/* A function that is called in a handler finds what the handler interrupted, unless it
+ * was named where the call is made. */
+static bool may_call(const struct attune_command *command) {
+    return command->op != ATTUNE_OP_CALL || command->point != 0 || !dm_in_handler();
+}
+
 static bool claim(struct attune_command *command, const struct dm_safe_point *here, int32_t tid) {
     uint32_t posted = ATTUNE_CMD_POSTED;
     if (__atomic_load_n(&command->state, __ATOMIC_ACQUIRE) != ATTUNE_CMD_POSTED ||
-        !meant(command, here, tid) || !is_own_thread(tid))
+        !meant(command, here, tid) || !is_own_thread(tid) || !may_call(command))
         return false;
     return __atomic_compare_exchange_n(&command->state, &posted, ATTUNE_CMD_CLAIMED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

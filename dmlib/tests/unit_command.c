@@ -2,6 +2,8 @@
 /* Commands: what they do, and what they refuse. */
 #include <elf.h>
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -131,6 +133,49 @@ static void check_vfork(void) {
     EXPECT_EQUAL(mapping.mailbox[11].state, ATTUNE_CMD_DONE);
 }
 
+static volatile sig_atomic_t came;
+
+static void come_by(int signal) {
+    (void)signal;
+    run_at(17, ATTUNE_AT_IO);
+    came++;
+}
+
+/* A handler comes to a hook, on the stack that it interrupts or on another one. */
+static void *call_in_handler(void *stack) {
+    struct sigaction action = {.sa_handler = come_by, .sa_flags = stack != NULL ? SA_ONSTACK : 0};
+    stack_t other = {.ss_sp = stack, .ss_size = 1 << 16}, none = {.ss_flags = SS_DISABLE};
+    struct attune_command *command = &mapping.mailbox[12];
+    *command = (struct attune_command){.state = ATTUNE_CMD_POSTED,
+                                       .op = ATTUNE_OP_CALL,
+                                       .at = ATTUNE_AT_IO,
+                                       .args = {(uint64_t)(uintptr_t)sum, 1}};
+    EXPECT(stack == NULL || sigaltstack(&other, NULL) == 0);
+    EXPECT(sigaction(SIGUSR1, &action, NULL) == 0);
+    came = 0;
+    raise(SIGUSR1);
+    EXPECT_EQUAL(came, 1);
+    if (DM_STUB_COUNT != 0)
+        EXPECT_EQUAL(command->state, ATTUNE_CMD_POSTED);
+    EXPECT(sigaltstack(&none, NULL) == 0);
+    run_at(17, ATTUNE_AT_IO);
+    EXPECT_EQUAL(command->state, ATTUNE_CMD_DONE);
+    EXPECT_EQUAL(command->result, 1);
+    return NULL;
+}
+
+static void check_handlers(void) {
+    pthread_t thread;
+    void *stack = malloc(1 << 16);
+    call_in_handler(NULL);
+    call_in_handler(stack);
+    EXPECT(pthread_create(&thread, NULL, call_in_handler, NULL) == 0);
+    pthread_join(thread, NULL);
+    EXPECT(pthread_create(&thread, NULL, call_in_handler, stack) == 0);
+    pthread_join(thread, NULL);
+    free(stack);
+}
+
 void test_mailbox(void) {
     struct attune_header *memory = make_memory(1, 1, 8);
     mapping = use_memory(memory);
@@ -139,6 +184,7 @@ void test_mailbox(void) {
     check_permitted();
     check_one_point();
     check_vfork();
+    check_handlers();
     memory->detached = 1;
     post(7, (struct attune_command){.op = ATTUNE_OP_NOP});
     EXPECT_EQUAL(mapping.mailbox[7].state, ATTUNE_CMD_POSTED);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the thread may be in a signal handler. What a handler interrupts may hold
+ * any lock, or be in the middle of malloc or of the dynamic loader, though the handler
+ * itself came to a hook of a function that handlers may call.
+ *
+ * The kernel lays a frame on the stack under a handler: where the handler returns to,
+ * flags of which there are four, an empty link, and the registers of what it
+ * interrupted, with the only code segment of 64 bits and with flags that are always
+ * set in a program. Something like that by chance is no harm: the thread is then taken
+ * to be in a handler.
+ */
+#include "dmlib.h"
+
+#if DM_STUB_COUNT != 0 /* as on x86-64 */
+
+/* Of the stack; what lies deeper is not searched. */
+#define MOST_SEARCHED (1u << 20)
+
+struct signal_frame {
+    uint64_t returns_to;
+    uint64_t flags;
+    uint64_t link;
+    uint64_t stack[3];
+    uint64_t general[16];
+    uint64_t instruction;
+    uint64_t processor_flags;
+    uint16_t code_segment;
+};
+
+#define MOST_FLAGS 0xfu
+#define PROCESSOR_FLAGS 0x202u /* reserved; interrupts are on */
+#define CODE_SEGMENT 0x33u
+
+/* It reads what lies between the variables of other functions. */
+#define ANYWHERE __attribute__((no_sanitize("address", "undefined")))
+
+ANYWHERE static bool is_frame(const struct signal_frame *at) {
+    return at->flags <= MOST_FLAGS && at->link == 0 && at->returns_to != 0 &&
+           at->instruction != 0 && at->code_segment == CODE_SEGMENT &&
+           (at->processor_flags & PROCESSOR_FLAGS) == PROCESSOR_FLAGS;
+}
+
+/* Where the stack ends that a thread is on at `here`; 0: not known. Above the stack of
+ * any thread but the first lies what the thread register leads to. */
+static uintptr_t stack_end(uintptr_t here) {
+    extern void *__libc_stack_end;
+    uintptr_t block = (uintptr_t)__builtin_thread_pointer();
+    uintptr_t first = (uintptr_t)__libc_stack_end;
+    uintptr_t end = here < block && block - here < MOST_SEARCHED ? block : first;
+    return here < end && end - here < MOST_SEARCHED ? end : 0;
+}
+
+/* Page by page: a stack of a handler's own may end before that of the thread begins. */
+ANYWHERE bool dm_in_handler(void) {
+    uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15;
+    uintptr_t end = stack_end(at), readable = at;
+    uint64_t probe;
+    if (end == 0)
+        return true;
+    for (; at + sizeof(struct signal_frame) <= end; at += sizeof(uint64_t)) {
+        for (; readable < at + sizeof(struct signal_frame); readable += DM_PAGE_SIZE) {
+            readable &= ~(uintptr_t)(DM_PAGE_SIZE - 1);
+            if (dm_memory_load(readable, 1, &probe) != 0)
+                return true;
+        }
+        if (is_frame((const struct signal_frame *)at))
+            return true;
+    }
+    return false;
+}
+
+#else
+
+bool dm_in_handler(void) { return false; }
+
+#endif
