@@ -41,6 +41,7 @@ type controller struct {
 	mu       sync.Mutex // guards what follows
 	apps     map[uint64]app
 	points   map[uint32]bool
+	period   time.Duration
 	changed  map[uint64]string // process to change id
 	requests []string
 	refuse   bool // applying is refused
@@ -150,17 +151,12 @@ func (c *controller) handle(r *attunev1.ManageResponse) []*attunev1.ManageReques
 	c.requests = append(c.requests, fmt.Sprintf("%T", r.GetRequest()))
 	var out []*attunev1.ManageRequest
 	switch k := r.GetRequest().(type) {
-	case *attunev1.ManageResponse_SetSampling:
-		c.sampling <- time.Duration(k.SetSampling.GetAggregateNanos())
-	case *attunev1.ManageResponse_AddPoint:
-		c.points[k.AddPoint.GetPoint()] = true
-		for handle := range c.apps {
-			out = append(out, &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
-				Point: k.AddPoint.GetPoint(), Process: handle, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "hook", CostNanos: 8,
-			}}})
+	case *attunev1.ManageResponse_Want:
+		if period := time.Duration(k.Want.GetPeriodNanos()); period != c.period {
+			c.period = period
+			c.sampling <- period
 		}
-	case *attunev1.ManageResponse_RemovePoint:
-		delete(c.points, k.RemovePoint.GetPoint())
+		out = c.want(k.Want.GetPoints())
 	case *attunev1.ManageResponse_Apply:
 		for _, ch := range k.Apply.GetChanges() {
 			out = append(out, c.apply(r.GetRequestId(), ch))
@@ -174,6 +170,24 @@ func (c *controller) handle(r *attunev1.ManageResponse) []*attunev1.ManageReques
 		out = append(out, done(r))
 	}
 	return out
+}
+
+// want measures points, and no others.
+func (c *controller) want(points []*attunev1.PointWant) (placed []*attunev1.ManageRequest) {
+	before := c.points
+	c.points = map[uint32]bool{}
+	for _, p := range points {
+		c.points[p.GetIndex()] = true
+		for handle := range c.apps {
+			if before[p.GetIndex()] {
+				continue
+			}
+			placed = append(placed, &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
+				Point: p.GetIndex(), Process: handle, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "hook", CostNanos: 8,
+			}}})
+		}
+	}
+	return placed
 }
 
 // apply changes the knob of one process.

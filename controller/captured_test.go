@@ -96,9 +96,7 @@ func testIntervals(t *testing.T, program string, row captured, dynamic bool, wan
 				b.sampleEvery(t, 20*time.Millisecond)
 				return
 			}
-			b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-				RemovePoint: &attunev1.RemovePoint{Point: 1},
-			}})
+			b.removePoint(t, 1)
 		})
 		row.aggregates = raised(first, int64(100*(hundreds-1)))
 		if diff := gocmp.Diff(row.aggregates, b.sumsOf(t, row)); diff != "" {

@@ -88,22 +88,18 @@ func (b *bench) churn(t *testing.T, first uint32) {
 		}
 		specs = append(specs, spec)
 	}
+	var indexes []uint32
 	for i, spec := range specs {
 		spec.SampleEvery = first // another point than any before
-		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
-			AddPoint: &attunev1.AddPoint{Point: first + uint32(i), Spec: spec},
-		}}
+		indexes = append(indexes, first+uint32(i))
+		b.requests <- b.adding(indexes[i], spec)
 	}
 	for answered := map[uint32]bool{}; len(answered) < len(specs); {
 		if s := b.anyPlaced(t); s.GetPoint() >= first {
 			answered[s.GetPoint()] = true
 		}
 	}
-	for i := range specs {
-		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
-			RemovePoint: &attunev1.RemovePoint{Point: first + uint32(i)},
-		}}
-	}
+	b.requests <- b.removing(indexes...)
 }
 
 // A jump that reaches into the next function would lead elsewhere as soon as

@@ -57,7 +57,7 @@ func New(config Config) (c *Controller, err error) {
 		}
 	}()
 	c.newMeter()
-	c.newPoints()
+	c.newWanted()
 	if err := c.newClient(); err != nil {
 		return nil, err
 	}

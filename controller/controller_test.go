@@ -81,7 +81,9 @@ func (a *analyzer) Manage(stream attunev1.ManagementService_ManageServer) error 
 
 // bench is a controller with its analyzer.
 type bench struct {
-	early []*attunev1.PointStatus // of the point that was added last, before that was answered
+	want  attunev1.Want           // all that the analyzer wants, as it was sent last
+	added uint32                  // the point that was added last
+	early []*attunev1.PointStatus // of that point, before it was answered
 	*analyzer
 	controller *Controller
 	state      string
@@ -188,7 +190,7 @@ func (b *bench) ask(t *testing.T, request *attunev1.ManageResponse) (results []*
 			if answer.GetDone().GetRequestId() == request.GetRequestId() {
 				return results
 			}
-			if s := answer.GetPoint(); s != nil && s.GetPoint() == request.GetAddPoint().GetPoint() {
+			if s := answer.GetPoint(); s != nil && s.GetPoint() == b.added {
 				b.early = append(b.early, s)
 			}
 		case <-deadline:
@@ -247,12 +249,8 @@ func TestMeasureChangeUndo(t *testing.T) {
 	target := targets.Start(t, program, b.controller.Environment()...)
 	process := b.withDMLib(t, target.PID)
 
-	b.ask(t, &attunev1.ManageResponse{RequestId: "sampling", Request: &attunev1.ManageResponse_SetSampling{
-		SetSampling: &attunev1.SetSampling{PeriodNanos: int64(20 * time.Millisecond)},
-	}})
-	b.ask(t, &attunev1.ManageResponse{RequestId: "point", Request: &attunev1.ManageResponse_AddPoint{AddPoint: &attunev1.AddPoint{
-		Point: 7, Spec: &attunev1.MeasurePoint{Id: "large", MinValue: 1 << 17, Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}},
-	}}})
+	b.sampleEvery(t, 20*time.Millisecond)
+	b.addPoint(t, 7, &attunev1.MeasurePoint{Id: "large", MinValue: 1 << 17, Target: &attunev1.MeasurePoint_Hook{Hook: "malloc"}})
 	counted := event(t, b, "aggregate", func(m *attunev1.PublishRequest) (*attunev1.Aggregate, bool) {
 		for _, a := range m.GetAggregates().GetAggregates() {
 			if a.GetPoint() == 7 && a.GetProcess() == process.GetHandle() && a.GetCount() > 0 {

@@ -29,16 +29,10 @@ func (d *desk) handle(_ context.Context, request *attunev1.ManageResponse) {
 		d.config.Asked(request)
 	}
 	switch r := request.GetRequest().(type) {
-	case *attunev1.ManageResponse_AddPoint:
-		d.points.Add(r.AddPoint)
-	case *attunev1.ManageResponse_RemovePoint:
-		d.points.Remove(uint16(r.RemovePoint.GetPoint()))
-	case *attunev1.ManageResponse_SetSampling:
-		d.setSampling(r.SetSampling)
-	case *attunev1.ManageResponse_Details:
-		d.meter.Want(r.Details.GetWants())
+	case *attunev1.ManageResponse_Want:
+		d.wanted.Want(r.Want)
 	case *attunev1.ManageResponse_Renew:
-		d.renewed(r.Renew)
+		d.changes.Renew(r.Renew.GetChanges())
 	case *attunev1.ManageResponse_End:
 		d.over(r.End.GetKeep(), errEnded)
 	case *attunev1.ManageResponse_Apply:
@@ -81,40 +75,17 @@ func (d *desk) done(requestID string) {
 	}})
 }
 
-func (d *desk) setSampling(set *attunev1.SetSampling) {
-	period, interval := max(set.GetPeriodNanos(), 0), max(set.GetAggregateNanos(), 0)
-	if interval == 0 {
-		interval = period
-	}
-	d.meter.Set(time.Duration(period), time.Duration(interval))
-}
-
 // lost goes on without an Analyzer: changes until their leases end, measure
 // points as long as one, samples and details not at all.
 func (d *desk) lost() {
-	d.points.Lost(time.Now())
+	d.wanted.Lost(time.Now())
 	d.changes.Orphan()
 	d.outbox.Hush(d.members.List())
-	d.meter.Set(0, 0)
-	d.meter.Want(nil)
 }
 
 // opened tells an Analyzer that was found what it has to know.
 func (d *desk) opened(send func(*attunev1.PublishRequest) error, open func()) {
-	found := func() { // one that breaks before is none
-		d.points.Found()
-		open()
-	}
-	d.outbox.Retell(d.members.List(), send, found)
-}
-
-// renewed takes the Analyzer's word for changes. Word for all of them comes
-// after the points that it wants again.
-func (d *desk) renewed(renew *attunev1.RenewLease) {
-	d.changes.Renew(renew.GetChanges())
-	if len(renew.GetChanges()) == 0 {
-		d.points.DropOutlived()
-	}
+	d.outbox.Retell(d.members.List(), send, open)
 }
 
 // publish queues what is not to be lost. It may wait for the Analyzer.

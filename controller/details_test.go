@@ -23,9 +23,8 @@ const (
 // wantDetails asks for details of processes, and of no others.
 func (b *bench) wantDetails(t *testing.T, wanted ...*attunev1.TableWant) {
 	t.Helper()
-	b.ask(t, &attunev1.ManageResponse{RequestId: "details", Request: &attunev1.ManageResponse_Details{
-		Details: &attunev1.SetDetails{Wants: wanted},
-	}})
+	b.want.Tables = wanted
+	b.ask(t, b.wanting())
 }
 
 // sampleOf waits for a sample of a process that pick accepts.
@@ -73,7 +72,7 @@ func TestDetails(t *testing.T) {
 	b.stop(t)
 }
 
-// A connection that is lost takes along what was asked for by it.
+// An Analyzer that comes back says all that it wants: what was wanted before is not.
 func TestDetailsEndWithTheConnection(t *testing.T) {
 	b := start(t, roaming)
 	target := targets.Start(t, targets.Build(t, "testdata/storm.c"), b.controller.Environment()...)
@@ -82,6 +81,7 @@ func TestDetailsEndWithTheConnection(t *testing.T) {
 	b.sampleEvery(t, 20*time.Millisecond)
 	b.sampleOf(t, "sample with threads", process, func(s *attunev1.Sample) bool { return series.DetailsFrom(s.GetTables()).Threads != nil })
 	b.hide()
+	b.want.Tables = nil
 	b.show(t)
 	b.sampleEvery(t, 20*time.Millisecond)
 	b.sampleOf(t, "sample without details", process, func(s *attunev1.Sample) bool { return len(s.GetTables()) == 1 })

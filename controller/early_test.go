@@ -84,9 +84,7 @@ func TestWhoPassesTheGate(t *testing.T) {
 		passes("with a point in all", false)
 	}
 	for index := range uint32(2) {
-		b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-			RemovePoint: &attunev1.RemovePoint{Point: 2 + index},
-		}})
+		b.removePoint(t, 2+index)
 		passes("with a point left", index == 1)
 	}
 }

@@ -45,10 +45,7 @@ func testHandOver(t *testing.T, flag string) {
 	halt := make(chan struct{})
 	calls := hammer(t, target, halt)
 	for i := range uint32(handedOver) {
-		exit := onlyKernel(fmt.Sprintf("many_%02d", i))
-		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
-			AddPoint: &attunev1.AddPoint{Point: 101 + i, Spec: exit},
-		}}
+		b.requests <- b.adding(101+i, onlyKernel(fmt.Sprintf("many_%02d", i)))
 		changed := map[uint32]*attunev1.PointStatus{}
 		for len(changed) < 1 || patched[1+i] && len(changed) < 2 {
 			s := b.anyPlaced(t)

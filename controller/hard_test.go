@@ -121,9 +121,7 @@ func (h *hard) measured(t *testing.T, index uint32, p hardPoint) {
 	}
 	h.counts(t, index, lines)
 	h.Right(t)
-	h.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-		RemovePoint: &attunev1.RemovePoint{Point: index},
-	}})
+	h.removePoint(t, index)
 	h.Right(t)
 }
 

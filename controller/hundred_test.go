@@ -29,9 +29,7 @@ func testManyPoints(t *testing.T, rounds int, options ...func(*Config)) {
 		for i := range uint32(manyPoints) {
 			spec := call(fmt.Sprintf("many_%02d", i), false)
 			spec.Processes = []uint64{process.GetHandle()}
-			b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
-				AddPoint: &attunev1.AddPoint{Point: first + i, Spec: spec},
-			}}
+			b.requests <- b.adding(first+i, spec)
 		}
 		placed := b.states(t, manyPoints, func() { target.Ask(t, "0") })
 		target.Ask(t, "100")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/testing/targets"
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // leave ends what a point counts while its process lives: the point is removed
@@ -15,9 +14,7 @@ import (
 var leave = map[string]func(*testing.T, *bench){
 	"removed": func(t *testing.T, b *bench) {
 		t.Cleanup(func() { b.stop(t) })
-		b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-			RemovePoint: &attunev1.RemovePoint{Point: 3},
-		}})
+		b.removePoint(t, 3)
 	},
 	"stopped": func(t *testing.T, b *bench) { b.stop(t) },
 }

@@ -34,7 +34,7 @@ type parts struct {
 	outbox    *link.Outbox
 	losses    link.Losses
 	meter     *meter.Meter
-	points    *change.Points
+	wanted    *change.Wanted
 	changes   *change.Changes
 
 	ctx    context.Context // of everything that runs; ended by Stop

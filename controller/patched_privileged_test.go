@@ -43,9 +43,7 @@ func TestPatchGivesWayToUprobe(t *testing.T) {
 			t.Fatalf("point: %v", s)
 		}
 	}
-	b.requests <- &attunev1.ManageResponse{RequestId: "exit", Request: &attunev1.ManageResponse_AddPoint{
-		AddPoint: &attunev1.AddPoint{Point: 3, Spec: onlyKernel("p_static")},
-	}}
+	b.requests <- b.adding(3, onlyKernel("p_static"))
 	for seen := map[uint32]bool{}; len(seen) < 3; {
 		s := b.anyPlaced(t)
 		if seen[s.GetPoint()] = true; s.GetMechanism() != "uprobe_multi" && s.GetMechanism() != "uprobe" {

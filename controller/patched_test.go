@@ -166,11 +166,7 @@ func (b *bench) anyPlacedWhile(t *testing.T, again func()) *attunev1.PointStatus
 // call of delivered.
 func (b *bench) removed(t *testing.T, points ...uint32) map[uint32]uint64 {
 	t.Helper()
-	for _, point := range points {
-		b.requests <- &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
-			RemovePoint: &attunev1.RemovePoint{Point: point},
-		}}
-	}
+	b.requests <- b.removing(points...)
 	for gone := map[uint32]bool{}; len(gone) < len(points); {
 		s := b.anyPlaced(t)
 		if s.GetState() == attunev1.PointState_POINT_STATE_REMOVED && slices.Contains(points, s.GetPoint()) {
@@ -211,12 +207,7 @@ func TestPatchesComeAndGo(t *testing.T) {
 			process := b.withDMLib(t, target.PID)
 			before := codeOf(t, target.PID)
 			target.Ask(t, "hammer")
-			add := &attunev1.ManageResponse{RequestId: "add", Request: &attunev1.ManageResponse_AddPoint{
-				AddPoint: &attunev1.AddPoint{Point: 1, Spec: everyPatched(process.GetHandle())},
-			}}
-			remove := &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-				RemovePoint: &attunev1.RemovePoint{Point: 1},
-			}}
+			add, remove := b.adding(1, everyPatched(process.GetHandle())), b.removing(1)
 			for range rounds {
 				b.requests <- add
 				if s := b.anyPlaced(t); s.GetMechanism() != "patch" || len(s.GetSymbols()) < test.least {

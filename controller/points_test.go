@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -20,17 +22,37 @@ import (
 
 func (b *bench) sampleEvery(t *testing.T, period time.Duration) {
 	t.Helper()
-	b.ask(t, &attunev1.ManageResponse{RequestId: "sampling", Request: &attunev1.ManageResponse_SetSampling{
-		SetSampling: &attunev1.SetSampling{PeriodNanos: int64(period)},
-	}})
+	b.want.PeriodNanos = int64(period)
+	b.ask(t, b.wanting())
+}
+
+// wanting asks for all that the analyzer wants by now.
+func (b *bench) wanting() *attunev1.ManageResponse {
+	return &attunev1.ManageResponse{RequestId: "want", Request: &attunev1.ManageResponse_Want{Want: proto.CloneOf(&b.want)}}
+}
+
+// adding asks for one point more.
+func (b *bench) adding(index uint32, spec *attunev1.MeasurePoint) *attunev1.ManageResponse {
+	b.want.Points = append(b.want.Points, &attunev1.PointWant{Index: index, Point: spec})
+	return b.wanting()
+}
+
+// removing asks for points no more.
+func (b *bench) removing(indexes ...uint32) *attunev1.ManageResponse {
+	b.want.Points = slices.DeleteFunc(b.want.Points, func(p *attunev1.PointWant) bool { return slices.Contains(indexes, p.GetIndex()) })
+	return b.wanting()
+}
+
+func (b *bench) removePoint(t *testing.T, index uint32) {
+	t.Helper()
+	b.ask(t, b.removing(index))
 }
 
 func (b *bench) addPoint(t *testing.T, index uint32, spec *attunev1.MeasurePoint) {
 	t.Helper()
-	b.early = nil // those of the point before are old
-	b.ask(t, &attunev1.ManageResponse{RequestId: "point", Request: &attunev1.ManageResponse_AddPoint{
-		AddPoint: &attunev1.AddPoint{Point: index, Spec: spec},
-	}})
+	b.early, b.added = nil, index // those of the point before are old
+	b.ask(t, b.adding(index, spec))
+	b.added = 0
 }
 
 // placed waits for the point's status.
@@ -217,9 +239,7 @@ func TestForkedChildKeepsItsStubs(t *testing.T) {
 	b.placedWhile(t, 4, again)
 	// The program waits for input, so the slot of getppid cannot be given back
 	// and is inherited; the child is asked for getsid alone.
-	b.ask(t, &attunev1.ManageResponse{RequestId: "remove", Request: &attunev1.ManageResponse_RemovePoint{
-		RemovePoint: &attunev1.RemovePoint{Point: 3},
-	}})
+	b.removePoint(t, 3)
 	if s := b.placed(t, 3); s.GetState() != attunev1.PointState_POINT_STATE_REMOVED {
 		t.Fatalf("status %v", s)
 	}
@@ -262,9 +282,7 @@ func TestPointsShareAHook(t *testing.T) {
 	if got := b.counts(t, 4, 5); got != 5 {
 		t.Errorf("%d blocks of 100 bytes, want 5", got)
 	}
-	b.ask(t, &attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_RemovePoint{
-		RemovePoint: &attunev1.RemovePoint{Point: 3},
-	}})
+	b.removePoint(t, 3)
 	for range 5 {
 		target.Ask(t, "0")
 	}

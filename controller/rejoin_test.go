@@ -21,16 +21,18 @@ func TestConnectionThatBreaksAtOnce(t *testing.T) {
 	c.outbox = link.NewOutbox(link.OutboxOptions{Silent: true, Heard: func(*member.Member) {}})
 	c.members.Add(member.New(&attunev1.Process{Handle: 1}, member.Options{}))
 	now := time.Now()
-	c.points = change.NewPoints(change.PointsOptions{Members: c.members})
-	c.points.Lost(now.Add(-time.Minute))
+	c.wanted = change.NewWanted(change.WantedOptions{Members: c.members})
+	c.wanted.Lost(now.Add(-time.Minute))
+	c.wanted.Lost(now) // for another reason
 	broken := func(*attunev1.PublishRequest) error { return errors.New("broken") }
 	c.opened(broken, func() { t.Error("opened") })
-	if !c.points.Abandoned(now, time.Second) {
+	if !c.wanted.GiveUp(now, time.Second) {
 		t.Error("the connection counts as one")
 	}
 	opened := false
 	c.opened(func(*attunev1.PublishRequest) error { return nil }, func() { opened = true })
-	if !opened || c.points.Abandoned(now, time.Second) {
+	c.wanted.Want(&attunev1.Want{})
+	if !opened || c.wanted.GiveUp(now, time.Second) {
 		t.Errorf("opened %t, and abandoned all the same", opened)
 	}
 }

@@ -21,9 +21,7 @@ func (d *desk) statusLoop(ctx context.Context) error {
 		if waiting := d.admission.Refresh(); waiting > 0 {
 			d.log.Debug("libraries that were loaded again are patched", "processes", waiting)
 		}
-		if d.points.Abandoned(now, d.config.Lease) {
-			d.points.DropOutlived()
-		}
+		d.wanted.GiveUp(now, d.config.Lease)
 		d.changes.Look(now)
 	})
 	return nil

@@ -41,16 +41,16 @@ func (d *desk) newClient() (err error) {
 	return err
 }
 
-// newPoints prepares what the Analyzer may have measured, and who places it.
-func (d *desk) newPoints() {
-	d.points = change.NewPoints(change.PointsOptions{
+// newWanted prepares what the Analyzer may have measured, and who places points.
+func (d *desk) newWanted() {
+	d.wanted = change.NewWanted(change.WantedOptions{
 		Members: d.members, Placer: func() *probe.Placer { return d.placer },
 		Hold: func(add func()) { d.admission.Hold(add) }, Free: func() { d.admission.Free() },
 		Need:    func(spec *attunev1.MeasurePoint) { d.admission.Need(spec) },
-		Deliver: d.meter.Deliver, Answer: d.answer,
+		Deliver: d.meter.Deliver, Sample: d.meter.Set, Read: d.meter.Want, Answer: d.answer,
 	})
 	d.placer = probe.New(probe.Options{
-		Status: d.points.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,
+		Status: d.wanted.Status, Leaving: d.meter.Leave, Uprobes: d.meter.Uprobes, Functions: d.functions,
 		Clock: d.meter.Clock(), Log: d.config.Log,
 	})
 }

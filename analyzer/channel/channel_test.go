@@ -111,7 +111,7 @@ func inBubble(t *testing.T, test func(*testing.T, *rig)) {
 		go func() { served <- server.Serve(listener) }()
 		var err error
 		r.conn, err = grpc.NewClient("passthrough:analyzer", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(2*maxMessage)),
+			grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(2*attunev1.MaxMessage)),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				conn, err := listener.DialContext(ctx)
 				return wire{conn, &mu, &cut}, err
@@ -265,10 +265,10 @@ func TestMessageSize(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		records := &attunev1.RecordBatch{}
 		m := &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Records{Records: records}}
-		records.Records = make([]byte, maxMessage/2)
-		records.Records = make([]byte, maxMessage-(proto.Size(m)-maxMessage/2))
-		if size := proto.Size(m); size != maxMessage {
-			t.Fatalf("the message has %d bytes, want %d", size, maxMessage)
+		records.Records = make([]byte, attunev1.MaxMessage/2)
+		records.Records = make([]byte, attunev1.MaxMessage-(proto.Size(m)-attunev1.MaxMessage/2))
+		if size := proto.Size(m); size != attunev1.MaxMessage {
+			t.Fatalf("the message has %d bytes, want %d", size, attunev1.MaxMessage)
 		}
 		events := r.events(t)
 		if err := events.Send(m); err != nil {

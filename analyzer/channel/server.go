@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// maxMessage bounds a message of the channels, bytes.
-	maxMessage = 16 << 20
 	// HelloPatience is how long a new connection may take to speak HTTP/2. The
 	// server's end waits for those that are still about to: 120 s by default.
 	HelloPatience = 2 * time.Second
@@ -37,7 +35,7 @@ const (
 // may connect is the credentials' business.
 func NewServer(creds credentials.TransportCredentials, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(creds), grpc.MaxRecvMsgSize(maxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
+		grpc.Creds(creds), grpc.MaxRecvMsgSize(attunev1.MaxMessage), grpc.ConnectionTimeout(HelloPatience), grpc.WaitForHandlers(true),
 		grpc.ReadBufferSize(readBuffer), grpc.InitialWindowSize(attunev1.FlowWindow), grpc.InitialConnWindowSize(attunev1.FlowWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingPatience, MaxConnectionAge: renewal}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

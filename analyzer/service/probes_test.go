@@ -60,7 +60,7 @@ func TestProbes(t *testing.T) {
 		}
 		added <- resp
 	}()
-	index := c.request(func(r *attunev1.ManageResponse) bool { return r.GetAddPoint() != nil }).GetAddPoint().GetPoint()
+	index := c.request(func(r *attunev1.ManageResponse) bool { return len(r.GetWant().GetPoints()) > 0 }).GetWant().GetPoints()[0].GetIndex()
 	c.send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
 		Point: index, Process: 1, State: attunev1.PointState_POINT_STATE_PLACED,
 	}}})

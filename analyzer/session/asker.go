@@ -62,7 +62,7 @@ func (s *Session) Ask(ctx context.Context, name string, sink Sink, want func() (
 
 // wantsAny says whether an asker wants anything at present.
 func (a *asker) wantsAny() bool {
-	return len(a.want.GetPoints()) > 0 || a.want.GetPeriodNanos() > 0
+	return len(a.want.GetPoints())+len(a.want.GetTables()) > 0 || a.want.GetPeriodNanos() > 0
 }
 
 // Leave takes back all that somebody wanted.
@@ -80,7 +80,11 @@ func (s *Session) ask(name string, sink Sink, want *attunev1.Want) {
 		})
 	}
 	a := s.askers[i]
+	before := a.want.GetTables()
 	a.sink, a.want = sink, proto.CloneOf(want)
+	for _, w := range slices.Concat(before, want.GetTables()) {
+		s.wantTables(w.GetProcess())
+	}
 	s.serve(a)
 	if want == nil {
 		s.askers = slices.Delete(s.askers, i, i+1)

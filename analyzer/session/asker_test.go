@@ -89,7 +89,7 @@ func TestWantsFollow(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 	}
-	if n := len(r.session.points.list); n != 0 {
+	if n := len(r.session.points.byIndex); n != 0 {
 		t.Errorf("%d points are left", n)
 	}
 }

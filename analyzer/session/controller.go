@@ -27,13 +27,13 @@ type controller struct {
 	local   map[uint64]uint64         // its handles to the session's
 	newest  uint64                    // of its handles
 	early   []*attunev1.PointStatus   // of processes that it will tell of: see pointStatus
-	pace    time.Duration             // at which it was told to sample; 0: not told
 	status  *attunev1.ControllerStatus
 	lost    *attunev1.ControllerStatus // losses as its events told them
-	// details is what it was told to read beside the signals, at its present
-	// connection; detailsDue says that the tunlets may want something else.
-	details    *attunev1.SetDetails
-	detailsDue bool
+
+	// What is wanted of it, in its own handles.
+	points map[uint32]*attunev1.PointWant // by index
+	tables map[uint64][]uint32            // beside the signals, by process
+	paidAt time.Duration                  // until when wants have used up wantRate
 }
 
 // controller returns the connection of that id, made when it is new: the event
@@ -41,8 +41,14 @@ type controller struct {
 func (s *Session) controller(id string) *controller {
 	c := s.controllers[id]
 	if c == nil {
-		c = &controller{id: id, local: map[uint64]uint64{}, lost: &attunev1.ControllerStatus{}}
+		c = &controller{
+			id: id, local: map[uint64]uint64{}, lost: &attunev1.ControllerStatus{},
+			points: map[uint32]*attunev1.PointWant{}, tables: map[uint64][]uint32{},
+		}
 		s.controllers[id] = c
+		for _, p := range s.points.byIndex {
+			s.wantPoint(c, p)
+		}
 	}
 	return c
 }
@@ -54,14 +60,11 @@ func (s *Session) ControllerConnected(hello *attunev1.ControllerHello, channel C
 		s.replaceLost(hello)
 		c := s.controller(hello.GetControllerId())
 		back := c.hello != nil
-		c.hello, c.channel, c.pace, c.awaited = hello, channel, 0, false
-		c.details, c.detailsDue = &attunev1.SetDetails{}, true // it reads none as yet
+		c.hello, c.channel, c.awaited = hello, channel, false
+		c.paidAt, s.due[c] = 0, true
 		s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_CONNECTED, connectedText(c, back))
 		s.hurry()
 		s.reconcile(c)
-		for _, p := range s.points.list {
-			s.addPoint(c, p)
-		}
 	})
 }
 

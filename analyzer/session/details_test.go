@@ -3,6 +3,8 @@
 package session
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -17,18 +19,17 @@ const (
 	socketKind = uint32(series.TableSockets)
 )
 
-// asked returns what a controller was last asked for, by its own handles, and
-// how often it was asked.
-func (l *link) asked() (last map[uint64][]uint32, times int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range l.sent {
-		if d := m.GetDetails(); d != nil {
-			times++
-			last = map[uint64][]uint32{}
-			for _, p := range d.GetWants() {
-				last[p.GetProcess()] = p.GetTables()
-			}
+// asked returns what a controller reads beside the signals, and how often that changed.
+func (l *link) asked() (last asked, times int) {
+	var before []*attunev1.TableWant
+	for _, w := range l.wanted() {
+		if slices.EqualFunc(before, w.GetTables(), func(a, b *attunev1.TableWant) bool { return proto.Equal(a, b) }) {
+			continue
+		}
+		before, last = w.GetTables(), asked{}
+		times++
+		for _, t := range before {
+			last[t.GetProcess()] = t.GetTables()
 		}
 	}
 	return last, times
@@ -44,19 +45,10 @@ func (r *rig) wants(tunlet string, process uint64, kinds ...uint32) {
 	r.report()
 }
 
-func (l *link) wantAsked(t *testing.T, what string, times int, want map[uint64][]uint32) {
+func (l *link) wantAsked(t *testing.T, what string, times int, want asked) {
 	t.Helper()
 	last, n := l.asked()
-	got, expected := &attunev1.SetDetails{}, &attunev1.SetDetails{}
-	for handle := uint64(0); handle < 20; handle++ {
-		if kinds, ok := last[handle]; ok {
-			got.Wants = append(got.Wants, &attunev1.TableWant{Process: handle, Tables: kinds})
-		}
-		if kinds, ok := want[handle]; ok {
-			expected.Wants = append(expected.Wants, &attunev1.TableWant{Process: handle, Tables: kinds})
-		}
-	}
-	if n != times || !proto.Equal(got, expected) {
+	if n != times || !maps.EqualFunc(last, want, slices.Equal) {
 		t.Errorf("%s: asked %d times, last %v; want %d times, %v", what, n, last, times, want)
 	}
 }
@@ -74,28 +66,27 @@ func detailRig(t *testing.T) (r *rig, first, second *link) {
 	return r, first, second
 }
 
-// Each controller is asked for what all tunlets together want of its processes,
-// once for all that was wanted within a tick.
+// Each controller is asked at once for what all tunlets together want of its processes,
+// if that has changed.
 func TestDetailsGoToTheirController(t *testing.T) {
 	r, first, second := detailRig(t)
 	first.wantAsked(t, "at first", 0, nil)
 	r.wants("a", 1, socketKind, threadKind, socketKind)
+	first.wantAsked(t, "one tunlet", 1, asked{7: {threadKind, socketKind}})
 	r.wants("b", 1, threadKind)
-	r.wants("b", 2, threadKind)
 	r.wants("b", 99, threadKind)
-	first.wantAsked(t, "before the tick", 0, nil)
 	r.tick()
-	first.wantAsked(t, "two tunlets", 1, asked{7: {threadKind, socketKind}, 8: {threadKind}})
+	first.wantAsked(t, "what it reads already", 1, asked{7: {threadKind, socketKind}})
+	r.wants("b", 2, threadKind)
+	first.wantAsked(t, "two tunlets", 2, asked{7: {threadKind, socketKind}, 8: {threadKind}})
 	second.wantAsked(t, "the other controller", 0, nil)
 	r.wants("a", 3, socketKind)
-	r.tick()
 	second.wantAsked(t, "another handle", 1, asked{7: {socketKind}})
 	r.wants("a", 1)
-	r.tick()
-	first.wantAsked(t, "one is left", 2, asked{7: {threadKind}, 8: {threadKind}})
+	first.wantAsked(t, "one is left", 3, asked{7: {threadKind}, 8: {threadKind}})
 	r.wants("a", 1, threadKind)
 	r.tick()
-	first.wantAsked(t, "what it reads already", 2, asked{7: {threadKind}, 8: {threadKind}})
+	first.wantAsked(t, "what is left already", 3, asked{7: {threadKind}, 8: {threadKind}})
 }
 
 // What goes takes its wishes along.
@@ -108,7 +99,7 @@ func TestDetailsEnd(t *testing.T) {
 	r.session.TunletGone("b", "it crashed", true)
 	r.report()
 	r.tick()
-	first.wantAsked(t, "a tunlet is gone", 2, asked{7: {socketKind}})
+	first.wantAsked(t, "a tunlet is gone", 3, asked{7: {socketKind}})
 	second.wantAsked(t, "a tunlet is gone", 2, asked{})
 	r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{
 		ProcessEnded: &attunev1.ProcessEnded{Process: 7},
@@ -116,7 +107,7 @@ func TestDetailsEnd(t *testing.T) {
 	r.wants("a", 2, socketKind)
 	r.wants("a", 1, threadKind)
 	r.tick()
-	first.wantAsked(t, "a process has ended", 3, asked{8: {socketKind}})
+	first.wantAsked(t, "a process has ended", 5, asked{8: {socketKind}})
 }
 
 // A controller that comes back knows of nothing, and is asked again.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package session runs one tuning session: it merges what controllers report, routes
-// it to the tunlets that asked for it, feeds the decision core, and carries out what
-// the core commands.
+// Package session runs one tuning session: it merges what askers want and tells each
+// controller its part, merges what controllers report, routes it to the tunlets that
+// asked for it, feeds the decision core, and carries out what the core commands.
 //
 // All that happens it gives to its sinks, one RecordingFrame (proto/attune/v1/recording.proto) after the
 // other and in its own handles of processes and indexes of points. What people are

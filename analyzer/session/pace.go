@@ -2,11 +2,7 @@
 
 package session
 
-import (
-	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
-)
+import "time"
 
 const (
 	// restPeriod is how often there is a tick and processes are sampled while
@@ -115,19 +111,13 @@ func (s *Session) slowest() time.Duration {
 	return max(s.cfg.Tick, period)
 }
 
-// setPace tells the controllers, as soon as somebody is there to use samples.
+// setPace changes the pace, as soon as somebody is there to use samples.
 func (s *Session) setPace(period time.Duration) {
-	if !s.users() {
+	if s.pace == period || !s.users() {
 		return
 	}
 	s.pace = period
 	for _, c := range s.controllers {
-		if c.channel == nil || c.pace == period {
-			continue
-		}
-		c.pace = period
-		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_SetSampling{
-			SetSampling: &attunev1.SetSampling{PeriodNanos: int64(period), AggregateNanos: int64(period)},
-		}})
+		s.due[c] = true
 	}
 }

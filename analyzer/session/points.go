@@ -73,10 +73,13 @@ func (s *Session) pointFor(a *asker, key string, spec *attunev1.MeasurePoint) (p
 	case len(a.points) >= maxPoints:
 		return nil, fmt.Sprintf("%s may have %d measure points", a.name, maxPoints)
 	}
-	if p = s.points.byKey[key]; p == nil {
-		p = s.newPoint(key, spec)
+	switch p = s.points.byKey[key]; {
+	case p != nil:
+		return p, ""
+	case s.points.bytes+weightOf(spec) > maxPointBytes:
+		return nil, fmt.Sprintf("the measure points of a session may take %d MiB: remove some first, or ask for fewer", maxPointBytes>>20)
 	}
-	if p == nil {
+	if p = s.newPoint(key, spec); p == nil {
 		return nil, "no index is left for another measure point"
 	}
 	return p, ""
@@ -95,7 +98,7 @@ func (s *Session) refusePoint(a *asker, w wish, reason string) {
 	}
 }
 
-// newPoint gives a point its index and asks all controllers for it. It returns
+// newPoint gives a point its index and has all controllers told of it. It returns
 // nil if no index is left.
 func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	index := s.points.index(s.now())
@@ -103,36 +106,14 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 		return nil
 	}
 	p := &point{index: index, key: key, spec: spec, status: map[uint64]*attunev1.PointStatus{}}
-	s.points.list = append(s.points.list, p)
-	s.points.byIndex[p.index], s.points.byKey[key] = p, p
+	s.points.add(p)
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Point{
 		Point: &attunev1.AddPoint{Point: p.index, Spec: p.spec},
 	}})
 	for _, c := range s.controllers {
-		s.addPoint(c, p)
+		s.wantPoint(c, p)
 	}
 	return p
-}
-
-// addPoint asks one controller for a point, in its own process handles. A point
-// for certain processes goes only where one of them is.
-func (s *Session) addPoint(c *controller, p *point) {
-	spec := p.spec
-	if len(spec.GetProcesses()) > 0 {
-		spec = proto.CloneOf(spec)
-		spec.Processes = nil
-		for _, id := range p.spec.GetProcesses() {
-			if pr := s.processes[id]; pr != nil && pr.controller == c {
-				spec.Processes = append(spec.Processes, pr.handle)
-			}
-		}
-		if len(spec.GetProcesses()) == 0 {
-			return
-		}
-	}
-	s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{
-		AddPoint: &attunev1.AddPoint{Point: p.index, Spec: spec},
-	}})
 }
 
 // releasePoint takes a point away from an asker, and from the application when
@@ -151,15 +132,15 @@ func (s *Session) releasePoint(a *asker, w wish) {
 	if len(p.subscribers) > 0 {
 		return
 	}
-	s.points.list = slices.DeleteFunc(s.points.list, func(q *point) bool { return q == p })
 	s.points.retire(p, s.now())
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointEnd{
 		PointEnd: &attunev1.RemovePoint{Point: p.index},
 	}})
 	for _, c := range s.controllers {
-		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_RemovePoint{
-			RemovePoint: &attunev1.RemovePoint{Point: p.index},
-		}})
+		if c.points[p.index] != nil {
+			delete(c.points, p.index)
+			s.due[c] = true
+		}
 	}
 }
 

@@ -2,11 +2,20 @@
 
 package session
 
-import "time"
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
 
 const (
 	// maxIndex is the greatest index of a point: it has 16 bits in a record.
 	maxIndex = 65535
+	// maxPointBytes bounds what all points weigh, so that a want that has all of them
+	// is a message that a channel carries.
+	maxPointBytes = attunev1.MaxMessage / 2
 	// reuseAfter is how long the index of a point that was given back rests:
 	// what was recorded under it may still be under way.
 	reuseAfter = 10 * time.Second
@@ -14,17 +23,24 @@ const (
 
 // points are all points of a session.
 type points struct {
-	list    []*point // in the order asked for
 	byIndex map[uint32]*point
 	byKey   map[string]*point
 	last    uint32  // the greatest index so far
 	free    []freed // indexes below it, the earliest first
+	bytes   int     // what the points weigh
 }
 
 // freed is the index of a point that was given back.
 type freed struct {
 	index uint32
 	at    time.Duration
+}
+
+// weightOf is how many bytes a point takes in a want, at most: handles of processes
+// are a controller's own there.
+func weightOf(spec *attunev1.MeasurePoint) int {
+	const frame, handle = 16, 10
+	return proto.Size(spec) + frame + handle*len(spec.GetProcesses())
 }
 
 // index returns an index for another point; 0 if none is left. Tunlets ask for
@@ -46,8 +62,15 @@ func newPoints() points {
 	return points{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
 }
 
+// add takes a point in, under an index of index.
+func (ps *points) add(p *point) {
+	ps.bytes += weightOf(p.spec)
+	ps.byIndex[p.index], ps.byKey[p.key] = p, p
+}
+
 // retire takes a point that nobody wants out of use.
 func (ps *points) retire(p *point, now time.Duration) {
+	ps.bytes -= weightOf(p.spec)
 	ps.free = append(ps.free, freed{p.index, now})
 	delete(ps.byIndex, p.index)
 	delete(ps.byKey, p.key)
@@ -55,7 +78,7 @@ func (ps *points) retire(p *point, now time.Duration) {
 
 // processEnded forgets the statuses of a process.
 func (ps *points) processEnded(id uint64) {
-	for _, p := range ps.list {
+	for _, p := range ps.byIndex {
 		delete(p.status, id)
 	}
 }

@@ -143,6 +143,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 		t.feed.Forget(p.id)
 	}
 	s.sleepers.watch.Forget(p.id)
+	s.wantTables(p.id)
 	told := ended
 	if told == nil {
 		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.now().UnixNano()}
@@ -162,6 +163,9 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 	p.info = nil
 	s.omitProcess()
 }
+
+// lives says whether a process is known and has not ended.
+func (s *Session) lives(id uint64) bool { return s.processes[id] != nil && !s.processes[id].ended }
 
 // emitEnd tells the sinks how and when a process ended, as far as it is known.
 func (s *Session) emitEnd(p *process, ended *attunev1.ProcessEnded) {

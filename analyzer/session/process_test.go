@@ -4,6 +4,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,14 +65,10 @@ func TestNewsOfSeveral(t *testing.T) {
 
 // paces lists what a controller was told of how often to sample.
 func (l *link) paces() (periods []time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, m := range l.sent {
-		if s := m.GetSetSampling(); s != nil {
-			periods = append(periods, time.Duration(s.GetPeriodNanos()))
-		}
+	for _, w := range l.wanted() {
+		periods = append(periods, time.Duration(w.GetPeriodNanos()))
 	}
-	return periods
+	return slices.Compact(periods)
 }
 
 // TestShortProcessesCostNoHurry: a script starts one after the other, and no tunlet

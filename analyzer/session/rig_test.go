@@ -177,6 +177,32 @@ func (l *link) kinds() []string {
 	return out
 }
 
+// wanted returns what was wanted of the controller, whole each time.
+func (l *link) wanted() (all []*attunev1.Want) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.sent {
+		if w := m.GetWant(); w != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// last returns the last want.
+func (l *link) last() *attunev1.Want {
+	all := l.wanted()
+	return all[len(all)-1]
+}
+
+// indexes lists the points of the last want.
+func (l *link) indexes() (points []uint32) {
+	for _, p := range l.last().GetPoints() {
+		points = append(points, p.GetIndex())
+	}
+	return points
+}
+
 // connect connects a controller with a process each of the given handles.
 func (r *rig) connect(id string, handles ...uint64) *link {
 	l := &link{}

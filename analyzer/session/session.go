@@ -117,7 +117,8 @@ type Session struct {
 	newcomers   []*process // that the tunlets have not heard of yet
 	lastProcess uint64
 	points      points
-	askers      []*asker // without the tunlets
+	due         map[*controller]bool // are to be told what is wanted of them
+	askers      []*asker             // without the tunlets
 	tunlets     map[string]*tunlet
 	sleepers    sleepers
 	lossesTold  losses
@@ -150,6 +151,7 @@ func New(cfg Config) *Session {
 		controllers: map[string]*controller{},
 		processes:   map[uint64]*process{},
 		points:      newPoints(),
+		due:         map[*controller]bool{},
 		tunlets:     map[string]*tunlet{},
 		sleepers:    sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
 		lossesTold:  losses{before: map[string]uint64{}, told: map[string]uint64{}},
@@ -195,6 +197,7 @@ func (s *Session) Run(ctx context.Context) {
 		case <-ticks:
 			s.tick()
 		}
+		s.tellWants()
 		s.release()
 	}
 	s.emitChanged()
@@ -276,7 +279,6 @@ func (s *Session) tick() {
 	s.relax()
 	s.emitChanged()
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tick{Tick: &attunev1.RecordedTick{}}})
-	s.tellDetails()
 	for _, t := range s.tunlets {
 		t.tick(now)
 	}

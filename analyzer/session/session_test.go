@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -31,14 +31,15 @@ func TestPointsAreShared(t *testing.T) {
 	r.settle("a")
 	r.session.TunletReady(b)
 	r.settle("b")
-	if diff := cmp.Diff([]string{"SetSampling", "AddPoint", "AddPoint"}, first.kinds()); diff != "" {
+	r.tick()
+	if diff := cmp.Diff([]uint32{1, 2}, first.indexes()); diff != "" {
 		t.Fatal(diff)
 	}
 	second := r.connect("ac2", 7)
 	r.session.Manage("ac1", &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Point{Point: &attunev1.PointStatus{
 		Point: 1, Process: 7, State: attunev1.PointState_POINT_STATE_PLACED, Mechanism: "hook"}}})
 	r.settle("a", "b")
-	if diff := cmp.Diff([]string{"SetSampling", "AddPoint", "AddPoint"}, second.kinds()); diff != "" {
+	if diff := cmp.Diff([]*attunev1.Want{first.last()}, second.wanted(), protocmp.Transform()); diff != "" {
 		t.Errorf("a later controller: %s", diff)
 	}
 	names := get(a, func() []string {
@@ -59,7 +60,8 @@ func TestPointsAreShared(t *testing.T) {
 	r.session.TunletGone("a", "test", true)
 	r.session.TunletGone("b", "test", true)
 	rep := r.report()
-	if got := first.kinds()[3:]; !slices.Equal(got, []string{"RemovePoint", "RemovePoint"}) {
+	r.tick()
+	if got := first.indexes(); len(got) > 0 {
 		t.Errorf("after both tunlets had gone: %v", got)
 	}
 	if len(rep.Points) != 3 || rep.Points[0].State != "placed" || rep.Events.Records != 5 {
@@ -142,7 +144,7 @@ func TestLeasesAreRenewed(t *testing.T) {
 		r.tick()
 	}
 	r.report()
-	if diff := cmp.Diff([]string{"Renew", "Renew", "Renew"}, l.kinds()); diff != "" {
+	if diff := cmp.Diff([]string{"Want", "Renew", "Renew", "Renew"}, l.kinds()); diff != "" {
 		t.Error(diff)
 	}
 }

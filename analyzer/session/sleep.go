@@ -18,13 +18,6 @@ type sleepers struct {
 	watch  samplefilter.Wakes
 	wake   map[string]func()                  // starts one that sleeps; it does not wait
 	waking map[string][]*attunev1.SampleBatch // what one that is being started is to get
-	looks  map[look]bool                      // what is read for those that sleep
-}
-
-// look is at a kind of details of a process.
-type look struct {
-	process uint64
-	kind    uint32 // number of the table
 }
 
 // TunletAsleep tells of a tunlet that need not run before one of the conditions
@@ -62,7 +55,9 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 		s.sleepers.waking[name] = append(batches[max(0, len(batches)-maxWaking+1):], b)
 	}
 	woken, before := s.sleepers.watch.Round(b)
-	s.lookForSleepers()
+	for _, sample := range b.GetSamples() { // details that would wake a tunlet are read, and no longer
+		s.wantTables(sample.GetProcess())
+	}
 	for _, w := range woken {
 		s.emitSleeper(w.Tunlet, true, w.Process, "woken by a process with "+w.Reason)
 		s.sleepers.waking[w.Tunlet] = append(slices.Clone(before), b)
@@ -70,22 +65,6 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 		delete(s.sleepers.wake, w.Tunlet)
 		s.hurry()
 	}
-}
-
-// lookForSleepers has the details read that would wake a tunlet, and no longer.
-func (s *Session) lookForSleepers() {
-	looks := map[look]bool{}
-	for id, kind := range s.sleepers.watch.Details() {
-		looks[look{id, kind}] = true
-	}
-	for _, some := range []map[look]bool{looks, s.sleepers.looks} {
-		for l := range some {
-			if p := s.processes[l.process]; p != nil && looks[l] != s.sleepers.looks[l] {
-				p.controller.detailsDue = true
-			}
-		}
-	}
-	s.sleepers.looks = looks
 }
 
 // awake gives a tunlet that has been started what it missed meanwhile.

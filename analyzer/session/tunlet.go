@@ -94,7 +94,9 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	for w := range t.points {
 		s.releasePoint(&t.asker, w)
 	}
-	s.dropDetails(t)
+	for process := range s.processes {
+		s.wantTables(process)
+	}
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
 }
 
@@ -124,10 +126,15 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	}
 	s.emitReaction(t, r)
 	for _, i := range limit(r.GetInterests(), maxInterests) {
-		s.wantSamples(t, i)
+		if s.lives(i.GetProcess()) {
+			t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
+		}
 	}
-	for _, i := range limit(r.GetWants(), maxInterests) {
-		s.wantDetails(t, i)
+	for _, w := range limit(r.GetWants(), maxInterests) {
+		if s.lives(w.GetProcess()) && t.feed.SetDetails(w) {
+			s.wantTables(w.GetProcess())
+			s.hurry()
+		}
 	}
 	for _, id := range limit(r.GetRemovePoints(), maxRequests) {
 		s.releasePoint(&t.asker, wish{id: id})

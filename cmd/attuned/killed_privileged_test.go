@@ -31,8 +31,8 @@ const (
 
 // workPoint counts the calls of a function of the worker; DMLib has to be there
 // for that to be cheap.
-func workPoint() *attunev1.AddPoint {
-	return &attunev1.AddPoint{Point: 1, Spec: &attunev1.MeasurePoint{
+func workPoint() *attunev1.PointWant {
+	return &attunev1.PointWant{Index: 1, Point: &attunev1.MeasurePoint{
 		Id: "work", Delivery: attunev1.Delivery_DELIVERY_AGGREGATE, Place: attunev1.Place_PLACE_ENTRY,
 		Target: &attunev1.MeasurePoint_Function{Function: &attunev1.FunctionTarget{Symbols: []string{"work"}}},
 	}}
@@ -63,7 +63,7 @@ const nobody = 65534
 
 func testKilled(t *testing.T, uid uint32) {
 	s := mustSiteOnly(t)
-	a := &scripted{points: []*attunev1.AddPoint{workPoint()}}
+	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	serveScript(t, a, s.path("a.sock"))
 	program := s.path("worker")
 	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {

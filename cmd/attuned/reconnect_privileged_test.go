@@ -27,7 +27,7 @@ const (
 // the Analyzer says so, else as long as its lease. The program notices nothing.
 func TestAnalyzerComesBack(t *testing.T) {
 	s := mustSiteOnly(t)
-	a := &scripted{points: []*attunev1.AddPoint{workPoint()}}
+	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	stop := serveScript(t, a, s.path("a.sock"))
 	program := s.path("worker")
 	if err := os.Rename(targets.Build(t, "testdata/worker.c", "-pthread"), program); err != nil {

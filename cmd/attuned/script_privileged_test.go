@@ -23,7 +23,7 @@ type scripted struct {
 	attunev1.UnimplementedEventServiceServer
 	attunev1.UnimplementedManagementServiceServer
 	attunev1.UnimplementedSessionServiceServer
-	points     []*attunev1.AddPoint         // asked for at each connection
+	points     []*attunev1.PointWant        // asked for at each connection
 	registered func(*attunev1.Registration) // nil: nobody registers
 
 	mu      sync.Mutex // guards what follows
@@ -119,16 +119,9 @@ func (a *scripted) Manage(stream attunev1.ManagementService_ManageServer) error 
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	go a.receive(c, stream, cancel)
-	first := []*attunev1.ManageResponse{{Request: &attunev1.ManageResponse_SetSampling{
-		SetSampling: &attunev1.SetSampling{PeriodNanos: int64(20 * time.Millisecond)},
-	}}}
-	for _, point := range a.points {
-		first = append(first, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_AddPoint{AddPoint: point}})
-	}
-	for _, request := range first {
-		if err := stream.Send(request); err != nil {
-			return err
-		}
+	want := &attunev1.Want{Points: a.points, PeriodNanos: int64(20 * time.Millisecond)}
+	if err := stream.Send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Want{Want: want}}); err != nil {
+		return err
 	}
 	renew := time.NewTicker(200 * time.Millisecond)
 	defer renew.Stop()

@@ -71,7 +71,7 @@ func TestPolicyIsReadAgain(t *testing.T) {
 // afterwards is found.
 func TestRegistryIsLost(t *testing.T) {
 	s := mustSiteOnly(t)
-	a := &scripted{points: []*attunev1.AddPoint{workPoint()}}
+	a := &scripted{points: []*attunev1.PointWant{workPoint()}}
 	serveScript(t, a, s.path("a.sock"))
 	program, other := s.path("worker"), s.path("other")
 	for _, path := range []string{program, other} {

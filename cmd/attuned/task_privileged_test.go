@@ -75,7 +75,7 @@ const held = `while read -r line && [ "$line" ]; do export "$line"; done; exec "
 // Analyzer is told of the job.
 func TestTaskIsHandedOver(t *testing.T) {
 	s := mustSiteOnly(t)
-	a := &scripted{points: []*attunev1.AddPoint{workPoint()}, registered: func(r *attunev1.Registration) { s.put(r) }}
+	a := &scripted{points: []*attunev1.PointWant{workPoint()}, registered: func(r *attunev1.Registration) { s.put(r) }}
 	serveScript(t, a, s.path("a.sock"))
 	s.write("policy.yaml", "service:\n  - mode: tune\n    owners: [role:user]\n")
 	worker := s.path("worker")

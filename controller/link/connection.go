@@ -62,6 +62,7 @@ func connect(peer Peer) (*grpc.ClientConn, error) {
 	// A service configuration would be asked of the name server for, for seconds
 	// where a node has none.
 	conn, err := grpc.NewClient(peer.Address, grpc.WithTransportCredentials(peer.Credentials), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(attunev1.MaxMessage)),
 		grpc.WithInitialWindowSize(attunev1.FlowWindow), grpc.WithInitialConnWindowSize(attunev1.FlowWindow))
 	if err != nil {
 		return nil, fmt.Errorf("connect to analyzer %s: %w", peer.Address, err)

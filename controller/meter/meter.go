@@ -119,7 +119,7 @@ func (m *Meter) Uprobes() (*uprobe.Uprobes, error) { return m.kernel.load() }
 
 // Set says how often signals are sampled and aggregates closed from now on; 0: not
 // at all.
-func (m *Meter) Set(period, interval time.Duration) { m.sampling.set(period, interval) }
+func (m *Meter) Set(period time.Duration) { m.sampling.set(period) }
 
 // Want replaces which details are read beside the signals. Those of processes that it
 // does not name are let go of.

@@ -29,9 +29,9 @@ type sampling struct {
 
 // set says how often signals are read and aggregates closed from now on; 0: not at
 // all.
-func (s *sampling) set(period, interval time.Duration) {
+func (s *sampling) set(period time.Duration) {
 	s.period.Store(int64(period))
-	s.aggregates.setInterval(interval)
+	s.aggregates.setInterval(period)
 	s.changed.Ring()
 }
 

@@ -107,6 +107,7 @@ type noted struct {
 	call   uint64
 	method string
 	begun  atomic.Bool // the first message was received
+	wanted points      // by the messages sent
 }
 
 // RecvMsg receives a message.
@@ -122,8 +123,8 @@ func (s *noted) RecvMsg(m any) error {
 
 // SendMsg sends a message.
 func (s *noted) SendMsg(m any) error {
-	if worth(m) {
-		s.write(Sent, m)
+	if changed := s.wanted.changed(m); worth(changed) {
+		s.write(Sent, changed)
 	}
 	return s.ServerStream.SendMsg(m)
 }

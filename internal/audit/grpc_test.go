@@ -40,8 +40,15 @@ func (manager) Manage(stream attunev1.ManagementService_ManageServer) error {
 	if _, err := stream.Recv(); err != nil {
 		return err
 	}
+	point := func(index uint32, id string) *attunev1.PointWant {
+		return &attunev1.PointWant{Index: index, Point: &attunev1.MeasurePoint{Id: id}}
+	}
+	want := func(period int64, points ...*attunev1.PointWant) *attunev1.ManageResponse {
+		return &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Want{Want: &attunev1.Want{PeriodNanos: period, Points: points}}}
+	}
 	for _, request := range []*attunev1.ManageResponse{
 		{RequestId: "1", Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{}}},
+		want(1), want(1, point(7, "stays"), point(8, "goes")), want(2, point(7, "stays"), point(8, "goes")), want(2, point(7, "stays")),
 		{RequestId: "2", Request: &attunev1.ManageResponse_Undo{Undo: &attunev1.UndoChanges{ChangeIds: []string{"c1"}}}},
 	} {
 		if err := stream.Send(request); err != nil {
@@ -144,7 +151,7 @@ func TestStream(t *testing.T) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
-	want := []Event{Started, Asked, Received, Sent, Received, Answered}
+	want := []Event{Started, Asked, Received, Sent, Sent, Sent, Received, Answered}
 	entries := mustRead(t, path)
 	var got []Event
 	for _, e := range entries {
@@ -153,7 +160,7 @@ func TestStream(t *testing.T) {
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)
 	}
-	for n, text := range map[int]string{2: "n1", 3: "c1", 4: "c1"} {
+	for n, text := range map[int]string{2: "n1", 3: `"goes"`, 4: `{"want":{"points":[{"index":8}]}}`, 5: "c1", 6: "c1"} {
 		if e := entries[n]; !strings.Contains(string(e.Message), text) || e.Call != entries[1].Number {
 			t.Errorf("line %d: %+v", n, e)
 		}

@@ -187,13 +187,8 @@ func (h *Harness) budget(id string, process *Process, state attunev1.PointState)
 // DetailsWanted lists the kinds of details that the tunlet wants of a process at
 // present.
 func (h *Harness) DetailsWanted(process *Process) (kinds []sdk.Detail) {
-	for id, wanted := range h.feed.Details() {
-		if id != uint64(process.Handle) {
-			continue
-		}
-		for _, k := range wanted {
-			kinds = append(kinds, sdk.Detail(k))
-		}
+	for _, k := range h.feed.Details(uint64(process.Handle)) {
+		kinds = append(kinds, sdk.Detail(k))
 	}
 	return kinds
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -87,14 +86,12 @@ func (c *controller) receive() {
 		if err != nil {
 			return
 		}
-		if add := r.GetAddPoint(); add != nil {
+		if want := r.GetWant(); want != nil {
 			c.mu.Lock()
-			c.points = append(c.points, add.GetPoint())
-			c.mu.Unlock()
-		}
-		if remove := r.GetRemovePoint(); remove != nil {
-			c.mu.Lock()
-			c.points = slices.DeleteFunc(c.points, func(p uint32) bool { return p == remove.GetPoint() })
+			c.points = nil
+			for _, p := range want.GetPoints() {
+				c.points = append(c.points, p.GetIndex())
+			}
 			c.mu.Unlock()
 		}
 		done := &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{Done: &attunev1.RequestDone{RequestId: r.GetRequestId()}}}

@@ -7,3 +7,6 @@ package attunev1
 // else measures the connection to find a window: a ping, its answer and an update
 // for each message that comes alone, so that every message wakes both ends twice.
 const FlowWindow = 4 << 20
+
+// MaxMessage bounds a message of the channels between controllers and Analyzer, bytes.
+const MaxMessage = 16 << 20

@@ -232,14 +232,11 @@ type ManageResponse struct {
 	//
 	// Types that are valid to be assigned to Request:
 	//
-	//	*ManageResponse_AddPoint
-	//	*ManageResponse_RemovePoint
-	//	*ManageResponse_SetSampling
 	//	*ManageResponse_Apply
 	//	*ManageResponse_Undo
 	//	*ManageResponse_Renew
 	//	*ManageResponse_End
-	//	*ManageResponse_Details
+	//	*ManageResponse_Want
 	Request       isManageResponse_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -289,33 +286,6 @@ func (x *ManageResponse) GetRequest() isManageResponse_Request {
 	return nil
 }
 
-func (x *ManageResponse) GetAddPoint() *AddPoint {
-	if x != nil {
-		if x, ok := x.Request.(*ManageResponse_AddPoint); ok {
-			return x.AddPoint
-		}
-	}
-	return nil
-}
-
-func (x *ManageResponse) GetRemovePoint() *RemovePoint {
-	if x != nil {
-		if x, ok := x.Request.(*ManageResponse_RemovePoint); ok {
-			return x.RemovePoint
-		}
-	}
-	return nil
-}
-
-func (x *ManageResponse) GetSetSampling() *SetSampling {
-	if x != nil {
-		if x, ok := x.Request.(*ManageResponse_SetSampling); ok {
-			return x.SetSampling
-		}
-	}
-	return nil
-}
-
 func (x *ManageResponse) GetApply() *ApplyChanges {
 	if x != nil {
 		if x, ok := x.Request.(*ManageResponse_Apply); ok {
@@ -352,10 +322,10 @@ func (x *ManageResponse) GetEnd() *EndSession {
 	return nil
 }
 
-func (x *ManageResponse) GetDetails() *SetDetails {
+func (x *ManageResponse) GetWant() *Want {
 	if x != nil {
-		if x, ok := x.Request.(*ManageResponse_Details); ok {
-			return x.Details
+		if x, ok := x.Request.(*ManageResponse_Want); ok {
+			return x.Want
 		}
 	}
 	return nil
@@ -363,21 +333,6 @@ func (x *ManageResponse) GetDetails() *SetDetails {
 
 type isManageResponse_Request interface {
 	isManageResponse_Request()
-}
-
-type ManageResponse_AddPoint struct {
-	// Watch a point.
-	AddPoint *AddPoint `protobuf:"bytes,2,opt,name=add_point,json=addPoint,proto3,oneof"`
-}
-
-type ManageResponse_RemovePoint struct {
-	// Stop watching a point.
-	RemovePoint *RemovePoint `protobuf:"bytes,3,opt,name=remove_point,json=removePoint,proto3,oneof"`
-}
-
-type ManageResponse_SetSampling struct {
-	// Sample signals at this period.
-	SetSampling *SetSampling `protobuf:"bytes,4,opt,name=set_sampling,json=setSampling,proto3,oneof"`
 }
 
 type ManageResponse_Apply struct {
@@ -400,16 +355,13 @@ type ManageResponse_End struct {
 	End *EndSession `protobuf:"bytes,8,opt,name=end,proto3,oneof"`
 }
 
-type ManageResponse_Details struct {
-	// Read details of processes.
-	Details *SetDetails `protobuf:"bytes,9,opt,name=details,proto3,oneof"`
+type ManageResponse_Want struct {
+	// Measure this from now on, and nothing else. It is the first request of each
+	// connection, and comes again, whole, whenever something of it changes. Points of
+	// an index and a spec as before stay as they are; the controller tells the status
+	// of those again that an earlier connection asked for.
+	Want *Want `protobuf:"bytes,10,opt,name=want,proto3,oneof"`
 }
-
-func (*ManageResponse_AddPoint) isManageResponse_Request() {}
-
-func (*ManageResponse_RemovePoint) isManageResponse_Request() {}
-
-func (*ManageResponse_SetSampling) isManageResponse_Request() {}
 
 func (*ManageResponse_Apply) isManageResponse_Request() {}
 
@@ -419,7 +371,7 @@ func (*ManageResponse_Renew) isManageResponse_Request() {}
 
 func (*ManageResponse_End) isManageResponse_Request() {}
 
-func (*ManageResponse_Details) isManageResponse_Request() {}
+func (*ManageResponse_Want) isManageResponse_Request() {}
 
 // ControllerHello introduces a controller.
 type ControllerHello struct {
@@ -441,9 +393,7 @@ type ControllerHello struct {
 	// session: anybody can give their processes the job id of somebody else.
 	Job *Job `protobuf:"bytes,7,opt,name=job,proto3" json:"job,omitempty"`
 	// Changes in force, at a connection that is not the controller's first. The
-	// Analyzer says at once which of them stay (RenewLease.changes), and sends the
-	// measure points again that are to stay: others go with the first RenewLease
-	// that names nothing.
+	// Analyzer says at once which of them stay (RenewLease.changes).
 	InForce []string `protobuf:"bytes,8,rep,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
 	// User whose processes these are; not given: the one who runs both.
 	User *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
@@ -600,12 +550,10 @@ func (x *RequestDone) GetRequestId() string {
 	return ""
 }
 
-// AddPoint asks for a measure point.
+// AddPoint is the beginning of a measure point in a recording.
 type AddPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Index by which records and aggregates name the point, 1 to 65535; given
-	// by the Analyzer, and used again only some time after the point was taken
-	// away.
+	// Index by which records and aggregates name the point, see PointWant.
 	Point uint32 `protobuf:"varint,1,opt,name=point,proto3" json:"point,omitempty"`
 	// The point.
 	Spec          *MeasurePoint `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -657,7 +605,7 @@ func (x *AddPoint) GetSpec() *MeasurePoint {
 	return nil
 }
 
-// RemovePoint takes a measure point away.
+// RemovePoint is the end of a measure point in a recording.
 type RemovePoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its index.
@@ -703,120 +651,6 @@ func (x *RemovePoint) GetPoint() uint32 {
 	return 0
 }
 
-// SetSampling sets what is sampled from outside.
-type SetSampling struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Period; 0 stops sampling.
-	PeriodNanos int64 `protobuf:"varint,1,opt,name=period_nanos,json=periodNanos,proto3" json:"period_nanos,omitempty"`
-	// Interval at which aggregates are delivered; 0: the same.
-	AggregateNanos int64 `protobuf:"varint,2,opt,name=aggregate_nanos,json=aggregateNanos,proto3" json:"aggregate_nanos,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *SetSampling) Reset() {
-	*x = SetSampling{}
-	mi := &file_attune_v1_management_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetSampling) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetSampling) ProtoMessage() {}
-
-func (x *SetSampling) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetSampling.ProtoReflect.Descriptor instead.
-func (*SetSampling) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *SetSampling) GetPeriodNanos() int64 {
-	if x != nil {
-		return x.PeriodNanos
-	}
-	return 0
-}
-
-func (x *SetSampling) GetAggregateNanos() int64 {
-	if x != nil {
-		return x.AggregateNanos
-	}
-	return 0
-}
-
-// SetDetails says which details are read with each sample, in place of all that
-// was asked for before. A connection that is lost takes it along.
-type SetDetails struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Not sent any more.
-	//
-	// Deprecated: Marked as deprecated in attune/v1/management.proto.
-	Processes []*DetailInterest `protobuf:"bytes,1,rep,name=processes,proto3" json:"processes,omitempty"`
-	// What is wanted of each process; of others nothing is.
-	Wants         []*TableWant `protobuf:"bytes,2,rep,name=wants,proto3" json:"wants,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetDetails) Reset() {
-	*x = SetDetails{}
-	mi := &file_attune_v1_management_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetDetails) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetDetails) ProtoMessage() {}
-
-func (x *SetDetails) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetDetails.ProtoReflect.Descriptor instead.
-func (*SetDetails) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
-}
-
-// Deprecated: Marked as deprecated in attune/v1/management.proto.
-func (x *SetDetails) GetProcesses() []*DetailInterest {
-	if x != nil {
-		return x.Processes
-	}
-	return nil
-}
-
-func (x *SetDetails) GetWants() []*TableWant {
-	if x != nil {
-		return x.Wants
-	}
-	return nil
-}
-
 // ApplyChanges asks for changes.
 type ApplyChanges struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -829,7 +663,7 @@ type ApplyChanges struct {
 
 func (x *ApplyChanges) Reset() {
 	*x = ApplyChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +675,7 @@ func (x *ApplyChanges) String() string {
 func (*ApplyChanges) ProtoMessage() {}
 
 func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[8]
+	mi := &file_attune_v1_management_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +688,7 @@ func (x *ApplyChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyChanges.ProtoReflect.Descriptor instead.
 func (*ApplyChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ApplyChanges) GetChanges() []*Change {
@@ -875,7 +709,7 @@ type UndoChanges struct {
 
 func (x *UndoChanges) Reset() {
 	*x = UndoChanges{}
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +721,7 @@ func (x *UndoChanges) String() string {
 func (*UndoChanges) ProtoMessage() {}
 
 func (x *UndoChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[9]
+	mi := &file_attune_v1_management_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +734,7 @@ func (x *UndoChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoChanges.ProtoReflect.Descriptor instead.
 func (*UndoChanges) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UndoChanges) GetChangeIds() []string {
@@ -922,7 +756,7 @@ type RenewLease struct {
 
 func (x *RenewLease) Reset() {
 	*x = RenewLease{}
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +768,7 @@ func (x *RenewLease) String() string {
 func (*RenewLease) ProtoMessage() {}
 
 func (x *RenewLease) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[10]
+	mi := &file_attune_v1_management_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +781,7 @@ func (x *RenewLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewLease.ProtoReflect.Descriptor instead.
 func (*RenewLease) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RenewLease) GetChanges() []string {
@@ -970,7 +804,7 @@ type EndSession struct {
 
 func (x *EndSession) Reset() {
 	*x = EndSession{}
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +816,7 @@ func (x *EndSession) String() string {
 func (*EndSession) ProtoMessage() {}
 
 func (x *EndSession) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[11]
+	mi := &file_attune_v1_management_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +829,7 @@ func (x *EndSession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSession.ProtoReflect.Descriptor instead.
 func (*EndSession) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EndSession) GetKeep() []string {
@@ -1042,7 +876,7 @@ type PointStatus struct {
 
 func (x *PointStatus) Reset() {
 	*x = PointStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +888,7 @@ func (x *PointStatus) String() string {
 func (*PointStatus) ProtoMessage() {}
 
 func (x *PointStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[12]
+	mi := &file_attune_v1_management_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +901,7 @@ func (x *PointStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PointStatus.ProtoReflect.Descriptor instead.
 func (*PointStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{12}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PointStatus) GetPoint() uint32 {
@@ -1188,7 +1022,7 @@ type ControllerStatus struct {
 
 func (x *ControllerStatus) Reset() {
 	*x = ControllerStatus{}
-	mi := &file_attune_v1_management_proto_msgTypes[13]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1034,7 @@ func (x *ControllerStatus) String() string {
 func (*ControllerStatus) ProtoMessage() {}
 
 func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_management_proto_msgTypes[13]
+	mi := &file_attune_v1_management_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1047,7 @@ func (x *ControllerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControllerStatus.ProtoReflect.Descriptor instead.
 func (*ControllerStatus) Descriptor() ([]byte, []int) {
-	return file_attune_v1_management_proto_rawDescGZIP(), []int{13}
+	return file_attune_v1_management_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ControllerStatus) GetCpuSeconds() float64 {
@@ -1297,26 +1131,25 @@ var File_attune_v1_management_proto protoreflect.FileDescriptor
 
 const file_attune_v1_management_proto_rawDesc = "" +
 	"\n" +
-	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/detail.proto\x1a\x18attune/v1/registry.proto\x1a\x16attune/v1/series.proto\"\x96\x02\n" +
+	"\x1aattune/v1/management.proto\x12\tattune.v1\x1a\x16attune/v1/action.proto\x1a\x16attune/v1/common.proto\x1a\x18attune/v1/registry.proto\x1a\x14attune/v1/want.proto\"\x96\x02\n" +
 	"\rManageRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.attune.v1.ControllerHelloH\x00R\x05hello\x121\n" +
 	"\x06result\x18\x02 \x01(\v2\x17.attune.v1.ActionResultH\x00R\x06result\x12.\n" +
 	"\x05point\x18\x03 \x01(\v2\x16.attune.v1.PointStatusH\x00R\x05point\x125\n" +
 	"\x06status\x18\x04 \x01(\v2\x1b.attune.v1.ControllerStatusH\x00R\x06status\x12,\n" +
 	"\x04done\x18\x05 \x01(\v2\x16.attune.v1.RequestDoneH\x00R\x04doneB\t\n" +
-	"\amessage\"\xd4\x03\n" +
+	"\amessage\"\xd6\x02\n" +
 	"\x0eManageResponse\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId\x122\n" +
-	"\tadd_point\x18\x02 \x01(\v2\x13.attune.v1.AddPointH\x00R\baddPoint\x12;\n" +
-	"\fremove_point\x18\x03 \x01(\v2\x16.attune.v1.RemovePointH\x00R\vremovePoint\x12;\n" +
-	"\fset_sampling\x18\x04 \x01(\v2\x16.attune.v1.SetSamplingH\x00R\vsetSampling\x12/\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12/\n" +
 	"\x05apply\x18\x05 \x01(\v2\x17.attune.v1.ApplyChangesH\x00R\x05apply\x12,\n" +
 	"\x04undo\x18\x06 \x01(\v2\x16.attune.v1.UndoChangesH\x00R\x04undo\x12-\n" +
 	"\x05renew\x18\a \x01(\v2\x15.attune.v1.RenewLeaseH\x00R\x05renew\x12)\n" +
-	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03end\x121\n" +
-	"\adetails\x18\t \x01(\v2\x15.attune.v1.SetDetailsH\x00R\adetailsB\t\n" +
-	"\arequest\"\xcd\x02\n" +
+	"\x03end\x18\b \x01(\v2\x15.attune.v1.EndSessionH\x00R\x03end\x12%\n" +
+	"\x04want\x18\n" +
+	" \x01(\v2\x0f.attune.v1.WantH\x00R\x04wantB\t\n" +
+	"\arequestJ\x04\b\x02\x10\x05J\x04\b\t\x10\n" +
+	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\xcd\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1338,14 +1171,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x05point\x18\x01 \x01(\rR\x05point\x12+\n" +
 	"\x04spec\x18\x02 \x01(\v2\x17.attune.v1.MeasurePointR\x04spec\"#\n" +
 	"\vRemovePoint\x12\x14\n" +
-	"\x05point\x18\x01 \x01(\rR\x05point\"Y\n" +
-	"\vSetSampling\x12!\n" +
-	"\fperiod_nanos\x18\x01 \x01(\x03R\vperiodNanos\x12'\n" +
-	"\x0faggregate_nanos\x18\x02 \x01(\x03R\x0eaggregateNanos\"u\n" +
-	"\n" +
-	"SetDetails\x12;\n" +
-	"\tprocesses\x18\x01 \x03(\v2\x19.attune.v1.DetailInterestB\x02\x18\x01R\tprocesses\x12*\n" +
-	"\x05wants\x18\x02 \x03(\v2\x14.attune.v1.TableWantR\x05wants\";\n" +
+	"\x05point\x18\x01 \x01(\rR\x05point\";\n" +
 	"\fApplyChanges\x12+\n" +
 	"\achanges\x18\x01 \x03(\v2\x11.attune.v1.ChangeR\achanges\",\n" +
 	"\vUndoChanges\x12\x1d\n" +
@@ -1411,7 +1237,7 @@ func file_attune_v1_management_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_management_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_attune_v1_management_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_attune_v1_management_proto_goTypes = []any{
 	(PointState)(0),          // 0: attune.v1.PointState
 	(*ManageRequest)(nil),    // 1: attune.v1.ManageRequest
@@ -1420,54 +1246,46 @@ var file_attune_v1_management_proto_goTypes = []any{
 	(*RequestDone)(nil),      // 4: attune.v1.RequestDone
 	(*AddPoint)(nil),         // 5: attune.v1.AddPoint
 	(*RemovePoint)(nil),      // 6: attune.v1.RemovePoint
-	(*SetSampling)(nil),      // 7: attune.v1.SetSampling
-	(*SetDetails)(nil),       // 8: attune.v1.SetDetails
-	(*ApplyChanges)(nil),     // 9: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),      // 10: attune.v1.UndoChanges
-	(*RenewLease)(nil),       // 11: attune.v1.RenewLease
-	(*EndSession)(nil),       // 12: attune.v1.EndSession
-	(*PointStatus)(nil),      // 13: attune.v1.PointStatus
-	(*ControllerStatus)(nil), // 14: attune.v1.ControllerStatus
-	(*ActionResult)(nil),     // 15: attune.v1.ActionResult
-	(*Mechanism)(nil),        // 16: attune.v1.Mechanism
-	(*Job)(nil),              // 17: attune.v1.Job
-	(*Principal)(nil),        // 18: attune.v1.Principal
-	(*MeasurePoint)(nil),     // 19: attune.v1.MeasurePoint
-	(*DetailInterest)(nil),   // 20: attune.v1.DetailInterest
-	(*TableWant)(nil),        // 21: attune.v1.TableWant
-	(*Change)(nil),           // 22: attune.v1.Change
-	(Delivery)(0),            // 23: attune.v1.Delivery
+	(*ApplyChanges)(nil),     // 7: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),      // 8: attune.v1.UndoChanges
+	(*RenewLease)(nil),       // 9: attune.v1.RenewLease
+	(*EndSession)(nil),       // 10: attune.v1.EndSession
+	(*PointStatus)(nil),      // 11: attune.v1.PointStatus
+	(*ControllerStatus)(nil), // 12: attune.v1.ControllerStatus
+	(*ActionResult)(nil),     // 13: attune.v1.ActionResult
+	(*Want)(nil),             // 14: attune.v1.Want
+	(*Mechanism)(nil),        // 15: attune.v1.Mechanism
+	(*Job)(nil),              // 16: attune.v1.Job
+	(*Principal)(nil),        // 17: attune.v1.Principal
+	(*MeasurePoint)(nil),     // 18: attune.v1.MeasurePoint
+	(*Change)(nil),           // 19: attune.v1.Change
+	(Delivery)(0),            // 20: attune.v1.Delivery
 }
 var file_attune_v1_management_proto_depIdxs = []int32{
 	3,  // 0: attune.v1.ManageRequest.hello:type_name -> attune.v1.ControllerHello
-	15, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
-	13, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
-	14, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
+	13, // 1: attune.v1.ManageRequest.result:type_name -> attune.v1.ActionResult
+	11, // 2: attune.v1.ManageRequest.point:type_name -> attune.v1.PointStatus
+	12, // 3: attune.v1.ManageRequest.status:type_name -> attune.v1.ControllerStatus
 	4,  // 4: attune.v1.ManageRequest.done:type_name -> attune.v1.RequestDone
-	5,  // 5: attune.v1.ManageResponse.add_point:type_name -> attune.v1.AddPoint
-	6,  // 6: attune.v1.ManageResponse.remove_point:type_name -> attune.v1.RemovePoint
-	7,  // 7: attune.v1.ManageResponse.set_sampling:type_name -> attune.v1.SetSampling
-	9,  // 8: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
-	10, // 9: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
-	11, // 10: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
-	12, // 11: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
-	8,  // 12: attune.v1.ManageResponse.details:type_name -> attune.v1.SetDetails
-	16, // 13: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
-	17, // 14: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
-	18, // 15: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
-	19, // 16: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
-	20, // 17: attune.v1.SetDetails.processes:type_name -> attune.v1.DetailInterest
-	21, // 18: attune.v1.SetDetails.wants:type_name -> attune.v1.TableWant
-	22, // 19: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
-	0,  // 20: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
-	23, // 21: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
-	1,  // 22: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
-	2,  // 23: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
-	23, // [23:24] is the sub-list for method output_type
-	22, // [22:23] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	7,  // 5: attune.v1.ManageResponse.apply:type_name -> attune.v1.ApplyChanges
+	8,  // 6: attune.v1.ManageResponse.undo:type_name -> attune.v1.UndoChanges
+	9,  // 7: attune.v1.ManageResponse.renew:type_name -> attune.v1.RenewLease
+	10, // 8: attune.v1.ManageResponse.end:type_name -> attune.v1.EndSession
+	14, // 9: attune.v1.ManageResponse.want:type_name -> attune.v1.Want
+	15, // 10: attune.v1.ControllerHello.mechanisms:type_name -> attune.v1.Mechanism
+	16, // 11: attune.v1.ControllerHello.job:type_name -> attune.v1.Job
+	17, // 12: attune.v1.ControllerHello.user:type_name -> attune.v1.Principal
+	18, // 13: attune.v1.AddPoint.spec:type_name -> attune.v1.MeasurePoint
+	19, // 14: attune.v1.ApplyChanges.changes:type_name -> attune.v1.Change
+	0,  // 15: attune.v1.PointStatus.state:type_name -> attune.v1.PointState
+	20, // 16: attune.v1.PointStatus.degraded_to:type_name -> attune.v1.Delivery
+	1,  // 17: attune.v1.ManagementService.Manage:input_type -> attune.v1.ManageRequest
+	2,  // 18: attune.v1.ManagementService.Manage:output_type -> attune.v1.ManageResponse
+	18, // [18:19] is the sub-list for method output_type
+	17, // [17:18] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_management_proto_init() }
@@ -1477,9 +1295,8 @@ func file_attune_v1_management_proto_init() {
 	}
 	file_attune_v1_action_proto_init()
 	file_attune_v1_common_proto_init()
-	file_attune_v1_detail_proto_init()
 	file_attune_v1_registry_proto_init()
-	file_attune_v1_series_proto_init()
+	file_attune_v1_want_proto_init()
 	file_attune_v1_management_proto_msgTypes[0].OneofWrappers = []any{
 		(*ManageRequest_Hello)(nil),
 		(*ManageRequest_Result)(nil),
@@ -1488,14 +1305,11 @@ func file_attune_v1_management_proto_init() {
 		(*ManageRequest_Done)(nil),
 	}
 	file_attune_v1_management_proto_msgTypes[1].OneofWrappers = []any{
-		(*ManageResponse_AddPoint)(nil),
-		(*ManageResponse_RemovePoint)(nil),
-		(*ManageResponse_SetSampling)(nil),
 		(*ManageResponse_Apply)(nil),
 		(*ManageResponse_Undo)(nil),
 		(*ManageResponse_Renew)(nil),
 		(*ManageResponse_End)(nil),
-		(*ManageResponse_Details)(nil),
+		(*ManageResponse_Want)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1503,7 +1317,7 @@ func file_attune_v1_management_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_management_proto_rawDesc), len(file_attune_v1_management_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,15 +23,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Want is all that one asker wants of a session from now on, whole, in place of what
-// it wanted before.
+// Want is all that one asker wants from now on, whole, in place of what it wanted
+// before. Many ask a session; the session merges what they want, and asks each
+// controller for its part.
 type Want struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Measure points.
 	Points []*PointWant `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
 	// How often samples and aggregates are wanted at least, nanoseconds; 0: as others
-	// need them. The session's tick is the shortest.
-	PeriodNanos   int64 `protobuf:"varint,2,opt,name=period_nanos,json=periodNanos,proto3" json:"period_nanos,omitempty"`
+	// need them. The session's tick is the shortest. Of a controller: how often, and
+	// with 0 not at all.
+	PeriodNanos int64 `protobuf:"varint,2,opt,name=period_nanos,json=periodNanos,proto3" json:"period_nanos,omitempty"`
+	// What is wanted of processes beside their signals, with each sample; of processes
+	// that are not listed nothing is.
+	Tables        []*TableWant `protobuf:"bytes,3,rep,name=tables,proto3" json:"tables,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -80,16 +85,27 @@ func (x *Want) GetPeriodNanos() int64 {
 	return 0
 }
 
+func (x *Want) GetTables() []*TableWant {
+	if x != nil {
+		return x.Tables
+	}
+	return nil
+}
+
 // PointWant is a measure point that is wanted.
 type PointWant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The point; its id is what the asker calls it. With processes it is a point of
-	// its own in each of them, and follows one into the image that takes its place.
-	// Without, it is one for all processes.
+	// The point; its id is what the asker calls it. Of a session: with processes it is
+	// a point of its own in each of them, and follows one into the image that takes its
+	// place. Without, it is one for all processes.
 	Point *MeasurePoint `protobuf:"bytes,1,opt,name=point,proto3" json:"point,omitempty"`
-	// Also in the processes that these fork from now on, and so on; those that live
-	// for some milliseconds only are left out.
-	Follow        bool `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Of a session: also in the processes that these fork from now on, and so on; those
+	// that live for some milliseconds only are left out.
+	Follow bool `protobuf:"varint,2,opt,name=follow,proto3" json:"follow,omitempty"`
+	// Of a controller: by what records and aggregates name the point, 1 to 65535. The
+	// session gives the index, and gives it again only some time after nobody wants the
+	// point any more.
+	Index         uint32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,17 +154,26 @@ func (x *PointWant) GetFollow() bool {
 	return false
 }
 
+func (x *PointWant) GetIndex() uint32 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 var File_attune_v1_want_proto protoreflect.FileDescriptor
 
 const file_attune_v1_want_proto_rawDesc = "" +
 	"\n" +
-	"\x14attune/v1/want.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\"W\n" +
+	"\x14attune/v1/want.proto\x12\tattune.v1\x1a\x16attune/v1/common.proto\x1a\x16attune/v1/series.proto\"\x85\x01\n" +
 	"\x04Want\x12,\n" +
 	"\x06points\x18\x01 \x03(\v2\x14.attune.v1.PointWantR\x06points\x12!\n" +
-	"\fperiod_nanos\x18\x02 \x01(\x03R\vperiodNanos\"R\n" +
+	"\fperiod_nanos\x18\x02 \x01(\x03R\vperiodNanos\x12,\n" +
+	"\x06tables\x18\x03 \x03(\v2\x14.attune.v1.TableWantR\x06tables\"h\n" +
 	"\tPointWant\x12-\n" +
 	"\x05point\x18\x01 \x01(\v2\x17.attune.v1.MeasurePointR\x05point\x12\x16\n" +
-	"\x06follow\x18\x02 \x01(\bR\x06followB7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
+	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\rR\x05indexB7Z5github.com/attune-hpc/attune/proto/attune/v1;attunev1b\x06proto3"
 
 var (
 	file_attune_v1_want_proto_rawDescOnce sync.Once
@@ -166,16 +191,18 @@ var file_attune_v1_want_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_attune_v1_want_proto_goTypes = []any{
 	(*Want)(nil),         // 0: attune.v1.Want
 	(*PointWant)(nil),    // 1: attune.v1.PointWant
-	(*MeasurePoint)(nil), // 2: attune.v1.MeasurePoint
+	(*TableWant)(nil),    // 2: attune.v1.TableWant
+	(*MeasurePoint)(nil), // 3: attune.v1.MeasurePoint
 }
 var file_attune_v1_want_proto_depIdxs = []int32{
 	1, // 0: attune.v1.Want.points:type_name -> attune.v1.PointWant
-	2, // 1: attune.v1.PointWant.point:type_name -> attune.v1.MeasurePoint
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 1: attune.v1.Want.tables:type_name -> attune.v1.TableWant
+	3, // 2: attune.v1.PointWant.point:type_name -> attune.v1.MeasurePoint
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_want_proto_init() }
@@ -184,6 +211,7 @@ func file_attune_v1_want_proto_init() {
 		return
 	}
 	file_attune_v1_common_proto_init()
+	file_attune_v1_series_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -3,7 +3,6 @@
 package samplefilter
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/attune-hpc/attune/proto/attune/series"
@@ -43,17 +42,9 @@ func (f *Filter) SetDetails(w *attunev1.TableWant) (changed bool) {
 	return true
 }
 
-// Details yields the processes of which details are wanted, in no order, each
-// with the kinds of them.
-func (f *Filter) Details() iter.Seq2[uint64, []uint32] {
-	return func(yield func(uint64, []uint32) bool) {
-		for process, wanted := range f.details {
-			if !yield(process, wanted) {
-				return
-			}
-		}
-	}
-}
+// Details returns the kinds of details that are wanted of a process. The caller does
+// not change them.
+func (f *Filter) Details(process uint64) []uint32 { return f.details[process] }
 
 // isDetail says whether a table holds details, and no signals.
 func isDetail(t *attunev1.Table) bool { return series.TableID(t.GetTable()) != series.Signals().ID }

@@ -5,7 +5,6 @@ package samplefilter
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -126,20 +125,17 @@ func (w *Wakes) Forget(id uint64) {
 	}
 }
 
-// Details yields the processes of which details are to be read, in no order, each
-// with a kind of them, perhaps more than once. It is for after each Round.
-func (w *Wakes) Details() iter.Seq2[uint64, uint32] {
-	return func(yield func(uint64, uint32) bool) {
-		for _, s := range w.sleepers {
-			for _, c := range s.conditions {
-				for id := range c.looks {
-					if !yield(id, c.wake.GetTable()) {
-						return
-					}
-				}
+// Details returns which details of a process are to be read, some perhaps more than
+// once. It is for after each Round.
+func (w *Wakes) Details(id uint64) (kinds []uint32) {
+	for _, s := range w.sleepers {
+		for _, c := range s.conditions {
+			if _, looks := c.looks[id]; looks {
+				kinds = append(kinds, c.wake.GetTable())
 			}
 		}
 	}
+	return kinds
 }
 
 // look notes whether a process has mapped what the conditions are about.
