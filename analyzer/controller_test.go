@@ -66,8 +66,8 @@ func dial(t *testing.T, socket, id string) *controller {
 	if c.manage, err = attunev1.NewManagementServiceClient(conn).Manage(ctx); err != nil {
 		t.Fatal(err)
 	}
-	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: &attunev1.StreamHello{ControllerId: id}}})
-	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: &attunev1.ControllerHello{ControllerId: id, Host: "node1"}}})
+	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: &attunev1.StreamHello{ControllerId: id, Protocol: attunev1.Protocol}}})
+	c.answer(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: &attunev1.ControllerHello{ControllerId: id, Host: "node1", Protocol: attunev1.Protocol}}})
 	c.wg.Go(c.serve)
 	c.wg.Go(func() { c.sample(ctx) })
 	t.Cleanup(func() { c.hangUp() })

@@ -18,7 +18,8 @@ import (
 type desk struct {
 	*parts
 
-	overOnce sync.Once
+	overOnce    sync.Once
+	strangeOnce sync.Once
 }
 
 // handle executes one request of the Analyzer. Tuning actions may wait for
@@ -48,6 +49,10 @@ func (d *desk) handle(_ context.Context, request *attunev1.ManageResponse) {
 			d.done(request.GetRequestId())
 		})
 		return
+	default:
+		d.strangeOnce.Do(func() {
+			d.log.Warn("the analyzer asks for what this controller does not know, and is not given it; install the same version of Attune on both")
+		})
 	}
 	d.done(request.GetRequestId())
 }
@@ -108,7 +113,7 @@ func (d *desk) undelivered(message *attunev1.PublishRequest) {
 func (d *desk) hello() *attunev1.ControllerHello {
 	host, _ := os.Hostname() // only for people
 	return &attunev1.ControllerHello{
-		ControllerId: d.config.ID, Host: host,
+		ControllerId: d.config.ID, Host: host, Protocol: attunev1.Protocol,
 		Version: d.config.Version, Cpus: uint32(runtime.NumCPU()), Mechanisms: d.mechanisms,
 		Registration: d.config.Session.Registration, Job: d.config.Session.Job, User: d.config.Session.User, Mode: d.config.Session.Mode,
 		InForce: d.changes.InForce(),

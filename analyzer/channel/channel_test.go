@@ -30,13 +30,14 @@ type noted struct {
 	gone      chan bool // whether the controller has parted
 	managed   chan *attunev1.ManageRequest
 	published chan int // bytes of records in a message
+	refused   chan string
 	done      chan struct{}
 }
 
 func newNoted() *noted {
 	return &noted{
 		connected: make(chan session.Controller, 1), gone: make(chan bool, 1),
-		managed: make(chan *attunev1.ManageRequest, 1), published: make(chan int, 1), done: make(chan struct{}),
+		managed: make(chan *attunev1.ManageRequest, 1), published: make(chan int, 1), refused: make(chan string, 2), done: make(chan struct{}),
 	}
 }
 
@@ -51,6 +52,7 @@ func (n *noted) ControllerConnected(_ *attunev1.ControllerHello, c session.Contr
 	n.connected <- c
 }
 func (n *noted) ControllerGone(_ string, _ session.Controller, parted bool) { n.gone <- parted }
+func (n *noted) ControllerRefused(host, why string)                         { n.refused <- host + ": " + why }
 func (n *noted) Manage(_ string, m *attunev1.ManageRequest)                 { n.managed <- m }
 func (n *noted) Done() <-chan struct{}                                      { return n.done }
 func (*noted) Ended() error                                                 { return errOver }
@@ -138,7 +140,7 @@ func (r *rig) manage(t *testing.T) (manage grpc.BidiStreamingClient[attunev1.Man
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := &attunev1.ControllerHello{ControllerId: "c"}
+	hello := &attunev1.ControllerHello{ControllerId: "c", Protocol: attunev1.Protocol}
 	if err := manage.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}}); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,7 @@ func (r *rig) events(t *testing.T) grpc.ClientStreamingClient[attunev1.PublishRe
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := &attunev1.StreamHello{ControllerId: "c"}
+	hello := &attunev1.StreamHello{ControllerId: "c", Protocol: attunev1.Protocol}
 	if err := events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: hello}}); err != nil {
 		t.Fatal(err)
 	}
@@ -310,4 +312,45 @@ func TestHello(t *testing.T) {
 			t.Errorf("event channel: %v", err)
 		}
 	})
+}
+
+// TestOtherVersion: who speaks another protocol is refused on both channels with what
+// to do, and the session hears of it.
+func TestOtherVersion(t *testing.T) {
+	for theirs, want := range map[uint32]string{
+		0: "the controller speaks protocol 0, the Analyzer protocol 2: install the same version of Attune on both, the controller's is older",
+		3: "the controller speaks protocol 3, the Analyzer protocol 2: install the same version of Attune on both, the Analyzer's is older",
+	} {
+		inBubble(t, func(t *testing.T, r *rig) {
+			manage, err := attunev1.NewManagementServiceClient(r.conn).Manage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			hello := &attunev1.ControllerHello{ControllerId: "c", Host: "n1", Protocol: theirs}
+			if err := manage.Send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := manage.Recv(); status.Code(err) != codes.Unimplemented || status.Convert(err).Message() != want {
+				t.Errorf("management channel: %v", err)
+			}
+			events, err := attunev1.NewEventServiceClient(r.conn).Publish(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{
+				Hello: &attunev1.StreamHello{ControllerId: "c", Host: "n1", Protocol: theirs},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := events.CloseAndRecv(); status.Code(err) != codes.Unimplemented || status.Convert(err).Message() != want {
+				t.Errorf("event channel: %v", err)
+			}
+			if told := <-r.session.refused; told != "n1: "+want {
+				t.Errorf("the session is told %q", told)
+			}
+			if len(r.session.connected) > 0 {
+				t.Error("the session has the controller all the same")
+			}
+		})
+	}
 }

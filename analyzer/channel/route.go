@@ -20,6 +20,7 @@ type Session interface {
 	ControllerConnected(hello *attunev1.ControllerHello, c session.Controller)
 	ControllerGone(id string, c session.Controller, parted bool)
 	Manage(id string, m *attunev1.ManageRequest)
+	ControllerRefused(host, why string)
 	// Done is closed when the session takes no more messages.
 	Done() <-chan struct{}
 	// Ended is what its controllers are told then, a gRPC status as those of
@@ -34,6 +35,7 @@ type Hello interface {
 	GetRegistration() string
 	GetJob() *attunev1.Job
 	GetUser() *attunev1.Principal
+	GetProtocol() uint32
 }
 
 // Route finds the session that a controller names. ctx carries who it is (see
@@ -57,5 +59,23 @@ func (r Route) find(ctx context.Context, hello Hello) (Session, error) {
 	if hello.GetControllerId() == "" {
 		return nil, status.Error(codes.InvalidArgument, "the first message must be a hello with a controller id")
 	}
-	return r(ctx, hello)
+	session, err := r(ctx, hello)
+	if err != nil {
+		return nil, err
+	}
+	if theirs := hello.GetProtocol(); theirs != attunev1.Protocol {
+		err := status.Errorf(codes.Unimplemented, "the controller speaks protocol %d, the Analyzer protocol %d: "+
+			"install the same version of Attune on both, the %s is older", theirs, attunev1.Protocol, older(theirs))
+		session.ControllerRefused(hello.GetHost(), status.Convert(err).Message())
+		return nil, err
+	}
+	return session, nil
+}
+
+// older says who speaks the older protocol, the Analyzer or a controller.
+func older(controllers uint32) string {
+	if controllers < attunev1.Protocol {
+		return "controller's"
+	}
+	return "Analyzer's"
 }

@@ -179,6 +179,7 @@ func (p *place) dialAs(who *pki.Identity, a *running, hello *attunev1.Controller
 	c.send(&attunev1.ManageRequest{Message: &attunev1.ManageRequest_Hello{Hello: hello}})
 	c.publish(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: &attunev1.StreamHello{
 		ControllerId: hello.GetControllerId(), Host: hello.GetHost(), Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(), Processes: processes,
+		Protocol: hello.GetProtocol(),
 	}}})
 	go c.receive()
 	for _, handle := range processes {

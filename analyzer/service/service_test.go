@@ -23,7 +23,7 @@ var job = &attunev1.Job{Kind: "slurm", Id: "12", Step: "0"}
 // hello is that of a node's controller.
 func hello(node, registration string, of *attunev1.Job, inForce ...string) *attunev1.ControllerHello {
 	return &attunev1.ControllerHello{
-		ControllerId: "ac-" + node + "-" + of.GetId(), Host: node, Registration: registration, Job: of, InForce: inForce,
+		ControllerId: "ac-" + node + "-" + of.GetId(), Host: node, Registration: registration, Job: of, InForce: inForce, Protocol: attunev1.Protocol,
 		User: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER},
 	}
 }

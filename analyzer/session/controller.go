@@ -104,6 +104,19 @@ func (s *Session) ControllerGone(id string, channel Controller, parted bool) {
 	})
 }
 
+// ControllerRefused tells of a controller that cannot serve the session, and why. It
+// tries again and again; people are told once of each host.
+func (s *Session) ControllerRefused(host, why string) {
+	s.post(func() {
+		if s.refused[host] {
+			return
+		}
+		s.refused[host] = true
+		s.log.Warn("controller refused; nothing is measured or changed there", "host", host, "reason", why)
+		s.emitRemark(ownName, 0, fmt.Sprintf("nothing is measured or changed on %s: %s", host, why))
+	})
+}
+
 // renew renews all leases.
 func (s *Session) renew() {
 	for _, c := range s.controllers {

@@ -170,6 +170,22 @@ func TestControllerStaysAway(t *testing.T) {
 	}
 }
 
+// TestRefusedControllers: people are told once of each host.
+func TestRefusedControllers(t *testing.T) {
+	r := newRig(t, core.ModeTune)
+	for _, host := range []string{"n1", "n1", "n2", "n1"} {
+		r.session.ControllerRefused(host, "it is older")
+	}
+	var told []string
+	for _, m := range r.report().Remarks {
+		told = append(told, m.Text)
+	}
+	want := []string{"nothing is measured or changed on n1: it is older", "nothing is measured or changed on n2: it is older"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestDismiss waits for controllers to leave.
 func TestDismiss(t *testing.T) {
 	r := patientRig(t)

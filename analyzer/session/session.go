@@ -112,6 +112,7 @@ type Session struct {
 	events      []core.Event // to be stepped
 	stepping    bool
 	controllers map[string]*controller
+	refused     map[string]bool // hosts of which people were told that a controller is refused
 	processes   map[uint64]*process
 	order       []*process // in the order seen
 	newcomers   []*process // that the tunlets have not heard of yet
@@ -149,6 +150,7 @@ func New(cfg Config) *Session {
 		inbox: make(chan func(), inboxSize), done: make(chan struct{}),
 		core:        core.New(cfg.Core),
 		controllers: map[string]*controller{},
+		refused:     map[string]bool{},
 		processes:   map[uint64]*process{},
 		points:      newPoints(),
 		due:         map[*controller]bool{},

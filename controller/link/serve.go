@@ -66,7 +66,7 @@ func (c *Client) runEvents(ctx context.Context, l *connection, hello *attunev1.C
 	}
 	first := &attunev1.StreamHello{
 		ControllerId: hello.GetControllerId(), Host: hello.GetHost(),
-		Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(),
+		Registration: hello.GetRegistration(), Job: hello.GetJob(), User: hello.GetUser(), Protocol: hello.GetProtocol(),
 	}
 	if c.options.Living != nil {
 		first.Processes = c.options.Living()

@@ -55,6 +55,7 @@ func (c *controller) open() (err error) {
 	h := c.hello()
 	err = c.events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_Hello{Hello: &attunev1.StreamHello{
 		ControllerId: h.GetControllerId(), Host: h.GetHost(), Registration: h.GetRegistration(), Job: h.GetJob(), User: h.GetUser(),
+		Protocol: h.GetProtocol(),
 	}}})
 	for handle := 1; handle <= c.load.document.Processes && err == nil; handle++ {
 		err = c.events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: c.process(handle)}})
@@ -66,7 +67,7 @@ func (c *controller) hello() *attunev1.ControllerHello {
 	host := "n" + strconv.Itoa(c.number)
 	return &attunev1.ControllerHello{
 		ControllerId: host, Host: host, Cpus: 64, Registration: c.load.registration, Job: c.load.job(c.number),
-		User: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER},
+		User: &attunev1.Principal{Name: "ann", Uid: 4711, Role: attunev1.Role_ROLE_USER}, Protocol: attunev1.Protocol,
 	}
 }
 

@@ -330,7 +330,9 @@ type StreamHello struct {
 	// and is news for an Analyzer that took the session over.
 	Processes []uint64 `protobuf:"varint,5,rep,packed,name=processes,proto3" json:"processes,omitempty"`
 	// As in ControllerHello.
-	User          *Principal `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	User *Principal `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	// As in ControllerHello.
+	Protocol      uint32 `protobuf:"varint,7,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -405,6 +407,13 @@ func (x *StreamHello) GetUser() *Principal {
 		return x.User
 	}
 	return nil
+}
+
+func (x *StreamHello) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 // ProcessEnded tells how a process ended, as far as it can be known.
@@ -967,14 +976,15 @@ const file_attune_v1_event_proto_rawDesc = "" +
 	"\x04news\x18\x01 \x03(\v2\x19.attune.v1.PublishRequestR\x04news\"G\n" +
 	"\x0fPublishResponse\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x12\x18\n" +
-	"\arecords\x18\x02 \x01(\x04R\arecords\"\xd4\x01\n" +
+	"\arecords\x18\x02 \x01(\x04R\arecords\"\xf0\x01\n" +
 	"\vStreamHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\"\n" +
 	"\fregistration\x18\x03 \x01(\tR\fregistration\x12 \n" +
 	"\x03job\x18\x04 \x01(\v2\x0e.attune.v1.JobR\x03job\x12\x1c\n" +
 	"\tprocesses\x18\x05 \x03(\x04R\tprocesses\x12(\n" +
-	"\x04user\x18\x06 \x01(\v2\x14.attune.v1.PrincipalR\x04user\"\x8a\x02\n" +
+	"\x04user\x18\x06 \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x1a\n" +
+	"\bprotocol\x18\a \x01(\rR\bprotocol\"\x8a\x02\n" +
 	"\fProcessEnded\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x04R\aprocess\x12(\n" +
 	"\x10replaced_by_exec\x18\x02 \x01(\bR\x0ereplacedByExec\x12$\n" +

@@ -10,3 +10,8 @@ const FlowWindow = 4 << 20
 
 // MaxMessage bounds a message of the channels between controllers and Analyzer, bytes.
 const MaxMessage = 16 << 20
+
+// Protocol numbers what the channels between controllers and Analyzer carry. A change
+// after which one end would not understand the other raises the number. 2: wants are
+// whole.
+const Protocol = 2

@@ -399,7 +399,10 @@ type ControllerHello struct {
 	User *Principal `protobuf:"bytes,9,opt,name=user,proto3" json:"user,omitempty"`
 	// The most that the node's policy allows: observe, advise or tune; empty:
 	// tune. The node refuses changes that go beyond it.
-	Mode          string `protobuf:"bytes,10,opt,name=mode,proto3" json:"mode,omitempty"`
+	Mode string `protobuf:"bytes,10,opt,name=mode,proto3" json:"mode,omitempty"`
+	// Number of what the channels carry. The Analyzer refuses a controller with another
+	// number than its own. 0: of before there were numbers.
+	Protocol      uint32 `protobuf:"varint,11,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,6 +505,13 @@ func (x *ControllerHello) GetMode() string {
 		return x.Mode
 	}
 	return ""
+}
+
+func (x *ControllerHello) GetProtocol() uint32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
 }
 
 // RequestDone closes a request.
@@ -1149,7 +1159,7 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\x04want\x18\n" +
 	" \x01(\v2\x0f.attune.v1.WantH\x00R\x04wantB\t\n" +
 	"\arequestJ\x04\b\x02\x10\x05J\x04\b\t\x10\n" +
-	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\xcd\x02\n" +
+	"R\tadd_pointR\fremove_pointR\fset_samplingR\adetails\"\xe9\x02\n" +
 	"\x0fControllerHello\x12#\n" +
 	"\rcontroller_id\x18\x01 \x01(\tR\fcontrollerId\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
@@ -1163,7 +1173,8 @@ const file_attune_v1_management_proto_rawDesc = "" +
 	"\bin_force\x18\b \x03(\tR\ainForce\x12(\n" +
 	"\x04user\x18\t \x01(\v2\x14.attune.v1.PrincipalR\x04user\x12\x12\n" +
 	"\x04mode\x18\n" +
-	" \x01(\tR\x04mode\",\n" +
+	" \x01(\tR\x04mode\x12\x1a\n" +
+	"\bprotocol\x18\v \x01(\rR\bprotocol\",\n" +
 	"\vRequestDone\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\"M\n" +

@@ -46,6 +46,7 @@ type ManagementServiceClient interface {
 	//	NOT_FOUND            there is no such registration (any more)
 	//	ABORTED              the session has ended
 	//	PERMISSION_DENIED, UNAUTHENTICATED  not for this controller
+	//	UNIMPLEMENTED        another version of Attune: one of both is to be replaced
 	//
 	// With NOT_FOUND and ABORTED all is given back, and the processes are left
 	// alone. With the others, and when nothing is heard at all, changes live on
@@ -96,6 +97,7 @@ type ManagementServiceServer interface {
 	//	NOT_FOUND            there is no such registration (any more)
 	//	ABORTED              the session has ended
 	//	PERMISSION_DENIED, UNAUTHENTICATED  not for this controller
+	//	UNIMPLEMENTED        another version of Attune: one of both is to be replaced
 	//
 	// With NOT_FOUND and ABORTED all is given back, and the processes are left
 	// alone. With the others, and when nothing is heard at all, changes live on
