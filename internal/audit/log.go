@@ -51,15 +51,15 @@ type Log struct {
 	done    chan struct{} // closed when the writing goroutine has returned
 	wake    queue.Bell    // rung when there is something to do
 
-	mu      sync.Mutex // guards what follows; a leaf lock
+	mu sync.Mutex // guards what follows; a leaf lock
 	// pending are whole lines. They are bytes, not the items of a queue.Queue: all go to
 	// the disk in one write, which may take a part of them, and those that are away count
 	// against the bound too.
 	pending []byte
-	away    int        // of those before, on their way to the disk, bytes
-	number  uint64     // of the last line
-	durable uint64     // number of the last line that is on disk, or given up
-	lost    uint64     // lines since the last that says so
+	away    int    // of those before, on their way to the disk, bytes
+	number  uint64 // of the last line
+	durable uint64 // number of the last line that is on disk, or given up
+	lost    uint64 // lines since the last that says so
 	refused refusals
 	trouble error         // why lines are not on disk
 	moved   chan struct{} // closed and replaced when durable or trouble changes

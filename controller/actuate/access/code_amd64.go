@@ -87,12 +87,15 @@ func (i Invocation) load(a *Assembler, places []int) (reals uint32) {
 // Assembler puts instructions behind one another.
 type Assembler []byte
 
+// Emit adds code.
 func (a *Assembler) Emit(code ...byte) { *a = append(*a, code...) }
 
+// Number64 adds code, and a number of 8 bytes.
 func (a *Assembler) Number64(value uint64, code ...byte) {
 	*a = binary.LittleEndian.AppendUint64(append(*a, code...), value)
 }
 
+// Number32 adds code, and a number of 4 bytes.
 func (a *Assembler) Number32(value uint32, code ...byte) {
 	*a = binary.LittleEndian.AppendUint32(append(*a, code...), value)
 }

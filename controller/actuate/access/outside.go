@@ -79,6 +79,7 @@ func NewSites(process Process) *entry.Sites {
 // Outside is a process as entry wants it.
 type Outside struct{ Process }
 
+// Memory implements [entry.Process].
 func (Outside) Memory() *ring.Memory { return nil }
 
 // Rewrite implements [entry.Rewriter].

@@ -80,10 +80,12 @@ func Whole(value *attunev1.Value) (int64, bool) {
 	return 0, false
 }
 
+// Integer is a signed number.
 func Integer(v int64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: v}}
 }
 
+// Unsigned is an unsigned number.
 func Unsigned(v uint64) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Unsigned{Unsigned: v}}
 }
@@ -103,6 +105,7 @@ func RegisterOf(value *attunev1.Value) uint64 {
 	return 0
 }
 
+// TextValue is a text.
 func TextValue(s string) *attunev1.Value {
 	return &attunev1.Value{Kind: &attunev1.Value_Text{Text: s}}
 }

@@ -50,6 +50,8 @@ func StillMapped(process Process, w Word) bool {
 	})
 }
 
+// RestoreWord puts back what was there before, where the object of a word is still
+// mapped and holds what was written. images are those of the process.
 func RestoreWord(pid int, images []objfile.Image, w Word) error {
 	mapped, err := objectThere(pid, images, w)
 	if err != nil || !mapped {
@@ -122,6 +124,7 @@ func AllThere(words []Word) bool {
 	return true
 }
 
+// WriteWord writes the new content of a word.
 func WriteWord(process Process, word Word) error { return put(process.PID(), word, word.New) }
 
 // put writes the content of a word.

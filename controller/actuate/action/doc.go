@@ -12,6 +12,6 @@ import "github.com/attune-hpc/attune/controller/actuate"
 func Kinds() actuate.Kinds {
 	return actuate.Kinds{
 		Actions: []actuate.Kind{setKind(), callKind(), loadKind(), replaceKind(), removeKind(), paramKind(), insertKind()},
-		Undos:   []func() actuate.Undo{actuate.Empty[Library], actuate.Empty[Patched], actuate.Empty[madeCall]},
+		Undos:   []func() actuate.Undo{actuate.Empty[loadedLibrary], actuate.Empty[patchedFunction], actuate.Empty[madeCall]},
 	}
 }

@@ -17,8 +17,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Patched is a function that a change does something at, for the journal.
-type Patched struct {
+// patchedFunction is a function that a change does something at, for the journal.
+type patchedFunction struct {
 	// Name of the action in the process.
 	Name string `json:"name"`
 	// Device, Inode and Bias are those of the object, Symbol the function.
@@ -75,16 +75,16 @@ func (e entryChange) prepare(ctx context.Context, p *actuate.Plan) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", access.ErrRefused, e.found.Symbol.Name, err)
 	}
-	p.Undo = actuate.Undos{&Patched{
+	p.Undo = actuate.Undos{&patchedFunction{
 		Name: e.name, Device: e.found.Image.Device, Inode: e.found.Image.Inode, Bias: e.found.Image.Bias,
 		Symbol: e.found.Symbol, Bytes: bytes,
 	}}
 	return nil
 }
 
-func (*Patched) Kind() string { return "patched" }
+func (*patchedFunction) Kind() string { return "patched" }
 
-func (p *Patched) TakeBack(ctx context.Context, in actuate.Changed) error {
+func (p *patchedFunction) TakeBack(ctx context.Context, in actuate.Changed) error {
 	if !in.InForce() {
 		return p.restore(ctx, in.Process)
 	}
@@ -95,13 +95,13 @@ func (p *Patched) TakeBack(ctx context.Context, in actuate.Changed) error {
 	return err
 }
 
-func (*Patched) Overlaps(actuate.Undo, bool) bool    { return false }
-func (*Patched) About(actuate.Changed) actuate.About { return actuate.About{} }
+func (*patchedFunction) Overlaps(actuate.Undo, bool) bool    { return false }
+func (*patchedFunction) About(actuate.Changed) actuate.About { return actuate.About{} }
 
 // restore undoes an action at a function from the journal alone: what else is
 // done there stays. Where the patch does not tell what is its own, its bytes go
 // back.
-func (p *Patched) restore(ctx context.Context, process access.Process) error {
+func (p *patchedFunction) restore(ctx context.Context, process access.Process) error {
 	if !process.Alive() {
 		return nil
 	}

@@ -26,8 +26,8 @@ import (
 // ErrLibraryStays means that a library was loaded and is not closed by undoing.
 const ErrLibraryStays = access.Final("a loaded library stays: closing it was not asked for")
 
-// Library is a shared object that a change has a process load.
-type Library struct {
+// loadedLibrary is a shared object that a change has a process load.
+type loadedLibrary struct {
 	// Path as the process sees it.
 	Path string `json:"path"`
 	// Handle that dlopen(3) returned; 0: not known.
@@ -71,7 +71,7 @@ func planLoad(r *actuate.Request, load *attunev1.LoadLibrary) (*actuate.Plan, er
 	if err := checkLibrary(process, load); err != nil {
 		return nil, fmt.Errorf("%w: load %s: %w", access.ErrRefused, load.GetPath(), err)
 	}
-	l := loading{process: process, load: load, library: &Library{Path: load.GetPath(), Close: load.GetCloseOnUndo()}}
+	l := loading{process: process, load: load, library: &loadedLibrary{Path: load.GetPath(), Close: load.GetCloseOnUndo()}}
 	p := &actuate.Plan{
 		Undo: actuate.Undos{l.library}, Way: loadWays[0], Read: l.symbol,
 		Told: actuate.Told{Where: load.GetPath(), Old: "not loaded", New: "loaded"},
@@ -165,7 +165,7 @@ func mapped(process access.Process, path string) (objfile.Image, bool) {
 type loading struct {
 	process access.Process
 	load    *attunev1.LoadLibrary
-	library *Library
+	library *loadedLibrary
 }
 
 func (l loading) run(ctx context.Context) (access.Done, error) {
@@ -197,10 +197,10 @@ func (l loading) symbol() (*attunev1.Value, error) {
 	return access.Unsigned(found.Address), nil
 }
 
-func (*Library) Kind() string { return "library" }
+func (*loadedLibrary) Kind() string { return "library" }
 
 // TakeBack closes the library if that was asked for.
-func (l *Library) TakeBack(ctx context.Context, in actuate.Changed) error {
+func (l *loadedLibrary) TakeBack(ctx context.Context, in actuate.Changed) error {
 	switch {
 	case l.Handle == 0 || !in.Process.Alive():
 		return nil // it was not loaded
@@ -214,8 +214,8 @@ func (l *Library) TakeBack(ctx context.Context, in actuate.Changed) error {
 	return err
 }
 
-func (*Library) Overlaps(actuate.Undo, bool) bool    { return false }
-func (*Library) About(actuate.Changed) actuate.About { return actuate.About{} }
+func (*loadedLibrary) Overlaps(actuate.Undo, bool) bool    { return false }
+func (*loadedLibrary) About(actuate.Changed) actuate.About { return actuate.About{} }
 
 // loaderPatience is how long each way to call the loader waits for its place, and
 // a thread that came to a hook may take for the call.

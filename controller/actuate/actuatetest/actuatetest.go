@@ -6,13 +6,10 @@ package actuatetest
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -21,20 +18,18 @@ import (
 
 // Process is a real one, without DMLib.
 type Process struct {
-	sync.Mutex
+	access.Process
 	// Given is the identity that it is said to have.
 	Given procid.Identity
 	// Ended makes it one that has ended.
 	Ended bool
-	sites *entry.Sites
 }
 
-func (p *Process) PID() int                         { return p.Given.PID }
-func (p *Process) Identity() procid.Identity        { return p.Given }
-func (p *Process) Alive() bool                      { return !p.Ended }
-func (p *Process) Images() ([]objfile.Image, error) { return objfile.Images(p.Given.PID) }
-func (p *Process) Mailbox() access.Mailbox          { return nil }
-func (p *Process) Sites() *entry.Sites              { return p.sites }
+// Identity returns the one that was given.
+func (p *Process) Identity() procid.Identity { return p.Given }
+
+// Alive reports what is said, not what is.
+func (p *Process) Alive() bool { return !p.Ended }
 
 // MustProcess returns a process that runs.
 func MustProcess(t testing.TB, pid int) *Process {
@@ -43,9 +38,7 @@ func MustProcess(t testing.TB, pid int) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Process{Given: identity}
-	p.sites = access.NewSites(p)
-	return p
+	return &Process{Process: access.ProcessOf(identity), Given: identity}
 }
 
 // MustJournal opens a journal in dir.

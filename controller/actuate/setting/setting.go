@@ -162,9 +162,9 @@ func Kinds(finder *hidden.Prober) actuate.Kinds {
 		Joint: mpi.Variables{},
 	}
 	return actuate.Kinds{Actions: []actuate.Kind{kind}, Undos: []func() actuate.Undo{
-		actuate.Empty[Named],
-		actuate.Empty[mpi.Ranks],
-		actuate.Empty[Stream],
+		actuate.Empty[calledSetting],
+		mpi.NewUndo,
+		actuate.Empty[changedStream],
 		actuate.Empty[standardMallopt],
 	}}
 }

@@ -21,8 +21,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Buffering is how a stream is buffered.
-type Buffering struct {
+// buffering is how a stream is buffered.
+type buffering struct {
 	Mode  bufferMode `json:"mode"`
 	Base  uint64     `json:"base"` // of the buffer
 	Size  uint64     `json:"size"` // bytes
@@ -30,22 +30,22 @@ type Buffering struct {
 }
 
 // argument is the buffer that setvbuf(3) is given.
-func (b Buffering) argument() uint64 {
+func (b buffering) argument() uint64 {
 	if b.Mode == noBuffer {
 		return 0
 	}
 	return b.Base
 }
 
-// Stream is a stdio stream whose buffer a change has replaced, for the journal.
-type Stream struct {
+// changedStream is a stdio stream whose buffer a change has replaced, for the journal.
+type changedStream struct {
 	FD      int    `json:"fd"`
 	Address uint64 `json:"address"` // of the FILE
 	// LibcInode and LibcBias identify the C library that it belongs to.
 	LibcInode uint64    `json:"libc_inode"`
 	LibcBias  uint64    `json:"libc_bias"`
-	Old       Buffering `json:"old"`
-	New       Buffering `json:"new"`
+	Old       buffering `json:"old"`
+	New       buffering `json:"new"`
 }
 
 // What a streamCall returns, beside what its function does.
@@ -92,8 +92,8 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	from := Buffering{Mode: s.state.mode(), Base: s.state.buffer, Size: s.state.size, Flags: s.state.flags}
-	to := Buffering{Mode: from.Mode, Size: max(from.Size, leastBuffer), Flags: flagUserBuffer}
+	from := buffering{Mode: s.state.mode(), Base: s.state.buffer, Size: s.state.size, Flags: s.state.flags}
+	to := buffering{Mode: from.Mode, Size: max(from.Size, leastBuffer), Flags: flagUserBuffer}
 	if m.size {
 		to.Size = uint64(r.value)
 	} else {
@@ -102,14 +102,14 @@ func (m stdio) plan(_ context.Context, r *settingRequest) (*actuate.Plan, error)
 	if err := m.check(s, from, to); err != nil {
 		return nil, err
 	}
-	c := &streamChange{stdioStream: s, setting: m, record: &Stream{
+	c := &streamChange{stdioStream: s, setting: m, record: &changedStream{
 		FD: s.state.fd, Address: s.state.address, LibcInode: s.libc.Inode, LibcBias: s.libc.Bias, Old: from, New: to,
 	}}
 	return c.plan(), nil
 }
 
 // check says why a stream's buffering must stay as it is.
-func (m stdio) check(s stdioStream, from, to Buffering) error {
+func (m stdio) check(s stdioStream, from, to buffering) error {
 	switch {
 	case m.size && from.Mode == noBuffer:
 		return errors.New("the stream is not buffered: change glibc.stdio.mode first")

@@ -24,7 +24,7 @@ import (
 type streamChange struct {
 	stdioStream
 	setting stdio
-	record  *Stream
+	record  *changedStream
 }
 
 func (c *streamChange) plan() *actuate.Plan {
@@ -44,7 +44,7 @@ func (c *streamChange) plan() *actuate.Plan {
 }
 
 // value is what the setting says of a buffering.
-func (c *streamChange) value(b Buffering) *attunev1.Value {
+func (c *streamChange) value(b buffering) *attunev1.Value {
 	if c.setting.size {
 		return access.Integer(int64(b.Size))
 	}
@@ -88,11 +88,11 @@ func (c *streamChange) read() (*attunev1.Value, error) {
 	return c.value(n), nil
 }
 
-func (*Stream) Kind() string { return "stream" }
+func (*changedStream) Kind() string { return "stream" }
 
 // TakeBack gives a stream the buffer that it had, when what the present one holds
 // is written, and unmaps that. A stream that has been closed needs nothing.
-func (r *Stream) TakeBack(ctx context.Context, in actuate.Changed) error {
+func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error {
 	process := in.Process
 	if !process.Alive() {
 		return nil
@@ -137,15 +137,15 @@ func (r *Stream) TakeBack(ctx context.Context, in actuate.Changed) error {
 	return err
 }
 
-func (r *Stream) Overlaps(other actuate.Undo, sameProcess bool) bool {
-	o, ok := other.(*Stream)
+func (r *changedStream) Overlaps(other actuate.Undo, sameProcess bool) bool {
+	o, ok := other.(*changedStream)
 	return ok && sameProcess && r.Address == o.Address
 }
 
-func (*Stream) About(actuate.Changed) actuate.About { return actuate.About{} }
+func (*changedStream) About(actuate.Changed) actuate.About { return actuate.About{} }
 
 // unmapBuffer unmaps a buffer that no stream has.
-func unmapBuffer(ctx context.Context, process access.Process, b Buffering) error {
+func unmapBuffer(ctx context.Context, process access.Process, b buffering) error {
 	if b.Base == 0 {
 		return nil
 	}

@@ -105,7 +105,7 @@ func flushCode(c streamCall) []byte {
 // switchCode gives a stream another buffer, which setvbuf(3) does after it has
 // written what the old one holds. The old one is not freed. If writing fails
 // the stream has the flags that it had.
-func switchCode(c streamCall, from, to Buffering) []byte {
+func switchCode(c streamCall, from, to buffering) []byte {
 	const shape = flagUserBuffer | flagUnbuffered | flagLineBuffer
 	return streamCode(c, func(a *streamAssembler) {
 		a.setFlags(flagUserBuffer, flagUserBuffer)

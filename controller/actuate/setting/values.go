@@ -119,38 +119,38 @@ func (v value) giveBack(ctx context.Context, page scratch, changed int64) error 
 	return nil
 }
 
-// Named is a named setting that calls have changed, for the journal: the same
+// calledSetting is a named setting that calls have changed, for the journal: the same
 // calls give it back, made by a stopped thread where its controller is dead.
-type Named struct {
+type calledSetting struct {
 	// Setting by its name, and what it was given.
 	Setting string `json:"setting"`
 	New     int64  `json:"new"`
 	// Values that it consists of.
-	Values []NamedValue `json:"values"`
+	Values []calledValue `json:"values"`
 
 	found *kept // nil: of a controller that is dead
 }
 
-// NamedValue is one of them.
-type NamedValue struct {
+// calledValue is one of them.
+type calledValue struct {
 	// Name that the library knows it by.
 	Name string `json:"name"`
 	Old  int64  `json:"old"`
 }
 
 // undo is that of a change that gives the values a new one.
-func (k kept) undo(r *settingRequest) *Named {
-	n := &Named{Setting: r.setting.Name, New: r.value, found: &k}
+func (k kept) undo(r *settingRequest) *calledSetting {
+	n := &calledSetting{Setting: r.setting.Name, New: r.value, found: &k}
 	for _, v := range k.values {
-		n.Values = append(n.Values, NamedValue{Name: v.name, Old: v.old})
+		n.Values = append(n.Values, calledValue{Name: v.name, Old: v.old})
 	}
 	return n
 }
 
-func (*Named) Kind() string { return "named" }
+func (*calledSetting) Kind() string { return "named" }
 
 // TakeBack gives back what the calls of a change have changed.
-func (n *Named) TakeBack(ctx context.Context, in actuate.Changed) error {
+func (n *calledSetting) TakeBack(ctx context.Context, in actuate.Changed) error {
 	if n.found != nil {
 		return n.found.giveBack(ctx, n.New)
 	}
@@ -176,15 +176,15 @@ func (n *Named) TakeBack(ctx context.Context, in actuate.Changed) error {
 	return k.giveBack(ctx, n.New)
 }
 
-func (n *Named) Overlaps(other actuate.Undo, sameProcess bool) bool {
-	o, ok := other.(*Named)
+func (n *calledSetting) Overlaps(other actuate.Undo, sameProcess bool) bool {
+	o, ok := other.(*calledSetting)
 	return ok && sameProcess && n.Setting == o.Setting
 }
 
-func (*Named) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
+func (*calledSetting) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
 
-func (n *Named) find(name string) *NamedValue {
-	at := slices.IndexFunc(n.Values, func(v NamedValue) bool { return v.Name == name })
+func (n *calledSetting) find(name string) *calledValue {
+	at := slices.IndexFunc(n.Values, func(v calledValue) bool { return v.Name == name })
 	if at < 0 {
 		return nil
 	}

@@ -17,9 +17,9 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Ranks is an MPI control variable that was changed in ranks of a job together, for
+// changedRanks is an MPI control variable that was changed in ranks of a job together, for
 // the journal: it is given back in all of them together.
-type Ranks struct {
+type changedRanks struct {
 	// Setting by its name, and what it was and was given.
 	Setting string `json:"setting"`
 	Old     int64  `json:"old"`
@@ -31,10 +31,13 @@ type Ranks struct {
 	undone bool
 }
 
-func (*Ranks) Kind() string { return "ranks" }
+// NewUndo makes an empty undo of a change of ranks.
+func NewUndo() actuate.Undo { return new(changedRanks) }
+
+func (*changedRanks) Kind() string { return "ranks" }
 
 // TakeBack gives the old value back in all ranks together, once.
-func (r *Ranks) TakeBack(ctx context.Context, _ actuate.Changed) error {
+func (r *changedRanks) TakeBack(ctx context.Context, _ actuate.Changed) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.undone {
@@ -45,16 +48,16 @@ func (r *Ranks) TakeBack(ctx context.Context, _ actuate.Changed) error {
 	return err
 }
 
-func (r *Ranks) Overlaps(other actuate.Undo, sameProcess bool) bool {
-	o, ok := other.(*Ranks)
+func (r *changedRanks) Overlaps(other actuate.Undo, sameProcess bool) bool {
+	o, ok := other.(*changedRanks)
 	return ok && sameProcess && r.Setting == o.Setting
 }
 
-func (*Ranks) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
+func (*changedRanks) About(actuate.Changed) actuate.About { return actuate.About{Keeps: true} }
 
 // SameAs implements [common].
-func (r *Ranks) SameAs(other actuate.Undo) bool {
-	o, ok := other.(*Ranks)
+func (r *changedRanks) SameAs(other actuate.Undo) bool {
+	o, ok := other.(*changedRanks)
 	return ok && r.Setting == o.Setting && r.Old == o.Old && r.New == o.New && slices.Equal(r.Members, o.Members)
 }
 
@@ -88,7 +91,6 @@ func (Variables) Gather(unit []*actuate.Request) (actuate.Gathering, error) {
 	}
 	g, err := newRanks(processes, strings.TrimPrefix(setting.GetName(), mpiPrefix))
 	if err != nil {
-		g.Close()
 		return nil, err
 	}
 	g.text, g.patience = value, meetingPatience
@@ -119,7 +121,7 @@ func (g *ranks) Part(index int) actuate.Part {
 // plan is the change that all ranks have in common, for the journal and for undoing.
 func (g *ranks) plan() *actuate.Plan {
 	old := g.members[0].facts.old
-	r := &Ranks{Setting: g.name, Old: old, New: g.value}
+	r := &changedRanks{Setting: g.name, Old: old, New: g.value}
 	for _, m := range g.members {
 		r.Members = append(r.Members, m.process.Identity())
 	}
@@ -131,7 +133,7 @@ func (g *ranks) plan() *actuate.Plan {
 
 // restoreRanks gives the old value back in all ranks together. The job has to be
 // whole: without one rank the others come to no collective operation any more.
-func restoreRanks(ctx context.Context, r *Ranks) error {
+func restoreRanks(ctx context.Context, r *changedRanks) error {
 	var processes []access.Process
 	for _, identity := range r.Members {
 		if p := access.ProcessOf(identity); p.Alive() {
@@ -145,10 +147,10 @@ func restoreRanks(ctx context.Context, r *Ranks) error {
 		return fmt.Errorf("%d of %d ranks have ended: the others meet at no call any more, and keep the value until they end", len(r.Members)-len(processes), len(r.Members))
 	}
 	g, err := newRanks(processes, r.Setting)
-	defer g.Close()
 	if err != nil {
 		return err
 	}
+	defer g.Close()
 	g.undo, g.patience, g.begin = r, meetingPatience, func() error { return nil }
 	return g.meet(ctx)
 }

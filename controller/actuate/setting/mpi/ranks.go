@@ -25,7 +25,7 @@ type ranks struct {
 	// known.
 	text  string
 	value int64
-	undo  *Ranks
+	undo  *changedRanks
 	// begin is called before the first rank is changed. nil: none is.
 	begin func() error
 	// patience is how long is waited for all ranks.
@@ -47,23 +47,33 @@ type member struct {
 	err     error
 }
 
-// newRanks finds what can be found without a stop. The caller closes it, after an
-// error as well.
+// newRanks finds what can be found without a stop. The caller closes it.
 func newRanks(processes []access.Process, name string) (*ranks, error) {
 	g := &ranks{name: name}
 	for _, process := range processes {
-		library, err := findMPI(process)
-		if err != nil {
-			return g, fmt.Errorf("process %d: %w", process.PID(), err)
+		if err := g.add(process); err != nil {
+			g.Close()
+			return nil, err
 		}
-		held, err := procid.Hold(process.Identity())
-		if err != nil {
-			return g, err
-		}
-		g.members = append(g.members, &member{process: process, held: held, library: library})
 	}
-	err := g.oneJob()
-	return g, err
+	if err := g.oneJob(); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *ranks) add(process access.Process) error {
+	library, err := findMPI(process)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", process.PID(), err)
+	}
+	held, err := procid.Hold(process.Identity())
+	if err != nil {
+		return err
+	}
+	g.members = append(g.members, &member{process: process, held: held, library: library})
+	return nil
 }
 
 // Close implements [actuate.Gathering].
