@@ -79,6 +79,9 @@ type Config struct {
 	// Lease, Grace and Inherit are the session's; see session.Config.
 	Lease, Grace time.Duration
 	Inherit      []*attunev1.KeptChange
+	// OwnCost returns the CPU time of this process, where the controller is in it; nil:
+	// the controllers say what they take.
+	OwnCost func() time.Duration
 	// Changed is called when the summary may have changed; it must not wait. nil:
 	// nobody is interested.
 	Changed func()
@@ -259,28 +262,19 @@ func (c changes) Take(f *attunev1.RecordingFrame) {
 // Finish ends the session: changes in processes that still run are undone, the
 // tunlets are told and ended, everything is stopped. It returns the final
 // report, which is complete even when ctx ends early; what could not be done
-// is among its remarks.
-func (a *Analyzer) Finish(ctx context.Context, exit report.Exit) *report.Report {
+// is among its remarks. end says how the application ended; nil: it goes on.
+func (a *Analyzer) Finish(ctx context.Context, end *attunev1.RecordedExit) *report.Report {
 	if err := a.session.Finish(ctx); err != nil {
 		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
 			Remark: &attunev1.RecordedRemark{From: report.OwnerName, Text: err.Error()},
 		}})
 	}
-	if exit != (report.Exit{}) {
-		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: recordedExit(exit)}})
+	if end != nil {
+		a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Exit{Exit: end}})
 	}
 	a.learn(ctx)
 	a.Stop(ctx)
 	return a.Report()
-}
-
-func recordedExit(e report.Exit) *attunev1.RecordedExit {
-	out := &attunev1.RecordedExit{Signal: e.Signal}
-	if e.Code != nil {
-		code := int32(*e.Code)
-		out.Code = &code
-	}
-	return out
 }
 
 // Stop ends tunlets, channels and session, in this order, and waits for them:
@@ -293,6 +287,7 @@ func (a *Analyzer) Stop(context.Context) {
 		cancel := a.stopUnstarted()
 		a.stopServers()
 		a.tellTunlets()
+		a.tellOwnCost()
 		a.session.Close()
 		a.wg.Wait()
 		cancel()
@@ -382,6 +377,19 @@ func (a *Analyzer) tellTunlets() {
 			Cost: &attunev1.RecordedCost{CpuNanos: int64(cost.CPU), PeakResidentBytes: cost.PeakRSS},
 		}})
 	}
+}
+
+// tellOwnCost tells the session what this process has taken, if it is the controller's
+// as well.
+func (a *Analyzer) tellOwnCost() {
+	if a.cfg.OwnCost == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.session.Tell(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Cost{Cost: &attunev1.RecordedCost{
+		CpuNanos: int64(a.cost.CPU), PeakResidentBytes: a.cost.PeakRSS, OwnCpuNanos: int64(a.cfg.OwnCost()),
+	}}})
 }
 
 // Snapshot is a session as it stands, for a live view.

@@ -92,8 +92,8 @@ func finish(t *testing.T, a *Analyzer) *report.Report {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	code := 0
-	r := a.Finish(ctx, report.Exit{Code: &code})
+	code := int32(0)
+	r := a.Finish(ctx, &attunev1.RecordedExit{Code: &code, ProgramCpuNanos: 2e9, Unseen: []*attunev1.RecordedUnseen{{Pid: 4711, Executable: "/bin/brief"}}})
 	checkSchema(t, r)
 	return r
 }

@@ -39,6 +39,7 @@ func TestLoopKeepsAGain(t *testing.T) {
 	a, socket := run(t, Config{
 		Mode: "tune", Command: []string{"solver", "in"}, JobID: "j1", Version: "0.1.0",
 		TunletDirs: []string{testTunlet.Dir(t, "good")}, Timeline: timeline, Record: recorded, tick: 20 * time.Millisecond,
+		OwnCost: func() time.Duration { return 3 * time.Second },
 	})
 	c := dial(t, socket, "ac1")
 	c.start(1, app{slow: 100, fast: 5000})
@@ -56,6 +57,9 @@ func TestLoopKeepsAGain(t *testing.T) {
 		t.Errorf("the Analyzer counted %d messages", resp.GetMessages())
 	}
 	r := finish(t, a)
+	if n := len(r.Processes); n != 2 || r.Processes[1].PID != 4711 || r.Overhead.ControllerCPUSeconds != 3 || r.Overhead.ProgramCPUSeconds != 2 {
+		t.Errorf("%d processes, overhead %+v", n, r.Overhead)
+	}
 	checkKept(t, r)
 	checkRecorded(t, recorded, r)
 	checkTimeline(t, timeline, "session_started", "process_started", "proposed", "applying", "applied", "judged", "kept", "process_ended", "session_ended")

@@ -8,6 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer"
 	"github.com/attune-hpc/attune/analyzer/report"
@@ -17,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // Options of a Session.
@@ -65,7 +69,7 @@ func New(o Options) (*Session, error) {
 	}
 	version := buildinfo.Get().Version
 	a := o.Analyzer
-	a.JobID, a.TempDir, a.Digests, a.Log, a.Version = o.JobID, o.Dir, o.Digests, o.Log, version
+	a.JobID, a.TempDir, a.Digests, a.Log, a.Version, a.OwnCost = o.JobID, o.Dir, o.Digests, o.Log, version, ownCost
 	var err error
 	if s.Analyzer, err = analyzer.New(a); err != nil {
 		return s, err
@@ -78,6 +82,15 @@ func New(o Options) (*Session, error) {
 	c.LibraryPath, c.Hidden = s.library(o.LibraryDir), s.prober(o.VariablesDir)
 	s.Controller, err = controller.New(c)
 	return s, err
+}
+
+// ownCost is the CPU time of this process, which holds both parts; 0: unknown.
+func ownCost() time.Duration {
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
+		return 0
+	}
+	return time.Duration(own.Utime.Nano() + own.Stime.Nano())
 }
 
 // library installs DMLib. Without it processes are watched from outside.
@@ -124,14 +137,15 @@ func (s *Session) Start(ctx context.Context) error {
 
 // Finish ends both parts and returns the report: first the changes in what still
 // runs, while the two can talk; then what leave gives back, which may be nil; then
-// all that the controller still has; then the account.
-func (s *Session) Finish(ctx context.Context, exit report.Exit, leave func(context.Context)) *report.Report {
+// all that the controller still has; then the account. For end see
+// [analyzer.Analyzer.Finish].
+func (s *Session) Finish(ctx context.Context, end *attunev1.RecordedExit, leave func(context.Context)) *report.Report {
 	s.Settle(ctx)
 	if leave != nil {
 		leave(ctx)
 	}
 	s.StopController(ctx)
-	return s.Analyzer.Finish(ctx, exit)
+	return s.Analyzer.Finish(ctx, end)
 }
 
 // Settle takes changes back in what still runs.

@@ -27,8 +27,7 @@ type Account struct {
 	at      time.Duration // of the latest frame
 	news    bool          // that one says something new of its process or point
 	user    uint32        // of the first process
-	exit    report.Exit
-	ended   bool // exit is known
+	end     ending
 	remarks []report.Remark
 
 	processes map[uint64]*process
@@ -58,6 +57,8 @@ type tunlet struct {
 type cost struct {
 	cpu    time.Duration
 	memory uint64 // bytes, at most at a time
+	// own is that of the process of Analyzer and controller; 0: it is not one.
+	own time.Duration
 }
 
 // controller is one controller.
@@ -130,7 +131,9 @@ func (a *Account) takeRare(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_TunletState:
 		a.hostedTunlet(k.TunletState)
 	case *attunev1.RecordingFrame_Cost:
-		a.cost = cost{time.Duration(k.Cost.GetCpuNanos()), k.Cost.GetPeakResidentBytes()}
+		a.cost = cost{
+			cpu: time.Duration(k.Cost.GetCpuNanos()), memory: k.Cost.GetPeakResidentBytes(), own: time.Duration(k.Cost.GetOwnCpuNanos()),
+		}
 	case *attunev1.RecordingFrame_Controller:
 		if st := k.Controller.GetState(); st != attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED {
 			a.controller(k.Controller.GetController()).present = st != attunev1.ControllerState_CONTROLLER_STATE_GONE
@@ -145,7 +148,7 @@ func (a *Account) takeRare(f *attunev1.RecordingFrame) {
 	case *attunev1.RecordingFrame_Remark:
 		a.remark(k.Remark)
 	case *attunev1.RecordingFrame_Exit:
-		a.ended, a.exit = true, exitOf(k.Exit)
+		a.ends(k.Exit)
 	}
 }
 
@@ -209,15 +212,4 @@ func (a *Account) controller(id string) *controller {
 		a.controllers[id] = c
 	}
 	return c
-}
-
-func exitOf(e *attunev1.RecordedExit) report.Exit {
-	if e.GetSignal() != "" {
-		return report.Exit{Signal: e.GetSignal()}
-	}
-	if e.Code == nil {
-		return report.Exit{}
-	}
-	code := int(e.GetCode())
-	return report.Exit{Code: &code}
 }

@@ -26,12 +26,12 @@ func (a *Account) Report(at time.Duration) *report.Report {
 	r := report.New()
 	r.Version, r.JobID, r.Mode, r.StartedAt = a.header.Version, a.header.JobID, a.header.Mode, a.header.StartedAt
 	r.Command, r.WallSeconds = append(r.Command, a.header.Command...), at.Seconds()
-	r.Exit, r.Finished = a.exit, a.ended
 	r.Remarks = append(r.Remarks, a.remarks...)
 	r.Events, r.Overhead = a.events(), a.overhead()
 	for _, p := range a.order {
 		r.Processes = append(r.Processes, p.report())
 	}
+	a.reportEnd(r)
 	for _, t := range a.hosted {
 		t.EventsDropped = a.lost[t.Name]
 		r.Tunlets = append(r.Tunlets, t)
@@ -103,8 +103,11 @@ func (a *Account) overhead() (o report.Overhead) {
 		o.MemoryPeakBytes = max(o.MemoryPeakBytes, c.status.GetPeakResidentBytes())
 		o.ProbeSeconds += c.status.GetProbeSeconds()
 	}
-	o.SetController(cpu)
-	o.SetTunlets(a.cost.cpu.Seconds())
+	if a.cost.own > 0 { // more than the controller could say before it ended
+		cpu = a.cost.own.Seconds()
+	}
+	o.ControllerCPUSeconds, o.TunletCPUSeconds = cpu, a.cost.cpu.Seconds()
+	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
 	o.TunletMemoryBytes = a.cost.memory
 	return o
 }

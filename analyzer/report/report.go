@@ -191,18 +191,6 @@ type Overhead struct {
 	ProbeSeconds         float64 `json:"probe_seconds" jsonschema:"Estimated time that measure points took in the application, seconds."`
 }
 
-// SetController sets the CPU time of controllers, seconds.
-func (o *Overhead) SetController(seconds float64) {
-	o.ControllerCPUSeconds = seconds
-	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
-}
-
-// SetTunlets sets the CPU time of tunlets, seconds.
-func (o *Overhead) SetTunlets(seconds float64) {
-	o.TunletCPUSeconds = seconds
-	o.CPUSeconds = o.ControllerCPUSeconds + o.TunletCPUSeconds
-}
-
 // Remark is a sentence for people.
 type Remark struct {
 	Seconds float64 `json:"seconds" jsonschema:"When, seconds since the session's start."`

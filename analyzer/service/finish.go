@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/fold"
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -61,8 +60,7 @@ func (h *hosted) conclude(ctx context.Context, e ending) {
 		h.log.Warn("not everything was undone", "error", err)
 	}
 	h.dismiss(ctx, keep)
-	r := h.analyzer.Finish(ctx, report.Exit{})
-	complete(r, e.reason)
+	r := h.analyzer.Finish(ctx, &attunev1.RecordedExit{Reason: e.reason})
 	if err := h.service.reports.put(h.snapshot().GetId(), r); err != nil {
 		h.log.Error("report is lost", "error", err)
 	}
@@ -111,25 +109,4 @@ func update(r *attunev1.SessionRecord, sum fold.Summary) {
 	r.Processes, r.Running = uint32(sum.Processes), uint32(sum.Running)
 	r.Gain, r.KeptChanges = sum.Gain, sum.Kept
 	r.Kept = max(r.Kept, uint32(len(sum.Kept))) // those of processes that have ended are in force no more
-}
-
-// complete says how the application ended, as far as controllers could tell:
-// like the first process that did not end well.
-func complete(r *report.Report, reason string) {
-	r.Finished = true
-	for _, p := range r.Processes {
-		if p.Exit == nil {
-			continue
-		}
-		well := p.Exit.Signal == "" && p.Exit.Code != nil && *p.Exit.Code == 0
-		if !well || r.Exit == (report.Exit{}) {
-			r.Exit = *p.Exit
-		}
-		if !well {
-			break
-		}
-	}
-	if reason != "" {
-		r.Remarks = append(r.Remarks, report.Remark{Seconds: r.WallSeconds, From: "attune", Text: "The session was ended: " + reason + "."})
-	}
 }

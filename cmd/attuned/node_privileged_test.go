@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/analyzer"
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/registry"
 	"github.com/attune-hpc/attune/internal/registry/embed"
 	"github.com/attune-hpc/attune/internal/testing/gobuild"
@@ -231,7 +230,7 @@ func TestRegisteredProgramIsFound(t *testing.T) {
 	endEarly()
 	endLate()
 	s.stop(daemon)
-	r := s.analyzer.Finish(context.Background(), report.Exit{})
+	r := s.analyzer.Finish(context.Background(), nil)
 	for _, p := range r.Processes {
 		if !strings.HasSuffix(p.Exe, "program") {
 			t.Errorf("process in the report: %+v", p)

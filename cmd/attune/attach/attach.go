@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/permission"
@@ -112,7 +111,7 @@ func attachProcesses(ctx context.Context, p *cli.Env, cfg config.Run, pids []int
 	stop() // a second signal ends at once
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
-	r := s.Account(ctx, report.Exit{}, func(ctx context.Context) {
+	r := s.Account(ctx, nil, func(ctx context.Context) {
 		s.KeepChanges(ctx)
 		s.LeaveAll(ctx, attached)
 	})

@@ -8,19 +8,18 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tuner"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/pending"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // members are the processes of a packed job on this node.
@@ -57,26 +56,26 @@ func newMembers(socket *os.File, job rundir.Job) (*members, error) {
 }
 
 // exit is how the job ended, as far as the kernel tells: as the first process
-// that did not end well, or well. Only after serve.
-func (m *members) exit() report.Exit {
+// that did not end well, or well; and its processes, which ran the program. Only after
+// serve.
+func (m *members) exit(program string) *attunev1.RecordedExit {
 	m.waiters.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var exit report.Exit
+	job, bad := &attunev1.RecordedExit{GoingOn: true}, false
 	for _, one := range m.past {
-		if one.status != nil {
-			exit = one.exit()
+		process := &attunev1.RecordedUnseen{Pid: int32(one.process.PID()), ParentPid: int32(one.parent), Executable: program}
+		job.Unseen = append(job.Unseen, process)
+		if one.status == nil {
+			continue
 		}
-		if one.status != nil && *one.status != 0 {
-			break
+		process.Code, process.Signal = tuner.ExitOf(launch.Exit{Code: one.status.ExitStatus(), Signal: endingSignal(*one.status)})
+		if !bad {
+			job.GoingOn, job.Code, job.Signal = false, process.Code, process.Signal
+			bad = *one.status != 0
 		}
 	}
-	return exit
-}
-
-// exit is how it ended; it has a status.
-func (m member) exit() report.Exit {
-	return tuner.ReportExit(launch.Exit{Code: m.status.ExitStatus(), Signal: endingSignal(*m.status)})
+	return job
 }
 
 // endingSignal is 0 for a process that exited.
@@ -85,25 +84,6 @@ func endingSignal(status unix.WaitStatus) unix.Signal {
 		return status.Signal()
 	}
 	return 0
-}
-
-// addUnseen puts the processes into a report that ended before anybody could
-// look at them; program is what they ran. Only after serve.
-func (m *members) addUnseen(r *report.Report, program string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, one := range m.past {
-		pid := one.process.PID()
-		if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == pid }) {
-			continue
-		}
-		unseen := report.Process{PID: pid, ParentPID: one.parent, Exe: program, Mechanisms: []string{}, NotInstrumented: report.ShortLived}
-		if one.status != nil {
-			exit := one.exit()
-			unseen.Exit = &exit
-		}
-		r.Processes = append(r.Processes, unseen)
-	}
 }
 
 // ended notes how a process ended.

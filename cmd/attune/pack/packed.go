@@ -145,9 +145,7 @@ func tunePacked(ctx context.Context, s *tuner.Tuner, packed *packfile.File, file
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), tuner.EndTimeout)
 	defer cancel()
-	r := s.Account(end, members.exit(), nil)
-	members.addUnseen(r, s.Args[0])
-	s.Out.Write(r, s.Notes.Lines())
+	s.Out.Write(s.Account(end, members.exit(s.Args[0]), nil), s.Notes.Lines())
 	return nil
 }
 

@@ -2604,8 +2604,19 @@ type RecordedExit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Exit code, if it exited.
 	Code *int32 `protobuf:"varint,1,opt,name=code,proto3,oneof" json:"code,omitempty"`
-	// Name of the signal that killed it; empty: none.
-	Signal        string `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Name of the signal that killed it; empty: none. Without code and signal it ended as
+	// the first of its processes that did not end well, or well.
+	Signal string `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Why the session was ended before the application had; empty: it was not.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Whether the application may go on, as far as is known.
+	GoingOn bool `protobuf:"varint,4,opt,name=going_on,json=goingOn,proto3" json:"going_on,omitempty"`
+	// CPU time of the command, with all that it started and waited for, nanoseconds; 0:
+	// not known.
+	ProgramCpuNanos int64 `protobuf:"varint,5,opt,name=program_cpu_nanos,json=programCpuNanos,proto3" json:"program_cpu_nanos,omitempty"`
+	// Processes that may have ended before anybody could look at them. Those that other
+	// frames tell of were looked at.
+	Unseen        []*RecordedUnseen `protobuf:"bytes,6,rep,name=unseen,proto3" json:"unseen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2654,6 +2665,125 @@ func (x *RecordedExit) GetSignal() string {
 	return ""
 }
 
+func (x *RecordedExit) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RecordedExit) GetGoingOn() bool {
+	if x != nil {
+		return x.GoingOn
+	}
+	return false
+}
+
+func (x *RecordedExit) GetProgramCpuNanos() int64 {
+	if x != nil {
+		return x.ProgramCpuNanos
+	}
+	return 0
+}
+
+func (x *RecordedExit) GetUnseen() []*RecordedUnseen {
+	if x != nil {
+		return x.Unseen
+	}
+	return nil
+}
+
+// RecordedUnseen is a process of which only its end is known.
+type RecordedUnseen struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Process id.
+	Pid int32 `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	// Process id of the parent.
+	ParentPid int32 `protobuf:"varint,2,opt,name=parent_pid,json=parentPid,proto3" json:"parent_pid,omitempty"`
+	// Path of what it ran.
+	Executable string `protobuf:"bytes,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	// Why it could not have been instrumented; empty: it was too short-lived.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Exit code, if it is known.
+	Code *int32 `protobuf:"varint,5,opt,name=code,proto3,oneof" json:"code,omitempty"`
+	// Name of the signal that killed it; empty: none.
+	Signal        string `protobuf:"bytes,6,opt,name=signal,proto3" json:"signal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordedUnseen) Reset() {
+	*x = RecordedUnseen{}
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordedUnseen) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordedUnseen) ProtoMessage() {}
+
+func (x *RecordedUnseen) ProtoReflect() protoreflect.Message {
+	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordedUnseen.ProtoReflect.Descriptor instead.
+func (*RecordedUnseen) Descriptor() ([]byte, []int) {
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RecordedUnseen) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *RecordedUnseen) GetParentPid() int32 {
+	if x != nil {
+		return x.ParentPid
+	}
+	return 0
+}
+
+func (x *RecordedUnseen) GetExecutable() string {
+	if x != nil {
+		return x.Executable
+	}
+	return ""
+}
+
+func (x *RecordedUnseen) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RecordedUnseen) GetCode() int32 {
+	if x != nil && x.Code != nil {
+		return *x.Code
+	}
+	return 0
+}
+
+func (x *RecordedUnseen) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
 // RecordedCost is what the tunlets' processes have taken together, those included
 // that have ended.
 type RecordedCost struct {
@@ -2662,13 +2792,16 @@ type RecordedCost struct {
 	CpuNanos int64 `protobuf:"varint,1,opt,name=cpu_nanos,json=cpuNanos,proto3" json:"cpu_nanos,omitempty"`
 	// Greatest resident memory of those that were there at a time, bytes.
 	PeakResidentBytes uint64 `protobuf:"varint,2,opt,name=peak_resident_bytes,json=peakResidentBytes,proto3" json:"peak_resident_bytes,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// CPU time of the process that holds the Analyzer and the only controller,
+	// nanoseconds; 0: it is not one process, or not known yet.
+	OwnCpuNanos   int64 `protobuf:"varint,3,opt,name=own_cpu_nanos,json=ownCpuNanos,proto3" json:"own_cpu_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecordedCost) Reset() {
 	*x = RecordedCost{}
-	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	mi := &file_attune_v1_recording_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2813,7 @@ func (x *RecordedCost) String() string {
 func (*RecordedCost) ProtoMessage() {}
 
 func (x *RecordedCost) ProtoReflect() protoreflect.Message {
-	mi := &file_attune_v1_recording_proto_msgTypes[28]
+	mi := &file_attune_v1_recording_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2826,7 @@ func (x *RecordedCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordedCost.ProtoReflect.Descriptor instead.
 func (*RecordedCost) Descriptor() ([]byte, []int) {
-	return file_attune_v1_recording_proto_rawDescGZIP(), []int{28}
+	return file_attune_v1_recording_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RecordedCost) GetCpuNanos() int64 {
@@ -2706,6 +2839,13 @@ func (x *RecordedCost) GetCpuNanos() int64 {
 func (x *RecordedCost) GetPeakResidentBytes() uint64 {
 	if x != nil {
 		return x.PeakResidentBytes
+	}
+	return 0
+}
+
+func (x *RecordedCost) GetOwnCpuNanos() int64 {
+	if x != nil {
+		return x.OwnCpuNanos
 	}
 	return 0
 }
@@ -2895,14 +3035,30 @@ const file_attune_v1_recording_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x1a\n" +
 	"\brestarts\x18\b \x01(\rR\brestarts\x12.\n" +
 	"\x13peak_resident_bytes\x18\t \x01(\x04R\x11peakResidentBytes\"\x10\n" +
-	"\x0eRecordedFinish\"H\n" +
+	"\x0eRecordedFinish\"\xda\x01\n" +
 	"\fRecordedExit\x12\x17\n" +
 	"\x04code\x18\x01 \x01(\x05H\x00R\x04code\x88\x01\x01\x12\x16\n" +
-	"\x06signal\x18\x02 \x01(\tR\x06signalB\a\n" +
-	"\x05_code\"[\n" +
+	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x19\n" +
+	"\bgoing_on\x18\x04 \x01(\bR\agoingOn\x12*\n" +
+	"\x11program_cpu_nanos\x18\x05 \x01(\x03R\x0fprogramCpuNanos\x121\n" +
+	"\x06unseen\x18\x06 \x03(\v2\x19.attune.v1.RecordedUnseenR\x06unseenB\a\n" +
+	"\x05_code\"\xb3\x01\n" +
+	"\x0eRecordedUnseen\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x1d\n" +
+	"\n" +
+	"parent_pid\x18\x02 \x01(\x05R\tparentPid\x12\x1e\n" +
+	"\n" +
+	"executable\x18\x03 \x01(\tR\n" +
+	"executable\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x17\n" +
+	"\x04code\x18\x05 \x01(\x05H\x00R\x04code\x88\x01\x01\x12\x16\n" +
+	"\x06signal\x18\x06 \x01(\tR\x06signalB\a\n" +
+	"\x05_code\"\x7f\n" +
 	"\fRecordedCost\x12\x1b\n" +
 	"\tcpu_nanos\x18\x01 \x01(\x03R\bcpuNanos\x12.\n" +
-	"\x13peak_resident_bytes\x18\x02 \x01(\x04R\x11peakResidentBytes*\x8c\x01\n" +
+	"\x13peak_resident_bytes\x18\x02 \x01(\x04R\x11peakResidentBytes\x12\"\n" +
+	"\rown_cpu_nanos\x18\x03 \x01(\x03R\vownCpuNanos*\x8c\x01\n" +
 	"\x0fControllerState\x12 \n" +
 	"\x1cCONTROLLER_STATE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aCONTROLLER_STATE_CONNECTED\x10\x01\x12\x1c\n" +
@@ -2922,7 +3078,7 @@ func file_attune_v1_recording_proto_rawDescGZIP() []byte {
 }
 
 var file_attune_v1_recording_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_attune_v1_recording_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_attune_v1_recording_proto_goTypes = []any{
 	(ControllerState)(0),           // 0: attune.v1.ControllerState
 	(*RecordingFrame)(nil),         // 1: attune.v1.RecordingFrame
@@ -2953,46 +3109,47 @@ var file_attune_v1_recording_proto_goTypes = []any{
 	(*RecordedTunletState)(nil),    // 26: attune.v1.RecordedTunletState
 	(*RecordedFinish)(nil),         // 27: attune.v1.RecordedFinish
 	(*RecordedExit)(nil),           // 28: attune.v1.RecordedExit
-	(*RecordedCost)(nil),           // 29: attune.v1.RecordedCost
-	(*ProcessStartedRequest)(nil),  // 30: attune.v1.ProcessStartedRequest
-	(*ProcessEnded)(nil),           // 31: attune.v1.ProcessEnded
-	(*SampleBatch)(nil),            // 32: attune.v1.SampleBatch
-	(*AggregateBatch)(nil),         // 33: attune.v1.AggregateBatch
-	(*NamedRecords)(nil),           // 34: attune.v1.NamedRecords
-	(*AddPoint)(nil),               // 35: attune.v1.AddPoint
-	(*RemovePoint)(nil),            // 36: attune.v1.RemovePoint
-	(*PointStatus)(nil),            // 37: attune.v1.PointStatus
-	(*ActionResult)(nil),           // 38: attune.v1.ActionResult
-	(*Application)(nil),            // 39: attune.v1.Application
-	(*KeptChange)(nil),             // 40: attune.v1.KeptChange
-	(*DescribeResponse)(nil),       // 41: attune.v1.DescribeResponse
-	(*Reaction)(nil),               // 42: attune.v1.Reaction
-	(*ApplyChanges)(nil),           // 43: attune.v1.ApplyChanges
-	(*UndoChanges)(nil),            // 44: attune.v1.UndoChanges
-	(*EvaluateRequest)(nil),        // 45: attune.v1.EvaluateRequest
-	(Verdict)(0),                   // 46: attune.v1.Verdict
-	(*ProposalChangedRequest)(nil), // 47: attune.v1.ProposalChangedRequest
-	(*Process)(nil),                // 48: attune.v1.Process
-	(*ControllerStatus)(nil),       // 49: attune.v1.ControllerStatus
-	(*Estimate)(nil),               // 50: attune.v1.Estimate
-	(*Change)(nil),                 // 51: attune.v1.Change
-	(Outcome)(0),                   // 52: attune.v1.Outcome
+	(*RecordedUnseen)(nil),         // 29: attune.v1.RecordedUnseen
+	(*RecordedCost)(nil),           // 30: attune.v1.RecordedCost
+	(*ProcessStartedRequest)(nil),  // 31: attune.v1.ProcessStartedRequest
+	(*ProcessEnded)(nil),           // 32: attune.v1.ProcessEnded
+	(*SampleBatch)(nil),            // 33: attune.v1.SampleBatch
+	(*AggregateBatch)(nil),         // 34: attune.v1.AggregateBatch
+	(*NamedRecords)(nil),           // 35: attune.v1.NamedRecords
+	(*AddPoint)(nil),               // 36: attune.v1.AddPoint
+	(*RemovePoint)(nil),            // 37: attune.v1.RemovePoint
+	(*PointStatus)(nil),            // 38: attune.v1.PointStatus
+	(*ActionResult)(nil),           // 39: attune.v1.ActionResult
+	(*Application)(nil),            // 40: attune.v1.Application
+	(*KeptChange)(nil),             // 41: attune.v1.KeptChange
+	(*DescribeResponse)(nil),       // 42: attune.v1.DescribeResponse
+	(*Reaction)(nil),               // 43: attune.v1.Reaction
+	(*ApplyChanges)(nil),           // 44: attune.v1.ApplyChanges
+	(*UndoChanges)(nil),            // 45: attune.v1.UndoChanges
+	(*EvaluateRequest)(nil),        // 46: attune.v1.EvaluateRequest
+	(Verdict)(0),                   // 47: attune.v1.Verdict
+	(*ProposalChangedRequest)(nil), // 48: attune.v1.ProposalChangedRequest
+	(*Process)(nil),                // 49: attune.v1.Process
+	(*ControllerStatus)(nil),       // 50: attune.v1.ControllerStatus
+	(*Estimate)(nil),               // 51: attune.v1.Estimate
+	(*Change)(nil),                 // 52: attune.v1.Change
+	(Outcome)(0),                   // 53: attune.v1.Outcome
 }
 var file_attune_v1_recording_proto_depIdxs = []int32{
 	2,  // 0: attune.v1.RecordingFrame.header:type_name -> attune.v1.RecordingHeader
 	3,  // 1: attune.v1.RecordingFrame.tunlet:type_name -> attune.v1.RecordedTunlet
 	4,  // 2: attune.v1.RecordingFrame.tunlet_end:type_name -> attune.v1.RecordedTunletEnd
-	30, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
-	31, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
-	32, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
-	33, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
-	34, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
-	35, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
-	36, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
-	37, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
+	31, // 3: attune.v1.RecordingFrame.process_started:type_name -> attune.v1.ProcessStartedRequest
+	32, // 4: attune.v1.RecordingFrame.process_ended:type_name -> attune.v1.ProcessEnded
+	33, // 5: attune.v1.RecordingFrame.samples:type_name -> attune.v1.SampleBatch
+	34, // 6: attune.v1.RecordingFrame.aggregates:type_name -> attune.v1.AggregateBatch
+	35, // 7: attune.v1.RecordingFrame.records:type_name -> attune.v1.NamedRecords
+	36, // 8: attune.v1.RecordingFrame.point:type_name -> attune.v1.AddPoint
+	37, // 9: attune.v1.RecordingFrame.point_end:type_name -> attune.v1.RemovePoint
+	38, // 10: attune.v1.RecordingFrame.point_status:type_name -> attune.v1.PointStatus
 	5,  // 11: attune.v1.RecordingFrame.reaction:type_name -> attune.v1.RecordedReaction
 	6,  // 12: attune.v1.RecordingFrame.request:type_name -> attune.v1.RecordedRequest
-	38, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
+	39, // 13: attune.v1.RecordingFrame.result:type_name -> attune.v1.ActionResult
 	7,  // 14: attune.v1.RecordingFrame.evaluation:type_name -> attune.v1.RecordedEvaluation
 	8,  // 15: attune.v1.RecordingFrame.verdict:type_name -> attune.v1.RecordedVerdict
 	9,  // 16: attune.v1.RecordingFrame.notice:type_name -> attune.v1.RecordedNotice
@@ -3012,34 +3169,35 @@ var file_attune_v1_recording_proto_depIdxs = []int32{
 	26, // 30: attune.v1.RecordingFrame.tunlet_state:type_name -> attune.v1.RecordedTunletState
 	27, // 31: attune.v1.RecordingFrame.finish:type_name -> attune.v1.RecordedFinish
 	28, // 32: attune.v1.RecordingFrame.exit:type_name -> attune.v1.RecordedExit
-	29, // 33: attune.v1.RecordingFrame.cost:type_name -> attune.v1.RecordedCost
-	39, // 34: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
-	40, // 35: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
-	41, // 36: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
-	42, // 37: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
-	43, // 38: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
-	44, // 39: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
-	45, // 40: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
-	46, // 41: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
-	47, // 42: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
+	30, // 33: attune.v1.RecordingFrame.cost:type_name -> attune.v1.RecordedCost
+	40, // 34: attune.v1.RecordingHeader.application:type_name -> attune.v1.Application
+	41, // 35: attune.v1.RecordingHeader.inherited:type_name -> attune.v1.KeptChange
+	42, // 36: attune.v1.RecordedTunlet.info:type_name -> attune.v1.DescribeResponse
+	43, // 37: attune.v1.RecordedReaction.reaction:type_name -> attune.v1.Reaction
+	44, // 38: attune.v1.RecordedRequest.apply:type_name -> attune.v1.ApplyChanges
+	45, // 39: attune.v1.RecordedRequest.undo:type_name -> attune.v1.UndoChanges
+	46, // 40: attune.v1.RecordedEvaluation.request:type_name -> attune.v1.EvaluateRequest
+	47, // 41: attune.v1.RecordedVerdict.verdict:type_name -> attune.v1.Verdict
+	48, // 42: attune.v1.RecordedNotice.request:type_name -> attune.v1.ProposalChangedRequest
 	22, // 43: attune.v1.RecordedDecision.proposal:type_name -> attune.v1.RecordedProposal
-	48, // 44: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
-	31, // 45: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
+	49, // 44: attune.v1.RecordedProcess.process:type_name -> attune.v1.Process
+	32, // 45: attune.v1.RecordedProcessEnd.ended:type_name -> attune.v1.ProcessEnded
 	0,  // 46: attune.v1.RecordedController.state:type_name -> attune.v1.ControllerState
-	49, // 47: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
+	50, // 47: attune.v1.RecordedStatus.status:type_name -> attune.v1.ControllerStatus
 	20, // 48: attune.v1.RecordedLosses.tunlets:type_name -> attune.v1.TunletLoss
 	23, // 49: attune.v1.RecordedProposal.judgement:type_name -> attune.v1.RecordedJudgement
 	24, // 50: attune.v1.RecordedProposal.changes:type_name -> attune.v1.RecordedChange
-	50, // 51: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
-	50, // 52: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
-	51, // 53: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
-	52, // 54: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
-	38, // 55: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	51, // 51: attune.v1.RecordedJudgement.before:type_name -> attune.v1.Estimate
+	51, // 52: attune.v1.RecordedJudgement.after:type_name -> attune.v1.Estimate
+	52, // 53: attune.v1.RecordedChange.spec:type_name -> attune.v1.Change
+	53, // 54: attune.v1.RecordedChange.outcome:type_name -> attune.v1.Outcome
+	39, // 55: attune.v1.RecordedChange.result:type_name -> attune.v1.ActionResult
+	29, // 56: attune.v1.RecordedExit.unseen:type_name -> attune.v1.RecordedUnseen
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_attune_v1_recording_proto_init() }
@@ -3094,13 +3252,14 @@ func file_attune_v1_recording_proto_init() {
 		(*RecordedRequest_Undo)(nil),
 	}
 	file_attune_v1_recording_proto_msgTypes[27].OneofWrappers = []any{}
+	file_attune_v1_recording_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_attune_v1_recording_proto_rawDesc), len(file_attune_v1_recording_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

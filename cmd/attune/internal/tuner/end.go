@@ -8,10 +8,9 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // EndTimeout is how long undoing and reporting may take; giveUp is when this
@@ -48,40 +47,20 @@ func (s *Tuner) finish(ctx context.Context, exit launch.Exit) {
 		s.Out.notes(s.Notes.Lines())
 		return
 	}
-	r := s.Account(ctx, ReportExit(exit), nil)
-	s.addProgram(r, exit)
-	r.Overhead.ProgramCPUSeconds = cpuSeconds(exit.Rusage)
-	s.Out.Write(r, s.Notes.Lines())
+	s.Out.Write(s.Account(ctx, s.recordedExit(exit), nil), s.Notes.Lines())
 }
 
 // Account ends Analyzer and controller and returns the report; see
-// [local.Session.Finish] for leave.
-func (s *Tuner) Account(ctx context.Context, exit report.Exit, leave func(context.Context)) *report.Report {
+// [local.Session.Finish] for end and leave.
+func (s *Tuner) Account(ctx context.Context, end *attunev1.RecordedExit, leave func(context.Context)) *report.Report {
 	if s.Live != nil {
 		s.Live.Pause()
 	}
 	s.Begun.Wait()
-	r := s.Joined.Finish(ctx, exit, leave)
+	r := s.Joined.Finish(ctx, end, leave)
 	s.Cancel()
 	s.Work.Wait()
-	s.addOwnCost(r)
 	return r
-}
-
-// addOwnCost puts into a report what this process has taken up to now: more than
-// its controller could say before it ended.
-func (s *Tuner) addOwnCost(r *report.Report) {
-	var own unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &own); err != nil {
-		s.Log.Debug("own usage", "error", err)
-		return
-	}
-	r.Overhead.SetController(cpuSeconds(own))
-}
-
-// cpuSeconds is the CPU time that a usage of resources tells of.
-func cpuSeconds(u unix.Rusage) float64 {
-	return (time.Duration(u.Utime.Nano()) + time.Duration(u.Stime.Nano())).Seconds()
 }
 
 // Abandon takes down what was built for a program that did not start.

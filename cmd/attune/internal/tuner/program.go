@@ -5,12 +5,12 @@ package tuner
 import (
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/internal/launch"
 	"github.com/attune-hpc/attune/internal/objfile"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // preloadable takes LD_PRELOAD out of what is to be set if the program's
@@ -48,28 +48,25 @@ func inspect(args, env []string) objfile.Inspection {
 	return first
 }
 
-// addProgram puts the program itself into a report that lacks it: it may have
-// ended before anybody could look at it.
-func (s *Tuner) addProgram(r *report.Report, exit launch.Exit) {
-	if slices.ContainsFunc(r.Processes, func(p report.Process) bool { return p.PID == s.PID }) {
-		return
-	}
+// recordedExit is how the program ended, and what it was in case that it ended before
+// anybody could look at it.
+func (s *Tuner) recordedExit(exit launch.Exit) *attunev1.RecordedExit {
 	program := inspect(s.Args, s.env)
-	reason := program.PreloadRefusal()
-	if reason == "" {
-		reason = report.ShortLived
+	code, signal := ExitOf(exit)
+	return &attunev1.RecordedExit{
+		Code: code, Signal: signal, ProgramCpuNanos: exit.Rusage.Utime.Nano() + exit.Rusage.Stime.Nano(),
+		Unseen: []*attunev1.RecordedUnseen{{
+			Pid: int32(s.PID), ParentPid: int32(os.Getpid()), Executable: program.Path, Reason: program.PreloadRefusal(),
+			Code: code, Signal: signal,
+		}},
 	}
-	end := ReportExit(exit)
-	r.Processes = append(r.Processes, report.Process{
-		PID: s.PID, ParentPID: os.Getpid(), Exe: program.Path, Exit: &end, EndedSeconds: &r.WallSeconds,
-		Mechanisms: []string{}, NotInstrumented: reason,
-	})
 }
 
-// ReportExit is a program's end in the report.
-func ReportExit(e launch.Exit) report.Exit {
+// ExitOf is a program's end in a frame: its code, or the signal that killed it.
+func ExitOf(e launch.Exit) (code *int32, signal string) {
 	if e.Signal != 0 {
-		return report.Exit{Signal: report.SignalName(e.Signal)}
+		return nil, report.SignalName(e.Signal)
 	}
-	return report.Exit{Code: &e.Code}
+	n := int32(e.Code)
+	return &n, ""
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // node is an Analyzer and a controller, joined by a socket.
@@ -136,8 +137,8 @@ func pace(t *testing.T, p *targets.Target) int {
 // finish ends the session and returns the report.
 func (n *node) finish(t *testing.T) *report.Report {
 	t.Helper()
-	code := 7
-	return n.analyzer.Finish(patience.Context(t), report.Exit{Code: &code})
+	code := int32(7)
+	return n.analyzer.Finish(patience.Context(t), &attunev1.RecordedExit{Code: &code})
 }
 
 // TestLoop goes all the way: a signal wakes the tunlet, its measure point delivers,

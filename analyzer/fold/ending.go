@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ending is how the application ended. The zero value is of one that has not.
+type ending struct {
+	known  bool
+	exit   report.Exit // empty: its processes tell
+	cpu    time.Duration
+	unseen []report.Process
+}
+
+// ends notes how the application ended.
+func (a *Account) ends(e *attunev1.RecordedExit) {
+	a.end = ending{known: !e.GoingOn, exit: exitOf(e.Code, e.GetSignal()), cpu: time.Duration(e.GetProgramCpuNanos())}
+	at := a.at.Seconds()
+	for _, u := range e.GetUnseen() {
+		p := report.Process{
+			PID: int(u.GetPid()), ParentPID: int(u.GetParentPid()), Exe: u.GetExecutable(), EndedSeconds: &at,
+			Mechanisms: []string{}, NotInstrumented: cmp.Or(u.GetReason(), report.ShortLived),
+		}
+		if exit := exitOf(u.Code, u.GetSignal()); exit != (report.Exit{}) {
+			p.Exit = &exit
+		}
+		a.end.unseen = append(a.end.unseen, p)
+	}
+	if e.GetReason() != "" { // the only one that there is always room for
+		a.remarks = append(a.remarks, report.Remark{Seconds: at, From: report.OwnerName, Text: "The session was ended: " + e.GetReason() + "."})
+	}
+}
+
+// reportEnd adds the end of the application to a report that has its processes: those
+// that nobody has seen, and how it ended.
+func (a *Account) reportEnd(r *report.Report) {
+	for _, p := range a.end.unseen {
+		if !slices.ContainsFunc(r.Processes, func(seen report.Process) bool { return seen.PID == p.PID }) {
+			r.Processes = append(r.Processes, p)
+		}
+	}
+	r.Finished, r.Exit, r.Overhead.ProgramCPUSeconds = a.end.known, a.end.exit, a.end.cpu.Seconds()
+	if r.Finished && r.Exit == (report.Exit{}) {
+		r.Exit = exitOfAll(r.Processes)
+	}
+}
+
+// exitOfAll is the exit of the first process that did not end well, or of one that did.
+func exitOfAll(processes []report.Process) (exit report.Exit) {
+	for _, p := range processes {
+		if p.Exit == nil {
+			continue
+		}
+		well := p.Exit.Signal == "" && p.Exit.Code != nil && *p.Exit.Code == 0
+		if !well {
+			return *p.Exit
+		}
+		if exit == (report.Exit{}) {
+			exit = *p.Exit
+		}
+	}
+	return exit
+}
+
+func exitOf(code *int32, signal string) report.Exit {
+	if signal != "" || code == nil {
+		return report.Exit{Signal: signal}
+	}
+	n := int(*code)
+	return report.Exit{Code: &n}
+}

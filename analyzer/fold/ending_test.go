@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fold
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/analyzer/report"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+func TestEnding(t *testing.T) {
+	code := func(n int32) *int32 { return &n }
+	exited := func(n int) report.Exit { return report.Exit{Code: &n} }
+	for _, tt := range []struct {
+		name     string
+		statuses []int32 // of processes that were seen
+		end      *attunev1.RecordedExit
+		want     report.Exit
+		finished bool
+		rows     int
+		remark   string
+	}{
+		{name: "goes on", statuses: []int32{0}, rows: 1},
+		{name: "said", statuses: []int32{0}, end: &attunev1.RecordedExit{Code: code(3)}, want: exited(3), finished: true, rows: 1},
+		{name: "killed", end: &attunev1.RecordedExit{Signal: "SIGKILL"}, want: report.Exit{Signal: "SIGKILL"}, finished: true},
+		{
+			name: "as its processes did, of which one did not end well", statuses: []int32{0, 2 << 8, 1 << 8},
+			end: &attunev1.RecordedExit{}, want: exited(2), finished: true, rows: 3,
+		},
+		{name: "as its processes did, well", statuses: []int32{0, 0}, end: &attunev1.RecordedExit{}, want: exited(0), finished: true, rows: 2},
+		{
+			name: "ended by somebody", end: &attunev1.RecordedExit{Reason: "its end was asked for"}, finished: true,
+			remark: "The session was ended: its end was asked for.",
+		},
+		{
+			name: "one was seen and one was not", statuses: []int32{0}, want: exited(0), finished: true, rows: 2,
+			end: &attunev1.RecordedExit{Code: code(0), Unseen: []*attunev1.RecordedUnseen{{Pid: 100}, {Pid: 4711, Code: code(1)}}},
+		},
+		{name: "some go on", end: &attunev1.RecordedExit{GoingOn: true, Unseen: []*attunev1.RecordedUnseen{{Pid: 4711}}}, rows: 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := NewAccount()
+			for i, status := range tt.statuses {
+				handle := uint64(i + 1)
+				a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{Process: &attunev1.RecordedProcess{
+					Process: &attunev1.Process{Handle: handle, Identity: &attunev1.ProcessIdentity{Pid: int32(100 + i)}},
+				}}})
+				a.Take(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{ProcessGone: &attunev1.RecordedProcessEnd{
+					Ended: &attunev1.ProcessEnded{Process: handle, WaitStatus: &status},
+				}}})
+			}
+			if tt.end != nil {
+				a.Take(&attunev1.RecordingFrame{AtNanos: 1e9, What: &attunev1.RecordingFrame_Exit{Exit: tt.end}})
+			}
+			r := a.Report(2 * time.Second)
+			if diff := cmp.Diff(tt.want, r.Exit); diff != "" || r.Finished != tt.finished || len(r.Processes) != tt.rows {
+				t.Errorf("finished %v, %d processes, exit (-want +got):\n%s", r.Finished, len(r.Processes), diff)
+			}
+			if remark := append(r.Remarks, report.Remark{})[0].Text; remark != tt.remark {
+				t.Errorf("remark %q, want %q", remark, tt.remark)
+			}
+		})
+	}
+}
