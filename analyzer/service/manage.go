@@ -221,9 +221,10 @@ func (s *Service) ListSessions(ctx context.Context, q *attunev1.ListSessionsRequ
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	registrations := s.view.Registrations
-	s.mu.Unlock()
+	registrations, err := s.registrations(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := &attunev1.ListSessionsResponse{}
 	for _, r := range registrations {
 		if concerns(who, r) {

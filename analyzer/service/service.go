@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/attune-hpc/attune/analyzer/channel"
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
@@ -174,6 +176,36 @@ func (s *Service) registration(ctx context.Context, id string, patience time.Dur
 		case <-viewed:
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// Ready says whether it is known what is registered: after a start the registry has to
+// tell first.
+func (s *Service) Ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.Registrations != nil
+}
+
+// viewPatience is how long the registry may take to tell what is registered.
+const viewPatience = 5 * time.Second
+
+// registrations returns what is registered, and waits until that is known.
+func (s *Service) registrations(ctx context.Context) (map[string]*attunev1.Registration, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewPatience)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		all, viewed := s.view.Registrations, s.viewed
+		s.mu.Unlock()
+		if all != nil {
+			return all, nil
+		}
+		select {
+		case <-viewed:
+		case <-ctx.Done():
+			return nil, status.Error(codes.Unavailable, "the registry has not told yet what is registered")
 		}
 	}
 }

@@ -45,7 +45,8 @@ func (a *analyzerService) health() health {
 }
 
 // serveHealth serves a Unix socket until ctx ends: /healthz says that the
-// process lives, /readyz whether it can begin sessions, /v1/status how it is.
+// process lives, /readyz whether it knows what is registered and can begin sessions,
+// /v1/status how it is.
 func (a *analyzerService) serveHealth(ctx context.Context) error {
 	lis, err := listenUnix(filepath.Join(a.settings.runDir, HealthSocket))
 	if err != nil {
@@ -56,6 +57,10 @@ func (a *analyzerService) serveHealth(ctx context.Context) error {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !a.registry.Connected() {
 			http.Error(w, "the registry is away: sessions go on, new ones cannot be registered", http.StatusServiceUnavailable)
+			return
+		}
+		if !a.service.Ready() {
+			http.Error(w, "the registry has not told yet what is registered", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
