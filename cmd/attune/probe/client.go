@@ -10,12 +10,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/site"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -47,10 +48,12 @@ type probePlace struct {
 	session, host string
 }
 
-func (w *probePlace) declare(flags *pflag.FlagSet) {
+func (w *probePlace) declare(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	w.at.Add(flags)
 	flags.StringVar(&w.session, "session", "", "the processes are of the session `ID` of a site, on whatever node")
 	flags.StringVar(&w.host, "host", "", "with --session: the processes are on the node `HOST`")
+	cli.MustComplete(cmd, "session", func() []string { return w.sessions(cmd.Context()) })
 }
 
 // holders returns the sessions that hold processes, and the processes of this machine

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/cmd/attune/internal/pointcomplete"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
 	"github.com/attune-hpc/attune/cmd/attune/internal/settings"
 	"github.com/attune-hpc/attune/internal/config"
@@ -94,14 +93,6 @@ func probePIDs(args []string) (pids []int, rest []string, err error) {
 	return pids, args[n:], err
 }
 
-// completeProbe completes process ids, then points.
-func completeProbe(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return pointcomplete.Complete(cmd, args, word)
-}
-
 // watchFlags are the flags of `attune probe watch`.
 type watchFlags struct {
 	holdFlags
@@ -128,7 +119,7 @@ output; with --json, both are JSON documents, one per line.`,
 		Example: `  attune probe watch 4711 libc.so.6:malloc
   attune probe watch --interval 10s --histogram 4711 'libc.so.6:read%time'
   attune probe watch --json --for 5s $(pgrep solver) 'solver:step take n' > hits.jsonl`,
-		ValidArgsFunction: completeProbe,
+		ValidArgsFunction: flags.in.completePoints,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, points, err := probeArguments(args)
 			if err != nil {
@@ -148,7 +139,7 @@ output; with --json, both are JSON documents, one per line.`,
 	cmd.Flags().DurationVar(&flags.interval, "interval", time.Second, "how often counts are shown")
 	cmd.Flags().DurationVar(&flags.duration, "for", 0, "end after this time; 0: at SIGINT or with the processes")
 	flags.declare(cmd)
-	flags.in.declare(cmd.Flags())
+	flags.in.declare(cmd)
 	return cmd
 }
 
@@ -183,7 +174,7 @@ func newProbeAdd(p *cli.Env) *cobra.Command {
 of yours holds gets one in the background, which ends with the process or with
 its last point. What the points count is shown by list and watch.`,
 		Example:           `  attune probe add 4711 libc.so.6:malloc 'libc.so.6:write sum arg2 by arg0'`,
-		ValidArgsFunction: completeProbe,
+		ValidArgsFunction: in.completePoints,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, points, err := probeArguments(args)
 			if err != nil {
@@ -197,7 +188,7 @@ its last point. What the points count is shown by list and watch.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	hold.declare(cmd)
-	in.declare(cmd.Flags())
+	in.declare(cmd)
 	return cmd
 }
 
@@ -211,10 +202,8 @@ func newProbeList(p *cli.Env) *cobra.Command {
 were added, those of --probe, and those of tunlets, with the mechanism that
 serves each, its cost per hit, and what it has counted so far. Root sees those
 in processes that other users' attune holds as well, with their users' names.`,
-		Example: "  attune probe list\n  attune probe list --json 4711 | jq '.[].hits'",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return procs.CompleteOwn(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  attune probe list\n  attune probe list --json 4711 | jq '.[].hits'",
+		ValidArgsFunction: in.completeProcesses,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var pids []int
 			if len(args) > 0 {
@@ -227,7 +216,7 @@ in processes that other users' attune holds as well, with their users' names.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	in.declare(cmd.Flags())
+	in.declare(cmd)
 	return cmd
 }
 
@@ -241,7 +230,7 @@ func newProbeRemove(p *cli.Env) *cobra.Command {
 are named, as they were written or by their ids in attune probe list (with a
 sign before it: %3), or all of them.`,
 		Example:           "  attune probe remove 4711\n  attune probe remove 4711 libc.so.6:malloc\n  attune probe remove 4711 %3",
-		ValidArgsFunction: completeAdded,
+		ValidArgsFunction: in.completeAdded,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pids, names, err := probePIDs(args)
 			if err != nil {
@@ -251,6 +240,6 @@ sign before it: %3), or all of them.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	in.declare(cmd.Flags())
+	in.declare(cmd)
 	return cmd
 }

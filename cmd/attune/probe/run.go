@@ -14,8 +14,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
-
 	"github.com/attune-hpc/attune/analyzer/report"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/procs"
@@ -231,22 +229,3 @@ func writeProbe(w *tabwriter.Writer, probe *attunev1.Probe) {
 
 // oneLine joins the lines of a reason.
 func oneLine(text string) string { return strings.Join(strings.Split(text, "\n"), "; ") }
-
-// completeAdded completes what can be removed.
-func completeAdded(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	held := holders(cmd.Context(), nil)
-	defer closeHolders(held)
-	var words []string
-	for _, h := range held {
-		for _, probe := range h.probes {
-			switch pid := fmt.Sprint(probe.GetPid()); {
-			case probe.GetNumber() == 0:
-			case len(args) == 0 && !slices.Contains(words, pid):
-				words = append(words, pid)
-			case slices.Contains(args, pid):
-				words = append(words, fmt.Sprintf("%%%d\t%s", probe.GetNumber(), probe.GetText()))
-			}
-		}
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
-}

@@ -36,6 +36,22 @@ func TestProbeAtASite(t *testing.T) {
 	if got := probe("list"); !strings.Contains(got, "%1") || !strings.Contains(got, "malloc_storm") {
 		t.Errorf("list: %s", got)
 	}
+	at := []string{"--analyzer", "unix:" + s.path("run/analyzer.sock"), "--session"}
+	for _, row := range []struct {
+		what string
+		args []string // the last one is completed
+		want string
+	}{
+		{"sessions", append([]string{"list"}, append(at, "")...), session + "\t"},
+		{"processes", append([]string{"add"}, append(at, session, "")...), pid + "\n"},
+		{"processes with points", append([]string{"remove"}, append(at, session, "")...), pid + "\n"},
+		{"points", append([]string{"remove"}, append(at, session, pid, "")...), "%1\t" + point},
+	} {
+		out, err := exec.Command(attune, append([]string{"__complete", "probe"}, row.args...)...).Output()
+		if err != nil || !strings.Contains(string(out), row.want) {
+			t.Errorf("%s are completed as %q, %v; want %q", row.what, out, err, row.want)
+		}
+	}
 	if got := probe("remove", pid); !strings.Contains(got, "removed: "+pid+" "+point) {
 		t.Errorf("remove: %s", got)
 	}
