@@ -3,7 +3,9 @@
 package session
 
 import (
+	"iter"
 	"slices"
+	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -12,16 +14,32 @@ import (
 // ownName is whose remarks are that no tunlet makes.
 const ownName = "attune"
 
+// teller tells the sinks what happens, in frames.
+type teller struct {
+	clock *clock
+	sinks []Sink
+	// others are the sinks that come and go.
+	others iter.Seq[Sink]
+	at     time.Duration // of the last frame
+}
+
 // emit gives a frame to the sinks. Its time never runs backwards.
-func (s *Session) emit(f *attunev1.RecordingFrame) {
-	s.emittedAt = max(s.emittedAt, s.now())
-	f.AtNanos = int64(s.emittedAt)
-	for _, sink := range s.cfg.Sinks {
+func (t *teller) emit(f *attunev1.RecordingFrame) {
+	t.at = max(t.at, t.clock.now())
+	f.AtNanos = int64(t.at)
+	for _, sink := range t.sinks {
 		sink.Take(f)
 	}
+	for sink := range t.others {
+		sink.Take(f)
+	}
+}
+
+// watchers yields the sinks of those who watch.
+func (s *Session) watchers(yield func(Sink) bool) {
 	for _, a := range s.askers {
-		if a.sink != nil {
-			a.sink.Take(f)
+		if a.sink != nil && !yield(a.sink) {
+			return
 		}
 	}
 }
@@ -49,92 +67,92 @@ func (s *Session) application() *attunev1.Application {
 	}
 }
 
-func (s *Session) emitController(id string, state attunev1.ControllerState, text string) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Controller{
+func (t *teller) emitController(id string, state attunev1.ControllerState, text string) {
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Controller{
 		Controller: &attunev1.RecordedController{Controller: id, State: state, Text: text},
 	}})
 }
 
-func (s *Session) emitRemark(from string, process uint64, text string) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
+func (t *teller) emitRemark(from string, process uint64, text string) {
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
 		Remark: &attunev1.RecordedRemark{From: from, Process: process, Text: text},
 	}})
 }
 
-func (s *Session) emitSleeper(tunlet string, woken bool, process uint64, text string) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Sleeper{
+func (t *teller) emitSleeper(tunlet string, woken bool, process uint64, text string) {
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Sleeper{
 		Sleeper: &attunev1.RecordedSleeper{Tunlet: tunlet, Woken: woken, Process: process, Text: text},
 	}})
 }
 
 // emitAsk tells what became of an asker's wish; what says the rest.
-func (s *Session) emitAsk(a *asker, w wish, what *attunev1.RecordedAsk) {
+func (t *teller) emitAsk(a *asker, w wish, what *attunev1.RecordedAsk) {
 	what.Asker, what.Id, what.Process = a.name, w.id, w.process
 	what.Number, what.Follow = a.numbers[w], a.follows[w]
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{Asked: what}})
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{Asked: what}})
 }
 
 // emitReaction tells what a tunlet wants, if it wants anything: most ticks lead to
 // nothing.
-func (s *Session) emitReaction(t *tunlet, r *attunev1.Reaction) {
+func (t *teller) emitReaction(from *tunlet, r *attunev1.Reaction) {
 	if len(r.GetAddPoints())+len(r.GetRemovePoints())+len(r.GetProposals())+len(r.GetWithdrawals())+len(r.GetObjectives())+
 		len(r.GetRemarks())+len(r.GetInterests())+len(r.GetWants()) == 0 {
 		return
 	}
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{
-		Reaction: &attunev1.RecordedReaction{Tunlet: t.name, Reaction: r},
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{
+		Reaction: &attunev1.RecordedReaction{Tunlet: from.name, Reaction: r},
 	}})
 }
 
 // emitEvent tells what the core is told and no other frame says.
-func (s *Session) emitEvent(ev core.Event) {
+func (t *teller) emitEvent(ev core.Event) {
 	switch ev := ev.(type) {
 	case core.TunletReady:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tunlet{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Tunlet{
 			Tunlet: &attunev1.RecordedTunlet{Info: ev.Info},
 		}})
 	case core.TunletGone:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletEnd{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_TunletEnd{
 			TunletEnd: &attunev1.RecordedTunletEnd{Tunlet: ev.Tunlet, Reason: ev.Reason, Final: ev.Final},
 		}})
 	case core.Result:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Result{Result: ev.Result}})
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Result{Result: ev.Result}})
 	case core.Verdict:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Verdict{Verdict: &attunev1.RecordedVerdict{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Verdict{Verdict: &attunev1.RecordedVerdict{
 			Tunlet: ev.Tunlet, ProposalId: ev.Proposal, Verdict: ev.Verdict, Reason: ev.Reason,
 		}}})
 	}
 }
 
 // emitCommand tells what the core commands.
-func (s *Session) emitCommand(cmd core.Command) {
+func (t *teller) emitCommand(cmd core.Command) {
 	switch cmd := cmd.(type) {
 	case core.Apply:
-		s.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Apply{
+		t.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Apply{
 			Apply: &attunev1.ApplyChanges{Changes: cmd.Changes},
 		}})
 	case core.Undo:
-		s.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Undo{
+		t.emitRequest(&attunev1.RecordedRequest{Id: cmd.Request, Request: &attunev1.RecordedRequest_Undo{
 			Undo: &attunev1.UndoChanges{ChangeIds: cmd.Changes},
 		}})
 	case core.AskEvaluate:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Evaluation{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Evaluation{
 			Evaluation: &attunev1.RecordedEvaluation{Tunlet: cmd.Tunlet, Request: cmd.Request},
 		}})
 	case core.Notify:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Notice{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Notice{
 			Notice: &attunev1.RecordedNotice{Tunlet: cmd.Tunlet, Request: cmd.Request},
 		}})
 	case core.Record:
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Decision{Decision: &attunev1.RecordedDecision{
+		t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Decision{Decision: &attunev1.RecordedDecision{
 			Kind: cmd.Kind, Tunlet: cmd.Proposal.Tunlet, ProposalId: cmd.Proposal.ID, Reason: cmd.Reason,
 			Proposal: proposalOf(cmd.Proposal),
 		}}})
 	}
 }
 
-func (s *Session) emitRequest(r *attunev1.RecordedRequest) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Request{Request: r}})
+func (t *teller) emitRequest(r *attunev1.RecordedRequest) {
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Request{Request: r}})
 }
 
 // emitChanged tells what is not told when it changes, because it changes often: how

@@ -18,7 +18,7 @@ type losses struct {
 // emitLosses tells what has been lost in the Analyzer since it was told last.
 func (s *Session) emitLosses() {
 	var lost *attunev1.RecordedLosses
-	if n := s.lostRecords.Load(); n != s.lossesTold.analyzer {
+	if n := s.lost.Load(); n != s.lossesTold.analyzer {
 		s.lossesTold.analyzer = n
 		lost = &attunev1.RecordedLosses{}
 	}
@@ -56,7 +56,7 @@ func (s *Session) addLosses(c *controller, lost *attunev1.ControllerStatus) {
 
 // emitStatus tells what a controller says of itself. That is newer and more complete
 // than what its events have told, unless it is awaited.
-func (s *Session) emitStatus(c *controller) {
+func (t *teller) emitStatus(c *controller) {
 	status := &attunev1.ControllerStatus{}
 	if c.status != nil {
 		status = proto.CloneOf(c.status)
@@ -65,7 +65,7 @@ func (s *Session) emitStatus(c *controller) {
 	status.RecordsLostSlot = max(status.GetRecordsLostSlot(), c.lost.GetRecordsLostSlot())
 	status.RecordsLostQueue = max(status.GetRecordsLostQueue(), c.lost.GetRecordsLostQueue())
 	status.RecordsLostBpf = max(status.GetRecordsLostBpf(), c.lost.GetRecordsLostBpf())
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Status{
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Status{
 		Status: &attunev1.RecordedStatus{Controller: c.id, Status: status},
 	}})
 }

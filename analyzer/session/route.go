@@ -88,7 +88,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 	id, ok := c.local[b.GetProcess()]
 	data := b.GetRecords()
 	if !ok { // nobody can be told whose they are
-		s.lostRecords.Add(attunev1.RecordsIn(b))
+		s.lost.Add(attunev1.RecordsIn(b))
 		return
 	}
 	s.introduce(s.processes[id])

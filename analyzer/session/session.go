@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
@@ -96,18 +95,16 @@ type Sink interface {
 // Session is one tuning session. Its exported methods are safe for use by
 // several goroutines.
 type Session struct {
+	clock
+	inbox
+
 	cfg     Config
 	log     *slog.Logger
-	start   time.Time
-	inbox   chan func()
-	done    chan struct{}
 	workers sync.WaitGroup
 
-	queued      atomic.Int64  // bytes of measured data in the inbox
-	lostRecords atomic.Uint64 // events dropped at the inbox, and records of processes that are not known
-	dropped     dropped       // records among them that nobody was told of yet
-
 	// What follows belongs to the loop, and after done to everybody.
+	teller
+
 	core        *core.Core
 	events      []core.Event // to be stepped
 	stepping    bool
@@ -133,7 +130,6 @@ type Session struct {
 	pace        time.Duration // of ticks and samples at present; 0: the tick
 	ticker      *time.Ticker  // nil in tests, which tick by hand
 	ticked      time.Duration // when the last tick was
-	emittedAt   time.Duration // time of the last frame
 	omittedTold int           // proposals of which the sinks know that they are forgotten
 	keep        bool          // Settle leaves what was kept
 	settling    bool          // nothing is decided any more
@@ -146,8 +142,8 @@ type Session struct {
 func New(cfg Config) *Session {
 	cfg = cfg.withDefaults()
 	s := &Session{
-		cfg: cfg, log: cfg.Log, start: cfg.now(),
-		inbox: make(chan func(), inboxSize), done: make(chan struct{}),
+		clock: clock{start: cfg.now(), wall: cfg.now}, cfg: cfg, log: cfg.Log,
+		inbox:       inbox{messages: make(chan func(), inboxSize), done: make(chan struct{})},
 		core:        core.New(cfg.Core),
 		controllers: map[string]*controller{},
 		refused:     map[string]bool{},
@@ -167,6 +163,7 @@ func New(cfg Config) *Session {
 		s.inherited[k.GetId()] = k
 	}
 	s.renewed, s.haste.credit = s.start, maxCredit
+	s.teller = teller{clock: &s.clock, sinks: cfg.Sinks, others: s.watchers}
 	s.emitHeader()
 	return s
 }
@@ -194,7 +191,7 @@ func (s *Session) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			s.closing = true
-		case f := <-s.inbox:
+		case f := <-s.messages:
 			f()
 		case <-ticks:
 			s.tick()
@@ -205,40 +202,6 @@ func (s *Session) Run(ctx context.Context) {
 	s.emitChanged()
 	for _, t := range s.tunlets {
 		t.worker.stop()
-	}
-}
-
-// post hands a function to the loop; it waits while the inbox is full. It
-// reports whether the loop will run it.
-func (s *Session) post(f func()) bool {
-	select {
-	case <-s.done:
-		return false
-	default:
-	}
-	select {
-	case s.inbox <- f:
-		return true
-	case <-s.done:
-		return false
-	}
-}
-
-// postData hands measured data to the loop, or drops it when the inbox is full,
-// and says which: events is how many are lost then, size what they weigh.
-func (s *Session) postData(events uint64, size int, f func()) bool {
-	if len(s.inbox) >= dataShare || s.queued.Load()+int64(size) > inboxBytes {
-		s.lostRecords.Add(events)
-		return false
-	}
-	s.queued.Add(int64(size))
-	select {
-	case s.inbox <- func() { s.queued.Add(-int64(size)); f() }:
-		return true
-	default:
-		s.queued.Add(-int64(size))
-		s.lostRecords.Add(events)
-		return false
 	}
 }
 
@@ -288,23 +251,4 @@ func (s *Session) tick() {
 		s.renewed = now
 		s.renew()
 	}
-}
-
-// now returns the time since the session's start.
-func (s *Session) now() time.Duration { return s.since(s.cfg.now()) }
-
-// since returns t as a time since the session's start.
-func (s *Session) since(t time.Time) time.Duration { return max(0, t.Sub(s.start)) }
-
-// sinceUnix returns a Unix time in nanoseconds as a session time; 0 stays 0. It
-// goes by how long ago that was and is never in the future: whoever sets the
-// clock meanwhile, or has one that is ahead, must not make samples from before a
-// change look like samples after it.
-func (s *Session) sinceUnix(nanos int64) time.Duration {
-	if nanos == 0 {
-		return 0
-	}
-	now := s.cfg.now()
-	age := max(0, time.Duration(now.UnixNano()-nanos))
-	return max(0, s.since(now)-age)
 }
