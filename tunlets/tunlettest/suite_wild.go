@@ -11,8 +11,8 @@ import (
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 	"github.com/attune-hpc/attune/tunlets/sdk"
-	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 	"github.com/attune-hpc/attune/tunlets/sdk/feed"
+	"github.com/attune-hpc/attune/tunlets/sdk/samplefilter"
 )
 
 // wild makes a process that may have any trouble: its rates, its libraries and
