@@ -23,7 +23,7 @@ func (c change) before(slot int, tail uint64) uint64 {
 // record at this moment may still give the next one what was the last one's. The caller
 // holds life and control.
 func (m *Memory) give(local int, point uint16) {
-	if uint16(m.mapping[local].Load()) == point {
+	if m.mapping[local].Load() == uint32(point) {
 		return
 	}
 	m.changes = slices.DeleteFunc(m.changes, func(c change) bool { return c.local == local })
