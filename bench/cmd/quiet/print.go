@@ -25,7 +25,7 @@ const (
 // Print shows the figures and the goals.
 func (d *document) Print() {
 	var table present.Table
-	table.Row("median", "plain", "attune run", "ratio", "program CPU", "attune CPU", "as reported")
+	table.Row("median", "plain", "attune run", "ratio", "program CPU", "of it probes", "attune CPU", "as reported")
 	var ratios, told []float64
 	changes := 0
 	for _, r := range d.Results {
@@ -33,7 +33,7 @@ func (d *document) Print() {
 		ratios, told = append(ratios, pairs...), append(told, measure.Ratios(r.Reported, r.Cost)...)
 		changes += len(r.Changes)
 		table.Row(r.title(), seconds(r.Plain), seconds(r.Tuned), fmt.Sprintf("%.3f", measure.Median(pairs)),
-			seconds(r.Program), milliseconds(r.Cost), milliseconds(r.Reported))
+			seconds(r.Program), milliseconds(r.Inside), milliseconds(r.Cost), milliseconds(r.Reported))
 		d.Goals = append(d.Goals, present.Goal{
 			Name: fmt.Sprintf("%s: CPU time of attune beyond %.1f %%", r.title(), 100*share), Value: present.Figure(r.beyond()), Unit: "s", Limit: fixed,
 		})

@@ -66,9 +66,9 @@ func programs(repository string) []catalogue.Case {
 }
 
 const (
-	repositoryFiles   = 30
-	repositoryCommits = 300
-	fileLines         = 1500
+	repositoryFiles   = 16
+	repositoryCommits = 150
+	fileLines         = 800
 )
 
 // makeRepository makes a repository with a history of texts that change a little in

@@ -25,9 +25,11 @@ type result struct {
 	Plain []float64 `json:"plain_seconds"`
 	Tuned []float64 `json:"attune_seconds"`
 	// Program is the CPU time of the program under attune, and Cost that of
-	// everything else that attune started, with attune itself.
+	// everything else that attune started, with attune itself. Inside is what attune
+	// says that its measure points took in the program, which is part of Program.
 	Program []float64 `json:"program_cpu_seconds"`
 	Cost    []float64 `json:"attune_cpu_seconds"`
+	Inside  []float64 `json:"probe_seconds"`
 	// Reported is what attune's report says of Cost.
 	Reported []float64 `json:"reported_cpu_seconds"`
 	// Changes are those that were made, each of them wrong.
@@ -81,6 +83,7 @@ func (r *result) tuned(ctx context.Context, attune tuned.Attune, command []strin
 	r.Tuned = append(r.Tuned, run.Wall.Seconds())
 	r.Program = append(r.Program, o.ProgramCPUSeconds)
 	r.Cost = append(r.Cost, run.CPU.Seconds()-o.ProgramCPUSeconds)
+	r.Inside = append(r.Inside, o.ProbeSeconds)
 	r.Reported = append(r.Reported, o.CPUSeconds)
 	for _, c := range tuned.Changes(run.Report) {
 		r.Changes = append(r.Changes, c.Tunlet+": "+c.Knob)
@@ -120,7 +123,7 @@ func (r *result) title() string {
 func (r *result) beyond() float64 {
 	more := make([]float64, len(r.Cost))
 	for i := range more {
-		more[i] = r.Cost[i] - share*r.Program[i]
+		more[i] = r.Cost[i] + r.Inside[i] - share*r.Program[i]
 	}
 	return measure.Median(more)
 }

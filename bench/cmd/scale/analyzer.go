@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -21,7 +21,6 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/attune-hpc/attune/analyzer/report"
-	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/nodecert"
 	"github.com/attune-hpc/attune/internal/authn"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -39,13 +38,14 @@ type analyzer struct {
 	people      attunev1.SessionServiceClient
 }
 
-// startAnalyzer starts it with a registry and certificates of its own.
-func startAnalyzer(ctx context.Context, dir string) (*analyzer, error) {
-	identity, files, err := nodecert.New(dir)
-	if err != nil {
+// startAnalyzer starts it with a registry and certificates of its own in a folder
+// that it makes, and the tunlets of another one.
+func startAnalyzer(ctx context.Context, dir, tunlets string) (*analyzer, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := counter.BuildTunlet(ctx, dir); err != nil {
+	identity, files, err := nodecert.New(dir)
+	if err != nil {
 		return nil, err
 	}
 	port, err := freePort(ctx)
@@ -54,7 +54,7 @@ func startAnalyzer(ctx context.Context, dir string) (*analyzer, error) {
 	}
 	a := &analyzer{address: net.JoinHostPort("127.0.0.1", port), credentials: authn.New(authn.Options{Identity: identity})}
 	a.command = exec.CommandContext(ctx, "bin/attune", "analyzer", "serve", "--listen", a.address,
-		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", dir,
+		"--run-dir", filepath.Join(dir, "run"), "--state-dir", filepath.Join(dir, "state"), "--tunlet-dir", tunlets,
 		"--tls-ca", files.CA, "--tls-cert", files.Cert, "--tls-key", files.Key, "--log-level", "warn")
 	a.command.Stderr = os.Stderr
 	a.command.Cancel = func() error { return a.command.Process.Signal(unix.SIGTERM) }
@@ -88,65 +88,77 @@ func (a *analyzer) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(a.address, grpc.WithTransportCredentials(a.credentials))
 }
 
-// register registers an application whose tunlet asks for so many points.
-func (a *analyzer) register(ctx context.Context, points int) (string, error) {
-	var names []string
-	for i := range points {
-		names = append(names, "solver:step"+strconv.Itoa(i))
-	}
+// register registers an application with all tunlets, or those of which there are
+// options.
+func (a *analyzer) register(ctx context.Context, options map[string]*attunev1.TunletOptions) (string, error) {
 	done, err := a.people.StartSession(ctx, &attunev1.StartSessionRequest{Registration: &attunev1.Registration{
-		Executable: "solver", Mode: "tune", Tunlets: []string{"bench"},
-		TunletOptions: map[string]*attunev1.TunletOptions{"bench": {Values: map[string]string{"points": strings.Join(names, " ")}}},
+		Executable: "solver", Mode: "tune", Tunlets: slices.Sorted(maps.Keys(options)), TunletOptions: options,
 	}})
 	return done.GetRegistration().GetId(), err
 }
 
-// account is what the Analyzer has taken and done so far.
-type account struct {
-	at               time.Time
-	cpu, own         float64 // seconds, of the Analyzer and of this process
-	residentMB       float64
-	aggregates, lost uint64
+// usage is what has been taken so far.
+type usage struct {
+	at         time.Time
+	cpu, own   float64 // seconds, of the Analyzer and of this process
+	residentMB float64 // of the Analyzer
+	tunlets    struct {
+		processes int
+		cpu, mb   float64 // seconds; memory with what they share divided among them
+	}
 }
 
-// account asks the kernel, and the Analyzer for its sessions' reports.
-func (a *analyzer) account(ctx context.Context) (account, error) {
-	out := account{at: time.Now()}
+// usage asks the kernel.
+func (a *analyzer) usage() (u usage, err error) {
+	u.at = time.Now()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return u, err
+	}
+	for _, p := range all {
+		stat, err := p.Stat()
+		switch {
+		case err != nil: // it has ended
+		case p.PID == a.command.Process.Pid:
+			u.cpu, u.residentMB = stat.CPUTime(), float64(stat.ResidentMemory())/(1<<20)
+		case p.PID == os.Getpid():
+			u.own = stat.CPUTime()
+		case stat.PPID == a.command.Process.Pid:
+			memory, err := p.ProcSMapsRollup()
+			if err != nil {
+				return u, fmt.Errorf("memory of process %d: %w", p.PID, err)
+			}
+			u.tunlets.processes++
+			u.tunlets.cpu += stat.CPUTime()
+			u.tunlets.mb += float64(memory.Pss) / (1 << 20)
+		}
+	}
+	if u.residentMB == 0 {
+		return u, errors.New("the Analyzer has ended")
+	}
+	return u, nil
+}
+
+// received asks the Analyzer for its sessions' reports: how many aggregates it took,
+// and how many events it lost.
+func (a *analyzer) received(ctx context.Context) (aggregates, lost uint64, err error) {
 	list, err := a.people.ListSessions(ctx, &attunev1.ListSessionsRequest{})
 	if err != nil {
-		return out, err
+		return 0, 0, err
 	}
 	for _, s := range list.GetSessions() {
 		shown, err := a.people.ShowSession(ctx, &attunev1.ShowSessionRequest{Id: s.GetId()}, grpc.MaxCallRecvMsgSize(64<<20))
 		if err != nil {
-			return out, err
+			return 0, 0, err
 		}
 		var r report.Report
 		if err := json.Unmarshal(shown.GetReport(), &r); err != nil {
-			return out, err
+			return 0, 0, err
 		}
-		out.aggregates += r.Events.Aggregates
-		out.lost += r.Events.Lost.Total()
+		aggregates += r.Events.Aggregates
+		lost += r.Events.Lost.Total()
 	}
-	stat, err := statOf(a.command.Process.Pid)
-	if err != nil {
-		return out, err
-	}
-	self, err := statOf(os.Getpid())
-	if err != nil {
-		return out, err
-	}
-	out.cpu, out.own = stat.CPUTime(), self.CPUTime()
-	out.residentMB = float64(stat.ResidentMemory()) / (1 << 20)
-	return out, nil
-}
-
-func statOf(pid int) (procfs.ProcStat, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return procfs.ProcStat{}, err
-	}
-	return p.Stat()
+	return aggregates, lost, nil
 }
 
 // end ends it.

@@ -21,7 +21,8 @@ type controller struct {
 	manage                grpc.BidiStreamingClient[attunev1.ManageRequest, attunev1.ManageResponse]
 
 	mu     sync.Mutex
-	points []uint32 // that it was asked for
+	points []uint32      // that it was asked for
+	period time.Duration // of samples that it was asked for
 }
 
 // newController connects one and starts its processes.
@@ -57,7 +58,7 @@ func (c *controller) open() (err error) {
 		ControllerId: h.GetControllerId(), Host: h.GetHost(), Registration: h.GetRegistration(), Job: h.GetJob(), User: h.GetUser(),
 		Protocol: h.GetProtocol(),
 	}}})
-	for handle := 1; handle <= c.load.document.Processes && err == nil; handle++ {
+	for handle := 1; handle <= c.load.processes && err == nil; handle++ {
 		err = c.events.Send(&attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: c.process(handle)}})
 	}
 	return err
@@ -72,12 +73,19 @@ func (c *controller) hello() *attunev1.ControllerHello {
 }
 
 func (c *controller) process(handle int) *attunev1.Process {
-	rank := int32(c.number*c.load.document.Processes + handle)
+	rank := int32(c.number*c.load.processes + handle)
 	return &attunev1.Process{
 		Handle: uint64(handle), Identity: &attunev1.ProcessIdentity{Pid: 1000 + int32(handle)}, Host: "n" + strconv.Itoa(c.number), Uid: 4711,
 		Executable: "/opt/site/bin/solver", CommandLine: []string{"solver", "in.dat"}, Rank: &rank, SeenUnixNano: time.Now().UnixNano(),
+		Objects:    objects(),
 		Mechanisms: []*attunev1.Mechanism{{Name: "dmlib", Available: true}, {Name: "uprobe", Available: true}},
 	}
+}
+
+// objects are what programs have that the tunlets of the catalogue are about, all in
+// one.
+func objects() []string {
+	return []string{"/usr/lib/libc.so.6", "/usr/lib/libmpi.so.40", "/usr/lib/libgomp.so.1", "/usr/lib/libpython3.11.so.1.0", "linked:go"}
 }
 
 // receive does as the Analyzer says.
@@ -87,14 +95,7 @@ func (c *controller) receive() {
 		if err != nil {
 			return
 		}
-		if want := r.GetWant(); want != nil {
-			c.mu.Lock()
-			c.points = nil
-			for _, p := range want.GetPoints() {
-				c.points = append(c.points, p.GetIndex())
-			}
-			c.mu.Unlock()
-		}
+		c.take(r)
 		done := &attunev1.ManageRequest{Message: &attunev1.ManageRequest_Done{Done: &attunev1.RequestDone{RequestId: r.GetRequestId()}}}
 		if c.manage.Send(done) != nil {
 			return
@@ -102,37 +103,31 @@ func (c *controller) receive() {
 	}
 }
 
-// deliver sends aggregates, each controller at a time of its own.
-func (c *controller) deliver() {
-	offset := interval * time.Duration(c.number%100) / 100
-	if pause(c.load.ctx, offset) != nil {
-		return
-	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-c.load.ctx.Done():
-			return
-		case now := <-ticker.C:
-			if c.events.Send(c.aggregates(now)) != nil {
-				return
-			}
-		}
-	}
-}
-
-// aggregates are those of one interval.
-func (c *controller) aggregates(now time.Time) *attunev1.PublishRequest {
+// take notes what the Analyzer asks for.
+func (c *controller) take(r *attunev1.ManageResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := &attunev1.AggregateBatch{FromUnixNano: now.Add(-interval).UnixNano(), ToUnixNano: now.UnixNano()}
-	for _, p := range c.points {
-		for handle := 1; handle <= c.load.document.Processes; handle++ {
-			b.Aggregates = append(b.Aggregates, &attunev1.Aggregate{Point: p, Process: uint64(handle), Count: 100, Sum: 4096, Min: 8, Max: 64})
+	want := r.GetWant()
+	if want == nil {
+		return
+	}
+	c.points = nil
+	for _, p := range want.GetPoints() {
+		c.points = append(c.points, p.GetIndex())
+	}
+	c.period = time.Duration(want.GetPeriodNanos())
+}
+
+// deliver sends what is measured, each controller at a time of its own.
+func (c *controller) deliver() {
+	deliver := c.load.measured(c)
+	wait := interval * time.Duration(c.number%100) / 100
+	for pause(c.load.ctx, wait) == nil {
+		var message *attunev1.PublishRequest
+		if message, wait = deliver(time.Now()); message != nil && c.events.Send(message) != nil {
+			return
 		}
 	}
-	return &attunev1.PublishRequest{Event: &attunev1.PublishRequest_Aggregates{Aggregates: b}}
 }
 
 func (c *controller) close() {

@@ -27,18 +27,20 @@ const (
 type load struct {
 	analyzer     *analyzer
 	registration string
-	document     *document
-	ctx          context.Context
-	cancel       context.CancelFunc
-	work         sync.WaitGroup
+	// sessions share the controllers, each of which has so many processes.
+	sessions, processes int
+	measured            measured
+	ctx                 context.Context
+	cancel              context.CancelFunc
+	work                sync.WaitGroup
 
 	mu    sync.Mutex
 	all   []*controller
 	trips int
 }
 
-func newLoad(a *analyzer, registration string, d *document) *load {
-	l := &load{analyzer: a, registration: registration, document: d}
+// start makes it ready to grow. The caller calls close.
+func (l *load) start() *load {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -55,7 +57,7 @@ func (l *load) size() int { return len(l.all) }
 
 // job is the execution that a controller has processes of.
 func (l *load) job(number int) *attunev1.Job {
-	return &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(1 + number%l.document.Sessions)}
+	return &attunev1.Job{Kind: "slurm", Id: strconv.Itoa(1 + number%l.sessions)}
 }
 
 // grow connects controllers until there are so many.

@@ -13,11 +13,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
+	"github.com/attune-hpc/attune/bench/internal/counter"
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // document is what -json writes.
@@ -30,6 +35,8 @@ type document struct {
 	Processes int    `json:"processes_per_controller"`
 	Points    int    `json:"points"`
 	Steps     []step `json:"steps"`
+	// Calm are sessions in which nothing is wrong.
+	Calm []calm `json:"calm_sessions"`
 }
 
 // step is a number of controllers.
@@ -56,32 +63,53 @@ const betweenTrips = 20 * time.Millisecond
 func main() {
 	controllers := flag.Int("controllers", 1000, "controllers in the last step")
 	steps := flag.Int("steps", 4, "numbers of controllers up to that")
+	sessions := flag.Int("sessions", 1000, "sessions in which nothing is wrong")
 	length := flag.Duration("length", 10*time.Second, "how long each is measured")
 	d := &document{Machine: present.ThisMachine(), Sessions: 10, Processes: 10, Points: 10}
 	os.Exit(benchmark.Main(benchmark.Options{
 		Name: "scale", Machine: d.Machine, Quick: benchmark.Quick{"steps": "1"}, Document: d,
 		Measure: func(ctx context.Context) error {
-			return d.measure(ctx, *controllers, *steps, *length)
+			return d.measure(ctx, *controllers, *steps, *sessions, *length)
 		},
 	}))
 }
 
-func (d *document) measure(ctx context.Context, controllers, steps int, length time.Duration) (err error) {
+func (d *document) measure(ctx context.Context, controllers, steps, sessions int, length time.Duration) (err error) {
 	dir, err := os.MkdirTemp("", "ab-") // sockets have short paths
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	a, err := startAnalyzer(ctx, dir)
+	if err := d.measureControllers(ctx, dir, controllers, steps, length); err != nil {
+		return err
+	}
+	return d.measureCalm(ctx, dir, sessions, length)
+}
+
+// measureControllers measures growing numbers of controllers, of a few sessions with
+// a tunlet that has them busy.
+func (d *document) measureControllers(ctx context.Context, dir string, controllers, steps int, length time.Duration) (err error) {
+	if err := counter.BuildTunlet(ctx, dir); err != nil {
+		return err
+	}
+	a, err := startAnalyzer(ctx, filepath.Join(dir, "busy"), dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.end()) }()
-	registration, err := a.register(ctx, d.Points)
+	var points []string
+	for i := range d.Points {
+		points = append(points, "solver:step"+strconv.Itoa(i))
+	}
+	registration, err := a.register(ctx, map[string]*attunev1.TunletOptions{
+		"bench": {Values: map[string]string{"points": strings.Join(points, " ")}},
+	})
 	if err != nil {
 		return err
 	}
-	load := newLoad(a, registration, d)
+	load := (&load{
+		analyzer: a, registration: registration, sessions: d.Sessions, processes: d.Processes, measured: aggregates,
+	}).start()
 	defer load.close()
 	for i := range steps {
 		if err := load.grow(ctx, controllers*(i+1)/steps); err != nil {
@@ -102,7 +130,11 @@ func (d *document) step(ctx context.Context, a *analyzer, load *load, length tim
 	if err := pause(ctx, length/2); err != nil { // until it has settled
 		return s, err
 	}
-	before, err := a.account(ctx)
+	before, err := a.usage()
+	if err != nil {
+		return s, err
+	}
+	aggregates, lost, err := a.received(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -116,15 +148,16 @@ func (d *document) step(ctx context.Context, a *analyzer, load *load, length tim
 			return s, err
 		}
 	}
-	after, err := a.account(ctx)
+	after, err := a.usage()
 	if err != nil {
 		return s, err
 	}
+	aggregatesAfter, lostAfter, err := a.received(ctx)
 	passed := after.at.Sub(before.at).Seconds()
 	s.ResidentMB = after.residentMB
 	s.CPU, s.Simulation = (after.cpu-before.cpu)/passed, (after.own-before.own)/passed
-	s.PerSecond, s.Lost = float64(after.aggregates-before.aggregates)/passed, after.lost-before.lost
-	return s, nil
+	s.PerSecond, s.Lost = float64(aggregatesAfter-aggregates)/passed, lostAfter-lost
+	return s, err
 }
 
 // Print implements benchmark.Document.
@@ -141,12 +174,13 @@ func (d *document) Print() {
 	if last.Controllers > first.Controllers {
 		fmt.Printf("each further controller: %s kB\n", present.Number(1024*(last.ResidentMB-first.ResidentMB)/float64(last.Controllers-first.Controllers)))
 	}
-	d.Goals = []present.Goal{
+	d.printCalm()
+	d.Goals = append([]present.Goal{
 		{Name: "controllers served", Value: present.Figure(last.Controllers), Limit: 1000, AtLeast: true},
 		{Name: "their processes", Value: present.Figure(last.Controllers * d.Processes), Limit: 10_000, AtLeast: true},
 		{Name: "aggregates lost", Value: present.Figure(last.Lost), Limit: 0},
 		{Name: "command round trip, p99", Value: present.Figure(measure.Quantile(last.RoundTrips, 0.99)), Unit: "ms", Limit: 50},
-	}
+	}, d.calmGoals()...)
 }
 
 // pause waits.
