@@ -19,6 +19,10 @@ const (
 	Package = "attune-tunlets"
 	// serveArgument has it serve them.
 	serveArgument = "serve"
+	// maxBegins bounds the tunlets that are begun at one time: what begins in a thousand
+	// sessions at once, such as trouble with a file system, is to be late in some and
+	// not to time out in all.
+	maxBegins = 16
 	// idleFor is how long a process stays that no tunlet runs in any more.
 	idleFor = 5 * time.Second
 )
@@ -47,6 +51,7 @@ type Pool struct {
 	opts   PoolOptions
 	host   *identity
 	costs  *account
+	begins chan struct{} // has a place for each tunlet that is being begun
 	own    chan struct{} // has a place for each process that serves one tunlet; nil: no bound
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -77,7 +82,7 @@ func newPool(opts PoolOptions, host *identity, costs *account) *Pool {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Pool{opts: opts, host: host, costs: costs, current: map[packageKey]*shared{}}
+	p := &Pool{opts: opts, host: host, costs: costs, begins: make(chan struct{}, maxBegins), current: map[packageKey]*shared{}}
 	if opts.MaxOwn > 0 {
 		p.own = make(chan struct{}, opts.MaxOwn)
 	}

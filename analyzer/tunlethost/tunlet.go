@@ -114,6 +114,12 @@ func (s *starter) start(ctx context.Context) (*Tunlet, error) {
 
 // join begins the tunlet in the process of its package.
 func (s *starter) join(ctx context.Context, program string) (*Tunlet, error) {
+	select {
+	case s.pool.begins <- struct{}{}:
+		defer func() { <-s.pool.begins }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.launch.timeout, fmt.Errorf("no answer within %v", s.launch.timeout))
 	defer cancel()
 	i, err := s.pool.begin(ctx, program, s.sum, s.Name, s.costs)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
@@ -89,7 +90,7 @@ func (d *document) measure(ctx context.Context, only *regexp.Regexp, pairs int) 
 // Attune, and where every core is busy.
 func (d *document) measureProgram(ctx context.Context, attune tuned.Attune, p catalogue.Program, pairs int) error {
 	for _, busy := range []bool{false, true} {
-		r := &result{Name: p.Name, Busy: busy}
+		r := &result{Name: p.Name, Busy: busy, Unclear: slices.Contains(unclear(), p.Name)}
 		d.Results = append(d.Results, r)
 		if err := r.measure(ctx, attune, p, pairs); err != nil {
 			return err

@@ -65,6 +65,11 @@ func programs(repository string) []catalogue.Case {
 	}
 }
 
+// unclear are the programs in which a tunlet has to look closer to know that there is
+// nothing: the interpreter may look for garbage all the time, and what has libgomp and
+// many threads may be a team of OpenMP.
+func unclear() []string { return []string{"python with sqlite", "numpy", "ffmpeg"} }
+
 const (
 	repositoryFiles   = 16
 	repositoryCommits = 150

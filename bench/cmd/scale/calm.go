@@ -21,9 +21,11 @@ const (
 	// askedWithin is how long the tunlets of all sessions may take to be asked what
 	// they are, and their processes to end where nobody needs them.
 	askedWithin = time.Minute
-	// wrongFor is how long something is wrong in all sessions: longer than any
+	// wrongFor is how long something is wrong in a session: longer than any
 	// condition that wakes a tunlet asks for.
 	wrongFor = 3 * time.Second
+	// wrongOver is the time in which it begins, in one session after the other.
+	wrongOver = time.Minute
 	// calmAgain is how long tunlets have to find nothing and rest.
 	calmAgain = 20 * time.Second
 )
@@ -61,7 +63,7 @@ func (d *document) measureCalm(ctx context.Context, dir string, sessions int, le
 	if err != nil {
 		return err
 	}
-	var programs programs
+	programs := programs{sessions: sessions}
 	load := (&load{analyzer: a, registration: registration, sessions: sessions, processes: 1, measured: programs.samples}).start()
 	defer load.close()
 	if err := load.grow(ctx, sessions); err != nil {
@@ -73,12 +75,8 @@ func (d *document) measureCalm(ctx context.Context, dir string, sessions int, le
 	if err := d.look(ctx, a, calm{Sessions: sessions}, length); err != nil {
 		return err
 	}
-	programs.wrong.Store(true)
-	if err := pause(ctx, wrongFor); err != nil {
-		return err
-	}
-	programs.wrong.Store(false)
-	if err := pause(ctx, calmAgain); err != nil {
+	programs.goWrong()
+	if err := pause(ctx, wrongOver+wrongFor+calmAgain); err != nil {
 		return err
 	}
 	return d.look(ctx, a, calm{Sessions: sessions, Woken: true}, length)

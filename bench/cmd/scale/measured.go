@@ -31,8 +31,23 @@ func aggregates(c *controller) func(time.Time) (*attunev1.PublishRequest, time.D
 }
 
 // programs are what samples tell of: processes that compute on one core, and have
-// every symptom that a signal shows while something is wrong.
-type programs struct{ wrong atomic.Bool }
+// every symptom that a signal shows while something is wrong, which is so in one
+// session after the other.
+type programs struct {
+	sessions int
+	began    atomic.Int64 // when something was wrong in the first, Unix nanoseconds; 0: never
+}
+
+// goWrong has something be wrong in each session once from now on.
+func (p *programs) goWrong() { p.began.Store(time.Now().UnixNano()) }
+
+// wrong says whether something is wrong in the session of a controller.
+func (p *programs) wrong(c *controller, now time.Time) bool {
+	began := p.began.Load()
+	turn := time.Duration(c.number) * wrongOver / time.Duration(p.sessions)
+	since := time.Duration(now.UnixNano()-began) - turn
+	return began != 0 && since >= 0 && since < wrongFor
+}
 
 // rate is by how much a counter rises in a second.
 type rate struct {
@@ -75,7 +90,7 @@ func (p *programs) samples(c *controller) func(time.Time) (*attunev1.PublishRequ
 		}
 		for _, r := range rates() {
 			each := r.calm
-			if p.wrong.Load() {
+			if p.wrong(c, now) {
 				each = r.wrong
 			}
 			counters[r.signal] += each * passed
