@@ -84,6 +84,7 @@ type Host struct {
 
 	mu     sync.Mutex // leaf lock; guards what follows
 	status []*Status
+	ended  bool // nothing is started any more
 }
 
 // New returns a host that reports to the observer. Nothing is started yet.
@@ -115,9 +116,20 @@ func (h *Host) Start(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("tunlet %s: %w", c.Name, c.Err))
 			continue
 		}
-		h.wg.Go(func() { h.supervise(ctx, c, st) })
+		h.wg.Go(func() { h.supervise(ctx, h.starter(c), st) })
 	}
 	return errors.Join(errs...)
+}
+
+// wake has a tunlet supervised that sleeps, of which nobody takes care meanwhile: a
+// site has thousands of them. It does not wait.
+func (h *Host) wake(ctx context.Context, s *starter, st *Status) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended {
+		s.awake = true
+		h.wg.Go(func() { h.supervise(ctx, s, st) })
+	}
 }
 
 // prepare makes what tunlets are started with.
@@ -147,6 +159,9 @@ func (h *Host) refuse(st *Status, err error) {
 // Stop kills all tunlets and waits until they are gone: some milliseconds. It
 // may be called more than once, and after a Start that failed.
 func (h *Host) Stop() {
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
 	if h.cancel != nil {
 		h.cancel()
 	}
@@ -172,15 +187,17 @@ func (h *Host) Status() []Status {
 func (h *Host) Cost() Cost { return h.costs.total() }
 
 // supervise starts a tunlet, again and again, until ctx ends or it has failed
-// too often.
-func (h *Host) supervise(ctx context.Context, c Candidate, st *Status) {
-	s := h.starter(c)
+// too often. It returns as well when the tunlet is to sleep.
+func (h *Host) supervise(ctx context.Context, s *starter, st *Status) {
 	failures := 0
 	for {
 		began := time.Now()
 		err := h.runOnce(ctx, s, st, func() bool {
 			return ctx.Err() != nil || failures+1 >= h.opts.maxFailures && time.Since(began) <= stable
 		})
+		if errors.Is(err, errAsleep) {
+			return // what is known of it is somebody else's by now
+		}
 		if ctx.Err() != nil {
 			h.stopped(st)
 			return

@@ -4,6 +4,7 @@ package tunlethost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,6 +17,9 @@ import (
 // unknownStarts bounds the tunlets that are started at one time only to ask what
 // they are: nobody waits for them, and the application is just starting, too.
 const unknownStarts = 2
+
+// errAsleep says that a tunlet sleeps: it is supervised again when it is woken.
+var errAsleep = errors.New("it is not of use yet")
 
 // rise returns a tunlet that runs, as soon as it is of use.
 func (h *Host) rise(ctx context.Context, s *starter, st *Status) (*Tunlet, error) {
@@ -33,8 +37,8 @@ func (h *Host) rise(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 	return t, err
 }
 
-// doze waits until a tunlet is of use. It returns the tunlet itself if that had
-// to be started to know that it does not sleep.
+// doze returns when a tunlet is of use: the tunlet itself if that had to be started
+// to know that it does not sleep. errAsleep: somebody else wakes it, and has it.
 func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error) {
 	info, t, err := h.describe(ctx, s)
 	h.set(st, func() { st.SHA256 = s.sum })
@@ -46,7 +50,7 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 		return nil, err // a tunlet that was started has said so itself
 	}
 	if unset := sdk.Unset(options(info), settled); len(unset) > 0 {
-		return nil, h.unused(ctx, s, t, st, info, unset)
+		return nil, h.unused(s, t, st, info, unset)
 	}
 	if len(info.GetWake()) == 0 {
 		s.awake = true
@@ -55,13 +59,14 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 	h.set(st, func() {
 		st.State, st.Version, st.Summary = StateAsleep, info.GetVersion(), info.GetSummary()
 	})
-	woken := make(chan struct{})
 	s.awaited = true
-	h.observer.TunletAsleep(info, sync.OnceFunc(func() { close(woken) }))
-	if t != nil {
-		t = h.linger(ctx, s, t, woken)
-	}
 	if t == nil {
+		h.observer.TunletAsleep(info, sync.OnceFunc(func() { h.wake(ctx, s, st) }))
+		return nil, errAsleep
+	}
+	woken := make(chan struct{})
+	h.observer.TunletAsleep(info, sync.OnceFunc(func() { close(woken) }))
+	if t = h.linger(ctx, s, t, woken); t == nil {
 		select {
 		case <-woken:
 		case <-ctx.Done():
@@ -75,7 +80,7 @@ func (h *Host) doze(ctx context.Context, s *starter, st *Status) (*Tunlet, error
 // unused has a tunlet sleep to the end that has not been told what it needs to
 // know of the program. That is as it should be, unless somebody has told it a part.
 // t is its process if it had to be asked; nil: there is none.
-func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, info *attunev1.DescribeResponse, unset []string) error {
+func (h *Host) unused(s *starter, t *Tunlet, st *Status, info *attunev1.DescribeResponse, unset []string) error {
 	if t != nil {
 		t.Kill("it is not configured")
 		t.life.ended()
@@ -86,8 +91,7 @@ func (h *Host) unused(ctx context.Context, s *starter, t *Tunlet, st *Status, in
 			st.Reason = "of no use without a value for " + strings.Join(unset, ", ")
 		}
 	})
-	<-ctx.Done()
-	return ctx.Err()
+	return errAsleep
 }
 
 // linger keeps a tunlet that was started only to be asked for a while: the
