@@ -66,11 +66,13 @@ func (d *document) measureCalm(ctx context.Context, dir string, sessions int, le
 	programs := programs{sessions: sessions}
 	load := (&load{analyzer: a, registration: registration, sessions: sessions, processes: 1, measured: programs.samples}).start()
 	defer load.close()
-	if err := load.grow(ctx, sessions); err != nil {
-		return err
-	}
-	if err := a.awaitNoTunlet(ctx); err != nil {
-		return err
+	for _, sessions := range []int{1, sessions} { // the first has the tunlets asked what they are
+		if err := load.grow(ctx, sessions); err != nil {
+			return err
+		}
+		if err := a.awaitNoTunlet(ctx); err != nil {
+			return err
+		}
 	}
 	if err := d.look(ctx, a, calm{Sessions: sessions}, length); err != nil {
 		return err
