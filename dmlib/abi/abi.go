@@ -103,7 +103,7 @@ const (
 // Constants of dmlib_abi.h.
 const (
 	ABIMagic       = 0x31424c4d445441
-	ABIVersion     = 0x5
+	ABIVersion     = 0x6
 	CacheLine      = 0x40
 	HookCount      = 0x40
 	StubCount      = 0xc0
@@ -149,6 +149,12 @@ const (
 	AtStopped      = 0x40
 	IslandCall     = 0x6
 	IslandNumber   = 0x20
+	ChildNone      = 0
+	ChildAsks      = 0x1
+	ChildAttended  = 0x2
+	ChildWaits     = 0x3
+	ChildMay       = 0x4
+	ChildMayNot    = 0x5
 )
 
 // struct attune_point_control of dmlib_abi.h.
@@ -293,6 +299,8 @@ const (
 	HeaderRingNextAt            = 0xd0
 	HeaderSlotsUsedAt           = 0xd4
 	HeaderAttendEntryAt         = 0xd8
+	HeaderChildAt               = 0xe0
+	HeaderCommonUsedAt          = 0xe8
 )
 
 // Constants of dmlib_gate.h.
