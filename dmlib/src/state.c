@@ -45,7 +45,15 @@ void dm_go_inert(void) {
 /* The child maps its own memory file where its parent's is: address space
  * does not grow with each generation, and a frame that a fork in a signal
  * handler interrupted between two loads still finds memory behind its
- * pointers. Where the sizes differ the old mapping simply stays. */
+ * pointers. Where the sizes differ the old mapping simply stays.
+ *
+ * A process that another controller takes over has other threads, of which some may be
+ * in a measurement, some 20 ns unless they are preempted there: such a thread finishes its
+ * one hit or record in the slot of that number in the new file, where a file of the same
+ * size has a slot as well, and then claims a slot of its own, for its generation is the
+ * old one. If nobody has that slot the controller finds records in a slot without a
+ * ring, gives the slot up and reports that; else a sum has one hit more. To keep the old
+ * mapping would leave its pages to the program with each attach. */
 static bool move_over_parent(struct dm_mapping *mapping) {
     void *here = dm_parent.header;
     if (mapping->size != dm_parent.size)

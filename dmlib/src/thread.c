@@ -135,8 +135,16 @@ DM_COLD void dm_lose_no_slot(void) {
 
 /* A handler that interrupts a measurement loses its own events: two writers
  * would tear the ring. But a handler that leaves by longjmp leaves the thread
- * busy for ever. No handler that returns has that many hooks, of which nobody
- * can tell whether they are nested. */
+ * busy for ever, and nobody can tell whether hooks are nested: after so many the
+ * measurement is taken for dead.
+ *
+ * A handler that has more hooks than that and returns after all does limited harm, if it
+ * interrupted dm_write between next and head: that goes on with the place that it
+ * had, which the handler has filled, and counts head once more. So one record of the
+ * lap before is delivered, and each record one late, up to limit, from where find_room
+ * begins at head again. next stays below limit, so nothing is written outside the ring;
+ * where the ring fills up before the controller looks, head is one too far and the
+ * controller gives the slot up, which it reports. */
 #define NESTED_MAX 1024
 
 DM_COLD bool dm_thread_recover(struct dm_thread *thread) {
