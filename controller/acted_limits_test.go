@@ -12,7 +12,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -123,7 +122,7 @@ func (a *acted) unlessBusy(t *testing.T, do func() error) {
 func (a *acted) mustJump(t *testing.T, name string) {
 	t.Helper()
 	code, address := make([]byte, patch.JumpBytes), a.address(t, name)
-	if err := procmem.Read(a.PID, address, code); err != nil {
+	if err := targets.ReadMemory(a.PID, address, code); err != nil {
 		t.Fatal(err)
 	}
 	to, ok := patch.JumpTarget(address, code)

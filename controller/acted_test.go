@@ -15,7 +15,6 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -123,7 +122,7 @@ func (a *acted) text(t *testing.T) []byte {
 	for _, m := range mappings {
 		if m.Inode == f.Image.Inode && m.Exec {
 			code := make([]byte, m.End-m.Start)
-			if err := procmem.Read(a.PID, m.Start, code); err != nil {
+			if err := targets.ReadMemory(a.PID, m.Start, code); err != nil {
 				t.Fatal(err)
 			}
 			return code

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -217,7 +216,7 @@ func (h *hard) code(t *testing.T) (code []byte) {
 	for _, m := range mappings {
 		if m.Exec && strings.HasSuffix(m.Path, "/"+h.program) {
 			part := make([]byte, m.End-m.Start)
-			if err := procmem.Read(h.PID, m.Start, part); err != nil {
+			if err := targets.ReadMemory(h.PID, m.Start, part); err != nil {
 				t.Fatal(err)
 			}
 			code = append(code, part...)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -93,19 +92,19 @@ func TestUprobeIsRefusedWhereCodeWasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, code := found.Address, make([]byte, patch.JumpBytes)
-	if err := procmem.Read(target.PID, address, code); err != nil {
+	if err := targets.ReadMemory(target.PID, address, code); err != nil {
 		t.Fatal(err)
 	}
 	changed := bytes.Clone(code)
 	changed[len(changed)-1] ^= 1
-	if err := procmem.WriteReadOnly(target.PID, address, changed); err != nil {
+	if err := targets.WriteMemory(target.PID, address, changed); err != nil {
 		t.Fatal(err)
 	}
 	b.addPoint(t, 1, call("p_static", false))
 	if s := b.anyPlaced(t); s.GetState() != attunev1.PointState_POINT_STATE_REFUSED || !strings.Contains(s.GetReason(), "not what its file says") {
 		t.Errorf("point: %v", s)
 	}
-	if err := procmem.WriteReadOnly(target.PID, address, code); err != nil {
+	if err := targets.WriteMemory(target.PID, address, code); err != nil {
 		t.Fatal(err)
 	}
 	if got := target.Ask(t, "10"); got != "0 wrong" {

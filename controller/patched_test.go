@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -56,7 +55,7 @@ func codeOf(t *testing.T, pid int) (code []byte) {
 			t.Fatal(err)
 		}
 		function := make([]byte, found.Symbol.Size)
-		if err := procmem.Read(pid, found.Address, function); err != nil {
+		if err := targets.ReadMemory(pid, found.Address, function); err != nil {
 			t.Fatal(err)
 		}
 		code = append(code, function...)

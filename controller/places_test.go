@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -75,7 +74,7 @@ func bytesOfTick(t *testing.T, pid int) []byte {
 		t.Fatal(err)
 	}
 	code := make([]byte, found.Symbol.Size)
-	if err := procmem.Read(pid, found.Address, code); err != nil {
+	if err := targets.ReadMemory(pid, found.Address, code); err != nil {
 		t.Fatal(err)
 	}
 	return code

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -197,7 +196,7 @@ func slotsOf(t *testing.T, pid int, object, symbol string) (held []uint64) {
 		}
 		for _, slot := range slots {
 			word := make([]byte, 8)
-			if err := procmem.Read(pid, image.Address(slot.VirtualAddress), word); err != nil {
+			if err := targets.ReadMemory(pid, image.Address(slot.VirtualAddress), word); err != nil {
 				t.Fatal(err)
 			}
 			held = append(held, binary.LittleEndian.Uint64(word))

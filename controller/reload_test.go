@@ -11,7 +11,6 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -155,7 +154,7 @@ func (a *acted) isPatched(t *testing.T, name string) bool {
 	t.Helper()
 	f := a.reloaded(t, name)
 	code := make([]byte, 1)
-	if err := procmem.Read(a.PID, f.Image.Address(f.Symbol.Value), code); err != nil {
+	if err := targets.ReadMemory(a.PID, f.Image.Address(f.Symbol.Value), code); err != nil {
 		t.Fatal(err)
 	}
 	return code[0] == patch.JumpOpcode

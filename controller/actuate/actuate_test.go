@@ -178,6 +178,9 @@ func TestRestoreTouchesNoStranger(t *testing.T) {
 	journal := actuatetest.MustJournal(t, dir)
 	a := actuate.New(actuate.Options{Journal: journal, Kinds: all})
 	process := actuatetest.MustProcess(t, target.PID)
+	if _, err := process.Hold(); err != nil {
+		t.Fatal(err)
+	}
 	process.Given.StartTicks-- // the pid was somebody else's then
 	if got := a.Apply(context.Background(), process, set("number", 4, access.Integer(8), nil)); got.GetOutcome() != attunev1.Outcome_OUTCOME_APPLIED {
 		t.Fatal(got)

@@ -4,11 +4,13 @@ package actuate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/policy"
 	"github.com/attune-hpc/attune/internal/authn"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -17,6 +19,11 @@ import (
 // memory. names are all that the thing is known by.
 func (r *Request) Allowed(action string, values []*attunev1.Value, names ...string) error {
 	options := r.actuator.options
+	// The memory is opened before the owner is asked: then what is written is of the
+	// image that was asked about, or fails. What needs no memory is allowed without.
+	if _, err := r.Process.Hold(); err != nil && !errors.Is(err, proc.ErrPermission) {
+		return err
+	}
 	owner, err := r.owner()
 	if err != nil {
 		return err

@@ -32,8 +32,6 @@ type Gathering interface {
 	Meet(ctx context.Context, begin func(*Plan) error) (left bool, err error)
 	// Part is what became of the process with that index, after Meet.
 	Part(index int) Part
-	// Close lets go of the processes.
-	Close()
 }
 
 // Part is a joint change in one of its processes.
@@ -51,7 +49,7 @@ func (a *Actuator) together(action *attunev1.Action) (name string, ok bool) {
 	return kind.Joint.Together(action)
 }
 
-// gather prepares a joint change. The caller closes what is returned.
+// gather prepares a joint change.
 func (a *Actuator) gather(unit []Item) (Gathering, error) {
 	var requests []*Request
 	for _, item := range unit {
@@ -70,10 +68,7 @@ func (a *Actuator) gather(unit []Item) (Gathering, error) {
 // checkJoint says whether a joint change can be made, as far as that goes without a
 // stop, and answers for the first process.
 func (a *Actuator) checkJoint(unit []Item) *attunev1.ActionResult {
-	g, err := a.gather(unit)
-	if err == nil {
-		g.Close()
-	}
+	_, err := a.gather(unit)
 	result := &attunev1.ActionResult{ChangeId: unit[0].Change.GetId()}
 	answerJoint(result, false, err)
 	return result
@@ -102,7 +97,6 @@ func (a *Actuator) applyJoint(ctx context.Context, unit []Item) []*attunev1.Acti
 	g, err := a.gather(unit)
 	left := false
 	if err == nil {
-		defer g.Close()
 		left, err = a.makeJoint(ctx, unit, g)
 	}
 	results := make([]*attunev1.ActionResult, len(unit))
@@ -163,7 +157,6 @@ func (a *Actuator) PreviewJoint(ctx context.Context, unit []Item) ([]Preview, er
 	if err != nil {
 		return nil, err
 	}
-	defer g.Close()
 	if _, err := g.Meet(ctx, nil); err != nil {
 		return nil, err
 	}

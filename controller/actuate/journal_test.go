@@ -18,8 +18,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -277,8 +277,8 @@ func TestFinalIsEveryPart(t *testing.T) {
 	}{
 		"one":        {others, true},
 		"both":       {errors.Join(others, errStays), true},
-		"one may do": {errors.Join(others, procmem.ErrPermission), false},
-		"nested":     {errors.Join(errors.Join(procmem.ErrPermission, others)), false},
+		"one may do": {errors.Join(others, proc.ErrPermission), false},
+		"nested":     {errors.Join(errors.Join(proc.ErrPermission, others)), false},
 	} {
 		if got := final(test.err); got != test.want {
 			t.Errorf("%s: %v", name, got)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // writtenWords is the undo of a change that has written words of memory.
@@ -52,7 +52,7 @@ func (u *writtenWords) TakeBack(_ context.Context, in Changed) error {
 				return errors.Join(append(errs, fmt.Errorf("mappings of process %d: %w", in.Process.PID(), err))...)
 			}
 		}
-		errs = append(errs, access.RestoreWord(in.Process.PID(), images, w))
+		errs = append(errs, access.RestoreWord(in.Process, images, w))
 	}
 	return errors.Join(errs...)
 }
@@ -144,7 +144,7 @@ func (u *writtenWords) OtherValue(in Changed) (string, error) {
 			continue
 		}
 		now := make([]byte, len(w.New))
-		if err := procmem.Read(in.Process.PID(), w.Address, now); err != nil {
+		if err := proc.Read(in.Process, w.Address, now); err != nil {
 			return "", err
 		}
 		if !bytes.Equal(now, w.New) && access.StillMapped(in.Process, w) {

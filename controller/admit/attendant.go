@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/ring"
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
@@ -27,13 +24,9 @@ const (
 // the commands that wait in its mailbox.
 func (w ways) attendant(t *member.Member) ring.Attendant {
 	return func(ctx context.Context, entry uint64) (uint64, time.Duration, error) {
-		process, err := procid.Open(t.PID())
+		process, err := t.Hold()
 		if err != nil {
 			return 0, 0, err
-		}
-		defer process.Close()
-		if process.Identity() != t.Identity() || !t.Alive() {
-			return 0, 0, fmt.Errorf("pid %d: %w", t.PID(), procid.GoneError(unix.ESRCH))
 		}
 		value, result, err := inject.Execute(ctx, process, inject.Calling(entry), inject.ExecuteOptions{
 			Anywhere: true, Patience: attendPatience, Timeout: attendTimeout, Cache: w.Cache,

@@ -16,8 +16,8 @@ import (
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // door is what happens at the start gate.
@@ -153,7 +153,11 @@ func sameImage(a attach.Attachment) bool {
 			return m.Inode == a.Memory.Inode() && m.Path == "/memfd:"+ring.FileName
 		})
 	}
+	image, err := proc.Open(a.PID)
+	if err != nil {
+		return errors.Is(err, proc.ErrPermission)
+	}
+	defer image.Close()
 	head := make([]byte, len(elf.ELFMAG))
-	err := procmem.Read(a.PID, a.Memory.App().Base, head)
-	return errors.Is(err, procmem.ErrPermission) || err == nil && string(head) == elf.ELFMAG
+	return image.Read(a.Memory.App().Base, head) == nil && string(head) == elf.ELFMAG
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -86,17 +87,24 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 	if e.Library == "" {
 		return inject.Result{}, fmt.Errorf("%w: DMLib is not part of this build", inject.ErrUnsuited)
 	}
-	permitted := func() error { return e.foreign(process.PID()) }
-	if why := permitted(); why != nil {
+	image, err := proc.Hold(process.Identity())
+	switch {
+	case errors.Is(err, proc.ErrPermission):
+		return inject.Result{}, fmt.Errorf("%w: %w", inject.ErrDenied, err)
+	case err != nil:
+		return inject.Result{}, err
+	}
+	defer image.Close()
+	if why := e.foreign(process.PID()); why != nil { // the image is what was asked about, or is gone
 		return inject.Result{}, why
 	}
 	t := e.Members.Get(handle)
 	if t != nil && t.Memory() != nil || e.arrivals.waiting(process.PID()) {
 		return inject.Result{}, nil
 	}
-	result, err := inject.Inject(ctx, process, inject.Options{
+	result, err := inject.Inject(ctx, image, inject.Options{
 		Library: e.Library, Socket: e.GatePath, Cache: e.Cache,
-		Geometry: ring.Fit(limitsOf(process.PID())), Permitted: permitted,
+		Geometry: ring.Fit(limitsOf(process.PID())),
 	})
 	if err != nil {
 		return result, err
@@ -153,7 +161,7 @@ func (a *Attached) extend(t *member.Member) {
 	defer cancel()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	led, err := inject.Extend(ctx, t.PID(), memory, images, slices.Concat(a.Injection.Slots, a.later))
+	led, err := inject.Extend(ctx, t, memory, images, slices.Concat(a.Injection.Slots, a.later))
 	a.later = append(a.later, led...)
 	a.entering.Log.Debug("objects loaded later", "pid", t.PID(), "slots", len(led), "error", err)
 }

@@ -27,7 +27,7 @@ type follower struct {
 
 // Started takes an image in and tells the Analyzer.
 func (f *follower) Started(process *attunev1.Process, held *procid.Process) {
-	t := member.New(process, member.Options{Cache: f.Cache, Functions: f.Functions})
+	t := member.New(process, member.Options{Cache: f.Cache, Functions: f.Functions, Foreign: f.foreign})
 	if held == nil {
 		t.End()
 	} else if reason := f.foreign(t.PID()); reason != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // Mechanisms of a process.
@@ -97,10 +97,8 @@ func (w ways) closeWays(t *member.Member) {
 
 // canWrite says whether this user may touch the memory of a process.
 func canWrite(pid int) error {
-	// Address 0 is never mapped: the answer is EFAULT where access is allowed.
-	err := procmem.Read(pid, 0, make([]byte, 1))
-	if errors.Is(err, procmem.ErrPermission) {
-		return procmem.ErrPermission
+	if errors.Is(proc.Accessible(pid), proc.ErrPermission) {
+		return proc.ErrPermission
 	}
 	return nil
 }

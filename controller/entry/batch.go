@@ -13,7 +13,6 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // Batch measures at many functions of a process one after another: what is read
@@ -29,7 +28,6 @@ type Batch struct {
 // seen is what a batch keeps of a process from one function to the next.
 type seen struct {
 	objects  map[file]*object // those that are open
-	memory   *procmem.Writer  // nil: not opened yet
 	mappings []objfile.Mapping
 	mapped   time.Time // when they were read
 }
@@ -73,9 +71,6 @@ func (s *Sites) Batch() *Batch {
 
 // Close ends the batch.
 func (b *Batch) Close() {
-	if b.w.seen.memory != nil {
-		_ = b.w.seen.memory.Close() // every write was read back
-	}
 	for _, o := range b.w.seen.objects {
 		_ = o.Close() // read only
 	}

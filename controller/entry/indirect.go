@@ -11,7 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // errUnresolved: an indirect function that nobody has called yet.
@@ -33,7 +33,7 @@ func (s *Sites) Chosen(image objfile.Image, resolver objfile.Symbol) (Function, 
 		}
 		for _, slot := range slots {
 			content := make([]byte, 8)
-			if err := procmem.Read(s.process.PID(), importer.Address(slot.VirtualAddress), content); err != nil {
+			if err := proc.Read(s.process, importer.Address(slot.VirtualAddress), content); err != nil {
 				return Function{}, err
 			}
 			address := binary.LittleEndian.Uint64(content)
@@ -94,7 +94,7 @@ func (s *Sites) choosesAmong(o *object, image objfile.Image, resolver objfile.Sy
 	}
 	return slices.ContainsFunc(memory, func(at uint64) bool {
 		content := make([]byte, 8)
-		err := procmem.Read(s.process.PID(), image.Address(at), content)
+		err := proc.Read(s.process, image.Address(at), content)
 		return err == nil && binary.LittleEndian.Uint64(content) == image.Address(address)
 	}), nil
 }

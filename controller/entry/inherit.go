@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // maxHops bounds how many windows a patch can have gone through.
@@ -127,6 +128,7 @@ func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err 
 type Patched interface {
 	// PID in the pid namespace of the caller.
 	PID() int
+	proc.Holder
 	Rewriter
 }
 
@@ -135,7 +137,7 @@ type Patched interface {
 // file is not mapped there any more; [ErrTouched] if the code is something
 // else.
 func Restore(ctx context.Context, process Patched, b Bytes) error {
-	w := writer{pid: process.PID(), rewriter: process}
+	w := writer{process: process, pid: process.PID(), rewriter: process}
 	if len(b.Old) != len(b.New) || bytes.Equal(b.Old, b.New) {
 		return errors.New("a change of code that makes no sense")
 	}

@@ -11,12 +11,14 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // Process is what Sites needs of a process.
 type Process interface {
 	// PID in the controller's pid namespace.
 	PID() int
+	proc.Holder
 	// Memory is what DMLib shares with the controller; nil without DMLib.
 	Memory() *ring.Memory
 	// Images returns the objects mapped at present.
@@ -249,7 +251,7 @@ type Where struct {
 }
 
 func (s *Sites) writer() (writer, error) {
-	w := writer{memory: s.process.Memory(), pid: s.process.PID()}
+	w := writer{memory: s.process.Memory(), process: s.process, pid: s.process.PID()}
 	w.rewriter, _ = s.process.(Rewriter)
 	if w.memory == nil {
 		var ok bool

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // writer writes patches into a process from outside. It is safe while the
@@ -26,6 +26,7 @@ type writer struct {
 	memory   *ring.Memory // nil: no DMLib
 	mapper   Mapper       // instead
 	rewriter Rewriter     // nil: threads cannot be stopped
+	process  proc.Holder
 	pid      int
 	seen     *seen // of a batch; nil: everything is read when it is needed
 }
@@ -151,12 +152,12 @@ func (w writer) word(address uint64) (uint64, error) {
 
 func (w writer) read(address uint64, size int) ([]byte, error) {
 	code := make([]byte, size)
-	err := procmem.Read(w.pid, address, code)
+	err := proc.Read(w.process, address, code)
 	return code, err
 }
 
 func (w writer) write(address uint64, code []byte) error {
-	if err := w.store(address, code); err != nil {
+	if err := proc.Write(w.process, address, code); err != nil {
 		return err
 	}
 	return w.check(address, code)
@@ -169,16 +170,4 @@ func (w writer) check(address uint64, code []byte) error {
 		err = fmt.Errorf("code at %#x of process %d reads back differently", address, w.pid)
 	}
 	return err
-}
-
-func (w writer) store(address uint64, code []byte) (err error) {
-	if w.seen == nil {
-		return procmem.WriteReadOnly(w.pid, address, code)
-	}
-	if w.seen.memory == nil {
-		if w.seen.memory, err = procmem.OpenWriter(w.pid); err != nil {
-			return err
-		}
-	}
-	return w.seen.memory.Write(address, code)
 }

@@ -31,7 +31,6 @@ type watched struct{ tracee }
 // ambush waits until a thread comes to an address.
 type ambush struct {
 	*plan
-	process *procid.Process
 	threads map[int]*watched
 	here    breakpoint // the one that is waited at
 	held    []int      // all threads that were ever taken hold of
@@ -42,12 +41,12 @@ type ambush struct {
 }
 
 // await makes the call where a thread comes to the plan's address.
-func (p *plan) await(ctx context.Context, process *procid.Process, result *Result) (c *conversation, err error) {
+func (p *plan) await(ctx context.Context, result *Result) (c *conversation, err error) {
 	if err := p.trapIsFree(); err != nil {
 		return nil, err
 	}
 	p.seizeOptions = unix.PTRACE_O_TRACEEXEC // the breakpoint is of this program
-	a := &ambush{plan: p, process: process, threads: make(map[int]*watched)}
+	a := &ambush{plan: p, threads: make(map[int]*watched)}
 	if err := a.waitAt(p.at...); err != nil {
 		return nil, err
 	}
@@ -73,8 +72,8 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: none of %d threads came to the function: %w", ErrNoSafePoint, len(a.threads), context.Cause(ctx))
 		}
-		if !process.Alive() {
-			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
+		if err := p.process.Gone(); err != nil {
+			return nil, err
 		}
 		if time.Now().After(until) {
 			return nil, a.nobodyCame()
@@ -86,7 +85,7 @@ func (p *plan) await(ctx context.Context, process *procid.Process, result *Resul
 func (a *ambush) waitAt(addresses ...uint64) error {
 	var here several
 	for _, address := range addresses {
-		b, err := newBreakpoint(a.pid, address, a.exit)
+		b, err := newBreakpoint(a.process, address, a.exit)
 		if err != nil {
 			return err
 		}
@@ -133,7 +132,7 @@ func (a *ambush) cover() error {
 			blocked++
 			continue
 		}
-		if err := a.add(tid); err != nil && !a.passing(err, a.process) {
+		if err := a.add(tid); err != nil && !a.passing(err) {
 			return err
 		}
 	}
@@ -153,7 +152,7 @@ func (a *ambush) blocked(tid int) bool {
 func (a *ambush) add(tid int) error {
 	a.knowStack(tid)
 	reaper := reapMeanwhile(a.held)
-	t, err := a.seize(tid, a.process)
+	t, err := a.seize(tid)
 	for _, ended := range reaper.stop() {
 		a.forget(ended)
 	}
@@ -200,7 +199,7 @@ func (a *ambush) arrived(w *watched, result *Result) (*conversation, error) {
 	result.Thread = w.tid
 	a.lender.lend(w.tid)
 	defer a.lender.end()
-	c, err := a.call(w.tracee)
+	c, err := a.callChecked(w.tracee)
 	result.Stopped = time.Since(stopped)
 	return c, err
 }

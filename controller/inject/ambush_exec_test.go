@@ -19,12 +19,12 @@ import (
 // and the tracer, who would have to, wait for execve(2).
 func TestExecIntoAmbush(t *testing.T) {
 	target := targets.StartProgram(t, "becomes")
-	process := mustOpen(t, target.PID)
 	for i := range targets.Fewer(40) {
 		found, err := objfile.Resolve(target.PID, "becomes", "target_never", objfile.Function)
 		if err != nil {
 			t.Fatal(err)
 		}
+		process := mustOpen(t, target.PID)
 		done := make(chan error, 1)
 		go func() {
 			_, _, err := Execute(t.Context(), process, constant(1), ExecuteOptions{At: found.Address, Patience: 100 * time.Millisecond})

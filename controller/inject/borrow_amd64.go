@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // errDied is what tests make happen.
@@ -88,7 +86,7 @@ func (c *conversation) make() error {
 // attempt writes the mapping's content and has it executed to its marker.
 func (c *conversation) attempt() error {
 	c.region.place(c.base, c.plan, c.saved)
-	if _, err := c.memory.WriteAt(c.region.data, int64(c.base)); err != nil {
+	if err := c.process.Write(c.base, c.region.data); err != nil {
 		return fmt.Errorf("write memory of the process: %w", err)
 	}
 	if !c.apart() {
@@ -213,9 +211,9 @@ func (c *conversation) putBack() error {
 
 // finish waits for the thread that does the work, if there is one, and reads
 // what came of it.
-func (c *conversation) finish(ctx context.Context, process *procid.Process, result *Result) error {
+func (c *conversation) finish(ctx context.Context, result *Result) error {
 	if c.apart() {
-		if err := c.attend(ctx, process); err != nil {
+		if err := c.attend(ctx); err != nil {
 			return err
 		}
 		result.Helper = c.helper

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/debugregs"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // breakpoint stops threads that are traced, and only those, where they come to an
@@ -44,11 +45,11 @@ var debugRegistersDead = debugregs.Dead
 
 // newBreakpoint makes the kind of breakpoint that this machine has. exit: if it can,
 // it may as well wait at the exit of the function that begins there.
-func newBreakpoint(pid int, address uint64, exit bool) (breakpoint, error) {
+func newBreakpoint(process *proc.Handle, address uint64, exit bool) (breakpoint, error) {
 	if !debugRegistersDead() {
 		return registers{address, make(map[int]int)}, nil
 	}
-	return newProbed(pid, address, exit)
+	return newProbed(process, address, exit)
 }
 
 // registers is a breakpoint in the debug registers of each thread, by perf events

@@ -11,8 +11,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // ErrHeld says that another controller has the process.
@@ -42,12 +42,12 @@ func claim(pid int) (release func(), err error) {
 
 // Controller returns the process id, as it numbers itself, of the controller that
 // lives and has a process; 0 if there is none beside this process.
-func Controller(pid int) (int, error) {
+func Controller(process *proc.Handle) (int, error) {
 	self, err := ring.ThisProcess()
 	if err != nil {
 		return 0, err
 	}
-	all, err := owners(pid)
+	all, err := owners(process)
 	for _, owner := range all {
 		if owner != self && owner.Alive() {
 			return owner.PID, nil
@@ -58,8 +58,8 @@ func Controller(pid int) (int, error) {
 
 // orphaned says whether a process is under a controller that has died without
 // letting go; [ErrHeld] if it is under one that lives.
-func orphaned(pid int) (bool, error) {
-	all, err := owners(pid)
+func orphaned(process *proc.Handle) (bool, error) {
+	all, err := owners(process)
 	for _, owner := range all {
 		if owner.Alive() {
 			return false, fmt.Errorf("%w: process %d", ErrHeld, owner.PID)
@@ -70,8 +70,8 @@ func orphaned(pid int) (bool, error) {
 
 // owners are the controllers that have not let go of a process: each has written
 // itself down in the memory that it shares with the process.
-func owners(pid int) (all []ring.Owner, err error) {
-	mappings, err := objfile.Mappings(pid)
+func owners(process *proc.Handle) (all []ring.Owner, err error) {
+	mappings, err := objfile.Mappings(process.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func owners(pid int) (all []ring.Owner, err error) {
 			continue
 		}
 		header := make([]byte, ring.HeaderSize)
-		if err := procmem.Read(pid, m.Start, header); err != nil {
+		if err := process.Read(m.Start, header); err != nil {
 			return nil, err
 		}
 		if owner, detached, err := ring.ReadOwner(header); err == nil && !detached {

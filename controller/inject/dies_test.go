@@ -104,12 +104,12 @@ func executeDying(t *testing.T, pid int, died func(string) bool, o ExecuteOption
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := newExecution(pid, status, ownThread(), o)
+	plan, err := newExecution(process, status, ownThread(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan.options.died = died
-	_, err = plan.runAlone(t.Context(), process)
+	_, err = plan.runAlone(t.Context())
 	return errors.Join(err, plan.close())
 }
 
@@ -147,7 +147,7 @@ func TestLifelineIsTakenAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		content := make([]byte, 8<<10)
-		if n := (&plan{pid: target.PID}).readSome(pointer-uint64(len(content)), content); n != len(content) {
+		if n := mustOpen(t, target.PID).ReadSome(pointer-uint64(len(content)), content); n != len(content) {
 			t.Fatalf("%d bytes read", n)
 		}
 		return content
@@ -177,12 +177,12 @@ func TestTorturer(t *testing.T) {
 	}
 	var plans [2]*plan // made once: the more of the time a thread is held
 	for i := range plans {
-		if plans[i], err = newExecution(pid, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: patience.Limit}); err != nil {
+		if plans[i], err = newExecution(process, status, ownThread(), ExecuteOptions{Anywhere: i == 1, Patience: patience.Limit}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := 0; ; i++ {
-		if _, err := plans[i%len(plans)].runAlone(t.Context(), process); err != nil {
+		if _, err := plans[i%len(plans)].runAlone(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if i == len(plans) {

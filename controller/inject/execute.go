@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // MaxCode is how long the code of [Execute] may be, bytes.
@@ -47,7 +47,7 @@ type ExecuteOptions struct {
 // parameters, independent of its address, that returns a word. Its stack has
 // 256 KiB, its memory is gone afterwards. Without DMLib, and leaving nothing
 // behind; like [Inject] in all else, errors included.
-func Execute(ctx context.Context, process *procid.Process, code []byte, o ExecuteOptions) (value uint64, result Result, err error) {
+func Execute(ctx context.Context, process *proc.Handle, code []byte, o ExecuteOptions) (value uint64, result Result, err error) {
 	if len(code) > MaxCode {
 		return 0, Result{}, fmt.Errorf("%w: %d bytes of code, at most %d", ErrUnsuited, len(code), MaxCode)
 	}
@@ -55,19 +55,19 @@ func Execute(ctx context.Context, process *procid.Process, code []byte, o Execut
 	if err != nil {
 		return 0, Result{}, err
 	}
-	plan, err := newExecution(process.PID(), status, code, o)
+	plan, err := newExecution(process, status, code, o)
 	if err != nil {
 		return 0, Result{}, err
 	}
 	defer plan.close()
-	result, err = plan.runAlone(ctx, process)
+	result, err = plan.runAlone(ctx)
 	return plan.value, result, err
 }
 
 // newExecution is newPlan for code. The caller closes it.
-func newExecution(pid int, s procid.Status, code []byte, o ExecuteOptions) (p *plan, err error) {
+func newExecution(process *proc.Handle, s procid.Status, code []byte, o ExecuteOptions) (p *plan, err error) {
 	options := Options{patience: o.Patience, timeout: o.Timeout, Cache: o.Cache}
-	if p, err = emptyPlan(pid, s, options.withDefaults()); err != nil {
+	if p, err = emptyPlan(process, s, options.withDefaults()); err != nil {
 		return nil, err
 	}
 	p.code, p.thread, p.anywhere = code, o.Thread, o.Anywhere || o.At != 0
@@ -79,7 +79,7 @@ func newExecution(pid int, s procid.Status, code []byte, o ExecuteOptions) (p *p
 	if err = p.findPlace(); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	if room, err := procmem.FreePage(pid); err == nil { // else the kernel finds some
+	if room, err := proc.FreePage(process.PID()); err == nil { // else the kernel finds some
 		p.room = room
 	}
 	return p, nil
@@ -88,21 +88,21 @@ func newExecution(pid int, s procid.Status, code []byte, o ExecuteOptions) (p *p
 // findPlace finds what tells a place where the code may be called.
 func (p *plan) findPlace() error {
 	if p.anywhere {
-		return p.ground.findAnyGadget(p.pid)
+		return p.ground.findAnyGadget(p.process)
 	}
 	images, err := p.options.Cache.Images(p.pid)
 	if err != nil {
 		return err
 	}
-	p.ground, err = newGround(p.pid, images)
+	p.ground, err = newGround(p.process, images)
 	return err
 }
 
 // findAnyGadget is findGadget for a process with any C library, or none.
 // [ErrInterrupted] if it is just becoming another program: what was mapped is
 // not there any more, or the last part of the new one not yet, the kernel's own.
-func (g *ground) findAnyGadget(pid int) error {
-	all, err := objfile.AllMappings(pid)
+func (g *ground) findAnyGadget(process *proc.Handle) error {
+	all, err := objfile.AllMappings(process.PID())
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (g *ground) findAnyGadget(pid int) error {
 			continue
 		}
 		g.libc = span{m.Start, m.End}
-		if err = g.findGadget(pid); err == nil {
+		if err = g.findGadget(process); err == nil {
 			return nil
 		}
 		if !errors.Is(err, ErrUnsuited) {

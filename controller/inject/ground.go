@@ -4,15 +4,14 @@ package inject
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // span is a range of addresses.
@@ -60,17 +59,17 @@ func isLoader(image objfile.Image) bool {
 }
 
 // newGround maps the ground of a process.
-func newGround(pid int, images []objfile.Image) (g ground, err error) {
+func newGround(process *proc.Handle, images []objfile.Image) (g ground, err error) {
 	for _, image := range images {
 		switch {
 		case isLoader(image):
-			err = g.holdLoader(pid, image)
+			err = g.holdLoader(process, image)
 		case image.Matches("libattune-dm*"):
-			err = g.hold(pid, executable(pid, image))
+			err = g.hold(process, executable(process.PID(), image))
 		case image.Matches("libc.so.6") || image.Matches("libc-*.so"):
-			err = g.holdLibc(pid, image)
+			err = g.holdLibc(process, image)
 		default:
-			err = g.holdAllocator(pid, image)
+			err = g.holdAllocator(process, image)
 		}
 		if err != nil {
 			return g, err
@@ -79,7 +78,7 @@ func newGround(pid int, images []objfile.Image) (g ground, err error) {
 	if g.libc.end == 0 || g.loader.end == 0 {
 		return g, fmt.Errorf("%w: it has no glibc", ErrUnsuited)
 	}
-	err = g.findGadget(pid)
+	err = g.findGadget(process)
 	return g, err
 }
 
@@ -101,33 +100,30 @@ func executable(pid int, image objfile.Image) (s span) {
 }
 
 // hold adds a range whose code is remembered.
-func (g *ground) hold(pid int, s span) error {
+func (g *ground) hold(process *proc.Handle, s span) error {
 	if s.end <= s.start {
 		return nil
 	}
 	code := make([]byte, s.end-s.start)
-	if err := procmem.Read(pid, s.start, code); err != nil {
-		if errors.Is(err, procmem.ErrPermission) {
-			return deniedError(pid, err)
-		}
+	if err := process.Read(s.start, code); err != nil {
 		return err
 	}
 	g.holding = append(g.holding, holding{s, code})
 	return nil
 }
 
-func (g *ground) holdLoader(pid int, image objfile.Image) error {
+func (g *ground) holdLoader(process *proc.Handle, image objfile.Image) error {
 	s, err := image.Symbol("_rtld_global", objfile.Variable)
 	if err != nil {
 		return fmt.Errorf("locks of the loader: %w", err)
 	}
 	at := image.Address(s.Value)
 	g.loader = span{at, at + s.Size}
-	return g.hold(pid, executable(pid, image))
+	return g.hold(process, executable(process.PID(), image))
 }
 
-func (g *ground) holdLibc(pid int, image objfile.Image) error {
-	g.libc = executable(pid, image)
+func (g *ground) holdLibc(process *proc.Handle, image objfile.Image) error {
+	g.libc = executable(process.PID(), image)
 	file, err := image.Open()
 	if err != nil {
 		return err
@@ -147,21 +143,21 @@ func (g *ground) holdLibc(pid int, image objfile.Image) error {
 		return fmt.Errorf("%w: its libc has no malloc", ErrUnsuited)
 	}
 	malloc = span{max(malloc.start-allocatorBefore, g.libc.start), min(malloc.end+allocatorAfter, g.libc.end)}
-	return g.hold(pid, malloc)
+	return g.hold(process, malloc)
 }
 
 // holdAllocator holds the whole of a library that brings an allocator of its
 // own. Where that is the program itself, nothing tells its code from the rest.
-func (g *ground) holdAllocator(pid int, image objfile.Image) error {
+func (g *ground) holdAllocator(process *proc.Handle, image objfile.Image) error {
 	if _, ok := exported(image, "malloc"); !ok {
 		return nil
 	}
-	own := executable(pid, image)
-	if isProgram(pid, image) {
+	own := executable(process.PID(), image)
+	if isProgram(process.PID(), image) {
 		return fmt.Errorf("%w: %s brings its own allocator: start it with `attune run`", ErrUnsuited, image.Name())
 	}
 	g.foreign = true
-	return g.hold(pid, own)
+	return g.hold(process, own)
 }
 
 // What is looked for in libc's code: a system call, with a return behind it if
@@ -174,9 +170,9 @@ var (
 
 // findGadget finds a system call instruction to borrow, and the code that
 // signal handlers return to.
-func (g *ground) findGadget(pid int) error {
+func (g *ground) findGadget(process *proc.Handle) error {
 	code := make([]byte, g.libc.end-g.libc.start)
-	if err := procmem.Read(pid, g.libc.start, code); err != nil {
+	if err := process.Read(g.libc.start, code); err != nil {
 		return err
 	}
 	i := bytes.Index(code, returningCode)

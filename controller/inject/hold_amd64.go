@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -27,12 +28,12 @@ type hold struct {
 }
 
 // rewriteOnce tries it in an OS thread that ends afterwards.
-func rewriteOnce(process *procid.Process, c code) (threads int, stopped time.Duration, err error) {
+func rewriteOnce(process *proc.Handle, c code) (threads int, stopped time.Duration, err error) {
 	h := &hold{
-		plan: &plan{pid: process.PID(), late: make(map[int]bool)}, threads: make(map[int]*tracee),
+		plan: &plan{process: process, pid: process.PID(), late: make(map[int]bool)}, threads: make(map[int]*tracee),
 		arrived: make(map[int]unix.Signal), others: make(map[int]bool),
 	}
-	err = h.rewrite(process, c)
+	err = h.rewrite(c)
 	h.releaseAll()
 	if !h.began.IsZero() {
 		stopped = time.Since(h.began)
@@ -41,12 +42,12 @@ func rewriteOnce(process *procid.Process, c code) (threads int, stopped time.Dur
 }
 
 // rewrite does it, and leaves all threads stopped.
-func (h *hold) rewrite(process *procid.Process, c code) (err error) {
+func (h *hold) rewrite(c code) (err error) {
 	if err := h.allowed(); err != nil {
 		return err
 	}
 	hurry()
-	if err := h.takeAll(process); err != nil {
+	if err := h.takeAll(); err != nil {
 		return err
 	}
 	for _, t := range h.threads {
@@ -54,7 +55,7 @@ func (h *hold) rewrite(process *procid.Process, c code) (err error) {
 			return err
 		}
 	}
-	if err := h.alone(); err != nil {
+	if err := errors.Join(h.alone(), h.process.Check()); err != nil {
 		return err
 	}
 	return h.write(c)
@@ -114,7 +115,7 @@ func (h *hold) alone() error {
 // takeAll stops all threads. Those that are started meanwhile are found by
 // looking again: when nothing new is found twice, whoever could start one
 // stands still.
-func (h *hold) takeAll(process *procid.Process) error {
+func (h *hold) takeAll() error {
 	for quiet := 0; quiet < 2; quiet++ {
 		tids, err := procid.Threads(h.pid)
 		if err != nil {
@@ -123,7 +124,7 @@ func (h *hold) takeAll(process *procid.Process) error {
 		if len(tids) > MaxHeld {
 			return fmt.Errorf("%w: it has %d threads, which would all have to be stopped at a time: at most %d are", ErrUnsuited, len(tids), MaxHeld)
 		}
-		fresh, err := h.take(tids, process)
+		fresh, err := h.take(tids)
 		if err != nil {
 			return err
 		}
@@ -136,15 +137,15 @@ func (h *hold) takeAll(process *procid.Process) error {
 
 // take stops the threads that are not held yet, and says whether there were
 // any.
-func (h *hold) take(tids []int, process *procid.Process) (fresh bool, err error) {
+func (h *hold) take(tids []int) (fresh bool, err error) {
 	var seized []*tracee
 	for _, tid := range tids {
 		if h.threads[tid] != nil {
 			continue
 		}
-		t, err := h.seize(tid, process)
+		t, err := h.seize(tid)
 		switch {
-		case h.passing(err, process):
+		case h.passing(err):
 			continue // it has ended
 		case errors.Is(err, ErrDenied) && ownTracer(tracerOf(tid)):
 			return false, errOwnTracer
@@ -163,7 +164,7 @@ func (h *hold) take(tids []int, process *procid.Process) (fresh bool, err error)
 		}
 	}
 	for _, t := range seized {
-		if err := h.arrive(t, process); err != nil {
+		if err := h.arrive(t); err != nil {
 			return false, err
 		}
 	}
@@ -178,14 +179,14 @@ func (h *hold) deadline() time.Time { return h.began.Add(h.most()) }
 
 // arrive waits until a thread has stopped, wherever. One that was about to take
 // a signal takes it when it is let go.
-func (h *hold) arrive(t *tracee, process *procid.Process) error {
+func (h *hold) arrive(t *tracee) error {
 	if h.threads[t.tid] == nil {
 		return nil
 	}
 	t.idle = nil
 	s, err := t.wait(h.deadline())
 	switch {
-	case h.passing(err, process):
+	case h.passing(err):
 		delete(h.threads, t.tid)
 	case errors.Is(err, errLate):
 		return fmt.Errorf("%w: thread %d of %d did not stop within %v", ErrBusy, t.tid, len(h.threads), h.most())
@@ -257,22 +258,14 @@ func (h *hold) stacksClear(top uint64, c code) bool {
 
 // write changes the code, and reads it back.
 func (h *hold) write(c code) error {
-	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", h.pid), os.O_RDWR, 0)
-	if err != nil {
-		return deniedError(h.pid, err)
-	}
-	defer memory.Close()
 	now := make([]byte, len(c.from))
-	if _, err := memory.ReadAt(now, int64(c.address)); err != nil {
-		return fmt.Errorf("read code of %d: %w", h.pid, err)
+	if err := h.process.Read(c.address, now); err != nil {
+		return err
 	}
 	if !bytes.Equal(now, c.from) {
 		return fmt.Errorf("%w: the code at %#x is not what it was", ErrUnsuited, c.address)
 	}
-	if _, err := memory.WriteAt(c.to, int64(c.address)); err != nil {
-		return fmt.Errorf("write code of %d: %w", h.pid, err)
-	}
-	return nil
+	return h.process.Write(c.address, c.to)
 }
 
 // latePatience bounds the wait for threads that have not stopped when the others

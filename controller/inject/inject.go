@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -61,10 +62,6 @@ type Options struct {
 	timeout time.Duration
 	// Cache keeps ELF files open; may be nil.
 	Cache *objfile.Cache
-	// Permitted is asked while the thread is stopped that is to make the call, so
-	// that no exec can change the answer before it is made. An error is returned as
-	// it is, and nothing was done. nil: it may be.
-	Permitted func() error
 
 	// died ends the tracer's thread somewhere in the middle of the call, and among
 	// leaves threads out; for tests.
@@ -127,7 +124,7 @@ type Result struct {
 //
 // Of several controllers that enter a process at a time one succeeds, and the
 // others get [ErrHeld].
-func Inject(ctx context.Context, process *procid.Process, o Options) (Result, error) {
+func Inject(ctx context.Context, process *proc.Handle, o Options) (Result, error) {
 	o = o.withDefaults()
 	status, err := check(process.PID())
 	if err != nil {
@@ -148,8 +145,8 @@ func Inject(ctx context.Context, process *procid.Process, o Options) (Result, er
 	}
 }
 
-func injectOnce(ctx context.Context, process *procid.Process, s procid.Status, o Options) (Result, error) {
-	plan, err := newPlan(process.PID(), s, o)
+func injectOnce(ctx context.Context, process *proc.Handle, s procid.Status, o Options) (Result, error) {
+	plan, err := newPlan(process, s, o)
 	if err != nil && (ending(process) || errors.Is(err, unix.ESRCH)) {
 		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
 	}
@@ -157,21 +154,18 @@ func injectOnce(ctx context.Context, process *procid.Process, s procid.Status, o
 		return Result{}, err
 	}
 	defer plan.close()
-	return plan.runAlone(ctx, process)
+	return plan.runAlone(ctx)
 }
 
 // runAlone runs the plan in an OS thread of its own. It ends with the
 // goroutine, and the kernel lets go of whatever it may still trace.
-func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Result, err error) {
-	if !process.Alive() {
-		return Result{}, fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
-	}
+func (p *plan) runAlone(ctx context.Context) (result Result, err error) {
 	p.until = time.Now().Add(p.options.patience)
 	for err = errHeld; errors.Is(err, errHeld); {
 		clear(p.late) // the kernel has let them go with the OS thread before
-		onOwnThread(func() { err = p.run(ctx, process, &result) })
+		onOwnThread(func() { err = p.run(ctx, &result) })
 	}
-	if err != nil && ending(process) && !errors.Is(err, procid.ErrGone) {
+	if err != nil && !errors.Is(err, procid.ErrGone) && (ending(p.process) || errors.Is(err, proc.ErrImageGone)) {
 		err = fmt.Errorf("%w: %w", ErrInterrupted, err)
 	}
 	return result, err
@@ -179,8 +173,8 @@ func (p *plan) runAlone(ctx context.Context, process *procid.Process) (result Re
 
 // ending says whether a process has ended, or is about to: its memory goes first,
 // and with it all that was to be read and written there.
-func ending(process *procid.Process) bool {
-	if !process.Alive() {
+func ending(process *proc.Handle) bool {
+	if !process.Process.Alive() {
 		return true
 	}
 	stat, err := procid.ReadStat(process.PID())

@@ -19,6 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -64,9 +65,9 @@ func free(t *testing.T, r Result) {
 	}
 }
 
-func mustOpen(t *testing.T, pid int) *procid.Process {
+func mustOpen(t *testing.T, pid int) *proc.Handle {
 	t.Helper()
-	process, err := procid.Open(pid)
+	process, err := proc.Open(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,34 +291,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestNotPermitted: whoever must not be entered is asked about while a thread of
-// theirs is stopped, which then goes on as if nothing had been.
-func TestNotPermitted(t *testing.T) {
+// TestExecBeforeTheStop: the thread that is stopped executes another program than the
+// one that was to be entered, and goes on as if nothing had been.
+func TestExecBeforeTheStop(t *testing.T) {
 	b := newBench(t)
-	target := start(t, "alloc", 2)
-	no := errors.New("it belongs to somebody else by now")
-	stopped := 0
-	b.options.among = notMain(target)
-	b.options.Permitted = func() error {
-		for _, tid := range tasks(t, target.PID) {
-			if s, err := procid.ReadThread(target.PID, tid); err == nil && s.State == 't' {
-				stopped++
+	target := targets.StartProgram(t, "plain")
+	executed := false
+	b.options.among = func(int) bool {
+		if !executed {
+			executed = true
+			if err := target.Say("exec"); err != nil {
+				t.Error(err)
 			}
+			target.Expect(t, "ready")
 		}
-		return no
+		return true
 	}
-	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, no) {
-		t.Errorf("error %v, want %v", err, no)
-	}
-	if stopped != 1 {
-		t.Errorf("%d threads were stopped when it was asked, want 1", stopped)
+	if _, err := Inject(t.Context(), mustOpen(t, target.PID), b.options); !errors.Is(err, ErrInterrupted) {
+		t.Errorf("error %v, want %v", err, ErrInterrupted)
 	}
 	if got := mapped(t, target.PID); got != 0 {
 		t.Errorf("%d mappings of DMLib", got)
 	}
-	if got := target.Ask(t, "check"); got != "moved 2 wrong 0 signals 0" {
-		t.Errorf("program says %q", got)
-	}
+	target.Right(t)
+	target.Finish(t)
 }
 
 func TestStoppedProcessStaysStopped(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // atHooks are the safe points at which slots are written: any hook, for a store
@@ -40,7 +40,7 @@ func GiveBack(ctx context.Context, memory *ring.Memory, slots []Slot) (stayed []
 // as far as it comes to one before ctx ends, and returns them. known are those
 // that lead there already. One of an object that is unloaded meanwhile is left
 // alone.
-func Extend(ctx context.Context, pid int, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
+func Extend(ctx context.Context, process proc.Holder, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
 	l, found := library{}, false
 	for _, image := range images {
 		if image.Matches("libattune-dm*") {
@@ -65,7 +65,7 @@ func Extend(ctx context.Context, pid int, memory *ring.Memory, images []objfile.
 		}
 	}
 	return writeSlots(fresh, func(s Slot) (Slot, bool) {
-		old, err := extend(ctx, pid, memory, s)
+		old, err := extend(ctx, process, memory, s)
 		s.Old = old
 		return s, err == nil && s.Old != s.Hook
 	}), nil
@@ -79,14 +79,14 @@ const (
 )
 
 // extend leads one slot to its hook, and returns what it held.
-func extend(ctx context.Context, pid int, memory *ring.Memory, s Slot) (old uint64, err error) {
+func extend(ctx context.Context, process proc.Holder, memory *ring.Memory, s Slot) (old uint64, err error) {
 	err = unix.EBUSY
 	for try := 0; try < extendTries && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN)); try++ {
 		if try > 0 {
 			time.Sleep(extendPause)
 		}
 		word := make([]byte, 8)
-		if err := procmem.Read(pid, s.Address, word); err != nil {
+		if err := proc.Read(process, s.Address, word); err != nil {
 			return 0, err
 		}
 		if old = binary.LittleEndian.Uint64(word); old == s.Hook {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // library is how DMLib comes into the process.
@@ -32,7 +32,7 @@ const pageBytes = 4096
 
 // findLibrary says how DMLib comes into a process: it is there already, or the
 // process can open our file, or it gets the bytes.
-func findLibrary(pid int, images []objfile.Image, s procid.Status, path string) (l library, err error) {
+func findLibrary(process *proc.Handle, images []objfile.Image, s procid.Status, path string) (l library, err error) {
 	file, err := objfile.Open(path)
 	if err != nil {
 		return l, fmt.Errorf("dmlib: %w", err)
@@ -46,17 +46,17 @@ func findLibrary(pid int, images []objfile.Image, s procid.Status, path string) 
 	if l.hooks, err = hookOffsets(file); err != nil {
 		return l, err
 	}
-	base, there, err := libraryBase(pid)
+	base, there, err := libraryBase(process.PID())
 	switch {
 	case err != nil:
 		return l, err
 	case there: // the file that it has mapped cannot be opened
-		return presentUnread(pid, base, file, l)
-	case int(s.Users.Files) == os.Geteuid() && sees(pid, path):
+		return presentUnread(process, base, file, l)
+	case int(s.Users.Files) == os.Geteuid() && sees(process.PID(), path):
 		return l, nil
 	}
 	l.fromMemory = true
-	if _, err := os.Lstat(fmt.Sprintf("/proc/%d/root/proc/thread-self", pid)); err != nil {
+	if _, err := os.Lstat(fmt.Sprintf("/proc/%d/root/proc/thread-self", process.PID())); err != nil {
 		return l, fmt.Errorf("%w: it does not see %s and has no /proc to open it by", ErrUnsuited, path)
 	}
 	return l, nil
@@ -80,10 +80,10 @@ func present(image objfile.Image) (l library, err error) {
 
 // presentUnread is the library that the process has, if it is the one that we
 // have: the first page holds its build id.
-func presentUnread(pid int, base uint64, file *objfile.File, l library) (library, error) {
+func presentUnread(process *proc.Handle, base uint64, file *objfile.File, l library) (library, error) {
 	ours, theirs := make([]byte, pageBytes), make([]byte, pageBytes)
 	_, err := file.ReadAt(ours, 0)
-	if err := errors.Join(err, procmem.Read(pid, base, theirs)); err != nil {
+	if err := errors.Join(err, process.Read(base, theirs)); err != nil {
 		return l, err
 	}
 	if !bytes.Equal(ours, theirs) {

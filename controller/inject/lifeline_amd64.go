@@ -94,10 +94,10 @@ func (c *conversation) secure() {
 	content.word(back, c.ground.restorer)
 	content.fillFrame(at+uint64(content.vectors), c.saved)
 	was := make([]byte, len(content.data))
-	if _, err := c.memory.ReadAt(was, int64(at)); err != nil {
+	if err := c.process.Read(at, was); err != nil {
 		return
 	}
-	if _, err := c.memory.WriteAt(content.data, int64(at)); err != nil {
+	if err := c.process.Write(at, content.data); err != nil {
 		return // no memory is left; what was written is below the stack
 	}
 	c.lifeline = lifeline{at: at, pointer: at + back, was: was}
@@ -106,6 +106,6 @@ func (c *conversation) secure() {
 // unsecure takes the lifeline away; the thread has its registers back.
 func (c *conversation) unsecure() {
 	if c.lifeline.at != 0 {
-		_, _ = c.memory.WriteAt(c.lifeline.was, int64(c.lifeline.at)) // below the stack: not missed
+		_ = c.process.Write(c.lifeline.at, c.lifeline.was) // below the stack: not missed
 	}
 }

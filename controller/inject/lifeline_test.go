@@ -42,7 +42,7 @@ func TestLifelineNeedsRoom(t *testing.T) {
 		if row.handler != 0 {
 			binary.LittleEndian.PutUint64(memory[row.handler:], restorer)
 		}
-		p := &plan{pid: pid, ground: row.ground, passed: make(map[int]bool)}
+		p := &plan{process: mustOpen(t, pid), pid: pid, ground: row.ground, passed: make(map[int]bool)}
 		p.stacks = stacks{threads: map[int]bool{pid: true}, main: span{start, start + uint64(len(memory))}}
 		regs := &unix.PtraceRegs{Rsp: start + row.pointer}
 		at := p.lifelineAt(pid, regs, size)

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -53,7 +54,6 @@ func TestExecWhileEntering(t *testing.T) {
 	b := newBench(t)
 	b.options.patience = 200 * time.Millisecond // a search in what is replaced is in vain
 	h := targets.StartCommand(t, exec.Command(program))
-	process := mustOpen(t, h.PID)
 	for i := range 6 {
 		become := make(chan error, 1)
 		go func() {
@@ -61,6 +61,10 @@ func TestExecWhileEntering(t *testing.T) {
 			become <- h.Say("exec")
 		}()
 		for range 3 {
+			process, err := proc.Open(h.PID)
+			if err != nil {
+				continue // it is just becoming the other one
+			}
 			result, err := Inject(t.Context(), process, b.options)
 			if err == nil {
 				free(t, result)

@@ -5,7 +5,7 @@ package inject
 import (
 	"context"
 
-	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // VisitMemory is how much memory a [Visit] has for its own use, bytes.
@@ -21,17 +21,17 @@ const VisitMemory = 64 << 10
 // A thread that is looked at stands still. The visitor is done when it has had the
 // thread make calls. If this process is killed meanwhile, the
 // thread goes on by itself.
-func Meet(ctx context.Context, process *procid.Process, at []uint64, o ExecuteOptions, visitor func(*Visit) (done bool, err error)) (Result, error) {
+func Meet(ctx context.Context, process *proc.Handle, at []uint64, o ExecuteOptions, visitor func(*Visit) (done bool, err error)) (Result, error) {
 	status, err := checkState(process.PID())
 	if err != nil {
 		return Result{}, err
 	}
 	o.Anywhere = true
-	plan, err := newExecution(process.PID(), status, []byte{}, o)
+	plan, err := newExecution(process, status, []byte{}, o)
 	if err != nil {
 		return Result{}, err
 	}
 	defer plan.close()
 	plan.at, plan.visit = at, visitor
-	return plan.runAlone(ctx, process)
+	return plan.runAlone(ctx)
 }

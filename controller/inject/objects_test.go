@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -61,7 +60,7 @@ func TestObjectsThatSwap(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		led, err := Extend(ctx, h.PID, result.Memory, images, result.Slots)
+		led, err := Extend(ctx, mustOpen(t, h.PID), result.Memory, images, result.Slots)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +101,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	led, err := Extend(t.Context(), h.PID, result.Memory, images, result.Slots)
+	led, err := Extend(t.Context(), mustOpen(t, h.PID), result.Memory, images, result.Slots)
 	if err != nil || len(led) != 1 {
 		t.Fatalf("led %v to hooks, %v; want the library's malloc", led, err)
 	}
@@ -110,7 +109,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 	if s := led[0]; s.Address < part.Start || s.Address >= part.End || slotOf(t, h.PID, s) != s.Hook {
 		t.Errorf("slot %+v holds %#x", s, slotOf(t, h.PID, s))
 	}
-	if again, err := Extend(t.Context(), h.PID, result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
+	if again, err := Extend(t.Context(), mustOpen(t, h.PID), result.Memory, images, append(led, result.Slots...)); err != nil || len(again) != 0 {
 		t.Errorf("led %v to hooks again, %v", again, err)
 	}
 	if stayed := GiveBack(t.Context(), result.Memory, led); len(stayed) != 0 || slotOf(t, h.PID, led[0]) != led[0].Old {
@@ -123,7 +122,7 @@ func TestObjectsLoadedLater(t *testing.T) {
 func slotOf(t *testing.T, pid int, s Slot) uint64 {
 	t.Helper()
 	var word [8]byte
-	if err := procmem.Read(pid, s.Address, word[:]); err != nil {
+	if err := mustOpen(t, pid).Read(s.Address, word[:]); err != nil {
 		t.Fatal(err)
 	}
 	return binary.LittleEndian.Uint64(word[:])

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 const (
@@ -50,7 +48,7 @@ func (g *ground) waitsOutside(call int64) bool {
 // userCode is the code segment of 64-bit programs.
 const userCode = 0x33
 
-func (p *plan) read(address uint64, into []byte) error { return procmem.Read(p.pid, address, into) }
+func (p *plan) read(address uint64, into []byte) error { return p.process.Read(address, into) }
 
 // ownsLock says whether the thread holds one of the loader's locks: these are
 // mutexes that keep their owner's id, as the process numbers it, and nothing else
@@ -113,19 +111,7 @@ func (p *plan) wordsClear(near, at uint64, piece []byte) bool {
 
 // readSome reads up to where nothing is mapped, and returns how many bytes.
 func (p *plan) readSome(at uint64, into []byte) int {
-	var pages []unix.RemoteIovec
-	for done := 0; done < len(into); {
-		start := at + uint64(done)
-		n := min(len(into)-done, int(pageBytes-start%pageBytes))
-		pages = append(pages, unix.RemoteIovec{Base: uintptr(start), Len: n})
-		done += n
-	}
-	local := []unix.Iovec{{Base: &into[0], Len: uint64(len(into))}}
-	n, err := unix.ProcessVMReadv(p.pid, local, pages, 0)
-	if err != nil {
-		return 0
-	}
-	return n &^ 7
+	return p.process.ReadSome(at, into) &^ 7
 }
 
 // interruptedHeld says whether the handler whose signal frame begins at an

@@ -6,20 +6,20 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // plan is all that can be known before anything is stopped.
 type plan struct {
 	options Options
+	process *proc.Handle
 	pid     int
 	status  procid.Status
 	ground  ground
@@ -32,7 +32,6 @@ type plan struct {
 	image   []byte            // what the thread executes
 	encoded []byte            // the attach request
 	area    []byte            // for vector registers
-	memory  *os.File          // /proc/PID/mem, to write what the process only reads
 	late    map[int]bool      // threads that this OS thread may still hold
 	slow    map[int]bool      // threads that did not stop in time: the others come first
 	passed  map[int]bool      // threads that were passed over for one with a lifeline
@@ -84,8 +83,8 @@ const maxXstate = 16 << 10
 const modeInternal = 0x80000000
 
 // newPlan makes the plan of loading DMLib. The caller closes it.
-func newPlan(pid int, s procid.Status, o Options) (*plan, error) {
-	p, err := emptyPlan(pid, s, o)
+func newPlan(process *proc.Handle, s procid.Status, o Options) (*plan, error) {
+	p, err := emptyPlan(process, s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,16 +104,16 @@ func (p *plan) find() error {
 	if p.owner, err = ring.ThisProcess(); err != nil {
 		return err
 	}
-	if p.orphan, err = orphaned(pid); err != nil {
+	if p.orphan, err = orphaned(p.process); err != nil {
 		return err
 	}
 	if p.calls, err = findCalls(pid, images); err != nil {
 		return err
 	}
-	if p.ground, err = newGround(pid, images); err != nil {
+	if p.ground, err = newGround(p.process, images); err != nil {
 		return err
 	}
-	if p.library, err = findLibrary(pid, images, p.status, p.options.Library); err != nil {
+	if p.library, err = findLibrary(p.process, images, p.status, p.options.Library); err != nil {
 		return err
 	}
 	p.reals = findReals(pid, images, p.library.hooks)
@@ -124,27 +123,19 @@ func (p *plan) find() error {
 }
 
 // emptyPlan has what every call needs. The caller closes it.
-func emptyPlan(pid int, s procid.Status, o Options) (*plan, error) {
+func emptyPlan(process *proc.Handle, s procid.Status, o Options) (*plan, error) {
 	image, err := dmlib.Entry()
 	if err != nil {
 		return nil, err
 	}
-	memory, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0)
-	switch {
-	case errors.Is(err, os.ErrPermission):
-		return nil, deniedError(pid, err)
-	case err != nil:
-		return nil, fmt.Errorf("pid %d: %w", pid, procid.GoneError(err))
-	}
 	return &plan{
-		options: o, pid: pid, status: s, image: image, memory: memory,
+		options: o, process: process, pid: process.PID(), status: s, image: image,
 		area: make([]byte, maxXstate), late: make(map[int]bool), slow: make(map[int]bool),
 		passed: make(map[int]bool), seen: make(map[int]time.Time), filters: make(map[int]error),
 	}, nil
 }
 
-func (p *plan) close() error {
-	err := p.memory.Close()
+func (p *plan) close() (err error) {
 	for _, b := range p.breakpoints {
 		err = errors.Join(err, b.close())
 	}
@@ -208,7 +199,7 @@ func mayHaveThreads(pid int, images []objfile.Image) (may bool, oneThread uint64
 // be read. To be asked while the process stands still where it may be entered.
 func (p *plan) single() bool {
 	var flag [1]byte
-	return p.calls.oneThread != 0 && (procmem.Read(p.pid, p.calls.oneThread, flag[:]) != nil || flag[0] != 0)
+	return p.calls.oneThread != 0 && (p.process.Read(p.calls.oneThread, flag[:]) != nil || flag[0] != 0)
 }
 
 // exported finds a function that other objects can call.

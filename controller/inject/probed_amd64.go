@@ -14,7 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/trap"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // probed is a breakpoint by uprobes. The kernel has written its own instruction over
@@ -33,8 +33,9 @@ const (
 	longest  = 15 // bytes of an instruction
 )
 
-func newProbed(pid int, address uint64, exit bool) (breakpoint, error) {
+func newProbed(process *proc.Handle, address uint64, exit bool) (breakpoint, error) {
 	const why = "the debug registers of this machine stop nobody (its hypervisor does not pass them on), and without them"
+	pid := process.PID()
 	mapped, err := fileBehind(pid, address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
@@ -45,7 +46,7 @@ func newProbed(pid int, address uint64, exit bool) (breakpoint, error) {
 	}
 	defer file.Close()
 	offset := address - mapped.Start + mapped.Offset
-	if err := isOriginal(pid, address, file, offset); err != nil {
+	if err := isOriginal(process, address, file, offset); err != nil {
 		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
 	}
 	trap, err := trap.New(trap.Options{PID: pid, File: file, Offset: offset, AtExit: exit})
@@ -76,7 +77,7 @@ func fileBehind(pid int, address uint64) (objfile.Mapping, error) {
 // isOriginal refuses code that somebody has patched: the kernel would execute, and
 // when the probe is taken out write back, what the file has there. A probe that is
 // there already is the kernel's own.
-func isOriginal(pid int, address uint64, file *os.File, offset uint64) error {
+func isOriginal(process *proc.Handle, address uint64, file *os.File, offset uint64) error {
 	var want, got [longest]byte
 	n, err := file.ReadAt(want[:], int64(offset))
 	if n == 0 {
@@ -85,7 +86,7 @@ func isOriginal(pid int, address uint64, file *os.File, offset uint64) error {
 	if inst, err := x86asm.Decode(want[:n], 64); err == nil {
 		n = inst.Len
 	}
-	if err := procmem.Read(pid, address, got[:n]); err != nil {
+	if err := process.Read(address, got[:n]); err != nil {
 		return err
 	}
 	if got[0] == int3 {

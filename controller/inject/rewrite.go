@@ -5,10 +5,9 @@ package inject
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // ErrBusy says that the threads of a process could not all be held at a place
@@ -48,8 +47,8 @@ type Rewritten struct {
 // Nothing has changed if the error is not nil. It wraps [ErrBusy], or
 // [ErrUnsuited] for a process that has more than [MaxHeld] threads, is stopped
 // or traced, or shares its memory with another one; else [ErrDenied] or
-// [procid.ErrGone].
-func Rewrite(ctx context.Context, process *procid.Process, address uint64, from, to []byte) (result Rewritten, err error) {
+// [proc.ErrImageGone] or procid.ErrGone.
+func Rewrite(ctx context.Context, process *proc.Handle, address uint64, from, to []byte) (result Rewritten, err error) {
 	err = ErrBusy
 	for result.Tries < holdTries && errors.Is(err, ErrBusy) && ctx.Err() == nil {
 		if result.Tries > 0 {
@@ -58,8 +57,8 @@ func Rewrite(ctx context.Context, process *procid.Process, address uint64, from,
 		result.Tries++
 		onOwnThread(func() { result.Threads, result.Stopped, err = rewriteOnce(process, code{address, from, to}) })
 	}
-	if err != nil && !process.Alive() {
-		err = fmt.Errorf("pid %d: %w", process.PID(), procid.ErrGone)
+	if gone := process.Gone(); err != nil && gone != nil {
+		err = gone
 	}
 	return result, errors.Join(err, ctx.Err())
 }

@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -32,13 +31,13 @@ var (
 // rewritten is the target "rewritten".
 type rewritten struct {
 	*targets.Target
-	process *procid.Process
+	process *proc.Handle
 }
 
 func startRewritten(t *testing.T) *rewritten {
 	t.Helper()
 	target := targets.StartProgram(t, "rewritten")
-	process, err := procid.Open(target.PID)
+	process, err := proc.Open(target.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +72,7 @@ func (r *rewritten) exchange(t *testing.T, name string, from, to []byte) (result
 func (r *rewritten) mustStand(t *testing.T, name string, want []byte) {
 	t.Helper()
 	got := make([]byte, len(want))
-	if err := procmem.Read(r.PID, r.address(t, name), got); err != nil || !bytes.Equal(got, want) {
+	if err := r.process.Read(r.address(t, name), got); err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("code of %s: % x, %v; want % x", name, got, err, want)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
@@ -30,7 +28,7 @@ const (
 
 // run finds a safe place, makes the call there, and sees the process through
 // the rest. It runs in an OS thread of its own, which ends afterwards.
-func (p *plan) run(ctx context.Context, process *procid.Process, result *Result) error {
+func (p *plan) run(ctx context.Context, result *Result) error {
 	hurry()
 	p.lender = newLender()
 	defer p.lender.close()
@@ -38,18 +36,18 @@ func (p *plan) run(ctx context.Context, process *procid.Process, result *Result)
 	if len(p.at) > 0 {
 		find = p.await
 	}
-	c, err := find(ctx, process, result)
+	c, err := find(ctx, result)
 	if c == nil || err != nil {
 		return err
 	}
-	return c.finish(ctx, process, result)
+	return c.finish(ctx, result)
 }
 
 // search stops one thread after the other until the call could be made in one.
 // It ends with errHeld when this OS thread may still hold one: execve(2) waits
 // for the other threads of the program to be gone, those that are traced for
 // their tracer to see it, and seizing waits for execve.
-func (p *plan) search(ctx context.Context, process *procid.Process, result *Result) (*conversation, error) {
+func (p *plan) search(ctx context.Context, result *Result) (*conversation, error) {
 	for pause := pauseFirst; ; pause = min(2*pause, pauseMost) {
 		p.sweep()
 		tids, err := p.threads()
@@ -60,9 +58,9 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 			if p.options.among != nil && !p.options.among(tid) {
 				continue
 			}
-			c, err := p.try(tid, process, result)
+			c, err := p.try(tid, result)
 			switch {
-			case c != nil || err != nil && !errors.Is(err, errLate) && !p.passing(err, process):
+			case c != nil || err != nil && !errors.Is(err, errLate) && !p.passing(err):
 				return c, err
 			case err != nil || len(p.late) > 0:
 				return nil, p.held(ctx)
@@ -72,8 +70,8 @@ func (p *plan) search(ctx context.Context, process *procid.Process, result *Resu
 		if ctx.Err() != nil {
 			return nil, noTime(ctx)
 		}
-		if !process.Alive() {
-			return nil, fmt.Errorf("pid %d: %w", p.pid, procid.GoneError(unix.ESRCH))
+		if err := p.process.Gone(); err != nil {
+			return nil, err
 		}
 		if len(p.filters) > 0 && p.allRefused(tids) || p.over() {
 			return nil, p.noPlace()
@@ -122,12 +120,12 @@ func (p *plan) over() bool {
 }
 
 // passing says whether an error is the end of one thread only.
-func (p *plan) passing(err error, process *procid.Process) bool {
-	return errors.Is(err, ErrInterrupted) && process.Alive()
+func (p *plan) passing(err error) bool {
+	return errors.Is(err, ErrInterrupted) && p.process.Alive()
 }
 
 // try looks at one thread and makes the call if it stands at a safe place.
-func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversation, error) {
+func (p *plan) try(tid int, result *Result) (*conversation, error) {
 	if p.slow[tid] || p.filters[tid] != nil {
 		return nil, nil
 	}
@@ -136,7 +134,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		return nil, nil
 	}
 	p.knowStack(tid)
-	t, err := p.seize(tid, process)
+	t, err := p.seize(tid)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +158,7 @@ func (p *plan) try(tid int, process *procid.Process, result *Result) (*conversat
 		return nil, nil
 	}
 	result.Thread = tid
-	c, err := p.callPermitted(t)
+	c, err := p.callChecked(t)
 	result.Stopped = time.Since(stopped)
 	if errors.Is(err, ErrInterrupted) {
 		p.late[tid] = true
@@ -183,14 +181,12 @@ func (p *plan) spares(tid int) bool {
 		traits[call]&interruptible != 0 && time.Since(p.seen[tid]) < againAfter
 }
 
-// callPermitted makes the call in a stopped thread, if the process may be entered
-// as it is now.
-func (p *plan) callPermitted(t tracee) (*conversation, error) {
-	if p.options.Permitted != nil {
-		if err := p.options.Permitted(); err != nil {
-			p.letGoOn(t)
-			return nil, err
-		}
+// callChecked makes the call in a stopped thread, if it executes the program still
+// that was to be entered, with the same rights.
+func (p *plan) callChecked(t tracee) (*conversation, error) {
+	if err := p.process.Check(); err != nil {
+		p.letGoOn(t)
+		return nil, err
 	}
 	return p.call(t)
 }
@@ -207,12 +203,12 @@ func (p *plan) stop(t *tracee) error {
 
 // seize takes hold of a thread of the process. Its id may have been given to a
 // thread of another process before it was seized, but not afterwards.
-func (p *plan) seize(tid int, process *procid.Process) (tracee, error) {
+func (p *plan) seize(tid int) (tracee, error) {
 	t := tracee{tid: tid, inner: innerID(p.pid, tid), idle: p.meanwhile, seizeOptions: p.seizeOptions}
 	if err := t.seize(); err != nil {
 		return t, err
 	}
-	if exists(p.pid, tid) && process.Alive() {
+	if exists(p.pid, tid) && p.process.Alive() {
 		return t, nil
 	}
 	// A thread can only be let go when it is stopped.

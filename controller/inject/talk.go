@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
-	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // helperPause is between looks at what a thread of its own does: nobody waits.
@@ -42,7 +40,7 @@ func (a entryAnswer) started() bool { return a.state != 0 }
 // as the process has ended or executed another program.
 func (k *talk) listen() bool {
 	block := make([]byte, entryBytes)
-	if procmem.Read(k.pid, k.at, block) != nil || binary.LittleEndian.Uint64(block[entryBase:]) != k.base {
+	if k.process.Read(k.at, block) != nil || binary.LittleEndian.Uint64(block[entryBase:]) != k.base {
 		return false
 	}
 	k.answer = decodeEntry(block)
@@ -71,7 +69,7 @@ func (k *talk) look(tid int) (there bool) {
 
 // say lets the process go on. It may be gone.
 func (k *talk) say(word uint32) {
-	_ = procmem.Write(k.pid, k.at+entryGo, binary.LittleEndian.AppendUint32(nil, word))
+	_ = k.process.Write(k.at+entryGo, binary.LittleEndian.AppendUint32(nil, word))
 }
 
 // fill makes the files that a thread has opened what they are to be.
@@ -112,14 +110,14 @@ func (k *talk) fillLibrary(tid int) error {
 
 // attend waits for the thread that does the work. The process goes on
 // meanwhile, and may end or execute another program.
-func (k *talk) attend(ctx context.Context, process *procid.Process) error {
+func (k *talk) attend(ctx context.Context) error {
 	until := time.Now().Add(k.options.timeout)
 	for {
 		there := k.look(0)
 		switch {
 		case k.answer.state == stateDone:
 			return k.collect()
-		case !there || !process.Alive():
+		case !there || !k.process.Alive():
 			return errors.Join(ErrInterrupted, k.drop())
 		case ctx.Err() != nil && !k.filled:
 			return errors.Join(ctx.Err(), k.drop())
@@ -134,7 +132,7 @@ func (k *talk) attend(ctx context.Context, process *procid.Process) error {
 // there.
 func (k *talk) collect() error {
 	k.reply = make([]byte, len(k.encoded))
-	return procmem.Read(k.pid, k.at+k.requestAt, k.reply)
+	return k.process.Read(k.at+k.requestAt, k.reply)
 }
 
 // drop lets go of memory that nobody came to share.
@@ -213,7 +211,7 @@ func attachError(errno unix.Errno) error {
 func (k *talk) text(at uint64) string {
 	buffer := make([]byte, 256)
 	for size := len(buffer); at != 0 && size > 0; size /= 2 {
-		if procmem.Read(k.pid, at, buffer[:size]) != nil {
+		if k.process.Read(at, buffer[:size]) != nil {
 			continue
 		}
 		for i, b := range buffer[:size] {

@@ -35,7 +35,10 @@ func (a *ambush) visited(w *watched, stopped time.Time, result *Result) (*conver
 		a.here.disable()
 		return nil, errors.Join(a.noPlace(), a.letGoAt(w))
 	}
-	done, err := a.visit(v)
+	done, err := false, a.process.Check()
+	if err == nil {
+		done, err = a.visit(v)
+	}
 	if !done && err == nil {
 		a.threads[w.tid] = w
 		a.here.pause(false)
@@ -180,6 +183,5 @@ func (v *Visit) Read(address uint64, into []byte) error { return v.a.read(addres
 
 // Write writes the memory of the process.
 func (v *Visit) Write(address uint64, data []byte) error {
-	_, err := v.a.memory.WriteAt(data, int64(address))
-	return err
+	return v.a.process.Write(address, data)
 }

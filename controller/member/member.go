@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -22,6 +24,10 @@ import (
 type Options struct {
 	// Cache of the objects that processes map. Nil: Images must not be called.
 	Cache *objfile.Cache
+	// Foreign is why the process with a pid must be left alone. It is asked when the
+	// memory of a member has been opened, so that the answer is of that image. Nil:
+	// the kernel judges.
+	Foreign func(pid int) error
 	// Functions is what the Sites of all members share. Nil: one of its own.
 	Functions *entry.Functions
 }
@@ -35,6 +41,8 @@ type Member struct {
 
 	handle   uint64
 	identity procid.Identity
+	image    proc.Keeper
+	foreign  func(pid int) error
 	cache    *objfile.Cache
 	sites    *entry.Sites
 	kept     kept
@@ -58,7 +66,7 @@ var (
 func New(process *attunev1.Process, options Options) *Member {
 	id := process.GetIdentity()
 	m := &Member{
-		handle: process.GetHandle(), cache: options.Cache, info: proto.CloneOf(process),
+		handle: process.GetHandle(), cache: options.Cache, foreign: options.Foreign, info: proto.CloneOf(process),
 		identity: procid.Identity{
 			BootID: id.GetBootId(), PID: int(id.GetPid()), StartTicks: id.GetStartTicks(),
 			ExeDevice: id.GetExeDevice(), ExeInode: id.GetExeInode(),
@@ -74,10 +82,11 @@ func New(process *attunev1.Process, options Options) *Member {
 // close lets go of what the member has itself.
 func (m *Member) close() error {
 	m.sites.Forget()
+	err := m.image.Close()
 	if memory := m.Memory(); memory != nil {
-		return memory.Close()
+		err = errors.Join(err, memory.Close())
 	}
-	return nil
+	return err
 }
 
 // Handle is the controller's number of the member.
@@ -88,6 +97,9 @@ func (m *Member) PID() int { return m.identity.PID }
 
 // Identity tells the process from others that are given its pid later.
 func (m *Member) Identity() procid.Identity { return m.identity }
+
+// Hold returns the handle on the image, which is opened when it is first needed.
+func (m *Member) Hold() (*proc.Handle, error) { return m.image.Hold(m.identity, m.foreign) }
 
 // Started is when the image was seen first.
 func (m *Member) Started() time.Time { return time.Unix(0, m.Snapshot().GetSeenUnixNano()) }

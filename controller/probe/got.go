@@ -14,7 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -156,7 +156,7 @@ func (t *tenant) leads(slot wantedSlot) bool {
 func (t *tenant) stubFor(ctx context.Context, writer slotWriter, function uint64) (int, error) {
 	if t.stubs == nil {
 		bound, err := writer.bound()
-		if err != nil && !errors.Is(err, procmem.ErrPermission) {
+		if err != nil && !errors.Is(err, proc.ErrPermission) {
 			return 0, err
 		}
 		t.stubs = bound
@@ -226,7 +226,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 			continue
 		}
 		for _, slot := range slots {
-			function, err := functions.behind(t.process.PID(), image, slot)
+			function, err := functions.behind(t.process, image, slot)
 			if err != nil {
 				reason = err.Error()
 				continue
@@ -257,7 +257,7 @@ type foundFunction struct {
 }
 
 // behind is where the function lies to which a slot of an image leads.
-func (f functionsOf) behind(pid int, image objfile.Image, slot objfile.Slot) (uint64, error) {
+func (f functionsOf) behind(process proc.Holder, image objfile.Image, slot objfile.Slot) (uint64, error) {
 	at, known := f.found[slot.Symbol]
 	if !known {
 		resolved, err := objfile.ResolveIn(f.images, f.object, slot.Symbol, objfile.Function)
@@ -268,7 +268,7 @@ func (f functionsOf) behind(pid int, image objfile.Image, slot objfile.Slot) (ui
 		return 0, at.err
 	}
 	word := make([]byte, 8)
-	if procmem.Read(pid, image.Address(slot.VirtualAddress), word) != nil {
+	if proc.Read(process, image.Address(slot.VirtualAddress), word) != nil {
 		return at.address, nil // writing will tell
 	}
 	if other, yes := objfile.Elsewhere(f.images, slot.Symbol, at.address, binary.LittleEndian.Uint64(word)); yes {

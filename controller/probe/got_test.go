@@ -14,6 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // slots stand for the GOT of a program, which is this test itself. Global
@@ -48,7 +49,7 @@ func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return slotWriter{memory: p.memory, app: ring.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, pid: os.Getpid()}
+	return slotWriter{memory: p.memory, app: ring.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, process: self{}}
 }
 
 // stillLoading is the address of a slot of an object that never gets loaded.
@@ -176,3 +177,8 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 		t.Errorf("owner %d, redirected %+v", tenant.owner[ring.HookCount], tenant.redirect)
 	}
 }
+
+// self is this very process, in the place of the one that has the slots.
+type self struct{}
+
+func (self) Hold() (*proc.Handle, error) { return proc.Open(os.Getpid()) }

@@ -13,6 +13,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -36,6 +37,7 @@ type Process interface {
 	Started() time.Time
 	// Alive says whether it still runs the same image, as far as is known.
 	Alive() bool
+	proc.Holder
 	// Memory is what DMLib shares with the controller; nil without DMLib.
 	Memory() *ring.Memory
 	// Images returns the objects mapped at present.

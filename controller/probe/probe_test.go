@@ -16,6 +16,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -32,6 +33,7 @@ type process struct {
 func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
 func (p *process) Identity() procid.Identity        { return procid.Identity{PID: p.PID()} }
+func (p *process) Hold() (*proc.Handle, error)      { return proc.Open(p.PID()) }
 func (p *process) Memory() *ring.Memory             { return p.memory }
 func (p *process) Started() time.Time               { return p.started }
 func (p *process) Alive() bool                      { return true }

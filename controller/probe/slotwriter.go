@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // slotWriter writes a process' GOT: from outside while the process is held in
@@ -20,10 +20,10 @@ import (
 // whole words for writes from outside, so a slot that a thread may be jumping
 // through is written by DMLib only.
 type slotWriter struct {
-	memory *ring.Memory
-	app    ring.App
-	pid    int
-	held   bool
+	memory  *ring.Memory
+	app     ring.App
+	process proc.Holder
+	held    bool
 }
 
 const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
@@ -31,14 +31,14 @@ const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
 // slotWriter is for a process with DMLib.
 func (t *tenant) slotWriter(held bool) slotWriter {
 	memory := t.process.Memory()
-	return slotWriter{memory: memory, app: memory.App(), pid: t.process.PID(), held: held}
+	return slotWriter{memory: memory, app: memory.App(), process: t.process, held: held}
 }
 
 // bound reads which stubs are bound, and to which functions.
 func (w slotWriter) bound() (map[uint64]int, error) {
 	stubs := make(map[uint64]int)
 	content := make([]byte, 8*w.app.StubCount)
-	if err := procmem.Read(w.pid, w.app.StubTarget, content); err != nil {
+	if err := proc.Read(w.process, w.app.StubTarget, content); err != nil {
 		return stubs, err
 	}
 	for i := range w.app.StubCount {
@@ -54,8 +54,8 @@ func (w slotWriter) bound() (map[uint64]int, error) {
 // where the kernel does not allow that, and refuses with EBUSY if the stub
 // is bound.
 func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
-	err := w.store(w.app.StubTarget+uint64(stub)*8, function, false)
-	if !errors.Is(err, procmem.ErrPermission) {
+	err := w.store(w.app.StubTarget+uint64(stub)*8, function)
+	if !errors.Is(err, proc.ErrPermission) {
 		return err
 	}
 	_, err = w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
@@ -71,7 +71,7 @@ func (w slotWriter) stubAddress(stub int) uint64 {
 // anew.
 func (w slotWriter) lost(r redirection) bool {
 	now, err := w.load(r.address)
-	if errors.Is(err, procmem.ErrPermission) {
+	if errors.Is(err, proc.ErrPermission) {
 		return false // cannot be told
 	}
 	return err != nil || now != w.stubAddress(r.stub)
@@ -160,7 +160,7 @@ func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int
 // nothing runs that could have changed it.
 func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) error {
 	if w.held {
-		return w.store(slot.address, to, slot.relro)
+		return w.store(slot.address, to)
 	}
 	const compare = 1
 	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 2: to, 3: compare, 4: from}}
@@ -174,16 +174,13 @@ func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) 
 	return err
 }
 
-func (w slotWriter) store(address, value uint64, readOnly bool) error {
+func (w slotWriter) store(address, value uint64) error {
 	content := binary.LittleEndian.AppendUint64(nil, value)
-	if readOnly {
-		return procmem.WriteReadOnly(w.pid, address, content)
-	}
-	return procmem.Write(w.pid, address, content)
+	return proc.Write(w.process, address, content)
 }
 
 func (w slotWriter) load(address uint64) (uint64, error) {
 	content := make([]byte, 8)
-	err := procmem.Read(w.pid, address, content)
+	err := proc.Read(w.process, address, content)
 	return binary.LittleEndian.Uint64(content), err
 }

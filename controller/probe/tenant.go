@@ -324,7 +324,7 @@ func (t *tenant) takeOut(ctx context.Context, indexes ...uint16) {
 	}
 	t.show()
 	if memory := t.process.Memory(); memory != nil {
-		writer := slotWriter{memory: memory, app: memory.App(), pid: t.process.PID()}
+		writer := slotWriter{memory: memory, app: memory.App(), process: t.process}
 		t.turnOff(ctx, writer, locals)
 		t.dropPatches(memory, locals, nil)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/patch"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // breakpoint is the instruction that a uprobe or a debugger puts into code.
@@ -54,7 +54,7 @@ func (t *tenant) compare(mappings []objfile.Mapping, image objfile.Image, file i
 			continue
 		}
 		n = min(n, int(length-(offset-m.Offset)))
-		if procmem.Read(t.process.PID(), m.Start+offset-m.Offset, here[:n]) != nil {
+		if proc.Read(t.process, m.Start+offset-m.Offset, here[:n]) != nil {
 			continue
 		}
 		if here[0] == breakpoint {

@@ -4,7 +4,6 @@ package objfile
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
+	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/symname"
 )
 
@@ -38,35 +38,24 @@ func knownAs(pid int) (names []string) {
 // executedAs returns the path by which a process executed its program; false where
 // the process may not be read.
 func executedAs(pid int) (string, bool) {
-	const word, atExecutedAs = 8, 31 // AT_EXECFN of getauxval(3)
-	vector, err := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	process, err := proc.Open(pid)
 	if err != nil {
 		return "", false
 	}
-	for ; len(vector) >= 2*word; vector = vector[2*word:] {
-		if binary.LittleEndian.Uint64(vector) == atExecutedAs {
-			return stringAt(pid, binary.LittleEndian.Uint64(vector[word:]))
-		}
+	defer process.Close()
+	address, err := procid.Auxiliary(pid, procid.AuxExecuted)
+	if err != nil || address == 0 {
+		return "", false
 	}
-	return "", false
+	return stringAt(process, address)
 }
 
 // stringAt reads a string of a process that ends with a zero byte, and with it the
 // stack of the process at the latest.
-func stringAt(pid int, address uint64) (string, bool) {
-	const piece = 256
-	var text []byte
-	for at := address; len(text) < unix.PathMax; at += uint64(piece - at%piece) {
-		part := make([]byte, piece-at%piece) // never across the end of a page
-		if procmem.Read(pid, at, part) != nil {
-			return "", false
-		}
-		if head, _, ended := bytes.Cut(part, []byte{0}); ended {
-			return string(append(text, head...)), true
-		}
-		text = append(text, part...)
-	}
-	return "", false
+func stringAt(process *proc.Handle, address uint64) (string, bool) {
+	text := make([]byte, unix.PathMax)
+	head, _, ended := bytes.Cut(text[:process.ReadSome(address, text)], []byte{0})
+	return string(head), ended
 }
 
 // isKnownAs says whether a pattern matches one of the names of the program, or is a

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // Errors of looking for a variable.
@@ -22,9 +22,9 @@ var (
 
 // Block is the thread-local storage of one object of a process.
 type Block struct {
-	pid    int
-	module uint64
-	layout layout
+	process *proc.Handle
+	module  uint64
+	layout  layout
 }
 
 // layout is what glibc tells of itself; offsets in bytes.
@@ -43,8 +43,8 @@ const (
 )
 
 // Open finds the storage of an object. images are those of the process.
-func Open(pid int, images []objfile.Image, object objfile.Image) (*Block, error) {
-	b := &Block{pid: pid}
+func Open(process *proc.Handle, images []objfile.Image, object objfile.Image) (*Block, error) {
+	b := &Block{process: process}
 	if err := b.readLayout(images); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
@@ -125,7 +125,7 @@ func (b *Block) describe(images []objfile.Image, name string) (description [3]ui
 			continue
 		}
 		content := make([]byte, 12)
-		if err := procmem.Read(b.pid, found.Address, content); err != nil {
+		if err := b.process.Read(found.Address, content); err != nil {
 			return description, err
 		}
 		for i := range description {
@@ -146,7 +146,7 @@ func (b *Block) loaded(images []objfile.Image, object objfile.Image) (uint64, er
 	entry, err := b.word(head.Address + 8) // r_map
 	for n := 0; err == nil && entry != 0 && n < maxObjects; n++ {
 		content := make([]byte, 32)
-		if err = procmem.Read(b.pid, entry, content); err != nil {
+		if err = b.process.Read(entry, content); err != nil {
 			break
 		}
 		bias, dynamic := binary.LittleEndian.Uint64(content), binary.LittleEndian.Uint64(content[16:])
@@ -160,6 +160,6 @@ func (b *Block) loaded(images []objfile.Image, object objfile.Image) (uint64, er
 
 func (b *Block) word(address uint64) (uint64, error) {
 	content := make([]byte, 8)
-	err := procmem.Read(b.pid, address, content)
+	err := b.process.Read(address, content)
 	return binary.LittleEndian.Uint64(content), err
 }

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // maxDescriptor is more than any glibc's struct pthread has before the list of
@@ -28,13 +28,13 @@ func (b *Block) descriptor(tid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	inner, err := procid.InnerID(b.pid, tid)
+	inner, err := procid.InnerID(b.process.PID(), tid)
 	if err != nil {
 		return 0, err
 	}
 	start := max(list, maxDescriptor) - maxDescriptor
 	content := make([]byte, list-start)
-	for procmem.Read(b.pid, start, content) != nil { // from where memory begins
+	for b.process.Read(start, content) != nil { // from where memory begins
 		start = (start | 0xfff) + 1
 		if start >= list {
 			return 0, fmt.Errorf("%w: descriptor of thread %d", ErrUnsupported, tid)
@@ -67,7 +67,7 @@ func robustList(tid int) (uint64, error) {
 		uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&length)))
 	switch {
 	case errno == unix.EPERM:
-		return 0, procmem.ErrPermission
+		return 0, proc.ErrPermission
 	case errno != 0:
 		return 0, fmt.Errorf("thread %d: %w", tid, procid.GoneError(errno))
 	case head == 0:

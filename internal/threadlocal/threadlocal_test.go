@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	"github.com/attune-hpc/attune/internal/threadlocal"
@@ -41,13 +42,23 @@ func start(t *testing.T, flags ...string) started {
 	return s
 }
 
+func held(t *testing.T, pid int) *proc.Handle {
+	t.Helper()
+	process, err := proc.Open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Close() })
+	return process
+}
+
 func mustOpen(t *testing.T, s started, object, variable string) (*threadlocal.Block, uint64) {
 	t.Helper()
 	found, err := objfile.LookupIn(s.images, object, variable, objfile.ThreadLocal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block, err := threadlocal.Open(s.first, s.images, found.Image)
+	block, err := threadlocal.Open(held(t, s.first), s.images, found.Image)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +97,7 @@ func TestLateObject(t *testing.T) {
 func TestObjectWithoutStorage(t *testing.T) {
 	s := start(t)
 	at := slices.IndexFunc(s.images, func(i objfile.Image) bool { return i.Matches("ld*.so*") })
-	if _, err := threadlocal.Open(s.first, s.images, s.images[at]); !errors.Is(err, threadlocal.ErrUnsupported) {
+	if _, err := threadlocal.Open(held(t, s.first), s.images, s.images[at]); !errors.Is(err, threadlocal.ErrUnsupported) {
 		t.Errorf("the loader's: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // document is what -json writes.
@@ -139,7 +139,7 @@ func (d *document) enterAll(ctx context.Context, target *program, options inject
 func milliseconds(d time.Duration) present.Figure { return present.Figure(d.Seconds() * 1e3) }
 
 func enter(ctx context.Context, pid int, options inject.Options) (inject.Result, error) {
-	process, err := procid.Open(pid)
+	process, err := proc.Open(pid)
 	if err != nil {
 		return inject.Result{}, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/attune-hpc/attune/bench/internal/measure"
 	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // program is bench/workloads/entered.c as it runs.
@@ -95,11 +95,16 @@ func (d *document) writes(p *program) error {
 	if err != nil {
 		return err
 	}
+	process, err := proc.Open(p.pid)
+	if err != nil {
+		return err
+	}
+	defer process.Close()
 	var took []float64
 	stops := 0
 	for i := range variableWrites {
 		began := time.Now()
-		if err := procmem.Write(p.pid, knob.Address, binary.LittleEndian.AppendUint64(nil, uint64(i))); err != nil {
+		if err := process.Write(knob.Address, binary.LittleEndian.AppendUint64(nil, uint64(i))); err != nil {
 			return err
 		}
 		took = append(took, time.Since(began).Seconds()*1e6)

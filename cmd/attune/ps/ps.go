@@ -18,8 +18,8 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/system"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 const psLong = `Ps lists your processes, for root all, and what can be done with each:
@@ -138,9 +138,9 @@ func newWay(name string, err error) way {
 }
 
 // traceable says whether the kernel lets this user into a process as it would
-// let a debugger. Address 0 is never mapped: EFAULT means yes.
+// let a debugger.
 func traceable(pid int) error {
-	if err := procmem.Read(pid, 0, make([]byte, 1)); errors.Is(err, procmem.ErrPermission) {
+	if errors.Is(proc.Accessible(pid), proc.ErrPermission) {
 		return errors.New("needs CAP_SYS_PTRACE, or kernel.yama.ptrace_scope = 0")
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/rundir"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -34,6 +35,7 @@ import (
 type tunee struct {
 	sync.Mutex
 	held  *procid.Process
+	image proc.Keeper
 	sites *entry.Sites
 }
 
@@ -44,6 +46,8 @@ func (t *tunee) PID() int { return t.held.PID() }
 func (t *tunee) Identity() procid.Identity { return t.held.Identity() }
 
 func (t *tunee) Alive() bool { return t.held.Alive() }
+
+func (t *tunee) Hold() (*proc.Handle, error) { return t.image.Hold(t.held.Identity(), nil) }
 
 func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held.PID()) }
 

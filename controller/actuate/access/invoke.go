@@ -12,8 +12,8 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -150,11 +150,10 @@ func (i Invocation) ByStop(ctx context.Context, process Process) (uint64, Done, 
 
 // Execute has a stopped thread of the process execute code.
 func Execute(ctx context.Context, process Process, code []byte, o inject.ExecuteOptions) (uint64, Done, error) {
-	held, err := procid.Hold(process.Identity())
+	held, err := process.Hold()
 	if err != nil {
 		return 0, Done{}, err
 	}
-	defer held.Close()
 	value, result, err := inject.Execute(ctx, held, code, o)
 	how := Done{
 		Way: WayStopped, Where: fmt.Sprintf("stopped thread %d", result.Thread),
@@ -207,7 +206,7 @@ func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 	if err != nil {
 		return 0, nil, err
 	}
-	page, err = procmem.FreePage(process.PID())
+	page, err = proc.FreePage(process.PID())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -218,7 +217,7 @@ func (i Invocation) codePage(ctx context.Context, process Process, mailbox Mailb
 		_, _, err := mailbox.Call(ctx, i.call(unmap.Address, page, pageBytes))
 		return err
 	}
-	if err := procmem.WriteReadOnly(process.PID(), page, code); err != nil {
+	if err := proc.Write(process, page, code); err != nil {
 		return 0, nil, errors.Join(err, free())
 	}
 	return page, free, nil

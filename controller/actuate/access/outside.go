@@ -14,6 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -38,18 +39,18 @@ func MapStopped(ctx context.Context, process Process, start, size uint64) error 
 // RewriteStopped writes code where from stands while all threads of the process
 // are stopped, see [inject.Rewrite].
 func RewriteStopped(ctx context.Context, process Process, address uint64, from, to []byte) error {
-	held, err := procid.Hold(process.Identity())
-	if err != nil {
-		return err
+	held, err := process.Hold()
+	if err == nil {
+		_, err = inject.Rewrite(ctx, held, address, from, to)
 	}
-	_, err = inject.Rewrite(ctx, held, address, from, to)
-	return errors.Join(err, held.Close())
+	return err
 }
 
 // journaled is a process of which only the journal tells.
 type journaled struct {
 	sync.Mutex
 	identity procid.Identity
+	image    proc.Keeper
 	sites    *entry.Sites
 }
 
@@ -61,6 +62,7 @@ func (j *journaled) Identity() procid.Identity        { return j.identity }
 func (j *journaled) Alive() bool                      { return !Ended(j.identity) }
 func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
 func (j *journaled) Mailbox() Mailbox                 { return nil }
+func (j *journaled) Hold() (*proc.Handle, error)      { return j.image.Hold(j.identity, nil) }
 
 func (j *journaled) Sites() *entry.Sites {
 	if j.sites == nil {
@@ -90,12 +92,6 @@ func (o Outside) Rewrite(ctx context.Context, address uint64, from, to []byte) e
 // Map implements [entry.Mapper].
 func (o Outside) Map(ctx context.Context, start, size uint64) error {
 	return MapStopped(ctx, o.Process, start, size)
-}
-
-// identityOf is that of a process which was checked a moment ago.
-func identityOf(pid int) (Process, error) {
-	identity, err := procid.Of(pid)
-	return ProcessOf(identity), err
 }
 
 // Ended says whether a process is gone; its pid may be somebody else's.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -38,7 +39,7 @@ type Description struct {
 // Ways describes every way.
 func Ways() []Description {
 	return []Description{
-		{WayMemory, "the memory of the process is written from outside (process_vm_writev(2), /proc/PID/mem). Nothing stops."},
+		{WayMemory, "the memory of the process is written from outside (/proc/PID/mem). Nothing stops."},
 		{WayMailbox, "a thread of the process does it at one of DMLib's hooks. Nothing stops; the process must have been started by `attune run` or be attached to."},
 		{WayStopped, "one thread is stopped by ptrace(2) where it could itself have called the C library, does it, and goes on as if nothing had been; the others run. Code that takes no lock may interrupt anything. Nothing of Attune stays in the process."},
 		{WayEntry, "one byte of a function makes it begin with a jump to code that does what is asked for, and then what the function does. Every call is changed, direct ones inside the object included, but not where the compiler has built the function into a caller. The memory for that code is mapped by DMLib, or else by a stopped thread; it stays when the byte has gone back, for a thread may be in it. Where that byte would make the jump lead to memory in use, or another patch is too near, a whole jump of five bytes is written while all threads are stopped, some milliseconds at most, and none is within the bytes; so it goes back."},
@@ -57,6 +58,7 @@ type Process interface {
 	Identity() procid.Identity
 	// Alive reports whether the process still runs this image.
 	Alive() bool
+	proc.Holder
 	// Images returns the objects mapped at present.
 	Images() ([]objfile.Image, error)
 	// Mailbox is DMLib's in that process; nil without DMLib.

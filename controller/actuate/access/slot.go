@@ -14,7 +14,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 const (
@@ -34,7 +34,7 @@ func ExchangeSlot(ctx context.Context, process Process, w Word, from, to []byte)
 			return slotError(w, err)
 		}
 	}
-	if err := settled(process.PID(), w); err != nil {
+	if err := settled(process, w); err != nil {
 		return slotError(w, err)
 	}
 	previous, _, err := Execute(ctx, process, exchangeCode(w, from, to), inject.ExecuteOptions{Anywhere: true})
@@ -57,15 +57,15 @@ func storeSlot(ctx context.Context, mailbox Mailbox, w Word, from, to []byte) er
 
 // settled says why a slot must not be written by a stopped thread: it is none any
 // more, or the loader is at work on it and has made its page writable.
-func settled(pid int, w Word) error {
-	read := func(address uint64, into []byte) error { return procmem.Read(pid, address, into) }
+func settled(process Process, w Word) error {
+	read := func(address uint64, into []byte) error { return proc.Read(process, address, into) }
 	if !w.Origin.Holds(read, w.ImageBias) {
 		return unix.ESTALE
 	}
 	if !w.ReadOnly {
 		return nil
 	}
-	mappings, err := objfile.AllMappings(pid)
+	mappings, err := objfile.AllMappings(process.PID())
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func slotError(w Word, err error) error {
 }
 
 // putSlotBack is putBack for a GOT slot.
-func putSlotBack(pid int, w Word) error {
+func putSlotBack(process Process, w Word) error {
 	now := make([]byte, 8)
-	if err := procmem.Read(pid, w.Address, now); err != nil {
+	if err := proc.Read(process, w.Address, now); err != nil {
 		return err
 	}
 	switch {
@@ -102,11 +102,8 @@ func putSlotBack(pid int, w Word) error {
 	case !bytes.Equal(now, w.New):
 		return slotError(w, unix.EAGAIN)
 	}
-	process, err := identityOf(pid)
-	if err != nil {
-		return err
-	}
-	if err = ExchangeSlot(context.Background(), process, w, w.New, w.Old); errors.Is(err, unix.ESTALE) {
+	err := ExchangeSlot(context.Background(), process, w, w.New, w.Old)
+	if errors.Is(err, unix.ESTALE) {
 		return nil // with its object
 	}
 	return err

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
 
@@ -34,11 +34,11 @@ func TestSlotThatIsNoneAnyMore(t *testing.T) {
 			}
 			looked++
 			w := Word{What: "slot", Address: image.Address(slot.VirtualAddress), ImageBias: image.Bias, Slot: true, ReadOnly: true, Origin: slot.Origin}
-			if err := settled(target.PID, w); err != nil {
+			if err := settled(mustProcess(t, target.PID), w); err != nil {
 				t.Errorf("%s of %s: %v", slot.Symbol, image.Name(), err)
 			}
 			w.ImageBias += 8
-			if err := settled(target.PID, w); !errors.Is(err, unix.ESTALE) {
+			if err := settled(mustProcess(t, target.PID), w); !errors.Is(err, unix.ESTALE) {
 				t.Errorf("%s of %s, from elsewhere: %v, want ESTALE", slot.Symbol, image.Name(), err)
 			}
 		}
@@ -46,7 +46,7 @@ func TestSlotThatIsNoneAnyMore(t *testing.T) {
 	if looked == 0 {
 		t.Error("no slots looked at")
 	}
-	unreadable := func(uint64, []byte) error { return procmem.ErrPermission }
+	unreadable := func(uint64, []byte) error { return proc.ErrPermission }
 	if (objfile.Origin{Relocation: 8}).Holds(unreadable, 0) {
 		t.Error("what cannot be read is there")
 	}
@@ -71,7 +71,7 @@ func TestObjectWithoutFile(t *testing.T) {
 		{"its file was replaced", nil, Word{ImageInode: image.Inode, ImageBias: image.Bias}, true},
 		{"unloaded", nil, Word{ImageInode: image.Inode + 1<<40, ImageBias: image.Bias}, false},
 	} {
-		if got, err := objectThere(target.PID, tt.images, tt.RegisterOf); got != tt.want || err != nil {
+		if got, err := objectThere(mustProcess(t, target.PID), tt.images, tt.RegisterOf); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", tt.name, got, err, tt.want)
 		}
 	}
@@ -90,14 +90,14 @@ func TestWordOfAnEndedThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := Word{Address: found.Address, New: content, Old: []byte{9, 9, 9, 9}, Thread: &Thread{TID: now.TID, StartTicks: now.StartTicks + 1}}
-	if err := put(target.PID, w, content); err != nil {
+	if err := put(mustProcess(t, target.PID), w, content); err != nil {
 		t.Fatal(err)
 	}
-	if err := putBack(target.PID, w); err != nil {
+	if err := putBack(mustProcess(t, target.PID), w); err != nil {
 		t.Error(err)
 	}
 	there := make([]byte, 4)
-	if err := procmem.Read(target.PID, w.Address, there); err != nil || string(there) != string(content) {
+	if err := targets.ReadMemory(target.PID, w.Address, there); err != nil || string(there) != string(content) {
 		t.Errorf("% x, %v, want % x", there, err, content)
 	}
 }

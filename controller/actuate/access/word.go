@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -52,23 +52,23 @@ func StillMapped(process Process, w Word) bool {
 
 // RestoreWord puts back what was there before, where the object of a word is still
 // mapped and holds what was written. images are those of the process.
-func RestoreWord(pid int, images []objfile.Image, w Word) error {
-	mapped, err := objectThere(pid, images, w)
+func RestoreWord(process Process, images []objfile.Image, w Word) error {
+	mapped, err := objectThere(process, images, w)
 	if err != nil || !mapped {
 		return err // unloaded, or the process has another image by now
 	}
-	return putBack(pid, w)
+	return putBack(process, w)
 }
 
 // objectThere says whether the object of a word is where it was. One whose file has
 // been replaced is among the mappings, but not among the images of a user who may
 // not open it any more.
-func objectThere(pid int, images []objfile.Image, w Word) (bool, error) {
+func objectThere(process Process, images []objfile.Image, w Word) (bool, error) {
 	same := func(i objfile.Image) bool { return i.Inode == w.ImageInode }
 	if slices.ContainsFunc(images, same) {
 		return slices.ContainsFunc(images, func(i objfile.Image) bool { return same(i) && i.Bias == w.ImageBias }), nil
 	}
-	mappings, err := objfile.Mappings(pid)
+	mappings, err := objfile.Mappings(process.PID())
 	if err != nil {
 		return false, err
 	}
@@ -77,15 +77,15 @@ func objectThere(pid int, images []objfile.Image, w Word) (bool, error) {
 
 // putBack restores a word if it still holds what the change wrote: what
 // somebody else has changed since is theirs.
-func putBack(pid int, w Word) error {
+func putBack(process Process, w Word) error {
 	switch {
 	case w.Thread != nil && !w.Thread.Lives():
 		return nil
 	case w.Slot:
-		return putSlotBack(pid, w)
+		return putSlotBack(process, w)
 	}
 	now := make([]byte, len(w.New))
-	if err := procmem.Read(pid, w.Address, now); err != nil {
+	if err := proc.Read(process, w.Address, now); err != nil {
 		return err
 	}
 	switch {
@@ -94,7 +94,7 @@ func putBack(pid int, w Word) error {
 	case !bytes.Equal(now, w.New):
 		return fmt.Errorf("%s: %w", w.What, ErrChangedByOthers)
 	}
-	return put(pid, w, w.Old)
+	return put(process, w, w.Old)
 }
 
 // WordAt reads the present content of an address and encodes the new one.
@@ -104,7 +104,7 @@ func WordAt(process Process, image objfile.Image, address uint64, name string, s
 		return Word{}, err
 	}
 	old := make([]byte, size)
-	if err := procmem.Read(process.PID(), address, old); err != nil {
+	if err := proc.Read(process, address, old); err != nil {
 		return Word{}, err
 	}
 	return Word{
@@ -125,20 +125,17 @@ func AllThere(words []Word) bool {
 }
 
 // WriteWord writes the new content of a word.
-func WriteWord(process Process, word Word) error { return put(process.PID(), word, word.New) }
+func WriteWord(process Process, word Word) error { return put(process, word, word.New) }
 
 // put writes the content of a word.
-func put(pid int, word Word, content []byte) error {
-	if word.ReadOnly {
-		return procmem.WriteReadOnly(pid, word.Address, content)
-	}
-	return procmem.Write(pid, word.Address, content)
+func put(process Process, word Word, content []byte) error {
+	return proc.Write(process, word.Address, content)
 }
 
 // ReadBack checks that a word holds what was written.
 func ReadBack(process Process, word Word, like *attunev1.Value) (*attunev1.Value, error) {
 	now := make([]byte, len(word.New))
-	if err := procmem.Read(process.PID(), word.Address, now); err != nil {
+	if err := proc.Read(process, word.Address, now); err != nil {
 		return nil, fmt.Errorf("read back: %w", err)
 	}
 	if !bytes.Equal(now, word.New) {

@@ -53,7 +53,7 @@ func planEntry(r *actuate.Request, found objfile.Resolved, action patch.Action, 
 		return nil, fmt.Errorf("%w: %s: %w", access.ErrRefused, found.Symbol.Name, err)
 	}
 	if process.Mailbox() == nil {
-		if err := unowned(process.PID()); err != nil {
+		if err := unowned(process); err != nil {
 			return nil, fmt.Errorf("%w: %w", access.ErrRefused, err)
 		}
 	}
@@ -136,10 +136,14 @@ func (p *patchedFunction) restore(ctx context.Context, process access.Process) e
 
 // unowned refuses a process that a living controller owns, which patches
 // functions as well and would not know.
-func unowned(pid int) error {
-	owner, err := inject.Controller(pid)
+func unowned(process access.Process) error {
+	held, err := process.Hold()
+	if err != nil {
+		return err
+	}
+	owner, err := inject.Controller(held)
 	if err != nil || owner == 0 {
 		return err
 	}
-	return fmt.Errorf("process %d is under the control of attune (process %d): change its functions by a tunlet, or end that first", pid, owner)
+	return fmt.Errorf("process %d is under the control of attune (process %d): change its functions by a tunlet, or end that first", process.PID(), owner)
 }

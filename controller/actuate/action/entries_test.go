@@ -17,8 +17,9 @@ import (
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -132,7 +133,7 @@ func (i *tuned) code(t *testing.T) []byte {
 	for _, m := range mappings {
 		if m.Exec && strings.HasSuffix(m.Path, "/tuned") {
 			code := make([]byte, m.End-m.Start)
-			if err := procmem.Read(i.PID, m.Start, code); err != nil {
+			if err := targets.ReadMemory(i.PID, m.Start, code); err != nil {
 				t.Fatal(err)
 			}
 			return code
@@ -235,7 +236,7 @@ func TestFunctionsOfAnotherController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := procid.Open(i.PID)
+	held, err := proc.Open(i.PID)
 	if err != nil {
 		t.Fatal(err)
 	}

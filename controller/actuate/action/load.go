@@ -19,7 +19,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -254,7 +254,7 @@ func loaderMessage(ctx context.Context, process access.Process, thread int) stri
 		return unknown
 	}
 	message := make([]byte, maxMessage)
-	for len(message) > 0 && procmem.Read(process.PID(), address, message) != nil {
+	for len(message) > 0 && proc.Read(process, address, message) != nil {
 		message = message[:len(message)/2] // the page ends
 	}
 	message, _, _ = bytes.Cut(message, []byte{0})

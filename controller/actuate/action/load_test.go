@@ -11,7 +11,6 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -32,7 +31,7 @@ func (i *tuned) environment(t *testing.T) string {
 		return ""
 	}
 	text := make([]byte, 6)
-	if err := procmem.Read(i.PID, got.GetNewValue().GetUnsigned(), text); err != nil {
+	if err := targets.ReadMemory(i.PID, got.GetNewValue().GetUnsigned(), text); err != nil {
 		t.Fatal(err)
 	}
 	return string(text)

@@ -187,7 +187,11 @@ func (v variable) copies(process access.Process, set *attunev1.SetVariable) (wor
 	if err != nil {
 		return nil, "", err
 	}
-	block, err := threadlocal.Open(process.PID(), images, v.Image)
+	held, err := process.Hold()
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := threadlocal.Open(held, images, v.Image)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", access.ErrRefused, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -23,10 +24,14 @@ type Process struct {
 	Given procid.Identity
 	// Ended makes it one that has ended.
 	Ended bool
+	image proc.Keeper
 }
 
 // Identity returns the one that was given.
 func (p *Process) Identity() procid.Identity { return p.Given }
+
+// Hold holds what has the identity that was given.
+func (p *Process) Hold() (*proc.Handle, error) { return p.image.Hold(p.Given, nil) }
 
 // Alive reports what is said, not what is.
 func (p *Process) Alive() bool { return !p.Ended }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // probeTimeout bounds one process; they need milliseconds, an interpreter tens.
@@ -86,10 +86,15 @@ func writable(pid int, like objfile.Image) ([]data, error) {
 		return nil, err
 	}
 	defer file.Close()
+	process, err := proc.Open(pid)
+	if err != nil {
+		return nil, err
+	}
+	defer process.Close()
 	var parts []data
 	for _, segment := range file.Writable() {
 		part := data{start: segment.Address, content: make([]byte, segment.Size)}
-		if err := procmem.Read(pid, images[at].Address(segment.Address), part.content); err != nil {
+		if err := process.Read(images[at].Address(segment.Address), part.content); err != nil {
 			return nil, err
 		}
 		parts = append(parts, part)

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -74,7 +74,7 @@ func (s scratch) close(ctx context.Context) error {
 
 // write puts data at an offset of the page and returns its address.
 func (s scratch) write(offset uint64, data []byte) (uint64, error) {
-	return s.address + offset, procmem.Write(s.process.PID(), s.address+offset, data)
+	return s.address + offset, proc.Write(s.process, s.address+offset, data)
 }
 
 // text puts a string there, with its end.
@@ -85,7 +85,7 @@ func (s scratch) text(offset uint64, text string) (uint64, error) {
 // read returns size bytes, at most 8, as a signed number.
 func (s scratch) read(offset uint64, size int) (int64, error) {
 	data := make([]byte, size)
-	if err := procmem.Read(s.process.PID(), s.address+offset, data); err != nil {
+	if err := proc.Read(s.process, s.address+offset, data); err != nil {
 		return 0, err
 	}
 	shift := 64 - 8*size

@@ -12,7 +12,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
+	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -104,7 +104,7 @@ func (goPercent) find(process access.Process) (objfile.Image, goController, erro
 		if err != nil || !isGo {
 			continue // it may be gone, and is no Go program's then
 		}
-		c, err := controllerIn(process.PID(), image, segments)
+		c, err := controllerIn(process, image, segments)
 		return image, c, err
 	}
 	return objfile.Image{}, goController{}, fmt.Errorf("%w: no object of process %d is a Go program", access.ErrAbsent, process.PID())
@@ -122,11 +122,11 @@ func goData(image objfile.Image) (segments []objfile.Segment, isGo bool, err err
 
 // controllerIn finds the controller: by its symbol, or as the only place in the
 // object's data that can be one, since stripped programs have no symbols of data.
-func controllerIn(pid int, image objfile.Image, segments []objfile.Segment) (goController, error) {
+func controllerIn(process access.Process, image objfile.Image, segments []objfile.Segment) (goController, error) {
 	symbol, err := image.Symbol("runtime.gcController", objfile.Variable)
 	if err == nil {
 		address := image.Address(symbol.Value)
-		found, err := controllers(pid, address, goControllerBytes)
+		found, err := controllers(process, address, goControllerBytes)
 		if err == nil && len(found) == 0 {
 			err = fmt.Errorf("%w: %s does not hold what Go 1.19 and later have there, or GOGC is off", errNoPacer, symbol.Name)
 		}
@@ -137,7 +137,7 @@ func controllerIn(pid int, image objfile.Image, segments []objfile.Segment) (goC
 	}
 	var all []goController
 	for _, s := range segments {
-		found, err := controllers(pid, image.Address(s.Address), s.Size)
+		found, err := controllers(process, image.Address(s.Address), s.Size)
 		if err != nil {
 			return goController{}, err
 		}
@@ -150,12 +150,12 @@ func controllerIn(pid int, image objfile.Image, segments []objfile.Segment) (goC
 }
 
 // controllers lists the places that can be a controller.
-func controllers(pid int, address, size uint64) (found []goController, err error) {
+func controllers(process access.Process, address, size uint64) (found []goController, err error) {
 	if size > mostGoData {
 		return nil, fmt.Errorf("%w: %d bytes of data are more than %d", errNoPacer, size, mostGoData)
 	}
 	data := make([]byte, size)
-	if err := procmem.Read(pid, address, data); err != nil {
+	if err := proc.Read(process, address, data); err != nil {
 		return nil, err
 	}
 	for at := -address % 8; at+goControllerBytes <= size; at += 8 {

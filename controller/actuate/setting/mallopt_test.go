@@ -14,7 +14,6 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/internal/objfile"
-	"github.com/attune-hpc/attune/internal/procmem"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -115,7 +114,7 @@ func TestSharedWordIsRestoredLast(t *testing.T) {
 				if i == 0 {
 					want[0] = 1
 				}
-				if err := procmem.Read(target.PID, flag, now); err != nil || !bytes.Equal(now, want) {
+				if err := targets.ReadMemory(target.PID, flag, now); err != nil || !bytes.Equal(now, want) {
 					t.Errorf("after undoing %q the flag is %v, want %v, %v", id, now, want, err)
 				}
 			}

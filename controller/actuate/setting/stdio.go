@@ -127,7 +127,7 @@ func openStream(process access.Process, fd int) (s stdioStream, err error) {
 		return s, err
 	}
 	s = stdioStream{process: process, libc: libc.Image}
-	if s.state, err = streamOf(process.PID(), s.libc, fd); err != nil {
+	if s.state, err = streamOf(process, s.libc, fd); err != nil {
 		return s, err
 	}
 	if s.sink, err = sinkOf(process.PID(), fd); err != nil {
@@ -262,7 +262,7 @@ func pause(ctx context.Context) bool {
 
 // hasRoom says whether what the stream holds can be written at once.
 func (s stdioStream) hasRoom() bool {
-	now, err := readStream(s.process.PID(), s.state.address)
+	now, err := readStream(s.process, s.state.address)
 	return err != nil || s.sink.room(now.pending)
 }
 

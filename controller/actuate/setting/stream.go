@@ -13,9 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
-	"github.com/attune-hpc/attune/internal/procmem"
 )
 
 // Layout of glibc's FILE on 64-bit machines, which programs are compiled
@@ -95,9 +96,9 @@ func (s streamState) mode() bufferMode {
 var errNoStream = errors.New("there is no such stream any more")
 
 // readStream reads the FILE at an address.
-func readStream(pid int, address uint64) (s streamState, err error) {
+func readStream(process access.Process, address uint64) (s streamState, err error) {
 	content := make([]byte, fileBytes)
-	if err := procmem.Read(pid, address, content); err != nil {
+	if err := proc.Read(process, address, content); err != nil {
 		return s, err
 	}
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(content[at:]) }
@@ -117,17 +118,17 @@ func readStream(pid int, address uint64) (s streamState, err error) {
 }
 
 // streams reads all streams of a process, from glibc's own list.
-func streams(pid int, libc objfile.Image) (all []streamState, err error) {
+func streams(process access.Process, libc objfile.Image) (all []streamState, err error) {
 	list, err := libc.Symbol("_IO_list_all", objfile.Variable)
 	if err != nil {
 		return nil, err
 	}
 	head := make([]byte, 8)
-	if err := procmem.Read(pid, libc.Address(list.Value), head); err != nil {
+	if err := proc.Read(process, libc.Address(list.Value), head); err != nil {
 		return nil, err
 	}
 	for address := binary.LittleEndian.Uint64(head); address != 0; {
-		s, err := readStream(pid, address)
+		s, err := readStream(process, address)
 		if err != nil {
 			return nil, err
 		}
@@ -140,8 +141,8 @@ func streams(pid int, libc objfile.Image) (all []streamState, err error) {
 }
 
 // streamOf finds the stream that writes to a descriptor.
-func streamOf(pid int, libc objfile.Image, fd int) (found streamState, err error) {
-	all, err := streams(pid, libc)
+func streamOf(process access.Process, libc objfile.Image, fd int) (found streamState, err error) {
+	all, err := streams(process, libc)
 	if err != nil {
 		return found, err
 	}

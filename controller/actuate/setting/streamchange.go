@@ -77,7 +77,7 @@ func (c *streamChange) run(ctx context.Context) (access.Done, error) {
 }
 
 func (c *streamChange) read() (*attunev1.Value, error) {
-	now, err := readStream(c.process.PID(), c.record.Address)
+	now, err := readStream(c.process, c.record.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *changedStream) TakeBack(ctx context.Context, in actuate.Changed) error 
 		return nil // the process has another image by now
 	}
 	s := stdioStream{process: process, libc: images[at]}
-	s.state, err = streamOf(process.PID(), s.libc, r.FD)
+	s.state, err = streamOf(process, s.libc, r.FD)
 	if err != nil || s.state.address != r.Address {
 		return nil //nolint:nilerr // it was closed
 	}
@@ -187,7 +187,7 @@ func (c *streamChange) tend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		now, err := readStream(c.process.PID(), c.record.Address)
+		now, err := readStream(c.process, c.record.Address)
 		if err != nil || now.buffer != c.record.New.Base {
 			return // the process has ended, or the stream is another one
 		}

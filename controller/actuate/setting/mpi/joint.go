@@ -150,7 +150,6 @@ func restoreRanks(ctx context.Context, r *changedRanks) error {
 	if err != nil {
 		return err
 	}
-	defer g.Close()
 	g.undo, g.patience, g.begin = r, meetingPatience, func() error { return nil }
 	return g.meet(ctx)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // ranks are processes of an MPI job in which one variable is changed together.
@@ -39,7 +39,7 @@ const meetingPatience = 10 * time.Second
 // member is one of them.
 type member struct {
 	process access.Process
-	held    *procid.Process
+	held    *proc.Handle
 	library *mpiLibrary
 	facts   mpiFacts
 	result  inject.Result
@@ -47,17 +47,15 @@ type member struct {
 	err     error
 }
 
-// newRanks finds what can be found without a stop. The caller closes it.
+// newRanks finds what can be found without a stop.
 func newRanks(processes []access.Process, name string) (*ranks, error) {
 	g := &ranks{name: name}
 	for _, process := range processes {
 		if err := g.add(process); err != nil {
-			g.Close()
 			return nil, err
 		}
 	}
 	if err := g.oneJob(); err != nil {
-		g.Close()
 		return nil, err
 	}
 	return g, nil
@@ -68,19 +66,12 @@ func (g *ranks) add(process access.Process) error {
 	if err != nil {
 		return fmt.Errorf("process %d: %w", process.PID(), err)
 	}
-	held, err := procid.Hold(process.Identity())
+	held, err := process.Hold()
 	if err != nil {
 		return err
 	}
 	g.members = append(g.members, &member{process: process, held: held, library: library})
 	return nil
-}
-
-// Close implements [actuate.Gathering].
-func (g *ranks) Close() {
-	for _, m := range g.members {
-		_ = m.held.Close() // a pidfd
-	}
 }
 
 // oneJob refuses ranks of several jobs, which would never meet but by chance.
