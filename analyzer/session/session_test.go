@@ -120,7 +120,9 @@ func TestNewsInOrder(t *testing.T) {
 func TestUnreachableController(t *testing.T) {
 	r := newRig(t, core.ModeTune)
 	l := r.connect("ac1", 1)
+	l.mu.Lock()
 	l.full = true
+	l.mu.Unlock()
 	baseline := []*attunev1.ObjectiveSample{{Value: 1, UnixNano: r.time().UnixNano()}}
 	a := newScripted(t, "a", &attunev1.Reaction{Objectives: baseline, Proposals: []*attunev1.Proposal{{Id: "p", Changes: []*attunev1.Change{{
 		Knob: "k", Process: 1, Action: &attunev1.Action{Kind: &attunev1.Action_Setting{Setting: &attunev1.NamedSetting{Name: "k"}}},
