@@ -356,10 +356,10 @@ type ManageResponse_End struct {
 }
 
 type ManageResponse_Want struct {
-	// Measure this from now on, and nothing else. It is the first request of each
-	// connection, and comes again, whole, whenever something of it changes. Points of
-	// an index and a spec as before stay as they are; the controller tells the status
-	// of those again that an earlier connection asked for.
+	// Measure this from now on, and nothing else. It comes at the beginning of each
+	// connection, and again, whole, whenever something of it changes. Points of an
+	// index and a spec as before stay as they are; the controller tells the status of
+	// those again that an earlier connection asked for.
 	Want *Want `protobuf:"bytes,10,opt,name=want,proto3,oneof"`
 }
 
