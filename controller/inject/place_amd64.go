@@ -4,8 +4,11 @@ package inject
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
@@ -30,6 +33,8 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 	case int64(regs.Orig_rax) >= 0 && !inCall(regs), p.ground.libc.has(regs.Rip) && !inCall(regs):
 		return false
 	case t.inSequence(p.read) || p.ownsLock(t.inner):
+		return false
+	case regs.Orig_rax == unix.SYS_FUTEX && p.changesIDs():
 		return false
 	}
 	near := uint64(nearStack)
@@ -68,6 +73,26 @@ func (p *plan) ownsLock(tid int) bool {
 		}
 	}
 	return false
+}
+
+// Signals of glibc's own, which a program cannot block: signalSetID is by which each
+// thread changes its user and group ids (SIGSETXID).
+const (
+	signalCancel unix.Signal = 32
+	signalSetID  unix.Signal = 33
+)
+
+// changesIDs says whether setuid(2) or one of its like may be at work: a thread has its
+// signal still to take, or is in its handler, which blocks that signal alone; workers of
+// the kernel block both. The thread that called setuid waits for the others and holds
+// the lock of the thread stacks, which has no owner's id. Nothing changes that while
+// the thread is stopped.
+func (p *plan) changesIDs() bool {
+	tids, err := procid.Threads(p.pid)
+	return err != nil || slices.ContainsFunc(tids, func(tid int) bool {
+		s, err := procid.ReadThread(p.pid, tid)
+		return err == nil && (s.Pending.Has(signalSetID) || s.Blocked.Has(signalSetID) && !s.Blocked.Has(signalCancel))
+	})
 }
 
 // stackClear searches a stack, from its top on: its first near bytes for
