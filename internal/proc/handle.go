@@ -170,9 +170,25 @@ func (h *Handle) Read(address uint64, buf []byte) error {
 	return h.problem("read", address, len(buf), err)
 }
 
-// ReadSome fills buf up to where nothing is mapped, and returns how many bytes.
+// ReadSome fills buf up to where the process itself can read nothing, as beyond the end
+// of a stack, and returns how many bytes. The descriptor of the memory would read the
+// guard of a stack too, and go on to the next one. What process_vm_readv(2) has read by
+// the pid is of this image if that is still there afterwards.
 func (h *Handle) ReadSome(address uint64, buf []byte) int {
-	n, _ := h.memory.ReadAt(buf, int64(address)) // how far it came is the answer
+	if len(buf) == 0 {
+		return 0
+	}
+	var pages []unix.RemoteIovec // the kernel stops between two of them
+	for done := 0; done < len(buf); {
+		start := address + uint64(done)
+		n := min(len(buf)-done, int(pageBytes-start%pageBytes))
+		pages = append(pages, unix.RemoteIovec{Base: uintptr(start), Len: n})
+		done += n
+	}
+	n, err := unix.ProcessVMReadv(h.PID(), []unix.Iovec{{Base: &buf[0], Len: uint64(len(buf))}}, pages, 0)
+	if err != nil || h.Gone() != nil {
+		return 0
+	}
 	return n
 }
 

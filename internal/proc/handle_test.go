@@ -43,6 +43,18 @@ func TestReadAndWrite(t *testing.T) {
 	if n := h.ReadSome(8, got); n != 0 {
 		t.Errorf("%d bytes where nothing is mapped", n)
 	}
+	pages, err := unix.Mmap(-1, 0, 3*pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(pages)
+	if err := unix.Mprotect(pages[pageBytes:2*pageBytes], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	start := uint64(uintptr(unsafe.Pointer(&pages[0]))) + 100
+	if n := h.ReadSome(start, make([]byte, 3*pageBytes-100)); n != pageBytes-100 {
+		t.Errorf("%d bytes up to a guard page, want %d", n, pageBytes-100)
+	}
 	if err := h.Read(address, nil); err != nil {
 		t.Errorf("no bytes: %v", err)
 	}
