@@ -54,7 +54,7 @@ func (c *children) run(ctx context.Context) error {
 
 func (c *children) attend(ctx context.Context, memory *ring.Memory, pid int) {
 	if err := memory.AttendChild(ctx); err != nil {
-		c.Log.Info("forked child not instrumented", "forked by", pid, "reason", err)
+		c.Log.Info("forked child not instrumented", "forked_by", pid, "reason", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestEndedThreadsAreAskedAfter(t *testing.T) {
 		return endedThreads(os.Getpid(), append(tids, born))
 	})
 	close(end)
-	if state := *app.SlotWord(ended.Slot(), "state"); closed != 1 || state == uint32(app.Layout["ATTUNE_SLOT_USED"]) {
+	if state := *app.SlotWord(ended.Slot(), "state"); closed != 1 || uint64(state) == app.Layout["ATTUNE_SLOT_USED"] {
 		t.Errorf("closed %d slots, and that of the ended thread is in state %d", closed, state)
 	}
 }

@@ -55,13 +55,13 @@ static uintptr_t stack_end(uintptr_t here) {
 ANYWHERE bool dm_in_handler(void) {
     uintptr_t at = (uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15;
     uintptr_t end = stack_end(at), readable = at;
-    uint64_t probe;
+    char probe;
     if (end == 0)
         return true;
     for (; at + sizeof(struct signal_frame) <= end; at += sizeof(uint64_t)) {
         for (; readable < at + sizeof(struct signal_frame); readable += DM_PAGE_SIZE) {
             readable &= ~(uintptr_t)(DM_PAGE_SIZE - 1);
-            if (dm_memory_load(readable, 1, &probe) != 0)
+            if (dm_memory_copy(&probe, readable, 1) != 1)
                 return true;
         }
         if (is_frame((const struct signal_frame *)at))
