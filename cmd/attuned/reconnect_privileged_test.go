@@ -73,8 +73,10 @@ func TestAnalyzerComesBack(t *testing.T) {
 	for end := time.Now().Add(lease + lease/4); time.Now().Before(end); {
 		patience.Receive(t, "calls", c.counts)
 	}
-	for len(c.points) > 0 { // it need not be told again
-		if after := <-c.points; after.GetMechanism() != before.GetMechanism() || after.GetState() != before.GetState() {
+	for len(c.points) > 0 { // it need not be told again, unless DMLib serves it by now
+		after := <-c.points
+		same := after.GetMechanism() == before.GetMechanism() || after.GetMechanism() == "patch"
+		if !same || after.GetState() != before.GetState() {
 			t.Errorf("point is %v, was %v", after, before)
 		}
 	}
