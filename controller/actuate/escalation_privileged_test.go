@@ -55,7 +55,8 @@ func setuidCopies(t *testing.T) (ordinary, setuid string) {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	folder, err := os.MkdirTemp("/var/tmp", "attune-escalates-")
+	// Not in t.TempDir: others have to reach it, and /tmp may be mounted nosuid.
+	folder, err := os.MkdirTemp("/var/tmp", "attune-escalates-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
