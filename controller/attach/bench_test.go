@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"golang.org/x/sys/unix"
 )
@@ -53,6 +54,6 @@ func converseOnce(b *testing.B, path string) {
 	if err := file.Close(); err != nil {
 		b.Fatal(err)
 	}
-	c.send(encodeReady(readyNoMap, unix.ENOMEM))
+	c.send(encodeReady(abi.ReadyNoMap, unix.ENOMEM))
 	c.finish()
 }

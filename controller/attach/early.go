@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -243,7 +244,7 @@ func (e earlyProcess) close() {
 // who connected.
 func readEarly(conn int, peer peercred.Peer) (e earlyProcess, err error) {
 	e.peer = peer
-	message, files, err := unixmsg.Receive(conn, helloSize, earlyFiles)
+	message, files, err := unixmsg.Receive(conn, abi.HelloBytes, earlyFiles)
 	defer func() {
 		for _, file := range files {
 			_ = file.Close() // those that are not wanted

@@ -18,6 +18,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 )
@@ -44,7 +45,7 @@ func TestAttach(t *testing.T) {
 	if err := unix.PidfdSendSignal(int(a.Pidfd.Fd()), 0, nil, 0); err != nil {
 		t.Errorf("pidfd: %v", err)
 	}
-	if b := c.finish(); len(b) != goSize || binary.LittleEndian.Uint64(b) != abiMagic {
+	if b := c.finish(); len(b) != abi.GoBytes || binary.LittleEndian.Uint64(b) != abi.ABIMagic {
 		t.Errorf("go is %x", b)
 	}
 	useMemory(t, a, app.Claim(77, 0).Record)
@@ -77,7 +78,7 @@ func TestPointsAreInPlaceBeforeGo(t *testing.T) {
 	}})
 	c := mustDial(t, g)
 	app := c.join(Hello{})
-	if b := c.finish(); len(b) != goSize {
+	if b := c.finish(); len(b) != abi.GoBytes {
 		t.Fatalf("go is %x", b)
 	}
 	if app.Control(2) == 0 {
@@ -96,7 +97,7 @@ func TestGoComesWithTheMemory(t *testing.T) {
 	c.send(encodeHello(Hello{}))
 	_, _, file := c.welcome()
 	b := make([]byte, 256)
-	if n, err := c.conn.Read(b); err != nil || n != goSize {
+	if n, err := c.conn.Read(b); err != nil || n != abi.GoBytes {
 		t.Fatalf("%d bytes before ready, %v, want go", n, err)
 	}
 	app := dmtest.Map(t, file.Fd())
@@ -104,7 +105,7 @@ func TestGoComesWithTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	app.Ready(os.Getpid())
-	c.send(encodeReady(readyOK, 0))
+	c.send(encodeReady(abi.ReadyOK, 0))
 	if b := c.finish(); len(b) != 0 {
 		t.Errorf("the gate went on with %x", b)
 	}
@@ -150,7 +151,7 @@ func TestSmallerMemoryForLaterAttempts(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}
-		c.send(encodeReady(readyNoMap, unix.ENOMEM))
+		c.send(encodeReady(abi.ReadyNoMap, unix.ENOMEM))
 		if r := <-g.refused; !errors.Is(r.Err, ErrNoMap) || !errors.Is(r.Err, unix.ENOMEM) || r.Hello.Attempt != attempt {
 			t.Errorf("got %+v", r)
 		}
@@ -171,14 +172,14 @@ func TestRefusal(t *testing.T) {
 	}{
 		{"not admitted", Options{Admit: func(peercred.Peer) error { return errNo }}, encodeHello(Hello{}), errNo},
 		{"no smaller file", Options{}, encodeHello(Hello{Attempt: math.MaxUint32}), ErrNoMap},
-		{"other version", Options{}, append(encodeHello(Hello{})[:helloVersion], append([]byte{abiVersion + 1, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
+		{"other version", Options{}, append(encodeHello(Hello{})[:abi.HelloVersionAt], append([]byte{abi.ABIVersion + 1, 0, 0, 0}, make([]byte, 20)...)...), ErrVersion},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			g := mustServe(t, tt.options)
 			c := mustDial(t, g)
 			c.send(tt.hello)
-			if status, _, file := c.welcome(); status != welcomeRefused || file != nil {
+			if status, _, file := c.welcome(); status != abi.WelcomeRefused || file != nil {
 				t.Errorf("status %d, file %v", status, file)
 			}
 			if r := <-g.refused; !errors.Is(r.Err, tt.want) || r.Peer.PID != os.Getpid() || r.Peer.Pidfd != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/pending"
 )
@@ -124,7 +125,7 @@ func (g *Gate) offer(attempt uint32) (*ring.Memory, error) {
 // before main, and waits until the process has mapped the file.
 func handOver(conn *net.UnixConn, memory *ring.Memory, letGo bool) error {
 	rights := unix.UnixRights(int(memory.File().Fd()))
-	_, _, err := conn.WriteMsgUnix(encodeWelcome(welcomeOK, memory.Geometry().Bytes()), rights, nil)
+	_, _, err := conn.WriteMsgUnix(encodeWelcome(abi.WelcomeOK, memory.Geometry().Bytes()), rights, nil)
 	if err = errors.Join(err, memory.CloseFile()); err != nil {
 		return fmt.Errorf("send memory file: %w", err)
 	}
@@ -132,7 +133,7 @@ func handOver(conn *net.UnixConn, memory *ring.Memory, letGo bool) error {
 		// If it cannot be sent the process is gone, which reading will say.
 		_, _ = conn.Write(encodeGo())
 	}
-	b, err := readMessage(conn, readySize)
+	b, err := readMessage(conn, abi.ReadyBytes)
 	if err != nil {
 		return fmt.Errorf("wait for ready: %w", err)
 	}
@@ -146,21 +147,21 @@ func handOver(conn *net.UnixConn, memory *ring.Memory, letGo bool) error {
 // judge turns DMLib's answer into an error.
 func judge(answer ready, memory *ring.Memory) error {
 	switch answer.status {
-	case readyOK:
+	case abi.ReadyOK:
 		if !memory.App().Ready {
 			return fmt.Errorf("%w: ready without a header that says so", ErrProtocol)
 		}
 		return nil
-	case readyNoMap:
+	case abi.ReadyNoMap:
 		return fmt.Errorf("%w: %d bytes: %w", ErrNoMap, memory.Geometry().Bytes(), unix.Errno(answer.errno))
-	case readyBadABI:
+	case abi.ReadyBadABI:
 		return fmt.Errorf("%w: it does not accept the memory file", ErrVersion)
 	}
 	return fmt.Errorf("%w: ready with status %d", ErrProtocol, answer.status)
 }
 
 func readHello(conn *net.UnixConn) (Hello, error) {
-	b, err := readMessage(conn, helloSize)
+	b, err := readMessage(conn, abi.HelloBytes)
 	if err != nil {
 		return Hello{}, fmt.Errorf("wait for hello: %w", err)
 	}
@@ -186,5 +187,5 @@ func readMessage(conn *net.UnixConn, size int) ([]byte, error) {
 
 // refuse tells the process not to wait. It may be gone; then that is fine too.
 func refuse(conn *net.UnixConn) {
-	_, _ = conn.Write(encodeWelcome(welcomeRefused, 0))
+	_, _ = conn.Write(encodeWelcome(abi.WelcomeRefused, 0))
 }

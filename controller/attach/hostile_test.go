@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Nobody here may stall the gate, crash it or leave anything open (TestMain
@@ -26,17 +28,17 @@ func TestBrokenClients(t *testing.T) {
 		{"wrong size", func(c *client) { c.send(hello[:16]) }, ErrProtocol},
 		{"too long", func(c *client) { c.send(append(hello[:len(hello):len(hello)], 0)) }, ErrProtocol},
 		{"huge", func(c *client) { c.send(bytes.Repeat([]byte{1}, 1<<16)) }, ErrProtocol},
-		{"wrong magic", func(c *client) { c.send(make([]byte, helloSize)) }, ErrProtocol},
+		{"wrong magic", func(c *client) { c.send(make([]byte, abi.HelloBytes)) }, ErrProtocol},
 		{"hello with descriptors", func(c *client) {
-			if _, _, err := c.conn.WriteMsgUnix(make([]byte, helloSize), unix.UnixRights(0, 1, 2), nil); err != nil {
+			if _, _, err := c.conn.WriteMsgUnix(make([]byte, abi.HelloBytes), unix.UnixRights(0, 1, 2), nil); err != nil {
 				c.t.Fatal(err)
 			}
 		}, ErrProtocol},
 		{"hello twice", func(c *client) { c.send(hello); c.send(hello) }, ErrProtocol},
 		{"ready of wrong size", func(c *client) { c.send(hello); c.send(hello[:8]) }, ErrProtocol},
-		{"ready that is a lie", func(c *client) { c.send(hello); c.send(encodeReady(readyOK, 0)) }, ErrProtocol},
+		{"ready that is a lie", func(c *client) { c.send(hello); c.send(encodeReady(abi.ReadyOK, 0)) }, ErrProtocol},
 		{"ready with unknown status", func(c *client) { c.send(hello); c.send(encodeReady(77, 0)) }, ErrProtocol},
-		{"does not accept the file", func(c *client) { c.send(hello); c.send(encodeReady(readyBadABI, 0)) }, ErrVersion},
+		{"does not accept the file", func(c *client) { c.send(hello); c.send(encodeReady(abi.ReadyBadABI, 0)) }, ErrVersion},
 		{"never says anything", func(*client) {}, os.ErrDeadlineExceeded},
 		{"never says ready", func(c *client) { c.send(hello) }, os.ErrDeadlineExceeded},
 	}
@@ -95,10 +97,10 @@ func TestReadyWhileNobodyLooked(t *testing.T) {
 	if err := ours.SetDeadline(time.Now().Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := theirs.Write(encodeReady(readyOK, 0)); err != nil {
+	if _, err := theirs.Write(encodeReady(abi.ReadyOK, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := readMessage(ours, readySize); err != nil || len(b) != readySize {
+	if b, err := readMessage(ours, abi.ReadyBytes); err != nil || len(b) != abi.ReadyBytes {
 		t.Errorf("got %x, %v", b, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/testing/leaktest"
 	"github.com/attune-hpc/attune/internal/testing/longgate"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -95,21 +96,21 @@ func (c *client) send(b []byte) {
 }
 
 func encodeHello(h Hello) []byte {
-	b := make([]byte, helloSize)
-	binary.LittleEndian.PutUint64(b[helloMagic:], abiMagic)
-	binary.LittleEndian.PutUint32(b[helloVersion:], abiVersion)
-	binary.LittleEndian.PutUint32(b[helloFlags:], uint32(h.Flags))
-	binary.LittleEndian.PutUint32(b[helloPID:], uint32(h.PID))
-	binary.LittleEndian.PutUint32(b[helloTID:], uint32(h.TID))
-	binary.LittleEndian.PutUint32(b[helloAttempt:], h.Attempt)
+	b := make([]byte, abi.HelloBytes)
+	binary.LittleEndian.PutUint64(b[abi.HelloMagicAt:], abi.ABIMagic)
+	binary.LittleEndian.PutUint32(b[abi.HelloVersionAt:], abi.ABIVersion)
+	binary.LittleEndian.PutUint32(b[abi.HelloFlagsAt:], uint32(h.Flags))
+	binary.LittleEndian.PutUint32(b[abi.HelloPIDAt:], uint32(h.PID))
+	binary.LittleEndian.PutUint32(b[abi.HelloTIDAt:], uint32(h.TID))
+	binary.LittleEndian.PutUint32(b[abi.HelloAttemptAt:], h.Attempt)
 	return b
 }
 
 func encodeReady(status uint32, errno unix.Errno) []byte {
-	b := make([]byte, readySize)
-	binary.LittleEndian.PutUint64(b[readyMagic:], abiMagic)
-	binary.LittleEndian.PutUint32(b[readyStatus:], status)
-	binary.LittleEndian.PutUint32(b[readyError:], uint32(errno))
+	b := make([]byte, abi.ReadyBytes)
+	binary.LittleEndian.PutUint64(b[abi.ReadyMagicAt:], abi.ABIMagic)
+	binary.LittleEndian.PutUint32(b[abi.ReadyStatusAt:], status)
+	binary.LittleEndian.PutUint32(b[abi.ReadyErrorAt:], uint32(errno))
 	return b
 }
 
@@ -118,11 +119,11 @@ func (c *client) welcome() (status uint32, size uint64, file *os.File) {
 	c.t.Helper()
 	b, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := c.conn.ReadMsgUnix(b, oob)
-	if err != nil || n != welcomeSize {
+	if err != nil || n != abi.WelcomeBytes {
 		c.t.Fatalf("welcome of %d bytes, %v", n, err)
 	}
-	status = binary.LittleEndian.Uint32(b[welcomeStatus:])
-	size = binary.LittleEndian.Uint64(b[welcomeTotalSize:])
+	status = binary.LittleEndian.Uint32(b[abi.WelcomeStatusAt:])
+	size = binary.LittleEndian.Uint64(b[abi.WelcomeTotalSizeAt:])
 	if oobn == 0 {
 		return status, size, nil
 	}
@@ -142,7 +143,7 @@ func (c *client) join(h Hello) *dmtest.App {
 	c.t.Helper()
 	c.send(encodeHello(h))
 	status, size, file := c.welcome()
-	if status != welcomeOK || file == nil {
+	if status != abi.WelcomeOK || file == nil {
 		c.t.Fatalf("refused with status %d", status)
 	}
 	defer file.Close()
@@ -151,7 +152,7 @@ func (c *client) join(h Hello) *dmtest.App {
 		c.t.Fatalf("memory file of %d bytes, welcome says %d", len(app.Data), size)
 	}
 	app.Ready(h.PID)
-	c.send(encodeReady(readyOK, 0))
+	c.send(encodeReady(abi.ReadyOK, 0))
 	return app
 }
 

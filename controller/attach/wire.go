@@ -7,42 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// The messages of dmlib_gate.h.
-const (
-	abiMagic   = 0x0031424c4d445441
-	abiVersion = 6
-
-	helloMagic   = 0
-	helloVersion = 8
-	helloFlags   = 12
-	helloPID     = 16
-	helloTID     = 20
-	helloAttempt = 24
-	helloSize    = 32
-
-	welcomeMagic     = 0
-	welcomeVersion   = 8
-	welcomeStatus    = 12
-	welcomeTotalSize = 16
-	welcomeSize      = 32
-
-	welcomeOK      = 0
-	welcomeRefused = 1
-
-	readyMagic  = 0
-	readyStatus = 8
-	readyError  = 12
-	readySize   = 16
-
-	readyOK     = 0
-	readyNoMap  = 1
-	readyBadABI = 2
-
-	goMagic  = 0
-	goStatus = 8
-	goSize   = 16
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Timeout is how long a process waits at the gate at most.
@@ -58,15 +24,15 @@ type Flags uint32
 
 const (
 	// Forked marks a forked child; nothing waits in main.
-	Forked Flags = 1 << 0
+	Forked Flags = abi.HelloForked
 	// Injected marks a process into which DMLib was injected.
-	Injected Flags = 1 << 1
+	Injected Flags = abi.HelloInjected
 
 	// Early marks a process that has brought its own memory file, and waits for
 	// nobody.
-	Early Flags = 1 << 2
+	Early Flags = abi.HelloEarly
 	// Unfiltered marks one that was under no seccomp filter when it did so.
-	Unfiltered Flags = 1 << 3
+	Unfiltered Flags = abi.HelloUnfiltered
 
 	// running marks a process that waits for no go.
 	running = Forked | Injected | Early
@@ -91,17 +57,17 @@ var (
 
 // DecodeHello reads the first message of a connection.
 func DecodeHello(b []byte) (Hello, error) {
-	if err := checkMessage("hello", b, helloSize); err != nil {
+	if err := checkMessage("hello", b, abi.HelloBytes); err != nil {
 		return Hello{}, err
 	}
-	if v := binary.LittleEndian.Uint32(b[helloVersion:]); v != abiVersion {
-		return Hello{}, fmt.Errorf("%w: it speaks %d, want %d", ErrVersion, v, abiVersion)
+	if v := binary.LittleEndian.Uint32(b[abi.HelloVersionAt:]); v != abi.ABIVersion {
+		return Hello{}, fmt.Errorf("%w: it speaks %d, want %d", ErrVersion, v, abi.ABIVersion)
 	}
 	return Hello{
-		Flags:   Flags(binary.LittleEndian.Uint32(b[helloFlags:])),
-		PID:     int(int32(binary.LittleEndian.Uint32(b[helloPID:]))),
-		TID:     int(int32(binary.LittleEndian.Uint32(b[helloTID:]))),
-		Attempt: binary.LittleEndian.Uint32(b[helloAttempt:]),
+		Flags:   Flags(binary.LittleEndian.Uint32(b[abi.HelloFlagsAt:])),
+		PID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloPIDAt:]))),
+		TID:     int(int32(binary.LittleEndian.Uint32(b[abi.HelloTIDAt:]))),
+		Attempt: binary.LittleEndian.Uint32(b[abi.HelloAttemptAt:]),
 	}, nil
 }
 
@@ -112,12 +78,12 @@ type ready struct {
 }
 
 func decodeReady(b []byte) (ready, error) {
-	if err := checkMessage("ready", b, readySize); err != nil {
+	if err := checkMessage("ready", b, abi.ReadyBytes); err != nil {
 		return ready{}, err
 	}
 	return ready{
-		status: binary.LittleEndian.Uint32(b[readyStatus:]),
-		errno:  int32(binary.LittleEndian.Uint32(b[readyError:])),
+		status: binary.LittleEndian.Uint32(b[abi.ReadyStatusAt:]),
+		errno:  int32(binary.LittleEndian.Uint32(b[abi.ReadyErrorAt:])),
 	}, nil
 }
 
@@ -127,24 +93,24 @@ func checkMessage(name string, b []byte, size int) error {
 	if len(b) != size {
 		return fmt.Errorf("%w: %s of %d bytes, want %d", ErrProtocol, name, len(b), size)
 	}
-	if magic := binary.LittleEndian.Uint64(b); magic != abiMagic {
+	if magic := binary.LittleEndian.Uint64(b); magic != abi.ABIMagic {
 		return fmt.Errorf("%w: %s with magic %#x", ErrProtocol, name, magic)
 	}
 	return nil
 }
 
 func encodeWelcome(status uint32, totalSize int64) []byte {
-	b := make([]byte, welcomeSize)
-	binary.LittleEndian.PutUint64(b[welcomeMagic:], abiMagic)
-	binary.LittleEndian.PutUint32(b[welcomeVersion:], abiVersion)
-	binary.LittleEndian.PutUint32(b[welcomeStatus:], status)
-	binary.LittleEndian.PutUint64(b[welcomeTotalSize:], uint64(totalSize))
+	b := make([]byte, abi.WelcomeBytes)
+	binary.LittleEndian.PutUint64(b[abi.WelcomeMagicAt:], abi.ABIMagic)
+	binary.LittleEndian.PutUint32(b[abi.WelcomeVersionAt:], abi.ABIVersion)
+	binary.LittleEndian.PutUint32(b[abi.WelcomeStatusAt:], status)
+	binary.LittleEndian.PutUint64(b[abi.WelcomeTotalSizeAt:], uint64(totalSize))
 	return b
 }
 
 func encodeGo() []byte {
-	b := make([]byte, goSize)
-	binary.LittleEndian.PutUint64(b[goMagic:], abiMagic)
-	binary.LittleEndian.PutUint32(b[goStatus:], welcomeOK)
+	b := make([]byte, abi.GoBytes)
+	binary.LittleEndian.PutUint64(b[abi.GoMagicAt:], abi.ABIMagic)
+	binary.LittleEndian.PutUint32(b[abi.GoStatusAt:], abi.WelcomeOK)
 	return b
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // errDied is what tests make happen.
@@ -76,7 +78,7 @@ func (c *conversation) make() error {
 		return err
 	}
 	err := c.attempt()
-	if err == nil && c.apart() && c.answer.step == stepThread {
+	if err == nil && c.apart() && c.answer.step == abi.EntryThread {
 		c.calls.create = 0 // a limit on threads, or a class of scheduling that has none
 		err = c.attempt()
 	}

@@ -2,54 +2,10 @@
 
 package inject
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// struct attune_entry of dmlib_attach.h: first what the process is told, then what
-// it answers.
-const (
-	entryBase         = 0
-	entrySize         = 8
-	entryFrame        = 16
-	entryUnmap        = 24
-	entryCreate       = 32
-	entryAttributes   = 40
-	entrySetDetached  = 48
-	entrySetStack     = 56
-	entryOpen         = 64
-	entrySymbol       = 72
-	entryMessage      = 80
-	entryAttach       = 88
-	entryPath         = 96
-	entryRequest      = 104
-	entryCode         = 112
-	entryValue        = 120
-	entryMode         = 128
-	entryFromMemory   = 132
-	entryMilliseconds = 136
-	entryGo           = 140
-	entryState        = 144
-	entryStep         = 148
-	entryError        = 152
-	entryThread       = 156
-	entryMemory       = 160
-	entryLibrary      = 164
-	entryText         = 168
-	entryBytes        = 176
-)
-
-// States, what lets the process go on, and the steps that may fail.
-const (
-	stateFilesMade = 1
-	stateDone      = 2
-
-	goFilled = 1
-	goRead   = 2
-
-	stepFiles  = 1
-	stepWait   = 2
-	stepLoad   = 3
-	stepAttach = 4
-	stepThread = 5
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // entryAnswer is what the process has said so far.
@@ -67,9 +23,9 @@ func decodeEntry(b []byte) entryAnswer {
 	order := binary.LittleEndian
 	number := func(at int) int { return int(int32(order.Uint32(b[at:]))) }
 	return entryAnswer{
-		state: order.Uint32(b[entryState:]), step: order.Uint32(b[entryStep:]),
-		errno: int32(order.Uint32(b[entryError:])), thread: number(entryThread),
-		memory: number(entryMemory), library: number(entryLibrary),
-		text: order.Uint64(b[entryText:]), value: order.Uint64(b[entryValue:]),
+		state: order.Uint32(b[abi.EntryStateAt:]), step: order.Uint32(b[abi.EntryStepAt:]),
+		errno: int32(order.Uint32(b[abi.EntryErrorAt:])), thread: number(abi.EntryThreadAt),
+		memory: number(abi.EntryMemoryAt), library: number(abi.EntryLibraryAt),
+		text: order.Uint64(b[abi.EntryTextAt:]), value: order.Uint64(b[abi.EntryValueAt:]),
 	}
 }

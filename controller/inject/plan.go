@@ -11,6 +11,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/dmlib"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -242,7 +243,7 @@ func findReals(pid int, images []objfile.Image, hooks map[string]uint64) (reals 
 		file.Close()
 	}
 	for name, addresses := range found {
-		if len(addresses) == 1 && addresses[0] != 0 && len(name) < realAddress {
+		if len(addresses) == 1 && addresses[0] != 0 && len(name) < abi.AttachName {
 			reals = append(reals, realFunction{name, addresses[0]})
 		}
 	}

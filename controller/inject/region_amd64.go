@@ -2,7 +2,11 @@
 
 package inject
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
 
 // The mapping: a page of code (dmlib/entry), another where it is to call other
 // code, the data of region, and at its end the stack. It is readable and
@@ -63,7 +67,7 @@ func (p *plan) newRegion(vectorBytes int) *region {
 	if p.code != nil {
 		copy(r.data[r.reserve(pageBytes):], p.code)
 	}
-	r.entry = r.reserve(entryBytes)
+	r.entry = r.reserve(abi.EntryBytes)
 	r.path = r.put(append([]byte(p.options.Library), 0))
 	r.request = r.put(p.encoded)
 	r.frame = r.reserve(frameBytes)
@@ -76,21 +80,21 @@ func (r *region) place(base uint64, p *plan, s state) {
 	at := func(offset int) uint64 { return base + uint64(offset) }
 	c := p.calls
 	fields := map[int]uint64{
-		entryBase: base, entrySize: r.size(), entryFrame: at(r.frame), entryRequest: at(r.request), entryPath: at(r.path),
-		entryUnmap: c.unmap, entryCreate: c.create, entryAttributes: c.attributes, entrySetDetached: c.setDetached,
-		entrySetStack: c.setStack, entryOpen: c.open, entrySymbol: c.sym, entryMessage: c.message, entryAttach: p.library.attach,
+		abi.EntryBaseAt: base, abi.EntrySizeAt: r.size(), abi.EntryFrameAt: at(r.frame), abi.EntryRequestAt: at(r.request), abi.EntryPathAt: at(r.path),
+		abi.EntryUnmapAt: c.unmap, abi.EntryCreateAt: c.create, abi.EntryAttributesAt: c.attributes, abi.EntrySetDetachedAt: c.setDetached,
+		abi.EntrySetStackAt: c.setStack, abi.EntryOpenAt: c.open, abi.EntrySymbolAt: c.sym, abi.EntryMessageAt: c.message, abi.EntryAttachAt: p.library.attach,
 	}
 	if p.code != nil {
-		fields[entryCode] = at(pageBytes)
+		fields[abi.EntryCodeAt] = at(pageBytes)
 	}
 	for field, value := range fields {
 		r.word(r.entry+field, value)
 	}
-	r.number(r.entry+entryMode, c.mode)
+	r.number(r.entry+abi.EntryModeAt, c.mode)
 	if p.library.fromMemory {
-		r.number(r.entry+entryFromMemory, 1)
+		r.number(r.entry+abi.EntryFromMemoryAt, 1)
 	}
-	r.number(r.entry+entryMilliseconds, uint32(controllerPatience.Milliseconds()))
+	r.number(r.entry+abi.EntryMillisecondsAt, uint32(controllerPatience.Milliseconds()))
 	r.fillFrame(at(r.vectors), s)
 }
 

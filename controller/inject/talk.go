@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // helperPause is between looks at what a thread of its own does: nobody waits.
@@ -39,8 +40,8 @@ func (a entryAnswer) started() bool { return a.state != 0 }
 // listen reads what there is to read. False: the mapping is not there any more,
 // as the process has ended or executed another program.
 func (k *talk) listen() bool {
-	block := make([]byte, entryBytes)
-	if k.process.Read(k.at, block) != nil || binary.LittleEndian.Uint64(block[entryBase:]) != k.base {
+	block := make([]byte, abi.EntryBytes)
+	if k.process.Read(k.at, block) != nil || binary.LittleEndian.Uint64(block[abi.EntryBaseAt:]) != k.base {
 		return false
 	}
 	k.answer = decodeEntry(block)
@@ -53,7 +54,7 @@ func (k *talk) look(tid int) (there bool) {
 	if !k.listen() {
 		return false
 	}
-	if k.answer.state != stateFilesMade || k.filled {
+	if k.answer.state != abi.EntryFilesMade || k.filled {
 		return true
 	}
 	k.filled = true
@@ -63,13 +64,13 @@ func (k *talk) look(tid int) (there bool) {
 	k.helper = tid
 	k.failed = k.fill(tid)
 	// Where that did not work the process finds an empty file, and gives up.
-	k.say(goFilled)
+	k.say(abi.EntryGoFilled)
 	return true
 }
 
 // say lets the process go on. It may be gone.
 func (k *talk) say(word uint32) {
-	_ = k.process.Write(k.at+entryGo, binary.LittleEndian.AppendUint32(nil, word))
+	_ = k.process.Write(k.at+abi.EntryGoAt, binary.LittleEndian.AppendUint32(nil, word))
 }
 
 // fill makes the files that a thread has opened what they are to be.
@@ -115,7 +116,7 @@ func (k *talk) attend(ctx context.Context) error {
 	for {
 		there := k.look(0)
 		switch {
-		case k.answer.state == stateDone:
+		case k.answer.state == abi.EntryDone:
 			return k.collect()
 		case !there || !k.process.Alive():
 			return errors.Join(ErrInterrupted, k.drop())
@@ -151,7 +152,7 @@ const endPatience = time.Second
 // dismiss lets the thread that did the work end, and waits until it has: its
 // stack is then the C library's again.
 func (k *talk) dismiss() {
-	k.say(goRead)
+	k.say(abi.EntryGoRead)
 	until := time.Now().Add(endPatience)
 	for k.calls.create != 0 && k.helper != 0 && exists(k.pid, k.helper) && time.Now().Before(until) {
 		time.Sleep(helperPause)
@@ -176,19 +177,19 @@ func (k *talk) problem() error {
 	switch {
 	case k.failed != nil:
 		return k.failed
-	case k.answer.state != stateDone:
+	case k.answer.state != abi.EntryDone:
 		return fmt.Errorf("%w: it came to no end", ErrCall)
 	case k.answer.step == 0 && k.shared != nil && k.shared.App().Ready:
 		return nil
 	}
 	switch k.answer.step {
-	case stepFiles:
+	case abi.EntryFiles:
 		return fmt.Errorf("%w: open files of its own: %w", ErrCall, errno)
-	case stepWait:
+	case abi.EntryWait:
 		return fmt.Errorf("%w: this command was too slow for it", ErrCall)
-	case stepLoad:
+	case abi.EntryLoad:
 		return fmt.Errorf("%w: load %s: %s", ErrCall, k.options.Library, k.text(k.answer.text))
-	case stepAttach:
+	case abi.EntryAttach:
 		return attachError(errno)
 	}
 	return fmt.Errorf("%w: step %d: %w", ErrCall, k.answer.step, errno)

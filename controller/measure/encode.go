@@ -5,39 +5,15 @@ package measure
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Layout of struct attune_program in program.h; a test of controller/ring
 // compares it with the C compiler's.
 const (
 	// ProgramSize is the size of an encoded program in bytes.
-	ProgramSize = 512
-
-	programCaptures   = 0
-	programPredicates = 1
-	programValue      = 2
-	programKey        = 3
-	programTable      = 4
-	programMaxKeys    = 8
-	programCapture    = 16
-	programPredicate  = programCapture + MaxCaptures*captureSize
-
-	staysMapped = 1 // in place of a constant's index
-
-	captureSource = 0
-	captureType   = 1
-	captureIndex  = 2
-	captureSteps  = 3
-	captureLimit  = 4
-	captureValue  = 8
-	captureOffset = 16
-	captureSize   = 32
-
-	predicateCapture  = 0
-	predicateOperator = 1
-	predicateMask     = 8
-	predicateOperand  = 16
-	predicateSize     = 24
+	ProgramSize = abi.ProgramBytes
 )
 
 var errGlobals = errors.New("addresses do not match the program's global variables")
@@ -51,41 +27,41 @@ func (p Program) Encode(globals []uint64, table uint32) ([ProgramSize]byte, erro
 	if len(globals) != len(p.Globals()) {
 		return out, errGlobals
 	}
-	out[programCaptures] = byte(len(p.Captures))
-	out[programPredicates] = byte(len(p.Predicates))
-	out[programValue] = byte(p.Value + 1)
-	out[programKey] = byte(p.Key + 1)
+	out[abi.ProgramCapturesAt] = byte(len(p.Captures))
+	out[abi.ProgramPredicatesAt] = byte(len(p.Predicates))
+	out[abi.ProgramValueAt] = byte(p.Value + 1)
+	out[abi.ProgramKeyAt] = byte(p.Key + 1)
 	if p.Key != None {
-		binary.LittleEndian.PutUint32(out[programTable:], table+1)
-		binary.LittleEndian.PutUint32(out[programMaxKeys:], uint32(p.MaxKeys))
+		binary.LittleEndian.PutUint32(out[abi.ProgramTableAt:], table+1)
+		binary.LittleEndian.PutUint32(out[abi.ProgramMaxKeysAt:], uint32(p.MaxKeys))
 	}
 	for i, c := range p.Captures {
 		if c.Source == SourceGlobal {
 			c.Value, globals = globals[0], globals[1:]
 		}
-		c.encode(out[programCapture+i*captureSize:])
+		c.encode(out[abi.ProgramCaptureAt+i*abi.CaptureBytes:])
 	}
 	for i, c := range p.Predicates {
-		at := out[programPredicate+i*predicateSize:]
-		at[predicateCapture], at[predicateOperator] = byte(c.Capture), byte(c.Operator)
-		binary.LittleEndian.PutUint64(at[predicateMask:], c.Mask)
-		binary.LittleEndian.PutUint64(at[predicateOperand:], c.Operand)
+		at := out[abi.ProgramPredicateAt+i*abi.PredicateBytes:]
+		at[abi.PredicateCaptureAt], at[abi.PredicateComparisonAt] = byte(c.Capture), byte(c.Operator)
+		binary.LittleEndian.PutUint64(at[abi.PredicateMaskAt:], c.Mask)
+		binary.LittleEndian.PutUint64(at[abi.PredicateOperandAt:], c.Operand)
 	}
 	return out, nil
 }
 
 func (c Capture) encode(out []byte) {
-	out[captureSource], out[captureType] = byte(c.Source), byte(c.Type)
-	out[captureIndex], out[captureSteps] = byte(c.Index), byte(len(c.Dereference))
+	out[abi.CaptureSourceAt], out[abi.CaptureTypeAt] = byte(c.Source), byte(c.Type)
+	out[abi.CaptureIndexAt], out[abi.CaptureStepsAt] = byte(c.Index), byte(len(c.Dereference))
 	if c.Source == SourceGlobal {
-		out[captureSource] = byte(SourceConstant) // its address is one
+		out[abi.CaptureSourceAt] = byte(SourceConstant) // its address is one
 		if c.StaysMapped {
-			out[captureIndex] = staysMapped
+			out[abi.CaptureIndexAt] = abi.StaysMapped
 		}
 	}
-	binary.LittleEndian.PutUint32(out[captureLimit:], uint32(c.Limit))
-	binary.LittleEndian.PutUint64(out[captureValue:], c.Value)
+	binary.LittleEndian.PutUint32(out[abi.CaptureLimitAt:], uint32(c.Limit))
+	binary.LittleEndian.PutUint64(out[abi.CaptureValueAt:], c.Value)
 	for i, offset := range c.Dereference {
-		binary.LittleEndian.PutUint32(out[captureOffset+4*i:], uint32(offset))
+		binary.LittleEndian.PutUint32(out[abi.CaptureOffsetAt+4*i:], uint32(offset))
 	}
 }

@@ -3,81 +3,45 @@
 package measure
 
 import (
-	"regexp"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/attune-hpc/attune/controller/internal/abitest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// names are those of program.h that this package mirrors. Kinds and what
-// follows a record are for those who read records.
-var names = regexp.MustCompile(`^ATTUNE_(CAPTURES|PREDICATES|STEPS|STRING|STRINGS|KEYS|STAYS_MAPPED)$|^ATTUNE_(FROM|TYPE|IS)_|^attune_(program|capture|predicate)(\.|$)`)
-
-func TestLayoutEqualsHeader(t *testing.T) {
-	want := abitest.Layout(t)
-	for name := range want {
-		if !names.MatchString(name) {
-			delete(want, name)
-		}
+// TestProtocolSaysWhatProgramsSay: types and comparisons go into a program as they
+// come.
+func TestProtocolSaysWhatProgramsSay(t *testing.T) {
+	types := map[attunev1.CaptureType]int32{
+		attunev1.CaptureType_CAPTURE_TYPE_I8:      abi.TypeI8,
+		attunev1.CaptureType_CAPTURE_TYPE_I16:     abi.TypeI16,
+		attunev1.CaptureType_CAPTURE_TYPE_I32:     abi.TypeI32,
+		attunev1.CaptureType_CAPTURE_TYPE_I64:     abi.TypeI64,
+		attunev1.CaptureType_CAPTURE_TYPE_U8:      abi.TypeU8,
+		attunev1.CaptureType_CAPTURE_TYPE_U16:     abi.TypeU16,
+		attunev1.CaptureType_CAPTURE_TYPE_U32:     abi.TypeU32,
+		attunev1.CaptureType_CAPTURE_TYPE_U64:     abi.TypeU64,
+		attunev1.CaptureType_CAPTURE_TYPE_POINTER: abi.TypePointer,
+		attunev1.CaptureType_CAPTURE_TYPE_F32:     abi.TypeF32,
+		attunev1.CaptureType_CAPTURE_TYPE_F64:     abi.TypeF64,
+		attunev1.CaptureType_CAPTURE_TYPE_STRING:  abi.TypeString,
 	}
-	got := map[string]uint64{
-		"ATTUNE_CAPTURES":     MaxCaptures,
-		"ATTUNE_PREDICATES":   MaxPredicates,
-		"ATTUNE_STEPS":        MaxSteps,
-		"ATTUNE_STRING":       MaxString,
-		"ATTUNE_STRINGS":      MaxStrings,
-		"ATTUNE_KEYS":         MaxKeys,
-		"ATTUNE_STAYS_MAPPED": staysMapped,
-
-		"ATTUNE_FROM_PARAMETER":       uint64(SourceParameter),
-		"ATTUNE_FROM_FLOAT_PARAMETER": uint64(SourceFloatParameter),
-		"ATTUNE_FROM_RETURNED":        uint64(SourceReturned),
-		"ATTUNE_FROM_FLOAT_RETURNED":  uint64(SourceFloatReturned),
-		"ATTUNE_FROM_CONSTANT":        uint64(SourceConstant),
-		"ATTUNE_FROM_THREAD":          uint64(SourceThread),
-		"ATTUNE_FROM_CPU":             uint64(SourceCPU),
-		"ATTUNE_FROM_CALL_SITE":       uint64(SourceCallSite),
-
-		"attune_program":            ProgramSize,
-		"attune_program.captures":   programCaptures,
-		"attune_program.predicates": programPredicates,
-		"attune_program.value":      programValue,
-		"attune_program.key":        programKey,
-		"attune_program.table":      programTable,
-		"attune_program.max_keys":   programMaxKeys,
-		"attune_program.capture":    programCapture,
-		"attune_program.predicate":  programPredicate,
-
-		"attune_capture":        captureSize,
-		"attune_capture.source": captureSource,
-		"attune_capture.type":   captureType,
-		"attune_capture.index":  captureIndex,
-		"attune_capture.steps":  captureSteps,
-		"attune_capture.limit":  captureLimit,
-		"attune_capture.value":  captureValue,
-		"attune_capture.offset": captureOffset,
-
-		"attune_predicate":            predicateSize,
-		"attune_predicate.capture":    predicateCapture,
-		"attune_predicate.comparison": predicateOperator,
-		"attune_predicate.mask":       predicateMask,
-		"attune_predicate.operand":    predicateOperand,
+	comparisons := map[attunev1.Comparison]int32{
+		attunev1.Comparison_COMPARISON_EQUAL:         abi.IsEqual,
+		attunev1.Comparison_COMPARISON_NOT_EQUAL:     abi.IsNotEqual,
+		attunev1.Comparison_COMPARISON_LESS:          abi.IsLess,
+		attunev1.Comparison_COMPARISON_LESS_EQUAL:    abi.IsLessEqual,
+		attunev1.Comparison_COMPARISON_GREATER:       abi.IsGreater,
+		attunev1.Comparison_COMPARISON_GREATER_EQUAL: abi.IsGreaterEqual,
 	}
 	for number, name := range attunev1.CaptureType_name {
-		if number != 0 {
-			got[strings.Replace(name, "CAPTURE_TYPE", "ATTUNE_TYPE", 1)] = uint64(number)
+		if types[attunev1.CaptureType(number)] != number {
+			t.Errorf("%s is %d, in program.h %d", name, number, types[attunev1.CaptureType(number)])
 		}
 	}
 	for number, name := range attunev1.Comparison_name {
-		if number != 0 {
-			got[strings.Replace(name, "COMPARISON", "ATTUNE_IS", 1)] = uint64(number)
+		if comparisons[attunev1.Comparison(number)] != number {
+			t.Errorf("%s is %d, in program.h %d", name, number, comparisons[attunev1.Comparison(number)])
 		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("program.h (-) and this package or the protocol (+) differ:\n%s", diff)
 	}
 }

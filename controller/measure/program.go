@@ -2,22 +2,24 @@
 
 package measure
 
+import "github.com/attune-hpc/attune/dmlib/abi"
+
 import attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 
 // Bounds of a program, which make the work of a hit bounded.
 const (
 	// MaxCaptures of a point.
-	MaxCaptures = 8
+	MaxCaptures = abi.Captures
 	// MaxPredicates of a point.
-	MaxPredicates = 8
+	MaxPredicates = abi.Predicates
 	// MaxSteps is how many times one capture may read memory.
-	MaxSteps = 4
+	MaxSteps = abi.Steps
 	// MaxString is the longest string in bytes; MaxStrings the sum of the
 	// limits of all strings of a point.
-	MaxString  = 256
-	MaxStrings = 512
+	MaxString  = abi.String
+	MaxStrings = abi.Strings
 	// MaxKeys is the most keys that are kept apart.
-	MaxKeys = 1024
+	MaxKeys = abi.Keys
 
 	defaultString = 64
 	defaultKeys   = 256
@@ -37,23 +39,23 @@ type Source uint8
 // The sources.
 const (
 	// SourceParameter is integer or address parameter Index.
-	SourceParameter Source = 1 + iota
+	SourceParameter Source = abi.FromParameter
 	// SourceFloatParameter is floating point parameter Index.
-	SourceFloatParameter
+	SourceFloatParameter Source = abi.FromFloatParameter
 	// SourceReturned is the integer or address that the function returns.
-	SourceReturned
+	SourceReturned Source = abi.FromReturned
 	// SourceFloatReturned is the floating point number that it returns.
-	SourceFloatReturned
+	SourceFloatReturned Source = abi.FromFloatReturned
 	// SourceConstant is Value.
-	SourceConstant
+	SourceConstant Source = abi.FromConstant
 	// SourceGlobal is the address of Global.
-	SourceGlobal
+	SourceGlobal Source = abi.FromConstant + 1
 	// SourceThread is the thread id.
-	SourceThread
+	SourceThread Source = abi.FromThread
 	// SourceCPU is the number of the CPU.
-	SourceCPU
+	SourceCPU Source = abi.FromCPU
 	// SourceCallSite is the return address of the call.
-	SourceCallSite
+	SourceCallSite Source = abi.FromCallSite
 )
 
 // Type of a captured value. The numbers are those of program.h and of the

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
 	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -54,7 +55,7 @@ func TestEndedThreadsAreAskedAfter(t *testing.T) {
 		return endedThreads(os.Getpid(), append(tids, born))
 	})
 	close(end)
-	if state := *app.SlotWord(ended.Slot(), "state"); closed != 1 || uint64(state) == app.Layout["ATTUNE_SLOT_USED"] {
+	if state := *app.SlotWord(ended.Slot(), abi.SlotStateAt); closed != 1 || uint64(state) == abi.SlotUsed {
 		t.Errorf("closed %d slots, and that of the ended thread is in state %d", closed, state)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // attempts is how many sizes DMLib tries; DM_GATE_ATTEMPTS of dmlib/src/gate.h.
@@ -25,8 +27,8 @@ func Headers(g Geometry) ([]byte, error) {
 		return nil, fmt.Errorf("memory file geometry: %w", err)
 	}
 	var headers []byte
-	for more := true; more && len(headers) < attempts*headerSize; g, more = g.Smaller() {
-		header := make([]byte, headerSize)
+	for more := true; more && len(headers) < attempts*abi.HeaderBytes; g, more = g.Smaller() {
+		header := make([]byte, abi.HeaderBytes)
 		writeHeader(header, g.withDefaults())
 		headers = append(headers, header...)
 	}
@@ -39,7 +41,7 @@ func Headers(g Geometry) ([]byte, error) {
 // also when it returns an error.
 func Adopt(file *os.File) (*Memory, error) {
 	return owning(file, func() (*Memory, error) {
-		header := make([]byte, headerSize)
+		header := make([]byte, abi.HeaderBytes)
 		if _, err := file.ReadAt(header, 0); err != nil {
 			return nil, fmt.Errorf("%w: read its header: %w", ErrForeign, err)
 		}
@@ -65,8 +67,8 @@ func geometryOf(header []byte) (Geometry, error) {
 		return n
 	}
 	g := Geometry{
-		Slots: count(headerSlotCount), Rings: count(headerRingCount), RingRecords: count(headerRingRecords),
-		Programs: orNone(count(headerProgramCount)), Tables: orNone(count(headerTableCount)),
+		Slots: count(abi.HeaderSlotCountAt), Rings: count(abi.HeaderRingCountAt), RingRecords: count(abi.HeaderRingRecordsAt),
+		Programs: orNone(count(abi.HeaderProgramCountAt)), Tables: orNone(count(abi.HeaderTableCountAt)),
 	}
 	if g.Slots == 0 || g.Rings == 0 || g.RingRecords == 0 {
 		return g, fmt.Errorf("%w: it has no room", ErrForeign)
@@ -74,9 +76,9 @@ func geometryOf(header []byte) (Geometry, error) {
 	if err := g.Validate(); err != nil {
 		return g, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
-	want := make([]byte, headerSize)
+	want := make([]byte, abi.HeaderBytes)
 	writeHeader(want, g)
-	if string(header[:headerPID]) != string(want[:headerPID]) {
+	if string(header[:abi.HeaderPIDAt]) != string(want[:abi.HeaderPIDAt]) {
 		return g, fmt.Errorf("%w: another version's or another's header", ErrForeign)
 	}
 	return g, nil

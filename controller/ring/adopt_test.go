@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // mustMake makes a file as DMLib does, with other seals perhaps.
@@ -88,15 +89,15 @@ func TestAdoptRefuses(t *testing.T) {
 		{"too small", nil, size - 1, seals},
 		{"too large", nil, size + 1, seals},
 		{"no header", nil, 100, seals},
-		{"magic", func(h []byte) { h[headerMagic]++ }, size, seals},
-		{"version", func(h []byte) { h[headerVersion]++ }, size, seals},
-		{"no slots", func(h []byte) { store32(h, headerSlotCount, 0) }, size, seals},
-		{"more slots", func(h []byte) { store32(h, headerSlotCount, 9) }, size, seals},
-		{"slots without end", func(h []byte) { store32(h, headerSlotCount, 1<<32-1) }, size, seals},
-		{"records no power of two", func(h []byte) { store32(h, headerRingRecords, 1000) }, size, seals},
-		{"controls elsewhere", func(h []byte) { store64(h, headerControlOffset, 1<<40) }, size, seals},
-		{"detached", func(h []byte) { store32(h, headerDetached, 1) }, size, seals},
-		{"another's", func(h []byte) { store32(h, headerControllerPID, 1) }, size, seals},
+		{"magic", func(h []byte) { h[abi.HeaderMagicAt]++ }, size, seals},
+		{"version", func(h []byte) { h[abi.HeaderVersionAt]++ }, size, seals},
+		{"no slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 0) }, size, seals},
+		{"more slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 9) }, size, seals},
+		{"slots without end", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 1<<32-1) }, size, seals},
+		{"records no power of two", func(h []byte) { store32(h, abi.HeaderRingRecordsAt, 1000) }, size, seals},
+		{"controls elsewhere", func(h []byte) { store64(h, abi.HeaderControlOffsetAt, 1<<40) }, size, seals},
+		{"detached", func(h []byte) { store32(h, abi.HeaderDetachedAt, 1) }, size, seals},
+		{"another's", func(h []byte) { store32(h, abi.HeaderControllerPIDAt, 1) }, size, seals},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,8 @@ package ring
 import (
 	"math"
 	"math/bits"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Aggregate is what one measure point counted in one interval, all threads
@@ -100,9 +102,9 @@ func (m *Memory) Aggregates(dst []Aggregate, s Scale) []Aggregate {
 
 // nextEpoch starts the next interval; 0 belongs to untouched aggregates.
 func (m *Memory) nextEpoch() {
-	next := max(load32(m.data, headerEpoch)+1, 1)
+	next := max(load32(m.data, abi.HeaderEpochAt)+1, 1)
 	m.clearExtremes(next)
-	store32(m.data, headerEpoch, next)
+	store32(m.data, abi.HeaderEpochAt, next)
 }
 
 // sumSlots adds up one local point over all slots that were ever in use, and the
@@ -110,11 +112,11 @@ func (m *Memory) nextEpoch() {
 // hands, so that nothing is counted twice or lost. The caller holds life and control.
 func (m *Memory) sumSlots(index int) pointSum {
 	sum := pointSum{min: math.MaxUint64}
-	epoch := load32(m.data, headerEpoch)
+	epoch := load32(m.data, abi.HeaderEpochAt)
 	for i := range m.usedSlots() {
 		m.addSlot(&sum, i, index, epoch)
 	}
-	if load32(m.data, headerCommonUsed) != 0 {
+	if load32(m.data, abi.HeaderCommonUsedAt) != 0 {
 		m.addSlot(&sum, m.geometry.Slots, index, epoch)
 	}
 	return sum
@@ -122,14 +124,14 @@ func (m *Memory) sumSlots(index int) pointSum {
 
 // addSlot adds what one slot has of a local point.
 func (m *Memory) addSlot(sum *pointSum, slot, index int, epoch uint32) {
-	at := m.slotAt(slot) + slotAggregates + index*aggregateSize
-	if load64(m.data, at+aggregateCount) == 0 {
+	at := m.slotAt(slot) + abi.SlotAggregatesAt + index*abi.AggregateBytes
+	if load64(m.data, at+abi.AggregateCountAt) == 0 {
 		return // never hit by any thread of this slot
 	}
-	sum.add(m.readTotals(at, aggregateHistogram))
-	if load32(m.data, at+aggregateEpoch) == epoch {
-		sum.min = min(sum.min, load64(m.data, at+aggregateMin))
-		sum.max = max(sum.max, load64(m.data, at+aggregateMax))
+	sum.add(m.readTotals(at, abi.AggregateHistogramAt))
+	if load32(m.data, at+abi.AggregateEpochAt) == epoch {
+		sum.min = min(sum.min, load64(m.data, at+abi.AggregateMinAt))
+		sum.max = max(sum.max, load64(m.data, at+abi.AggregateMaxAt))
 	}
 }
 
@@ -145,13 +147,13 @@ const readAttempts = 4
 func (m *Memory) readTotals(at, histogram int) totals {
 	var best totals
 	fewest := uint64(math.MaxUint64)
-	before := load64(m.data, at+aggregateCount)
+	before := load64(m.data, at+abi.AggregateCountAt)
 	for range readAttempts {
-		t := totals{sum: load64(m.data, at+aggregateSum)}
+		t := totals{sum: load64(m.data, at+abi.AggregateSumAt)}
 		for b := range t.histogram {
 			t.histogram[b] = load32(m.data, at+histogram+4*b)
 		}
-		t.count = load64(m.data, at+aggregateCount)
+		t.count = load64(m.data, at+abi.AggregateCountAt)
 		if hits := t.count - before; hits < fewest {
 			best, fewest = t, hits
 		}

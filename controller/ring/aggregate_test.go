@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // histogram makes one from bucket, count pairs.
@@ -139,9 +141,9 @@ func bucketOf(v uint64) int {
 
 func TestEpochSkipsZero(t *testing.T) {
 	m, app := mustApp(t, small())
-	*app.U32("epoch") = math.MaxUint32
+	*app.U32(abi.HeaderEpochAt) = math.MaxUint32
 	m.Aggregates(nil, Scale{})
-	if got := *app.U32("epoch"); got != 1 {
+	if got := *app.U32(abi.HeaderEpochAt); got != 1 {
 		t.Errorf("epoch %d", got)
 	}
 }

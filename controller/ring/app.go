@@ -2,6 +2,8 @@
 
 package ring
 
+import "github.com/attune-hpc/attune/dmlib/abi"
+
 // App is what DMLib tells about itself in the header. All of it is untrusted.
 type App struct {
 	// PID is the process id as the process sees itself; in a container it is
@@ -46,20 +48,20 @@ func (m *Memory) App() App {
 	}
 	b := m.data
 	return App{
-		Ready:       load32(b, headerState) == 1,
-		PID:         int(int32(load32(b, headerPID))),
-		Base:        load64(b, headerDMLibBase),
-		StubEntry:   load64(b, headerStubEntry),
-		StubSize:    int(load32(b, headerStubSize)),
-		StubCount:   min(int(load32(b, headerStubCount)), StubCount),
-		StubTarget:  load64(b, headerStubTarget),
-		PatchEntry:  load64(b, headerPatchEntry),
-		PatchExit:   load64(b, headerPatchExit),
-		StubUnbound: load64(b, headerStubUnbound),
-		AttendEntry: load64(b, headerAttendEntry),
-		LostNoSlot:  load64(b, headerLostNoSlot),
-		Forks:       load64(b, headerForkCount),
-		Rings:       min(int(load32(b, headerRingNext)), m.geometry.Rings),
+		Ready:       load32(b, abi.HeaderStateAt) == 1,
+		PID:         int(int32(load32(b, abi.HeaderPIDAt))),
+		Base:        load64(b, abi.HeaderDMLIBBaseAt),
+		StubEntry:   load64(b, abi.HeaderStubEntryAt),
+		StubSize:    int(load32(b, abi.HeaderStubSizeAt)),
+		StubCount:   min(int(load32(b, abi.HeaderStubCountAt)), StubCount),
+		StubTarget:  load64(b, abi.HeaderStubTargetAt),
+		PatchEntry:  load64(b, abi.HeaderPatchEntryAt),
+		PatchExit:   load64(b, abi.HeaderPatchExitAt),
+		StubUnbound: load64(b, abi.HeaderStubUnboundAt),
+		AttendEntry: load64(b, abi.HeaderAttendEntryAt),
+		LostNoSlot:  load64(b, abi.HeaderLostNoSlotAt),
+		Forks:       load64(b, abi.HeaderForkCountAt),
+		Rings:       min(int(load32(b, abi.HeaderRingNextAt)), m.geometry.Rings),
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Attendant stops some thread of the application, wherever it is, has it call
@@ -88,5 +90,5 @@ func (m *Memory) posted(t Ticket) bool {
 	defer m.life.RUnlock()
 	m.control.Lock()
 	defer m.control.Unlock()
-	return m.pending(t) && load32(m.data, m.commandAt(t.slot)+commandState) == cmdPosted
+	return m.pending(t) && load32(m.data, m.commandAt(t.slot)+abi.CommandStateAt) == abi.CmdPosted
 }

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Where no thread comes by, one that the attendant stops does the work, but
 // calls nothing.
 func TestRunAttended(t *testing.T) {
 	m, app := mustApp(t, small())
-	*app.U64("attend_entry") = 0x1234
+	*app.U64(abi.HeaderAttendEntryAt) = 0x1234
 	stops := 0
 	m.SetAttendant(func(_ context.Context, entry uint64) (uint64, time.Duration, error) {
 		stops++
@@ -48,7 +50,7 @@ func TestRunAttended(t *testing.T) {
 // ever, and the error says why.
 func TestRunAttendedInVain(t *testing.T) {
 	m, app := mustApp(t, small())
-	*app.U64("attend_entry") = 0x1234
+	*app.U64(abi.HeaderAttendEntryAt) = 0x1234
 	stops := 0
 	var failure error
 	m.SetAttendant(func(context.Context, uint64) (uint64, time.Duration, error) {
@@ -73,7 +75,7 @@ func TestRunAttendedInVain(t *testing.T) {
 // A command that a thread comes by for in time stops nothing.
 func TestRunUnattended(t *testing.T) {
 	m, app := mustApp(t, small())
-	*app.U64("attend_entry") = 0x1234
+	*app.U64(abi.HeaderAttendEntryAt) = 0x1234
 	m.SetAttendant(func(context.Context, uint64) (uint64, time.Duration, error) {
 		t.Error("a thread was stopped")
 		return 0, 0, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,7 +39,7 @@ func benchmarkDrain(b *testing.B, flags uint16) {
 	b.ResetTimer()
 	for done := 0; done < b.N; done += records {
 		sum += m.Drain(d, func(batch []byte) { sum += uint64(batch[8]) }).Received
-		*app.SlotLong(thread.Slot(), "head") += records // the same again
+		*app.SlotLong(thread.Slot(), abi.SlotHeadAt) += records // the same again
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrecords/s")
 	if sum == 0 {

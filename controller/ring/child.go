@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Nurse finds the forked child that asks whether it may register, by the id that the
@@ -58,12 +60,12 @@ func (m *Memory) AttendChild(ctx context.Context) error {
 	}
 	defer m.nursing.mu.Unlock()
 	asks, _ := m.childWord()
-	if asks.state() != childAsks {
+	if asks.state() != abi.ChildAsks {
 		m.answerChild(asks, 0) // nobody attends to it, or it has not fetched its answer
 		return nil
 	}
 	free := m.nursing.nurse(asks.child())
-	attended, waits := childSays(childAttended, asks.child()), childSays(childWaits, asks.child())
+	attended, waits := childSays(abi.ChildAttended, asks.child()), childSays(abi.ChildWaits, asks.child())
 	if !m.answerChild(asks, attended) {
 		return nil
 	}
@@ -93,9 +95,9 @@ func (m *Memory) judgeChild(waits childWord, free func() error) error {
 	if err == nil {
 		err = free()
 	}
-	answer := childSays(childMay, waits.child())
+	answer := childSays(abi.ChildMay, waits.child())
 	if err != nil {
-		answer = childSays(childMayNot, waits.child())
+		answer = childSays(abi.ChildMayNot, waits.child())
 	}
 	if !m.answerChild(waits, answer) {
 		return nil
@@ -110,12 +112,12 @@ func (m *Memory) childWord() (word childWord, open bool) {
 	if m.data == nil {
 		return 0, false
 	}
-	return childWord(load64(m.data, headerChild)), true
+	return childWord(load64(m.data, abi.HeaderChildAt)), true
 }
 
 // answerChild replaces the word if the child has not.
 func (m *Memory) answerChild(last, next childWord) bool {
 	m.life.RLock()
 	defer m.life.RUnlock()
-	return m.data != nil && cas64(m.data, headerChild, uint64(last), uint64(next))
+	return m.data != nil && cas64(m.data, abi.HeaderChildAt, uint64(last), uint64(next))
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -106,13 +107,13 @@ func (m *Memory) drainSlot(d *Drainer, index int) bool {
 	if r.corrupt {
 		return true
 	}
-	state := load32(m.data, at+slotState)
-	head := load64(m.data, at+slotHead)
-	if state == slotFree {
+	state := load32(m.data, at+abi.SlotStateAt)
+	head := load64(m.data, at+abi.SlotHeadAt)
+	if state == abi.SlotFree {
 		return false
 	}
-	ring := load32(m.data, at+slotRing)
-	if state > slotClosed || !m.plausible(r, head, ring) {
+	ring := load32(m.data, at+abi.SlotRingAt)
+	if state > abi.SlotClosed || !m.plausible(r, head, ring) {
 		r.corrupt = true
 		d.counts.CorruptSlots++
 		return true
@@ -125,12 +126,12 @@ func (m *Memory) drainSlot(d *Drainer, index int) bool {
 	m.copyRecords(d, r, at, index, until)
 	// State was read before head: a closed slot has no producer, so its head
 	// was final.
-	if state != slotClosed || until != head {
+	if state != abi.SlotClosed || until != head {
 		return true
 	}
 	// No id means "being claimed" to Reclaim until the next thread writes its.
-	store32(m.data, at+slotTID, 0)
-	return !cas32(m.data, at+slotState, slotClosed, slotFree)
+	store32(m.data, at+abi.SlotTIDAt, 0)
+	return !cas32(m.data, at+abi.SlotStateAt, abi.SlotClosed, abi.SlotFree)
 }
 
 // plausible checks what the thread wrote against what the controller knows,
@@ -152,7 +153,7 @@ func (m *Memory) plausible(r *slotReader, head uint64, ring uint32) bool {
 // countLost adds what the slot lost since last time. A counter that went back
 // was started anew.
 func (m *Memory) countLost(d *Drainer, r *slotReader, at int) {
-	lost := load64(m.data, at+slotLost)
+	lost := load64(m.data, at+abi.SlotLostAt)
 	if lost < r.lost {
 		r.lost = 0
 	}
@@ -167,7 +168,7 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at, index int, head uint
 		return
 	}
 	d.first = d.fill
-	tid := load32(m.data, at+slotTID)
+	tid := load32(m.data, at+abi.SlotTIDAt)
 	records := uint64(m.geometry.RingRecords)
 	base := m.ringAt(int(r.ring - 1))
 	for r.tail != head {
@@ -180,7 +181,7 @@ func (m *Memory) copyRecords(d *Drainer, r *slotReader, at, index int, head uint
 		from := base + int(first)*attunev1.RecordSize
 		d.rewrite(words(m.data[from:from+int(n)*attunev1.RecordSize]), tid)
 		r.tail += n
-		store64(m.data, at+slotTail, r.tail)
+		store64(m.data, at+abi.SlotTailAt, r.tail)
 	}
 }
 
@@ -198,7 +199,7 @@ func (d *Drainer) flush() {
 func (d *Drainer) flushWhole() {
 	end := d.fill
 	if d.open(end) > 0 {
-		for end -= recordWords; d.buffer[end+recordPoint/8]&(attunev1.RecordContinuation<<flagsShift) != 0; end -= recordWords {
+		for end -= recordWords; d.buffer[end+abi.ContinuationPointAt/8]&(attunev1.RecordContinuation<<flagsShift) != 0; end -= recordWords {
 		}
 	}
 	rest := d.buffer[end:d.fill]

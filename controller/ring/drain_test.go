@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -31,12 +32,12 @@ func decode(t testing.TB, batch []byte) []event {
 	var events []event
 	for ; len(batch) > 0; batch = batch[attunev1.RecordSize:] {
 		events = append(events, event{
-			Time:   binary.LittleEndian.Uint64(batch[recordTime:]),
-			Point:  binary.LittleEndian.Uint16(batch[recordPoint:]),
-			Flags:  binary.LittleEndian.Uint16(batch[recordFlags:]),
-			Thread: binary.LittleEndian.Uint32(batch[recordThread:]),
-			Value:  binary.LittleEndian.Uint64(batch[recordValue:]),
-			Extra:  binary.LittleEndian.Uint64(batch[recordExtra:]),
+			Time:   binary.LittleEndian.Uint64(batch[abi.RecordTimeAt:]),
+			Point:  binary.LittleEndian.Uint16(batch[abi.ContinuationPointAt:]),
+			Flags:  binary.LittleEndian.Uint16(batch[abi.ContinuationFlagsAt:]),
+			Thread: binary.LittleEndian.Uint32(batch[abi.RecordThreadAt:]),
+			Value:  binary.LittleEndian.Uint64(batch[abi.RecordValueAt:]),
+			Extra:  binary.LittleEndian.Uint64(batch[abi.RecordExtraAt:]),
 		})
 	}
 	return events
@@ -246,9 +247,9 @@ func TestReclaim(t *testing.T) {
 	if len(events) != 1 || events[0].Thread != 1 || events[0].Value != 6 || got.FewSlotsFree {
 		t.Errorf("events %v, %+v: want the dead thread's last record", events, got)
 	}
-	free, used := uint32(slotFree), uint32(slotUsed)
+	free, used := uint32(abi.SlotFree), uint32(abi.SlotUsed)
 	for thread, want := range map[*dmtest.Thread]uint32{dead: free, closed: free, living: used, claiming: used} {
-		if state := *app.SlotWord(thread.Slot(), "state"); state != want {
+		if state := *app.SlotWord(thread.Slot(), abi.SlotStateAt); state != want {
 			t.Errorf("slot %d: state %d, want %d", thread.Slot(), state, want)
 		}
 	}
@@ -271,8 +272,8 @@ func TestReclaimSparesNewborn(t *testing.T) {
 	if n != 0 {
 		t.Errorf("reclaimed %d slots, want none", n)
 	}
-	if state := *app.SlotWord(born.Slot(), "state"); state != slotUsed {
-		t.Errorf("the newborn thread's slot is in state %d, want %d", state, slotUsed)
+	if state := *app.SlotWord(born.Slot(), abi.SlotStateAt); state != abi.SlotUsed {
+		t.Errorf("the newborn thread's slot is in state %d, want %d", state, abi.SlotUsed)
 	}
 }
 
@@ -288,8 +289,8 @@ func TestRingOfTwoSlots(t *testing.T) {
 	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
 	d, first, second := NewDrainer(steadyClock()), app.Claim(1, 0), app.Claim(2, 1)
 	first.Record(0, 0, 0, 6, 0)
-	*app.SlotWord(second.Slot(), "ring") = *app.SlotWord(first.Slot(), "ring")
-	*app.SlotLong(second.Slot(), "head") = 1
+	*app.SlotWord(second.Slot(), abi.SlotRingAt) = *app.SlotWord(first.Slot(), abi.SlotRingAt)
+	*app.SlotLong(second.Slot(), abi.SlotHeadAt) = 1
 	if events, got := drainAll(t, m, d); len(events) != 1 || events[0].Thread != 1 || got.CorruptSlots != 1 {
 		t.Errorf("events %v, %+v: want the first slot's and the second one found corrupt", events, got)
 	}
@@ -311,14 +312,14 @@ func TestCorruptSlotIsLeftAlone(t *testing.T) {
 		name  string
 		spoil func(app *dmtest.App, slot int)
 	}{
-		{"head too far", func(a *dmtest.App, s int) { *a.SlotLong(s, "head") += 65 }},
-		{"head went back", func(a *dmtest.App, s int) { *a.SlotLong(s, "head") = 0 }},
-		{"head huge", func(a *dmtest.App, s int) { *a.SlotLong(s, "head") = math.MaxUint64 }},
-		{"ring out of range", func(a *dmtest.App, s int) { *a.SlotWord(s, "ring") = 5 }},
-		{"ring huge", func(a *dmtest.App, s int) { *a.SlotWord(s, "ring") = math.MaxUint32 }},
-		{"ring of another slot", func(a *dmtest.App, s int) { *a.SlotWord(s, "ring") = 2 }},
-		{"ring taken away", func(a *dmtest.App, s int) { *a.SlotWord(s, "ring") = 0 }},
-		{"state unknown", func(a *dmtest.App, s int) { *a.SlotWord(s, "state") = 3 }},
+		{"head too far", func(a *dmtest.App, s int) { *a.SlotLong(s, abi.SlotHeadAt) += 65 }},
+		{"head went back", func(a *dmtest.App, s int) { *a.SlotLong(s, abi.SlotHeadAt) = 0 }},
+		{"head huge", func(a *dmtest.App, s int) { *a.SlotLong(s, abi.SlotHeadAt) = math.MaxUint64 }},
+		{"ring out of range", func(a *dmtest.App, s int) { *a.SlotWord(s, abi.SlotRingAt) = 5 }},
+		{"ring huge", func(a *dmtest.App, s int) { *a.SlotWord(s, abi.SlotRingAt) = math.MaxUint32 }},
+		{"ring of another slot", func(a *dmtest.App, s int) { *a.SlotWord(s, abi.SlotRingAt) = 2 }},
+		{"ring taken away", func(a *dmtest.App, s int) { *a.SlotWord(s, abi.SlotRingAt) = 0 }},
+		{"state unknown", func(a *dmtest.App, s int) { *a.SlotWord(s, abi.SlotStateAt) = 3 }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -14,7 +15,7 @@ import (
 // Nothing may panic, hang or hand out a record of a point that is not enabled.
 func FuzzDrain(f *testing.F) {
 	f.Add([]byte{}, []byte{}, []byte{1})
-	f.Add(bytes.Repeat([]byte{0xff}, headerSize), bytes.Repeat([]byte{1}, slotAggregates), []byte{1, 2, 3})
+	f.Add(bytes.Repeat([]byte{0xff}, abi.HeaderBytes), bytes.Repeat([]byte{1}, abi.SlotAggregatesAt), []byte{1, 2, 3})
 	f.Add([]byte{}, []byte{1, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0}, bytes.Repeat([]byte{3}, 40))
 	f.Add([]byte{}, []byte{1, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0}, append(append(make([]byte, 11), 2), bytes.Repeat([]byte{0xff, 0xff, 8, 0}, 30)...))
 	f.Fuzz(func(t *testing.T, header, slot, rest []byte) {
@@ -27,18 +28,18 @@ func FuzzDrain(f *testing.F) {
 		}
 		d := NewDrainer(steadyClock())
 		for round := range 3 {
-			copy(app.Data[:headerSize], header)
+			copy(app.Data[:abi.HeaderBytes], header)
 			for i := range small().Slots {
 				at := m.slotAt(i)
-				copy(app.Data[at:at+slotAggregates], slot)
-				copy(app.Data[at+slotAggregates:], rest)
+				copy(app.Data[at:at+abi.SlotAggregatesAt], slot)
+				copy(app.Data[at+abi.SlotAggregatesAt:], rest)
 				slot = append(slot[min(len(slot), 1):], byte(round)) // each slot another
 			}
 			copy(app.Data[m.at.mailbox:m.at.slots], rest)
 			copy(app.Data[m.at.rings:], rest)
 			copy(app.Data[m.at.programs:], rest)
 			copy(app.Data[m.at.tables:], rest)
-			copy(app.Data[m.tableAt(0)+tableKey:], slot)
+			copy(app.Data[m.tableAt(0)+abi.TableKeyAt:], slot)
 			events, got := drainAll(t, m, d)
 			if len(events) > small().Rings*small().RingRecords {
 				t.Fatalf("%d records out of %d rings of %d", len(events), small().Rings, small().RingRecords)
@@ -66,22 +67,22 @@ func FuzzDrain(f *testing.F) {
 // with the points of hostile.begin, one piece after the other.
 func image(m *Memory, data []byte) (pieces [][]byte) {
 	add := func(at, size int) { pieces = append(pieces, data[at:at+size]) }
-	add(0, headerSize)
-	add(m.at.mailbox, MailboxSize*commandSize)
+	add(0, abi.HeaderBytes)
+	add(m.at.mailbox, MailboxSize*abi.CommandBytes)
 	for i := range small().Slots {
-		add(m.slotAt(i), slotAggregates)
+		add(m.slotAt(i), abi.SlotAggregatesAt)
 	}
 	for _, point := range []int{0, 1, HookCount} {
-		add(m.controlAt(point), controlSize)
+		add(m.controlAt(point), abi.PointControlBytes)
 		for i := range small().Slots {
-			add(m.slotAt(i)+slotAggregates+point*aggregateSize, aggregateSize)
+			add(m.slotAt(i)+abi.SlotAggregatesAt+point*abi.AggregateBytes, abi.AggregateBytes)
 		}
 	}
 	add(m.at.rings, small().Rings*small().RingRecords*attunev1.RecordSize)
-	add(m.programAt(0)+programSlotUnreadable, 8)
-	add(m.tableAt(0), tableKey+8*buckets(4))
-	add(m.tableAt(0)+tableRest, 2*keyedSize)
-	add(m.tableAt(0)+tableBucket, buckets(4)*keyedSize)
+	add(m.programAt(0)+abi.ProgramSlotUnreadableAt, 8)
+	add(m.tableAt(0), abi.TableKeyAt+8*buckets(4))
+	add(m.tableAt(0)+abi.TableRestAt, 2*abi.KeyedBytes)
+	add(m.tableAt(0)+abi.TableBucketAt, buckets(4)*abi.KeyedBytes)
 	return pieces
 }
 

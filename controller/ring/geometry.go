@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -142,13 +143,13 @@ type placement struct {
 func (g Geometry) place() placement {
 	page := os.Getpagesize()
 	var p placement
-	p.control = headerSize
-	p.mailbox = p.control + PointCount*controlSize
-	p.slots = alignUp(p.mailbox+MailboxSize*commandSize, page)
-	p.rings = alignUp(p.slots+(g.Slots+1)*slotSize, page) // the last slot is common
+	p.control = abi.HeaderBytes
+	p.mailbox = p.control + PointCount*abi.PointControlBytes
+	p.slots = alignUp(p.mailbox+MailboxSize*abi.CommandBytes, page)
+	p.rings = alignUp(p.slots+(g.Slots+1)*abi.SlotBytes, page) // the last slot is common
 	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*attunev1.RecordSize, page)
-	p.tables = alignUp(p.programs+max(g.Programs, 0)*programSlotSize, page)
-	p.total = alignUp(p.tables+max(g.Tables, 0)*tableSize, page)
+	p.tables = alignUp(p.programs+max(g.Programs, 0)*abi.ProgramSlotBytes, page)
+	p.total = alignUp(p.tables+max(g.Tables, 0)*abi.TableBytes, page)
 	return p
 }
 

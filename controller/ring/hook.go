@@ -5,6 +5,8 @@ package ring
 import (
 	"math/bits"
 	"strings"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 //go:generate go run ./internal/gen ../../dmlib/include/attune/dmlib_hooks.def hooks.go
@@ -16,19 +18,19 @@ type Family uint32
 // Safe-point families. A thread that enters an allocation hook could legally
 // call the allocator, so calls that take its locks are safe at AtAlloc only.
 const (
-	AtAlloc Family = 1 << iota
-	AtLock
-	AtIO
-	AtStub
+	AtAlloc Family = abi.AtAlloc
+	AtLock  Family = abi.AtLock
+	AtIO    Family = abi.AtIO
+	AtStub  Family = abi.AtStub
 	// AtPatch is the entry of any patched function, inside whatever lock:
 	// nothing is called there.
-	AtPatch
+	AtPatch Family = abi.AtPatch
 	// AtGate is the start gate, as long as the process waits in it: OpNop and
 	// OpMap only.
-	AtGate
+	AtGate Family = abi.AtGate
 	// AtStopped is wherever a thread was when the attendant stopped it; nothing
 	// is called there. Run adds it where that will do.
-	AtStopped
+	AtStopped Family = abi.AtStopped
 
 	familyCount = 7
 	atAny       = 1<<familyCount - 1

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -45,7 +46,7 @@ func scribble(seed string) int {
 		return 2
 	}
 	random, at := rand.New(rand.NewPCG(n, 0)), small().place()
-	store32(data, headerSlotsUsed, uint32(small().Slots))
+	store32(data, abi.HeaderSlotsUsedAt, uint32(small().Slots))
 	for n := 0; n < scribbles || !believed(data, at); n++ {
 		lie(random, data, at)
 	}
@@ -62,7 +63,7 @@ func scribble(seed string) int {
 // believed says whether the reader has taken a record.
 func believed(data []byte, at placement) bool {
 	for slot := range small().Slots {
-		if load64(data, at.slots+slot*slotSize+slotTail) != 0 {
+		if load64(data, at.slots+slot*abi.SlotBytes+abi.SlotTailAt) != 0 {
 			return true
 		}
 	}
@@ -74,23 +75,23 @@ func believed(data []byte, at placement) bool {
 // slots that are closed and claimed while they are read, commands that are done.
 func lie(random *rand.Rand, data []byte, at placement) {
 	slot := random.IntN(small().Slots)
-	line := at.slots + slot*slotSize
+	line := at.slots + slot*abi.SlotBytes
 	switch random.IntN(6) {
 	case 0:
-		store32(data, line+slotState, uint32(1+random.IntN(2)))
+		store32(data, line+abi.SlotStateAt, uint32(1+random.IntN(2)))
 	case 1: // the second half of the slots claims the first one's rings
-		store32(data, line+slotRing, uint32(1+slot%small().Rings))
+		store32(data, line+abi.SlotRingAt, uint32(1+slot%small().Rings))
 	case 2:
-		store64(data, line+slotHead, load64(data, line+slotTail)+uint64(random.IntN(small().RingRecords+1)))
+		store64(data, line+abi.SlotHeadAt, load64(data, line+abi.SlotTailAt)+uint64(random.IntN(small().RingRecords+1)))
 	case 3:
-		points := []uint64{0, 1, HookCount, continuationPoint, random.Uint64() & pointMask}
+		points := []uint64{0, 1, HookCount, abi.ContinuationPoint, random.Uint64() & pointMask}
 		id := points[random.IntN(len(points))] | random.Uint64()&flagsMask
-		store64(data, at.rings+attunev1.RecordSize*random.IntN(small().Rings*small().RingRecords)+recordPoint, id)
+		store64(data, at.rings+attunev1.RecordSize*random.IntN(small().Rings*small().RingRecords)+abi.ContinuationPointAt, id)
 	case 4:
-		store32(data, at.mailbox+random.IntN(MailboxSize)*commandSize+commandState, uint32(random.IntN(4)))
+		store32(data, at.mailbox+random.IntN(MailboxSize)*abi.CommandBytes+abi.CommandStateAt, uint32(random.IntN(4)))
 	default:
-		aggregate := line + slotAggregates + random.IntN(2)*aggregateSize
-		store64(data, aggregate+8*random.IntN(aggregateSize/8), hostileWord(random, load64(data, aggregate)))
+		aggregate := line + abi.SlotAggregatesAt + random.IntN(2)*abi.AggregateBytes
+		store64(data, aggregate+8*random.IntN(abi.AggregateBytes/8), hostileWord(random, load64(data, aggregate)))
 	}
 }
 
@@ -102,15 +103,15 @@ func hostileOffset(random *rand.Rand, at placement) int {
 	case 0:
 		return within(0, at.control)
 	case 1:
-		return within(at.mailbox, at.mailbox+MailboxSize*commandSize)
+		return within(at.mailbox, at.mailbox+MailboxSize*abi.CommandBytes)
 	case 2, 3, 4:
-		slot := at.slots + slotSize*random.IntN(small().Slots)
-		return within(slot, slot+slotAggregates)
+		slot := at.slots + abi.SlotBytes*random.IntN(small().Slots)
+		return within(slot, slot+abi.SlotAggregatesAt)
 	case 5:
 		return within(at.rings, at.programs)
 	case 6:
-		table := at.tables + tableSize*random.IntN(small().Tables)
-		return within(table, table+tableRest)
+		table := at.tables + abi.TableBytes*random.IntN(small().Tables)
+		return within(table, table+abi.TableRestAt)
 	default:
 		return within(0, at.total)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -32,22 +33,22 @@ type Op uint32
 // The commands; see dmlib_abi.h for their arguments.
 const (
 	// OpNop proves that safe points are reached.
-	OpNop Op = iota
+	OpNop Op = abi.OpNOP
 	// OpCall calls the function Args[0] with Args[1] to Args[6].
-	OpCall
+	OpCall Op = abi.OpCall
 	// OpLoad reads Args[1] bytes at Args[0].
-	OpLoad
+	OpLoad Op = abi.OpLoad
 	// OpStore writes Args[2], of Args[1] bytes, to Args[0]; if Args[3] is not
 	// zero only where the old value is Args[4].
-	OpStore
+	OpStore Op = abi.OpStore
 	// OpStub binds stub Args[0] to the function Args[1], for good.
-	OpStub
+	OpStub Op = abi.OpStub
 	// OpGOT is OpStore of 8 bytes; Args[5] not zero makes the page writable. See
 	// [Command.Of].
-	OpGOT
+	OpGOT Op = abi.OpGOT
 	// OpMap maps Args[1] bytes at Args[0], readable and executable, where
 	// nothing is mapped.
-	OpMap
+	OpMap Op = abi.OpMap
 )
 
 // Command is one command for the application.
@@ -147,7 +148,7 @@ func (m *Memory) Post(c Command) (Ticket, error) {
 	m.mailbox[slot] = pendingCommand{number: m.reserved, at: c.At, point: c.Point}
 	m.writeCommand(slot, c)
 	m.ask(&m.mailbox[slot])
-	store32(m.data, m.commandAt(slot)+commandState, cmdPosted)
+	store32(m.data, m.commandAt(slot)+abi.CommandStateAt, abi.CmdPosted)
 	return Ticket{slot: slot, number: m.reserved}, nil
 }
 
@@ -156,7 +157,7 @@ func (m *Memory) Post(c Command) (Ticket, error) {
 func (m *Memory) emptyMailboxSlot() int {
 	for i := range m.mailbox {
 		p := &m.mailbox[i]
-		if p.abandoned && load32(m.data, m.commandAt(i)+commandState) == cmdDone {
+		if p.abandoned && load32(m.data, m.commandAt(i)+abi.CommandStateAt) == abi.CmdDone {
 			m.release(i)
 		}
 		if p.number == 0 {
@@ -169,16 +170,16 @@ func (m *Memory) emptyMailboxSlot() int {
 // writeCommand fills in the slot, but for the state.
 func (m *Memory) writeCommand(slot int, c Command) {
 	at := m.commandAt(slot)
-	store32(m.data, at+commandOp, uint32(c.Op))
-	store32(m.data, at+commandAt, uint32(c.At))
-	store32(m.data, at+commandThread, uint32(c.Thread))
-	store32(m.data, at+commandPoint, uint32(c.Point))
-	store64(m.data, at+commandID, c.ID)
+	store32(m.data, at+abi.CommandOpAt, uint32(c.Op))
+	store32(m.data, at+abi.CommandAtAt, uint32(c.At))
+	store32(m.data, at+abi.CommandThreadAt, uint32(c.Thread))
+	store32(m.data, at+abi.CommandPointAt, uint32(c.Point))
+	store64(m.data, at+abi.CommandIDAt, c.ID)
 	for i, arg := range c.Args {
-		store64(m.data, at+commandArgs+8*i, arg)
+		store64(m.data, at+abi.CommandArgsAt+8*i, arg)
 	}
-	store64(m.data, at+commandResult, 0)
-	store32(m.data, at+commandError, 0)
+	store64(m.data, at+abi.CommandResultAt, 0)
+	store32(m.data, at+abi.CommandErrorAt, 0)
 }
 
 // Poll asks for the result of a command. It is false while there is none, and
@@ -188,16 +189,16 @@ func (m *Memory) Poll(t Ticket) (Result, bool) {
 	defer m.life.RUnlock()
 	m.control.Lock()
 	defer m.control.Unlock()
-	if !m.pending(t) || load32(m.data, m.commandAt(t.slot)+commandState) != cmdDone {
+	if !m.pending(t) || load32(m.data, m.commandAt(t.slot)+abi.CommandStateAt) != abi.CmdDone {
 		return Result{}, false
 	}
 	at := m.commandAt(t.slot)
 	r := Result{
-		Value:  load64(m.data, at+commandResult),
-		Errno:  unix.Errno(load32(m.data, at+commandError)),
-		Thread: int(int32(load32(m.data, at+commandDoneBy))),
-		Ticks:  load64(m.data, at+commandDoneAt),
-		Local:  int(min(load64(m.data, at+commandDonePoint), PointCount)),
+		Value:  load64(m.data, at+abi.CommandResultAt),
+		Errno:  unix.Errno(load32(m.data, at+abi.CommandErrorAt)),
+		Thread: int(int32(load32(m.data, at+abi.CommandDoneByAt))),
+		Ticks:  load64(m.data, at+abi.CommandDoneAtAt),
+		Local:  int(min(load64(m.data, at+abi.CommandDonePointAt), PointCount)),
 	}
 	m.release(t.slot)
 	return r, true
@@ -213,7 +214,7 @@ func (m *Memory) Cancel(t Ticket) bool {
 	if !m.pending(t) {
 		return false
 	}
-	if !cas32(m.data, m.commandAt(t.slot)+commandState, cmdPosted, cmdEmpty) {
+	if !cas32(m.data, m.commandAt(t.slot)+abi.CommandStateAt, abi.CmdPosted, abi.CmdEmpty) {
 		return false
 	}
 	m.release(t.slot)
@@ -241,7 +242,7 @@ func (m *Memory) pending(t Ticket) bool {
 
 // release empties a mailbox slot. The caller holds control.
 func (m *Memory) release(slot int) {
-	store32(m.data, m.commandAt(slot)+commandState, cmdEmpty)
+	store32(m.data, m.commandAt(slot)+abi.CommandStateAt, abi.CmdEmpty)
 	m.unask(&m.mailbox[slot])
 	m.mailbox[slot] = pendingCommand{}
 }
@@ -251,7 +252,7 @@ func (m *Memory) release(slot int) {
 func (m *Memory) ask(p *pendingCommand) {
 	p.points(func(i int) {
 		if m.waiting[i]++; m.waiting[i] == 1 {
-			or32(m.data, m.controlAt(i)+controlWord, ctlMailbox)
+			or32(m.data, m.controlAt(i)+abi.PointControlWordAt, abi.CtlMailbox)
 		}
 	})
 }
@@ -261,7 +262,7 @@ func (m *Memory) ask(p *pendingCommand) {
 func (m *Memory) unask(p *pendingCommand) {
 	p.points(func(i int) {
 		if m.waiting[i]--; m.waiting[i] == 0 {
-			and32(m.data, m.controlAt(i)+controlWord, ^uint32(ctlMailbox))
+			and32(m.data, m.controlAt(i)+abi.PointControlWordAt, ^uint32(abi.CtlMailbox))
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 func mustPost(t *testing.T, m *Memory, c Command) Ticket {
@@ -31,7 +32,7 @@ func TestPostReachesTheApplication(t *testing.T) {
 	ticket := mustPost(t, m, want)
 	c := app.Command(0)
 	got := Command{
-		Op: Op(*c.U32("op")), At: Family(*c.U32("at")), Thread: int(*c.U32("thread")), ID: *c.U64("id"),
+		Op: Op(*c.U32(abi.CommandOpAt)), At: Family(*c.U32(abi.CommandAtAt)), Thread: int(*c.U32(abi.CommandThreadAt)), ID: *c.U64(abi.CommandIDAt),
 		Args: [8]uint64{c.Arg(0), c.Arg(1), c.Arg(2), c.Arg(3), c.Arg(4), c.Arg(5), c.Arg(6), c.Arg(7)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -58,7 +59,7 @@ func TestMailboxBits(t *testing.T) {
 	m, app := mustApp(t, small())
 	marked := func() (families Family) {
 		for f, index := range map[Family]int{AtAlloc: 0, AtLock: 16, AtIO: 32, AtStub: PointCount - 1} {
-			if app.Control(index)&ctlMailbox != 0 {
+			if app.Control(index)&abi.CtlMailbox != 0 {
 				families |= f
 			}
 		}
@@ -97,12 +98,12 @@ func TestMailboxOfOnePoint(t *testing.T) {
 	all := mustPost(t, m, Command{At: AtStub})
 	ticket := mustPost(t, m, Command{At: AtStub | AtPatch, Point: local + 1})
 	c := app.Command(1)
-	if *c.U32("point") != local+1 {
-		t.Errorf("point %d", *c.U32("point"))
+	if *c.U32(abi.CommandPointAt) != local+1 {
+		t.Errorf("point %d", *c.U32(abi.CommandPointAt))
 	}
 	m.Cancel(all)
 	for i := range PointCount {
-		if marked := app.Control(i)&ctlMailbox != 0; marked != (i == local) {
+		if marked := app.Control(i)&abi.CtlMailbox != 0; marked != (i == local) {
 			t.Errorf("point %d: marked %v", i, marked)
 		}
 	}

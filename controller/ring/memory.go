@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -141,23 +142,23 @@ func memfd(name string) (int, error) {
 // complete; the magic comes last.
 func writeHeader(b []byte, g Geometry) {
 	at := g.place()
-	store32(b, headerVersion, abiVersion)
-	store32(b, headerHeaderSize, headerSize)
-	store64(b, headerTotalSize, uint64(at.total))
-	store64(b, headerControlOffset, uint64(at.control))
-	store64(b, headerMailboxOffset, uint64(at.mailbox))
-	store64(b, headerSlotOffset, uint64(at.slots))
-	store64(b, headerRingOffset, uint64(at.rings))
-	store32(b, headerPointCount, PointCount)
-	store32(b, headerSlotCount, uint32(g.Slots))
-	store32(b, headerRingCount, uint32(g.Rings))
-	store32(b, headerRingRecords, uint32(g.RingRecords))
-	store64(b, headerProgramOffset, uint64(at.programs))
-	store64(b, headerTableOffset, uint64(at.tables))
-	store32(b, headerProgramCount, uint32(max(g.Programs, 0)))
-	store32(b, headerTableCount, uint32(max(g.Tables, 0)))
-	store32(b, headerEpoch, 1) // 0 is what an untouched aggregate holds
-	store64(b, headerMagic, abiMagic)
+	store32(b, abi.HeaderVersionAt, abi.ABIVersion)
+	store32(b, abi.HeaderHeaderSizeAt, abi.HeaderBytes)
+	store64(b, abi.HeaderTotalSizeAt, uint64(at.total))
+	store64(b, abi.HeaderControlOffsetAt, uint64(at.control))
+	store64(b, abi.HeaderMailboxOffsetAt, uint64(at.mailbox))
+	store64(b, abi.HeaderSlotOffsetAt, uint64(at.slots))
+	store64(b, abi.HeaderRingOffsetAt, uint64(at.rings))
+	store32(b, abi.HeaderPointCountAt, PointCount)
+	store32(b, abi.HeaderSlotCountAt, uint32(g.Slots))
+	store32(b, abi.HeaderRingCountAt, uint32(g.Rings))
+	store32(b, abi.HeaderRingRecordsAt, uint32(g.RingRecords))
+	store64(b, abi.HeaderProgramOffsetAt, uint64(at.programs))
+	store64(b, abi.HeaderTableOffsetAt, uint64(at.tables))
+	store32(b, abi.HeaderProgramCountAt, uint32(max(g.Programs, 0)))
+	store32(b, abi.HeaderTableCountAt, uint32(max(g.Tables, 0)))
+	store32(b, abi.HeaderEpochAt, 1) // 0 is what an untouched aggregate holds
+	store64(b, abi.HeaderMagicAt, abi.ABIMagic)
 }
 
 // Geometry returns the sizes in force, without zeros.
@@ -210,19 +211,19 @@ func (m *Memory) isClosed() bool {
 
 // detach turns every point off and DMLib inert. The caller holds life.
 func (m *Memory) detach() {
-	store32(m.data, headerDetached, 1)
+	store32(m.data, abi.HeaderDetachedAt, 1)
 	for i := range PointCount {
-		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|ctlMailbox|ctlShared|ctlTimed))
+		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|abi.CtlMailbox|abi.CtlShared|abi.CtlTimed))
 	}
 }
 
 // controlAt, slotAt, commandAt and ringAt give byte offsets of checked
 // indices.
-func (m *Memory) controlAt(index int) int { return m.at.control + index*controlSize }
-func (m *Memory) slotAt(index int) int    { return m.at.slots + index*slotSize }
-func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*commandSize }
-func (m *Memory) programAt(index int) int { return m.at.programs + index*programSlotSize }
-func (m *Memory) tableAt(index int) int   { return m.at.tables + index*tableSize }
+func (m *Memory) controlAt(index int) int { return m.at.control + index*abi.PointControlBytes }
+func (m *Memory) slotAt(index int) int    { return m.at.slots + index*abi.SlotBytes }
+func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*abi.CommandBytes }
+func (m *Memory) programAt(index int) int { return m.at.programs + index*abi.ProgramSlotBytes }
+func (m *Memory) tableAt(index int) int   { return m.at.tables + index*abi.TableBytes }
 func (m *Memory) ringAt(index int) int {
 	return m.at.rings + index*m.geometry.RingRecords*attunev1.RecordSize
 }

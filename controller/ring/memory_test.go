@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 func TestGeometryValidate(t *testing.T) {
@@ -82,10 +84,10 @@ func TestNewFile(t *testing.T) {
 	if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("the file survives exec: flags %#x, %v", flags, err)
 	}
-	if got, want := *app.U64("magic"), app.Layout["ATTUNE_ABI_MAGIC"]; got != want {
+	if got, want := *app.U64(abi.HeaderMagicAt), uint64(abi.ABIMagic); got != want {
 		t.Errorf("magic %#x, want %#x", got, want)
 	}
-	if got := *app.U64("total_size"); got != uint64(len(app.Data)) {
+	if got := *app.U64(abi.HeaderTotalSizeAt); got != uint64(len(app.Data)) {
 		t.Errorf("total size %d of a file of %d", got, len(app.Data))
 	}
 }
@@ -127,11 +129,11 @@ func TestApp(t *testing.T) {
 	if got := m.App(); got.Ready {
 		t.Error("ready before the application said so")
 	}
-	*app.U64("dmlib_base"), *app.U64("stub_entry") = 0x1000, 0x2000
-	*app.U64("stub_target") = 0x3000
-	*app.U32("stub_size"), *app.U32("stub_count") = 16, 1<<31
-	*app.U64("lost_no_slot"), *app.U64("fork_count") = 5, 6
-	*app.U32("ring_next") = math.MaxUint32
+	*app.U64(abi.HeaderDMLIBBaseAt), *app.U64(abi.HeaderStubEntryAt) = 0x1000, 0x2000
+	*app.U64(abi.HeaderStubTargetAt) = 0x3000
+	*app.U32(abi.HeaderStubSizeAt), *app.U32(abi.HeaderStubCountAt) = 16, 1<<31
+	*app.U64(abi.HeaderLostNoSlotAt), *app.U64(abi.HeaderForkCountAt) = 5, 6
+	*app.U32(abi.HeaderRingNextAt) = math.MaxUint32
 	app.Ready(os.Getpid())
 	want := App{
 		PID: os.Getpid(), Ready: true, Base: 0x1000, StubEntry: 0x2000, StubTarget: 0x3000,
@@ -146,8 +148,8 @@ func TestDetach(t *testing.T) {
 	m, app := mustApp(t, small())
 	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
 	m.Detach()
-	if *app.U32("detached") != 1 || app.Control(0) != 0 {
-		t.Errorf("detached %d, control word %#x", *app.U32("detached"), app.Control(0))
+	if *app.U32(abi.HeaderDetachedAt) != 1 || app.Control(0) != 0 {
+		t.Errorf("detached %d, control word %#x", *app.U32(abi.HeaderDetachedAt), app.Control(0))
 	}
 }
 
@@ -156,7 +158,7 @@ func TestAfterClose(t *testing.T) {
 	if err := errors.Join(m.Close(), m.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if *app.U32("detached") != 1 {
+	if *app.U32(abi.HeaderDetachedAt) != 1 {
 		t.Error("the application was not told")
 	}
 	m.Detach()

@@ -9,11 +9,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // HeaderSize is how much of a memory file tells its owner, bytes.
-const HeaderSize = headerSize
+const HeaderSize = abi.HeaderBytes
 
 // Owner is the controller that a memory file belongs to. The zero value is
 // nobody.
@@ -67,20 +68,20 @@ func (m *Memory) SetOwner(o Owner) {
 	if m.data == nil {
 		return
 	}
-	store64(m.data, headerControllerStart, o.Start)
-	store64(m.data, headerControllerNamespace, o.Namespace)
-	store32(m.data, headerControllerPID, uint32(o.PID))
+	store64(m.data, abi.HeaderControllerStartAt, o.Start)
+	store64(m.data, abi.HeaderControllerNamespaceAt, o.Namespace)
+	store32(m.data, abi.HeaderControllerPIDAt, uint32(o.PID))
 }
 
 // ReadOwner tells from the first HeaderSize bytes of a memory file whom it
 // belongs to, and whether that controller has let go of it.
 func ReadOwner(header []byte) (owner Owner, detached bool, err error) {
-	if len(header) < headerSize || load64(header, headerMagic) != abiMagic {
+	if len(header) < abi.HeaderBytes || load64(header, abi.HeaderMagicAt) != abi.ABIMagic {
 		return Owner{}, false, errors.New("no memory file of DMLib")
 	}
 	owner = Owner{
-		PID: int(int32(load32(header, headerControllerPID))), Start: load64(header, headerControllerStart),
-		Namespace: load64(header, headerControllerNamespace),
+		PID: int(int32(load32(header, abi.HeaderControllerPIDAt))), Start: load64(header, abi.HeaderControllerStartAt),
+		Namespace: load64(header, abi.HeaderControllerNamespaceAt),
 	}
-	return owner, load32(header, headerDetached) != 0, nil
+	return owner, load32(header, abi.HeaderDetachedAt) != 0, nil
 }

@@ -2,7 +2,11 @@
 
 package ring
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
 
 // change is a local point that became another session point's. What is in the rings
 // by then is not that one's.
@@ -34,7 +38,7 @@ func (m *Memory) give(local int, point uint16) {
 // readHeads appends where the records of each used slot end.
 func (m *Memory) readHeads(heads []uint64) []uint64 {
 	for i := range m.usedSlots() {
-		heads = append(heads, load64(m.data, m.slotAt(i)+slotHead))
+		heads = append(heads, load64(m.data, m.slotAt(i)+abi.SlotHeadAt))
 	}
 	return heads
 }

@@ -5,6 +5,8 @@ package ring
 import (
 	"fmt"
 	"math"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Range is a predicate on values, both ends included.
@@ -55,19 +57,19 @@ type PointControl struct {
 func (c PointControl) word() uint32 {
 	var w uint32
 	if c.Aggregate {
-		w |= ctlAggregate
+		w |= abi.CtlAggregate
 	}
 	if c.Event {
-		w |= ctlEvent
+		w |= abi.CtlEvent
 	}
 	if c.Duration {
-		w |= ctlDuration
+		w |= abi.CtlDuration
 	}
 	if c.Untimed {
-		w |= ctlUntimed
+		w |= abi.CtlUntimed
 	}
 	if c.Program != nil {
-		w |= ctlProgram
+		w |= abi.CtlProgram
 	}
 	return w
 }
@@ -100,7 +102,7 @@ func (c PointControl) validate(index int) error {
 type point struct {
 	control PointControl // Point 0: not enabled
 	use     *programUse  // of control.Program
-	sharers uint16       // of a hook: bit b: point sharerFirst + b takes its hits as well
+	sharers uint16       // of a hook: bit b: point abi.SharerFirst + b takes its hits as well
 	last    totals       // at the last Aggregates, or when it was enabled
 }
 
@@ -176,12 +178,12 @@ func (c PointControl) only() Range {
 func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
 	at := m.controlAt(index)
 	only := c.only()
-	and32(m.data, at+controlWord, ^uint32(ctlMeasuring))
-	store32(m.data, at+controlSampleMask, max(c.SampleEvery, 1)-1)
+	and32(m.data, at+abi.PointControlWordAt, ^uint32(ctlMeasuring))
+	store32(m.data, at+abi.PointControlSampleMaskAt, max(c.SampleEvery, 1)-1)
 	m.writeParameter(index, c, use)
-	store64(m.data, at+controlMinValue, only.Min)
-	store64(m.data, at+controlMaxValue, only.Max)
-	or32(m.data, at+controlWord, c.word())
+	store64(m.data, at+abi.PointControlMinValueAt, only.Min)
+	store64(m.data, at+abi.PointControlMaxValueAt, only.Max)
+	or32(m.data, at+abi.PointControlWordAt, c.word())
 }
 
 // writeParameter writes which parameter is the value; a hook has a value of its own,
@@ -191,7 +193,7 @@ func (m *Memory) writeParameter(index int, c PointControl, use *programUse) {
 	if index < HookCount {
 		parameter = uint32(m.points[index].sharers)
 	}
-	store32(m.data, m.controlAt(index)+controlParameter, parameter|use.word()<<16)
+	store32(m.data, m.controlAt(index)+abi.PointControlParameterAt, parameter|use.word()<<16)
 }
 
 // ClearPoint disables the local point. Records of it that are still in the
@@ -206,7 +208,7 @@ func (m *Memory) ClearPoint(index int) {
 	}
 	m.control.Lock()
 	defer m.control.Unlock()
-	and32(m.data, m.controlAt(index)+controlWord, ^uint32(ctlMeasuring))
+	and32(m.data, m.controlAt(index)+abi.PointControlWordAt, ^uint32(ctlMeasuring))
 	m.mapping[index].Store(0)
 	if m.points != nil {
 		m.leaveProgram(m.points[index].use)

@@ -5,6 +5,8 @@ package ring
 import (
 	"math"
 	"testing"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 func TestSetPoint(t *testing.T) {
@@ -16,16 +18,16 @@ func TestSetPoint(t *testing.T) {
 		word, mask  uint32
 		least, most uint64
 	}{
-		{"events", 0, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
-		{"aggregate", 63, PointControl{Point: 1, Aggregate: true, SampleEvery: 1}, ctlAggregate, 0, 0, math.MaxUint64},
-		{"sampled", 64, PointControl{Point: 1, Event: true, SampleEvery: 64}, ctlEvent, 63, 0, math.MaxUint64},
+		{"events", 0, PointControl{Point: 1, Event: true}, abi.CtlEvent, 0, 0, math.MaxUint64},
+		{"aggregate", 63, PointControl{Point: 1, Aggregate: true, SampleEvery: 1}, abi.CtlAggregate, 0, 0, math.MaxUint64},
+		{"sampled", 64, PointControl{Point: 1, Event: true, SampleEvery: 64}, abi.CtlEvent, 63, 0, math.MaxUint64},
 		{"all", 62, PointControl{Point: 1, Aggregate: true, Event: true, Duration: true, Only: &Range{Min: 5, Max: 9}, Scale: halfNanos},
-			ctlAggregate | ctlEvent | ctlDuration, 0, 10, 19},
+			abi.CtlAggregate | abi.CtlEvent | abi.CtlDuration, 0, 10, 19},
 		{"long", 62, PointControl{Point: 1, Aggregate: true, Duration: true, Only: &Range{Min: 5, Max: math.MaxUint64}, Scale: halfNanos},
-			ctlAggregate | ctlDuration, 0, 10, math.MaxUint64},
-		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, ctlEvent | ctlUntimed, 0, 0, math.MaxUint64},
-		{"last stub", 255, PointControl{Point: 1, Event: true}, ctlEvent, 0, 0, math.MaxUint64},
-		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, ctlEvent, 0, 0, 0},
+			abi.CtlAggregate | abi.CtlDuration, 0, 10, math.MaxUint64},
+		{"untimed", 16, PointControl{Point: 1, Event: true, Untimed: true}, abi.CtlEvent | abi.CtlUntimed, 0, 0, math.MaxUint64},
+		{"last stub", 255, PointControl{Point: 1, Event: true}, abi.CtlEvent, 0, 0, math.MaxUint64},
+		{"only zero", 1, PointControl{Point: 1, Event: true, Only: &Range{}}, abi.CtlEvent, 0, 0, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,18 +88,18 @@ func TestMailboxBitIsIndependent(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
-	if got := app.Control(0); got != ctlEvent|ctlMailbox {
+	if got := app.Control(0); got != abi.CtlEvent|abi.CtlMailbox {
 		t.Errorf("word %#x after SetPoint", got)
 	}
 	m.ClearPoint(0)
-	if got := app.Control(0); got != ctlMailbox {
+	if got := app.Control(0); got != abi.CtlMailbox {
 		t.Errorf("word %#x after ClearPoint", got)
 	}
 	mustSet(t, m, 0, PointControl{Point: 1, Aggregate: true})
 	if !m.Cancel(ticket) {
 		t.Fatal("not cancelled")
 	}
-	if got := app.Control(0); got != ctlAggregate {
+	if got := app.Control(0); got != abi.CtlAggregate {
 		t.Errorf("word %#x after Cancel", got)
 	}
 }
@@ -113,7 +115,7 @@ func TestSetPointAgainTouchesNothing(t *testing.T) {
 	}
 	c := PointControl{Point: 1, Aggregate: true, Only: &Range{Min: 5, Max: 9}}
 	set(c)
-	store64(m.data, m.controlAt(0)+controlMinValue, 7) // a trace of what is written
+	store64(m.data, m.controlAt(0)+abi.PointControlMinValueAt, 7) // a trace of what is written
 	c.Only = &Range{Min: 5, Max: 9}
 	if got := set(c); got != 7 {
 		t.Errorf("the same again wrote %d", got)
@@ -123,7 +125,7 @@ func TestSetPointAgainTouchesNothing(t *testing.T) {
 		t.Errorf("another range: %d, want 6", got)
 	}
 	m.ClearPoint(0)
-	if got := set(c); got != 6 || app.Control(0) != ctlAggregate {
+	if got := set(c); got != 6 || app.Control(0) != abi.CtlAggregate {
 		t.Errorf("after ClearPoint: word %#x, least %d", app.Control(0), got)
 	}
 }

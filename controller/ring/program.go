@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // ErrNoProgram is returned where a process can have no more points that capture
@@ -110,7 +111,7 @@ func (m *Memory) useProgram(c PointControl) (*programUse, error) {
 	}
 	at := m.programAt(u.number)
 	copy(m.data[at:at+len(code)], code[:])
-	u.unreadable = load64(m.data, at+programSlotUnreadable)
+	u.unreadable = load64(m.data, at+abi.ProgramSlotUnreadableAt)
 	m.programs = append(m.programs, u)
 	return u, nil
 }
@@ -138,7 +139,7 @@ func (m *Memory) takeUnreadable(u *programUse) uint64 {
 	if u == nil {
 		return 0
 	}
-	now := load64(m.data, m.programAt(u.number)+programSlotUnreadable)
+	now := load64(m.data, m.programAt(u.number)+abi.ProgramSlotUnreadableAt)
 	difference := now - u.unreadable
 	u.unreadable = now
 	return difference
@@ -146,5 +147,5 @@ func (m *Memory) takeUnreadable(u *programUse) uint64 {
 
 // buckets of a table that are in use for so many keys, as DMLib has it.
 func buckets(maxKeys int) int {
-	return min(max(1<<bits.Len(uint(2*maxKeys-1)), 2), tableBuckets)
+	return min(max(1<<bits.Len(uint(2*maxKeys-1)), 2), abi.TableBuckets)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -46,11 +47,11 @@ func TestSetPointWritesTheProgram(t *testing.T) {
 	if !slices.Equal(app.Program(3), program.code[:]) {
 		t.Error("the memory holds another program")
 	}
-	if got := app.Control(3); got != ctlAggregate|ctlProgram {
+	if got := app.Control(3); got != abi.CtlAggregate|abi.CtlProgram {
 		t.Errorf("control word %#x", got)
 	}
 	mustSet(t, m, 3, PointControl{Point: 1, Aggregate: true})
-	if got := app.Control(3); got != ctlAggregate {
+	if got := app.Control(3); got != abi.CtlAggregate {
 		t.Errorf("control word %#x without a program", got)
 	}
 }
@@ -173,10 +174,10 @@ func TestDrainKeepsContinuations(t *testing.T) {
 	thread := app.Claim(101, 0)
 	thread.Followed(3, 7, 0x21, 10, 11, 12, 13)
 	thread.Record(0, 3, 0, 8, 0)
-	thread.Followed(4, 9, 0x1, 14)                                                    // not enabled: nothing of it
-	thread.Record(1, continuationPoint, attunev1.RecordContinuation, 2, 3)            // nobody announced it
-	thread.Record(1, continuationPoint, 0, 2, 3)                                      // none at all
-	app.Claim(102, 0).Record(1, continuationPoint, attunev1.RecordContinuation, 2, 3) // first of its slot
+	thread.Followed(4, 9, 0x1, 14)                                                        // not enabled: nothing of it
+	thread.Record(1, abi.ContinuationPoint, attunev1.RecordContinuation, 2, 3)            // nobody announced it
+	thread.Record(1, abi.ContinuationPoint, 0, 2, 3)                                      // none at all
+	app.Claim(102, 0).Record(1, abi.ContinuationPoint, attunev1.RecordContinuation, 2, 3) // first of its slot
 	var events []event
 	got := m.Drain(NewDrainer(steadyClock()), func(batch []byte) { events = append(events, decode(t, batch)...) })
 	want := []event{

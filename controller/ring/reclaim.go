@@ -2,6 +2,8 @@
 
 package ring
 
+import "github.com/attune-hpc/attune/dmlib/abi"
+
 // Reclaim closes the slots of threads that died without closing theirs
 // (pthread_exit by cancellation at a bad moment, a raw exit system call), so
 // that the next Drain empties and frees them. It returns how many. ended is asked
@@ -37,10 +39,10 @@ func (m *Memory) slotOwners() (tids []int, slots map[int][]int) {
 	slots = make(map[int][]int)
 	for i := range m.usedSlots() {
 		at := m.slotAt(i)
-		if m.slots[i].corrupt || load32(m.data, at+slotState) != slotUsed {
+		if m.slots[i].corrupt || load32(m.data, at+abi.SlotStateAt) != abi.SlotUsed {
 			continue
 		}
-		tid := int(int32(load32(m.data, at+slotTID)))
+		tid := int(int32(load32(m.data, at+abi.SlotTIDAt)))
 		if tid <= 0 {
 			continue
 		}
@@ -57,5 +59,5 @@ func (m *Memory) slotOwners() (tids []int, slots map[int][]int) {
 // fails, as it should.
 func (m *Memory) closeSlot(index, tid int) bool {
 	at := m.slotAt(index)
-	return int(int32(load32(m.data, at+slotTID))) == tid && cas32(m.data, at+slotState, slotUsed, slotClosed)
+	return int(int32(load32(m.data, at+abi.SlotTIDAt))) == tid && cas32(m.data, at+abi.SlotStateAt, abi.SlotUsed, abi.SlotClosed)
 }

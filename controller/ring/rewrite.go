@@ -5,6 +5,7 @@ package ring
 import (
 	"math/bits"
 
+	"github.com/attune-hpc/attune/dmlib/abi"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -63,8 +64,8 @@ func (d *Drainer) rewrite(src []uint64, tid uint32) {
 // went the same way and announced it, else it is dropped. dst is the rest of
 // the buffer.
 func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
-	id := unit[recordPoint/8]
-	if id&(pointMask|flagsMask) != continuationPoint|attunev1.RecordContinuation<<flagsShift {
+	id := unit[abi.ContinuationPointAt/8]
+	if id&(pointMask|flagsMask) != abi.ContinuationPoint|attunev1.RecordContinuation<<flagsShift {
 		d.counts.Corrupt++
 		return dst
 	}
@@ -72,7 +73,7 @@ func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
 		return dst
 	}
 	d.counts.Continuations++
-	unit[recordPoint/8] = id &^ pointMask // 0: no record's
+	unit[abi.ContinuationPointAt/8] = id &^ pointMask // 0: no record's
 	copy(dst, unit[:])
 	return dst[recordWords:]
 }
@@ -81,7 +82,7 @@ func (d *Drainer) follow(dst []uint64, unit [recordWords]uint64) []uint64 {
 // still expects, as far as it is of the slot that is being read.
 func (d *Drainer) open(end int) int {
 	for at := end - recordWords; at >= d.first && end-at <= (attunev1.RecordMaxFollow+1)*recordWords; at -= recordWords {
-		id := d.buffer[at+recordPoint/8]
+		id := d.buffer[at+abi.ContinuationPointAt/8]
 		if id&(attunev1.RecordContinuation<<flagsShift) == 0 {
 			announced := int(id & flagsMask >> flagsShift >> attunev1.RecordFollow)
 			return max(announced-(end-at)/recordWords+1, 0)

@@ -5,6 +5,8 @@ package ring
 import (
 	"errors"
 	"fmt"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // ErrSharers is returned by [Memory.Share] when no local point is left.
@@ -18,8 +20,8 @@ func (m *Memory) Share(hook int, c PointControl) (index int, err error) {
 	if err := c.validate(hook); err != nil {
 		return 0, err
 	}
-	if hook >= sharerFirst {
-		return 0, fmt.Errorf("local point %d is no hook that can be shared: want 0 to %d", hook, sharerFirst-1)
+	if hook >= abi.SharerFirst {
+		return 0, fmt.Errorf("local point %d is no hook that can be shared: want 0 to %d", hook, abi.SharerFirst-1)
 	}
 	m.life.RLock()
 	defer m.life.RUnlock()
@@ -35,7 +37,7 @@ func (m *Memory) Share(hook int, c PointControl) (index int, err error) {
 	if err := m.setPoint(index, c); err != nil {
 		return 0, err
 	}
-	m.points[hook].sharers |= 1 << (index - sharerFirst)
+	m.points[hook].sharers |= 1 << (index - abi.SharerFirst)
 	m.writeSharers(hook)
 	return index, nil
 }
@@ -43,9 +45,9 @@ func (m *Memory) Share(hook int, c PointControl) (index int, err error) {
 // freeSharer returns -1 if there is none. The caller holds control.
 func (m *Memory) freeSharer() int {
 	if m.points == nil {
-		return sharerFirst
+		return abi.SharerFirst
 	}
-	for i := sharerFirst; i < HookCount; i++ {
+	for i := abi.SharerFirst; i < HookCount; i++ {
 		if m.points[i].control.Point == 0 {
 			return i
 		}
@@ -56,11 +58,11 @@ func (m *Memory) freeSharer() int {
 // sharedBy finds the hook whose hits a point takes as well; -1: it is no sharer. The
 // caller holds control.
 func (m *Memory) sharedBy(index int) int {
-	if index < sharerFirst || index >= HookCount {
+	if index < abi.SharerFirst || index >= HookCount {
 		return -1
 	}
-	for hook := range sharerFirst {
-		if m.points[hook].sharers&(1<<(index-sharerFirst)) != 0 {
+	for hook := range abi.SharerFirst {
+		if m.points[hook].sharers&(1<<(index-abi.SharerFirst)) != 0 {
 			return hook
 		}
 	}
@@ -70,7 +72,7 @@ func (m *Memory) sharedBy(index int) int {
 // unshare ends what Share began. The caller holds life and control.
 func (m *Memory) unshare(index int) {
 	if hook := m.sharedBy(index); hook >= 0 {
-		m.points[hook].sharers &^= 1 << (index - sharerFirst)
+		m.points[hook].sharers &^= 1 << (index - abi.SharerFirst)
 		m.writeSharers(hook)
 	}
 }
@@ -86,16 +88,16 @@ func (m *Memory) retime(index int) {
 // The caller holds life and control.
 func (m *Memory) writeSharers(hook int) {
 	var word uint32
-	for i, p := range m.points[sharerFirst:HookCount] {
+	for i, p := range m.points[abi.SharerFirst:HookCount] {
 		switch shares := m.points[hook].sharers&(1<<i) != 0; {
 		case shares && p.control.Duration:
-			word |= ctlShared | ctlTimed
+			word |= abi.CtlShared | abi.CtlTimed
 		case shares:
-			word |= ctlShared
+			word |= abi.CtlShared
 		}
 	}
 	m.writeParameter(hook, m.points[hook].control, m.points[hook].use)
-	at := m.controlAt(hook) + controlWord
+	at := m.controlAt(hook) + abi.PointControlWordAt
 	or32(m.data, at, word)
-	and32(m.data, at, ^(^word & (ctlShared | ctlTimed)))
+	and32(m.data, at, ^(^word & (abi.CtlShared | abi.CtlTimed)))
 }

@@ -2,7 +2,11 @@
 
 package ring
 
-import "math"
+import (
+	"math"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
 
 // keyedAggregates appends what was counted by key since the last call. The
 // caller holds life and control.
@@ -12,7 +16,7 @@ func (m *Memory) keyedAggregates(dst []Aggregate) []Aggregate {
 			continue
 		}
 		table := m.tableAt(u.keys)
-		rest := m.keyedSince(u, table+tableRest)
+		rest := m.keyedSince(u, table+abi.TableRestAt)
 		rest.Unreadable = m.takeUnreadable(u)
 		dst = append(dst, rest)
 		m.eachKey(u, func(key uint64, at int) {
@@ -30,12 +34,12 @@ func (m *Memory) keyedAggregates(dst []Aggregate) []Aggregate {
 // allocate their pages. The caller holds life and control.
 func (m *Memory) eachKey(u *programUse, f func(key uint64, at int)) {
 	table := m.tableAt(u.keys)
-	if load32(m.data, table+tableZero) != 0 {
-		f(0, table+tableOfZero)
+	if load32(m.data, table+abi.TableZeroAt) != 0 {
+		f(0, table+abi.TableOfZeroAt)
 	}
 	for i := range buckets(u.program.source.MaxKeys) {
-		if key := load64(m.data, table+tableKey+8*i); key != 0 {
-			f(key, table+tableBucket+i*keyedSize)
+		if key := load64(m.data, table+abi.TableKeyAt+8*i); key != 0 {
+			f(key, table+abi.TableBucketAt+i*abi.KeyedBytes)
 		}
 	}
 }
@@ -43,10 +47,10 @@ func (m *Memory) eachKey(u *programUse, f func(key uint64, at int)) {
 // keyedSince reads the aggregate at an offset and takes the difference to its
 // last reading.
 func (m *Memory) keyedSince(u *programUse, at int) Aggregate {
-	parity := int(load32(m.data, headerEpoch) & 1)
+	parity := int(load32(m.data, abi.HeaderEpochAt) & 1)
 	now := pointSum{
-		totals: m.readTotals(at, keyedHistogram),
-		min:    ^load64(m.data, at+keyedLeast+8*parity), max: load64(m.data, at+keyedGreatest+8*parity),
+		totals: m.readTotals(at, abi.KeyedHistogramAt),
+		min:    ^load64(m.data, at+abi.KeyedLeastAt+8*parity), max: load64(m.data, at+abi.KeyedGreatestAt+8*parity),
 	}
 	if now.min == math.MaxUint64 && now.max == 0 {
 		now.min, now.max = 1, 0 // none yet
@@ -62,14 +66,14 @@ func (m *Memory) keyedSince(u *programUse, at int) Aggregate {
 func (m *Memory) clearExtremes(epoch uint32) {
 	parity := int(epoch & 1)
 	reset := func(at int) {
-		store64(m.data, at+keyedLeast+8*parity, 0)
-		store64(m.data, at+keyedGreatest+8*parity, 0)
+		store64(m.data, at+abi.KeyedLeastAt+8*parity, 0)
+		store64(m.data, at+abi.KeyedGreatestAt+8*parity, 0)
 	}
 	for _, u := range m.programs {
 		if u.keys == noTable {
 			continue
 		}
-		reset(m.tableAt(u.keys) + tableRest)
+		reset(m.tableAt(u.keys) + abi.TableRestAt)
 		m.eachKey(u, func(_ uint64, at int) { reset(at) })
 	}
 }
@@ -77,14 +81,14 @@ func (m *Memory) clearExtremes(epoch uint32) {
 // clearTable makes a table as new. A thread that is in the middle of a hit may
 // still leave it in there.
 func (m *Memory) clearTable(number int) {
-	table := m.data[m.tableAt(number):][:tableSize]
-	for i := range tableBuckets {
-		if load64(table, tableKey+8*i) != 0 {
-			clear(table[tableBucket+i*keyedSize:][:keyedSize])
-			store64(table, tableKey+8*i, 0)
+	table := m.data[m.tableAt(number):][:abi.TableBytes]
+	for i := range abi.TableBuckets {
+		if load64(table, abi.TableKeyAt+8*i) != 0 {
+			clear(table[abi.TableBucketAt+i*abi.KeyedBytes:][:abi.KeyedBytes])
+			store64(table, abi.TableKeyAt+8*i, 0)
 		}
 	}
-	clear(table[tableRest:tableBucket])
-	store32(table, tableZero, 0)
-	store32(table, tableKeys, 0)
+	clear(table[abi.TableRestAt:abi.TableBucketAt])
+	store32(table, abi.TableZeroAt, 0)
+	store32(table, abi.TableKeysAt, 0)
 }

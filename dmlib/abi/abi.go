@@ -142,7 +142,7 @@ const (
 	OpMap          = 0x6
 	AtAlloc        = 0x1
 	AtLock         = 0x2
-	AtIo           = 0x4
+	AtIO           = 0x4
 	AtStub         = 0x8
 	AtPatch        = 0x10
 	AtGate         = 0x20
@@ -310,9 +310,9 @@ const (
 	HelloInjected    = 0x2
 	HelloEarly       = 0x4
 	HelloUnfiltered  = 0x8
-	WelcomeOk        = 0
+	WelcomeOK        = 0
 	WelcomeRefused   = 0x1
-	ReadyOk          = 0
+	ReadyOK          = 0
 	ReadyNoMap       = 0x1
 	ReadyBadABI      = 0x2
 )

@@ -7,6 +7,8 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"hash/fnv"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // Origin is what makes a word of an object a slot for a function: the object's
@@ -62,7 +64,7 @@ func fingerprint(parts ...[]byte) uint64 {
 }
 
 // OriginName is how many bytes of a name count at most.
-const OriginName = 64
+const OriginName = abi.OriginName
 
 // originOf returns the origin of the slot that a relocation fills, which lies at
 // a virtual address and names the symbol of that index.

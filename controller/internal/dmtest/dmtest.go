@@ -15,13 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/internal/abitest"
+	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
 // App is an application with the memory file mapped.
 type App struct {
-	// Layout is the C compiler's answer.
-	Layout map[string]uint64
 	// Data is the whole mapping.
 	Data []byte
 }
@@ -43,48 +41,47 @@ func Map(t testing.TB, fd uintptr) *App {
 			t.Error(err)
 		}
 	})
-	return &App{Layout: abitest.Layout(t), Data: data}
+	return &App{Data: data}
 }
 
 // U32 is the word of a header field.
-func (a *App) U32(field string) *uint32 { return a.u32(a.Layout["attune_header."+field]) }
+func (a *App) U32(at uint64) *uint32 { return a.u32(at) }
 
 // U64 is the word of a header field.
-func (a *App) U64(field string) *uint64 { return a.u64(a.Layout["attune_header."+field]) }
+func (a *App) U64(at uint64) *uint64 { return a.u64(at) }
 
 func (a *App) u32(at uint64) *uint32 { return (*uint32)(unsafe.Pointer(&a.Data[at])) }
 func (a *App) u64(at uint64) *uint64 { return (*uint64)(unsafe.Pointer(&a.Data[at])) }
 
 // Ready fills in the application's part of the header.
 func (a *App) Ready(pid int) {
-	*a.U32("pid") = uint32(pid)
-	atomic.StoreUint32(a.U32("state"), 1)
+	*a.U32(abi.HeaderPIDAt) = uint32(pid)
+	atomic.StoreUint32(a.U32(abi.HeaderStateAt), 1)
 }
 
 // SlotWord is a 4-byte field of a slot.
-func (a *App) SlotWord(slot int, field string) *uint32 { return a.u32(a.slot(slot, field)) }
+func (a *App) SlotWord(slot int, at uint64) *uint32 { return a.u32(a.slot(slot, at)) }
 
 // SlotLong is an 8-byte field of a slot.
-func (a *App) SlotLong(slot int, field string) *uint64 { return a.u64(a.slot(slot, field)) }
+func (a *App) SlotLong(slot int, at uint64) *uint64 { return a.u64(a.slot(slot, at)) }
 
-func (a *App) slot(slot int, field string) uint64 {
-	return *a.U64("slot_offset") + uint64(slot)*a.Layout["attune_slot"] + a.Layout["attune_slot."+field]
+func (a *App) slot(slot int, at uint64) uint64 {
+	return *a.U64(abi.HeaderSlotOffsetAt) + uint64(slot)*abi.SlotBytes + at
 }
 
 // Control is the control word of a local point. Safe in several goroutines.
 func (a *App) Control(point int) uint32 {
-	return atomic.LoadUint32(a.u32(a.control(point, "word")))
+	return atomic.LoadUint32(a.u32(a.control(point, abi.PointControlWordAt)))
 }
 
 // Predicate returns the sample mask and bounds of a local point.
 func (a *App) Predicate(point int) (mask uint32, least, most uint64) {
-	return *a.u32(a.control(point, "sample_mask")),
-		*a.u64(a.control(point, "min_value")), *a.u64(a.control(point, "max_value"))
+	return *a.u32(a.control(point, abi.PointControlSampleMaskAt)),
+		*a.u64(a.control(point, abi.PointControlMinValueAt)), *a.u64(a.control(point, abi.PointControlMaxValueAt))
 }
 
-func (a *App) control(point int, field string) uint64 {
-	return *a.U64("control_offset") + uint64(point)*a.Layout["attune_point_control"] +
-		a.Layout["attune_point_control."+field]
+func (a *App) control(point int, at uint64) uint64 {
+	return *a.U64(abi.HeaderControlOffsetAt) + uint64(point)*abi.PointControlBytes + at
 }
 
 // Thread is a thread of the application with a slot.
@@ -97,17 +94,17 @@ type Thread struct {
 // Claim gives a thread the first free slot at or after from, going round like
 // DMLib; nil if all are taken.
 func (a *App) Claim(tid, from int) *Thread {
-	count := int(*a.U32("slot_count"))
+	count := int(*a.U32(abi.HeaderSlotCountAt))
 	for i := range count {
 		slot := (from + i) % count
 		a.raise(uint32(slot) + 1)
-		free, used := uint32(a.Layout["ATTUNE_SLOT_FREE"]), uint32(a.Layout["ATTUNE_SLOT_USED"])
-		if !atomic.CompareAndSwapUint32(a.SlotWord(slot, "state"), free, used) {
+		free, used := uint32(abi.SlotFree), uint32(abi.SlotUsed)
+		if !atomic.CompareAndSwapUint32(a.SlotWord(slot, abi.SlotStateAt), free, used) {
 			continue
 		}
-		atomic.StoreUint32(a.SlotWord(slot, "tid"), uint32(tid))
+		atomic.StoreUint32(a.SlotWord(slot, abi.SlotTIDAt), uint32(tid))
 		t := &Thread{app: a, slot: slot}
-		if ring := *a.SlotWord(slot, "ring"); ring != 0 {
+		if ring := *a.SlotWord(slot, abi.SlotRingAt); ring != 0 {
 			t.use(ring - 1)
 		}
 		return t
@@ -117,13 +114,13 @@ func (a *App) Claim(tid, from int) *Thread {
 
 // Common is what stands for all threads that found no slot. It only counts.
 func (a *App) Common() *Thread {
-	atomic.StoreUint32(a.U32("common_used"), 1)
-	return &Thread{app: a, slot: int(*a.U32("slot_count"))}
+	atomic.StoreUint32(a.U32(abi.HeaderCommonUsedAt), 1)
+	return &Thread{app: a, slot: int(*a.U32(abi.HeaderSlotCountAt))}
 }
 
 // raise says that slots below n may be in use.
 func (a *App) raise(n uint32) {
-	mark := a.U32("slots_used")
+	mark := a.U32(abi.HeaderSlotsUsedAt)
 	for now := atomic.LoadUint32(mark); now < n && !atomic.CompareAndSwapUint32(mark, now, n); now = atomic.LoadUint32(mark) {
 	}
 }
@@ -132,8 +129,8 @@ func (a *App) raise(n uint32) {
 func (t *Thread) Slot() int { return t.slot }
 
 func (t *Thread) use(ring uint32) {
-	size := uint64(*t.app.U32("ring_records")) * t.app.Layout["attune_record"]
-	t.ring = *t.app.U64("ring_offset") + uint64(ring)*size
+	size := uint64(*t.app.U32(abi.HeaderRingRecordsAt)) * abi.RecordBytes
+	t.ring = *t.app.U64(abi.HeaderRingOffsetAt) + uint64(ring)*size
 }
 
 // Record writes an event; false if it was lost, which is counted.
@@ -141,18 +138,18 @@ func (t *Thread) Record(time uint64, point, flags uint16, value, extra uint64) b
 	if t.ring == 0 && !t.firstRing() {
 		return t.lose()
 	}
-	head, records := *t.app.SlotLong(t.slot, "head"), uint64(*t.app.U32("ring_records"))
-	if head-atomic.LoadUint64(t.app.SlotLong(t.slot, "tail")) >= records {
+	head, records := *t.app.SlotLong(t.slot, abi.SlotHeadAt), uint64(*t.app.U32(abi.HeaderRingRecordsAt))
+	if head-atomic.LoadUint64(t.app.SlotLong(t.slot, abi.SlotTailAt)) >= records {
 		return t.lose()
 	}
-	b := t.app.Data[t.ring+head%records*t.app.Layout["attune_record"]:][:32]
-	binary.LittleEndian.PutUint64(b[t.app.Layout["attune_record.time"]:], time)
-	binary.LittleEndian.PutUint16(b[t.app.Layout["attune_record.point"]:], point)
-	binary.LittleEndian.PutUint16(b[t.app.Layout["attune_record.flags"]:], flags)
-	binary.LittleEndian.PutUint32(b[t.app.Layout["attune_record.thread"]:], 0)
-	binary.LittleEndian.PutUint64(b[t.app.Layout["attune_record.value"]:], value)
-	binary.LittleEndian.PutUint64(b[t.app.Layout["attune_record.extra"]:], extra)
-	atomic.StoreUint64(t.app.SlotLong(t.slot, "head"), head+1)
+	b := t.app.Data[t.ring+head%records*abi.RecordBytes:][:32]
+	binary.LittleEndian.PutUint64(b[abi.RecordTimeAt:], time)
+	binary.LittleEndian.PutUint16(b[abi.RecordPointAt:], point)
+	binary.LittleEndian.PutUint16(b[abi.RecordFlagsAt:], flags)
+	binary.LittleEndian.PutUint32(b[abi.RecordThreadAt:], 0)
+	binary.LittleEndian.PutUint64(b[abi.RecordValueAt:], value)
+	binary.LittleEndian.PutUint64(b[abi.RecordExtraAt:], extra)
+	atomic.StoreUint64(t.app.SlotLong(t.slot, abi.SlotHeadAt), head+1)
 	return true
 }
 
@@ -163,53 +160,53 @@ func (t *Thread) Followed(point uint16, value uint64, kinds uint32, words ...uin
 	if t.ring == 0 && !t.firstRing() {
 		return t.lose()
 	}
-	head, tail := *t.app.SlotLong(t.slot, "head"), atomic.LoadUint64(t.app.SlotLong(t.slot, "tail"))
-	if head-tail+1+units > uint64(*t.app.U32("ring_records")) {
+	head, tail := *t.app.SlotLong(t.slot, abi.SlotHeadAt), atomic.LoadUint64(t.app.SlotLong(t.slot, abi.SlotTailAt))
+	if head-tail+1+units > uint64(*t.app.U32(abi.HeaderRingRecordsAt)) {
 		return t.lose()
 	}
-	follow := uint16(units) << t.app.Layout["ATTUNE_RECORD_FOLLOW_SHIFT"]
+	follow := uint16(units) << abi.RecordFollowShift
 	t.Record(0, point, follow, value, 0)
 	words = append(words, 0, 0)
 	for i := range units {
-		first, flags := words[3*i], uint16(t.app.Layout["ATTUNE_RECORD_CONTINUATION"])
-		t.Record(first, uint16(t.app.Layout["ATTUNE_CONTINUATION_POINT"]), flags, words[3*i+1], words[3*i+2])
-		at := t.ring + (head+1+i)%uint64(*t.app.U32("ring_records"))*t.app.Layout["attune_record"]
-		*t.app.u32(at + t.app.Layout["attune_continuation.kinds"]), kinds = kinds, 0
+		first, flags := words[3*i], uint16(abi.RecordContinuation)
+		t.Record(first, uint16(abi.ContinuationPoint), flags, words[3*i+1], words[3*i+2])
+		at := t.ring + (head+1+i)%uint64(*t.app.U32(abi.HeaderRingRecordsAt))*abi.RecordBytes
+		*t.app.u32(at + abi.ContinuationKindsAt), kinds = kinds, 0
 	}
 	return true
 }
 
 func (t *Thread) firstRing() bool {
-	next := atomic.AddUint32(t.app.U32("ring_next"), 1) - 1
-	if next >= *t.app.U32("ring_count") {
+	next := atomic.AddUint32(t.app.U32(abi.HeaderRingNextAt), 1) - 1
+	if next >= *t.app.U32(abi.HeaderRingCountAt) {
 		return false
 	}
-	atomic.StoreUint32(t.app.SlotWord(t.slot, "ring"), next+1)
+	atomic.StoreUint32(t.app.SlotWord(t.slot, abi.SlotRingAt), next+1)
 	t.use(next)
 	return true
 }
 
 func (t *Thread) lose() bool {
-	atomic.AddUint64(t.app.SlotLong(t.slot, "lost"), 1)
+	atomic.AddUint64(t.app.SlotLong(t.slot, abi.SlotLostAt), 1)
 	return false
 }
 
 // Count adds a value to the thread's aggregate of a local point.
 func (t *Thread) Count(point int, value uint64) {
-	at := t.app.slot(t.slot, "aggregates") + uint64(point)*t.app.Layout["attune_aggregate"]
-	long := func(field string) *uint64 { return t.app.u64(at + t.app.Layout["attune_aggregate."+field]) }
-	epoch := t.app.u32(at + t.app.Layout["attune_aggregate.epoch"])
-	if now := atomic.LoadUint32(t.app.U32("epoch")); *epoch != now {
-		atomic.StoreUint64(long("min"), value)
-		atomic.StoreUint64(long("max"), value)
+	at := t.app.slot(t.slot, abi.SlotAggregatesAt) + uint64(point)*abi.AggregateBytes
+	long := func(field uint64) *uint64 { return t.app.u64(at + field) }
+	epoch := t.app.u32(at + abi.AggregateEpochAt)
+	if now := atomic.LoadUint32(t.app.U32(abi.HeaderEpochAt)); *epoch != now {
+		atomic.StoreUint64(long(abi.AggregateMinAt), value)
+		atomic.StoreUint64(long(abi.AggregateMaxAt), value)
 		atomic.StoreUint32(epoch, now)
 	}
-	atomic.StoreUint64(long("min"), min(*long("min"), value))
-	atomic.StoreUint64(long("max"), max(*long("max"), value))
-	bucket := bitLen(value, t.app.Layout["ATTUNE_HIST_BUCKETS"])
-	atomic.AddUint32(t.app.u32(at+t.app.Layout["attune_aggregate.histogram"]+4*bucket), 1)
-	atomic.AddUint64(long("sum"), value)
-	atomic.AddUint64(long("count"), 1)
+	atomic.StoreUint64(long(abi.AggregateMinAt), min(*long(abi.AggregateMinAt), value))
+	atomic.StoreUint64(long(abi.AggregateMaxAt), max(*long(abi.AggregateMaxAt), value))
+	bucket := bitLen(value, abi.HistBuckets)
+	atomic.AddUint32(t.app.u32(at+abi.AggregateHistogramAt+4*bucket), 1)
+	atomic.AddUint64(long(abi.AggregateSumAt), value)
+	atomic.AddUint64(long(abi.AggregateCountAt), 1)
 }
 
 // bitLen is the histogram bucket of a value.
@@ -217,11 +214,11 @@ func bitLen(value, buckets uint64) uint64 { return min(uint64(bits.Len64(value))
 
 // SetBucket sets a histogram bucket of the thread, as after many hits.
 func (t *Thread) SetBucket(point, bucket int, n uint32) {
-	at := t.app.slot(t.slot, "aggregates") + uint64(point)*t.app.Layout["attune_aggregate"]
-	*t.app.u32(at + t.app.Layout["attune_aggregate.histogram"] + 4*uint64(bucket)) = n
+	at := t.app.slot(t.slot, abi.SlotAggregatesAt) + uint64(point)*abi.AggregateBytes
+	*t.app.u32(at + abi.AggregateHistogramAt + 4*uint64(bucket)) = n
 }
 
 // Close ends the thread in the orderly way.
 func (t *Thread) Close() {
-	atomic.StoreUint32(t.app.SlotWord(t.slot, "state"), uint32(t.app.Layout["ATTUNE_SLOT_CLOSED"]))
+	atomic.StoreUint32(t.app.SlotWord(t.slot, abi.SlotStateAt), uint32(abi.SlotClosed))
 }

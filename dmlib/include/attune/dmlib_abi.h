@@ -4,7 +4,8 @@
  * Controller: the memory that they share. dmlib_gate.h has the messages by which
  * it changes hands, dmlib_attach.h how DMLib comes into a program that runs
  * already. Everything that both sides can see is declared in this directory and
- * nowhere else; controller/ring mirrors this file in Go and a test compares them.
+ * nowhere else; package dmlib/abi has it in Go, generated from here (go generate
+ * ./dmlib/abi).
  *
  * One anonymous memory file per process holds, in this order,
  *

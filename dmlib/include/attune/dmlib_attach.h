@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How DMLib comes into a running program: what the program is made to execute,
- * and what that is told and answers. controller/inject mirrors it in Go and a test
- * compares the two.
+ * and what that is told and answers. Package dmlib/abi has it in Go, generated from
+ * here (go generate ./dmlib/abi).
  */
 #ifndef ATTUNE_DMLIB_ATTACH_H
 #define ATTUNE_DMLIB_ATTACH_H

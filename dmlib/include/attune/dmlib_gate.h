@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The start gate: how DMLib, when its program starts or has been forked, gets the
- * memory of dmlib_abi.h from the Application Controller. controller/attach mirrors
- * the messages in Go and a test compares the two.
+ * memory of dmlib_abi.h from the Application Controller. Package dmlib/abi has the
+ * messages in Go, generated from here (go generate ./dmlib/abi).
  */
 #ifndef ATTUNE_DMLIB_GATE_H
 #define ATTUNE_DMLIB_GATE_H

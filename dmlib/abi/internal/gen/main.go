@@ -29,7 +29,7 @@ var (
 	notNumber  = regexp.MustCompile(`^(INLINE|EARLY_HEADERS|EARLY_SOCKET|MEMORY_NAME)$`)
 	unusedName = regexp.MustCompile(`^(pad\d*|reserved)$`)
 	// initials are words that Go writes in capitals.
-	initials = []string{"abi", "cpu", "dmlib", "got", "id", "nop", "pid", "relro", "tid"}
+	initials = []string{"abi", "cpu", "dmlib", "got", "id", "io", "nop", "ok", "pid", "relro", "tid"}
 )
 
 func main() {
