@@ -3,7 +3,6 @@
 package procid
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -213,17 +212,4 @@ func Nested(pid int) (bool, error) {
 		err = fmt.Errorf("%w: status of %d without NSpid", ErrMalformed, pid)
 	}
 	return s.Depth > 1, err
-}
-
-// Filtered says whether some thread of a process has a seccomp filter, or whether
-// that cannot be known. A kernel without seccomp has none.
-func Filtered(pid int) bool {
-	tids, err := Threads(pid)
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(tids, func(tid int) bool {
-		s, err := ReadThread(pid, tid)
-		return err != nil && !errors.Is(err, ErrGone) || s.Seccomp != 0
-	})
 }
