@@ -113,8 +113,9 @@ static int make_semaphore(void) {
 }
 
 int main(int argc, char **argv) {
-    void (*calls[CALLS])(void) = {in_recv,    in_read, in_accept, in_semtimedop, in_sigtimedwait, in_epoll_wait,
-                             in_epoll_pwait, in_poll, in_ppoll,  in_nanosleep,  in_io_getevents};
+    void (*calls[CALLS])(void) = {in_recv,         in_read,       in_accept,      in_semtimedop,
+                                  in_sigtimedwait, in_epoll_wait, in_epoll_pwait, in_poll,
+                                  in_ppoll,        in_nanosleep,  in_io_getevents};
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct timeval most = {.tv_usec = MILLISECONDS * 1000};
     pthread_t waving;
