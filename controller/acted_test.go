@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -23,7 +23,7 @@ import (
 type acted struct {
 	*bench
 	*targets.Target
-	sites *entry.Sites
+	sites *sites.Sites
 }
 
 // startActed starts the program until all the functions can be patched: where
@@ -82,13 +82,13 @@ func (a *acted) atHooks(t *testing.T, do func(ctx context.Context) error) error 
 	}
 }
 
-func (a *acted) function(t *testing.T, name string) entry.Function {
+func (a *acted) function(t *testing.T, name string) sites.Function {
 	t.Helper()
 	found, err := objfile.Resolve(a.PID, "acted*", name, objfile.Function)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return entry.Function{Image: found.Image, Symbol: found.Symbol}
+	return sites.Function{Image: found.Image, Symbol: found.Symbol}
 }
 
 func (a *acted) address(t *testing.T, name string) uint64 {
@@ -161,7 +161,7 @@ func TestActionsComeAndGo(t *testing.T) {
 					patch.Parameter{Number: 1, Value: patch.Value{Bits: 5}, Old: old(5), Width: 4},
 				}
 				a.add(t, "first", "a_target", actions[i%2])
-				if err := a.sites.Add(t.Context(), "second", f, actions[1-i%2]); !errors.Is(err, entry.ErrConflict) {
+				if err := a.sites.Add(t.Context(), "second", f, actions[1-i%2]); !errors.Is(err, sites.ErrConflict) {
 					t.Fatalf("replaced and removed: %v", err)
 				}
 				a.add(t, "third", "a_target", actions[2])

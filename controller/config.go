@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
-	"github.com/attune-hpc/attune/controller/attach"
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/policy"
@@ -98,7 +98,7 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 
-	gateTimeout time.Duration    // of tests' DMLib; 0: [attach.Timeout]
+	gateTimeout time.Duration    // of tests' DMLib; 0: [gate.Timeout]
 	budgetClock func() time.Time // what the budget's rounds go by; nil: [time.Now]
 }
 
@@ -150,7 +150,7 @@ func (c Config) withDefaults() Config {
 		c.Lease = 10 * time.Second
 	}
 	if c.gateTimeout == 0 {
-		c.gateTimeout = attach.Timeout
+		c.gateTimeout = gate.Timeout
 	}
 	if c.budgetClock == nil {
 		c.budgetClock = time.Now

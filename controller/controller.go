@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/admit"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -42,7 +42,7 @@ func New(config Config) (c *Controller, err error) {
 	c = &Controller{desk: &desk{parts: &parts{
 		config: config, log: config.Log.With("component", "controller"),
 		cache: objfile.NewCache(objfile.CacheOptions{}), members: member.NewSet(),
-		functions: new(entry.Functions),
+		functions: new(sites.Functions),
 	}}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	// The kernel takes 8 ms to check the programs: as long as all the rest.

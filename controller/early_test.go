@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/admit"
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -68,7 +68,7 @@ func TestWhoPassesTheGate(t *testing.T) {
 	passes := func(what string, want bool) {
 		t.Helper()
 		want = want && sourced // else all have to come
-		if _, err := os.Stat(c.config.GatePath + attach.EarlyHeaders); (err == nil) != want {
+		if _, err := os.Stat(c.config.GatePath + gate.EarlyHeaders); (err == nil) != want {
 			t.Errorf("%s: %v, want %v", what, err == nil, want)
 		}
 	}

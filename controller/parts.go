@@ -10,11 +10,11 @@ import (
 
 	"github.com/attune-hpc/attune/controller/admit"
 	"github.com/attune-hpc/attune/controller/change"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/meter"
 	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -26,7 +26,7 @@ type parts struct {
 	mechanisms []*attunev1.Mechanism // of the node
 
 	cache     *objfile.Cache
-	functions *entry.Functions
+	functions *sites.Functions
 	placer    *probe.Placer
 	client    *link.Client
 	members   *member.Set

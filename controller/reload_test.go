@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
@@ -52,13 +52,13 @@ func startReload(t *testing.T, flags ...string) *acted {
 	return nil
 }
 
-func (a *acted) reloaded(t *testing.T, name string) entry.Function {
+func (a *acted) reloaded(t *testing.T, name string) sites.Function {
 	t.Helper()
 	found, err := objfile.Resolve(a.PID, "reloaded", name, objfile.Function)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return entry.Function{Image: found.Image, Symbol: found.Symbol}
+	return sites.Function{Image: found.Image, Symbol: found.Symbol}
 }
 
 // A library that is unloaded and loaded again, at the same address or another

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
@@ -18,7 +18,7 @@ import (
 // Admission is how processes become members.
 type Admission struct {
 	*Options
-	gate       *attach.Gate
+	gate       *gate.Gate
 	tracker    *track.Tracker
 	arrivals   *arrivals
 	early      *early
@@ -55,7 +55,7 @@ func New(options Options) (a *Admission, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.gate, err = attach.New(gateOptions(o, a.door)); err != nil {
+	if a.gate, err = gate.New(gateOptions(o, a.door)); err != nil {
 		return nil, err
 	}
 	a.early.tracker, a.early.gate, a.door.tracker, a.entering.tracker = a.tracker, a.gate, a.tracker, a.tracker
@@ -67,8 +67,8 @@ func New(options Options) (a *Admission, err error) {
 const othersSocket = 0o666
 
 // gateOptions let the user in whose processes are followed.
-func gateOptions(o *Options, d *door) attach.Options {
-	g := attach.Options{
+func gateOptions(o *Options, d *door) gate.Options {
+	g := gate.Options{
 		Path: o.GatePath, Early: o.EarlyGate, Attached: d.atGate, Hold: d.holds, Refused: d.refused,
 		Timeout: o.GateTimeout, Log: o.Log,
 	}
@@ -76,7 +76,7 @@ func gateOptions(o *Options, d *door) attach.Options {
 		g.Mode = othersSocket
 		g.Admit = func(p peercred.Peer) error {
 			if p.UID != int(user.GetUid()) {
-				return fmt.Errorf("%w: user %d is not the session's %d", attach.ErrNotAdmitted, p.UID, user.GetUid())
+				return fmt.Errorf("%w: user %d is not the session's %d", gate.ErrNotAdmitted, p.UID, user.GetUid())
 			}
 			return nil
 		}

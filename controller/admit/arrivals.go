@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
@@ -39,7 +39,7 @@ type arrivals struct {
 	// greeted are processes, by pid, that have a memory file and have not said
 	// yet that they mapped it: one that is let go at once may end before.
 	greeted  map[int]bool
-	attached waiting[attach.Attachment]
+	attached waiting[gate.Attachment]
 	young    waiting[*member.Member] // will settle
 	late     waiting[lateMember]
 	news     time.Time // when the outbox is flushed; zero: it is empty
@@ -124,7 +124,7 @@ func (a *arrivals) part(pid int) {
 }
 
 // attach keeps a process that runs until it has settled.
-func (a *arrivals) attach(attachment attach.Attachment) {
+func (a *arrivals) attach(attachment gate.Attachment) {
 	a.change(func() {
 		delete(a.greeted, attachment.PID)
 		a.attached.push(attachment, settleTime)
@@ -134,7 +134,7 @@ func (a *arrivals) attach(attachment attach.Attachment) {
 // claim takes what a process has brought from the gate that has ended before it
 // was taken in, and says whether it had been there. The memory holds nothing: no
 // measure point was ever in it.
-func (a *arrivals) claim(pid int) (mine []attach.Attachment, came bool) {
+func (a *arrivals) claim(pid int) (mine []gate.Attachment, came bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	came = a.greeted[pid]
@@ -156,13 +156,13 @@ func (a *arrivals) claim(pid int) (mine []attach.Attachment, came bool) {
 func (a *arrivals) waiting(pid int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.greeted[pid] || slices.ContainsFunc(a.attached.items, func(item queued[attach.Attachment]) bool {
+	return a.greeted[pid] || slices.ContainsFunc(a.attached.items, func(item queued[gate.Attachment]) bool {
 		return item.value.PID == pid
 	})
 }
 
 // release lets all go that were not taken in.
-func (a *arrivals) release(letGo func(attach.Attachment)) {
+func (a *arrivals) release(letGo func(gate.Attachment)) {
 	a.mu.Lock()
 	left := a.attached.items
 	a.attached.items = nil
@@ -180,7 +180,7 @@ func (a *arrivals) next() time.Time {
 
 // due is what is to be done about young processes now.
 type due struct {
-	attached []attach.Attachment
+	attached []gate.Attachment
 	young    []*member.Member
 	late     []lateMember
 	news     bool // the outbox is to be flushed

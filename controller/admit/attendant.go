@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // attendant returns who stops a thread of a process that comes by no hook, for
 // the commands that wait in its mailbox.
-func (w ways) attendant(t *member.Member) ring.Attendant {
+func (w ways) attendant(t *member.Member) shm.Attendant {
 	return func(ctx context.Context, entry uint64) (uint64, time.Duration, error) {
 		process, err := t.Hold()
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -52,17 +52,17 @@ func (c *children) run(ctx context.Context) error {
 	}
 }
 
-func (c *children) attend(ctx context.Context, memory *ring.Memory, pid int) {
+func (c *children) attend(ctx context.Context, memory *shm.Memory, pid int) {
 	if err := memory.AttendChild(ctx); err != nil {
 		c.Log.Info("forked child not instrumented", "forked_by", pid, "reason", err)
 	}
 }
 
 // nurse looks at the children of a process that came to the gate or was entered.
-func nurse(a attach.Attachment) ring.Nurse {
+func nurse(a gate.Attachment) shm.Nurse {
 	inode := a.Memory.Inode()
 	return func(id int) func() error {
-		child := &askingChild{parent: a.PID, inode: inode, id: id, injected: a.Hello.Flags&attach.Injected != 0}
+		child := &askingChild{parent: a.PID, inode: inode, id: id, injected: a.Hello.Flags&gate.Injected != 0}
 		child.find()
 		return child.free
 	}
@@ -112,7 +112,7 @@ func (c *askingChild) is(pid int) bool {
 	}
 	mappings, err := objfile.Mappings(pid)
 	return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
-		return m.Inode == c.inode && m.Path == "/memfd:"+ring.FileName
+		return m.Inode == c.inode && m.Path == "/memfd:"+shm.FileName
 	})
 }
 

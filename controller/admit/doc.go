@@ -13,7 +13,7 @@
 //	ways       which ways lead into a process; points are placed by them
 //	refreshing patches of libraries that were loaded again
 //
-// The engines are controller/attach and controller/inject. Each type here knows those
+// The engines are controller/gate and controller/inject. Each type here knows those
 // that come after it in the order follower, settling, library, entering, door, ways,
 // and none before it. The mutexes of arrivals and Attached are leaves; that of early
 // is held while the gate is told.

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/peercred"
@@ -29,7 +29,7 @@ type door struct {
 }
 
 // letGo frees what an attachment holds; DMLib goes inert if it is still there.
-func (d *door) letGo(a attach.Attachment) {
+func (d *door) letGo(a gate.Attachment) {
 	if err := errors.Join(a.Memory.Close(), a.Pidfd.Close()); err != nil {
 		d.Log.Debug("close attachment", "pid", a.PID, "error", err)
 	}
@@ -52,7 +52,7 @@ func (d *door) follows(pid int) bool { return d.Members.Has(pid) || d.tracker.Fo
 // atGate is called while a process waits in the start gate, after it was let
 // through, or after a forked child registered. A process that does not wait is
 // taken in when it has settled.
-func (d *door) atGate(a attach.Attachment) {
+func (d *door) atGate(a gate.Attachment) {
 	if !a.Deadline.IsZero() {
 		d.takeIn(a, true)
 		return
@@ -61,7 +61,7 @@ func (d *door) atGate(a attach.Attachment) {
 }
 
 // refused notes who did not get through the gate.
-func (d *door) refused(r attach.Refusal) {
+func (d *door) refused(r gate.Refusal) {
 	d.arrivals.part(r.Peer.PID)
 	if errors.Is(r.Err, procid.ErrGone) {
 		d.tooLate(r.Peer.PID)
@@ -72,7 +72,7 @@ func (d *door) refused(r attach.Refusal) {
 
 // takeIn makes a process with DMLib part of the job. held says that it waits
 // in the start gate meanwhile.
-func (d *door) takeIn(a attach.Attachment, held bool) {
+func (d *door) takeIn(a gate.Attachment, held bool) {
 	defer func() { _ = a.Pidfd.Close() }() // the tracker holds its own
 	ctx, cancel := context.WithTimeout(d.Context, d.GateTimeout)
 	if held {
@@ -106,11 +106,11 @@ func (d *door) tooLate(pid int) {
 	}
 }
 
-func (d *door) register(ctx context.Context, a attach.Attachment) (*member.Member, error) {
+func (d *door) register(ctx context.Context, a gate.Attachment) (*member.Member, error) {
 	if !sameImage(a) {
 		return nil, errors.New("it has ended, or runs another program by now")
 	}
-	if a.Hello.Flags&attach.Early != 0 && !d.follows(a.PID) {
+	if a.Hello.Flags&gate.Early != 0 && !d.follows(a.PID) {
 		d.early.strange()
 	}
 	handle, err := d.tracker.Registered(ctx, a.PID)
@@ -132,11 +132,11 @@ func (d *door) register(ctx context.Context, a attach.Attachment) (*member.Membe
 
 // confinement is the guard of a process's commands: what counts are the seccomp
 // filters since DMLib came in.
-func confinement(a attach.Attachment) func() error {
+func confinement(a gate.Attachment) func() error {
 	switch {
-	case a.Hello.Flags&attach.Unfiltered != 0:
+	case a.Hello.Flags&gate.Unfiltered != 0:
 		return inject.AnyConfinement(a.PID)
-	case a.Hello.Flags&attach.Early != 0:
+	case a.Hello.Flags&gate.Early != 0:
 		return inject.InheritedConfinement(a.PID)
 	}
 	return inject.Confinement(a.PID)
@@ -146,11 +146,11 @@ func confinement(a attach.Attachment) func() error {
 // to the gate: an exec, or another process with its pid, has not. One that came
 // early may have executed another program since, with DMLib at the same place: it
 // must have the very memory file.
-func sameImage(a attach.Attachment) bool {
-	if a.Hello.Flags&attach.Early != 0 {
+func sameImage(a gate.Attachment) bool {
+	if a.Hello.Flags&gate.Early != 0 {
 		mappings, err := objfile.Mappings(a.PID)
 		return err == nil && slices.ContainsFunc(mappings, func(m objfile.Mapping) bool {
-			return m.Inode == a.Memory.Inode() && m.Path == "/memfd:"+ring.FileName
+			return m.Inode == a.Memory.Inode() && m.Path == "/memfd:"+shm.FileName
 		})
 	}
 	image, err := proc.Open(a.PID)

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/track"
 )
 
@@ -14,7 +14,7 @@ import (
 type early struct {
 	points  func() int // that have to be in place before main
 	tracker *track.Tracker
-	gate    *attach.Gate
+	gate    *gate.Gate
 	log     *slog.Logger
 
 	mu    sync.Mutex // guards what follows, and that the gate does as it says

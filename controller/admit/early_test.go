@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/attach"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/gate"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -21,7 +21,7 @@ import (
 // program since, or has ended and given its pid away, is not taken for the one
 // that did.
 func TestEarlyProcessHasItsMemory(t *testing.T) {
-	memory, err := ring.New(ring.Geometry{Slots: 1, Rings: 1, RingRecords: 64})
+	memory, err := shm.New(shm.Geometry{Slots: 1, Rings: 1, RingRecords: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestEarlyProcessHasItsMemory(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = other.Process.Kill(), other.Wait() })
 	for pid, want := range map[int]bool{os.Getpid(): true, other.Process.Pid: false, 1 << 22: false} {
-		early := attach.Attachment{Peer: peercred.Peer{PID: pid}, Hello: attach.Hello{Flags: attach.Early}, Memory: memory}
+		early := gate.Attachment{Peer: peercred.Peer{PID: pid}, Hello: gate.Hello{Flags: gate.Early}, Memory: memory}
 		if got := sameImage(early); got != want {
 			t.Errorf("pid %d: %v, want %v", pid, got, want)
 		}
@@ -54,20 +54,20 @@ func (nobody) Ended(*attunev1.ProcessEnded)               {}
 // runs past the gate any more.
 func TestProcessesFromElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gate", "g.sock")
-	gate, err := attach.New(attach.Options{Path: path, Attached: func(attach.Attachment) {}})
+	g, err := gate.New(gate.Options{Path: path, Attached: func(gate.Attachment) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer gate.Close()
+	defer g.Close()
 	tracker, err := track.New(track.Options{JobID: t.Name(), Handler: nobody{}, Source: sourced{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	points := 0
-	e := &early{points: func() int { return points }, tracker: tracker, gate: gate, log: slog.New(slog.DiscardHandler)}
+	e := &early{points: func() int { return points }, tracker: tracker, gate: g, log: slog.New(slog.DiscardHandler)}
 	passes := func(what string, want bool) {
 		t.Helper()
-		if _, err := os.Stat(path + attach.EarlyHeaders); (err == nil) != want {
+		if _, err := os.Stat(path + gate.EarlyHeaders); (err == nil) != want {
 			t.Errorf("%s: %v, want %v", what, err == nil, want)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/peercred"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -104,7 +104,7 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 	}
 	result, err := inject.Inject(ctx, image, inject.Options{
 		Library: e.Library, Socket: e.GatePath, Cache: e.Cache,
-		Geometry: ring.Fit(limitsOf(process.PID())),
+		Geometry: shm.Fit(limitsOf(process.PID())),
 	})
 	if err != nil {
 		return result, err
@@ -119,9 +119,9 @@ func (e *entering) enter(ctx context.Context, process *procid.Process, handle ui
 		return result, errors.Join(err, result.Memory.Close())
 	}
 	app := result.Memory.App()
-	e.door.atGate(attach.Attachment{
+	e.door.atGate(gate.Attachment{
 		Peer: peercred.Peer{PID: process.PID(), Pidfd: pidfd}, Memory: result.Memory,
-		Hello: attach.Hello{Flags: attach.Injected, PID: app.PID, TID: result.Thread},
+		Hello: gate.Hello{Flags: gate.Injected, PID: app.PID, TID: result.Thread},
 	})
 	return result, nil
 }

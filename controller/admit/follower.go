@@ -5,7 +5,7 @@ package admit
 import (
 	"time"
 
-	"github.com/attune-hpc/attune/controller/attach"
+	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/beat"
@@ -93,7 +93,7 @@ func (f *follower) Ended(ended *attunev1.ProcessEnded) {
 func (f *follower) endAtGate(t *member.Member, before member.State, replaced bool) {
 	came := replaced && f.arrivals.waiting(t.PID())
 	if !replaced {
-		var mine []attach.Attachment
+		var mine []gate.Attachment
 		mine, came = f.arrivals.claim(t.PID())
 		for _, a := range mine {
 			f.door.letGo(a)

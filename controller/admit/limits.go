@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -16,7 +16,7 @@ const statusBytes = 64 << 10
 
 // limitsOf reads what a running process has to put a memory file into. What cannot
 // be read is no limit.
-func limitsOf(pid int) (l ring.Limits) {
+func limitsOf(pid int) (l shm.Limits) {
 	tids, _ := procid.Threads(pid)
 	l.Threads = len(tids)
 	var addresses unix.Rlimit

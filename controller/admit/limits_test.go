@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 )
 
 func TestHasLocked(t *testing.T) {
@@ -41,14 +41,14 @@ func TestLimitsOf(t *testing.T) {
 	if _, err := stdout.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := limitsOf(cmd.Process.Pid), (ring.Limits{Threads: 1, Addresses: 1000000 << 10}); got != want {
+	if got, want := limitsOf(cmd.Process.Pid), (shm.Limits{Threads: 1, Addresses: 1000000 << 10}); got != want {
 		t.Errorf("limits %+v, want %+v", got, want)
 	}
 	_ = stdin.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := limitsOf(1 << 22); got != (ring.Limits{}) {
+	if got := limitsOf(1 << 22); got != (shm.Limits{}) {
 		t.Errorf("limits %+v of nobody", got)
 	}
 }

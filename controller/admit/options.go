@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/link"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/controller/track"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -42,7 +42,7 @@ type Options struct {
 	Meter Measuring
 	// Cache of the objects that processes map, and Functions that are patched in them.
 	Cache     *objfile.Cache
-	Functions *entry.Functions
+	Functions *sites.Functions
 	// Rights say which processes must be left alone.
 	Rights Rights
 	// JobID, Source, LookInterval and Digests are those of [track.Options].
@@ -50,7 +50,7 @@ type Options struct {
 	Source       track.Source
 	LookInterval time.Duration
 	Digests      *objfile.Digests
-	// GatePath and EarlyGate are those of [attach.Options]; EarlyGate may be nil.
+	// GatePath and EarlyGate are those of [gate.Options]; EarlyGate may be nil.
 	GatePath    string
 	EarlyGate   *os.File
 	GateTimeout time.Duration

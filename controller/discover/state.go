@@ -125,13 +125,13 @@ func (s *state) register(registrations []*attunev1.Registration) {
 	s.asked, s.registrations = registrations, nil
 	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
 	defer cancel()
-	users := newUsers(ctx)
+	directory := newDirectory(ctx)
 	for _, r := range registrations {
 		there[r.GetId()] = true
 		compiled := before[r.GetId()]
 		if same[r.GetId()] = compiled != nil && proto.Equal(compiled.Registration, r); !same[r.GetId()] {
 			var err error
-			if compiled, err = compile(r, users.id); err != nil {
+			if compiled, err = compile(r, directory.id); err != nil {
 				unusable[r.GetId()] = err.Error()
 				continue
 			}

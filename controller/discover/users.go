@@ -6,15 +6,15 @@ import (
 	"context"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/account"
+	"github.com/attune-hpc/attune/internal/users"
 )
 
 // lookupPatience is how long the node's directory of users may take to answer,
 // for all registrations together: meanwhile no process is looked at.
 const lookupPatience = 5 * time.Second
 
-// users looks users up, each name once.
-type users struct {
+// directory looks users up, each name once.
+type directory struct {
 	ctx   context.Context // ends when the directory has had its time
 	known map[string]userID
 }
@@ -24,10 +24,10 @@ type userID struct {
 	err error
 }
 
-func newUsers(ctx context.Context) *users { return &users{ctx, make(map[string]userID)} }
+func newDirectory(ctx context.Context) *directory { return &directory{ctx, make(map[string]userID)} }
 
 // id returns the id of a user given by name or id.
-func (u *users) id(name string) (uint32, error) {
+func (u *directory) id(name string) (uint32, error) {
 	answer, ok := u.known[name]
 	if !ok {
 		answer.uid, answer.err = lookupUser(u.ctx, name)
@@ -40,5 +40,5 @@ func lookupUser(ctx context.Context, name string) (uint32, error) {
 	if id, ok := numeric(name); ok {
 		return id, nil
 	}
-	return account.UserID(ctx, name)
+	return users.UserID(ctx, name)
 }

@@ -29,7 +29,7 @@ func TestUsersAreWaitedForOnce(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	u := newUsers(ctx)
+	u := newDirectory(ctx)
 	for _, name := range []string{"attune-t-one", "attune-t-one", "attune-t-two", "attune-t-one"} {
 		if uid, err := u.id(name); err == nil {
 			t.Errorf("%s is %d", name, uid)

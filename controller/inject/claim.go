@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -43,7 +43,7 @@ func claim(pid int) (release func(), err error) {
 // Controller returns the process id, as it numbers itself, of the controller that
 // lives and has a process; 0 if there is none beside this process.
 func Controller(process *proc.Handle) (int, error) {
-	self, err := ring.ThisProcess()
+	self, err := shm.ThisProcess()
 	if err != nil {
 		return 0, err
 	}
@@ -70,20 +70,20 @@ func orphaned(process *proc.Handle) (bool, error) {
 
 // owners are the controllers that have not let go of a process: each has written
 // itself down in the memory that it shares with the process.
-func owners(process *proc.Handle) (all []ring.Owner, err error) {
+func owners(process *proc.Handle) (all []shm.Owner, err error) {
 	mappings, err := objfile.Mappings(process.PID())
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range mappings {
-		if m.Path != "/memfd:"+ring.FileName || m.Offset != 0 {
+		if m.Path != "/memfd:"+shm.FileName || m.Offset != 0 {
 			continue
 		}
-		header := make([]byte, ring.HeaderSize)
+		header := make([]byte, shm.HeaderSize)
 		if err := process.Read(m.Start, header); err != nil {
 			return nil, err
 		}
-		if owner, detached, err := ring.ReadOwner(header); err == nil && !detached {
+		if owner, detached, err := shm.ReadOwner(header); err == nil && !detached {
 			all = append(all, owner)
 		}
 	}

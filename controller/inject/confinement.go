@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // Confinement returns a guard for the commands of a process that DMLib is in
-// ([ring.Memory.SetGuard]): it refuses them, by [ring.ErrConfined], once the
+// ([shm.Memory.SetGuard]): it refuses them, by [shm.ErrConfined], once the
 // process is under more seccomp filters than now. DMLib itself asks as well, in
 // the thread that is to execute a command, but that takes a system call. Only
 // the first thread is looked at here; where the kernel does not tell the number
@@ -40,7 +40,7 @@ func confinedUnlike(pid int, before procid.Status) (guard func() error) {
 	return func() error {
 		now, err := procid.ReadStatus(pid)
 		if err == nil && (now.Seccomp != before.Seccomp || now.Filters != before.Filters) {
-			return ring.ErrConfined
+			return shm.ErrConfined
 		}
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/testing/patience"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 )
@@ -45,8 +45,8 @@ func TestSeccompLater(t *testing.T) {
 				t.Errorf("before there is a filter: %v", err)
 			}
 			h.Right(t) // the filter is there
-			if _, err := result.Memory.Run(ctx, store(slot, slot.Old)); !errors.Is(err, ring.ErrConfined) {
-				t.Errorf("error %v, want %v", err, ring.ErrConfined)
+			if _, err := result.Memory.Run(ctx, store(slot, slot.Old)); !errors.Is(err, shm.ErrConfined) {
+				t.Errorf("error %v, want %v", err, shm.ErrConfined)
 			}
 			short, stop := context.WithTimeout(ctx, time.Second)
 			defer stop()
@@ -64,8 +64,8 @@ func TestSeccompLater(t *testing.T) {
 func TestSeccompBefore(t *testing.T) {
 	h := targets.StartProgram(t, "forbids", strconv.Itoa(unix.SYS_PRCTL))
 	h.Right(t)
-	if err := InheritedConfinement(h.PID)(); !errors.Is(err, ring.ErrConfined) {
-		t.Errorf("error %v, want %v", err, ring.ErrConfined)
+	if err := InheritedConfinement(h.PID)(); !errors.Is(err, shm.ErrConfined) {
+		t.Errorf("error %v, want %v", err, shm.ErrConfined)
 	}
 	if err := Confinement(h.PID)(); err != nil {
 		t.Errorf("error %v of a process that has had its filter all the time", err)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -55,7 +55,7 @@ type Options struct {
 	Socket string
 	// Geometry of the memory shared with the process; zero: the default. It is
 	// made smaller where the process has no room for it.
-	Geometry ring.Geometry
+	Geometry shm.Geometry
 	// patience bounds the search for a safe place. 0: 2 seconds.
 	patience time.Duration
 	// timeout bounds the call itself. 0: 5 seconds.
@@ -113,7 +113,7 @@ type Result struct {
 	Slots []Slot
 	// Memory is shared with DMLib, which is ready. It belongs to the caller; to
 	// close it lets go of the process.
-	Memory *ring.Memory
+	Memory *shm.Memory
 }
 
 // Inject brings DMLib into a process and leads the process' calls through its

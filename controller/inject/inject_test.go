@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -154,11 +154,11 @@ func countsAfterwards(t *testing.T, program string) {
 	if len(result.Slots) == 0 {
 		t.Fatal("no GOT slot leads to a hook")
 	}
-	hook, _ := ring.HookByName("malloc")
-	if err := result.Memory.SetPoint(hook.Index, ring.PointControl{Point: 7, Aggregate: true}); err != nil {
+	hook, _ := shm.HookByName("malloc")
+	if err := result.Memory.SetPoint(hook.Index, shm.PointControl{Point: 7, Aggregate: true}); err != nil {
 		t.Fatal(err)
 	}
-	clock := ring.NewClock()
+	clock := shm.NewClock()
 	patience.Until(t, "calls of malloc that are counted", func() bool {
 		var count uint64
 		for _, g := range result.Memory.Aggregates(nil, clock.Scale()) {
@@ -203,9 +203,9 @@ func TestManyRounds(t *testing.T) {
 	}
 }
 
-func thisOwner(t *testing.T) ring.Owner {
+func thisOwner(t *testing.T) shm.Owner {
 	t.Helper()
-	owner, err := ring.ThisProcess()
+	owner, err := shm.ThisProcess()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,23 +11,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
 // atHooks are the safe points at which slots are written: any hook, for a store
 // takes no lock of the program.
-const atHooks = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
+const atHooks = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub
 
 // someMailbox is how many commands are posted at a time: the rest of the
 // mailbox is left to others.
-const someMailbox = ring.MailboxSize - 4
+const someMailbox = shm.MailboxSize - 4
 
 // GiveBack restores slots, unless they lead somewhere else by now, as far as
 // the process comes to a hook before ctx ends. It returns those that still lead
 // through a hook, which does nothing once the memory is closed.
-func GiveBack(ctx context.Context, memory *ring.Memory, slots []Slot) (stayed []Slot) {
+func GiveBack(ctx context.Context, memory *shm.Memory, slots []Slot) (stayed []Slot) {
 	return writeSlots(slots, func(s Slot) (Slot, bool) {
 		command := store(s, s.Old)
 		command.Args[3], command.Args[4] = 1, s.Hook // only if the hook is there
@@ -40,7 +40,7 @@ func GiveBack(ctx context.Context, memory *ring.Memory, slots []Slot) (stayed []
 // as far as it comes to one before ctx ends, and returns them. known are those
 // that lead there already. One of an object that is unloaded meanwhile is left
 // alone.
-func Extend(ctx context.Context, process proc.Holder, memory *ring.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
+func Extend(ctx context.Context, process proc.Holder, memory *shm.Memory, images []objfile.Image, known []Slot) (led []Slot, err error) {
 	l, found := library{}, false
 	for _, image := range images {
 		if image.Matches("libattune-dm*") {
@@ -79,7 +79,7 @@ const (
 )
 
 // extend leads one slot to its hook, and returns what it held.
-func extend(ctx context.Context, process proc.Holder, memory *ring.Memory, s Slot) (old uint64, err error) {
+func extend(ctx context.Context, process proc.Holder, memory *shm.Memory, s Slot) (old uint64, err error) {
 	err = unix.EBUSY
 	for try := 0; try < extendTries && (errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN)); try++ {
 		if try > 0 {
@@ -102,8 +102,8 @@ func extend(ctx context.Context, process proc.Holder, memory *ring.Memory, s Slo
 }
 
 // store is the command that writes a slot.
-func store(s Slot, value uint64) ring.Command {
-	command := ring.Command{Op: ring.OpGOT, At: atHooks, Args: [8]uint64{0: s.Address, 2: value}}
+func store(s Slot, value uint64) shm.Command {
+	command := shm.Command{Op: shm.OpGOT, At: atHooks, Args: [8]uint64{0: s.Address, 2: value}}
 	if s.RELRO {
 		command.Args[5] = 1
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -106,7 +106,7 @@ func hookOffsets(file *objfile.File) (map[string]uint64, error) {
 			hooks[s.Name] = s.Value
 		}
 	}
-	for _, h := range ring.Hooks() {
+	for _, h := range shm.Hooks() {
 		if _, ok := hooks[h.Name]; !ok {
 			return nil, errors.New("dmlib lacks the hook " + h.Name)
 		}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -28,7 +28,7 @@ type plan struct {
 	library library
 	slots   []Slot // Hook is an offset from DMLib's load address
 	reals   []realFunction
-	owner   ring.Owner
+	owner   shm.Owner
 	orphan  bool              // the controller that the process is under is dead
 	image   []byte            // what the thread executes
 	encoded []byte            // the attach request
@@ -102,7 +102,7 @@ func (p *plan) find() error {
 	if err != nil {
 		return err
 	}
-	if p.owner, err = ring.ThisProcess(); err != nil {
+	if p.owner, err = shm.ThisProcess(); err != nil {
 		return err
 	}
 	if p.orphan, err = orphaned(p.process); err != nil {

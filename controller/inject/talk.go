@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 )
 
@@ -31,7 +31,7 @@ type talk struct {
 	reply     []byte // the attach request as it came back
 	helper    int    // the thread that opened the files, as we number it
 	filled    bool   // the files have been filled, or it was tried
-	shared    *ring.Memory
+	shared    *shm.Memory
 	failed    error
 }
 
@@ -84,7 +84,7 @@ func (k *talk) fill(tid int) error {
 	if err != nil {
 		return err
 	}
-	if k.shared, err = ring.NewIn(file, k.options.Geometry); err != nil {
+	if k.shared, err = shm.NewIn(file, k.options.Geometry); err != nil {
 		return err
 	}
 	k.shared.SetOwner(k.owner)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 )
 
 // State is where a member is in its life.
@@ -40,9 +40,9 @@ var (
 type life struct {
 	mu         sync.Mutex // a leaf lock
 	state      State
-	before     State        // the one before Registered or Gone
-	memory     *ring.Memory // from Registered on; it outlasts the image
-	outOfReach error        // of Foreign
+	before     State       // the one before Registered or Gone
+	memory     *shm.Memory // from Registered on; it outlasts the image
+	outOfReach error       // of Foreign
 }
 
 // State returns where the member is in its life.
@@ -60,7 +60,7 @@ func (l *life) Alive() bool { return l.State() != Gone }
 func (l *life) Expected() bool { return l.State() == Awaiting }
 
 // Memory is what DMLib shares with the controller; nil without DMLib.
-func (l *life) Memory() *ring.Memory {
+func (l *life) Memory() *shm.Memory {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.memory
@@ -109,7 +109,7 @@ func (l *life) GiveUpLibrary() bool {
 
 // Register takes the memory over that DMLib shares. With an error it is still the
 // caller's.
-func (l *life) Register(memory *ring.Memory) error {
+func (l *life) Register(memory *shm.Memory) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {

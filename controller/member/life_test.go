@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -16,7 +16,7 @@ var steps = map[string]func(*Member) bool{
 	"AdmitOutside":       func(m *Member) bool { return m.AdmitOutside(false) },
 	"AdmitOutside(late)": func(m *Member) bool { return m.AdmitOutside(true) },
 	"GiveUpLibrary":      func(m *Member) bool { return m.GiveUpLibrary() },
-	"Register":           func(m *Member) bool { return m.Register(new(ring.Memory)) == nil },
+	"Register":           func(m *Member) bool { return m.Register(new(shm.Memory)) == nil },
 	"AdmitInside":        func(m *Member) bool { _, ok := m.AdmitInside(); return ok },
 	"End":                func(m *Member) bool { return m.End() != Gone },
 }
@@ -72,7 +72,7 @@ func TestWhatWasBefore(t *testing.T) {
 		if step := steps[name]; step != nil {
 			step(m)
 		}
-		if err := m.Register(new(ring.Memory)); err != nil {
+		if err := m.Register(new(shm.Memory)); err != nil {
 			t.Fatal(err)
 		}
 		if outside, ok := m.AdmitInside(); !ok || outside != want {

@@ -8,18 +8,18 @@ import (
 	"fmt"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 )
 
 // mailbox runs calls through DMLib.
 type mailbox struct {
-	memory *ring.Memory
-	sites  *entry.Sites
+	memory *shm.Memory
+	sites  *sites.Sites
 }
 
-var families = map[string]ring.Family{
-	"alloc": ring.AtAlloc, "lock": ring.AtLock, "io": ring.AtIO, "stub": ring.AtStub,
+var families = map[string]shm.Family{
+	"alloc": shm.AtAlloc, "lock": shm.AtLock, "io": shm.AtIO, "stub": shm.AtStub,
 }
 
 // Call calls a function at the next hook of the families.
@@ -27,7 +27,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 	if call.Entry != nil {
 		return m.callAtEntry(ctx, call)
 	}
-	command := ring.Command{Op: ring.OpCall, Thread: call.Thread}
+	command := shm.Command{Op: shm.OpCall, Thread: call.Thread}
 	for _, name := range call.Families {
 		family, ok := families[name]
 		if !ok {
@@ -37,7 +37,7 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 	}
 	if command.At == 0 {
 		// Where a thread may call the allocator it may call most things.
-		command.At = ring.AtAlloc
+		command.At = shm.AtAlloc
 	}
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
@@ -50,8 +50,8 @@ func (m mailbox) Call(ctx context.Context, call access.Call) (uint64, string, er
 
 // Map maps memory at the next hook, or while the process waits in the gate.
 func (m mailbox) Map(ctx context.Context, start, size uint64) error {
-	_, err := m.memory.Run(ctx, ring.Command{
-		Op: ring.OpMap, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub | ring.AtPatch | ring.AtGate,
+	_, err := m.memory.Run(ctx, shm.Command{
+		Op: shm.OpMap, At: shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub | shm.AtPatch | shm.AtGate,
 		Args: [8]uint64{start, size},
 	})
 	return err
@@ -59,8 +59,8 @@ func (m mailbox) Map(ctx context.Context, start, size uint64) error {
 
 // Store changes a GOT slot at the next hook.
 func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64) error {
-	command := ring.Command{
-		Op: ring.OpGOT, At: ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub,
+	command := shm.Command{
+		Op: shm.OpGOT, At: shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub,
 		Args: [8]uint64{0: slot.Address, 2: value, 3: 1, 4: old},
 	}
 	if slot.ReadOnly {
@@ -71,32 +71,32 @@ func (m mailbox) Store(ctx context.Context, slot access.Word, old, value uint64)
 }
 
 // describe says where a command ran.
-func describe(result ring.Result) string {
-	for _, hook := range ring.Hooks() {
+func describe(result shm.Result) string {
+	for _, hook := range shm.Hooks() {
 		if hook.Index == result.Local {
 			return fmt.Sprintf("%s hook, thread %d", hook.Name, result.Thread)
 		}
 	}
-	return fmt.Sprintf("stub %d, thread %d", result.Local-ring.HookCount, result.Thread)
+	return fmt.Sprintf("stub %d, thread %d", result.Local-shm.HookCount, result.Thread)
 }
 
 // callAtEntry makes a call at the next entry of a function, whose code is
 // patched for it and is afterwards what it was. What is measured at the
 // function goes on.
 func (m mailbox) callAtEntry(ctx context.Context, call access.Call) (uint64, string, error) {
-	f := entry.Function{Image: call.Entry.Image, Symbol: call.Entry.Symbol}
+	f := sites.Function{Image: call.Entry.Image, Symbol: call.Entry.Symbol}
 	number, err := m.sites.SafePoint(f)
 	if err != nil {
 		return 0, "", fmt.Errorf("%w: %s: %w", access.ErrRefused, f.Symbol.Name, err)
 	}
-	if err := m.sites.Measure(ctx, f, number, entry.Where{Entry: true}); err != nil {
+	if err := m.sites.Measure(ctx, f, number, sites.Where{Entry: true}); err != nil {
 		return 0, "", fmt.Errorf("%w: %s: %w", access.ErrRefused, f.Symbol.Name, err)
 	}
-	command := ring.Command{Op: ring.OpCall, At: ring.AtPatch, Point: ring.HookCount + number + 1, Thread: call.Thread}
+	command := shm.Command{Op: shm.OpCall, At: shm.AtPatch, Point: shm.HookCount + number + 1, Thread: call.Thread}
 	command.Args[0] = call.Function
 	copy(command.Args[1:], call.Arguments)
 	result, err := m.memory.Run(ctx, command)
-	gone := m.sites.Measure(context.WithoutCancel(ctx), f, number, entry.Where{})
+	gone := m.sites.Measure(context.WithoutCancel(ctx), f, number, sites.Where{})
 	if err := errors.Join(err, gone); err != nil {
 		return 0, "", err
 	}

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/probe"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -29,7 +29,7 @@ type Options struct {
 	// the kernel judges.
 	Foreign func(pid int) error
 	// Functions is what the Sites of all members share. Nil: one of its own.
-	Functions *entry.Functions
+	Functions *sites.Functions
 }
 
 // Member is one process image under control. The embedded mutex is held while
@@ -44,7 +44,7 @@ type Member struct {
 	image    proc.Keeper
 	foreign  func(pid int) error
 	cache    *objfile.Cache
-	sites    *entry.Sites
+	sites    *sites.Sites
 	kept     kept
 
 	infoMu sync.Mutex // guards info; a leaf lock
@@ -73,9 +73,9 @@ func New(process *attunev1.Process, options Options) *Member {
 		},
 	}
 	if options.Functions == nil {
-		options.Functions = new(entry.Functions)
+		options.Functions = new(sites.Functions)
 	}
-	m.sites = entry.NewSites(m, options.Functions)
+	m.sites = sites.NewSites(m, options.Functions)
 	return m
 }
 
@@ -114,7 +114,7 @@ func (m *Member) Age() time.Duration {
 }
 
 // Sites owns the patched entries and returns of the process.
-func (m *Member) Sites() *entry.Sites { return m.sites }
+func (m *Member) Sites() *sites.Sites { return m.sites }
 
 // Images lists what is mapped at present.
 func (m *Member) Images() ([]objfile.Image, error) { return m.cache.Images(m.PID()) }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/hits"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -20,7 +20,7 @@ type aggregates struct {
 	account *account
 	records *records
 	kernel  *kernel
-	clock   *ring.Clock
+	clock   *shm.Clock
 	placer  func() *probe.Placer
 	publish func(*attunev1.PublishRequest) // waits for room
 
@@ -28,7 +28,7 @@ type aggregates struct {
 	// order in which it was counted, and before the end of its process. Whoever
 	// drains rings must not wait for it. It comes before the mutex of records.
 	mu       sync.Mutex
-	scratch  []ring.Aggregate
+	scratch  []shm.Aggregate
 	uprobed  *uprobed
 	began    time.Time     // the running interval
 	interval time.Duration // how long one is to be, 0: they are not closed

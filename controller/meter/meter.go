@@ -14,8 +14,8 @@ import (
 	"github.com/attune-hpc/attune/controller/detail"
 	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/probe"
-	"github.com/attune-hpc/attune/controller/ring"
 	"github.com/attune-hpc/attune/controller/sample"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/controller/source"
 	"github.com/attune-hpc/attune/internal/queue"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -53,7 +53,7 @@ type Meter struct {
 	options    Options
 	members    *member.Set
 	account    *account
-	clock      *ring.Clock
+	clock      *shm.Clock
 	kernel     *kernel
 	records    *records
 	aggregates *aggregates
@@ -63,12 +63,12 @@ type Meter struct {
 
 // New returns a Meter that measures nothing before Start. The caller calls Close.
 func New(o Options) *Meter {
-	m := &Meter{options: o, members: o.Members, account: new(account), clock: ring.NewClock()}
+	m := &Meter{options: o, members: o.Members, account: new(account), clock: shm.NewClock()}
 	if err := m.clock.SourceProblem(); err != nil {
 		o.Log.Info("times of records may be wrong", "reason", err)
 	}
 	m.records = &records{
-		members: o.Members, account: m.account, clock: m.clock, offer: o.Offer, log: o.Log, drainer: ring.NewDrainer(m.clock),
+		members: o.Members, account: m.account, clock: m.clock, offer: o.Offer, log: o.Log, drainer: shm.NewDrainer(m.clock),
 	}
 	m.kernel = &kernel{
 		use: o.UseBPF, options: o.Uprobes, members: o.Members, records: m.records, account: m.account,
@@ -112,7 +112,7 @@ func (m *Meter) Close() error {
 }
 
 // Clock is that of records and durations.
-func (m *Meter) Clock() *ring.Clock { return m.clock }
+func (m *Meter) Clock() *shm.Clock { return m.clock }
 
 // Uprobes returns the kernel's way to watch functions, or why there is none.
 func (m *Meter) Uprobes() (*uprobe.Uprobes, error) { return m.kernel.load() }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
 	"github.com/attune-hpc/attune/controller/member"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -32,12 +32,12 @@ type losses struct{ ring, bpf, queue uint64 }
 type records struct {
 	members *member.Set
 	account *account
-	clock   *ring.Clock
+	clock   *shm.Clock
 	offer   func(*attunev1.PublishRequest) bool
 	log     *slog.Logger
 
 	mu      sync.Mutex // guards what follows; held while one process is drained
-	drainer *ring.Drainer
+	drainer *shm.Drainer
 	of      member.Keep[recorded]
 }
 

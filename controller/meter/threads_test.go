@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/procid"
 )
@@ -34,7 +34,7 @@ func TestEndedThreads(t *testing.T) {
 // TestEndedThreadsAreAskedAfter: a thread that starts after the slots were read, and
 // before the threads are looked at, lives.
 func TestEndedThreadsAreAskedAfter(t *testing.T) {
-	memory, err := ring.New(ring.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
+	memory, err := shm.New(shm.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

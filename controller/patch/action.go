@@ -35,7 +35,7 @@ type Value struct {
 // parameters and result.
 type Replace struct {
 	// Target is the address of the other function. It may call the first one
-	// at the address that entry.Sites.Original gives.
+	// at the address that sites.Sites.Original gives.
 	Target uint64
 }
 

@@ -2,7 +2,7 @@
 
 // Package patch prepares patches of functions: it decides whether their entry
 // and their exits can be made to lead somewhere else, and makes the code that is
-// needed for it. It reads and writes no process; controller/entry does.
+// needed for it. It reads and writes no process; controller/sites does.
 //
 // A patch changes one byte, if it can: the first of the function's first instruction
 // becomes the opcode of a jump (e9), whose four displacement bytes are those

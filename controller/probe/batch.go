@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -96,7 +96,7 @@ func (t *tenant) fulfil(ctx context.Context, wishes []wish, held bool) (all bool
 // batch is what is known of a process while some points come and go together.
 type batch struct {
 	images  func() ([]objfile.Image, error)
-	patches *entry.Batch // nil: none was needed yet
+	patches *sites.Batch // nil: none was needed yet
 }
 
 // begin begins a batch, and returns what ends it. The caller holds t.mu.
@@ -122,8 +122,8 @@ func (t *tenant) images() ([]objfile.Image, error) {
 	return t.process.Images()
 }
 
-// measure is [entry.Sites.Measure]. The caller holds t.mu.
-func (t *tenant) measure(ctx context.Context, f entry.Function, number int, at entry.Where) error {
+// measure is [sites.Sites.Measure]. The caller holds t.mu.
+func (t *tenant) measure(ctx context.Context, f sites.Function, number int, at sites.Where) error {
 	if t.batch == nil {
 		return t.process.Sites().Measure(ctx, f, number, at)
 	}
@@ -131,7 +131,7 @@ func (t *tenant) measure(ctx context.Context, f entry.Function, number int, at e
 }
 
 // patches are those of the batch under way. The caller holds t.mu.
-func (t *tenant) patches() *entry.Batch {
+func (t *tenant) patches() *sites.Batch {
 	if t.batch.patches == nil {
 		t.batch.patches = t.process.Sites().Batch()
 	}
@@ -150,7 +150,7 @@ func (t *tenant) prepare(ctx context.Context, wanted []wish, held bool) (unneede
 		return func() {}
 	}
 	var slots []wantedSlot
-	var functions []entry.Function
+	var functions []sites.Function
 	for _, w := range wanted {
 		s, f := t.needs(w)
 		slots, functions = append(slots, s...), append(functions, f...)
@@ -170,7 +170,7 @@ func (t *tenant) prepare(ctx context.Context, wanted []wish, held bool) (unneede
 
 // needs lists the GOT slots, or else the functions whose entries are patched,
 // by which a point will be served unless something is in the way.
-func (t *tenant) needs(w wish) ([]wantedSlot, []entry.Function) {
+func (t *tenant) needs(w wish) ([]wantedSlot, []sites.Function) {
 	target := w.spec.GetFunction()
 	if target == nil {
 		return nil, nil
@@ -211,7 +211,7 @@ func (t *tenant) leadAll(ctx context.Context, writer slotWriter, slots []wantedS
 			break
 		}
 		redirect = append(redirect, slot.to(stub))
-		locals = append(locals, ring.HookCount+stub)
+		locals = append(locals, shm.HookCount+stub)
 	}
 	done, err := writer.lead(ctx, redirect)
 	t.redirect = append(t.redirect, done...)

@@ -10,8 +10,8 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/budget"
-	"github.com/attune-hpc/attune/controller/measure"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/capture"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -37,14 +37,14 @@ var (
 
 // captures is what a point captures in one process.
 type captures struct {
-	program measure.Program
+	program capture.Program
 	globals []uint64 // addresses of its variables
 }
 
 // capturesOf finds what a point captures. An object that is not there yet may
 // bring a variable later.
 func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
-	program, err := measure.Compile(spec)
+	program, err := capture.Compile(spec)
 	c := captures{program: program}
 	if err != nil || len(program.Globals()) == 0 {
 		return c, err
@@ -54,21 +54,21 @@ func (t *tenant) capturesOf(spec *attunev1.MeasurePoint) (captures, error) {
 		return c, err
 	}
 	for i := range c.program.Captures {
-		capture := &c.program.Captures[i]
-		if capture.Source != measure.SourceGlobal {
+		one := &c.program.Captures[i]
+		if one.Source != capture.SourceGlobal {
 			continue
 		}
-		found, err := objfile.LookupIn(images, capture.Global.Object, capture.Global.Symbol, objfile.Variable)
+		found, err := objfile.LookupIn(images, one.Global.Object, one.Global.Symbol, objfile.Variable)
 		if err == nil && found.Address == 0 {
 			err = objfile.ErrThreadLocal
 		}
 		if err != nil {
-			return c, fmt.Errorf("capture %q: %w", capture.Name, err)
+			return c, fmt.Errorf("capture %q: %w", one.Name, err)
 		}
 		c.globals = append(c.globals, found.Address)
 		// The program itself is never unloaded. What is read has to be inside.
-		first := int64(capture.Dereference[0])
-		capture.StaysMapped = t.isProgram(found.Image) && first >= 0 && uint64(first)+8 <= found.Symbol.Size
+		first := int64(one.Dereference[0])
+		one.StaysMapped = t.isProgram(found.Image) && first >= 0 && uint64(first)+8 <= found.Symbol.Size
 	}
 	return c, nil
 }
@@ -83,12 +83,12 @@ func (t *tenant) isProgram(image objfile.Image) bool {
 // each hit, for conditions, and for what is summed up or keeps sums apart; and
 // once more where the hit is delivered.
 func (c captures) reads(sumsUp bool) (each, delivered int) {
-	for i, capture := range c.program.Captures {
-		n := len(capture.Dereference)
-		if capture.StaysMapped {
+	for i, one := range c.program.Captures {
+		n := len(one.Dereference)
+		if one.StaysMapped {
 			n--
 		}
-		condition := slices.ContainsFunc(c.program.Predicates, func(p measure.Predicate) bool { return p.Capture == i })
+		condition := slices.ContainsFunc(c.program.Predicates, func(p capture.Predicate) bool { return p.Capture == i })
 		if condition || sumsUp && (i == c.program.Value || i == c.program.Key) {
 			each += n
 		} else {
@@ -118,7 +118,7 @@ func (c captures) cost(spec *attunev1.MeasurePoint) float64 {
 
 // control is what DMLib is told to deliver. mechanism is by which it sees the
 // function; what that cannot capture is refused.
-func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (ring.PointControl, captures, error) {
+func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism string) (shm.PointControl, captures, error) {
 	out := control(index, spec)
 	out.Scale = t.placer.options.Clock.Scale()
 	c, err := t.capturesOf(spec)
@@ -126,21 +126,21 @@ func (t *tenant) control(index uint16, spec *attunev1.MeasurePoint, mechanism st
 		return out, c, err
 	}
 	atExit := spec.GetPlace() == attunev1.Place_PLACE_EXIT || spec.GetPlace() == attunev1.Place_PLACE_BOTH
-	for _, capture := range c.program.Captures {
-		switch s := capture.Source; {
-		case mechanism == MechanismHook && (s == measure.SourceFloatParameter || s == measure.SourceFloatReturned):
+	for _, one := range c.program.Captures {
+		switch s := one.Source; {
+		case mechanism == MechanismHook && (s == capture.SourceFloatParameter || s == capture.SourceFloatReturned):
 			err = errHookReal
-		case mechanism == MechanismPatch && atExit && (s == measure.SourceParameter || s == measure.SourceFloatParameter):
+		case mechanism == MechanismPatch && atExit && (s == capture.SourceParameter || s == capture.SourceFloatParameter):
 			err = errExitWants
 		}
 		if err != nil {
-			return out, c, fmt.Errorf("capture %q: %w", capture.Name, err)
+			return out, c, fmt.Errorf("capture %q: %w", one.Name, err)
 		}
 	}
 	if each, delivered := c.reads(false); each+delivered > 0 && filtered(t.process.PID()) {
 		return out, c, errFiltered
 	}
-	out.Program, err = ring.NewProgram(c.program, c.globals)
+	out.Program, err = shm.NewProgram(c.program, c.globals)
 	return out, c, err
 }
 

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/controller/budget"
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -89,7 +89,7 @@ func (t *tenant) resume(ctx context.Context, d degradation, index uint16, known 
 	t.degraded[index] = d
 	p, err := t.serveNamed(ctx, index, t.effective(index, d.spec))
 	if patched := (patchedError{}); errors.As(err, &patched) {
-		t.placer.handOver(patched.numbers, func(kept *entry.Kept, err error) { // it is tried again
+		t.placer.handOver(patched.numbers, func(kept *sites.Kept, err error) { // it is tried again
 			if err == nil {
 				t.placer.giveBack(kept)
 			}

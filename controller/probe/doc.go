@@ -2,7 +2,7 @@
 
 // Package probe puts measure points into processes by the cheapest mechanism
 // that can serve them: a hook of DMLib, a stub of DMLib bound through the GOT,
-// a patch of the function's entry and exits (controller/entry), or a uprobe.
+// a patch of the function's entry and exits (controller/sites), or a uprobe.
 //
 // A Placer holds two sets, points and processes, and keeps every point placed
 // in every process that it is meant for, whichever comes first. Each process

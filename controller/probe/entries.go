@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -15,7 +15,7 @@ import (
 const maxEntries = 128
 
 // entriesOf finds the functions of a point in all images; at least one.
-func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry.Function, err error) {
+func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []sites.Function, err error) {
 	images, err := t.images()
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (t *tenant) entriesOf(target *attunev1.FunctionTarget) (found []entry.Funct
 	return found, nil
 }
 
-func (t *tenant) entriesIn(image objfile.Image, patterns []string) (found []entry.Function, err error) {
+func (t *tenant) entriesIn(image objfile.Image, patterns []string) (found []sites.Function, err error) {
 	file, err := image.Open()
 	if err != nil {
 		return nil, err
@@ -50,14 +50,14 @@ func (t *tenant) entriesIn(image objfile.Image, patterns []string) (found []entr
 		return t.chosenIn(image, file, patterns, err)
 	}
 	for _, s := range symbols {
-		found = append(found, entry.Function{Image: image, Symbol: s})
+		found = append(found, sites.Function{Image: image, Symbol: s})
 	}
 	return found, err
 }
 
 // chosenIn finds what an indirect function stands for in the process. why says
 // that it is one.
-func (t *tenant) chosenIn(image objfile.Image, file *objfile.File, patterns []string, why error) ([]entry.Function, error) {
+func (t *tenant) chosenIn(image objfile.Image, file *objfile.File, patterns []string, why error) ([]sites.Function, error) {
 	if len(patterns) != 1 {
 		return nil, why
 	}
@@ -69,5 +69,5 @@ func (t *tenant) chosenIn(image objfile.Image, file *objfile.File, patterns []st
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", why, err)
 	}
-	return []entry.Function{chosen}, nil
+	return []sites.Function{chosen}, nil
 }

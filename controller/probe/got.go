@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -77,8 +77,8 @@ func (t *tenant) stubbable(spec *attunev1.MeasurePoint) error {
 		return errors.New("DMLib has no stubs in this process")
 	case place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH:
 		return errors.New("a stub sees the entry only")
-	case spec.GetParameter() >= ring.Parameters:
-		return fmt.Errorf("a stub takes one of the first %d integer parameters", ring.Parameters)
+	case spec.GetParameter() >= shm.Parameters:
+		return fmt.Errorf("a stub takes one of the first %d integer parameters", shm.Parameters)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (t *tenant) turnOff(ctx context.Context, writer slotWriter, locals []int) {
 
 // redirectAll binds a stub per function, turns it on, and leads the slots to
 // it, in this order: a call never finds a stub that is not bound.
-func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, writer slotWriter, wanted []wantedSlot, p *placement) error {
+func (t *tenant) redirectAll(ctx context.Context, delivery shm.PointControl, writer slotWriter, wanted []wantedSlot, p *placement) error {
 	if t.batch == nil { // else it was looked at
 		t.forgetLost(writer)
 	}
@@ -116,7 +116,7 @@ func (t *tenant) redirectAll(ctx context.Context, delivery ring.PointControl, wr
 		if err != nil {
 			return fmt.Errorf("%s: %w", slot.symbol, err)
 		}
-		local := ring.HookCount + stub
+		local := shm.HookCount + stub
 		if owner := t.owner[local]; owner != 0 && owner != delivery.Point {
 			p.reason = fmt.Sprintf("%s: %v", slot.symbol, errBusy)
 			continue
@@ -191,7 +191,7 @@ func (t *tenant) giveBack(ctx context.Context, writer slotWriter, locals []int) 
 	defer cancel()
 	var kept, back []redirection
 	for _, r := range t.redirect {
-		if slices.Contains(locals, ring.HookCount+r.stub) {
+		if slices.Contains(locals, shm.HookCount+r.stub) {
 			back = append(back, r)
 		} else {
 			kept = append(kept, r)

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/internal/dmtest"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
@@ -38,7 +38,7 @@ func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			for i := range ring.MailboxSize {
+			for i := range shm.MailboxSize {
 				if c := app.Command(i); c.Claim(uint32(anyHook)) {
 					before(c.Arg(0))
 					old, errno := storeGOT(c)
@@ -49,13 +49,13 @@ func mustWriter(t *testing.T, before func(address uint64)) slotWriter {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return slotWriter{memory: p.memory, app: ring.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, process: self{}}
+	return slotWriter{memory: p.memory, app: shm.App{StubEntry: 1000, StubSize: 16, StubCount: 8}, process: self{}}
 }
 
 // stillLoading is the address of a slot of an object that never gets loaded.
 var stillLoading uint64
 
-// storeGOT does what DMLib does for ring.OpGOT.
+// storeGOT does what DMLib does for shm.OpGOT.
 func storeGOT(c dmtest.Command) (old uint64, errno unix.Errno) {
 	for i := range slots {
 		if c.Arg(0) != slotAddress(i) {
@@ -126,7 +126,7 @@ func TestGiveBackAfterUnload(t *testing.T) {
 
 	placer, _ := start(t)
 	tenant := &tenant{placer: placer, process: &process{memory: w.memory}, redirect: led}
-	tenant.giveBack(t.Context(), w, []int{ring.HookCount, ring.HookCount + 1, ring.HookCount + 2, ring.HookCount + 3, ring.HookCount + 5})
+	tenant.giveBack(t.Context(), w, []int{shm.HookCount, shm.HookCount + 1, shm.HookCount + 2, shm.HookCount + 3, shm.HookCount + 5})
 	wantSlots(t, 100, 101, 42, 103)
 	if len(tenant.redirect) != 0 {
 		t.Errorf("still taken for redirected: %+v", tenant.redirect)
@@ -165,16 +165,16 @@ func TestFailedPlacementIsTakenBack(t *testing.T) {
 		{symbol: "g", address: stillLoading, function: 8},
 	}
 	failed := &placement{}
-	if err := tenant.redirectAll(t.Context(), ring.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
+	if err := tenant.redirectAll(t.Context(), shm.PointControl{Point: 3, Aggregate: true}, w, wanted, failed); err == nil {
 		t.Fatal("placed in an object that is not loaded yet")
 	}
 	tenant.takeBack(t.Context(), 3, w, failed)
 	wantSlots(t, 100, 101, 102, 103)
-	if got := w.memory.Aggregates(nil, ring.Scale{}); len(got) != 0 {
+	if got := w.memory.Aggregates(nil, shm.Scale{}); len(got) != 0 {
 		t.Errorf("still counting: %+v", got)
 	}
-	if tenant.owner[ring.HookCount] != 0 || len(tenant.redirect) != 0 {
-		t.Errorf("owner %d, redirected %+v", tenant.owner[ring.HookCount], tenant.redirect)
+	if tenant.owner[shm.HookCount] != 0 || len(tenant.redirect) != 0 {
+		t.Errorf("owner %d, redirected %+v", tenant.owner[shm.HookCount], tenant.redirect)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -35,12 +35,12 @@ const whyMissed = "; calls of the moment in which it came were not counted"
 // uprobe belongs to the file: it stands in every process that maps it, its
 // breakpoint in the place of a patch's jump, and the patch would count nothing
 // any more without anybody noticing. needed says that no patch would serve. The error is a patchedError where that
-// would happen, [entry.ErrActed] where a tuning action needs a patch to stay,
-// [entry.ErrJump] where a patch cannot give way.
-func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol, needed bool) (*entry.Kept, error) {
-	var keys, places []entry.Key
+// would happen, [sites.ErrActed] where a tuning action needs a patch to stay,
+// [sites.ErrJump] where a patch cannot give way.
+func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []uprobe.Symbol, needed bool) (*sites.Kept, error) {
+	var keys, places []sites.Key
 	for _, s := range symbols {
-		key := entry.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset}
+		key := sites.Key{Device: image.Device, Inode: image.Inode, Offset: s.Offset}
 		keys = append(keys, key)
 		key.Offset = uprobe.PlaceOf(file, s)
 		places = append(places, key)
@@ -53,8 +53,8 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 }
 
 // handOver has the kernel serve the points that patches with these numbers
-// serve, in all processes, and then calls then, with [entry.ErrActed] or
-// [entry.ErrJump] where it may not. It returns at once. The functions stay the
+// serve, in all processes, and then calls then, with [sites.ErrActed] or
+// [sites.ErrJump] where it may not. It returns at once. The functions stay the
 // kernel's until then gives back what it is given.
 //
 // No call is missed, but by kernels without uprobe_multi, and none counted
@@ -63,7 +63,7 @@ func (p *Placer) leaveToKernel(image objfile.Image, file io.ReaderAt, symbols []
 // on its way by the jump finds its point still set, for as long as the point
 // stays. What a patch sees at exits alone it goes on seeing, since the
 // breakpoint is at the entry.
-func (p *Placer) handOver(numbers []int, then func(*entry.Kept, error)) {
+func (p *Placer) handOver(numbers []int, then func(*sites.Kept, error)) {
 	p.begin(func() {
 		tenants, affected, kept, err := p.lockAll(numbers)
 		for _, index := range slices.Sorted(maps.Keys(affected)) {
@@ -83,7 +83,7 @@ func (p *Placer) handOver(numbers []int, then func(*entry.Kept, error)) {
 // Nobody else locks two processes. This one waits for no process while it has
 // another one locked, as others do who come to a busy one here: placing may take
 // seconds where a process does not come to a safe point.
-func (p *Placer) lockAll(numbers []int) (tenants []*tenant, affected map[uint16][]*tenant, kept *entry.Kept, err error) {
+func (p *Placer) lockAll(numbers []int) (tenants []*tenant, affected map[uint16][]*tenant, kept *sites.Kept, err error) {
 	var waited *tenant // locked
 	for {
 		p.mu.Lock()
@@ -150,12 +150,12 @@ func affectedBy(tenants []*tenant, numbers []int) (affected map[uint16][]*tenant
 // something from the placement.
 func (p *placement) yields(numbers []int) bool {
 	return p.mechanism == MechanismPatch && p.spec.GetPlace() != attunev1.Place_PLACE_EXIT &&
-		slices.ContainsFunc(p.locals, func(local int) bool { return slices.Contains(numbers, local-ring.HookCount) })
+		slices.ContainsFunc(p.locals, func(local int) bool { return slices.Contains(numbers, local-shm.HookCount) })
 }
 
 func (p *placement) addNumbers(numbers []int) []int {
 	for _, local := range p.locals {
-		if number := local - ring.HookCount; !slices.Contains(numbers, number) {
+		if number := local - shm.HookCount; !slices.Contains(numbers, number) {
 			numbers = append(numbers, number)
 		}
 	}
@@ -204,7 +204,7 @@ func (t *tenant) yield(index uint16, watches []uprobe.Watch) {
 	p.locals = before.locals // for what is on its way
 	for _, local := range p.locals {
 		for _, f := range t.measured[local] {
-			if err := t.process.Sites().Yield(f, local-ring.HookCount); err != nil {
+			if err := t.process.Sites().Yield(f, local-shm.HookCount); err != nil {
 				t.placer.log.Debug("patch under a uprobe", "pid", t.process.PID(), "function", f.Symbol.Name, "error", err)
 			}
 		}
@@ -230,7 +230,7 @@ func (t *tenant) refuse(index uint16, spec *attunev1.MeasurePoint, err error) {
 	if patched.why != "" {
 		t.whyKernel[index] = patched.why
 	}
-	t.placer.handOver(patched.numbers, func(kept *entry.Kept, err error) {
+	t.placer.handOver(patched.numbers, func(kept *sites.Kept, err error) {
 		if err == nil {
 			t.ask(wish{index: index, spec: spec, done: func() { t.placer.giveBack(kept) }})
 			return

@@ -8,7 +8,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -34,7 +34,7 @@ var (
 
 // placeHook turns one of DMLib's hooks on.
 func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name string) (*placement, error) {
-	hook, ok := ring.HookByName(name)
+	hook, ok := shm.HookByName(name)
 	if !ok {
 		return nil, fmt.Errorf("DMLib has no hook %q", name)
 	}
@@ -70,8 +70,8 @@ func (t *tenant) placeHook(index uint16, spec *attunev1.MeasurePoint, name strin
 const whyShared = "another measure point with other settings has the hook as well"
 
 // control is what DMLib is told to deliver, but for captures.
-func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {
-	c := ring.PointControl{Point: index, Parameter: int(min(spec.GetParameter(), ring.Parameters-1)), Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
+func control(index uint16, spec *attunev1.MeasurePoint) shm.PointControl {
+	c := shm.PointControl{Point: index, Parameter: int(min(spec.GetParameter(), shm.Parameters-1)), Duration: spec.GetPlace() == attunev1.Place_PLACE_BOTH}
 	switch spec.GetDelivery() {
 	case attunev1.Delivery_DELIVERY_EVENT:
 		c.Event = true
@@ -82,7 +82,7 @@ func control(index uint16, spec *attunev1.MeasurePoint) ring.PointControl {
 		c.Aggregate = true
 	}
 	if spec.GetMinValue() > 0 || spec.GetMaxValue() > 0 {
-		c.Only = &ring.Range{Min: spec.GetMinValue(), Max: spec.GetMaxValue()}
+		c.Only = &shm.Range{Min: spec.GetMinValue(), Max: spec.GetMaxValue()}
 		if c.Only.Max == 0 {
 			c.Only.Max = math.MaxUint64
 		}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/testing/targets"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -24,7 +24,7 @@ type mapped struct {
 }
 
 func (m mapped) PID() int                         { return m.pid }
-func (m mapped) Memory() *ring.Memory             { return nil }
+func (m mapped) Memory() *shm.Memory              { return nil }
 func (m mapped) Images() ([]objfile.Image, error) { return objfile.Images(m.pid) }
 
 func take(function string, paths ...string) *attunev1.MeasurePoint {

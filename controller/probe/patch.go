@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -53,21 +53,21 @@ func (t *tenant) placePatch(ctx context.Context, index uint16, spec *attunev1.Me
 }
 
 // patchable says whether DMLib can serve the point by patches.
-func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*ring.Memory, error) {
+func (t *tenant) patchable(spec *attunev1.MeasurePoint) (*shm.Memory, error) {
 	memory := t.process.Memory()
 	switch {
 	case memory == nil:
 		return nil, errNoDMLib
-	case spec.GetParameter() >= ring.Parameters:
-		return nil, fmt.Errorf("an entry patch takes one of the first %d integer parameters", ring.Parameters)
+	case spec.GetParameter() >= shm.Parameters:
+		return nil, fmt.Errorf("an entry patch takes one of the first %d integer parameters", shm.Parameters)
 	}
 	return memory, nil
 }
 
 // patchOne turns a function's point on and patches it, in this order. beside is
-// that of [entry.Where]. Whatever is wrong about the function wraps
+// that of [sites.Where]. Whatever is wrong about the function wraps
 // [patch.ErrUnpatchable].
-func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16, spec *attunev1.MeasurePoint, f entry.Function, p *placement, beside bool) error {
+func (t *tenant) patchOne(ctx context.Context, memory *shm.Memory, index uint16, spec *attunev1.MeasurePoint, f sites.Function, p *placement, beside bool) error {
 	local, err := t.localFor(index, f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Symbol.Name, err)
@@ -82,7 +82,7 @@ func (t *tenant) patchOne(ctx context.Context, memory *ring.Memory, index uint16
 	if err := memory.SetPoint(local, delivery); err != nil {
 		return err
 	}
-	if err := t.measure(ctx, f, local-ring.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
+	if err := t.measure(ctx, f, local-shm.HookCount, whereOf(spec.GetPlace(), captures, beside)); err != nil {
 		if owner == 0 {
 			memory.ClearPoint(local)
 		}
@@ -104,10 +104,10 @@ const maxPointsAt = 16
 // localFor finds the local point by which a point is served at a function: the one
 // that it has there already, or the first that no other point has. The caller
 // holds t.mu.
-func (t *tenant) localFor(index uint16, f entry.Function) (local int, err error) {
-	key := entry.KeyOf(f)
+func (t *tenant) localFor(index uint16, f sites.Function) (local int, err error) {
+	key := sites.KeyOf(f)
 	for local, functions := range t.measured {
-		if t.owner[local] == index && entry.KeyOf(functions[0]) == key {
+		if t.owner[local] == index && sites.KeyOf(functions[0]) == key {
 			return local, nil
 		}
 	}
@@ -116,7 +116,7 @@ func (t *tenant) localFor(index uint16, f entry.Function) (local int, err error)
 		if err != nil {
 			return 0, err
 		}
-		if local = ring.HookCount + number; t.owner[local] == 0 {
+		if local = shm.HookCount + number; t.owner[local] == 0 {
 			return local, nil
 		}
 	}
@@ -124,18 +124,18 @@ func (t *tenant) localFor(index uint16, f entry.Function) (local int, err error)
 }
 
 // whereOf says where a function is to be patched for a place.
-func whereOf(place attunev1.Place, captures captures, beside bool) entry.Where {
-	return entry.Where{
+func whereOf(place attunev1.Place, captures captures, beside bool) sites.Where {
+	return sites.Where{
 		Entry:  place != attunev1.Place_PLACE_EXIT,
 		Exits:  place == attunev1.Place_PLACE_EXIT || place == attunev1.Place_PLACE_BOTH,
 		Beside: beside,
-		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(measure.Capture.AtReturn),
+		Result: place == attunev1.Place_PLACE_EXIT || captures.program.Has(capture.Capture.AtReturn),
 	}
 }
 
 // dropPatches turns points off and ends the measuring of their functions,
 // except for what serves the placement kept.
-func (t *tenant) dropPatches(memory *ring.Memory, locals []int, kept *placement) {
+func (t *tenant) dropPatches(memory *shm.Memory, locals []int, kept *placement) {
 	for _, local := range locals {
 		if kept != nil && slices.Contains(kept.locals, local) {
 			continue
@@ -143,7 +143,7 @@ func (t *tenant) dropPatches(memory *ring.Memory, locals []int, kept *placement)
 		memory.ClearPoint(local)
 		t.owner[local] = 0
 		for _, f := range t.measured[local] {
-			if err := t.measure(context.Background(), f, local-ring.HookCount, entry.Where{}); err != nil {
+			if err := t.measure(context.Background(), f, local-shm.HookCount, sites.Where{}); err != nil {
 				t.placer.log.Debug("entry patch is not taken out", "pid", t.process.PID(), "reason", err)
 			}
 		}

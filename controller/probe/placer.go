@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -39,11 +39,11 @@ type Process interface {
 	Alive() bool
 	proc.Holder
 	// Memory is what DMLib shares with the controller; nil without DMLib.
-	Memory() *ring.Memory
+	Memory() *shm.Memory
 	// Images returns the objects mapped at present.
 	Images() ([]objfile.Image, error)
 	// Sites owns the patches in the process.
-	Sites() *entry.Sites
+	Sites() *sites.Sites
 }
 
 // latecomer is a Process into which DMLib may be brought. Until it is known
@@ -68,9 +68,9 @@ type Options struct {
 	// there. It is called when the first point needs it.
 	Uprobes func() (*uprobe.Uprobes, error)
 	// Functions is what the Sites of all processes share. Nil: a new one.
-	Functions *entry.Functions
+	Functions *sites.Functions
 	// Clock is that of DMLib's durations. Nil: one of its own.
-	Clock *ring.Clock
+	Clock *shm.Clock
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -96,7 +96,7 @@ type Placer struct {
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
 	standing  map[uint16]attached // see expectMore
-	leaving   []*entry.Kept       // see giveBack
+	leaving   []*sites.Kept       // see giveBack
 
 	returning sync.Mutex // held while functions are taken back from the kernel
 }
@@ -110,10 +110,10 @@ func New(options Options) *Placer {
 		options.Leaving = func(uint64, ...uint16) {}
 	}
 	if options.Functions == nil {
-		options.Functions = new(entry.Functions)
+		options.Functions = new(sites.Functions)
 	}
 	if options.Clock == nil {
-		options.Clock = ring.NewClock()
+		options.Clock = shm.NewClock()
 	}
 	p := &Placer{
 		options:   options,
@@ -220,7 +220,7 @@ func (p *Placer) Points() int {
 func (p *Placer) Admit(ctx context.Context, process Process, held bool) {
 	t := &tenant{
 		placer: p, process: process, placed: make(map[uint16]*placement), degraded: make(map[uint16]degradation),
-		measured: make(map[int][]entry.Function), whyKernel: make(map[uint16]string), recalled: make(map[uint16]recalled),
+		measured: make(map[int][]sites.Function), whyKernel: make(map[uint16]string), recalled: make(map[uint16]recalled),
 		refused: make(map[uint16]*attunev1.MeasurePoint),
 	}
 	t.show()

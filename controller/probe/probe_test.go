@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/entry"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // process has real memory, which no application has mapped.
 type process struct {
 	handle  uint64
-	memory  *ring.Memory
+	memory  *shm.Memory
 	started time.Time
 }
 
@@ -34,11 +34,11 @@ func (p *process) Handle() uint64                   { return p.handle }
 func (p *process) PID() int                         { return 1 << 22 } // none
 func (p *process) Identity() procid.Identity        { return procid.Identity{PID: p.PID()} }
 func (p *process) Hold() (*proc.Handle, error)      { return proc.Open(p.PID()) }
-func (p *process) Memory() *ring.Memory             { return p.memory }
+func (p *process) Memory() *shm.Memory              { return p.memory }
 func (p *process) Started() time.Time               { return p.started }
 func (p *process) Alive() bool                      { return true }
 func (p *process) Images() ([]objfile.Image, error) { return nil, errors.New("no images") }
-func (p *process) Sites() *entry.Sites              { return entry.NewSites(p, new(entry.Functions)) }
+func (p *process) Sites() *sites.Sites              { return sites.NewSites(p, new(sites.Functions)) }
 
 // listener keeps the latest status of each point.
 type listener struct {
@@ -60,7 +60,7 @@ func (l *listener) of(index uint32) *attunev1.PointStatus {
 
 func mustProcess(t *testing.T, handle uint64) *process {
 	t.Helper()
-	memory, err := ring.New(ring.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
+	memory, err := shm.New(shm.Geometry{Slots: 4, Rings: 1, RingRecords: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (l *listener) expect(t *testing.T, index uint32, state attunev1.PointState,
 }
 
 func enabled(p *process) (points []uint16) {
-	for _, a := range p.memory.Aggregates(nil, ring.Scale{}) {
+	for _, a := range p.memory.Aggregates(nil, shm.Scale{}) {
 		points = append(points, a.Point)
 	}
 	return points

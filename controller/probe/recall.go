@@ -5,7 +5,7 @@ package probe
 import (
 	"time"
 
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -19,7 +19,7 @@ type recalled struct {
 // giveBack lets functions be patched again whose uprobes are being taken out, and
 // has patches serve again what gave way to uprobes that nobody needs any more. It
 // returns at once; the lock of a process may be held.
-func (p *Placer) giveBack(kept *entry.Kept) {
+func (p *Placer) giveBack(kept *sites.Kept) {
 	p.mu.Lock()
 	p.leaving = append(p.leaving, kept)
 	p.mu.Unlock()

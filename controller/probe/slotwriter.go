@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/proc"
 )
 
@@ -20,13 +20,13 @@ import (
 // whole words for writes from outside, so a slot that a thread may be jumping
 // through is written by DMLib only.
 type slotWriter struct {
-	memory  *ring.Memory
-	app     ring.App
+	memory  *shm.Memory
+	app     shm.App
 	process proc.Holder
 	held    bool
 }
 
-const anyHook = ring.AtAlloc | ring.AtLock | ring.AtIO | ring.AtStub
+const anyHook = shm.AtAlloc | shm.AtLock | shm.AtIO | shm.AtStub
 
 // slotWriter is for a process with DMLib.
 func (t *tenant) slotWriter(held bool) slotWriter {
@@ -58,7 +58,7 @@ func (w slotWriter) bind(ctx context.Context, stub int, function uint64) error {
 	if !errors.Is(err, proc.ErrPermission) {
 		return err
 	}
-	_, err = w.memory.Run(ctx, ring.Command{Op: ring.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
+	_, err = w.memory.Run(ctx, shm.Command{Op: shm.OpStub, At: anyHook, Args: [8]uint64{uint64(stub), function}})
 	return err
 }
 
@@ -149,7 +149,7 @@ func (w slotWriter) restore(ctx context.Context, slots []redirection) ([]redirec
 // each runs f for every index, leaving some of the mailbox to tuning actions.
 func (w slotWriter) each(ctx context.Context, n int, f func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(ring.MailboxSize - 4)
+	group.SetLimit(shm.MailboxSize - 4)
 	for i := range n {
 		group.Go(func() error { return f(ctx, i) })
 	}
@@ -163,7 +163,7 @@ func (w slotWriter) set(ctx context.Context, slot redirection, from, to uint64) 
 		return w.store(slot.address, to)
 	}
 	const compare = 1
-	command := ring.Command{Op: ring.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 2: to, 3: compare, 4: from}}
+	command := shm.Command{Op: shm.OpGOT, At: anyHook, Args: [8]uint64{0: slot.address, 2: to, 3: compare, 4: from}}
 	if slot.relro {
 		command.Args[5] = 1
 	}

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/budget"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/patch"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/procid"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -31,11 +31,11 @@ type tenant struct {
 	mu       sync.Mutex // guards what follows; held while something is placed, one at a time but for lockAll
 	gone     bool
 	placed   map[uint16]*placement
-	owner    [ring.PointCount]uint16  // local index -> point, 0: nobody's
+	owner    [shm.PointCount]uint16   // local index -> point, 0: nobody's
 	stubs    map[uint64]int           // function address -> stub, for good; nil: not read yet
 	nextStub int                      // no stub from this one on is bound
 	redirect []redirection            // GOT slots that lead to stubs
-	measured map[int][]entry.Function // what is patched for a local index
+	measured map[int][]sites.Function // what is patched for a local index
 	degraded map[uint16]degradation   // what the overhead budget has touched
 	// whyKernel says why a point is to be the kernel's whose turn comes when
 	// patches have given way.
@@ -244,7 +244,7 @@ func (t *tenant) placeFunction(ctx context.Context, index uint16, spec *attunev1
 		return p, nil
 	}
 	unpatchable := errors.Is(err, patch.ErrUnpatchable)
-	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, entry.ErrWatched)}
+	by := byKernel{why: fmt.Sprintf("%v; entry patch: %v", why, err), yielding: errors.Is(err, sites.ErrWatched)}
 	if before := t.whyKernel[index]; before != "" { // by now it is that the function is the kernel's
 		by = byKernel{why: before}
 		delete(t.whyKernel, index)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/attune-hpc/attune/controller/bpf/uprobe"
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -160,7 +160,7 @@ func (a attaching) one(image objfile.Image) error {
 type attached struct {
 	*uprobe.Attachment
 
-	kept *entry.Kept
+	kept *sites.Kept
 }
 
 // hold takes another hold on it; false if it was closed.

@@ -2,7 +2,7 @@
 /*
  * A small Application Controller for DMLib's own tests and benchmarks: serves
  * the start gate in a thread, hands each process a memory file, and looks into
- * it. The real one is controller/attach and controller/ring.
+ * it. The real one is controller/gate and controller/shm.
  */
 #ifndef DM_TEST_CONTROLLER_H
 #define DM_TEST_CONTROLLER_H

@@ -63,7 +63,7 @@ const (
 	Tunlet
 	Library
 	Config
-	// Headers are those of memory files that processes make (controller/ring).
+	// Headers are those of memory files that processes make (controller/shm).
 	Headers
 	// TunletLink is another name of a tunlet's file: its content is that file's.
 	TunletLink

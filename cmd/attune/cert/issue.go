@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
-	"github.com/attune-hpc/attune/internal/account"
 	"github.com/attune-hpc/attune/internal/exitcode"
 	"github.com/attune-hpc/attune/internal/pki"
+	"github.com/attune-hpc/attune/internal/users"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -141,7 +141,7 @@ func (f issueFlags) request(ctx context.Context, name string) (pki.Request, erro
 // userID is that of --uid, or of the user of the name.
 func (f issueFlags) userID(ctx context.Context, name string) (*uint32, error) {
 	if f.uid < 0 {
-		id, err := account.UserID(ctx, name)
+		id, err := users.UserID(ctx, name)
 		if err != nil {
 			return nil, exitcode.UsageError(fmt.Errorf("user id of %q: %w", name, err), "give it with --uid")
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/attune-hpc/attune/analyzer/tunlethost"
 	"github.com/attune-hpc/attune/cmd/attune/internal/cli"
 	"github.com/attune-hpc/attune/cmd/attune/internal/tunletfind"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/buildinfo"
 	"github.com/attune-hpc/attune/internal/exitcode"
@@ -140,7 +140,7 @@ func (o packOptions) sources(ctx context.Context) (sources []packfile.Source, fi
 	}
 	said, saidErr := describedTunlets(ctx, found)
 	library, libraryErr := dmlib.Library()
-	headers, headersErr := ring.Headers(ring.Geometry{})
+	headers, headersErr := shm.Headers(shm.Geometry{})
 	err = errors.Join(err, saidErr, libraryErr, headersErr)
 	sources = append(sources, packfile.Source{
 		Kind: packfile.Library, Name: dmlib.Name(library), Mode: 0o555, Content: bytes.NewReader(library),

@@ -21,7 +21,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/hidden"
 	"github.com/attune-hpc/attune/controller/actuate/kinds"
 	"github.com/attune-hpc/attune/controller/actuate/system"
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -36,7 +36,7 @@ type tunee struct {
 	sync.Mutex
 	held  *procid.Process
 	image proc.Keeper
-	sites *entry.Sites
+	sites *sites.Sites
 }
 
 var _ access.Process = (*tunee)(nil)
@@ -53,7 +53,7 @@ func (t *tunee) Images() ([]objfile.Image, error) { return objfile.Images(t.held
 
 func (t *tunee) Mailbox() access.Mailbox { return nil }
 
-func (t *tunee) Sites() *entry.Sites { return t.sites }
+func (t *tunee) Sites() *sites.Sites { return t.sites }
 
 func tunees(held []*procid.Process) []*tunee {
 	all := make([]*tunee, len(held))

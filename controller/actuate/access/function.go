@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 )
 
@@ -33,7 +33,7 @@ func findSymbol(process Process, object, symbol string, kind objfile.SymbolKind,
 }
 
 // choice is how an indirect function (IFUNC) is told from what it stands for.
-type choice func(sites *entry.Sites, image objfile.Image, resolver objfile.Symbol) (entry.Function, error)
+type choice func(sites *sites.Sites, image objfile.Image, resolver objfile.Symbol) (sites.Function, error)
 
 // naming is how requests name a function.
 type naming interface {
@@ -59,12 +59,12 @@ func lookupFunction(process Process, f naming, choose choice) (objfile.Resolved,
 
 // LookupChanged finds a function whose code is to be changed.
 func LookupChanged(process Process, f naming) (objfile.Resolved, error) {
-	return lookupFunction(process, f, (*entry.Sites).ChosenAlone)
+	return lookupFunction(process, f, (*sites.Sites).ChosenAlone)
 }
 
 // LookupCalled finds a function that is to be called.
 func LookupCalled(process Process, f naming) (objfile.Resolved, error) {
-	return lookupFunction(process, f, (*entry.Sites).Chosen)
+	return lookupFunction(process, f, (*sites.Sites).Chosen)
 }
 
 // Resolve is Lookup for the very name of a symbol.

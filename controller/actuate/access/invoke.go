@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -74,7 +74,7 @@ func (i Invocation) by(ctx context.Context, way Way, left int, process Process) 
 // next says whether a way did not even begin, so that another one may.
 func next(err error) bool {
 	for _, reason := range []error{
-		errNoDMLib, ring.ErrNoSafePoint, ring.ErrMailboxFull, ErrRefused,
+		errNoDMLib, shm.ErrNoSafePoint, shm.ErrMailboxFull, ErrRefused,
 		inject.ErrUnsuited, inject.ErrDenied, inject.ErrNoSafePoint,
 	} {
 		if errors.Is(err, reason) {
@@ -183,7 +183,7 @@ func (i Invocation) byMailbox(ctx context.Context, process Process) (uint64, str
 		return 0, "", err
 	}
 	value, where, err := mailbox.Call(ctx, i.call(page))
-	if err == nil || errors.Is(err, ring.ErrNoSafePoint) {
+	if err == nil || errors.Is(err, shm.ErrNoSafePoint) {
 		// Else a thread may still be in it.
 		err = errors.Join(err, free())
 	}

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -51,7 +51,7 @@ type journaled struct {
 	sync.Mutex
 	identity procid.Identity
 	image    proc.Keeper
-	sites    *entry.Sites
+	sites    *sites.Sites
 }
 
 // ProcessOf is the process of an identity, without DMLib as far as anybody knows.
@@ -64,7 +64,7 @@ func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.
 func (j *journaled) Mailbox() Mailbox                 { return nil }
 func (j *journaled) Hold() (*proc.Handle, error)      { return j.image.Hold(j.identity, nil) }
 
-func (j *journaled) Sites() *entry.Sites {
+func (j *journaled) Sites() *sites.Sites {
 	if j.sites == nil {
 		j.sites = NewSites(j)
 	}
@@ -74,22 +74,22 @@ func (j *journaled) Sites() *entry.Sites {
 // NewSites returns an owner of the entries of a process that has no DMLib, or
 // of whose DMLib this program knows nothing: memory is mapped by a stopped
 // thread. It belongs to one process and one goroutine at a time.
-func NewSites(process Process) *entry.Sites {
-	return entry.NewSites(Outside{Process: process}, new(entry.Functions))
+func NewSites(process Process) *sites.Sites {
+	return sites.NewSites(Outside{Process: process}, new(sites.Functions))
 }
 
 // Outside is a process as entry wants it.
 type Outside struct{ Process }
 
-// Memory implements [entry.Process].
-func (Outside) Memory() *ring.Memory { return nil }
+// Memory implements [sites.Process].
+func (Outside) Memory() *shm.Memory { return nil }
 
-// Rewrite implements [entry.Rewriter].
+// Rewrite implements [sites.Rewriter].
 func (o Outside) Rewrite(ctx context.Context, address uint64, from, to []byte) error {
 	return RewriteStopped(ctx, o.Process, address, from, to)
 }
 
-// Map implements [entry.Mapper].
+// Map implements [sites.Mapper].
 func (o Outside) Map(ctx context.Context, start, size uint64) error {
 	return MapStopped(ctx, o.Process, start, size)
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/attune-hpc/attune/controller/entry"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
 	"github.com/attune-hpc/attune/internal/procid"
@@ -64,14 +64,14 @@ type Process interface {
 	// Mailbox is DMLib's in that process; nil without DMLib.
 	Mailbox() Mailbox
 	// Sites owns the patched functions of the process.
-	Sites() *entry.Sites
+	Sites() *sites.Sites
 }
 
 // Mailbox has DMLib do things inside a process.
 type Mailbox interface {
 	// Call makes a call at the next safe point that suits it. It returns the
 	// result and says where it happened, e.g. "malloc hook, thread 4711". An
-	// error that wraps [ring.ErrNoSafePoint] means that the call was withdrawn
+	// error that wraps [shm.ErrNoSafePoint] means that the call was withdrawn
 	// and will not be made.
 	Call(ctx context.Context, call Call) (result uint64, where string, err error)
 	// Map maps memory that is readable and executable; unix.EEXIST where

@@ -10,9 +10,9 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -27,7 +27,7 @@ type patchedFunction struct {
 	Bias   uint64         `json:"bias"`
 	Symbol objfile.Symbol `json:"symbol"`
 	// Bytes that are changed.
-	Bytes []entry.Bytes `json:"bytes"`
+	Bytes []sites.Bytes `json:"bytes"`
 }
 
 // entryChange is an action at the entry or the exits of a function.
@@ -38,8 +38,8 @@ type entryChange struct {
 	action  patch.Action
 }
 
-func (e entryChange) function() entry.Function {
-	return entry.Function{Image: e.found.Image, Symbol: e.found.Symbol}
+func (e entryChange) function() sites.Function {
+	return sites.Function{Image: e.found.Image, Symbol: e.found.Symbol}
 }
 
 // planEntry makes the plan of an action whose function and parts have been
@@ -89,7 +89,7 @@ func (p *patchedFunction) TakeBack(ctx context.Context, in actuate.Changed) erro
 		return p.restore(ctx, in.Process)
 	}
 	err := in.Process.Sites().Drop(ctx, p.Name)
-	if errors.Is(err, entry.ErrUnknown) {
+	if errors.Is(err, sites.ErrUnknown) {
 		return nil // it was never done
 	}
 	return err
@@ -115,18 +115,18 @@ func (p *patchedFunction) restore(ctx context.Context, process access.Process) e
 	if at < 0 {
 		return nil // unloaded
 	}
-	sites, f := process.Sites(), entry.Function{Image: images[at], Symbol: p.Symbol}
-	names, err := sites.Inherited(ctx, f)
+	own, f := process.Sites(), sites.Function{Image: images[at], Symbol: p.Symbol}
+	names, err := own.Inherited(ctx, f)
 	if err == nil && slices.Contains(names, p.Name) {
-		return sites.Drop(ctx, p.Name)
+		return own.Drop(ctx, p.Name)
 	}
 	var errs []error
 	for _, b := range p.Bytes {
 		if err == nil && len(names) > 0 && b.Address == p.Bytes[0].Address {
 			continue // others are at work there, and this one is not any more
 		}
-		err := entry.Restore(ctx, access.Outside{Process: process}, b)
-		if errors.Is(err, entry.ErrTouched) {
+		err := sites.Restore(ctx, access.Outside{Process: process}, b)
+		if errors.Is(err, sites.ErrTouched) {
 			err = fmt.Errorf("%w: %w", access.ErrChangedByOthers, err)
 		}
 		errs = append(errs, err)

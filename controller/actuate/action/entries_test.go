@@ -14,7 +14,7 @@ import (
 	"github.com/attune-hpc/attune/controller/actuate/access"
 	"github.com/attune-hpc/attune/controller/actuate/actuatetest"
 	"github.com/attune-hpc/attune/controller/inject"
-	"github.com/attune-hpc/attune/controller/ring"
+	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/dmlib"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/proc"
@@ -250,18 +250,18 @@ func TestFunctionsOfAnotherController(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := ring.ThisProcess()
+	own, err := shm.ThisProcess()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, row := range []struct {
 		name  string
-		owner ring.Owner
+		owner shm.Owner
 		want  attunev1.Outcome
 	}{
 		{"itself", own, attunev1.Outcome_OUTCOME_APPLIED},
-		{"another one", ring.Owner{PID: other.PID, Start: other.StartTicks, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_REFUSED},
-		{"a dead one", ring.Owner{PID: other.PID, Start: other.StartTicks + 1, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_APPLIED},
+		{"another one", shm.Owner{PID: other.PID, Start: other.StartTicks, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_REFUSED},
+		{"a dead one", shm.Owner{PID: other.PID, Start: other.StartTicks + 1, Namespace: own.Namespace}, attunev1.Outcome_OUTCOME_APPLIED},
 	} {
 		entered.Memory.SetOwner(row.owner)
 		got := i.Apply(t, "c "+row.name, replacing(inTuned("plain"), inTuned("twice")))

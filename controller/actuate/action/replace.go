@@ -10,9 +10,9 @@ import (
 
 	"github.com/attune-hpc/attune/controller/actuate"
 	"github.com/attune-hpc/attune/controller/actuate/access"
-	"github.com/attune-hpc/attune/controller/entry"
 	"github.com/attune-hpc/attune/controller/inject"
 	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/controller/sites"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/dwarfinfo"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -87,7 +87,7 @@ func planReplace(r *actuate.Request, replace *attunev1.ReplaceFunction) (*actuat
 // unpatchable says whether the entry of a function is what stands against a
 // change, so that its callers may be changed instead.
 func unpatchable(err error) bool {
-	for _, reason := range []error{patch.ErrUnpatchable, entry.ErrNoDMLib, inject.ErrUnsuited, inject.ErrNoSafePoint} {
+	for _, reason := range []error{patch.ErrUnpatchable, sites.ErrNoDMLib, inject.ErrUnsuited, inject.ErrNoSafePoint} {
 		if errors.Is(err, reason) {
 			return true
 		}

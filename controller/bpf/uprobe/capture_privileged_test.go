@@ -49,7 +49,7 @@ func TestCapturesAtEntry(t *testing.T) {
 				t.Fatalf("%d records", len(hits))
 			}
 			for i, h := range hits {
-				want := []capture{
+				want := []decoded{
 					{kindSigned, uint64(i), ""},
 					{kindSigned, 1<<64 - 7, ""},
 					{kindUnsigned, 200, ""},
@@ -93,7 +93,7 @@ func TestCapturesOfContext(t *testing.T) {
 		t.Errorf("CPU %d", got[1].word)
 	}
 	got[1].word, got[2].word = 0, 0
-	want := []capture{
+	want := []decoded{
 		{kindUnsigned, uint64(target.pid), ""}, {kindUnsigned, 0, ""}, {kindUnsigned, 0, ""},
 		{kindSigned, 1<<64 - 3, ""}, {kindSigned, 1<<64 - 2, ""},
 		{kindString, 4 | stringCut, "some"}, {kindString, 9, "some text"}, {kindFloat, math.Float64bits(0.5), ""},
@@ -125,7 +125,7 @@ func TestCapturesAtReturn(t *testing.T) {
 				t.Errorf("call site %#x, main is at %#x", site, main)
 			}
 			result := uint64(int64(2*i - 4))
-			want := []capture{{kindSigned, uint64(i), ""}, {kindUnsigned, 1 << 63, ""}, {kindSigned, result, ""}}
+			want := []decoded{{kindSigned, uint64(i), ""}, {kindUnsigned, 1 << 63, ""}, {kindSigned, result, ""}}
 			if !slices.Equal(got[:3], want) || h.Value != result {
 				t.Errorf("%v: record %+v captures %+v, want %+v", place, h, got, want)
 			}
@@ -164,7 +164,7 @@ func TestArgumentsOfStaticProbe(t *testing.T) {
 		t.Fatalf("%d records", len(hits))
 	}
 	for i, h := range hits {
-		want := []capture{
+		want := []decoded{
 			{kindSigned, uint64(i), ""}, {kindSigned, uint64(-int64(i)), ""}, {kindSigned, 1<<64 - 5, ""},
 			{kindFloat, math.Float64bits(float64(i) + 0.25), ""},
 		}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/objfile"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -31,27 +31,27 @@ func is(capture string, comparison attunev1.Comparison, operand int64) *attunev1
 	return &attunev1.Predicate{Capture: capture, Comparison: comparison, Operand: &attunev1.Value{Kind: &attunev1.Value_Integer{Integer: operand}}}
 }
 
-func mustProgram(t testing.TB, point *attunev1.MeasurePoint) measure.Program {
+func mustProgram(t testing.TB, point *attunev1.MeasurePoint) capture.Program {
 	t.Helper()
-	program, err := measure.Compile(point)
+	program, err := capture.Compile(point)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return program
 }
 
-// capture is one decoded capture.
-type capture struct {
+// decoded is one capture.
+type decoded struct {
 	kind uint32
 	word uint64
 	text string
 }
 
 // decode is an independent reading of what the protocol says of the words.
-func (h hit) decode() (captures []capture) {
+func (h hit) decode() (captures []decoded) {
 	words := h.Words
 	for kinds := h.Kinds; kinds != 0; kinds >>= 4 {
-		c := capture{kind: kinds & 15, word: words[0]}
+		c := decoded{kind: kinds & 15, word: words[0]}
 		words = words[1:]
 		if c.kind == kindString {
 			for left := int(uint32(c.word)); left > 0; left -= 8 {

@@ -2,7 +2,7 @@
 
 // Package uprobe counts and records the calls of functions in any mapped file, in
 // the processes that asked to be watched and in no other, with the values that a
-// measure.Program captures.
+// capture.Program captures.
 //
 // It needs kernel 5.15 with type information (CONFIG_DEBUG_INFO_BTF). From 6.6 on
 // one system call attaches all functions of a file.

@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -154,9 +154,9 @@ func (s Spec) wantsValue() bool {
 }
 
 // wantedArguments lists the arguments that a program captures.
-func wantedArguments(program measure.Program) (arguments []int) {
+func wantedArguments(program capture.Program) (arguments []int) {
 	for _, c := range program.Captures {
-		if c.Source == measure.SourceParameter || c.Source == measure.SourceFloatParameter {
+		if c.Source == capture.SourceParameter || c.Source == capture.SourceFloatParameter {
 			arguments = append(arguments, c.Index)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 )
 
 // Batch is records of one process, in the order of the ring.
@@ -194,13 +194,13 @@ func (d *drain) deliver() {
 }
 
 // maxCaptures is ATTUNE_CAPTURES of dmlib/include/attune/program.h.
-const maxCaptures = measure.MaxCaptures
+const maxCaptures = capture.MaxCaptures
 
 // capturedSize is that of a record with captures, but for the strings.
 const capturedSize = int(unsafe.Offsetof(uprobesCapturedRecord{}.Strings))
 
 // recordBytes is what a record of a program takes in the ring at most.
-func recordBytes(program measure.Program) uint32 {
+func recordBytes(program capture.Program) uint32 {
 	if program.Empty() {
 		return recordSize
 	}

@@ -119,7 +119,7 @@ func appendWire(to, record []byte) []byte {
 }
 
 // appendCaptured appends what was captured: number of captures, kinds, a word
-// for each of measure.MaxCaptures, strings.
+// for each of capture.MaxCaptures, strings.
 func appendCaptured(to, captured []byte) []byte {
 	order := binary.LittleEndian
 	count, kinds := order.Uint32(captured), order.Uint32(captured[4:])

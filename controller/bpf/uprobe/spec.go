@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/objfile/usdt"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -76,7 +76,7 @@ type Spec struct {
 	// Program is what else is taken at each hit; empty: nothing. Parameters of
 	// a static probe are its arguments, whatever their class. What a program
 	// cannot have here makes Attach fail.
-	Program measure.Program
+	Program capture.Program
 	// Watches begin before the first probe is in place, so that no hit is missed
 	// where something else has counted so far. Their point is Point.
 	Watches []Watch
@@ -89,7 +89,7 @@ type pointConfig struct {
 	coarseTime bool
 	minValue   uint64
 	maxValue   uint64
-	program    measure.Program
+	program    capture.Program
 }
 
 func (c pointConfig) equal(other pointConfig) bool { return reflect.DeepEqual(c, other) }
@@ -154,11 +154,11 @@ func (s Spec) checkProgram() error {
 	static := slices.ContainsFunc(s.Symbols, isStatic)
 	for _, c := range s.Program.Captures {
 		switch {
-		case c.Source == measure.SourceFloatReturned, c.Source == measure.SourceFloatParameter && !static:
+		case c.Source == capture.SourceFloatReturned, c.Source == capture.SourceFloatParameter && !static:
 			return refused(fmt.Sprintf("%q: %v", c.Name, errNoFloats))
 		case c.AtReturn() && static:
 			return refused(fmt.Sprintf("%q: a static probe returns nothing", c.Name))
-		case c.Source == measure.SourceParameter && s.returns():
+		case c.Source == capture.SourceParameter && s.returns():
 			return refused(fmt.Sprintf("%q: at the return instructions of Go code parameters are gone", c.Name))
 		}
 	}

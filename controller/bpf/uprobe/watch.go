@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 	"github.com/attune-hpc/attune/internal/procid"
 )
 
@@ -25,7 +25,7 @@ type watchTable struct {
 	watched  *ebpf.Map
 	watches  bpf.SharedArray[uprobesWatch]
 	buckets  bpf.SharedArray[uint64]
-	programs bpf.SharedArray[[measure.ProgramSize]byte]
+	programs bpf.SharedArray[[capture.ProgramSize]byte]
 	interval *ebpf.Variable
 	current  uint32
 	points   map[uint16]*definedPoint
@@ -84,7 +84,7 @@ func (t *watchTable) open(from *uprobeMaps) (err error) {
 	if t.buckets, err = bpf.MapArray[uint64](from.Buckets); err != nil {
 		return fmt.Errorf("map buckets: %w", err)
 	}
-	if t.programs, err = bpf.MapArray[[measure.ProgramSize]byte](from.Programs); err != nil {
+	if t.programs, err = bpf.MapArray[[capture.ProgramSize]byte](from.Programs); err != nil {
 		return fmt.Errorf("map programs: %w", err)
 	}
 	if err := t.waiting.open(from); err != nil {
@@ -219,7 +219,7 @@ func (t *watchTable) add(key uprobesWatchKey, w Watch, config pointConfig) error
 }
 
 // addProgram gives the watch its program, if the point has one.
-func (t *watchTable) addProgram(entry *watchEntry, program measure.Program, globals []uint64) error {
+func (t *watchTable) addProgram(entry *watchEntry, program capture.Program, globals []uint64) error {
 	if program.Empty() {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (t *watchTable) addProgram(entry *watchEntry, program measure.Program, glob
 		return ErrTooManyWatches
 	}
 	var table uint32
-	if program.Key != measure.None {
+	if program.Key != capture.None {
 		var err error
 		if entry.table, err = t.keys.add(program.MaxKeys); err != nil {
 			return err
@@ -267,7 +267,7 @@ func newWatch(config pointConfig) uprobesWatch {
 	if config.coarseTime {
 		watch.Flags |= watchCoarseTime
 	}
-	if config.program.Has(func(c measure.Capture) bool { return c.Source == measure.SourceCallSite }) {
+	if config.program.Has(func(c capture.Capture) bool { return c.Source == capture.SourceCallSite }) {
 		watch.Flags |= watchCallSite
 	}
 	for i := range watch.Sums.Extremes {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/attune-hpc/attune/controller/bpf"
-	"github.com/attune-hpc/attune/controller/measure"
+	"github.com/attune-hpc/attune/controller/capture"
 )
 
 // The parts of the programs that call no helper run natively, with checks that
@@ -27,11 +27,11 @@ func TestNewWatch(t *testing.T) {
 		flags   uint32
 		reserve uint32
 	}{
-		{"aggregate", pointConfig{program: measure.Program{Value: measure.None, Key: measure.None}}, watchAggregate, 40},
+		{"aggregate", pointConfig{program: capture.Program{Value: capture.None, Key: capture.None}}, watchAggregate, 40},
 		{"event", pointConfig{events: true}, watchEvent, 40},
-		{"captures", pointConfig{events: true, program: measure.Program{Captures: []measure.Capture{
-			{Source: measure.SourceCallSite}, {Source: measure.SourceThread},
-			{Source: measure.SourceParameter, Type: measure.TypeString, Limit: 13},
+		{"captures", pointConfig{events: true, program: capture.Program{Captures: []capture.Capture{
+			{Source: capture.SourceCallSite}, {Source: capture.SourceThread},
+			{Source: capture.SourceParameter, Type: capture.TypeString, Limit: 13},
 		}}}, watchEvent | watchCallSite, 112 + 16 + 8},
 	}
 	for _, test := range tests {
@@ -55,9 +55,9 @@ func TestNewWatch(t *testing.T) {
 
 // The longest record must fit into what the ring keeps free behind its end.
 func TestLongestRecord(t *testing.T) {
-	var program measure.Program
-	for range measure.MaxCaptures {
-		program.Captures = append(program.Captures, measure.Capture{Type: measure.TypeString, Limit: measure.MaxStrings / measure.MaxCaptures})
+	var program capture.Program
+	for range capture.MaxCaptures {
+		program.Captures = append(program.Captures, capture.Capture{Type: capture.TypeString, Limit: capture.MaxStrings / capture.MaxCaptures})
 	}
 	program.Captures[0].Limit++ // rounding up takes most where all are odd
 	if bytes := recordBytes(program); bytes > ringGuard {

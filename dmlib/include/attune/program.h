@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * What a measure point captures: the program that controller/measure encodes,
+ * What a measure point captures: the program that controller/capture encodes,
  * what its values mean, and how they travel. Compiled into DMLib and into the
  * BPF programs, so that both mean the same; it calls nothing and holds no
  * floating point instruction, of which a hook and the kernel have none.

@@ -25,7 +25,7 @@ const (
 	built   = "dmlib/obj/long-gate/libattune-dm.so"
 	shipped = "dmlib/build/libattune-dm.so"
 	// timeout holds what the Application Controller knows of the gate's limit.
-	timeout = "controller/attach/timeout.go"
+	timeout = "controller/gate/timeout.go"
 )
 
 // Install writes the library into the directory, under the name by which DMLib
@@ -61,7 +61,7 @@ func BuildFlags(dir string) ([]string, error) {
 		}
 	}
 	own := filepath.Join(dir, "timeout.go")
-	text := fmt.Sprintf("package attach\n\nconst gateMilliseconds = %d\n", Limit.Milliseconds())
+	text := fmt.Sprintf("package gate\n\nconst gateMilliseconds = %d\n", Limit.Milliseconds())
 	if err := os.WriteFile(own, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/shm"
+	"github.com/attune-hpc/attune/dmlib/abi"
+	"github.com/attune-hpc/attune/internal/beat"
+	"github.com/attune-hpc/attune/internal/peercred"
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/unixmsg"
+)
+
+// What is beside the socket of a gate at which processes need not wait
+// (dmlib_gate.h).
+const (
+	// EarlySocket follows the gate's path: there they leave their memory files.
+	EarlySocket = ".early"
+	// EarlyHeaders follows the gate's path: a file with shm.Headers.
+	EarlyHeaders = ".headers"
+)
+
+// othersHeaders is the mode of the file with the headers where other users' processes
+// read it.
+const othersHeaders = 0o644
+
+// earlyFiles come with the hello of a process that brings its own memory: the
+// memory file and a pidfd of itself.
+const earlyFiles = 2
+
+// SetEarly says whether new processes may bring their memory files and wait for
+// nobody: whether nothing has to be in place before their main. A process that
+// starts after it has returned obeys. At first they may if Options.Early is there.
+// The sign is the name of the file with the headers.
+func (g *Gate) SetEarly(may bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.conns == nil {
+		return nil
+	}
+	shown, hidden := g.headers()
+	if may {
+		return unlessMissing(os.Rename(hidden, shown))
+	}
+	return unlessMissing(os.Rename(shown, hidden))
+}
+
+// headers are the names of the file with the headers, while new processes may come
+// early and while they may not.
+func (g *Gate) headers() (shown, hidden string) {
+	shown = g.options.Path + EarlyHeaders
+	return shown, shown + ".not-now"
+}
+
+// writeHeaders writes it, not to be found yet. Whoever made Options.Early has.
+func (g *Gate) writeHeaders() error {
+	if g.options.Early != nil || g.early == nil {
+		return nil
+	}
+	content, err := shm.Headers(g.options.Geometry)
+	if err != nil {
+		return err
+	}
+	_, hidden := g.headers()
+	if err := os.WriteFile(hidden, content, privateSocket); err != nil || g.options.Mode == 0 {
+		return err
+	}
+	return os.Chmod(hidden, othersHeaders) // others' processes come, too
+}
+
+// removeHeaders leaves nothing behind.
+func (g *Gate) removeHeaders() {
+	shown, hidden := g.headers()
+	_, _ = os.Remove(shown), os.Remove(hidden) // one is not there, or the folder is gone
+}
+
+// unlessMissing drops the error that a file is not there: its name says already what
+// it is to say.
+func unlessMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+const (
+	// betweenLooks is from one look at what was left to the beat after which the next
+	// is made. Nobody waits for it, and most of the processes that a script starts
+	// have ended by then.
+	betweenLooks = 40 * time.Millisecond
+	// crowd is after how many that came the next beat is not let pass: the kernel
+	// holds no more descriptors for a user than a process may have open.
+	crowd = 64
+)
+
+// leaving is a process that has connected and not left its memory yet.
+type leaving struct {
+	fd    int
+	since time.Time
+}
+
+// serveEarly takes over processes that have left their memory, until the Gate is
+// closed.
+func (g *Gate) serveEarly() error {
+	var slow []leaving
+	defer func() {
+		for _, l := range slow {
+			_ = unix.Close(l.fd)
+		}
+		g.early.close()
+	}()
+	rest := time.Duration(0) // before the beat that is waited for
+	for quiet := beat.Quiet; ; quiet++ {
+		if quiet >= beat.Quiet && len(slow) == 0 {
+			rest = 0
+			if err := g.early.wait(); err != nil {
+				return fmt.Errorf("socket for early processes: %w", err)
+			}
+		}
+		g.pause(time.Until(beat.Next(time.Now().Add(rest))))
+		if !g.begin() {
+			return nil
+		}
+		var came int
+		var err error
+		slow, came, err = g.look(slow)
+		g.handlers.Done()
+		if err != nil {
+			return err
+		}
+		rest = betweenLooks
+		if came > 0 {
+			quiet = 0
+		}
+		if came >= crowd {
+			rest = 0
+		}
+	}
+}
+
+// look takes over who has left memory. It returns who is about to, and how many
+// came.
+func (g *Gate) look(slow []leaving) (left []leaving, came int, err error) {
+	for _, l := range slow {
+		if !g.take(l) {
+			left = append(left, l)
+		}
+	}
+	for ; came < backlog && len(left) < g.options.connections; came++ {
+		fd, err := g.early.accept()
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return left, came, nil
+		case scarce(err):
+			g.options.Log.Warn("processes that have left their memory have to wait", "reason", err)
+			return left, came, nil
+		case err != nil:
+			return left, came, fmt.Errorf("socket for early processes: %w", err)
+		}
+		if l := (leaving{fd, time.Now()}); !g.take(l) {
+			left = append(left, l)
+		}
+	}
+	return left, came, nil
+}
+
+// take takes over a process, which runs meanwhile or has ended; false if it has not
+// left its memory yet.
+func (g *Gate) take(l leaving) bool {
+	peer, err := peercred.OfDescriptor(l.fd)
+	early := earlyProcess{peer: peer}
+	switch {
+	case err != nil:
+	case errors.Is(unix.Kill(peer.PID, 0), unix.ESRCH):
+		err = procid.ErrGone // what it left goes with the connection
+	default:
+		early, err = readEarly(l.fd, peer)
+	}
+	if errors.Is(err, unix.EAGAIN) {
+		if time.Since(l.since) < g.options.patience {
+			return false
+		}
+		err = fmt.Errorf("%w: nothing was left within %s", ErrProtocol, g.options.patience)
+	}
+	_ = unix.Close(l.fd) // DMLib expects no answer
+	attachment := Attachment{Peer: early.peer, Hello: early.hello}
+	if err == nil {
+		attachment.Memory, err = g.adopt(early)
+	}
+	if err != nil {
+		early.close()
+		attachment.Pidfd = nil
+		g.options.Refused(Refusal{Peer: attachment.Peer, Hello: early.hello, Err: err})
+		return true
+	}
+	g.options.Attached(attachment)
+	return true
+}
+
+// adopt maps the memory, which it closes in the end.
+func (g *Gate) adopt(early earlyProcess) (*shm.Memory, error) {
+	if err := g.options.Admit(early.peer); err != nil {
+		return nil, errors.Join(err, early.memory.Close())
+	}
+	memory, err := shm.Adopt(early.memory)
+	if err != nil {
+		return nil, err
+	}
+	if err := memory.CloseFile(); err != nil {
+		return nil, errors.Join(err, memory.Close())
+	}
+	if !memory.App().Ready {
+		return nil, errors.Join(fmt.Errorf("%w: a memory file whose header is not ready", ErrProtocol), memory.Close())
+	}
+	memory.SetOwner(g.owner)
+	return memory, nil
+}
+
+// earlyProcess is what a process has left.
+type earlyProcess struct {
+	peer   peercred.Peer
+	hello  Hello
+	memory *os.File
+}
+
+// close frees what adopt has not taken.
+func (e earlyProcess) close() {
+	if e.peer.Pidfd != nil {
+		_ = e.peer.Pidfd.Close()
+	}
+}
+
+// readEarly reads what was left; unix.EAGAIN: nothing yet. The process may have ended
+// since, procid.ErrGone, and its id be another's: the pidfd tells, which must be that of
+// who connected.
+func readEarly(conn int, peer peercred.Peer) (e earlyProcess, err error) {
+	e.peer = peer
+	message, files, err := unixmsg.Receive(conn, abi.HelloBytes, earlyFiles)
+	defer func() {
+		for _, file := range files {
+			_ = file.Close() // those that are not wanted
+		}
+	}()
+	if err != nil {
+		return e, err
+	}
+	if e.hello, err = DecodeHello(message); err != nil {
+		return e, err
+	}
+	if len(files) != earlyFiles || e.hello.Flags&Early == 0 {
+		return e, fmt.Errorf("%w: %d descriptors and flags %#x of an early process", ErrProtocol, len(files), e.hello.Flags)
+	}
+	if procid.Ended(int(files[1].Fd())) {
+		return e, procid.ErrGone // or it is no pidfd: nothing of it is used
+	}
+	if pid, err := procid.OfPidfd(int(files[1].Fd())); err != nil || pid != e.peer.PID {
+		return e, fmt.Errorf("pid %d left the pidfd of %d: %w", e.peer.PID, pid, cmp.Or(err, ErrProtocol))
+	}
+	e.memory, e.peer.Pidfd, files = files[0], files[1], nil
+	return e, nil
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/controller/internal/dmtest"
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
+
+// mustMake makes a file as DMLib does, with other seals perhaps.
+func mustMake(t *testing.T, header []byte, size int64, seals int) *os.File {
+	t.Helper()
+	fd, err := memfd(FileName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), FileName)
+	if err := file.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt(header, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func mustHeaders(t *testing.T, g Geometry) [][]byte {
+	t.Helper()
+	all, err := Headers(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headers [][]byte
+	for ; len(all) > 0; all = all[HeaderSize:] {
+		headers = append(headers, all[:HeaderSize:HeaderSize])
+	}
+	return headers
+}
+
+func TestAdoptWhatAProcessMade(t *testing.T) {
+	g := Geometry{}
+	headers := mustHeaders(t, g)
+	if len(headers) != attempts {
+		t.Fatalf("%d headers, want %d", len(headers), attempts)
+	}
+	for i, header := range headers {
+		file := mustMake(t, header, g.Bytes(), seals)
+		app := dmtest.Map(t, file.Fd())
+		app.Ready(17)
+		m, err := Adopt(file)
+		if err != nil {
+			t.Fatalf("size %d: %v", i, err)
+		}
+		t.Cleanup(func() { m.Close() })
+		if diff := cmp.Diff(g.withDefaults(), m.Geometry()); diff != "" {
+			t.Error(diff)
+		}
+		if got := m.App(); !got.Ready || got.PID != 17 {
+			t.Errorf("size %d: %+v", i, got)
+		}
+		mustSet(t, m, 0, PointControl{Point: 1, Event: true})
+		if app.Control(0) == 0 {
+			t.Error("the point is not in the process's memory")
+		}
+		g, _ = g.Smaller()
+	}
+}
+
+func TestAdoptRefuses(t *testing.T) {
+	size := small().Bytes()
+	tests := []struct {
+		name   string
+		change func(header []byte)
+		size   int64
+		seals  int
+	}{
+		{"may shrink", nil, size, unix.F_SEAL_GROW},
+		{"seals may come", nil, size, unix.F_SEAL_GROW | unix.F_SEAL_SHRINK},
+		{"too small", nil, size - 1, seals},
+		{"too large", nil, size + 1, seals},
+		{"no header", nil, 100, seals},
+		{"magic", func(h []byte) { h[abi.HeaderMagicAt]++ }, size, seals},
+		{"version", func(h []byte) { h[abi.HeaderVersionAt]++ }, size, seals},
+		{"no slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 0) }, size, seals},
+		{"more slots", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 9) }, size, seals},
+		{"slots without end", func(h []byte) { store32(h, abi.HeaderSlotCountAt, 1<<32-1) }, size, seals},
+		{"records no power of two", func(h []byte) { store32(h, abi.HeaderRingRecordsAt, 1000) }, size, seals},
+		{"controls elsewhere", func(h []byte) { store64(h, abi.HeaderControlOffsetAt, 1<<40) }, size, seals},
+		{"detached", func(h []byte) { store32(h, abi.HeaderDetachedAt, 1) }, size, seals},
+		{"another's", func(h []byte) { store32(h, abi.HeaderControllerPIDAt, 1) }, size, seals},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			header := mustHeaders(t, small())[0]
+			if tt.change != nil {
+				tt.change(header)
+			}
+			header = header[:min(int64(len(header)), tt.size)]
+			m, err := Adopt(mustMake(t, header, tt.size, tt.seals))
+			if !errors.Is(err, ErrForeign) {
+				t.Errorf("got %v, %v", m, err)
+			}
+		})
+	}
+	pipe, other, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := Adopt(pipe); !errors.Is(err, ErrForeign) {
+		t.Errorf("a pipe: %v", err)
+	}
+}

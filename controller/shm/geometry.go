@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// Defaults and limits of a Geometry.
+const (
+	defaultPrograms = 64
+	defaultTables   = 12
+
+	minSlots, maxSlots             = 1, 4096
+	minRings, maxRings             = 1, 4096
+	minRingRecords, maxRingRecords = 64, 1 << 22
+	maxPrograms                    = 4096
+	maxTables                      = 1024
+	maxTotalBytes                  = 1 << 34
+
+	smallestSlots       = 8
+	smallestRings       = 2
+	smallestRingRecords = 256
+	shrinkFactor        = 4
+)
+
+// Geometry sizes a memory file. It is sparse: memory is used only for slots
+// and rings that threads really use, but the whole of it counts against the
+// application's address-space limit.
+type Geometry struct {
+	// Slots is the number of threads that can be watched at one time.
+	// About 84 KiB of address space each. 0: as of GeometryFor one thread here.
+	Slots int
+	// Rings is the number of threads that can have a ring of events. 0: likewise.
+	Rings int
+	// RingRecords is the length of one ring in records of 32 bytes, a power
+	// of two. 0: likewise.
+	RingRecords int
+	// Programs is the number of points that can capture something at one time.
+	// 0: 64; -1: none.
+	Programs int
+	// Tables is the number of those that can have a key. 0: 12, each 660 KiB;
+	// -1: none.
+	Tables int
+}
+
+// withDefaults replaces zeros by the documented values.
+func (g Geometry) withDefaults() Geometry {
+	here := GeometryFor(possibleCPUs(), 1)
+	if g.Slots == 0 {
+		g.Slots = here.Slots
+	}
+	if g.Rings == 0 {
+		g.Rings = here.Rings
+	}
+	if g.RingRecords == 0 {
+		g.RingRecords = here.RingRecords
+	}
+	return g.withFixed()
+}
+
+// withFixed replaces the zeros of what is the same for all.
+func (g Geometry) withFixed() Geometry {
+	if g.Programs == 0 {
+		g.Programs = defaultPrograms
+	}
+	if g.Tables == 0 {
+		g.Tables = defaultTables
+	}
+	return g
+}
+
+// Validate reports the first value that cannot be served. Zeros are valid.
+func (g Geometry) Validate() error {
+	g = g.withDefaults()
+	if g.Slots < minSlots || g.Slots > maxSlots {
+		return fmt.Errorf("slots %d: want %d to %d", g.Slots, minSlots, maxSlots)
+	}
+	if g.Rings < minRings || g.Rings > maxRings {
+		return fmt.Errorf("rings %d: want %d to %d", g.Rings, minRings, maxRings)
+	}
+	if g.RingRecords < minRingRecords || g.RingRecords > maxRingRecords {
+		return fmt.Errorf("ring records %d: want %d to %d", g.RingRecords, minRingRecords, maxRingRecords)
+	}
+	if bits.OnesCount(uint(g.RingRecords)) != 1 {
+		return fmt.Errorf("ring records %d: want a power of two", g.RingRecords)
+	}
+	if g.Programs < -1 || g.Programs > maxPrograms {
+		return fmt.Errorf("programs %d: want 1 to %d, or -1 for none", g.Programs, maxPrograms)
+	}
+	if g.Tables < -1 || g.Tables > maxTables {
+		return fmt.Errorf("tables %d: want 1 to %d, or -1 for none", g.Tables, maxTables)
+	}
+	if total := g.place().total; total > maxTotalBytes {
+		return fmt.Errorf("memory file of %d bytes: want at most %d", total, maxTotalBytes)
+	}
+	return nil
+}
+
+// Smaller is the geometry to offer to an application that could not map g: a
+// quarter of everything, so that a few attempts reach from 24 MB to 1 MB. It
+// is false when g is the smallest already.
+func (g Geometry) Smaller() (Geometry, bool) {
+	g = g.withDefaults()
+	s := Geometry{
+		Slots:       shrink(g.Slots, smallestSlots),
+		Rings:       shrink(g.Rings, smallestRings),
+		RingRecords: shrink(g.RingRecords, smallestRingRecords),
+		Programs:    shrinkAway(g.Programs),
+		Tables:      shrinkAway(g.Tables),
+	}
+	return s, s != g
+}
+
+// shrink divides, but not below the floor, and never grows what is below it.
+func shrink(n, floor int) int {
+	return min(n, max(n/shrinkFactor, floor))
+}
+
+// shrinkAway divides and ends with none, which is -1.
+func shrinkAway(n int) int {
+	if n /= shrinkFactor; n > 0 {
+		return n
+	}
+	return -1
+}
+
+// Bytes is the address space that the memory file takes in the application.
+func (g Geometry) Bytes() int64 { return int64(g.withDefaults().place().total) }
+
+// placement holds the byte offsets of the parts of a memory file.
+type placement struct {
+	control, mailbox, slots, rings, programs, tables, total int
+}
+
+// place lays the parts out. Slots and rings begin on a page, so that a page
+// which only the controller or only one thread writes stays so.
+func (g Geometry) place() placement {
+	page := os.Getpagesize()
+	var p placement
+	p.control = abi.HeaderBytes
+	p.mailbox = p.control + PointCount*abi.PointControlBytes
+	p.slots = alignUp(p.mailbox+MailboxSize*abi.CommandBytes, page)
+	p.rings = alignUp(p.slots+(g.Slots+1)*abi.SlotBytes, page) // the last slot is common
+	p.programs = alignUp(p.rings+g.Rings*g.RingRecords*attunev1.RecordSize, page)
+	p.tables = alignUp(p.programs+max(g.Programs, 0)*abi.ProgramSlotBytes, page)
+	p.total = alignUp(p.tables+max(g.Tables, 0)*abi.TableBytes, page)
+	return p
+}
+
+func alignUp(n, to int) int { return (n + to - 1) / to * to }

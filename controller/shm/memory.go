@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// ErrClosed is returned by methods of a Memory after Close.
+var ErrClosed = errors.New("memory file is closed")
+
+// FileName is what a memory file is called in /proc/PID/maps, behind "/memfd:".
+const FileName = "attune-dm"
+
+// Memory is the memory file of one process. See the package comment for who
+// may call what at the same time. Close must be called.
+type Memory struct {
+	geometry Geometry
+	at       placement
+	inode    uint64 // of the file
+
+	life   sync.RWMutex
+	data   []byte // nil once closed
+	file   *os.File
+	fileMu sync.Mutex
+
+	drain sync.Mutex
+	slots []slotReader
+
+	control  sync.Mutex
+	points   []point                   // nil until there is one: most programs end before
+	mapping  [PointCount]atomic.Uint32 // local index -> session's index
+	changes  []change                  // of mapping, since the last Drain
+	mailbox  [MailboxSize]pendingCommand
+	waiting  [PointCount]int // pending commands that may run at each local point
+	reserved uint64          // last ticket number handed out
+	programs []*programUse   // in use
+	// Free ones, used as queues: a thread that still executes a program when
+	// its point is taken away must not find another one's in its place.
+	freePrograms, freeTables []int
+
+	attendance attendance
+	guard      func() error // asked before a command; may be nil
+	nursing    nursing
+}
+
+// New creates, seals and maps the memory file of one process. Nobody can
+// resize the file afterwards. The caller hands File over to the application
+// and then calls CloseFile.
+func New(g Geometry) (*Memory, error) {
+	fd, err := memfd(FileName)
+	if err != nil {
+		return nil, fmt.Errorf("create memory file: %w", err)
+	}
+	return NewIn(os.NewFile(uintptr(fd), FileName), g)
+}
+
+// NewIn is New in an empty memory file that somebody else made. It owns the
+// file from now on, also when it returns an error.
+func NewIn(file *os.File, g Geometry) (*Memory, error) {
+	return owning(file, func() (*Memory, error) {
+		if err := g.Validate(); err != nil {
+			return nil, fmt.Errorf("memory file geometry: %w", err)
+		}
+		g = g.withDefaults()
+		if err := seal(file, int64(g.place().total)); err != nil {
+			return nil, err
+		}
+		m, err := mapFile(file, g)
+		if err == nil {
+			writeHeader(m.data, g)
+		}
+		return m, err
+	})
+}
+
+// owning closes the file if it comes to nothing.
+func owning(file *os.File, make func() (*Memory, error)) (*Memory, error) {
+	m, err := make()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return m, nil
+}
+
+// mapFile maps a file of this geometry, which is complete.
+func mapFile(file *os.File, g Geometry) (*Memory, error) {
+	m := &Memory{geometry: g, at: g.place(), slots: make([]slotReader, g.Slots), file: file}
+	m.freePrograms, m.freeTables = upTo(g.Programs), upTo(g.Tables)
+	var info unix.Stat_t
+	err := unix.Fstat(int(file.Fd()), &info)
+	if err != nil {
+		return nil, fmt.Errorf("memory file: %w", err)
+	}
+	m.inode = info.Ino
+	m.data, err = unix.Mmap(int(file.Fd()), 0, m.at.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map memory file of %d bytes: %w", m.at.total, err)
+	}
+	return m, nil
+}
+
+// seals fix the size of a file for good.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// seal fixes the size of a file.
+func seal(file *os.File, size int64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil && uint64(size) > limit.Cur {
+		return fmt.Errorf("memory file of %d bytes: files may have %d (ulimit -f)", size, limit.Cur)
+	}
+	if err := file.Truncate(size); err != nil {
+		return fmt.Errorf("size memory file to %d bytes: %w", size, err)
+	}
+	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		return fmt.Errorf("seal memory file: %w", err)
+	}
+	return nil
+}
+
+// memfd asks for a file that can never be executed, which hardened systems
+// insist on (vm.memfd_noexec=2), and does without where the kernel is older
+// than 6.3.
+func memfd(name string) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		return unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	return fd, err
+}
+
+// writeHeader fills in the controller's part of a file of this geometry, which is
+// complete; the magic comes last.
+func writeHeader(b []byte, g Geometry) {
+	at := g.place()
+	store32(b, abi.HeaderVersionAt, abi.ABIVersion)
+	store32(b, abi.HeaderHeaderSizeAt, abi.HeaderBytes)
+	store64(b, abi.HeaderTotalSizeAt, uint64(at.total))
+	store64(b, abi.HeaderControlOffsetAt, uint64(at.control))
+	store64(b, abi.HeaderMailboxOffsetAt, uint64(at.mailbox))
+	store64(b, abi.HeaderSlotOffsetAt, uint64(at.slots))
+	store64(b, abi.HeaderRingOffsetAt, uint64(at.rings))
+	store32(b, abi.HeaderPointCountAt, PointCount)
+	store32(b, abi.HeaderSlotCountAt, uint32(g.Slots))
+	store32(b, abi.HeaderRingCountAt, uint32(g.Rings))
+	store32(b, abi.HeaderRingRecordsAt, uint32(g.RingRecords))
+	store64(b, abi.HeaderProgramOffsetAt, uint64(at.programs))
+	store64(b, abi.HeaderTableOffsetAt, uint64(at.tables))
+	store32(b, abi.HeaderProgramCountAt, uint32(max(g.Programs, 0)))
+	store32(b, abi.HeaderTableCountAt, uint32(max(g.Tables, 0)))
+	store32(b, abi.HeaderEpochAt, 1) // 0 is what an untouched aggregate holds
+	store64(b, abi.HeaderMagicAt, abi.ABIMagic)
+}
+
+// Geometry returns the sizes in force, without zeros.
+func (m *Memory) Geometry() Geometry { return m.geometry }
+
+// Inode names the memory file, for whoever looks which processes have it mapped.
+func (m *Memory) Inode() uint64 { return m.inode }
+
+// File returns the memory file, nil after CloseFile. It stays owned by m.
+func (m *Memory) File() *os.File {
+	m.fileMu.Lock()
+	defer m.fileMu.Unlock()
+	return m.file
+}
+
+// CloseFile closes the descriptor once the application has it. The mapping
+// stays. Calling it again does nothing.
+func (m *Memory) CloseFile() error {
+	m.fileMu.Lock()
+	defer m.fileMu.Unlock()
+	if m.file == nil {
+		return nil
+	}
+	err := m.file.Close()
+	m.file = nil
+	return err
+}
+
+// Close tells DMLib to go inert for good, unmaps the memory and closes the
+// file. It waits for methods that are in progress; later ones return
+// ErrClosed or nothing. Calling it again does nothing.
+func (m *Memory) Close() error {
+	m.life.Lock()
+	defer m.life.Unlock()
+	err := m.CloseFile()
+	if m.data == nil {
+		return err
+	}
+	m.detach()
+	data := m.data
+	m.data = nil
+	return errors.Join(err, unix.Munmap(data))
+}
+
+func (m *Memory) isClosed() bool {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	return m.data == nil
+}
+
+// detach turns every point off and DMLib inert. The caller holds life.
+func (m *Memory) detach() {
+	store32(m.data, abi.HeaderDetachedAt, 1)
+	for i := range PointCount {
+		and32(m.data, m.controlAt(i), ^uint32(ctlMeasuring|abi.CtlMailbox|abi.CtlShared|abi.CtlTimed))
+	}
+}
+
+// controlAt, slotAt, commandAt and ringAt give byte offsets of checked
+// indices.
+func (m *Memory) controlAt(index int) int { return m.at.control + index*abi.PointControlBytes }
+func (m *Memory) slotAt(index int) int    { return m.at.slots + index*abi.SlotBytes }
+func (m *Memory) commandAt(index int) int { return m.at.mailbox + index*abi.CommandBytes }
+func (m *Memory) programAt(index int) int { return m.at.programs + index*abi.ProgramSlotBytes }
+func (m *Memory) tableAt(index int) int   { return m.at.tables + index*abi.TableBytes }
+func (m *Memory) ringAt(index int) int {
+	return m.at.rings + index*m.geometry.RingRecords*attunev1.RecordSize
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"errors"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
+
+func TestGeometryValidate(t *testing.T) {
+	tests := []struct {
+		name string
+		g    Geometry
+		ok   bool
+	}{
+		{"zero", Geometry{}, true},
+		{"small", small(), true},
+		{"one slot", Geometry{Slots: 1, Rings: 1, RingRecords: 64}, true},
+		{"negative slots", Geometry{Slots: -1}, false},
+		{"too many slots", Geometry{Slots: 5000}, false},
+		{"too many rings", Geometry{Rings: 5000}, false},
+		{"records no power of two", Geometry{RingRecords: 1000}, false},
+		{"too few records", Geometry{RingRecords: 32}, false},
+		{"negative records", Geometry{RingRecords: math.MinInt}, false},
+		{"too big in all", Geometry{Rings: 4096, RingRecords: 1 << 22}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.g.Validate()
+			if (err == nil) != tt.ok {
+				t.Fatalf("got %v, want ok %v", err, tt.ok)
+			}
+			if tt.ok {
+				return
+			}
+			if m, err := New(tt.g); err == nil {
+				t.Error("New took it", m.Close())
+			}
+		})
+	}
+}
+
+func TestGeometrySmaller(t *testing.T) {
+	g, steps := Geometry{}, []int64{Geometry{}.Bytes()}
+	for {
+		smaller, ok := g.Smaller()
+		if !ok {
+			break
+		}
+		if err := smaller.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if smaller.Bytes() >= g.Bytes() || len(steps) > 10 {
+			t.Fatalf("%+v (%d bytes) is not smaller than %+v", smaller, smaller.Bytes(), g)
+		}
+		g, steps = smaller, append(steps, smaller.Bytes())
+	}
+	// DMLib makes three attempts: the last must be modest.
+	if len(steps) < 3 || steps[0] > 160<<20 || steps[2] > 2<<20 {
+		t.Errorf("sizes %d", steps)
+	}
+}
+
+func TestNewFile(t *testing.T) {
+	m, app := mustApp(t, small())
+	if diff := cmp.Diff(small(), m.Geometry()); diff != "" {
+		t.Error(diff)
+	}
+	fd := m.File().Fd()
+	seals, err := unix.FcntlInt(fd, unix.F_GET_SEALS, 0)
+	if want := unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL; err != nil || seals&want != want {
+		t.Errorf("seals %#x, %v: want %#x", seals, err, want)
+	}
+	if err := m.File().Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("shrink: got %v, want EPERM", err)
+	}
+	if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+		t.Errorf("the file survives exec: flags %#x, %v", flags, err)
+	}
+	if got, want := *app.U64(abi.HeaderMagicAt), uint64(abi.ABIMagic); got != want {
+		t.Errorf("magic %#x, want %#x", got, want)
+	}
+	if got := *app.U64(abi.HeaderTotalSizeAt); got != uint64(len(app.Data)) {
+		t.Errorf("total size %d of a file of %d", got, len(app.Data))
+	}
+}
+
+// TestFileIsSparse: a process with few threads must not cost what one with
+// many may need.
+func TestFileIsSparse(t *testing.T) {
+	m := mustNew(t, Geometry{})
+	d := NewDrainer(steadyClock())
+	for range 10 {
+		m.Drain(d, func([]byte) {})
+	}
+	m.Aggregates(nil, Scale{})
+	var info unix.Stat_t
+	if err := unix.Fstat(int(m.File().Fd()), &info); err != nil {
+		t.Fatal(err)
+	}
+	if used := info.Blocks * 512; used > 2<<20 {
+		t.Errorf("%d bytes of %d allocated before anything happened", used, info.Size)
+	}
+}
+
+func TestCloseFileKeepsTheMapping(t *testing.T) {
+	m, app := mustApp(t, small())
+	if err := errors.Join(m.CloseFile(), m.CloseFile()); err != nil {
+		t.Fatal(err)
+	}
+	if m.File() != nil {
+		t.Error("the file is still there")
+	}
+	app.Ready(17)
+	if got := m.App(); !got.Ready || got.PID != 17 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestApp(t *testing.T) {
+	m, app := mustApp(t, small())
+	if got := m.App(); got.Ready {
+		t.Error("ready before the application said so")
+	}
+	*app.U64(abi.HeaderDMLIBBaseAt), *app.U64(abi.HeaderStubEntryAt) = 0x1000, 0x2000
+	*app.U64(abi.HeaderStubTargetAt) = 0x3000
+	*app.U32(abi.HeaderStubSizeAt), *app.U32(abi.HeaderStubCountAt) = 16, 1<<31
+	*app.U64(abi.HeaderLostNoSlotAt), *app.U64(abi.HeaderForkCountAt) = 5, 6
+	*app.U32(abi.HeaderRingNextAt) = math.MaxUint32
+	app.Ready(os.Getpid())
+	want := App{
+		PID: os.Getpid(), Ready: true, Base: 0x1000, StubEntry: 0x2000, StubTarget: 0x3000,
+		StubSize: 16, StubCount: StubCount, LostNoSlot: 5, Forks: 6, Rings: small().Rings,
+	}
+	if diff := cmp.Diff(want, m.App()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDetach(t *testing.T) {
+	m, app := mustApp(t, small())
+	mustSet(t, m, 0, PointControl{Point: 1, Event: true})
+	m.Detach()
+	if *app.U32(abi.HeaderDetachedAt) != 1 || app.Control(0) != 0 {
+		t.Errorf("detached %d, control word %#x", *app.U32(abi.HeaderDetachedAt), app.Control(0))
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	m, app := mustApp(t, small())
+	if err := errors.Join(m.Close(), m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if *app.U32(abi.HeaderDetachedAt) != 1 {
+		t.Error("the application was not told")
+	}
+	m.Detach()
+	m.ClearPoint(0)
+	if err := m.SetPoint(0, PointControl{Point: 1, Event: true}); !errors.Is(err, ErrClosed) {
+		t.Errorf("SetPoint: %v", err)
+	}
+	if got := m.Drain(NewDrainer(steadyClock()), nil); got != (Drained{}) {
+		t.Errorf("Drain: %+v", got)
+	}
+	if got := m.Reclaim(nil); got != 0 {
+		t.Errorf("Reclaim: %d", got)
+	}
+	if got := m.Aggregates(nil, Scale{}); got != nil {
+		t.Errorf("Aggregates: %v", got)
+	}
+	if got := m.App(); got != (App{}) {
+		t.Errorf("App: %+v", got)
+	}
+	if _, err := m.Post(Command{At: atAny}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Post: %v", err)
+	}
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attune-hpc/attune/dmlib/abi"
+)
+
+// Range is a predicate on values, both ends included.
+type Range struct {
+	// Min is the least value that counts.
+	Min uint64
+	// Max is the greatest one.
+	Max uint64
+}
+
+// Parameters is how many integer parameters are in registers.
+const Parameters = 6
+
+// PointControl says what a measure point shall deliver.
+type PointControl struct {
+	// Point is the session's index of the point, 1 to 65535, by which records
+	// and aggregates are named.
+	Point uint16
+	// Aggregate keeps count, sum, least, greatest and histogram.
+	Aggregate bool
+	// Event writes a record per hit.
+	Event bool
+	// Duration measures the time spent in the call instead of the value: of
+	// hooks, and of functions that are patched at entry and exits. A stub does
+	// not see the call's end, and measures the value.
+	Duration bool
+	// Untimed writes records without reading the clock, which is half their
+	// cost: each repeats the time of its thread's record before. Not with
+	// Duration.
+	Untimed bool
+	// SampleEvery takes one record in so many hits, a power of two. 0 or 1:
+	// every hit. Aggregates count every hit in any case.
+	SampleEvery uint32
+	// Parameter says which integer parameter, 0 to 5, is the value of a stub or
+	// patch. Hooks have a value of their own.
+	Parameter int
+	// Program is what is captured at each hit. Nil: nothing.
+	Program *Program
+	// Only restricts records and aggregates to hits with these values, with
+	// Duration to those that took so many nanoseconds. Nil: all.
+	Only *Range
+	// Scale converts Only, with Duration. It makes no difference to whether two
+	// controls are the same.
+	Scale Scale
+}
+
+// word is the control word for c.
+func (c PointControl) word() uint32 {
+	var w uint32
+	if c.Aggregate {
+		w |= abi.CtlAggregate
+	}
+	if c.Event {
+		w |= abi.CtlEvent
+	}
+	if c.Duration {
+		w |= abi.CtlDuration
+	}
+	if c.Untimed {
+		w |= abi.CtlUntimed
+	}
+	if c.Program != nil {
+		w |= abi.CtlProgram
+	}
+	return w
+}
+
+func (c PointControl) validate(index int) error {
+	switch n := c.SampleEvery; {
+	case index < 0 || index >= PointCount:
+		return fmt.Errorf("local point %d: want 0 to %d", index, PointCount-1)
+	case c.Point == 0:
+		return fmt.Errorf("point index 0: want 1 to %d", math.MaxUint16)
+	case !c.Aggregate && !c.Event:
+		return fmt.Errorf("point %d delivers neither events nor aggregates", c.Point)
+	case c.Untimed && (c.Duration || !c.Event):
+		return fmt.Errorf("point %d asks for untimed records, but also for durations or for none", c.Point)
+	case c.Untimed && c.Program != nil:
+		return fmt.Errorf("point %d asks for untimed records of captured values", c.Point)
+	case c.Program.keyed() && c.Event:
+		return fmt.Errorf("point %d asks for records by key", c.Point)
+	case c.Parameter < 0 || c.Parameter >= Parameters:
+		return fmt.Errorf("point %d takes parameter %d: the first %d integer parameters can be had", c.Point, c.Parameter, Parameters)
+	case n&(n-1) != 0:
+		return fmt.Errorf("point %d samples one in %d: want a power of two", c.Point, n)
+	case c.Only != nil && c.Only.Min > c.Only.Max:
+		return fmt.Errorf("point %d: no value is from %d to %d", c.Point, c.Only.Min, c.Only.Max)
+	}
+	return nil
+}
+
+// point is the controller's own memory of one local point.
+type point struct {
+	control PointControl // Point 0: not enabled
+	use     *programUse  // of control.Program
+	sharers uint16       // of a hook: bit b: point abi.SharerFirst + b takes its hits as well
+	last    totals       // at the last Aggregates, or when it was enabled
+}
+
+// SetPoint enables or changes the local point index (a hook's index, or
+// HookCount plus a stub's number). Records that another session point has left in
+// the rings are dropped and counted, as after ClearPoint. A point that is set already as it should be
+// goes on without missing a hit. Safe to call at any time. Points that [Memory.Share]
+// returned are changed so as well.
+func (m *Memory) SetPoint(index int, c PointControl) error {
+	if err := c.validate(index); err != nil {
+		return err
+	}
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil {
+		return ErrClosed
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	return m.setPoint(index, c)
+}
+
+// setPoint sets a point that is valid. The caller holds life and control.
+func (m *Memory) setPoint(index int, c PointControl) error {
+	if m.points == nil {
+		m.points = make([]point, PointCount)
+	}
+	p := &m.points[index]
+	if p.control.equal(c) {
+		return nil // switched off for a moment, it would miss hits
+	}
+	use, err := m.useProgram(c)
+	if err != nil {
+		return err
+	}
+	if !p.control.Aggregate || p.control.Duration != c.Duration || !p.control.Program.equal(c.Program) {
+		p.last = m.sumSlots(index).totals // what earlier askers counted is not ours
+	}
+	before := p.use
+	p.control, p.use = c, use
+	m.give(index, c.Point)
+	m.writeControl(index, c, use)
+	m.leaveProgram(before)
+	m.retime(index)
+	return nil
+}
+
+func (c PointControl) equal(d PointControl) bool {
+	same := c.Only == d.Only || c.Only != nil && d.Only != nil && *c.Only == *d.Only
+	same = same && c.Program.equal(d.Program)
+	c.Only, d.Only, c.Program, d.Program = nil, nil, nil, nil
+	c.Scale, d.Scale = Scale{}, Scale{}
+	return same && c == d
+}
+
+// only is the range of what DMLib measures: of durations in ticks.
+func (c PointControl) only() Range {
+	only := Range{Max: math.MaxUint64}
+	if c.Only != nil {
+		only = *c.Only
+	}
+	if c.Duration {
+		only.Min = c.Scale.Ticks(only.Min)
+	}
+	if c.Duration && only.Max < math.MaxUint64 {
+		only.Max = c.Scale.Ticks(only.Max+1) - 1
+	}
+	return only
+}
+
+// writeControl switches measuring off, writes the parameters and switches on,
+// so that no hit is judged by a mixture. The mailbox bit is left alone.
+func (m *Memory) writeControl(index int, c PointControl, use *programUse) {
+	at := m.controlAt(index)
+	only := c.only()
+	and32(m.data, at+abi.PointControlWordAt, ^uint32(ctlMeasuring))
+	store32(m.data, at+abi.PointControlSampleMaskAt, max(c.SampleEvery, 1)-1)
+	m.writeParameter(index, c, use)
+	store64(m.data, at+abi.PointControlMinValueAt, only.Min)
+	store64(m.data, at+abi.PointControlMaxValueAt, only.Max)
+	or32(m.data, at+abi.PointControlWordAt, c.word())
+}
+
+// writeParameter writes which parameter is the value; a hook has a value of its own,
+// and there its sharers in this place.
+func (m *Memory) writeParameter(index int, c PointControl, use *programUse) {
+	parameter := uint32(c.Parameter)
+	if index < HookCount {
+		parameter = uint32(m.points[index].sharers)
+	}
+	store32(m.data, m.controlAt(index)+abi.PointControlParameterAt, parameter|use.word()<<16)
+}
+
+// ClearPoint disables the local point. Records of it that are still in the
+// rings are dropped: Drain first if they matter. Those that share a hook go on
+// without it. Safe to call at any time; an
+// index out of range or a point that is not enabled changes nothing.
+func (m *Memory) ClearPoint(index int) {
+	m.life.RLock()
+	defer m.life.RUnlock()
+	if m.data == nil || index < 0 || index >= PointCount {
+		return
+	}
+	m.control.Lock()
+	defer m.control.Unlock()
+	and32(m.data, m.controlAt(index)+abi.PointControlWordAt, ^uint32(ctlMeasuring))
+	m.mapping[index].Store(0)
+	if m.points != nil {
+		m.leaveProgram(m.points[index].use)
+		m.points[index] = point{sharers: m.points[index].sharers}
+		m.unshare(index)
+	}
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sites owns the patched entries and returns of functions, one [Sites]
+// per process: measure points and tuning actions meet there, also on one
+// function, each comes and goes without the others losing a hit, and what is
+// taken out leaves the code as it was, byte for byte.
+//
+// controller/patch makes the code; this package finds out what a process has,
+// gets memory for it and writes it, from outside and while the process runs.
+// docs/design says why each step can be taken under the feet of threads that
+// run through it.
+//
+// A Sites serialises what it does to its process and may be used from any
+// goroutine. [Functions] is shared by the Sites of a controller. Lock order:
+// Sites, then Functions.
+package sites

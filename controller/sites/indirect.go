@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sites
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+)
+
+// errUnresolved: an indirect function that nobody has called yet.
+var errUnresolved = errors.New("no slot of the process holds yet what was chosen")
+
+// Chosen finds the function that an indirect one (IFUNC) stands for in the
+// process: what the loader, or the first call, has written into a slot of some
+// object. resolver is the symbol in image. The error wraps
+// [objfile.ErrIndirect].
+func (s *Sites) Chosen(image objfile.Image, resolver objfile.Symbol) (Function, error) {
+	images, err := s.process.Images()
+	if err != nil {
+		return Function{}, err
+	}
+	for _, importer := range images {
+		slots, err := slotsOf(importer, image, resolver)
+		if err != nil {
+			continue // another one may tell
+		}
+		for _, slot := range slots {
+			content := make([]byte, 8)
+			if err := proc.Read(s.process, importer.Address(slot.VirtualAddress), content); err != nil {
+				return Function{}, err
+			}
+			address := binary.LittleEndian.Uint64(content)
+			if f, ok := chosenAt(image, resolver, address); ok {
+				return f, nil
+			}
+		}
+	}
+	return Function{}, fmt.Errorf("%w: %s of %s: %w", objfile.ErrIndirect, resolver.Name, image.Name(), errUnresolved)
+}
+
+// ChosenAlone is Chosen for what is to be done to the one function and no other:
+// the error is also that another indirect function of the object may have chosen
+// the same code, as those of memcpy and memmove do. What they choose among is
+// read from the code of their resolvers; one that took it from a table would not
+// be understood.
+func (s *Sites) ChosenAlone(image objfile.Image, resolver objfile.Symbol) (Function, error) {
+	f, err := s.Chosen(image, resolver)
+	if err != nil {
+		return f, err
+	}
+	o, err := openObject(image)
+	if err != nil {
+		return f, err
+	}
+	defer func() { _ = o.Close() }() // read only
+	functions, err := o.Match("*", objfile.Function)
+	if err != nil {
+		return f, fmt.Errorf("%w: %w", objfile.ErrIndirect, err)
+	}
+	for _, other := range functions {
+		if !other.IFunc() {
+			continue
+		}
+		among, err := s.choosesAmong(o, image, other, f.Symbol.Value)
+		switch same := other.Value == resolver.Value; {
+		case err != nil:
+			return f, fmt.Errorf("what %s chooses among is not known: %w: %w", other.Name, err, objfile.ErrIndirect)
+		case same && !among:
+			return f, fmt.Errorf("how %s chooses is not understood: %w", other.Name, objfile.ErrIndirect)
+		case !same && among:
+			return f, fmt.Errorf("%s may have chosen the same code as %s: %w", other.Name, resolver.Name, objfile.ErrIndirect)
+		}
+	}
+	return f, nil
+}
+
+// choosesAmong says whether an address is one that a resolver names, or that
+// stands in memory that it refers to.
+func (s *Sites) choosesAmong(o *object, image objfile.Image, resolver objfile.Symbol, address uint64) (bool, error) {
+	code, err := o.function(resolver)
+	if err != nil {
+		return false, err
+	}
+	computed, memory, err := patch.Names(code)
+	if err != nil || slices.Contains(computed, address) {
+		return err == nil, err
+	}
+	return slices.ContainsFunc(memory, func(at uint64) bool {
+		content := make([]byte, 8)
+		err := proc.Read(s.process, image.Address(at), content)
+		return err == nil && binary.LittleEndian.Uint64(content) == image.Address(address)
+	}), nil
+}
+
+// slotsOf lists the slots of one object that may hold the choice.
+func slotsOf(importer, image objfile.Image, resolver objfile.Symbol) ([]objfile.Slot, error) {
+	file, err := importer.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // read only
+	slots, err := file.GOTSlots(resolver.Name)
+	if err == nil && importer.Bias == image.Bias {
+		own, ownErr := file.IndirectSlots(resolver.Value)
+		slots, err = append(slots, own...), ownErr
+	}
+	return slots, err
+}
+
+// chosenAt makes the function at an address, if it is in the object's code and
+// is not the resolver itself.
+func chosenAt(image objfile.Image, resolver objfile.Symbol, address uint64) (Function, bool) {
+	file, err := image.Open()
+	if err != nil || address < image.Start || address >= image.End {
+		return Function{}, false
+	}
+	defer func() { _ = file.Close() }() // read only
+	chosen := resolver
+	chosen.Type, chosen.Value, chosen.Size = elf.STT_FUNC, address-image.Bias, 0
+	outline, err := file.Outline()
+	if err != nil || chosen.Value == resolver.Value || outline.Stub(chosen.Value) {
+		return Function{}, false
+	}
+	chosen.Size = sizeAt(file, outline, chosen.Value)
+	chosen.FileOffset, chosen.InFile = file.Offset(chosen.Value, max(chosen.Size, 1))
+	return Function{Image: image, Symbol: chosen}, chosen.InFile
+}
+
+// sizeAt is the size of the function that begins at an address: as symbols tell,
+// else .eh_frame, which stripping leaves. 0 if neither does.
+func sizeAt(file *objfile.File, outline *objfile.Outline, address uint64) uint64 {
+	if size := outline.Size(address); size > 0 {
+		return size
+	}
+	frames, err := file.Frames()
+	if err != nil {
+		return 0
+	}
+	if frame, ok := frames.Holding(address); ok && frame.Start == address {
+		return frame.End - frame.Start
+	}
+	return 0
+}

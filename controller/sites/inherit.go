@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sites
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+	"github.com/attune-hpc/attune/internal/proc"
+)
+
+// maxHops bounds how many windows a patch can have gone through.
+const maxHops = 64
+
+// inherit finds a patch that is there already: that of the process that forked
+// this one, or of a controller before us. Nil if there is none.
+func (s *Sites) inherit(w writer, site patch.Site, code []byte, hook uint64) *spot {
+	patched, active := site.Recognize(code)
+	switch {
+	case active:
+		site = patched
+	case site.Wide():
+		landing, ok := w.landed(site)
+		if !ok {
+			return nil
+		}
+		site.Landing = landing
+	}
+	landing, err := w.read(site.Landing, patch.LandingBytes)
+	if err != nil {
+		return nil
+	}
+	pointer, ok := patch.PointerOf(site.Landing, landing)
+	for range maxHops {
+		if !ok {
+			return nil
+		}
+		at, err := w.word(pointer)
+		if err != nil {
+			return nil
+		}
+		head, err := w.read(at, patch.HeadBytes)
+		if err != nil {
+			return nil
+		}
+		if size, spare, ok := site.SizeOf(at, head); ok {
+			p := &spot{site: site, hook: hook, pointer: pointer, spare: spare, active: active}
+			if p.now, err = w.programAt(at, size); err != nil {
+				return nil
+			}
+			return p
+		}
+		pointer, ok = patch.PointerOf(at, head)
+	}
+	return nil
+}
+
+func (w writer) programAt(at uint64, size int) (patch.Program, error) {
+	program, err := w.read(at, size)
+	if err != nil {
+		return patch.Program{}, err
+	}
+	return patch.ProgramOf(program)
+}
+
+// maxLandings bounds how much memory is searched for landings, bytes.
+const maxLandings = 16 << 20
+
+// landed finds the landing of a wide site that is not patched at present, in
+// memory that an earlier controller has had mapped.
+func (w writer) landed(site patch.Site) (landing uint64, ok bool) {
+	mappings, err := objfile.Mappings(w.pid)
+	if err != nil {
+		return 0, false
+	}
+	searched := uint64(0)
+	for _, m := range mappings {
+		if !m.Exec || m.Inode != 0 || searched+m.End-m.Start > maxLandings {
+			continue
+		}
+		searched += m.End - m.Start
+		content, err := w.read(m.Start, int(m.End-m.Start))
+		if err != nil {
+			continue
+		}
+		if landing, ok := site.LandingIn(m.Start, content); ok {
+			return landing, true
+		}
+	}
+	return 0, false
+}
+
+// inherited takes over what an inherited place does but measure: the points of
+// this process come one by one.
+func (s *Sites) inherited(fn *function, p *spot) {
+	for _, step := range p.now.Steps {
+		if fn.do.has(step.Name) || s.functions.act(KeyOf(fn.Function)) != nil {
+			continue
+		}
+		fn.do.steps = append(fn.do.steps, step)
+	}
+}
+
+// Inherited returns the names of the actions that a process was born with on a
+// function, because its parent had them. They can be dropped.
+func (s *Sites) Inherited(ctx context.Context, f Function) (names []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, err := s.writer()
+	if err != nil {
+		return nil, err
+	}
+	fn := s.function(f)
+	if err := s.need(ctx, w, fn, true, false); err != nil {
+		return nil, err
+	}
+	for _, step := range fn.do.steps {
+		names = append(names, step.Name)
+	}
+	return names, nil
+}
+
+// Patched is a process whose code is given back.
+type Patched interface {
+	// PID in the pid namespace of the caller.
+	PID() int
+	proc.Holder
+	Rewriter
+}
+
+// Restore takes a patch out of a process whose controller is gone: it writes
+// Old where New stands. It is no error if Old stands there already, or if the
+// file is not mapped there any more; [ErrTouched] if the code is something
+// else.
+func Restore(ctx context.Context, process Patched, b Bytes) error {
+	w := writer{process: process, pid: process.PID(), rewriter: process}
+	if len(b.Old) != len(b.New) || bytes.Equal(b.Old, b.New) {
+		return errors.New("a change of code that makes no sense")
+	}
+	mapped, err := w.holdsAt(b.Device, b.Inode, b.FileOffset, b.Address)
+	if err != nil || !mapped {
+		return err
+	}
+	if err := w.exchange(ctx, b.Address, b.New, b.Old); err != nil {
+		return fmt.Errorf("code at %#x of process %d: %w", b.Address, w.pid, err)
+	}
+	return nil
+}

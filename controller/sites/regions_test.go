@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sites
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/controller/patch"
+	"github.com/attune-hpc/attune/internal/objfile"
+)
+
+func TestRegionsOf(t *testing.T) {
+	mappings, err := objfile.ParseMaps([]byte(`55d0e0000000-55d0e0001000 r-xp 00000000 fe:00 1234       /bin/a name
+55d0e0800000-55d0e0801000 r-xp 00000000 00:00 0
+55d0e0900000-55d0e0901000 r--p 00000000 00:00 0
+55d0e1000000-55d0e1021000 rw-p 00000000 00:00 0          [heap]
+7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0          [stack]
+`))
+	const limit = 1 << 30
+	got := regionsOf(mappings, limit)
+	want := []patch.Region{
+		{Start: 0x55d0e0000000, End: 0x55d0e0001000},
+		{Start: 0x55d0e0800000, End: 0x55d0e0801000, Bare: true},
+		{Start: 0x55d0e0900000, End: 0x55d0e0901000},
+		{Start: 0x55d0e1000000, End: 0x55d0e1021000, Grows: patch.Upward},
+		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Grows: patch.Downward, Room: limit},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v: %s", err, diff)
+	}
+}
+
+// No stack grows over what is mapped below, whatever its limit.
+func TestStackWithoutLimit(t *testing.T) {
+	mappings := []objfile.Mapping{{Start: 1 << 40, End: 1<<40 + 1<<20}, {Start: 1<<40 + 1<<32, End: 1<<40 + 1<<33, Path: "[stack]"}}
+	got := regionsOf(mappings, math.MaxUint64)
+	if want := uint64(1<<32 - 1<<20); got[1].Room != want {
+		t.Errorf("room of %d bytes, want %d", got[1].Room, want)
+	}
+}
+
+func TestStartOfHeap(t *testing.T) {
+	stat := []byte("7 (a) b) S 1 7 7 0 -1 4194560 105 0 0 0 0 0 0 0 20 0 1 0 163137 2576384 234 18446744073709551615 " +
+		"94 95 140 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 98 99 112233 141 142 143 144 0\n")
+	if got, err := startOfHeap(stat); got != 112233 || err != nil {
+		t.Errorf("start of the heap %d, %v", got, err)
+	}
+	if _, err := startOfHeap([]byte("7 (a) S 1")); err == nil {
+		t.Error("a short line was parsed")
+	}
+}
+
+func TestStackLimit(t *testing.T) {
+	for text, want := range map[string]uint64{
+		"Limit  Soft Limit  Hard Limit  Units\nMax data size  unlimited  unlimited  bytes\nMax stack size   8388608   unlimited  bytes\n": 8 << 20,
+		"Max stack size            unlimited            unlimited            bytes\n":                                                     math.MaxUint64,
+	} {
+		if got, err := stackLimit([]byte(text)); got != want || err != nil {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	if _, err := stackLimit([]byte("Max data size unlimited unlimited bytes\n")); err == nil {
+		t.Error("limits without one of the stack")
+	}
+}
