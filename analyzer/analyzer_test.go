@@ -71,14 +71,16 @@ func until(t *testing.T, a *Analyzer, what string, want func(Snapshot) bool) Sna
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
+		began := time.Now()
 		s := a.Snapshot()
+		took := time.Since(began)
 		if want(s) {
 			return s
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not so after %v: %+v", what, patience, s)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(max(5*time.Millisecond, 4*took)) // the session has more to do than to answer
 	}
 }
 
