@@ -250,7 +250,9 @@ func (a *Actuator) Forget(process access.Process) {
 
 // takeBackLeft takes back what may be left of a change when its process has ended.
 func takeBackLeft(process access.Process, all Undos) error {
-	in := Changed{Process: access.ProcessOf(process.Identity())}
+	gone := access.ProcessOf(process.Identity())
+	defer gone.Close()
+	in := Changed{Process: gone}
 	var errs []error
 	for _, part := range all {
 		if left := part.About(in); left.Outlives || left.inherited {

@@ -52,8 +52,19 @@ func (k Kinds) read(line []byte) (r record, err error) {
 	return r, err
 }
 
-// in is where the change of a record was made, as far as the journal tells.
-func (r record) in() Changed { return Changed{Process: access.ProcessOf(*r.Process)} }
+// in is where the change of a record was made, as far as the journal tells. The
+// caller calls done when it has looked.
+func (r record) in() (in Changed, done func()) {
+	process := access.ProcessOf(*r.Process)
+	return Changed{Process: process}, process.Close
+}
+
+// any says whether that is so of a part of the change.
+func (r record) any(is func(About) bool) bool {
+	in, done := r.in()
+	defer done()
+	return r.Undo.any(in, is)
+}
 
 // overlaps says whether two changes are of the same thing.
 func (r record) overlaps(o record) bool {
@@ -65,7 +76,9 @@ func (r record) takeBack(ctx context.Context) error {
 	if len(r.Undo) == 0 && !access.Ended(*r.Process) {
 		return errNoWayBack
 	}
-	return r.Undo.takeBack(ctx, r.in())
+	in, done := r.in()
+	defer done()
+	return r.Undo.takeBack(ctx, in)
 }
 
 // errNoWayBack says that another version made the change.

@@ -179,8 +179,8 @@ func lastID(path string) (int, error) {
 // over says whether nothing of a change can be left: its process is gone, and
 // it changed nothing that outlives a process. Advice leaves nothing.
 func over(r record) bool {
-	return access.Ended(*r.Process) && !r.Undo.any(r.in(), func(u About) bool { return u.Outlives }) ||
-		r.Undo.any(r.in(), func(u About) bool { return u.Spent })
+	return access.Ended(*r.Process) && !r.any(func(u About) bool { return u.Outlives }) ||
+		r.any(func(u About) bool { return u.Spent })
 }
 
 // NextID returns an id that no change has had.
@@ -307,5 +307,7 @@ func (r record) summary() Told {
 	if r.Told != (Told{}) {
 		return r.Told
 	}
-	return r.Undo.told(r.in())
+	in, done := r.in()
+	defer done()
+	return r.Undo.told(in)
 }

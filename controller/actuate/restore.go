@@ -164,7 +164,7 @@ func (a *Actuator) HandOver(kept *Kept) (ids []string, err error) {
 	var errs []error
 	for _, id := range slices.Backward(a.Applied()) {
 		i := slices.IndexFunc(open, func(r record) bool { return r.Change == id })
-		if i < 0 || !open[i].Undo.any(open[i].in(), func(u About) bool { return u.Keeps }) {
+		if i < 0 || !open[i].any(func(u About) bool { return u.Keeps }) {
 			continue
 		}
 		newID, err := a.handOver(kept, open[i])

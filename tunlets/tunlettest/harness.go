@@ -74,6 +74,7 @@ type Harness struct {
 	processes []*Process
 	handle    sdk.Handle
 	feed      feed.Feed
+	described *attunev1.DescribeResponse
 	wakes     samplefilter.Wakes // has the tunlet as long as it would sleep
 }
 
@@ -192,7 +193,7 @@ func (h *Harness) StartSession() *attunev1.DescribeResponse {
 	if status.Code(err) != codes.Unimplemented && (err != nil || c.GetError() != "") {
 		h.tb.Fatalf("configure: %v %s", err, c.GetError())
 	}
-	if len(d.GetWake()) > 0 {
+	if h.described = d; len(d.GetWake()) > 0 {
 		h.wakes.Add(d.GetName(), d.GetWake())
 	}
 	mode := h.Mode

@@ -104,10 +104,11 @@ func (h *Harness) draw(r *rand.Rand) *Process {
 // turmoil lets wild processes start, change and end at random, tells random
 // states of proposals, and calls `each` after every round.
 //
-// It counts as awake: conditions that ask for some time would have it started late,
-// or never, among processes that change like that.
+// Of the conditions to be started only what a process has mapped counts: rates over
+// some time would have the tunlet started late, or never, among processes that change
+// like that.
 func turmoil(h *Harness, seed uint64, rounds int, each func()) {
-	h.wakes = samplefilter.Wakes{}
+	h.wakeByObjects()
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range rounds {
 		live := h.Processes()
@@ -236,4 +237,21 @@ func (h *Harness) restart() {
 	h.points, h.order, h.lastPoint = map[string]*point{}, nil, 0
 	h.feed = feed.Feed{}
 	h.processes, h.handle, h.now = nil, 0, begin()
+}
+
+// wakeByObjects has the tunlet started by what its conditions say of objects alone;
+// at once if one of them says nothing of objects.
+func (h *Harness) wakeByObjects() {
+	if h.wakes.Empty() {
+		return
+	}
+	var conditions []*attunev1.Wake
+	for _, w := range h.described.GetWake() {
+		if w.GetObject() == "" {
+			h.wakes = samplefilter.Wakes{}
+			return
+		}
+		conditions = append(conditions, &attunev1.Wake{Object: w.GetObject()})
+	}
+	h.wakes.Add(h.described.GetName(), conditions)
 }

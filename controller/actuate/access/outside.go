@@ -46,8 +46,8 @@ func RewriteStopped(ctx context.Context, process Process, address uint64, from, 
 	return err
 }
 
-// journaled is a process of which only the journal tells.
-type journaled struct {
+// Journaled is a process of which only the journal tells. Whoever made it closes it.
+type Journaled struct {
 	sync.Mutex
 	identity procid.Identity
 	image    proc.Keeper
@@ -55,16 +55,19 @@ type journaled struct {
 }
 
 // ProcessOf is the process of an identity, without DMLib as far as anybody knows.
-func ProcessOf(identity procid.Identity) Process { return &journaled{identity: identity} }
+func ProcessOf(identity procid.Identity) *Journaled { return &Journaled{identity: identity} }
 
-func (j *journaled) PID() int                         { return j.identity.PID }
-func (j *journaled) Identity() procid.Identity        { return j.identity }
-func (j *journaled) Alive() bool                      { return !Ended(j.identity) }
-func (j *journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
-func (j *journaled) Mailbox() Mailbox                 { return nil }
-func (j *journaled) Hold() (*proc.Handle, error)      { return j.image.Hold(j.identity, nil) }
+func (j *Journaled) PID() int                         { return j.identity.PID }
+func (j *Journaled) Identity() procid.Identity        { return j.identity }
+func (j *Journaled) Alive() bool                      { return !Ended(j.identity) }
+func (j *Journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
+func (j *Journaled) Mailbox() Mailbox                 { return nil }
+func (j *Journaled) Hold() (*proc.Handle, error)      { return j.image.Hold(j.identity, nil) }
 
-func (j *journaled) Sites() *sites.Sites {
+// Close lets go of the process.
+func (j *Journaled) Close() { _ = j.image.Close() } // nothing was written by way of it that is not there
+
+func (j *Journaled) Sites() *sites.Sites {
 	if j.sites == nil {
 		j.sites = NewSites(j)
 	}

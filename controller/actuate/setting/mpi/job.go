@@ -90,7 +90,9 @@ func ranksThat(belong func(pid int) bool) []int {
 		if !ok || err != nil || !belong(pid) {
 			return true
 		}
-		_, err = access.LookupSingle(access.ProcessOf(identity), mpiHas)
+		process := access.ProcessOf(identity)
+		defer process.Close()
+		_, err = access.LookupSingle(process, mpiHas)
 		return err != nil
 	})
 	slices.SortStableFunc(pids, func(x, y int) int { return rank[x] - rank[y] })

@@ -136,7 +136,9 @@ func (g *ranks) plan() *actuate.Plan {
 func restoreRanks(ctx context.Context, r *changedRanks) error {
 	var processes []access.Process
 	for _, identity := range r.Members {
-		if p := access.ProcessOf(identity); p.Alive() {
+		p := access.ProcessOf(identity)
+		defer p.Close()
+		if p.Alive() {
 			processes = append(processes, p)
 		}
 	}
