@@ -65,6 +65,9 @@ func (p *parts) dispose() error {
 	if p.meter != nil {
 		errs = append(errs, p.meter.Close())
 	}
+	if p.members != nil {
+		errs = append(errs, p.members.Close())
+	}
 	errs = append(errs, p.cache.Close())
 	if p.changes != nil {
 		errs = append(errs, p.changes.Close())

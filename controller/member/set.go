@@ -4,6 +4,7 @@ package member
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -42,6 +43,16 @@ func (s *Set) Leave(m *Member) error {
 		hook(m)
 	}
 	return m.close()
+}
+
+// Close lets go of what the members have that are still there. Nothing else may
+// use them any more.
+func (s *Set) Close() error {
+	var errs []error
+	for _, m := range s.List() {
+		errs = append(errs, s.Remove(m.Handle()).close())
+	}
+	return errors.Join(errs...)
 }
 
 // Add adds a member.
