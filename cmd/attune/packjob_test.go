@@ -140,9 +140,9 @@ func tunletOf(t *testing.T, controller int) int {
 func TestControllerKeepsItsDescriptors(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
-	// Until its input ends, it takes large blocks and gives them back: tunlets sleep
-	// while a program is of no interest.
-	cmd, stdin, controller := packedWaiting(t, packed, "until read -t 0; do printf -v x %8000000s; done")
+	// Until its input ends, it takes large blocks and gives them back, a quarter of its
+	// time in the kernel: tunlets sleep while a program is of no interest.
+	cmd, stdin, controller := packedWaiting(t, packed, `printf -v y %8000000s; until read -t 0; do x="$y"; done`)
 	tunlet := 0
 	patience.Until(t, "a tunlet", func() bool {
 		tunlet = tunletOf(t, controller)
