@@ -34,7 +34,7 @@ func (p *plan) safe(t tracee, regs *unix.PtraceRegs) bool {
 		return false
 	case t.inSequence(p.read) || p.ownsLock(t.inner):
 		return false
-	case regs.Orig_rax == unix.SYS_FUTEX && p.changesIDs():
+	case regs.Orig_rax == unix.SYS_FUTEX && (waitsOnOwnFrame(regs) || p.changesIDs()):
 		return false
 	}
 	near := uint64(nearStack)
@@ -81,6 +81,17 @@ const (
 	signalCancel unix.Signal = 32
 	signalSetID  unix.Signal = 33
 )
+
+// setIDFrames is more than glibc's frames have between setuid(2) and the system call in
+// which its caller waits.
+const setIDFrames = 1024 // bytes
+
+// waitsOnOwnFrame says whether a thread waits on a word of a frame right above. In
+// setuid(2) and its like the others count down such a word, and when the last one has,
+// nothing else shows that the thread, which still has to return, holds the lock.
+func waitsOnOwnFrame(regs *unix.PtraceRegs) bool {
+	return regs.Rdi-regs.Rsp < setIDFrames
+}
 
 // changesIDs says whether setuid(2) or one of its like may be at work: a thread has its
 // signal still to take, or is in its handler, which blocks that signal alone; workers of
