@@ -57,16 +57,28 @@ type Journaled struct {
 // ProcessOf is the process of an identity, without DMLib as far as anybody knows.
 func ProcessOf(identity procid.Identity) *Journaled { return &Journaled{identity: identity} }
 
-func (j *Journaled) PID() int                         { return j.identity.PID }
-func (j *Journaled) Identity() procid.Identity        { return j.identity }
-func (j *Journaled) Alive() bool                      { return !Ended(j.identity) }
+// PID implements [Process].
+func (j *Journaled) PID() int { return j.identity.PID }
+
+// Identity implements [Process].
+func (j *Journaled) Identity() procid.Identity { return j.identity }
+
+// Alive implements [Process].
+func (j *Journaled) Alive() bool { return !Ended(j.identity) }
+
+// Images implements [Process].
 func (j *Journaled) Images() ([]objfile.Image, error) { return objfile.Images(j.identity.PID) }
-func (j *Journaled) Mailbox() Mailbox                 { return nil }
-func (j *Journaled) Hold() (*proc.Handle, error)      { return j.image.Hold(j.identity, nil) }
+
+// Mailbox implements [Process]: there is none.
+func (j *Journaled) Mailbox() Mailbox { return nil }
+
+// Hold implements [proc.Holder].
+func (j *Journaled) Hold() (*proc.Handle, error) { return j.image.Hold(j.identity, nil) }
 
 // Close lets go of the process.
 func (j *Journaled) Close() { _ = j.image.Close() } // nothing was written by way of it that is not there
 
+// Sites implements [Process].
 func (j *Journaled) Sites() *sites.Sites {
 	if j.sites == nil {
 		j.sites = NewSites(j)

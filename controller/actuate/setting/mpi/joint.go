@@ -135,13 +135,18 @@ func (g *ranks) plan() *actuate.Plan {
 // whole: without one rank the others come to no collective operation any more.
 func restoreRanks(ctx context.Context, r *changedRanks) error {
 	var processes []access.Process
+	var all []*access.Journaled
 	for _, identity := range r.Members {
 		p := access.ProcessOf(identity)
-		defer p.Close()
-		if p.Alive() {
+		if all = append(all, p); p.Alive() {
 			processes = append(processes, p)
 		}
 	}
+	defer func() {
+		for _, p := range all {
+			p.Close()
+		}
+	}()
 	switch {
 	case len(processes) == 0:
 		return nil
