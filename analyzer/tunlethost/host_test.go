@@ -284,24 +284,6 @@ func orphanHost(dir string) {
 	select {}
 }
 
-func TestStatusBytes(t *testing.T) {
-	tests := []struct {
-		name, status string
-		want         uint64
-	}{
-		{name: "as Linux writes it", status: "VmPeak:\t  9000 kB\nVmHWM:\t    8724 kB\nVmRSS:\t 100 kB\n", want: 8724 << 10},
-		{name: "a zombie has none", status: "Name:\tx\nState:\tZ (zombie)\n"},
-		{name: "not a number", status: "VmHWM:\t kB\n"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := statusBytes([]byte(tt.status), "VmHWM"); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
-		})
-	}
-}
-
 // TestEnvironment checks that nothing of the application's reaches a tunlet.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "/x.so")

@@ -78,7 +78,7 @@ type usage struct {
 
 // usageOf reads what a process takes; false if it is gone.
 func usageOf(pid int) (usage, bool) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := procid.ReadStatus(pid)
 	if err != nil {
 		return usage{}, false
 	}
@@ -87,7 +87,7 @@ func usageOf(pid int) (usage, bool) {
 		return usage{}, false
 	}
 	return usage{
-		resident: statusBytes(status, "VmRSS"), peak: statusBytes(status, "VmHWM"),
+		resident: status.Resident, peak: status.Peak,
 		cpu: time.Duration(stat.UserTicks+stat.SystemTicks) * time.Second / procid.TicksPerSecond,
 	}, true
 }

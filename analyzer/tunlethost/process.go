@@ -3,7 +3,6 @@
 package tunlethost
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -192,20 +191,4 @@ func (p *process) measure() (usage, bool) {
 		p.costs.note(p, u)
 	}
 	return u, ok
-}
-
-// statusBytes returns a size in a /proc/PID/status, bytes; 0 if there is none.
-func statusBytes(status []byte, name string) uint64 {
-	for line := range bytes.Lines(status) {
-		value, ok := bytes.CutPrefix(line, []byte(name+":"))
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))), 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n << 10
-	}
-	return 0
 }

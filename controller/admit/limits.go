@@ -3,16 +3,11 @@
 package admit
 
 import (
-	"bytes"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/procid"
 )
-
-// statusBytes is more than a status file of /proc has.
-const statusBytes = 64 << 10
 
 // limitsOf reads what a running process has to put a memory file into. What cannot
 // be read is no limit.
@@ -23,17 +18,7 @@ func limitsOf(pid int) (l shm.Limits) {
 	if err := unix.Prlimit(pid, unix.RLIMIT_AS, nil, &addresses); err == nil && addresses.Cur != unix.RLIM_INFINITY {
 		l.Addresses = max(addresses.Cur, 1)
 	}
-	status, _ := procid.ReadFile(pid, "status", statusBytes)
-	l.Locked = hasLocked(status)
+	status, _ := procid.ReadStatus(pid)
+	l.Locked = status.Locked > 0
 	return l
-}
-
-// hasLocked says whether a process has locked memory, as its status tells.
-func hasLocked(status []byte) bool {
-	for line := range bytes.Lines(status) {
-		if kilobytes, ok := bytes.CutPrefix(line, []byte("VmLck:")); ok {
-			return len(bytes.Trim(kilobytes, " \t0kB\n")) > 0
-		}
-	}
-	return false
 }

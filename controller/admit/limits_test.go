@@ -3,27 +3,14 @@
 package admit
 
 import (
+	"os"
 	"os/exec"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/attune-hpc/attune/controller/shm"
 )
-
-func TestHasLocked(t *testing.T) {
-	for _, row := range []struct {
-		name, status string
-		want         bool
-	}{
-		{"nothing", "VmSize:\t  100 kB\nVmLck:\t       0 kB\nVmPin:\t 5 kB\n", false},
-		{"something", "VmLck:\t    2048 kB\n", true},
-		{"round number", "VmLck:\t    1000 kB\n", true},
-		{"kernel thread", "Name:\tkthreadd\n", false},
-	} {
-		if got := hasLocked([]byte(row.status)); got != row.want {
-			t.Errorf("%s: %t, want %t", row.name, got, row.want)
-		}
-	}
-}
 
 func TestLimitsOf(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "ulimit -v 1000000; echo; exec cat")
@@ -50,5 +37,20 @@ func TestLimitsOf(t *testing.T) {
 	}
 	if got := limitsOf(1 << 22); got != (shm.Limits{}) {
 		t.Errorf("limits %+v of nobody", got)
+	}
+}
+
+// TestLimitsOfLocked: what a process maps later may be locked as well.
+func TestLimitsOfLocked(t *testing.T) {
+	if limitsOf(os.Getpid()).Locked {
+		t.Fatal("locked before anything was")
+	}
+	page := make([]byte, os.Getpagesize())
+	if err := unix.Mlock(page); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munlock(page) //nolint:errcheck // the test ends
+	if !limitsOf(os.Getpid()).Locked {
+		t.Error("memory that is locked is not seen")
 	}
 }

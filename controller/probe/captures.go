@@ -3,7 +3,6 @@
 package probe
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -152,11 +151,11 @@ func filtered(pid int) bool {
 		return true
 	}
 	for _, tid := range tids {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))
-		if errors.Is(procid.GoneError(err), procid.ErrGone) {
+		status, err := procid.ReadThread(pid, tid)
+		if errors.Is(err, procid.ErrGone) {
 			continue // the thread has ended
 		}
-		if err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n")) && bytes.Contains(status, []byte("\nSeccomp:")) {
+		if err != nil || status.Seccomp != 0 {
 			return true
 		}
 	}

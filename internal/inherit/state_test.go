@@ -13,39 +13,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/attune-hpc/attune/internal/procid"
 )
-
-func TestStatusSet(t *testing.T) {
-	status := []byte("Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004002\nSigBlk:\tzz\n")
-	tests := []struct {
-		name, field string
-		want        SignalSet
-		ok          bool
-	}{
-		{"pending", "ShdPnd", 0x4002, true},
-		{"empty", "SigPnd", 0, true},
-		{"garbage", "SigBlk", 0, false},
-		{"absent", "SigCgt", 0, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, ok := StatusSet(status, tt.field)
-			if got != tt.want || ok != tt.ok {
-				t.Errorf("StatusSet(%s) = %#x, %v; want %#x, %v", tt.field, got, ok, tt.want, tt.ok)
-			}
-		})
-	}
-}
-
-func TestSignalSet(t *testing.T) {
-	set := SignalSet(0).With(syscall.SIGTERM).With(64)
-	if diff := cmp.Diff([]syscall.Signal{syscall.SIGTERM, 64}, set.Signals()); diff != "" {
-		t.Error(diff)
-	}
-	if set.Has(0) || set.Has(65) || set.Has(syscall.SIGINT) {
-		t.Errorf("set %#x has what was not added", set)
-	}
-}
 
 func TestCapturedAheadOfTheRuntime(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
@@ -60,9 +30,9 @@ func TestCapturedAheadOfTheRuntime(t *testing.T) {
 		{"stdout and stderr closed", "-E attune_entry", "exec >&- 2>&-;", State{Exact: true, Closed: 6}},
 		{
 			"ignored", "-E attune_entry", "trap '' QUIT TERM SEGV;",
-			State{Exact: true, Ignored: SignalSet(0).With(syscall.SIGQUIT).With(syscall.SIGTERM).With(syscall.SIGSEGV)},
+			State{Exact: true, Ignored: procid.Signals(0).With(syscall.SIGQUIT).With(syscall.SIGTERM).With(syscall.SIGSEGV)},
 		},
-		{"without the flag", "", "exec <&-; trap '' QUIT HUP;", State{Ignored: SignalSet(0).With(syscall.SIGHUP)}},
+		{"without the flag", "", "exec <&-; trap '' QUIT HUP;", State{Ignored: procid.Signals(0).With(syscall.SIGHUP)}},
 	}
 	binaries := map[string]string{}
 	for _, tt := range tests {
@@ -89,7 +59,7 @@ func TestCapturedAheadOfTheRuntime(t *testing.T) {
 
 // glibcInternal are the two signals that glibc keeps for itself. Its
 // posix_spawn, and so make, leaves them ignored in what it starts.
-var glibcInternal = SignalSet(0).With(32).With(33)
+var glibcInternal = procid.Signals(0).With(32).With(33)
 
 // build compiles the probe program.
 func build(t *testing.T, ldflags string) string {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/attune-hpc/attune/internal/inherit"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // lag is how much later than this process the witness may get a signal from a
@@ -25,7 +25,7 @@ type group struct {
 	witness *witness // nil: none
 	// owed are signals that a former witness saw and that this process has
 	// not relayed yet.
-	owed inherit.SignalSet
+	owed procid.Signals
 	// last is when each signal was last found to be sent to the group.
 	last map[syscall.Signal]time.Time
 	log  *slog.Logger

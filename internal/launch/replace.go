@@ -12,7 +12,7 @@ import (
 // Replace executes the program in place of this process, as Start would start
 // it. It returns only with an error of Start's kinds. Nothing may be caught.
 func Replace(args, env []string, state inherit.State) error {
-	for _, sig := range state.Ignored.Signals() {
+	for _, sig := range state.Ignored.List() {
 		if canIgnore(sig) {
 			signal.Ignore(sig)
 		}

@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/attune-hpc/attune/internal/inherit"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 const (
-	allSignals = ^inherit.SignalSet(0)
+	allSignals = ^procid.Signals(0)
 	maskBytes  = 8 // the kernel's sigset_t
 )
 
@@ -37,7 +37,7 @@ func setDisposition(sig syscall.Signal, d disposition) (old disposition, err err
 }
 
 // withMask runs f in a thread that blocks exactly these signals.
-func withMask(set inherit.SignalSet, f func() error) error {
+func withMask(set procid.Signals, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	old, err := setMask(set)
@@ -48,7 +48,7 @@ func withMask(set inherit.SignalSet, f func() error) error {
 	return f()
 }
 
-func setMask(set inherit.SignalSet) (old inherit.SignalSet, err error) {
+func setMask(set procid.Signals) (old procid.Signals, err error) {
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&set)), uintptr(unsafe.Pointer(&old)), maskBytes, 0, 0)
 	if errno != 0 {

@@ -86,7 +86,7 @@ func (s *Signals) pendingEnd() syscall.Signal {
 // that this process was started with: a child takes over both.
 func (s *Signals) asInherited(start func() error) error {
 	var ignored []os.Signal
-	for _, sig := range s.state.Ignored.Signals() {
+	for _, sig := range s.state.Ignored.List() {
 		if canIgnore(sig) {
 			ignored = append(ignored, sig)
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/attune-hpc/attune/internal/inherit"
+	"github.com/attune-hpc/attune/internal/procid"
 )
 
 // witness is a process in our group that keeps all signals pending.
@@ -48,13 +49,12 @@ func newWitness() (*witness, error) {
 	return w, nil
 }
 
-func (w *witness) pending() inherit.SignalSet {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.pid))
+func (w *witness) pending() procid.Signals {
+	status, err := procid.ReadStatus(w.pid)
 	if err != nil {
 		return 0
 	}
-	set, _ := inherit.StatusSet(text, "ShdPnd")
-	return set
+	return status.Shared
 }
 
 // close ends the witness and reaps it.

@@ -33,8 +33,8 @@ func Owner(pid int) (uint32, error) {
 		return 0, fmt.Errorf("owner of %d: %w", pid, GoneError(err))
 	}
 	s, err := ParseStatus(string(content))
-	if err == nil && (!s.known.users || !s.known.groups || !s.known.capabilities) {
-		err = fmt.Errorf("%w: status without ids or capabilities", ErrMalformed)
+	if err == nil {
+		err = s.whole()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("owner of %d: %w", pid, err)

@@ -27,6 +27,9 @@ type Status struct {
 	Capabilities uint64
 	// Pending signals are the thread's own, Shared those of its process.
 	Pending, Shared, Blocked, Ignored, Caught Signals
+	// Locked, Resident and Peak are memory of the process: what it has locked, what it
+	// has now and what it had at most, bytes.
+	Locked, Resident, Peak uint64
 	// Seccomp is the mode of seccomp(2), Filters how many filters there are.
 	Seccomp, Filters int
 	// ShadowStack says that the processor keeps the thread's return addresses.
@@ -47,7 +50,23 @@ func (i IDs) Same() bool {
 type Signals uint64
 
 // Has says whether a signal is in the set.
-func (s Signals) Has(signal unix.Signal) bool { return s>>(uint(signal)-1)&1 != 0 }
+func (s Signals) Has(signal unix.Signal) bool { return signal > 0 && s>>(uint(signal)-1)&1 != 0 }
+
+// With returns the set with a signal added.
+func (s Signals) With(signal unix.Signal) Signals { return s | 1<<(uint(signal)-1) }
+
+// Without returns the set with a signal taken away.
+func (s Signals) Without(signal unix.Signal) Signals { return s &^ (1 << (uint(signal) - 1)) }
+
+// List lists the signals in ascending order.
+func (s Signals) List() (list []unix.Signal) {
+	for signal := unix.Signal(1); signal <= 64; signal++ {
+		if s.Has(signal) {
+			list = append(list, signal)
+		}
+	}
+	return list
+}
 
 // harmless are the signals that do nothing to a program that has no handler.
 const harmless Signals = 1<<(uint(unix.SIGCHLD)-1) | 1<<(uint(unix.SIGURG)-1) |
@@ -66,7 +85,7 @@ func (s Status) Awaits() bool {
 // Ended says whether the thread has ended.
 func (s Status) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
-// known says which lines were there, for readers that cannot do without.
+// known says which lines were there that nobody can do without.
 type known struct{ users, groups, capabilities bool }
 
 // maxStatusBytes is more than a status file of /proc has.
@@ -74,21 +93,34 @@ const maxStatusBytes = 64 << 10
 
 // ReadStatus reads the status of a process. [ErrGone] if it has been reaped.
 func ReadStatus(pid int) (Status, error) {
-	content, err := ReadFile(pid, "status", maxStatusBytes)
-	if err != nil {
-		return Status{}, err
-	}
-	return ParseStatus(string(content))
+	return readStatus(pid, "status")
 }
 
 // ReadThread reads the status of one thread. [ErrGone] if it has ended, or is not of
 // the process.
 func ReadThread(pid, tid int) (Status, error) {
-	content, err := ReadFile(pid, "task/"+strconv.Itoa(tid)+"/status", maxStatusBytes)
+	return readStatus(pid, "task/"+strconv.Itoa(tid)+"/status")
+}
+
+func readStatus(pid int, name string) (Status, error) {
+	content, err := ReadFile(pid, name, maxStatusBytes)
 	if err != nil {
 		return Status{}, err
 	}
-	return ParseStatus(string(content))
+	s, err := ParseStatus(string(content))
+	if err == nil {
+		err = s.whole()
+	}
+	return s, err
+}
+
+// whole is [ErrMalformed] where a line is missing without which zeroes would be taken
+// for root's ids.
+func (s Status) whole() error {
+	if s.known != (known{true, true, true}) {
+		return fmt.Errorf("%w: status without ids or capabilities", ErrMalformed)
+	}
+	return nil
 }
 
 // ParseStatus parses a status file. [ErrMalformed] if a line that it reads is not
@@ -136,18 +168,45 @@ func (s *Status) parse(name string, fields []string) (err error) {
 		s.Filters, err = number(fields)
 	case "x86_Thread_features":
 		s.ShadowStack = slices.Contains(fields, "shstk")
-	case "SigPnd":
-		s.Pending, err = parseSet(fields)
-	case "ShdPnd":
-		s.Shared, err = parseSet(fields)
-	case "SigBlk":
-		s.Blocked, err = parseSet(fields)
-	case "SigIgn":
-		s.Ignored, err = parseSet(fields)
-	case "SigCgt":
-		s.Caught, err = parseSet(fields)
+	default:
+		if size := s.size(name); size != nil {
+			*size, err = parseSize(fields)
+		}
+		if set := s.signals(name); set != nil {
+			*set, err = parseSet(fields)
+		}
 	}
 	return err
+}
+
+// size returns the memory that a line tells; nil: none.
+func (s *Status) size(name string) *uint64 {
+	switch name {
+	case "VmLck":
+		return &s.Locked
+	case "VmRSS":
+		return &s.Resident
+	case "VmHWM":
+		return &s.Peak
+	}
+	return nil
+}
+
+// signals returns the signals that a line tells; nil: none.
+func (s *Status) signals(name string) *Signals {
+	switch name {
+	case "SigPnd":
+		return &s.Pending
+	case "ShdPnd":
+		return &s.Shared
+	case "SigBlk":
+		return &s.Blocked
+	case "SigIgn":
+		return &s.Ignored
+	case "SigCgt":
+		return &s.Caught
+	}
+	return nil
 }
 
 // number reads the first field.
@@ -156,6 +215,15 @@ func number(fields []string) (int, error) {
 		return 0, ErrMalformed
 	}
 	return strconv.Atoi(fields[0])
+}
+
+// parseSize reads a number of kilobytes, and returns bytes.
+func parseSize(fields []string) (uint64, error) {
+	if len(fields) != 2 || fields[1] != "kB" {
+		return 0, ErrMalformed
+	}
+	n, err := strconv.ParseUint(fields[0], 10, 54)
+	return n << 10, err
 }
 
 func parseMask(fields []string) (uint64, error) {
@@ -188,9 +256,6 @@ func parseIDs(fields []string) (IDs, error) {
 // UserID returns the real user id of a process; [ErrGone] if it has ended.
 func UserID(pid int) (uint32, error) {
 	s, err := ReadStatus(pid)
-	if err == nil && !s.known.users {
-		err = fmt.Errorf("%w: status of %d without user", ErrMalformed, pid)
-	}
 	return s.Users.Real, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +16,11 @@ func TestParseStatus(t *testing.T) {
 	got, err := ParseStatus("Name:\tUid: 5\nState:\tS (sleeping)\nTgid:\t8\nPid:\t4711\nPPid:\t9\nTracerPid:\t41\n" +
 		"Uid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\nNSpid:\t4711\t12\t3\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000000002\n" +
 		"SigBlk:\t0000000000000004\nSigIgn:\t0000000000000008\nSigCgt:\t0000000000000010\nCapPrm:\t000001ffffffffff\n" +
+		"VmLck:\t       8 kB\nVmHWM:\t    8724 kB\nVmRSS:\t 100 kB\n" +
 		"Seccomp:\t2\nSeccomp_filters:\t3\nx86_Thread_features:\tshstk\nSome:\t\n")
 	want := Status{
 		State: 'S', Process: 8, Parent: 9, Tracer: 41, Inner: 3, Depth: 3, Users: IDs{1, 2, 3, 4}, Groups: IDs{5, 5, 5, 5},
+		Locked: 8 << 10, Resident: 100 << 10, Peak: 8724 << 10,
 		Capabilities: 0x1ffffffffff, Pending: 1, Shared: 2, Blocked: 4, Ignored: 8, Caught: 16,
 		Seccomp: 2, Filters: 3, ShadowStack: true, known: known{true, true, true},
 	}
@@ -33,10 +36,35 @@ func TestParseStatusRefuses(t *testing.T) {
 	for name, content := range map[string]string{
 		"no state": "State:\n", "no number": "Tgid:\tx\n", "no inner id": "NSpid:\n", "short ids": "Uid:\t1001\n",
 		"words for ids": "Gid:\ta\ta\ta\ta\n", "no set": "SigBlk:\tx\n", "two sets": "SigIgn:\t1 2\n", "cut off": "Uid:",
+		"no size": "VmHWM:\t kB\n", "no unit": "VmRSS:\t5\n", "more than there is": "VmLck:\t18014398509481984 kB\n",
 	} {
 		if got, err := ParseStatus(content); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+}
+
+// TestStatusIsWhole: missing ids are nobody's, and not root's.
+func TestStatusIsWhole(t *testing.T) {
+	s, err := ParseStatus("Name:\tx\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.whole(); !errors.Is(err, ErrMalformed) {
+		t.Errorf("without capabilities: %v", err)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	set := Signals(0).With(unix.SIGTERM).With(64)
+	if !set.Has(unix.SIGTERM) || !set.Has(64) || set.Has(unix.SIGINT) || set.Has(0) || set.Has(65) {
+		t.Errorf("set %#x", set)
+	}
+	if got := set.List(); !slices.Equal(got, []unix.Signal{unix.SIGTERM, 64}) {
+		t.Errorf("signals %v", got)
+	}
+	if rest := set.Without(64); rest != Signals(0).With(unix.SIGTERM) {
+		t.Errorf("without one %#x", rest)
 	}
 }
 

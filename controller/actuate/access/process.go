@@ -3,11 +3,8 @@
 package access
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/attune-hpc/attune/controller/sites"
@@ -106,19 +103,6 @@ var ErrRefused = errors.New("refused")
 // OwnerOf is the effective user of a process. The owner of its files in /proc
 // is root where the process cannot be dumped.
 func OwnerOf(pid int) (int, error) {
-	status, err := procid.ReadFile(pid, "status", maxStatus)
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(status) {
-		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
-			if fields := bytes.Fields(ids); len(fields) > 1 {
-				return strconv.Atoi(string(fields[1]))
-			}
-		}
-	}
-	return 0, fmt.Errorf("status of process %d without Uid", pid)
+	status, err := procid.ReadStatus(pid)
+	return int(status.Users.Effective), err
 }
-
-// maxStatus is more than a status file of /proc has.
-const maxStatus = 64 << 10

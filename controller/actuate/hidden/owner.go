@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/attune-hpc/attune/internal/procid"
@@ -31,23 +30,14 @@ func (o owner) attributes() *syscall.SysProcAttr {
 // ownerOf is the user that a process runs as; an error if it runs as another
 // than it was started by.
 func ownerOf(pid int) (owner, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	status, err := procid.ReadStatus(pid)
 	if err != nil {
-		return owner{}, fmt.Errorf("owner of process %d: %w", pid, procid.GoneError(err))
+		return owner{}, fmt.Errorf("owner of process %d: %w", pid, err)
 	}
-	var o owner
-	for line := range strings.Lines(string(status)) {
-		for name, id := range map[string]*uint32{"Uid:": &o.uid, "Gid:": &o.gid} {
-			if !strings.HasPrefix(line, name) {
-				continue
-			}
-			var effective uint32
-			if _, err := fmt.Sscan(line[len(name):], id, &effective); err != nil || effective != *id {
-				return owner{}, fmt.Errorf("process %d runs with another user's rights: its libraries are not probed", pid)
-			}
-		}
+	if status.Users.Real != status.Users.Effective || status.Groups.Real != status.Groups.Effective {
+		return owner{}, fmt.Errorf("process %d runs with another user's rights: its libraries are not probed", pid)
 	}
-	return o, nil
+	return owner{uid: status.Users.Real, gid: status.Groups.Real}, nil
 }
 
 // interpreter finds the program that runs a variable's script. A program that

@@ -52,23 +52,18 @@ func (t *Target) Allowed() error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.pid()))
+	status, err := procid.ReadStatus(t.pid())
 	if err != nil {
-		return procid.GoneError(err)
+		return err
 	}
-	for line := range strings.Lines(string(data)) {
-		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
-			return t.owned(strings.Fields(ids))
-		}
-	}
-	return fmt.Errorf("%w: status of %d without Uid", procid.ErrMalformed, t.pid())
+	return t.owned(status.Users)
 }
 
 // owned wants the real, effective and saved user ids to be ours.
-func (t *Target) owned(ids []string) error {
-	for _, id := range ids[:min(3, len(ids))] {
-		if id != strconv.Itoa(os.Geteuid()) {
-			return fmt.Errorf("the process belongs to user %s; only its owner and root may change it", id)
+func (t *Target) owned(ids procid.IDs) error {
+	for _, id := range []uint32{ids.Real, ids.Effective, ids.Saved} {
+		if id != uint32(os.Geteuid()) {
+			return fmt.Errorf("the process belongs to user %d; only its owner and root may change it", id)
 		}
 	}
 	return nil
