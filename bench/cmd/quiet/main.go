@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/attune-hpc/attune/bench/internal/benchmark"
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
@@ -90,7 +89,7 @@ func (d *document) measure(ctx context.Context, only *regexp.Regexp, pairs int) 
 // Attune, and where every core is busy.
 func (d *document) measureProgram(ctx context.Context, attune tuned.Attune, p catalogue.Program, pairs int) error {
 	for _, busy := range []bool{false, true} {
-		r := &result{Name: p.Name, Busy: busy, Unclear: slices.Contains(unclear(), p.Name)}
+		r := &result{Name: p.Name, Busy: busy}
 		d.Results = append(d.Results, r)
 		if err := r.measure(ctx, attune, p, pairs); err != nil {
 			return err

@@ -15,9 +15,6 @@ const (
 	// of CPU time, and as much of the program's own for each second that it runs.
 	fixed = 0.1
 	share = 0.003
-	// looked is fixed where signals do not tell whether there is a problem, so that a
-	// tunlet has to look closer (docs/design/0048).
-	looked = 0.4
 	// noSlower is how much longer such a program may take, as a ratio.
 	noSlower = 1.01
 	// reported is the least share of what attune costs that its report must tell of:
@@ -38,7 +35,7 @@ func (d *document) Print() {
 		table.Row(r.title(), seconds(r.Plain), seconds(r.Tuned), fmt.Sprintf("%.3f", measure.Median(pairs)),
 			seconds(r.Program), milliseconds(r.Inside), milliseconds(r.Cost), milliseconds(r.Reported))
 		d.Goals = append(d.Goals, present.Goal{
-			Name: fmt.Sprintf("%s: CPU time of attune beyond %.1f %%", r.title(), 100*share), Value: present.Figure(r.beyond()), Unit: "s", Limit: r.limit(),
+			Name: fmt.Sprintf("%s: CPU time of attune beyond %.1f %%", r.title(), 100*share), Value: present.Figure(r.beyond()), Unit: "s", Limit: fixed,
 		})
 		if len(pairs) >= each {
 			d.Goals = append(d.Goals, present.Goal{Name: r.title() + ": time with / without attune", Value: present.Figure(measure.Median(pairs)), Limit: noSlower})

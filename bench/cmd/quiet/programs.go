@@ -65,12 +65,6 @@ func programs(repository string) []catalogue.Case {
 	}
 }
 
-// unclear are the programs in which a tunlet has to look closer to know that there is
-// nothing: CPython may look for garbage all the time, what has libgomp and many
-// threads may be a team of OpenMP, and node gives memory back and takes it again for a
-// tenth of its time, though not by malloc.
-func unclear() []string { return []string{"python with sqlite", "numpy", "node", "ffmpeg"} }
-
 const (
 	repositoryFiles   = 16
 	repositoryCommits = 150

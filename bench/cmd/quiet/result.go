@@ -13,15 +13,12 @@ import (
 
 	"github.com/attune-hpc/attune/bench/internal/catalogue"
 	"github.com/attune-hpc/attune/bench/internal/measure"
-	"github.com/attune-hpc/attune/bench/internal/present"
 	"github.com/attune-hpc/attune/bench/internal/tuned"
 )
 
 // result has one figure per pair of runs; times in seconds.
 type result struct {
 	Name string `json:"name"`
-	// Unclear says that signals do not tell whether the program has a problem.
-	Unclear bool `json:"unclear,omitempty"`
 	// Busy says that every core had something to do besides the program.
 	Busy bool `json:"all_cores_busy"`
 	// Plain and Tuned are the times of the program, without and with attune.
@@ -120,14 +117,6 @@ func (r *result) title() string {
 		return r.Name + ", all cores busy"
 	}
 	return r.Name
-}
-
-// limit is what attune may take beyond a share of what the program takes.
-func (r *result) limit() present.Figure {
-	if r.Unclear {
-		return looked
-	}
-	return fixed
 }
 
 // beyond is by how much attune costs more than a share of what the program takes.

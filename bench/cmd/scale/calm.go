@@ -145,11 +145,10 @@ func (d *document) calmGoals() (goals []present.Goal) {
 	return goals
 }
 
-// limit is what all tunlets may take, in MB: 13 in each session after they were woken,
-// which was to be 60.
+// limit is what all tunlets may take, in MB: none while they sleep.
 func (c calm) limit() present.Figure {
 	if c.Woken {
-		return 150
+		return 60
 	}
 	return 0
 }
