@@ -40,7 +40,7 @@ func New(options Options) (a *Admission, err error) {
 	}
 	a.door = &door{ways: ways{o}, arrivals: a.arrivals, early: a.early}
 	a.entering = &entering{ways: ways{o}, foreign: o.Rights.Foreign, arrivals: a.arrivals, door: a.door}
-	a.children = &children{ways{o}}
+	a.children = &children{ways: ways{o}}
 	a.library = &library{ways: ways{o}, arrivals: a.arrivals, entering: a.entering}
 	a.library.bringing.Make = newBringing
 	a.settling = &settling{ways: ways{o}, arrivals: a.arrivals, door: a.door, library: a.library}

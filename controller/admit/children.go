@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/attune-hpc/attune/controller/gate"
 	"github.com/attune-hpc/attune/controller/inject"
+	"github.com/attune-hpc/attune/controller/member"
 	"github.com/attune-hpc/attune/controller/shm"
 	"github.com/attune-hpc/attune/internal/beat"
 	"github.com/attune-hpc/attune/internal/objfile"
@@ -25,7 +27,10 @@ const (
 )
 
 // children lets forked children of processes with DMLib register.
-type children struct{ ways }
+type children struct {
+	ways
+	told member.Keep[atomic.Bool] // that a child of a process was refused
+}
 
 // run attends to children that ask until ctx ends.
 func (c *children) run(ctx context.Context) error {
@@ -45,16 +50,19 @@ func (c *children) run(ctx context.Context) error {
 			}
 			pace = childrenPace
 			if memory.ChildAsks() {
-				c.Go(func() { c.attend(ctx, memory, t.PID()) })
+				c.Go(func() { c.attend(ctx, t, memory) })
 			}
 		}
 		timer.Reset(time.Until(beat.Near(time.Now().Add(pace))))
 	}
 }
 
-func (c *children) attend(ctx context.Context, memory *shm.Memory, pid int) {
-	if err := memory.AttendChild(ctx); err != nil {
-		c.Log.Info("forked child not instrumented", "forked_by", pid, "reason", err)
+// attend attends to a child. That one is refused is said once of each process: it may
+// have many, or say so itself.
+func (c *children) attend(ctx context.Context, parent *member.Member, memory *shm.Memory) {
+	err := memory.AttendChild(ctx)
+	if err != nil && !c.told.Of(parent).Swap(true) {
+		c.Log.Info("forked child not instrumented", "forked_by", parent.PID(), "reason", err)
 	}
 }
 

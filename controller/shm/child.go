@@ -21,17 +21,20 @@ const (
 	// childPoll is between two looks at whether it has: the child waits for a
 	// few of them.
 	childPoll = 100 * time.Microsecond
+	// childRest is how many times as long as one child took the next one is not
+	// attended to: any program can ask all the time.
+	childRest = 10
 )
 
 // nursing is what a Memory has for forked children.
 type nursing struct {
 	nurse Nurse
 	mu    sync.Mutex // held while a child is attended to
+	after time.Time  // when the next one may be; guarded by mu
 }
 
 // SetNurse says who looks at forked children that ask whether they may register.
-// Without one they ask in vain. It
-// is called before any AttendChild.
+// Without one they ask in vain. It is called before any AttendChild.
 func (m *Memory) SetNurse(n Nurse) { m.nursing.nurse = n }
 
 // childWord is the header's word by which a child and the controller speak.
@@ -53,12 +56,17 @@ func (m *Memory) ChildAsks() bool {
 // AttendChild attends to the forked child that asks, until it has been answered or does
 // not come to a hook again. The error says why it must not register. One call at a time
 // does something: the answer to a child that has stopped waiting must not reach it when
-// it asks again.
+// it asks again. All calls together take at most a tenth of the time.
 func (m *Memory) AttendChild(ctx context.Context) error {
 	if m.nursing.nurse == nil || !m.nursing.mu.TryLock() {
 		return nil
 	}
 	defer m.nursing.mu.Unlock()
+	begun := time.Now()
+	if begun.Before(m.nursing.after) {
+		return nil
+	}
+	defer func() { m.nursing.after = time.Now().Add(childRest * time.Since(begun)) }()
 	asks, _ := m.childWord()
 	if asks.state() != abi.ChildAsks {
 		m.answerChild(asks, 0) // nobody attends to it, or it has not fetched its answer

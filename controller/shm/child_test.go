@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/attune-hpc/attune/dmlib/abi"
 	"github.com/attune-hpc/attune/internal/testing/patience"
@@ -95,6 +97,26 @@ func TestAttendChildThatGoesOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestChildrenThatAskAllTheTime: a program that asks again and again takes a bounded
+// share of the controller's time.
+func TestChildrenThatAskAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, app := mustApp(t, small())
+		attended := 0
+		m.SetNurse(func(int) func() error { attended++; return func() error { return nil } })
+		const span = 100 * childPatience
+		for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			atomic.StoreUint64(app.U64(abi.HeaderChildAt), uint64(childSays(abi.ChildAsks, 77)))
+			if err := m.AttendChild(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if most := int(span/childPatience)/(1+childRest) + 1; attended == 0 || attended > most {
+			t.Errorf("attended to %d times, want at most %d", attended, most)
+		}
+	})
 }
 
 // TestChildStopsWaiting: the answer to a child that has stopped waiting during the look
