@@ -21,7 +21,7 @@ const expectedAhead = 4
 // probes stay on the program's file, and on no library's, when the last process
 // has ended: other programs would pay for those. What a process counted that
 // turns out not to belong is never asked for.
-func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []attached) {
+func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objfile.Image, attachments []heldAttachment) {
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", t.process.PID()))
 	uid, userErr := procid.UserID(t.process.PID())
 	if err != nil || userErr != nil {
@@ -48,7 +48,7 @@ func (t *tenant) expectMore(uprobes *uprobe.Uprobes, point uint16, images []objf
 
 // stand keeps a point in a file that no process of the session may run for the
 // time being, in place of an earlier one.
-func (p *Placer) stand(point uint16, a attached) {
+func (p *Placer) stand(point uint16, a heldAttachment) {
 	p.mu.Lock()
 	before, were := p.standing[point]
 	if p.closed || p.points[point] == nil {
@@ -66,7 +66,7 @@ func (p *Placer) stand(point uint16, a attached) {
 // unstand lets points go that stand, all if none is named.
 func (p *Placer) unstand(points ...uint16) {
 	p.mu.Lock()
-	var gone []attached
+	var gone []heldAttachment
 	for point, a := range p.standing {
 		if len(points) == 0 || slices.Contains(points, point) {
 			gone = append(gone, a)

@@ -95,8 +95,8 @@ type Placer struct {
 	asked     map[uint16]time.Time // when each of points was asked for
 	processes map[uint64]*tenant
 	watching  map[watchKey]*tenant
-	standing  map[uint16]attached // see expectMore
-	leaving   []*sites.Kept       // see giveBack
+	standing  map[uint16]heldAttachment // see expectMore
+	leaving   []*sites.Kept             // see giveBack
 
 	returning sync.Mutex // held while functions are taken back from the kernel
 }
@@ -122,7 +122,7 @@ func New(options Options) *Placer {
 		asked:     make(map[uint16]time.Time),
 		processes: make(map[uint64]*tenant),
 		watching:  make(map[watchKey]*tenant),
-		standing:  make(map[uint16]attached),
+		standing:  make(map[uint16]heldAttachment),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

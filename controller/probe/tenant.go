@@ -91,7 +91,7 @@ type placement struct {
 	preferred   bool // the kernel serves it for less, as it was asked for
 	load        budget.Load
 	locals      []int // hooks and stubs that serve it
-	attachments []attached
+	attachments []heldAttachment
 	atReturn    bool // some of them are return probes
 	yielding    bool // patches would serve, were it not for another point's uprobe
 }

@@ -5,6 +5,7 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -115,11 +116,8 @@ func (a attaching) one(image objfile.Image) error {
 	if len(symbols) == 0 {
 		return refused
 	}
-	if exits := a.spec.GetPlace() == attunev1.Place_PLACE_EXIT || a.spec.GetPlace() == attunev1.Place_PLACE_BOTH; exits && !symbols[0].Return {
-		if err := a.tenant.throws(a.images); err != nil {
-			return err
-		}
-		a.placement.atReturn = true
+	if err := a.takeReturns(symbols); err != nil {
+		return err
 	}
 	// The file that is mapped, and no newer one with its name: the offsets are
 	// not those of that one, and a probe in the middle of an instruction would
@@ -140,40 +138,55 @@ func (a attaching) one(image objfile.Image) error {
 			return refused
 		}
 	}
-	attachment, err := a.uprobes.Attach(uprobe.Spec{
+	attachment, err := a.attach(image, file, symbols)
+	if err != nil {
+		a.tenant.placer.giveBack(kept) // some probes may have been in place
+		return err
+	}
+	a.placement.addAttachment(heldAttachment{attachment, kept}, refused)
+	return nil
+}
+
+// takeReturns notes that return probes are needed, and refuses them where an exception
+// may pass one.
+func (a attaching) takeReturns(symbols []uprobe.Symbol) error {
+	place := a.spec.GetPlace()
+	if place != attunev1.Place_PLACE_EXIT && place != attunev1.Place_PLACE_BOTH || symbols[0].Return {
+		return nil
+	}
+	a.placement.atReturn = true
+	return a.tenant.throws(a.images)
+}
+
+func (a attaching) attach(image objfile.Image, file *os.File, symbols []uprobe.Symbol) (*uprobe.Attachment, error) {
+	return a.uprobes.Attach(uprobe.Spec{
 		File: file, Path: image.Path, Symbols: symbols, Point: a.index,
 		Place: a.spec.GetPlace(), Parameter: a.spec.GetParameter(), Delivery: a.spec.GetDelivery(),
 		SampleMask: powerOfTwo(a.spec.GetSampleEvery()) - 1, CoarseTime: a.spec.GetCoarseTime(),
 		MinValue: a.spec.GetMinValue(), MaxValue: a.spec.GetMaxValue(),
 		Program: a.captures.program, Watches: a.by.watches,
 	})
-	if err != nil {
-		a.tenant.placer.giveBack(kept) // some probes may have been in place
-		return err
-	}
-	a.placement.attached(attached{attachment, kept}, refused)
-	return nil
 }
 
-// attached is what the kernel watches in a file, with the functions that are the
+// heldAttachment is what the kernel watches in a file, with the functions that are the
 // kernel's meanwhile.
-type attached struct {
+type heldAttachment struct {
 	*uprobe.Attachment
 
 	kept *sites.Kept
 }
 
 // hold takes another hold on it; false if it was closed.
-func (a attached) hold() (attached, bool) {
+func (a heldAttachment) hold() (heldAttachment, bool) {
 	again := a.Hold()
 	if again == nil {
-		return attached{}, false
+		return heldAttachment{}, false
 	}
-	return attached{again, a.kept.Again()}, true
+	return heldAttachment{again, a.kept.Again()}, true
 }
 
-// attached takes in what the kernel watches; refused is why some of it is not.
-func (p *placement) attached(attachment attached, refused error) {
+// addAttachment takes in what the kernel watches; refused is why some of it is not.
+func (p *placement) addAttachment(attachment heldAttachment, refused error) {
 	p.attachments = append(p.attachments, attachment)
 	p.mechanism, _ = attachment.Mechanism()
 	if cost, measured := attachment.Cost(); float64(cost.Nanoseconds()) > p.cost {

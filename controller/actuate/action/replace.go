@@ -60,13 +60,19 @@ func planReplace(r *actuate.Request, replace *attunev1.ReplaceFunction) (*actuat
 			return nil, fmt.Errorf("%w: %w; force replaces it all the same", access.ErrRefused, err)
 		}
 	}
-	say := actuate.Told{Where: functionPlace(old), Old: functionPlace(old), New: functionPlace(other)}
 	slots := gotChange{process: process, old: old, target: other.Address}
+	say := actuate.Told{Where: functionPlace(old), Old: functionPlace(old), New: functionPlace(other)}
 	if indirect {
 		p := &actuate.Plan{Told: say, Read: noValue}
 		return p, slots.serve(p, unchanged)
 	}
-	p, err := planEntry(r, old, patch.Replace{Target: other.Address}, say)
+	return planEntryOrSlots(r, slots, say)
+}
+
+// planEntryOrSlots has a function lead to another one at its entry, and where that
+// cannot be patched in the slots of its callers.
+func planEntryOrSlots(r *actuate.Request, slots gotChange, say actuate.Told) (*actuate.Plan, error) {
+	p, err := planEntry(r, slots.old, patch.Replace{Target: slots.target}, say)
 	if err != nil {
 		return nil, err
 	}
