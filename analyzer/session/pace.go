@@ -16,7 +16,7 @@ const (
 	longestRest = time.Second
 	restShare   = 0.05
 	// glance is the pace, in ticks, of a program in which something happened, but
-	// that no tunlet looks at: what wakes one is shown by two samples.
+	// that no tunlet looks at or sleeps for: what wakes one is shown by two samples.
 	glance = 2
 	// hurryFor is how long every tick is sampled after something happened: a
 	// process started, a tunlet asked for a measure point, a change was made.
@@ -64,7 +64,7 @@ func (s *Session) watched() bool { return len(s.tunlets) > 0 || len(s.askers) > 
 
 // quickest is the pace while something happens.
 func (s *Session) quickest() time.Duration {
-	if s.watched() {
+	if s.watched() || s.sleepers.watch.Expects() {
 		return s.cfg.Tick
 	}
 	return glance * s.cfg.Tick
@@ -97,6 +97,8 @@ func (s *Session) relax() {
 		s.setPace(s.cfg.Tick)
 	case s.now() >= s.haste.until:
 		s.setPace(s.slowest())
+	default:
+		s.setPace(s.quickest())
 	}
 }
 

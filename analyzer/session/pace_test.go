@@ -105,3 +105,35 @@ func TestPaceOfSleepers(t *testing.T) {
 		t.Errorf("with a tunlet that runs the pace is %v, want %v", got, tick)
 	}
 }
+
+// TestPaceOfWhatIsExpected: a process that has what a tunlet sleeps for is looked at
+// at every tick at first.
+func TestPaceOfWhatIsExpected(t *testing.T) {
+	const tick = 50 * time.Millisecond
+	for _, tt := range []struct {
+		name, object string
+		want         time.Duration
+	}{
+		{"with the library", "/lib/libmpi.so.40", tick},
+		{"without", "/lib/libc.so.6", glance * tick},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, core.ModeTune)
+			r.connect("ac1", 1)
+			r.session.TunletAsleep(&attunev1.DescribeResponse{Name: "a", Wake: []*attunev1.Wake{
+				{Object: "libmpi.so*", Levels: []*attunev1.Level{{Series: 5, AtLeast: 1}}},
+			}}, func() {})
+			if _, err := View(context.Background(), r.session, func(time.Duration) bool {
+				r.session.sleepers.watch.Process(1, []string{tt.object})
+				return true
+			}); err != nil {
+				t.Fatal(err)
+			}
+			r.tick()
+			pace, err := View(context.Background(), r.session, func(time.Duration) time.Duration { return r.session.pace })
+			if err != nil || pace != tt.want {
+				t.Errorf("pace %v, %v, want %v", pace, err, tt.want)
+			}
+		})
+	}
+}

@@ -91,6 +91,14 @@ func (w *Wakes) Remove(tunlet string) {
 // Empty reports whether no tunlet sleeps.
 func (w *Wakes) Empty() bool { return len(w.sleepers) == 0 }
 
+// Expects reports whether a process has mapped an object that a tunlet sleeps for, so
+// that it is likelier than others to wake one.
+func (w *Wakes) Expects() bool {
+	return slices.ContainsFunc(w.sleepers, func(s *sleeper) bool {
+		return slices.ContainsFunc(s.conditions, func(c *condition) bool { return len(c.maps) > 0 })
+	})
+}
+
 // Process makes a process known, or tells anew what it has mapped: paths.
 // Samples of unknown processes wake nobody.
 func (w *Wakes) Process(id uint64, objects []string) {
