@@ -126,6 +126,27 @@ func testExecuteAtExit(t *testing.T) {
 	}
 }
 
+// TestExecuteAtExitSparesExceptions: a return probe would end a program whose
+// exceptions pass the function; a breakpoint in a debug register is none.
+func TestExecuteAtExitSparesExceptions(t *testing.T) {
+	if why := whyNoProbes(); why != "" {
+		t.Skip(why)
+	}
+	useBreakpoints(t, true)
+	target := targets.Start(t, targets.BuildWith(t, "g++", "thrown", "-O2", "../testdata/thrown.cc"))
+	at, err := objfile.Resolve(target.PID, "thrown", "passed", objfile.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Execute(t.Context(), mustOpen(t, target.PID), constant(1), ExecuteOptions{At: at.Address, AtExit: true, Patience: time.Second})
+	if !errors.Is(err, ErrUnsuited) || !errors.Is(err, objfile.ErrThrows) {
+		t.Errorf("at the exit of a function that exceptions pass: %v", err)
+	}
+	if got := target.Ask(t, "10"); got != "5 caught" {
+		t.Errorf("the program: %s", got)
+	}
+}
+
 func TestExecuteAtEntryInOneThread(t *testing.T) { eachBreakpoint(t, testExecuteAtEntryInOneThread) }
 
 func testExecuteAtEntryInOneThread(t *testing.T) {

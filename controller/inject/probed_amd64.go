@@ -36,6 +36,11 @@ const (
 func newProbed(process *proc.Handle, address uint64, exit bool) (breakpoint, error) {
 	const why = "the debug registers of this machine stop nobody (its hypervisor does not pass them on), and without them"
 	pid := process.PID()
+	if exit {
+		if err := throwsNothing(pid); err != nil {
+			return nil, fmt.Errorf("%w: %s a return probe is needed: %w", ErrUnsuited, why, err)
+		}
+	}
 	mapped, err := fileBehind(pid, address)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s %w", ErrUnsuited, why, err)
@@ -59,6 +64,15 @@ func newProbed(process *proc.Handle, address uint64, exit bool) (breakpoint, err
 		return nil, ErrInterrupted
 	}
 	return nil, fmt.Errorf("%w: %s a uprobe is needed: %w", ErrUnsuited, why, err)
+}
+
+// throwsNothing says why a return probe could end a process.
+func throwsNothing(pid int) error {
+	images, err := objfile.Images(pid)
+	if err != nil {
+		return err
+	}
+	return objfile.Throws(pid, images, objfile.Image.GOTSlots)
 }
 
 // fileBehind finds the file that the code at an address is mapped from.

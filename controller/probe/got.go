@@ -220,7 +220,7 @@ func (t *tenant) wantedSlots(target *attunev1.FunctionTarget) (wanted []wantedSl
 	functions := functionsOf{images: images, object: target.GetObject(), found: make(map[string]foundFunction)}
 	others := false // call it as well
 	for _, image := range images {
-		slots, err := t.placer.slots.matching(image, target.GetSymbols())
+		slots, err := t.placer.slots.matching(image, target.GetSymbols()...)
 		if err != nil {
 			reason = err.Error()
 			continue

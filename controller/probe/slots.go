@@ -30,7 +30,7 @@ type slotKey struct {
 const maxTables = 4096
 
 // matching returns the slots of an image whose symbol matches a pattern.
-func (s *slotTables) matching(image objfile.Image, patterns []string) ([]objfile.Slot, error) {
+func (s *slotTables) matching(image objfile.Image, patterns ...string) ([]objfile.Slot, error) {
 	key := slotKey{image.Device, image.Inode, strings.Join(patterns, ",")}
 	s.mu.Lock()
 	slots, ok := s.tables[key]

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+const (
+	// raise begins to unwind the stack for an exception, in whatever language.
+	raise = "_Unwind_RaiseException"
+	// throw raises an exception of C++; a program that is linked statically has it.
+	throw = "__cxa_throw"
+	// unwinder is the library that has raise; C programs load it, too.
+	unwinder = "libgcc_s.so*"
+)
+
+// ErrThrows is why no return probe of the kernel is put into a process that may throw:
+// the probe changes the return address, the unwinder takes that for the end of the
+// stack, and the program is terminated.
+var ErrThrows = errors.New("the process can throw exceptions, and one that passes a return probe of the kernel would end it")
+
+// Throws says that an exception may be thrown in a process that has these images
+// ([ErrThrows]), or that it is not known; nil: none can be. slots is [Image.GOTSlots],
+// or has kept what that returned.
+func Throws(pid int, images []Image, slots func(Image, ...string) ([]Slot, error)) error {
+	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return fmt.Errorf("program of process %d: %w", pid, err)
+	}
+	for _, image := range images {
+		if image.Matches(unwinder) {
+			continue
+		}
+		raises, err := slots(image, raise)
+		if err != nil && !errors.Is(err, ErrNoSection) {
+			return fmt.Errorf("whether %s throws exceptions is not known: %w", image.Name(), err)
+		}
+		if len(raises) > 0 || image.Path == program && image.defines(throw) {
+			return fmt.Errorf("%w (%s)", ErrThrows, image.Name())
+		}
+	}
+	return nil
+}
+
+// defines says whether the file of an image has a function.
+func (i Image) defines(name string) bool {
+	file, err := i.Open()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }() // read only
+	found, err := file.Functions(name)
+	return err == nil && len(found) > 0
+}
