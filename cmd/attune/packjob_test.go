@@ -220,13 +220,24 @@ func fillQueue(t *testing.T, path string) {
 	}
 }
 
+// TestControllerKilled: the next run cleans up, but for what the program needs as long
+// as it lives: the loader of each child looks for DMLib.
 func TestControllerKilled(t *testing.T) {
 	list := emptyPlaces(t)
 	packed := mustPackBash(t)
-	cmd, stdin, controller := packedWaiting(t, packed, "read line; exit 4")
+	said := filepath.Join(t.TempDir(), "said")
+	cmd, stdin, controller := packedWaiting(t, packed, "exec 2>"+said+"; read line; /bin/echo; exit 4")
 	if err := syscall.Kill(controller, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	run := func() {
+		t.Helper()
+		if text, err := exec.Command(packed, "-c", "sleep 1").CombinedOutput(); err != nil || len(text) > 0 {
+			t.Errorf("%v: %s", err, text)
+		}
+		patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
+	}
+	run()
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,11 +245,56 @@ func TestControllerKilled(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 4 {
 		t.Errorf("exit code %d, want 4", code)
 	}
+	if text, err := os.ReadFile(said); err != nil || len(text) > 0 {
+		t.Errorf("%v: %s", err, text)
+	}
 	if len(list()) == 0 {
 		t.Fatal("a killed controller left nothing: this test tests nothing")
 	}
-	if text, err := exec.Command(packed, "-c", "sleep 1").CombinedOutput(); err != nil || len(text) > 0 {
-		t.Errorf("%v: %s", err, text)
+	run()
+	if left := list(); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
-	patience.Until(t, "the next one to clean up", func() bool { return len(list()) == 0 })
+}
+
+// TestChildrenOutliveTheController: what the program left running finds DMLib where its
+// environment says, until it ends; the run after that cleans up.
+func TestChildrenOutliveTheController(t *testing.T) {
+	list := emptyPlaces(t)
+	packed := mustPackBash(t)
+	dir := t.TempDir()
+	t.Setenv("D", dir)
+	_, stdin, controller := packedWaiting(t, packed,
+		`(until [ -e $D/go ]; do sleep 0.02; done; /bin/echo out; touch $D/done; until [ -e $D/end ]; do sleep 0.02; done) >$D/said 2>&1 & read line`)
+	until := func(name string) {
+		t.Helper()
+		patience.Until(t, name, func() bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err == nil
+		})
+	}
+	touch := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	patience.Until(t, "the end of the controller", func() bool { return !slices.Contains(controllers(t), controller) })
+	if got := shell(t, "$RUN -c 'exit 5'", packed); got.code != 5 || got.stderr != "" {
+		t.Errorf("%+v, want code 5", got)
+	}
+	touch("go")
+	until("done")
+	if text, err := os.ReadFile(filepath.Join(dir, "said")); err != nil || string(text) != "out\n" {
+		t.Errorf("%v: %q", err, text)
+	}
+	touch("end")
+	patience.Until(t, "a run that cleans up", func() bool {
+		shell(t, "$RUN -c 'exit 5'", packed)
+		patience.Until(t, "the end of the controller", func() bool { return len(controllers(t)) == 0 })
+		return len(list()) == 0
+	})
 }

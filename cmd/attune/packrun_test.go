@@ -31,6 +31,7 @@ func TestPackedProgramSeesNoDifference(t *testing.T) {
 		{"closed streams", `(exec -a sh $RUN -c 'cat; echo $?' <&-); echo $?; exec -a sh $RUN -c 'echo x; exit 9' >&-`},
 		{"limits", `ulimit -S -n 99; $RUN -c 'cat /proc/self/limits'`},
 		{"size of files", `ulimit -f 30000; $RUN -c 'sleep 0.1; /bin/echo out; exit 3'`},
+		{"size of its own files", `ulimit -S -f 30000; $RUN -c 'ulimit -f; sleep 0.1; /bin/echo out; exit 3'`},
 		{"signal state", `trap '' HUP QUIT USR1; $RUN -c 'grep -E "^Sig(Ign|Blk)" /proc/$$/status'`},
 		{"environment", `env -i A=1 B= PATH="$PATH" HOME=/x TMPDIR="$TMPDIR" ATTUNE="$ATTUNE" $RUN -c env | ` + visible},
 		{"umask and directory", `umask 027; mkdir d; cd d; $RUN -c 'umask; basename $PWD'`},

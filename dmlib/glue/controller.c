@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -45,8 +46,14 @@ static void set_streams(bool quiet) {
         dup2(null, 2);
 }
 
-/* Neither bound to the first rank's processor, nor deaf to what it ignored. */
+/* Neither bound to the first rank's processor, nor deaf to what it ignored, nor held
+ * to the size of files that the program set itself. */
 static void set_free(void) {
+    struct rlimit files;
+    if (getrlimit(RLIMIT_FSIZE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_FSIZE, &files);
+    }
     unsigned long all[128];
     memset(all, 0xff, sizeof(all));
     syscall(SYS_sched_setaffinity, 0, sizeof(all), all);

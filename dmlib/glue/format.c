@@ -127,14 +127,14 @@ static bool write_decoded(const struct pack *pack, const struct pack_part *part,
     return done;
 }
 
-/* Who writes more than that is killed. */
-static bool may_be_written(uint64_t size) {
+bool pack_may_be_written(const struct pack_part *part, bool later) {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           part->size <= (later ? limit.rlim_max : limit.rlim_cur);
 }
 
 bool pack_write(const struct pack *pack, const struct pack_part *part, int fd) {
-    if (!may_be_written(part->size)) {
+    if (!pack_may_be_written(part, false)) { /* who writes more is killed */
         errno = EFBIG;
         return false;
     }

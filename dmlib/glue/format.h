@@ -101,6 +101,10 @@ bool pack_intact(const struct pack *pack);
 /* The only part of a kind, NULL if there is none. */
 const struct pack_part *pack_find(const struct pack *pack, enum pack_kind kind);
 
+/* Whether this process may make a file as long as a part; later: once it has raised
+ * its limit as far as it may. */
+bool pack_may_be_written(const struct pack_part *part, bool later);
+
 /* Writes a part, decoded, at the end of a file. False with errno. */
 bool pack_write(const struct pack *pack, const struct pack_part *part, int fd);
 

@@ -39,6 +39,7 @@
 #define MAX_PENDING 4096 /* processes that are there before the controller is */
 #define FOLDER_NAME 21   /* "/job-" and 16 digits */
 #define JOIN_SOCKET "join.sock"
+#define LIBRARY_PREFIX "libattune-dm"
 
 #define JOIN_VERSION 2
 
@@ -246,8 +247,11 @@ bool job_listen(struct job *job) {
 
 /* ---- all of it ---- */
 
-static bool is_lock(const struct FTW *place, const char *path) {
-    return place->level == 1 && strcmp(path + place->base, "lock") == 0;
+/* The lock, and what processes that still live may load at any time (internal/rundir). */
+static bool stays(const struct FTW *place, const char *path) {
+    const char *name = path + place->base;
+    return place->level == 1 &&
+           (strcmp(name, "lock") == 0 || strncmp(name, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0);
 }
 
 /* What cannot be removed is left to the next run. */
@@ -258,7 +262,7 @@ static int remove_all(const char *path, const struct stat *info, int type, struc
 }
 
 static int remove_rest(const char *path, const struct stat *info, int type, struct FTW *place) {
-    if (place->level > 0 && !is_lock(place, path))
+    if (place->level > 0 && !stays(place, path))
         remove_all(path, info, type, place);
     return 0;
 }

@@ -104,21 +104,20 @@ static void set_environment(const struct job *job, const struct pack *pack) {
         setenv("ASAN_OPTIONS", options, 1);
 }
 
-/* Writes a part into the folder; one that the file does not have need not be
- * there. */
+/* Writes a part into the folder, in the place of what has its name; one that the
+ * file does not have need not be there. */
 static bool install(const struct job *job, const struct pack *pack, enum pack_kind kind,
                     const char *name, mode_t mode) {
     const struct pack_part *part = pack_find(pack, kind);
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], before[PATH_SIZE];
     if (part == NULL)
         return true;
-    if (name == NULL)
-        name = part->name;
-    int fd = open(job_path(job, name, path), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    int fd = open(job_path(job, "new", before), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
     if (fd < 0)
         return false;
     bool done = pack_write(pack, part, fd) && fchmod(fd, mode) == 0;
-    return close(fd) == 0 && done;
+    return close(fd) == 0 && done &&
+           rename(before, job_path(job, name == NULL ? part->name : name, path)) == 0;
 }
 
 /* The way to the program that all processes of the job take: under its own name,
@@ -137,7 +136,10 @@ static bool link_program(const struct job *job, const struct pack_part *program,
 static bool lead(struct job *job, const struct command *command) {
     const struct pack *pack = command->pack;
     const struct pack_part *program = command->program;
+    const struct pack_part *controller_part = pack_find(pack, PACK_CONTROLLER);
     const char *where;
+    if (controller_part == NULL || !pack_may_be_written(controller_part, true))
+        return false;
     int fd = program_file(pack, program, &where);
     if (fd < 0 || !install(job, pack, PACK_LIBRARY, NULL, 0555) ||
         !install(job, pack, PACK_HEADERS, GATE_SOCKET ATTUNE_EARLY_HEADERS, 0444) ||

@@ -39,7 +39,8 @@ func (j Job) Socket(name string) string { return SocketIn(j.Path, name) }
 func (j Job) NewDir() (*Dir, error) { return createBelow(Current(), filepath.Dir(j.Path)) }
 
 // Remove removes the folder unless a process has entered: empty is asked while
-// nobody can. It says whether the folder is gone.
+// nobody can. It says whether the folder is gone, but for the library where a process
+// may still load that.
 func (j Job) Remove(empty func() bool) (bool, error) {
 	lock, err := j.lock(jobLockTime)
 	if err != nil {
@@ -49,8 +50,12 @@ func (j Job) Remove(empty func() bool) (bool, error) {
 	if !empty() {
 		return false, nil
 	}
-	return true, os.RemoveAll(j.Path)
+	return true, remove(j.Path)
 }
+
+// Leave removes of the folder what no process needs, whoever has entered: their
+// controller ends before they do.
+func (j Job) Leave() error { return remove(j.Path) }
 
 // lock takes the lock that processes enter under.
 func (j Job) lock(patience time.Duration) (*os.File, error) {
@@ -99,6 +104,6 @@ func (j Job) removeIfDead() {
 	case err == nil:
 		_ = conn.Close() // whoever listens sees that nothing was said
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED):
-		_ = os.RemoveAll(j.Path)
+		_ = remove(j.Path)
 	} // else somebody listens, whose queue is full
 }

@@ -5,6 +5,7 @@ package rundir
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -45,5 +46,30 @@ func TestDeadJobsAreRemovedAndLivingOnesKept(t *testing.T) {
 	}
 	if _, err := os.Stat(dead.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the dead job's folder: %v", err)
+	}
+}
+
+// The loader of whatever a process starts looks for what LD_PRELOAD names.
+func TestPreloadedLibraryStays(t *testing.T) {
+	job, listener := mustJob(t, shortTemp(t))
+	library := filepath.Join(job.Path, library+"-1.so")
+	must(t, os.WriteFile(library, nil, 0o600))
+	must(t, os.Mkdir(filepath.Join(job.Path, "bin"), 0o700))
+	must(t, unix.Shutdown(listener, unix.SHUT_RDWR))
+	program := exec.Command("sleep", "1000")
+	program.Env = []string{"LD_PRELOAD=/x.so:" + library}
+	must(t, program.Start())
+	defer func() { _ = program.Process.Kill() }() // it may have ended
+	job.removeIfDead()
+	entries, err := os.ReadDir(job.Path)
+	must(t, err)
+	if len(entries) != 2 || entries[0].Name() != filepath.Base(library) || entries[1].Name() != lockName {
+		t.Errorf("left: %v", entries)
+	}
+	must(t, program.Process.Kill())
+	_ = program.Wait() // it was killed
+	job.removeIfDead()
+	if _, err := os.Stat(job.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after its end: %v", err)
 	}
 }

@@ -69,9 +69,10 @@ func (d *Dir) Socket(name string) string { return SocketIn(d.Path, name) }
 // Tag is a short text that no other run directory beside it has.
 func (d *Dir) Tag() string { return strings.TrimPrefix(filepath.Base(d.Path), prefix) }
 
-// Remove removes the directory with all that is in it.
+// Remove removes the directory with all that is in it, but for a library that a process
+// may still load.
 func (d *Dir) Remove() error {
-	return errors.Join(os.RemoveAll(d.Path), d.lock.Close())
+	return errors.Join(remove(d.Path), d.lock.Close())
 }
 
 // lock creates the file with its lock taken: under its name it is never seen
@@ -107,7 +108,7 @@ func removeStale(base string) {
 			continue
 		}
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // the next run tries again
+			_ = remove(path) // the next run tries again
 		}
 		_ = f.Close()
 	}

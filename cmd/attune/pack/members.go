@@ -113,7 +113,7 @@ func (m *members) serve(ctx context.Context, joined func(*procid.Process)) error
 			return err
 		}
 		if ctx.Err() != nil {
-			return os.RemoveAll(m.job.Path)
+			return m.job.Leave()
 		}
 		if m.alive.Load() == 0 {
 			gone, err := m.job.Remove(func() bool { return !m.acceptPending(ctx, joined, wake) })

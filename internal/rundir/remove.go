@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rundir
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/attune-hpc/attune/internal/procid"
+)
+
+// library is how DMLib's name begins where it lies in a directory of a run.
+const library = "libattune-dm"
+
+// remove removes a directory of a run with all that is in it. Where the environment of
+// a process leads to the library in it, that stays, with the lock: the loader would
+// complain in whatever the process starts. A later run tries again.
+func remove(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return os.RemoveAll(dir)
+	}
+	has := false
+	for _, entry := range entries {
+		has = has || strings.HasPrefix(entry.Name(), library)
+	}
+	if !has || !preloaded(dir) {
+		return os.RemoveAll(dir)
+	}
+	for _, entry := range entries {
+		if entry.Name() != lockName && !strings.HasPrefix(entry.Name(), library) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return err
+}
+
+// preloaded says whether the environment of a process, as far as it can be read,
+// has something of a directory in LD_PRELOAD.
+func preloaded(dir string) bool {
+	pids, err := procid.List()
+	if err != nil {
+		return false
+	}
+	for _, pid := range pids {
+		variables, err := procid.Environ(pid)
+		if err != nil {
+			continue // it has ended, or is not ours
+		}
+		for _, variable := range variables {
+			value, ok := bytes.CutPrefix(variable, []byte("LD_PRELOAD="))
+			if ok && bytes.Contains(value, []byte(dir+"/"+library)) {
+				return true
+			}
+		}
+	}
+	return false
+}
