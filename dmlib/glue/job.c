@@ -250,8 +250,8 @@ bool job_listen(struct job *job) {
 /* The lock, and what processes that still live may load at any time (internal/rundir). */
 static bool stays(const struct FTW *place, const char *path) {
     const char *name = path + place->base;
-    return place->level == 1 &&
-           (strcmp(name, "lock") == 0 || strncmp(name, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0);
+    return place->level == 1 && (strcmp(name, "lock") == 0 ||
+                                 strncmp(name, LIBRARY_PREFIX, strlen(LIBRARY_PREFIX)) == 0);
 }
 
 /* What cannot be removed is left to the next run. */
