@@ -88,7 +88,7 @@ func checkNames(images []objfile.Image, target *attunev1.FunctionTarget) error {
 func unknownIn(file *objfile.File, patterns []string) error {
 	var errs []error
 	for _, pattern := range patterns {
-		_, err := file.Lookup(pattern, objfile.LookupOptions{Kind: objfile.Function})
+		_, err := file.Lookup(pattern, objfile.LookupOptions{Kind: objfile.Function, Suggest: true})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

@@ -74,6 +74,9 @@ type LookupOptions struct {
 	DebugDirs DebugDirs
 	// Limit is the greatest number of addresses; 0: [MaxMatches].
 	Limit int
+	// Suggest has [ErrNoSymbol] say what is close to the name, which takes several
+	// times as long as finding that it is not there.
+	Suggest bool
 }
 
 // Lookup finds what a name or pattern stands for (see [symname.Parse]), in
@@ -84,12 +87,10 @@ type LookupOptions struct {
 // A pattern may match any number of addresses up to the limit, beyond it
 // [ErrTooManySymbols] comes with what there is. A name stands for one address,
 // or for several only if the source has one function for them (constructors);
-// otherwise the error is an [*AmbiguousError]. For [ErrNoSymbol] the error
-// suggests names that are close.
+// otherwise the error is an [*AmbiguousError].
 //
-// It reads the tables anew each time and keeps nothing: 0.04 to 0.2 s for the
-// library of a Rust compiler (150 MB, of which it reads 27; BenchmarkLookup).
-// Callers that ask often remember the answer.
+// It looks through the tables anew each time: 10 to 25 ms for node (99 MB with
+// 250,000 symbols; BenchmarkLookup). Callers that ask often remember the answer.
 func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 	q, err := symname.Parse(query)
 	if err != nil {
@@ -112,8 +113,11 @@ func (f *File) Lookup(query string, options LookupOptions) ([]Found, error) {
 			tables = append(tables, t)
 		}
 	}
-	if len(s.byAddress) == 0 {
-		return nil, f.unknown(query, tables, options.Kind)
+	switch {
+	case len(s.byAddress) == 0 && options.Suggest:
+		return nil, f.unknown(query, tables)
+	case len(s.byAddress) == 0:
+		return nil, fmt.Errorf("%w: %s in %s", ErrNoSymbol, query, f.name)
 	}
 	return s.result()
 }
@@ -168,14 +172,14 @@ type search struct {
 
 func (s *search) table(f *File, t *symbolTable) {
 	grade := symname.None
-	t.each(f, func(name []byte) bool {
+	t.each(f, filter{s.query.Part(), func(name []byte) bool {
 		// .symtab writes versions into names.
 		if at := slices.Index(name, '@'); at > 0 {
 			name = name[:at]
 		}
 		grade = s.query.Grade(name)
 		return grade != symname.None && grade >= s.grade
-	}, func(symbol Symbol) bool {
+	}}, func(symbol Symbol) bool {
 		if symbol.Is(s.kind) && s.wantsVersion(symbol) {
 			s.add(symbol, grade)
 		}
@@ -287,10 +291,10 @@ func prefer(all []Found, better func(Found) bool) []Found {
 }
 
 // unknown is ErrNoSymbol with what the person may have meant.
-func (f *File) unknown(name string, tables []*symbolTable, kind SymbolKind) error {
+func (f *File) unknown(name string, tables []*symbolTable) error {
 	closest := symname.NewSuggestions(name, maxListed)
 	for _, t := range tables {
-		t.each(f, func(candidate []byte) bool { closest.Add(candidate); return false }, nil)
+		t.each(f, filter{wants: func(candidate []byte) bool { closest.Add(candidate); return false }}, nil)
 	}
 	err := fmt.Errorf("%w: %s in %s", ErrNoSymbol, name, f.name)
 	if names := closest.Names(); len(names) > 0 {

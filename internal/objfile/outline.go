@@ -39,7 +39,7 @@ func (f *File) readOutline() (*Outline, error) {
 	}
 	o := &Outline{begins: make(map[uint64]uint64), cold: make(map[string][]Symbol)}
 	for _, t := range tables {
-		t.each(f, func([]byte) bool { return true }, func(s Symbol) bool {
+		t.each(f, filter{wants: func([]byte) bool { return true }}, func(s Symbol) bool {
 			if s.Is(Function) && s.Executable {
 				o.add(s)
 			}

@@ -81,12 +81,13 @@ func ResolveIn(images []Image, object, symbol string, kind SymbolKind) (Resolved
 // address: Resolved.Address is 0.
 func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, error) {
 	var missing error
+	var last Image // without the symbol
 	var unread []error
 	for _, image := range images {
 		if !image.Matches(object) {
 			continue
 		}
-		found, err := image.lookup(name, kind)
+		found, err := image.lookup(name, kind, false)
 		switch {
 		case err == nil && found.Type == elf.STT_TLS:
 			return Resolved{Symbol: found, Image: image}, nil
@@ -95,10 +96,13 @@ func LookupIn(images []Image, object, name string, kind SymbolKind) (Resolved, e
 		case errors.Is(err, ErrAmbiguous):
 			return Resolved{}, fmt.Errorf("%s: %w", image.Name(), err)
 		case errors.Is(err, ErrNoSymbol):
-			missing = err
+			missing, last = err, image
 		default:
 			unread = append(unread, err)
 		}
+	}
+	if missing != nil {
+		_, missing = last.lookup(name, kind, true)
 	}
 	return Resolved{}, notFound(images, object, missing, unread)
 }
@@ -112,14 +116,14 @@ func notFound(images []Image, object string, missing error, unread []error) erro
 	return errors.Join(append([]error{missing}, unread...)...)
 }
 
-// lookup finds the one symbol that a name stands for.
-func (i Image) lookup(name string, kind SymbolKind) (Symbol, error) {
+// lookup finds the one symbol that a name stands for; suggest: or says what is close.
+func (i Image) lookup(name string, kind SymbolKind, suggest bool) (Symbol, error) {
 	file, err := i.Open()
 	if err != nil {
 		return Symbol{}, err
 	}
 	defer file.Close()
-	found, err := file.Lookup(name, LookupOptions{Kind: kind, DebugDirs: file.debugDirs})
+	found, err := file.Lookup(name, LookupOptions{Kind: kind, DebugDirs: file.debugDirs, Suggest: suggest})
 	if err != nil {
 		return Symbol{}, err
 	}

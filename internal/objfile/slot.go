@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/attune-hpc/attune/internal/symname"
 )
@@ -56,7 +55,7 @@ func (i Image) GOTSlots(patterns ...string) ([]Slot, error) {
 // several functions is meant). An object may have two slots for one function,
 // which is both called and has its address taken.
 func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
-	matches, err := matchAny(patterns)
+	filters, err := matchers(patterns)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +63,7 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := symbols.wanted(matches)
+	wanted := symbols.wanted(filters)
 	if wanted == nil {
 		return nil, nil // most objects: nothing to look for in their relocations
 	}
@@ -90,37 +89,42 @@ func (f *File) GOTSlots(patterns ...string) ([]Slot, error) {
 	return slots, nil
 }
 
-// wanted marks the symbols whose name matches; nil if none does. A library has
+// wanted marks the symbols whose name a filter wants; nil if none does. A library has
 // many more relocations than symbols.
-func (t *symbolTable) wanted(matches func([]byte) bool) []bool {
+func (t *symbolTable) wanted(filters []filter) []bool {
 	var marks []bool
-	for i := range t.count() {
-		if name := t.name(t.entry(i)); len(name) == 0 || !matches(name) {
-			continue
+	for _, want := range filters {
+		near := begins(t.names, want.part)
+		for i := range t.count() {
+			entry := t.entry(i)
+			if !near.has(uint64(entry.Name)) {
+				continue
+			}
+			if name := t.name(entry); len(name) == 0 || !want.wants(name) {
+				continue
+			}
+			if marks == nil {
+				marks = make([]bool, t.count())
+			}
+			marks[i] = true
 		}
-		if marks == nil {
-			marks = make([]bool, t.count())
-		}
-		marks[i] = true
 	}
 	return marks
 }
 
-func matchAny(patterns []string) (func([]byte) bool, error) {
-	all := make([]func([]byte) bool, 0, len(patterns))
+func matchers(patterns []string) ([]filter, error) {
+	all := make([]filter, 0, len(patterns))
 	for _, pattern := range patterns {
 		query, err := symname.Parse(pattern)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, func(name []byte) bool {
+		all = append(all, filter{query.Part(), func(name []byte) bool {
 			grade := query.Grade(name)
 			return grade == symname.Linker || grade == symname.Whole || grade == symname.Pattern
-		})
+		}})
 	}
-	return func(name []byte) bool {
-		return slices.ContainsFunc(all, func(one func([]byte) bool) bool { return one(name) })
-	}, nil
+	return all, nil
 }
 
 // relocationTable is a table of relocations, and its virtual address.

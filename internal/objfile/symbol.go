@@ -91,7 +91,7 @@ func (f *File) Symbol(name string) (Symbol, error) { return f.SymbolOf(name, Any
 func (f *File) SymbolOf(name string, kind SymbolKind) (Symbol, error) {
 	name, version, versioned := strings.Cut(strings.Replace(name, "@@", "@", 1), "@")
 	var found *Symbol
-	err := f.each(func(candidate []byte) bool { return string(candidate) == name }, func(s Symbol) bool {
+	err := f.each(filter{append([]byte(name), 0), func(candidate []byte) bool { return string(candidate) == name }}, func(s Symbol) bool {
 		if !s.Is(kind) || versioned && s.Version != version {
 			return true
 		}
@@ -142,24 +142,19 @@ func (f *File) Match(pattern string, kind SymbolKind) ([]Symbol, error) {
 	return symbols, err
 }
 
-// matcher compiles a pattern; names that lack its longest literal part cost
-// little more than a search for it.
-func matcher(pattern string) (func(name []byte) bool, error) {
+// matcher compiles a pattern.
+func matcher(pattern string) (filter, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		return filter{}, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
 	literal := []byte(longestLiteral(pattern))
-	whole := len(literal) == len(pattern)
-	return func(name []byte) bool {
-		if whole {
-			return bytes.Equal(name, literal)
-		}
+	return filter{literal, func(name []byte) bool {
 		if !bytes.Contains(name, literal) {
 			return false
 		}
 		ok, err := path.Match(pattern, string(name))
 		return ok && err == nil
-	}, nil
+	}}, nil
 }
 
 // longestLiteral returns the longest part of a pattern that every match
@@ -178,7 +173,7 @@ func longestLiteral(pattern string) (longest string) {
 
 // each calls visit for every defined symbol with a wanted name until it
 // returns false: first those of .dynsym, then those of .symtab.
-func (f *File) each(want func(name []byte) bool, visit func(Symbol) bool) error {
+func (f *File) each(want filter, visit func(Symbol) bool) error {
 	dynamic, err := f.dynamicSymbols()
 	if err != nil {
 		return err
@@ -261,8 +256,9 @@ func (t *symbolTable) entry(i int) elf.Sym64 {
 
 func (t *symbolTable) name(entry elf.Sym64) []byte { return text(t.names, uint64(entry.Name)) }
 
-func (t *symbolTable) each(f *File, want func(name []byte) bool, visit func(Symbol) bool) {
+func (t *symbolTable) each(f *File, want filter, visit func(Symbol) bool) {
 	var source []byte
+	near := begins(t.names, want.part)
 	for i := range t.count() {
 		entry := t.entry(i)
 		kind := elf.ST_TYPE(entry.Info)
@@ -273,8 +269,11 @@ func (t *symbolTable) each(f *File, want func(name []byte) bool, visit func(Symb
 		if undefined || kind == elf.STT_SECTION || kind == elf.STT_FILE {
 			continue
 		}
+		if !near.has(uint64(entry.Name)) {
+			continue
+		}
 		name := t.name(entry)
-		if len(name) == 0 || !want(name) {
+		if len(name) == 0 || !want.wants(name) {
 			continue
 		}
 		symbol := t.symbol(f, i, string(name), entry)

@@ -80,6 +80,15 @@ func Parse(text string) (Query, error) {
 // "operator*" is taken for a pattern here.
 func (q Query) IsPattern() bool { return q.pattern != nil }
 
+// Part is in every linker name that fits, as bytes one after the other; empty: nothing
+// is.
+func (q Query) Part() []byte {
+	if q.pattern != nil && !bytes.Contains(q.literal, q.word) {
+		return nil
+	}
+	return q.word
+}
+
 // Grade says how well a linker name, without version, fits. Most names are
 // refused by a search for a few bytes.
 func (q Query) Grade(name []byte) Grade {

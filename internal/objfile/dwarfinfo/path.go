@@ -50,7 +50,7 @@ func (i *Info) Variable(path string) (a Access, err error) {
 	if err != nil {
 		return a, err
 	}
-	found, err := i.file.Lookup(name, objfile.LookupOptions{DebugDirs: i.dirs})
+	found, err := i.file.Lookup(name, objfile.LookupOptions{DebugDirs: i.dirs, Suggest: true})
 	if err != nil {
 		return a, err
 	}
