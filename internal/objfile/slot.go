@@ -112,17 +112,27 @@ func (t *symbolTable) wanted(filters []filter) []bool {
 	return marks
 }
 
+// matchers are filters for patterns, one of them for all that only a linker name can
+// be: dozens of functions are looked for at a time.
 func matchers(patterns []string) ([]filter, error) {
-	all := make([]filter, 0, len(patterns))
+	var all []filter
+	exact := make(map[string]bool)
 	for _, pattern := range patterns {
 		query, err := symname.Parse(pattern)
 		if err != nil {
 			return nil, err
 		}
+		if query.IsIdentifier() {
+			exact[query.Text] = true
+			continue
+		}
 		all = append(all, filter{query.Part(), func(name []byte) bool {
 			grade := query.Grade(name)
 			return grade == symname.Linker || grade == symname.Whole || grade == symname.Pattern
 		}})
+	}
+	if len(exact) > 0 {
+		all = append(all, filter{wants: func(name []byte) bool { return exact[string(name)] }})
 	}
 	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // ErrQuery says that a text cannot be the name or pattern of a symbol.
@@ -79,6 +80,12 @@ func Parse(text string) (Query, error) {
 // IsPattern says whether the query may mean several functions. A name such as
 // "operator*" is taken for a pattern here.
 func (q Query) IsPattern() bool { return q.pattern != nil }
+
+// IsIdentifier says whether the query is one, as functions of C are named: the whole
+// demangled name of a function always has parentheses.
+func (q Query) IsIdentifier() bool {
+	return !strings.ContainsFunc(q.Text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
 
 // Part is in every linker name that fits, as bytes one after the other; empty: nothing
 // is.
