@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build privileged && full
+
+package controller
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/attune-hpc/attune/internal/procid"
+	"github.com/attune-hpc/attune/internal/testing/patience"
+	"github.com/attune-hpc/attune/internal/testing/targets"
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// foreign is a program that nobody here wrote, or a run-time system under a program
+// that does what is hard for whoever comes in.
+type foreign struct {
+	name    string
+	command func(t *testing.T) []string
+	// varies is what of the output is not the same in each run.
+	varies *regexp.Regexp
+	// refuses is why DMLib cannot be brought in later; empty: it can.
+	refuses string
+}
+
+func line(words ...string) func(*testing.T) []string {
+	return func(*testing.T) []string { return words }
+}
+
+// foreigners are programs that take faults of their own, have filters that kill, lock
+// their memory, lack room, have hundreds of threads, throw or have an odd layout.
+func foreigners() []foreign {
+	return []foreign{
+		{name: "JVM", command: line("java", "testdata/foreign/Traps.java")},
+		{name: "node", command: line("node", "testdata/foreign/traps.js")},
+		{name: "Go with cgo", command: func(t *testing.T) []string {
+			out := filepath.Join(t.TempDir(), "cgo")
+			build := exec.Command("go", "build", "-o", out, "./testdata/foreign/cgo")
+			build.Env = append(os.Environ(), "CGO_ENABLED=1")
+			if text, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+			return []string{out}
+		}},
+		{name: "C++", command: func(t *testing.T) []string {
+			return []string{targets.BuildWith(t, "g++", "coroutines", "-O2", "-std=c++20", "-pthread", "testdata/foreign/coroutines.cc")}
+		}},
+		// Whatever its filter does not name kills it; it locks its memory.
+		{
+			name: "chrony", refuses: "seccomp filter", varies: regexp.MustCompile(`(?m)^\S+Z `),
+			command: func(t *testing.T) []string {
+				return []string{filepath.Join(unpacked(t, "chrony"), "usr/sbin/chronyd"),
+					"-F", "1", "-m", "-Q", "-t", "3", "-f", "/dev/null", "server 127.0.0.1 iburst maxsamples 1"}
+			},
+		},
+		{name: "QEMU", command: func(t *testing.T) []string {
+			return []string{"qemu-system-x86_64", "-accel", "tcg", "-m", "16", "-overcommit", "mem-lock=on", "-display", "none", "-debugcon", "stdio",
+				"-device", "isa-debug-exit,iobase=0x501,iosize=1", "-drive", "format=raw,if=floppy,file=" + bootSector(t), "-nodefaults", "-no-reboot"}
+		}},
+		{name: "little address space", command: func(t *testing.T) []string {
+			script := `seq 400000 | sort -R --random-source=/usr/bin/sort | sort -n | cksum`
+			return []string{"prlimit", fmt.Sprintf("--as=%d", 12*peakOf(t, script)/10), "sh", "-c", script}
+		}},
+		{name: "256 threads", command: func(t *testing.T) []string {
+			return []string{"sh", "-c", "seq 4000000 | pigz -n -p 256 -9 | cksum"}
+		}},
+		{name: "no random layout, big stack", command: line("setarch", "-R", "bash", "-c",
+			`ulimit -s unlimited; exec perl -e 'my %h; for (1..1500000) { $h{$_ % 5000} .= $_ & 7; delete $h{$_ % 4999} if $_ % 97 == 0 } print scalar(keys %h), "\n"; exit 3'`)},
+	}
+}
+
+// unpacked is where a package of Debian's lies that is not installed: it would take the
+// place of this machine's own.
+func unpacked(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := `cd "$1" && apt-get -q -o APT::Sandbox::User=root download "$2" && dpkg-deb -x "$2"_*.deb .`
+	if text, err := exec.Command("sh", "-c", script, "sh", dir, name).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return dir
+}
+
+// bootSector is a disk from which a machine counts for a while, says so and goes off.
+func bootSector(t *testing.T) string {
+	t.Helper()
+	code := binary.LittleEndian.AppendUint32([]byte{0x66, 0xb9}, 300_000_000) // mov ecx, n
+	code = append(code, 0x66, 0x49, 0x75, 0xfc,                               // dec ecx; jnz
+		0xb0, 'o', 0xe6, 0xe9, 0xb0, 'k', 0xe6, 0xe9, // out 0xe9, al
+		0xba, 0x01, 0x05, 0xb0, 3, 0xee, 0xf4) // out 0x501, 3; hlt
+	sector := make([]byte, 512)
+	copy(sector, code)
+	copy(sector[510:], []byte{0x55, 0xaa})
+	path := filepath.Join(t.TempDir(), "disk")
+	if err := os.WriteFile(path, sector, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// peakOf is the most address space that a process of a shell script had, in bytes.
+func peakOf(t *testing.T, script string) (most uint64) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return most
+		case <-time.After(time.Millisecond):
+		}
+		pids, err := procid.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range pids {
+			if stat, err := procid.ReadStat(pid); err == nil && stat.ProcessGroup == cmd.Process.Pid {
+				most = max(most, stat.VirtualBytes)
+			}
+		}
+	}
+}
+
+// result is how a program ended, and what it wrote.
+type result struct{ Output, End string }
+
+// TestForeignPrograms: each program writes and ends with Attune inside, from its start
+// or attached to while it runs, as it does without, while twenty points of all mechanisms
+// come and go.
+func TestForeignPrograms(t *testing.T) {
+	onX86(t)
+	for _, row := range foreigners() {
+		t.Run(row.name, func(t *testing.T) {
+			words := row.command(t)
+			begin := time.Now()
+			want := row.run(t, words, nil, func(int) {})
+			took := time.Since(begin)
+			for _, way := range []struct {
+				name   string
+				launch bool
+				inside func(*bench) func(pid int)
+			}{
+				{"launch", true, func(*bench) func(int) { return func(int) {} }},
+				{"attach", false, func(b *bench) func(int) {
+					return func(pid int) {
+						time.Sleep(took / 4) // in the midst of its work
+						row.attach(t, b, pid)
+					}
+				}},
+			} {
+				t.Run(way.name, func(t *testing.T) {
+					b := start(t, func(c *Config) { c.UseBPF = true })
+					points := b.comeAndGo(t)
+					var env []string
+					if way.launch {
+						env = b.controller.Environment()
+					}
+					got := row.run(t, words, env, way.inside(b))
+					points.stop()
+					b.stop(t)
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("alone -, with Attune +:\n%s", diff)
+					}
+					t.Logf("alone in %v; %d rounds of points; in place: %v", took, points.rounds, points.placed)
+					if len(points.placed) == 0 {
+						t.Error("no point was in place: this test tests nothing")
+					}
+				})
+			}
+		})
+	}
+}
+
+// attach brings DMLib into a program that runs, or is told why not.
+func (f foreign) attach(t *testing.T, b *bench, pid int) {
+	t.Helper()
+	attached, err := b.controller.Attach(t.Context(), pid)
+	switch {
+	case err != nil:
+		t.Error(err)
+	case f.refuses == "" && attached.NotInjected != nil, f.refuses != "" && !strings.Contains(fmt.Sprint(attached.NotInjected), f.refuses):
+		t.Errorf("DMLib is not in the process: %v, want %q", attached.NotInjected, f.refuses)
+	}
+}
+
+// run runs a program to its end. It is the child of a shell: who waits for a process
+// that it traces is told of each stop.
+func (f foreign) run(t *testing.T, words, env []string, running func(pid int)) result {
+	t.Helper()
+	var out bytes.Buffer
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = read.Close() }() // read only
+	cmd := exec.Command("sh", slices.Concat([]string{"-c", `"$@" 3>&- & echo $! >&3; exec 3>&-; wait $!`, "sh", "env"}, env, words)...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &out, []*os.File{write}
+	err = cmd.Start()
+	_ = write.Close() // the child has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(read, &pid); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	running(pid)
+	select {
+	case err = <-ended:
+	case <-time.After(patience.Limit):
+		_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+		t.Fatalf("it goes on for ever; so far it said %s", &out)
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if f.varies != nil {
+		text = f.varies.ReplaceAllString(text, "")
+	}
+	return result{Output: text, End: cmd.ProcessState.String()}
+}
+
+// churning are points that come and go.
+type churning struct {
+	halt, done chan struct{}
+	rounds     int
+	placed     map[string]int // by mechanism
+}
+
+func (c *churning) stop() {
+	close(c.halt)
+	<-c.done
+}
+
+// comeAndGo adds twenty points and takes them out again, all the while.
+func (b *bench) comeAndGo(t *testing.T) *churning {
+	t.Helper()
+	b.sampleEvery(t, 20*time.Millisecond)
+	c := &churning{halt: make(chan struct{}), done: make(chan struct{}), placed: make(map[string]int)}
+	go func() {
+		defer close(c.done)
+		for first := uint32(1); ; first += 100 {
+			if !b.roundOf(c, first) {
+				return
+			}
+		}
+	}()
+	return c
+}
+
+// roundOf is one round; false: it is to halt.
+func (b *bench) roundOf(c *churning, first uint32) bool {
+	points := twenty()
+	var indexes []uint32
+	for i, p := range points {
+		index := first + uint32(i)
+		indexes = append(indexes, index)
+		b.want.Points = append(b.want.Points, &attunev1.PointWant{Index: index, Point: p})
+	}
+	b.requests <- b.wanting()
+	answered := make(map[uint32]bool)
+	// A process is there, or not; one that is may come by a safe point seldom.
+	for limit := time.After(2 * time.Second); len(answered) < len(points); {
+		select {
+		case <-b.events:
+			continue
+		case m := <-b.answers:
+			if s := m.GetPoint(); s.GetPoint() >= first {
+				if len(answered) == 0 {
+					limit = time.After(300 * time.Millisecond)
+				}
+				answered[s.GetPoint()] = true
+				if s.GetState() == attunev1.PointState_POINT_STATE_PLACED {
+					c.placed[s.GetMechanism()]++
+				}
+			}
+			continue
+		case <-limit:
+		case <-c.halt:
+		}
+		break
+	}
+	b.requests <- b.removing(indexes...)
+	c.rounds++
+	select {
+	case <-c.halt:
+		return false
+	case <-time.After(5 * time.Millisecond):
+		return true
+	}
+}
+
+// twenty points: hooks, slots of the GOT, whole functions with their returns, and
+// static probes.
+func twenty() []*attunev1.MeasurePoint {
+	var points []*attunev1.MeasurePoint
+	for _, hook := range strings.Fields("malloc free realloc pthread_mutex_lock pthread_mutex_unlock read write") {
+		points = append(points, &attunev1.MeasurePoint{Id: hook, Target: &attunev1.MeasurePoint_Hook{Hook: hook}})
+	}
+	for _, name := range strings.Fields("memcpy strlen memchr clock_gettime getenv") {
+		points = append(points, call(name, true))
+	}
+	for _, name := range strings.Fields("mmap munmap madvise sigaction qsort") {
+		p := call(name, false)
+		p.GetFunction().Object = "libc.so.6"
+		p.Place = attunev1.Place_PLACE_BOTH
+		points = append(points, p)
+	}
+	for _, name := range strings.Fields("setjmp memory_sbrk_more lll_lock_wait_private") {
+		points = append(points, &attunev1.MeasurePoint{Id: name, Target: &attunev1.MeasurePoint_Usdt{
+			Usdt: &attunev1.UsdtTarget{Object: "libc.so.6", Provider: "libc", Name: name},
+		}})
+	}
+	return points
+}
