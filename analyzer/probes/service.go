@@ -77,20 +77,20 @@ func (s service) AddProbes(ctx context.Context, r *attunev1.AddProbesRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	ids := make(map[string]bool)
+	for _, point := range r.GetPoints() {
+		ids[point.GetId()] = true
+	}
+	asked := func() []*wish {
+		return slices.DeleteFunc(s.chosen(r.GetHost(), r.GetPids()), func(w *wish) bool { return !ids[w.text] })
+	}
 	answered, cancel := context.WithTimeout(ctx, answerPatience)
 	defer cancel()
 	_ = s.session.Await(answered, func() bool { // what was not answered has no state
-		return !slices.ContainsFunc(s.asked(r), func(w *wish) bool { return w.status == nil })
+		return !slices.ContainsFunc(asked(), func(w *wish) bool { return w.status == nil })
 	})
 	return session.View(ctx, s.session, func(time.Duration) *attunev1.AddProbesResponse {
-		return &attunev1.AddProbesResponse{Probes: s.probes(s.asked(r))}
-	})
-}
-
-// asked returns the wishes that a request means.
-func (s service) asked(r *attunev1.AddProbesRequest) []*wish {
-	return slices.DeleteFunc(s.chosen(r.GetHost(), r.GetPids()), func(w *wish) bool {
-		return !slices.ContainsFunc(r.GetPoints(), func(p *attunev1.MeasurePoint) bool { return p.GetId() == w.text })
+		return &attunev1.AddProbesResponse{Probes: s.probes(asked())}
 	})
 }
 

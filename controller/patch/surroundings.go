@@ -113,12 +113,9 @@ func (s Surroundings) decodedLeads(parts []Part, inside func(uint64) bool) (what
 // codeLeads finds four bytes of code, in no part that is decoded, that are the
 // distance from their end to an address between from and to.
 func (s Surroundings) codeLeads(from, to uint64, decoded []Part) (at uint64, ok bool) {
-	for _, p := range s.search(from, to) {
-		for i := 0; i+4 <= len(p.Code); i++ {
-			at := p.Address + uint64(i)
-			if distanceFrom(p, i)-from-1 < to-from-1 && !anyTouches(decoded, at, at+4) && !s.accidental(at) {
-				return at, true
-			}
+	for at := range s.aiming(from, to) {
+		if !anyTouches(decoded, at, at+4) && !s.accidental(at) {
+			return at, true
 		}
 	}
 	return 0, false
@@ -187,12 +184,9 @@ func (s Surroundings) at(address uint64) []byte {
 // LedTo says whether code outside of parts, or a pointer, leads to an address:
 // as a call, a jump or an address that is taken.
 func (s Surroundings) LedTo(address uint64, parts []Part) bool {
-	for _, p := range s.search(address-1, address+1) {
-		for i := 0; i+4 <= len(p.Code); i++ {
-			at := p.Address + uint64(i)
-			if distanceFrom(p, i) == address && !slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
-				return true
-			}
+	for at := range s.aiming(address-1, address+1) {
+		if !slices.ContainsFunc(parts, func(p Part) bool { return p.holds(at) }) {
+			return true
 		}
 	}
 	_, pointed := s.pointerLeads(address-1, address+1)
