@@ -10,6 +10,7 @@ import (
 	"maps"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/features"
 
 	"github.com/attune-hpc/attune/controller/bpf"
@@ -22,6 +23,7 @@ import (
 type uprobePrograms struct {
 	maps   uprobeMaps
 	loaded map[programKey]*ebpf.Program
+	types  map[bool]*btf.Spec // of the kernel, for those that capture and the others
 	multi  bool
 	whyNot string // multi, if it is not
 	casts  castTypes
@@ -56,7 +58,7 @@ func (u *Uprobes) load() error {
 	if err != nil {
 		return err
 	}
-	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, loaded: make(map[programKey]*ebpf.Program)}
+	p := &uprobePrograms{multi: whyNot == "", whyNot: whyNot, loaded: make(map[programKey]*ebpf.Program), types: make(map[bool]*btf.Spec)}
 	if p.kernel, err = features.LinuxVersionCode(); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
@@ -70,7 +72,7 @@ func (u *Uprobes) load() error {
 	if err := u.configure(spec, p); err != nil {
 		return fmt.Errorf("%s: %w", uprobes, err)
 	}
-	if err := spec.LoadAndAssign(&p.maps, collectionOptions(spec, nil)); err != nil {
+	if err := spec.LoadAndAssign(&p.maps, nil); err != nil {
 		return bpf.Explain(uprobes, err)
 	}
 	if err := u.open(&p.maps, spec.Maps[uprobesMapRingMemory].ValueSize-ringGuard); err != nil {
@@ -136,12 +138,6 @@ func (u *Uprobes) configure(spec *ebpf.CollectionSpec, p *uprobePrograms) error 
 	)
 }
 
-func collectionOptions(spec *ebpf.CollectionSpec, maps map[string]*ebpf.Map) *ebpf.CollectionOptions {
-	return &ebpf.CollectionOptions{
-		Programs: ebpf.ProgramOptions{KernelTypes: bpf.KernelTypes(spec.Types, bpf.ExecStructs)}, MapReplacements: maps,
-	}
-}
-
 // legs lists the probes in the order of attaching. Of a pair the exit comes
 // first: a call that begins in between then has an exit too many, which is
 // ignored, and not an entry that is remembered for ever.
@@ -178,7 +174,12 @@ func (u *Uprobes) program(name string, capturing bool) (*ebpf.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	loaded, err := u.loadProgram(spec, name)
+	types, known := u.programs.types[capturing]
+	if !known {
+		types = bpf.KernelTypes(spec.Types, bpf.ExecStructs)
+		u.programs.types[capturing] = types
+	}
+	loaded, err := u.loadProgram(spec, name, types)
 	if err != nil {
 		return nil, bpf.Explain(what, err)
 	}
@@ -197,18 +198,18 @@ func loadCaptures() (*ebpf.CollectionSpec, error) {
 }
 
 // loadProgram puts a program into the kernel. All of them share the maps.
-func (u *Uprobes) loadProgram(spec *ebpf.CollectionSpec, name string) (*ebpf.Program, error) {
+func (u *Uprobes) loadProgram(spec *ebpf.CollectionSpec, name string, types *btf.Spec) (*ebpf.Program, error) {
 	if err := u.configure(spec, u.programs); err != nil {
 		return nil, err
 	}
 	maps.DeleteFunc(spec.Programs, func(other string, _ *ebpf.ProgramSpec) bool { return other != name })
 	m := &u.programs.maps
-	collection, err := ebpf.NewCollectionWithOptions(spec, *collectionOptions(spec, map[string]*ebpf.Map{
+	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: types}, MapReplacements: map[string]*ebpf.Map{
 		".bss": m.Zeroed, uprobesMapBuckets: m.Buckets, uprobesMapCalls: m.Calls, uprobesMapKeyTables: m.KeyTables,
 		uprobesMapPlans: m.Plans, uprobesMapPrograms: m.Programs, uprobesMapRecordRing: m.RecordRing,
 		uprobesMapRingMemory: m.RingMemory, uprobesMapWatched: m.Watched,
 		uprobesMapWatches: m.Watches, uprobesMapExpectations: m.Expectations,
-	}))
+	}})
 	if err != nil {
 		return nil, err
 	}
