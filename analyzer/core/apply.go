@@ -41,7 +41,7 @@ func (c *Core) tryApply(p *proposal) {
 		p.readyAt = max(c.now, 1)
 	}
 	p.quietFrom = c.quiet(p)
-	switch n := len(c.baseline(p, c.now)); {
+	switch n := len(p.baseline(c.objective(p), c.now)); {
 	case n >= minSamples:
 		c.apply(p)
 	case c.now < p.readyAt+baselineWait:
@@ -81,13 +81,6 @@ func (c *Core) quiet(p *proposal) time.Duration {
 		}
 	}
 	return from
-}
-
-// baseline returns the samples before the given time that count: the latest
-// ones, not too old, and none from before quiet.
-func (c *Core) baseline(p *proposal, until time.Duration) []point {
-	samples, window := c.cfg.baseline()
-	return p.history().before(max(p.quietFrom, until-window), until, samples)
 }
 
 // apply sends a proposal's changes.
@@ -171,7 +164,7 @@ func (c *Core) result(ev Result) {
 // hundred thousand, one per process.
 func (c *Core) disturb(a area) {
 	if len(c.disturbed) >= maxScopes {
-		_, window := c.cfg.baseline()
+		_, window := baselineSize(c.cfg.Apart)
 		maps.DeleteFunc(c.disturbed, func(_ area, at time.Duration) bool {
 			return c.now-at > window+settleTime
 		})
@@ -228,7 +221,7 @@ func (c *Core) applied(p *proposal) {
 	case inForce == 0:
 		c.conclude(p, StateEnded, "the process ended before the change took effect")
 	case p.turns != nil:
-		c.turned(p, p.appliedAt)
+		c.changedSides(p, p.appliedAt)
 	case p.withdrawn != "":
 		c.undo(p, StateUndone, p.withdrawn)
 	case p.changesNothing():

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // leastSiblings is how many processes a proposal has at least for one of them to
@@ -85,13 +83,3 @@ func (c *Core) recallCanary(p *proposal, reason string) {
 
 // inPlay reports whether p has something in force, or is about to.
 func (p *proposal) inPlay() bool { return !p.final() && p.state != StateUndoing }
-
-// decideAlone answers for the tunlet where it is not asked: it does not know of
-// canaries.
-func (c *Core) decideAlone(p *proposal) bool {
-	if p.whole == nil {
-		return false
-	}
-	c.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "")
-	return true
-}

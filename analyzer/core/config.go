@@ -109,16 +109,6 @@ const (
 	significance = 0.01
 )
 
-// baseline says how many of the latest samples before a change count, and how old
-// they may be. Few, because older ones may be of a phase without the trouble; more
-// where one comparison must do, also of progress in bursts.
-func (c Config) baseline() (samples int, window time.Duration) {
-	if c.Apart {
-		return 64, 4 * time.Second
-	}
-	return 10, 2 * time.Second
-}
-
 // def sets *p to v if it is the zero value.
 func def[T comparable](p *T, v T) {
 	var zero T

@@ -162,7 +162,9 @@ func (c *Core) advance() {
 		case StateApplying:
 			c.checkApply(p)
 		case StateJudging:
-			c.checkJudging(p)
+			if c.now >= p.deadline {
+				c.look(p, true)
+			}
 		case StateAsking:
 			if c.now >= p.deadline {
 				c.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "no verdict from the tunlet in time")
@@ -271,7 +273,8 @@ func (c *Core) allGone(p *proposal) bool {
 // processesGone ends a proposal with its last process.
 func (c *Core) processesGone(p *proposal) {
 	if p.again() {
-		p.state, p.judgement = StateKept, p.turns.judged
+		p.state = StateKept
+		p.breakOff()
 	}
 	switch p.state {
 	case StateKept:
@@ -298,7 +301,8 @@ func (c *Core) sample(ev Sample) {
 		}
 		switch p.state {
 		case StateJudging:
-			c.judge(p)
+			// A first comparison that is overdue is ended in its order, see advance.
+			c.look(p, p.turns != nil && c.now >= p.deadline)
 		case StateKept:
 			c.watch(p)
 		}

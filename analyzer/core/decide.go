@@ -3,10 +3,10 @@
 package core
 
 import (
+	"fmt"
 	"math"
 	"slices"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+	"time"
 )
 
 const (
@@ -88,53 +88,88 @@ func (f findings) likelyLoss(minGain, alpha float64) bool {
 	return f.pairs >= leastPairs && f.gain < 1/(1+minGain) && f.worse <= 5*alpha
 }
 
-// decideTurns looks at the pairs compared so far, as many upwards as downwards,
+// look looks at the samples of the present turn, for which the time is over or not,
+// and returns the comparison of all turns once there is one to go by.
+func (t *turns) look(o objective, now time.Duration, over bool) (ruling, *Judgement) {
+	points := o.since(t.from)
+	if len(points) < t.want() {
+		if over {
+			return t.giveUp(len(points)), nil
+		}
+		return ruling{}, nil
+	}
+	next := turn{t.on, points}
+	if !o.lower && (t.silent(next.beginning(t.half)) || t.silent(next.end(t.half))) {
+		t.from = now
+		return ruling{}, nil
+	}
+	t.add(next, o.lower)
+	return t.decide(o, now)
+}
+
+// giveUp ends a trial in which nothing can be measured any more. What was kept stays,
+// for the reason that it was kept for.
+func (t *turns) giveUp(samples int) ruling {
+	if t.kept {
+		return ruling{do: keepIt}
+	}
+	return ruling{dropIt, tooFew(samples)}
+}
+
+// tooFew says that an objective has too few samples to judge by.
+func tooFew(samples int) string {
+	return fmt.Sprintf("not measurable: only %d samples of the objective in %v", samples, judgeTimeout)
+}
+
+// decide looks at the pairs compared so far, as many upwards as downwards,
 // and decides or changes sides. Once the time is over it decides at each turn,
 // whatever the tunlet would like to wait for.
-func (c *Core) decideTurns(p *proposal) {
-	t := p.turns
+func (t *turns) decide(o objective, now time.Duration) (ruling, *Judgement) {
 	n := len(t.compared)
-	over := c.now >= t.deadline
+	over := now >= t.deadline
 	if n == 0 || !over && (n%2 == 1 || n < t.hold) {
-		c.turn(p)
-		return
+		return ruling{do: changeSides}, nil
 	}
 	if n%2 == 1 { // the time is over: without the first one there are as many of both
 		t.compared = t.compared[1:]
 	}
-	f := t.findings(p.tunlet.minGain)
-	p.judgement = t.judgement(f, p.tunlet.lower)
-	switch alpha := c.turnAlpha(over); {
-	case t.kept:
-		c.decideAgain(p, f, alpha, over)
-	case f.proveLoss(alpha):
-		c.undo(p, StateUndone, "measured loss: "+p.judgement.text())
-	case f.gain >= 1+p.tunlet.minGain && f.proveGain(alpha):
-		c.ask(p, attunev1.Verdict_VERDICT_KEEP)
-	case over || f.pairs >= manyPairs && f.falseHope <= significance/10:
-		c.ask(p, attunev1.Verdict_VERDICT_UNDO)
-	default:
-		c.turn(p)
+	f := t.findings(o.minGain)
+	j := t.judgement(f, o.lower)
+	if t.kept {
+		return f.decideAgain(o.minGain, over, j.text()), j
 	}
+	return f.decide(o.minGain, over, j.text()), j
+}
+
+// decide is the verdict on a change that has been measured as text says.
+func (f findings) decide(minGain float64, over bool, text string) ruling {
+	switch alpha := alphaOf(over); {
+	case f.proveLoss(alpha):
+		return ruling{undoIt, "measured loss: " + text}
+	case f.gain >= 1+minGain && f.proveGain(alpha):
+		return ruling{do: askToKeep}
+	case over || f.pairs >= manyPairs && f.falseHope <= significance/10:
+		return ruling{do: askToUndo}
+	}
+	return ruling{do: changeSides}
 }
 
 // decideAgain is the verdict on a change that was kept before. It goes only if it
 // is shown to do harm: the trouble that it cured may just not be there now.
-func (c *Core) decideAgain(p *proposal, f findings, alpha float64, over bool) {
-	switch {
-	case f.proveLoss(alpha) || over && f.likelyLoss(p.tunlet.minGain, alpha):
-		c.undo(p, StateUndone, "regressed after it was kept: "+p.judgement.text())
-	case over && f.gain < 1/(1+p.tunlet.minGain):
-		c.keep(p, "compared again, no certain loss: "+p.judgement.text())
+func (f findings) decideAgain(minGain float64, over bool, text string) ruling {
+	switch alpha := alphaOf(over); {
+	case f.proveLoss(alpha) || over && f.likelyLoss(minGain, alpha):
+		return ruling{undoIt, "regressed after it was kept: " + text}
+	case over && f.gain < 1/(1+minGain):
+		return ruling{keepIt, "compared again, no certain loss: " + text}
 	case over || f.proveGain(alpha) || f.gain >= 1 && f.pairs >= leastPairs:
-		c.keep(p, "compared again, no loss: "+p.judgement.text())
-	default:
-		c.turn(p)
+		return ruling{keepIt, "compared again, no loss: " + text}
 	}
+	return ruling{do: changeSides}
 }
 
-// turnAlpha returns the level of a look at a trial in turns.
-func (c *Core) turnAlpha(last bool) float64 {
+// alphaOf returns the level of a look at a trial in turns.
+func alphaOf(last bool) float64 {
 	if last {
 		return significance
 	}
@@ -150,14 +185,4 @@ func (t *turns) judgement(f findings, lower bool) *Judgement {
 	}
 	j.Gain, j.Turns = f.gain, f.pairs
 	return &j
-}
-
-// endTurns ends a trial in which nothing can be measured any more.
-func (c *Core) endTurns(p *proposal, reason string) {
-	if p.turns.kept {
-		c.keep(p, p.reason)
-		return
-	}
-	p.inconclusive = true
-	c.undo(p, StateUndone, reason)
 }

@@ -112,7 +112,7 @@ func (c *Core) adopt(h Held) {
 	}
 	p := &proposal{
 		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
-		proposedAt: c.now, doneAt: c.now, watchFrom: c.now, reason: "kept by an earlier session",
+		proposedAt: c.now, doneAt: c.now, trial: trial{watchFrom: c.now}, reason: "kept by an earlier session",
 	}
 	ch := &change{
 		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: c.now, first: c.now,

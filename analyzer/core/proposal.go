@@ -99,18 +99,7 @@ type proposal struct {
 	applyRequest, undoRequest string
 	withdrawn                 string // why to undo as soon as it is applied
 
-	quietFrom time.Duration // no sample from before this is of the baseline
-	before    []point
-	from      time.Duration // samples from here on count as after
-	waits     int
-	hold      int // do not judge before so many samples
-	suggested attunev1.Verdict
-	judgement *Judgement
-	watchFrom time.Duration
-	turns     *turns // nil: it is not being judged in turns
-
-	rechecks     int // times that it was kept again
-	recheckAfter time.Duration
+	trial // whether it gains
 
 	canary *proposal // what of it is tried first; nil: nothing
 	whole  *proposal // whose canary it is; nil: nobody's
@@ -186,9 +175,3 @@ func (p *proposal) overlaps(q *proposal) bool {
 
 // area returns what p's objective is about.
 func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
-
-// history returns the samples that judge p.
-func (p *proposal) history() *history { return p.tunlet.scopes.get(p.spec.GetScope()) }
-
-// again reports whether p is being judged again after it had been kept.
-func (p *proposal) again() bool { return p.turns != nil && p.turns.kept }

@@ -3,6 +3,7 @@
 package core
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -114,4 +115,20 @@ func estimate(s *benchmath.Sample) Estimate {
 // proto returns e as the tunlets see it.
 func (e Estimate) proto() *attunev1.Estimate {
 	return &attunev1.Estimate{Median: e.Median, Low: e.Low, High: e.High, Samples: uint32(e.Samples)}
+}
+
+// text returns the comparison in a line.
+func (j *Judgement) text() string {
+	gain := fmt.Sprintf("%.3gx", j.Gain)
+	switch {
+	case j.Before.Samples == 0:
+		gain = "gain unknown"
+	case math.IsInf(j.Gain, 1):
+		gain = "from no progress to some"
+	}
+	if j.Turns > 0 {
+		gain += fmt.Sprintf(" in %d turns", j.Turns)
+	}
+	return fmt.Sprintf("%s, median %.4g before, %.4g after, p=%.2g, n=%d+%d",
+		gain, j.Before.Median, j.After.Median, j.P, j.Before.Samples, j.After.Samples)
 }

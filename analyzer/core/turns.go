@@ -3,11 +3,8 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // turns is a change that is judged in turns: it is taken back and made again
@@ -53,25 +50,24 @@ type pair struct {
 	clear bool    // by the samples of these halves alone
 }
 
-// startTurns goes on in turns after a first turn that begins with what is in
-// force now: on says whether that is the change. points are the first turn's.
-func (c *Core) startTurns(p *proposal, on bool, points []point) {
-	t := &turns{on: on, deadline: c.now + turnsTimeout, kept: p.state == StateKept, judged: p.judgement}
-	p.turns = t
+// newTurns goes on in turns after a first turn that begins with the change in force
+// and has seen points. before is from before the change; kept and judged as in turns.
+func newTurns(now time.Duration, before, points []point, kept bool, judged *Judgement, lower bool) *turns {
+	t := &turns{on: true, deadline: now + turnsTimeout, kept: kept, judged: judged}
 	gap := burst(points)
-	if moved(p.before) {
-		gap = burst(slices.Concat(p.before, points))
+	if moved(before) {
+		gap = burst(slices.Concat(before, points))
 	}
 	t.bursty = gap > 1
 	t.half = max(minSamples, samplesPerBurst*gap)
-	if len(p.before) >= minSamples && !t.kept && !t.bursty {
-		t.add(turn{false, p.before}, c, p)
-		t.add(turn{true, points}, c, p)
+	if len(before) >= minSamples && !t.kept && !t.bursty {
+		t.add(turn{false, before}, lower)
+		t.add(turn{true, points}, lower)
 	} else {
-		t.last = turn{on, points}
+		t.last = turn{true, points}
 		t.note(t.last)
 	}
-	c.turn(p)
+	return t
 }
 
 // samplesPerBurst is how many intervals of the application's own bursts half a
@@ -92,94 +88,10 @@ func burst(points []point) int {
 	return n
 }
 
-// turn changes sides: takes the change back, or makes it again.
-func (c *Core) turn(p *proposal) {
-	t := p.turns
+// changeSides begins the next turn, of the other side.
+func (t *turns) changeSides() {
 	t.number++
 	t.on = !t.on
-	if t.on {
-		c.reapply(p)
-		return
-	}
-	ids := p.inForce()
-	p.state = StateTurning
-	p.undoRequest = c.request(p)
-	p.deadline = c.now + p.safePoints() + applyTimeout
-	c.record("turning", p, fmt.Sprintf("taken back to compare, turn %d", t.number))
-	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: "to compare with and without it"})
-}
-
-// reapply makes the changes of p again.
-func (c *Core) reapply(p *proposal) {
-	reason := fmt.Sprintf("made again to compare, turn %d", p.turns.number)
-	if p.turns.proven != "" {
-		reason = "made again to stay"
-	}
-	p.appliedAt = 0
-	for _, ch := range p.changes {
-		if ch.outcome == attunev1.Outcome_OUTCOME_UNDONE {
-			ch.outcome = attunev1.Outcome_OUTCOME_UNSPECIFIED
-		}
-	}
-	specs := c.prepare(p)
-	c.record("turning", p, reason)
-	c.emit(Apply{Request: p.applyRequest, Changes: specs})
-}
-
-// turned begins the next turn when a request to change sides is answered. from
-// is when the last change took effect.
-func (c *Core) turned(p *proposal, from time.Duration) {
-	t := p.turns
-	switch {
-	case t.proven != "":
-		c.keep(p, t.proven)
-		if p.withdrawn != "" { // meanwhile
-			c.takeBack(p, p.withdrawn)
-		}
-		return
-	case p.withdrawn != "":
-		p.state = StateJudging
-		c.takeBack(p, p.withdrawn)
-		return
-	}
-	p.state, t.from = StateJudging, from+settleTime
-	p.deadline = c.now + judgeTimeout
-}
-
-// tookBack answers the request that takes a change back for a turn.
-func (c *Core) tookBack(p *proposal) {
-	if len(p.inForce()) > 0 {
-		c.undo(p, StateFailed, "it could not be taken back to compare")
-		return
-	}
-	c.turned(p, c.now)
-}
-
-// checkTurning gives up on a request to take a change back that nobody answers.
-func (c *Core) checkTurning(p *proposal) {
-	if c.now >= p.deadline {
-		delete(c.requests, p.undoRequest)
-		c.undo(p, StateFailed, "no answer from the controller in time")
-	}
-}
-
-// inTurn looks at the samples of the present turn.
-func (c *Core) inTurn(p *proposal) {
-	t := p.turns
-	points := p.history().since(t.from)
-	if len(points) < t.want() {
-		if c.now >= p.deadline {
-			c.endTurns(p, fmt.Sprintf("not measurable: only %d samples of the objective in %v", len(points), judgeTimeout))
-		}
-		return
-	}
-	next := turn{t.on, points}
-	if !p.tunlet.lower && (t.silent(next.beginning(t.half)) || t.silent(next.end(t.half))) {
-		t.from = c.now
-		return
-	}
-	t.add(next, c, p)
-	c.decideTurns(p)
 }
 
 // silent reports whether half a turn saw no progress, although one of the same side
@@ -215,14 +127,14 @@ func scattered(n uint64) float64 {
 }
 
 // add compares a complete turn with the one before it.
-func (t *turns) add(next turn, c *Core, p *proposal) {
+func (t *turns) add(next turn, lower bool) {
 	t.note(next)
 	if t.last.points != nil {
 		a, b := t.last.end(t.half), next.beginning(t.half)
 		if t.last.on {
 			a, b = b, a
 		}
-		t.compared = append(t.compared, t.compare(a, b, p.tunlet.lower, significance))
+		t.compared = append(t.compared, t.compare(a, b, lower, significance))
 	}
 	t.differ(next.beginning(t.half), next.end(t.half))
 	t.differ(next.beginning(t.half/2), next.beginning(t.half)[t.half/2:])

@@ -107,9 +107,7 @@ func (c *Core) takeBack(p *proposal, reason string) {
 // breakOff takes back what is being judged. That proves nothing about it; one that
 // had been kept was good until then.
 func (c *Core) breakOff(p *proposal, reason string) {
-	if p.again() {
-		p.judgement = p.turns.judged
-	}
+	p.trial.breakOff()
 	switch {
 	case c.finishing && p.again():
 		c.undo(p, StateKept, reason)

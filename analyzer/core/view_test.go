@@ -9,8 +9,8 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// trial has one change proposed after half a second at a speed of 100.
-func trial(predicted float64) *script {
+// tried has one change proposed after half a second at a speed of 100.
+func tried(predicted float64) *script {
 	s := &script{core: New(Config{Mode: ModeTune})}
 	s.answered(TunletReady{Info: &attunev1.DescribeResponse{Name: "t", Knobs: []*attunev1.Knob{{Name: "k"}}}}, 0)
 	s.answered(ProcessStarted{Process: 1, Executable: "/bin/app"}, 0)
@@ -51,7 +51,7 @@ func TestUseless(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := trial(0)
+			s := tried(0)
 			tt.run(s)
 			v := s.core.Proposals()[0]
 			if v.State != StateUndone || v.Judgement == nil || v.Useless != tt.want {
@@ -74,7 +74,7 @@ func TestBrokenOffAgain(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := trial(4)
+			s := tried(4)
 			s.runs(2*time.Second, 100, 400)
 			s.runs(8*time.Second, 60, 59)
 			if p := s.core.active[0]; !p.again() || p.judgement == p.turns.judged {
