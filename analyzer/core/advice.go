@@ -29,12 +29,8 @@ func (c *Core) exactID(p *proposal) string {
 func (c *Core) hash(p *proposal, what func(*change) (name, action string)) string {
 	var lines []string
 	for _, ch := range p.changes {
-		exe := ""
-		if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
-			exe = pr.executable
-		}
 		name, action := what(ch)
-		lines = append(lines, name+"\x00"+action+"\x00"+exe)
+		lines = append(lines, name+"\x00"+action+"\x00"+c.processes.executable(ch.spec.GetProcess()))
 	}
 	slices.Sort(lines)
 	lines = slices.Compact(lines)

@@ -5,7 +5,6 @@ package core
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +26,14 @@ const (
 // there, or waited for long enough. Without any sample it is refused: what
 // cannot be judged is not tried on an application.
 func (c *Core) tryApply(p *proposal) {
-	if p.awaitsCanary() || c.awaitsSibling(p) {
+	if p.awaitsCanary() {
+		return
+	}
+	if refused := c.siblings.await(p, c.now); refused != "" {
+		c.conclude(p, StateRefused, refused)
+		return
+	}
+	if p.awaits {
 		return
 	}
 	if c.blocked(p) {
@@ -40,7 +46,7 @@ func (c *Core) tryApply(p *proposal) {
 	if p.readyAt == 0 {
 		p.readyAt = max(c.now, 1)
 	}
-	p.quietFrom = c.quiet(p)
+	p.quietFrom = c.processes.quiet(p)
 	switch n := len(p.baseline(c.objective(p), c.now)); {
 	case n >= minSamples:
 		c.apply(p)
@@ -66,21 +72,6 @@ func (c *Core) blocked(p *proposal) bool {
 		}
 	}
 	return false
-}
-
-// quiet returns the time from which on no change has disturbed p's processes
-// or its objective, which may be about more processes than p changes.
-func (c *Core) quiet(p *proposal) time.Duration {
-	var from time.Duration
-	if at := c.disturbed[p.area()]; at > 0 {
-		from = at + settleTime
-	}
-	for _, ch := range p.changes {
-		if pr := c.processes[ch.spec.GetProcess()]; pr != nil && pr.disturbed > 0 {
-			from = max(from, pr.disturbed+settleTime)
-		}
-	}
-	return from
 }
 
 // apply sends a proposal's changes.
@@ -133,10 +124,7 @@ func (c *Core) result(ev Result) {
 		return
 	}
 	p, outcome := c.touch(ch.proposal), ev.Result.GetOutcome()
-	c.disturb(p.area())
-	if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
-		pr.disturbed = c.now
-	}
+	c.processes.disturb(c.now, p.area(), ch.spec.GetProcess())
 	switch {
 	case outcome == attunev1.Outcome_OUTCOME_OVERRIDDEN:
 		c.overridden(ch, ev.Result)
@@ -157,19 +145,6 @@ func (c *Core) result(ev Result) {
 	default:
 		ch.result, ch.outcome = ev.Result, outcome
 	}
-}
-
-// disturb notes that what an objective is about is being changed, and forgets
-// areas whose last change is too long ago for any baseline: a job may have a
-// hundred thousand, one per process.
-func (c *Core) disturb(a area) {
-	if len(c.disturbed) >= maxScopes {
-		_, window := baselineSize(c.cfg.Apart)
-		maps.DeleteFunc(c.disturbed, func(_ area, at time.Duration) bool {
-			return c.now-at > window+settleTime
-		})
-	}
-	c.disturbed[a] = c.now
 }
 
 // requestDone closes a request.

@@ -14,7 +14,7 @@ import (
 // of its own.
 func TestManyScopes(t *testing.T) {
 	c := New(Config{Mode: ModeTune})
-	owner := &tunlet{name: "t", proposals: map[string]*proposal{}}
+	owner := &tunlet{name: "t"}
 	for n := range 3 * maxScopes {
 		id := fmt.Sprint("c", n)
 		p := &proposal{tunlet: owner, spec: &attunev1.Proposal{Scope: id}, state: StateApplying}
@@ -23,7 +23,7 @@ func TestManyScopes(t *testing.T) {
 			ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_REFUSED,
 		}})
 	}
-	if n := len(c.disturbed); n > maxScopes {
+	if n := len(c.processes.disturbed); n > maxScopes {
 		t.Errorf("%d areas are remembered, want at most %d", n, maxScopes)
 	}
 }

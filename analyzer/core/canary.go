@@ -51,7 +51,7 @@ func (c *Core) sendAhead(p *proposal, process uint64) {
 		ch.proposal = canary
 		canary.changes = append(canary.changes, ch)
 		spec.Changes = append(spec.Changes, ch.spec)
-		c.owners.take(knob{ch.spec.GetKnob(), process}, canary)
+		c.owners.take(ch.knob(), canary)
 	}
 	c.touch(p).changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == canary })
 	c.enqueue(canary)
@@ -80,6 +80,3 @@ func (c *Core) recallCanary(p *proposal, reason string) {
 		c.takeBack(p.canary, "the other processes: "+reason)
 	}
 }
-
-// inPlay reports whether p has something in force, or is about to.
-func (p *proposal) inPlay() bool { return !p.final() && p.state != StateUndoing }

@@ -3,7 +3,6 @@
 package core
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,42 +13,6 @@ import (
 // maxFinished bounds the finished proposals that are remembered for the report.
 const maxFinished = 1000
 
-// knob is what has one owner.
-type knob struct {
-	name    string
-	process uint64
-}
-
-// area is what one objective is about: a tunlet's scope.
-type area struct{ tunlet, scope string }
-
-// rest is a knob that a tunlet may not touch for a while.
-type rest struct {
-	tunlet string
-	knob   knob
-}
-
-// process is what the core knows of a process that runs.
-type process struct {
-	executable string
-	program    string        // see ProcessStarted
-	disturbed  time.Duration // last change to it
-}
-
-// tunlet is what the core knows of a tunlet.
-type tunlet struct {
-	name      string
-	info      *attunev1.DescribeResponse
-	alive     bool
-	goneAt    time.Duration
-	minGain   float64
-	maxTries  int
-	lower     bool // lower is better
-	knobs     map[string]*attunev1.Knob
-	scopes    scopes
-	proposals map[string]*proposal // by the tunlet's id
-}
-
 // Core is the state machine. The zero value is not usable; see New.
 type Core struct {
 	cfg       Config
@@ -57,22 +20,20 @@ type Core struct {
 	out       []Command
 	finishing bool
 
-	tunlets   map[string]*tunlet
-	processes map[uint64]*process
-	owners    owners
-	tries     map[area]int           // that did not end in a kept change
-	disturbed map[area]time.Duration // last change that it judges
-	rests     map[rest]time.Duration
-	hands     map[knob]bool // changed by hand: nobody else touches them
-	known     map[string]Known
-	kin       map[kinKey]*kin
+	tunlets    tunlets
+	processes  *processes
+	owners     owners
+	restraints *restraints
+	known      knowledge
+	siblings   *siblings
 
-	active   []*proposal // not final, in the order proposed
-	finished []*proposal
-	forgot   int
-	refused  map[string]*refusal
-	changes  map[string]*change
-	requests map[string]*proposal
+	proposals map[name]*proposal // by the tunlets' ids
+	active    []*proposal        // not final, in the order proposed
+	finished  []*proposal
+	forgot    int
+	refused   map[string]*refusal
+	changes   map[string]*change
+	requests  map[string]*proposal
 
 	lastChange, lastRequest int
 	lastProposal            uint64
@@ -84,20 +45,20 @@ type Core struct {
 // New returns a core with the given rules.
 func New(cfg Config) *Core {
 	def(&cfg.queueWait, queueWait)
+	_, window := baselineSize(cfg.Apart)
+	processes := newProcesses(window)
 	return &Core{
-		cfg:       cfg,
-		tunlets:   map[string]*tunlet{},
-		processes: map[uint64]*process{},
-		owners:    newOwners(),
-		tries:     map[area]int{},
-		disturbed: map[area]time.Duration{},
-		rests:     map[rest]time.Duration{},
-		hands:     map[knob]bool{},
-		known:     map[string]Known{},
-		kin:       map[kinKey]*kin{},
-		refused:   map[string]*refusal{},
-		changes:   map[string]*change{},
-		requests:  map[string]*proposal{},
+		cfg:        cfg,
+		tunlets:    tunlets{},
+		processes:  processes,
+		owners:     newOwners(),
+		restraints: newRestraints(),
+		known:      knowledge{},
+		siblings:   &siblings{kin: map[kinKey]*kin{}, processes: processes},
+		proposals:  map[name]*proposal{},
+		refused:    map[string]*refusal{},
+		changes:    map[string]*change{},
+		requests:   map[string]*proposal{},
 	}
 }
 
@@ -112,7 +73,7 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 	case TunletGone:
 		c.tunletGone(ev)
 	case ProcessStarted:
-		c.processStarted(ev)
+		c.processes.start(ev)
 	case ProcessEnded:
 		c.processEnded(ev.Process)
 	case Propose:
@@ -130,7 +91,7 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 	case Lapsed:
 		c.lapsed(ev)
 	case Knowledge:
-		c.learn(ev.Known)
+		c.known.learn(ev.Known)
 	case Adopt:
 		c.adopt(ev.Held)
 	case Tick:
@@ -181,21 +142,7 @@ func (c *Core) advance() {
 
 // tunletReady makes a tunlet known, or alive again.
 func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
-	t := c.tunlets[info.GetName()]
-	if t == nil {
-		t = &tunlet{name: info.GetName(), proposals: map[string]*proposal{}}
-		c.tunlets[t.name] = t
-	}
-	t.info, t.alive = info, true
-	t.scopes = scopes{}
-	t.lower = info.GetObjective().GetLowerIsBetter()
-	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
-	def(&t.minGain, defaultMinGain)
-	def(&t.maxTries, defaultMaxTries)
-	t.knobs = map[string]*attunev1.Knob{}
-	for _, k := range info.GetKnobs() {
-		t.knobs[k.GetName()] = k
-	}
+	t := c.tunlets.ready(info)
 	for _, p := range c.active {
 		if p.tunlet == t && p.state == StateKept {
 			p.watchFrom = c.now
@@ -220,54 +167,33 @@ func (c *Core) tunletGone(ev TunletGone) {
 
 // checkGrace undoes a kept change whose tunlet did not come back.
 func (c *Core) checkGrace(p *proposal) {
-	if !p.tunlet.alive && c.now >= p.tunlet.goneAt+tunletGrace {
+	if p.tunlet.missing(c.now) {
 		c.takeBack(p, "tunlet gone and not restarted in time")
 	}
 }
 
-// processStarted makes a process known.
-func (c *Core) processStarted(ev ProcessStarted) {
-	if p := c.processes[ev.Process]; p != nil {
-		p.executable, p.program = ev.Executable, ev.Program
-		return
-	}
-	c.processes[ev.Process] = &process{executable: ev.Executable, program: ev.Program}
-}
-
 // processEnded ends the changes of a process with it, and forgets it.
 func (c *Core) processEnded(handle uint64) {
-	if c.processes[handle] == nil {
+	if !c.processes.end(handle) {
 		return
 	}
-	delete(c.processes, handle)
-	maps.DeleteFunc(c.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
-	maps.DeleteFunc(c.hands, func(k knob, _ bool) bool { return k.process == handle })
+	c.restraints.end(handle)
 	for _, p := range slices.Clone(c.active) {
 		touched := false
 		for _, ch := range p.changes {
 			if ch.spec.GetProcess() == handle {
 				touched = true
 				ch.outcome = attunev1.Outcome_OUTCOME_GONE
-				c.owners.free(knob{ch.spec.GetKnob(), handle})
+				c.owners.free(ch.knob())
 			}
 		}
 		if touched {
 			c.touch(p)
 		}
-		if touched && c.allGone(p) {
+		if touched && c.processes.outlived(p) {
 			c.processesGone(p)
 		}
 	}
-}
-
-// allGone reports whether no process of p lives.
-func (c *Core) allGone(p *proposal) bool {
-	for _, ch := range p.changes {
-		if c.processes[ch.spec.GetProcess()] != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // processesGone ends a proposal with its last process.

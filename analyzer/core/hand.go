@@ -18,7 +18,7 @@ func (c *Core) overridden(ch *change, result *attunev1.ActionResult) {
 		return
 	}
 	ch.outcome, ch.undoneAt = result.GetOutcome(), c.now
-	c.hands[knob{ch.spec.GetKnob(), process}] = true
+	c.restraints.leave(ch.knob())
 	reason := fmt.Sprintf("%s of process %d was changed by hand", ch.spec.GetKnob(), process)
 	if text := result.GetReason(); text != "" {
 		reason += ": " + text
@@ -30,13 +30,4 @@ func (c *Core) overridden(ch *change, result *attunev1.ActionResult) {
 	case StateApplying, StateTurning:
 		p.withdrawn, p.blameless = reason, true
 	}
-}
-
-// byHand says why a knob is left alone that somebody has set by hand; empty:
-// nobody has.
-func (c *Core) byHand(k knob) string {
-	if !c.hands[k] && !c.hands[k.whole()] {
-		return ""
-	}
-	return fmt.Sprintf("knob %s of process %d was changed by hand, and stays as it is", k.name, k.process)
 }

@@ -75,10 +75,7 @@ func (c *Core) lapsed(ev Lapsed) {
 			continue
 		}
 		ch.outcome, ch.undoneAt = attunev1.Outcome_OUTCOME_UNDONE, c.now
-		c.disturb(c.touch(ch.proposal).area())
-		if pr := c.processes[ch.spec.GetProcess()]; pr != nil {
-			pr.disturbed = c.now
-		}
+		c.processes.disturb(c.now, c.touch(ch.proposal).area(), ch.spec.GetProcess())
 		if !slices.Contains(touched, ch.proposal) {
 			touched = append(touched, ch.proposal)
 		}
@@ -102,14 +99,10 @@ func (c *Core) afterLapse(p *proposal, reason string) {
 // objective to be watched by, and ends with its process, at its tunlet's wish or
 // with the session, as others do.
 func (c *Core) adopt(h Held) {
-	if c.processes[h.Process] == nil || c.changes[h.ID] != nil || len(c.owners.among(knob{h.Knob, h.Process})) > 0 {
+	if !c.processes.runs(h.Process) || c.changes[h.ID] != nil || len(c.owners.among(knob{h.Knob, h.Process})) > 0 {
 		return
 	}
-	t := c.tunlets[h.Tunlet]
-	if t == nil { // it has not been started yet: checkGrace waits for it from now on
-		t = &tunlet{name: h.Tunlet, info: &attunev1.DescribeResponse{Name: h.Tunlet}, proposals: map[string]*proposal{}, goneAt: c.now}
-		c.tunlets[h.Tunlet] = t
-	}
+	t := c.tunlets.expected(h.Tunlet, c.now)
 	p := &proposal{
 		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
 		proposedAt: c.now, doneAt: c.now, trial: trial{watchFrom: c.now}, reason: "kept by an earlier session",
@@ -122,7 +115,7 @@ func (c *Core) adopt(h Held) {
 	p.advice = c.adviceID(p)
 	c.changes[h.ID] = ch
 	c.owners.take(knob{h.Knob, h.Process}, p)
-	t.proposals[p.spec.GetId()] = p
+	c.proposals[p.name()] = p
 	c.active = append(c.active, p)
 	c.record("kept", p, p.reason)
 }

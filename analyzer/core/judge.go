@@ -24,7 +24,7 @@ func (c *Core) startJudging(p *proposal, first time.Duration) {
 func (c *Core) objective(p *proposal) objective {
 	return objective{
 		history: p.tunlet.scopes.get(p.spec.GetScope()), lower: p.tunlet.lower, minGain: p.tunlet.minGain,
-		promised: c.promised(p), apart: c.cfg.Apart,
+		promised: c.known.promised(p), apart: c.cfg.Apart,
 	}
 }
 
@@ -77,11 +77,7 @@ func (c *Core) ask(p *proposal, suggested attunev1.Verdict) {
 
 // verdict takes a tunlet's answer.
 func (c *Core) verdict(ev Verdict) {
-	t := c.tunlets[ev.Tunlet]
-	if t == nil {
-		return
-	}
-	if p := t.proposals[ev.Proposal]; p != nil && p.state == StateAsking {
+	if p := c.proposals[name{ev.Tunlet, ev.Proposal}]; p != nil && p.state == StateAsking {
 		c.resolve(p, ev.Verdict, ev.Reason)
 	}
 }
@@ -118,9 +114,9 @@ func (c *Core) keep(p *proposal, reason string) {
 	p.reason, p.doneAt = reason, c.now
 	if p.whole != nil {
 		p.whole.aheadUntil = c.now
-		c.disturb(p.whole.area())
+		c.processes.disturbArea(c.now, p.whole.area())
 	}
-	c.tellSiblings(p)
+	c.siblings.tell(p)
 	c.record("kept", p, reason)
 	c.notify(p, reason)
 }

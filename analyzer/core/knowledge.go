@@ -31,35 +31,41 @@ type Knowledge struct {
 
 func (Knowledge) event() {}
 
+// knowledge is what earlier runs have learnt, by advice.
+type knowledge map[string]Known
+
 // learn takes knowledge in.
-func (c *Core) learn(known []Known) {
+func (all knowledge) learn(known []Known) {
 	for _, k := range known {
-		if _, there := c.known[k.Advice]; there || len(c.known) < maxKnown {
-			c.known[k.Advice] = k
+		if _, there := all[k.Advice]; there || len(all) < maxKnown {
+			all[k.Advice] = k
 		}
 	}
+}
+
+// helped reports whether p is known to help.
+func (all knowledge) helped(p *proposal) bool { return all[p.advice].Helped() }
+
+// promised returns the gain that is to be expected of p: what an earlier run
+// measured, or else what its model predicts; 0: nobody knows.
+func (all knowledge) promised(p *proposal) float64 {
+	if k := all[p.advice]; k.Helped() && k.Gain > 0 {
+		return k.Gain
+	}
+	return p.spec.GetPredictedGain()
 }
 
 // enqueue has a proposal wait for its turn: behind all others, or before the first
 // one that waits too and is not known to help.
 func (c *Core) enqueue(p *proposal) {
 	at := len(c.active)
-	if c.known[p.advice].Helped() {
+	if c.known.helped(p) {
 		for i, q := range c.active {
-			if q.state == StateWaiting && !c.known[q.advice].Helped() {
+			if q.state == StateWaiting && !c.known.helped(q) {
 				at = i
 				break
 			}
 		}
 	}
 	c.active = append(c.active[:at:at], append([]*proposal{p}, c.active[at:]...)...)
-}
-
-// promised returns the gain that is to be expected of p: what an earlier run
-// measured, or else what its model predicts; 0: nobody knows.
-func (c *Core) promised(p *proposal) float64 {
-	if k := c.known[p.advice]; k.Helped() && k.Gain > 0 {
-		return k.Gain
-	}
-	return p.spec.GetPredictedGain()
 }

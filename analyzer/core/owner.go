@@ -8,17 +8,6 @@ import (
 	"strings"
 )
 
-// placeMark stands between the name of a knob and the place, of several in a
-// process, that is changed: "thread.affinity@4711", "socket.tcp_nodelay@7". A
-// tunlet declares the knob, and changes what of it it likes.
-const placeMark = "@"
-
-// whole is the knob that k is one place of; k itself if it is not of one place.
-func (k knob) whole() knob {
-	name, _, _ := strings.Cut(k.name, placeMark)
-	return knob{name, k.process}
-}
-
 // owners says which proposal has which knob. Places of a knob belong to whom took
 // them, each for itself; who has the knob as a whole has all of them.
 type owners struct {

@@ -3,77 +3,16 @@
 package core
 
 import (
-	"fmt"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// State is where a proposal stands.
-type State int
+// name is how a tunlet calls a proposal.
+type name struct{ tunlet, id string }
 
-// The states; those from StateRefused on are final, and so is StateKept once
-// its processes have ended.
-const (
-	// StateWaiting: admitted, waiting for its turn and its baseline.
-	StateWaiting State = iota
-	// StateApplying: sent to the controllers.
-	StateApplying
-	// StateJudging: in force, samples are being collected.
-	StateJudging
-	// StateAsking: in force, the tunlet has been asked for its verdict.
-	StateAsking
-	// StateTurning: being taken back for a turn, to be made again.
-	StateTurning
-	// StateKept: judged good, and watched.
-	StateKept
-	// StateUndoing: being taken back.
-	StateUndoing
-	// StateRefused: never applied.
-	StateRefused
-	// StateAdvised: given as advice.
-	StateAdvised
-	// StateUndone: taken back.
-	StateUndone
-	// StateFailed: could not be applied, or not be undone.
-	StateFailed
-	// StateEnded: its processes ended before the verdict.
-	StateEnded
-)
-
-var stateNames = [...]string{
-	"waiting", "applying", "judging", "judging", "judging", "kept", "undoing",
-	"refused", "advised", "undone", "failed", "ended",
-}
-
-// String returns the state in a word, as the report has it.
-func (s State) String() string {
-	if s < 0 || int(s) >= len(stateNames) {
-		return fmt.Sprintf("State(%d)", int(s))
-	}
-	return stateNames[s]
-}
-
-// proto returns the state as the tunlets know it.
-func (s State) proto() attunev1.ProposalState {
-	switch s {
-	case StateWaiting, StateApplying:
-		return attunev1.ProposalState_PROPOSAL_STATE_APPLYING
-	case StateJudging, StateAsking, StateTurning, StateUndoing:
-		return attunev1.ProposalState_PROPOSAL_STATE_APPLIED
-	case StateKept:
-		return attunev1.ProposalState_PROPOSAL_STATE_KEPT
-	case StateRefused:
-		return attunev1.ProposalState_PROPOSAL_STATE_REFUSED
-	case StateAdvised:
-		return attunev1.ProposalState_PROPOSAL_STATE_ADVISED
-	case StateUndone, StateEnded:
-		return attunev1.ProposalState_PROPOSAL_STATE_UNDONE
-	case StateFailed:
-		return attunev1.ProposalState_PROPOSAL_STATE_FAILED
-	}
-	return attunev1.ProposalState_PROPOSAL_STATE_UNSPECIFIED
-}
+// kinKey names a change, wherever in a program it is made.
+type kinKey struct{ advice, program string }
 
 // proposal is one proposal on its way.
 type proposal struct {
@@ -106,7 +45,7 @@ type proposal struct {
 
 	aheadUntil time.Duration // it had to wait for its canary, or a sibling's trial
 
-	kin     *kin      // the same change in other processes of its program; nil: not known
+	kin     kinKey    // the same change in other processes of its program; zero: not known
 	follows *proposal // the sibling whose verdict it takes over; nil: it is tried itself
 	awaits  bool      // it waits for a sibling's trial
 
@@ -143,6 +82,9 @@ func (ch *change) inForce() bool {
 	return ch.outcome == attunev1.Outcome_OUTCOME_APPLIED
 }
 
+// knob returns what the change is made to.
+func (ch *change) knob() knob { return knob{ch.spec.GetKnob(), ch.spec.GetProcess()} }
+
 // final reports whether nothing more will happen to p.
 func (p *proposal) final() bool {
 	return p.state >= StateRefused || p.state == StateKept && p.closed
@@ -156,6 +98,12 @@ func (p *proposal) experiment() bool {
 	}
 	return false
 }
+
+// inLine reports whether p waits for its turn.
+func (p *proposal) inLine() bool { return p.state == StateWaiting && !p.awaits }
+
+// inPlay reports whether p has something in force, or is about to.
+func (p *proposal) inPlay() bool { return !p.final() && p.state != StateUndoing }
 
 // overlaps reports whether p and q would be measured as one: they share a
 // process, or a tunlet's scope.
@@ -172,6 +120,9 @@ func (p *proposal) overlaps(q *proposal) bool {
 	}
 	return false
 }
+
+// name returns how its tunlet calls p.
+func (p *proposal) name() name { return name{p.tunlet.name, p.spec.GetId()} }
 
 // area returns what p's objective is about.
 func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }

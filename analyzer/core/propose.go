@@ -28,12 +28,12 @@ type refusal struct {
 }
 
 // propose admits, advises or refuses a proposal.
-func (c *Core) propose(name string, spec *attunev1.Proposal) {
-	t := c.tunlets[name]
+func (c *Core) propose(tunlet string, spec *attunev1.Proposal) {
+	t := c.tunlets[tunlet]
 	if t == nil || !t.alive {
 		return
 	}
-	if old := t.proposals[spec.GetId()]; old != nil && !old.final() {
+	if old := c.proposals[name{tunlet, spec.GetId()}]; old != nil && !old.final() {
 		return // said again: it is on its way already
 	}
 	p := c.newProposal(t, spec)
@@ -77,7 +77,7 @@ func (c *Core) malformed(p *proposal) string {
 	}
 	seen := map[knob]bool{}
 	for _, ch := range p.changes {
-		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		k := ch.knob()
 		if seen[k] {
 			return fmt.Sprintf("knob %s of process %d is named twice", k.name, k.process)
 		}
@@ -102,7 +102,7 @@ func (c *Core) badChange(t *tunlet, ch *change) string {
 		return fmt.Sprintf("knob %s: no action given", name)
 	case k == nil:
 		return fmt.Sprintf("knob %s is not among those the tunlet declares", name)
-	case c.processes[ch.spec.GetProcess()] == nil:
+	case !c.processes.runs(ch.spec.GetProcess()):
 		return fmt.Sprintf("process %d is not known, or has ended", ch.spec.GetProcess())
 	}
 	return outOfBounds(k, attunev1.DescribeAction(ch.spec.GetAction()).Value)
@@ -121,9 +121,9 @@ func (c *Core) admit(p *proposal) {
 		c.lastChange++
 		ch.spec.Id = fmt.Sprintf("%sc%d", c.cfg.IDPrefix, c.lastChange)
 		c.changes[ch.spec.GetId()] = ch
-		c.owners.take(knob{ch.spec.GetKnob(), ch.spec.GetProcess()}, p)
+		c.owners.take(ch.knob(), p)
 	}
-	p.tunlet.proposals[p.spec.GetId()] = p
+	c.proposals[p.name()] = p
 	c.record("proposed", p, p.spec.GetReason())
 	if process := c.canaryProcess(p); process != 0 {
 		c.sendAhead(p, process)
@@ -136,8 +136,8 @@ func (c *Core) forbidden(p *proposal) string {
 	if c.finishing {
 		return "the session is ending"
 	}
-	if n := c.tries[p.area()]; n >= p.tunlet.maxTries {
-		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
+	if reason := c.restraints.exhausted(p); reason != "" {
+		return reason
 	}
 	open := 0
 	for _, q := range c.active {
@@ -148,17 +148,7 @@ func (c *Core) forbidden(p *proposal) string {
 	if open >= maxOpen {
 		return fmt.Sprintf("%d proposals are open already", open)
 	}
-	for _, ch := range p.changes {
-		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
-		if reason := c.byHand(k); reason != "" {
-			return reason
-		}
-		if until := c.rests[rest{p.tunlet.name, k}]; c.now < until {
-			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
-				k.name, k.process, until-c.now)
-		}
-	}
-	return ""
+	return c.restraints.untouchable(p, c.now)
 }
 
 // refuse answers a proposal that is not applied. The same refusal is recorded

@@ -15,7 +15,7 @@ import (
 // begun is measured to the end.
 func (c *Core) rivals(p *proposal) (rivals []*proposal, reason string) {
 	for _, ch := range p.changes {
-		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		k := ch.knob()
 		for _, o := range c.owners.among(k) {
 			switch {
 			case slices.Contains(rivals, o):
@@ -42,7 +42,7 @@ func (c *Core) yields(o, p *proposal) bool {
 	case StateWaiting:
 		return mine > theirs
 	case StateKept:
-		promises := o.gain() > 0 && c.promised(p) > o.gain()*(1+p.tunlet.minGain)
+		promises := o.gain() > 0 && c.known.promised(p) > o.gain()*(1+p.tunlet.minGain)
 		return mine > theirs || promises && !o.challenged
 	}
 	return false
@@ -101,7 +101,7 @@ func (c *Core) anew(o *proposal) *proposal {
 	spec := proto.CloneOf(o.spec)
 	spec.Changes = nil
 	for _, ch := range o.changes {
-		if c.processes[ch.spec.GetProcess()] != nil {
+		if c.processes.runs(ch.spec.GetProcess()) {
 			spec.Changes = append(spec.Changes, proto.CloneOf(ch.spec))
 		}
 	}

@@ -11,11 +11,7 @@ import (
 
 // withdraw takes a proposal back at its tunlet's wish.
 func (c *Core) withdraw(ev Withdraw) {
-	t := c.tunlets[ev.Tunlet]
-	if t == nil {
-		return
-	}
-	p := t.proposals[ev.Proposal]
+	p := c.proposals[name{ev.Tunlet, ev.Proposal}]
 	if p == nil || p.final() {
 		return
 	}
@@ -70,7 +66,7 @@ func (c *Core) split(p *proposal, processes []uint64) *proposal {
 	for _, ch := range part {
 		ch.proposal = &q
 		q.spec.Changes = append(q.spec.Changes, ch.spec)
-		c.owners.take(knob{ch.spec.GetKnob(), ch.spec.GetProcess()}, &q)
+		c.owners.take(ch.knob(), &q)
 	}
 	c.active = append(c.active, &q)
 	return &q
@@ -207,13 +203,10 @@ func (c *Core) conclude(p *proposal, to State, reason string) {
 	if to == StateFailed || to == StateUndone && !p.blameless {
 		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
 			p.counted = true
-			c.tries[p.area()]++
-			c.tellSiblings(p)
+			c.restraints.failed(p)
+			c.siblings.tell(p)
 		}
-		for _, ch := range p.changes {
-			k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
-			c.rests[rest{p.tunlet.name, k}] = c.now + cooldown
-		}
+		c.restraints.rest(p, c.now)
 	}
 	c.settle(p)
 	c.record(kind, p, reason)
@@ -236,7 +229,7 @@ func (c *Core) aftermath(p *proposal, to State, reason string) {
 // settle moves a proposal from the active to the finished.
 func (c *Core) settle(p *proposal) {
 	for _, ch := range p.changes {
-		k := knob{ch.spec.GetKnob(), ch.spec.GetProcess()}
+		k := ch.knob()
 		if c.owners.of[k] == p {
 			c.owners.free(k)
 		}
@@ -263,8 +256,8 @@ func (c *Core) remember(p *proposal) {
 	for _, ch := range old.changes {
 		delete(c.changes, ch.spec.GetId())
 	}
-	if old.tunlet.proposals[old.spec.GetId()] == old {
-		delete(old.tunlet.proposals, old.spec.GetId())
+	if c.proposals[old.name()] == old {
+		delete(c.proposals, old.name())
 	}
 }
 

@@ -85,7 +85,7 @@ func TestBrokenOffAgain(t *testing.T) {
 			if v.State != tt.want || v.Judgement.Gain < 2 || v.Useless {
 				t.Errorf("%v, gain %v, useless: %v", v.State, v.Judgement.Gain, v.Useless)
 			}
-			if len(s.core.tries)+len(s.core.rests) > 0 {
+			if len(s.core.restraints.tries)+len(s.core.restraints.rests) > 0 {
 				t.Error("it counts as a try without success")
 			}
 		})

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// rest is a knob that a tunlet may not touch for a while.
+type rest struct {
+	tunlet string
+	knob   knob
+}
+
+// restraints are what experience forbids: what was tried too often or too recently,
+// and what somebody has set by hand.
+type restraints struct {
+	tries map[area]int // that did not end in a kept change
+	rests map[rest]time.Duration
+	hands map[knob]bool // changed by hand: nobody else touches them
+}
+
+func newRestraints() *restraints {
+	return &restraints{tries: map[area]int{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
+}
+
+// failed counts a try without success.
+func (r *restraints) failed(p *proposal) { r.tries[p.area()]++ }
+
+// rest lets the knobs of p rest after a try without success.
+func (r *restraints) rest(p *proposal, now time.Duration) {
+	for _, ch := range p.changes {
+		r.rests[rest{p.tunlet.name, ch.knob()}] = now + cooldown
+	}
+}
+
+// leave has a knob left alone that somebody has set by hand.
+func (r *restraints) leave(k knob) { r.hands[k] = true }
+
+// end forgets a process.
+func (r *restraints) end(handle uint64) {
+	maps.DeleteFunc(r.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
+	maps.DeleteFunc(r.hands, func(k knob, _ bool) bool { return k.process == handle })
+}
+
+// exhausted says why nothing more is tried where p would be; empty: it may be.
+func (r *restraints) exhausted(p *proposal) string {
+	if n := r.tries[p.area()]; n >= p.tunlet.maxTries {
+		return fmt.Sprintf("%d tries without success in scope %q", n, p.spec.GetScope())
+	}
+	return ""
+}
+
+// untouchable says why a knob of p may not be touched now; empty: all may be.
+func (r *restraints) untouchable(p *proposal, now time.Duration) string {
+	for _, ch := range p.changes {
+		k := ch.knob()
+		if r.hands[k] || r.hands[k.whole()] {
+			return fmt.Sprintf("knob %s of process %d was changed by hand, and stays as it is", k.name, k.process)
+		}
+		if until := r.rests[rest{p.tunlet.name, k}]; now < until {
+			return fmt.Sprintf("knob %s of process %d rests for another %v after a try without success",
+				k.name, k.process, until-now)
+		}
+	}
+	return ""
+}

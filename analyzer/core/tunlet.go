@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// area is what one objective is about: a tunlet's scope.
+type area struct{ tunlet, scope string }
+
+// tunlet is what the core knows of a tunlet.
+type tunlet struct {
+	name     string
+	info     *attunev1.DescribeResponse
+	alive    bool
+	goneAt   time.Duration
+	minGain  float64
+	maxTries int
+	lower    bool // lower is better
+	knobs    map[string]*attunev1.Knob
+	scopes   scopes
+}
+
+// tunlets are those that were heard of, by name.
+type tunlets map[string]*tunlet
+
+// ready makes a tunlet known, or alive again.
+func (all tunlets) ready(info *attunev1.DescribeResponse) *tunlet {
+	t := all.known(info.GetName())
+	t.info, t.alive = info, true
+	t.scopes = scopes{}
+	t.lower = info.GetObjective().GetLowerIsBetter()
+	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
+	def(&t.minGain, defaultMinGain)
+	def(&t.maxTries, defaultMaxTries)
+	t.knobs = map[string]*attunev1.Knob{}
+	for _, k := range info.GetKnobs() {
+		t.knobs[k.GetName()] = k
+	}
+	return t
+}
+
+// expected returns a tunlet that has not been started yet, unless it has: from now on
+// it is waited for as if it had ended.
+func (all tunlets) expected(name string, now time.Duration) *tunlet {
+	if t := all[name]; t != nil {
+		return t
+	}
+	t := all.known(name)
+	t.info, t.goneAt = &attunev1.DescribeResponse{Name: name}, now
+	return t
+}
+
+// known returns the tunlet of that name, made when it is new.
+func (all tunlets) known(name string) *tunlet {
+	if all[name] == nil {
+		all[name] = &tunlet{name: name}
+	}
+	return all[name]
+}
+
+// missing reports whether a tunlet has ended and did not come back in time.
+func (t *tunlet) missing(now time.Duration) bool { return !t.alive && now >= t.goneAt+tunletGrace }
