@@ -55,11 +55,8 @@ func (ch *change) anywhere() (name, action string) {
 func (c *Core) advise(p *proposal) {
 	p.state, p.doneAt = StateAdvised, c.now
 	p.reason = p.spec.GetReason()
-	known := slices.ContainsFunc(c.finished, func(q *proposal) bool {
-		return q.exact == p.exact && q.spec.GetScope() == p.spec.GetScope()
-	})
-	if !known {
-		c.remember(p)
+	if !c.archive.advised(p) {
+		c.archive.finish(p)
 		c.record("advised", p, p.reason)
 	}
 	c.notify(p, "advice "+p.advice)

@@ -3,12 +3,8 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -36,7 +32,7 @@ func (c *Core) tryApply(p *proposal) {
 	if p.awaits {
 		return
 	}
-	if c.blocked(p) {
+	if c.line.blocks(p) {
 		p.readyAt = 0
 		if c.now >= max(p.proposedAt, p.aheadUntil)+c.cfg.queueWait {
 			c.conclude(p, StateRefused, fmt.Sprintf("other changes were under judgement for %v", c.cfg.queueWait))
@@ -58,68 +54,18 @@ func (c *Core) tryApply(p *proposal) {
 	}
 }
 
-// blocked reports whether another experiment, or one that was proposed
-// earlier, stands in the way of p.
-func (c *Core) blocked(p *proposal) bool {
-	for i, q := range c.active {
-		if q == p {
-			return slices.ContainsFunc(c.active[i+1:], func(q *proposal) bool {
-				return q.experiment() && q.overlaps(p)
-			})
-		}
-		if (q.experiment() || q.inLine()) && q.overlaps(p) {
-			return true
-		}
-	}
-	return false
-}
-
 // apply sends a proposal's changes.
 func (c *Core) apply(p *proposal) {
-	specs := c.prepare(p)
+	p.state = StateApplying
 	c.record("applying", p, "")
 	c.notify(p, "")
-	c.emit(Apply{Request: p.applyRequest, Changes: specs})
-}
-
-// prepare opens a request to make the changes of p, in the processes that live.
-func (c *Core) prepare(p *proposal) (specs []*attunev1.Change) {
-	p.state, p.sentAt = StateApplying, c.now
-	p.applyRequest = c.request(p)
-	for _, ch := range p.changes {
-		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
-			specs = append(specs, ch.spec)
-		}
-	}
-	p.deadline = c.now + p.safePoints() + applyTimeout
-	return specs
-}
-
-// safePoints returns how long the controllers may wait for the safe points of
-// p's changes: those of one process wait one after the other.
-func (p *proposal) safePoints() time.Duration {
-	longest := defaultSafePoint
-	waits := map[uint64]time.Duration{}
-	for _, ch := range p.changes {
-		process := ch.spec.GetProcess()
-		waits[process] += cmp.Or(time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()), defaultSafePoint)
-		longest = max(longest, waits[process])
-	}
-	return longest
-}
-
-// request returns a new request id that belongs to p.
-func (c *Core) request(p *proposal) string {
-	c.lastRequest++
-	id := fmt.Sprintf("r%d", c.lastRequest)
-	c.requests[id] = p
-	return id
+	c.requests.apply(p)
 }
 
 // result notes what became of a change. An answer that comes after the
 // proposal was given up must not leave the change in force.
 func (c *Core) result(ev Result) {
-	ch := c.changes[ev.Result.GetChangeId()]
+	ch := c.archive.changes[ev.Result.GetChangeId()]
 	if ch == nil {
 		return
 	}
@@ -149,12 +95,9 @@ func (c *Core) result(ev Result) {
 
 // requestDone closes a request.
 func (c *Core) requestDone(id string) {
-	p := c.requests[id]
-	if p == nil {
-		return
-	}
-	delete(c.requests, id)
+	p := c.requests.close(id)
 	switch {
+	case p == nil:
 	case p.state == StateApplying && id == p.applyRequest:
 		c.applied(p)
 	case p.state == StateUndoing && id == p.undoRequest:
@@ -167,7 +110,7 @@ func (c *Core) requestDone(id string) {
 // checkApply gives up on an apply request that nobody answers.
 func (c *Core) checkApply(p *proposal) {
 	if c.now >= p.deadline {
-		delete(c.requests, p.applyRequest)
+		c.requests.close(p.applyRequest)
 		for _, ch := range p.changes {
 			if ch.outcome == attunev1.Outcome_OUTCOME_UNSPECIFIED {
 				ch.outcome = attunev1.Outcome_OUTCOME_APPLIED // nobody knows: undo it
@@ -188,7 +131,7 @@ func (c *Core) applied(p *proposal) {
 			first = min(first, ch.at)
 			p.appliedAt = max(p.appliedAt, ch.at)
 		case ch.outcome != attunev1.Outcome_OUTCOME_GONE:
-			c.undo(p, StateFailed, failure(p))
+			c.undo(p, StateFailed, p.failure())
 			return
 		}
 	}
@@ -207,24 +150,4 @@ func (c *Core) applied(p *proposal) {
 			c.keepLike(p)
 		}
 	}
-}
-
-// changesNothing says whether every value in force is the one from before, so that there
-// is nothing to judge.
-func (p *proposal) changesNothing() bool {
-	return !slices.ContainsFunc(p.changes, func(ch *change) bool {
-		from, to := ch.result.GetOldValue(), ch.result.GetNewValue()
-		return ch.inForce() && (from == nil || !proto.Equal(from, to))
-	})
-}
-
-// failure says why a proposal could not be applied.
-func failure(p *proposal) string {
-	for _, ch := range p.changes {
-		switch ch.outcome {
-		case attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED:
-			return fmt.Sprintf("%s in process %d: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), ch.result.GetReason())
-		}
-	}
-	return "not all changes were answered"
 }

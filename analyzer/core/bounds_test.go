@@ -18,7 +18,7 @@ func TestManyScopes(t *testing.T) {
 	for n := range 3 * maxScopes {
 		id := fmt.Sprint("c", n)
 		p := &proposal{tunlet: owner, spec: &attunev1.Proposal{Scope: id}, state: StateApplying}
-		c.changes[id] = &change{proposal: p, spec: &attunev1.Change{Id: id}}
+		c.archive.changes[id] = &change{proposal: p, spec: &attunev1.Change{Id: id}}
 		c.Step(time.Duration(n)*time.Second, Result{Result: &attunev1.ActionResult{
 			ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_REFUSED,
 		}})

@@ -54,13 +54,8 @@ func (c *Core) sendAhead(p *proposal, process uint64) {
 		c.owners.take(ch.knob(), canary)
 	}
 	c.touch(p).changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == canary })
-	c.enqueue(canary)
+	c.line.enqueue(canary)
 	c.record("proposed", canary, "tried in one process first")
-}
-
-// awaitsCanary reports whether p has to wait for what is tried before it.
-func (p *proposal) awaitsCanary() bool {
-	return p.canary != nil && !p.canary.final() && p.canary.state != StateKept
 }
 
 // afterCanary lets what waits for a canary follow its fate. Where its process

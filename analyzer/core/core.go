@@ -4,20 +4,15 @@ package core
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// maxFinished bounds the finished proposals that are remembered for the report.
-const maxFinished = 1000
-
 // Core is the state machine. The zero value is not usable; see New.
 type Core struct {
+	*transcript
 	cfg       Config
-	now       time.Duration
-	out       []Command
 	finishing bool
 
 	tunlets    tunlets
@@ -27,19 +22,10 @@ type Core struct {
 	known      knowledge
 	siblings   *siblings
 
-	proposals map[name]*proposal // by the tunlets' ids
-	active    []*proposal        // not final, in the order proposed
-	finished  []*proposal
-	forgot    int
-	refused   map[string]*refusal
-	changes   map[string]*change
-	requests  map[string]*proposal
-
-	lastChange, lastRequest int
-	lastProposal            uint64
-	touched                 []*proposal // not as they were at the last call of Changed
-	touchedRefusals         []*refusal
-	dropped                 []uint64 // numbers of proposals that were forgotten since
+	line     *line
+	archive  *archive
+	requests *requests
+	refusals *refusals
 }
 
 // New returns a core with the given rules.
@@ -47,26 +33,27 @@ func New(cfg Config) *Core {
 	def(&cfg.queueWait, queueWait)
 	_, window := baselineSize(cfg.Apart)
 	processes := newProcesses(window)
+	known, log := knowledge{}, &transcript{}
 	return &Core{
+		transcript: log,
 		cfg:        cfg,
 		tunlets:    tunlets{},
 		processes:  processes,
 		owners:     newOwners(),
 		restraints: newRestraints(),
-		known:      knowledge{},
+		known:      known,
 		siblings:   &siblings{kin: map[kinKey]*kin{}, processes: processes},
-		proposals:  map[name]*proposal{},
-		refused:    map[string]*refusal{},
-		changes:    map[string]*change{},
-		requests:   map[string]*proposal{},
+		line:       &line{known: known},
+		archive:    newArchive(cfg.IDPrefix, &log.views),
+		requests:   &requests{transcript: log, unanswered: map[string]*proposal{}},
+		refusals:   &refusals{transcript: log, said: map[string]*refusal{}},
 	}
 }
 
 // Step tells the core what happened and when, and returns what is to be done.
 // Time never runs backwards: an earlier time than the last one counts as that.
 func (c *Core) Step(at time.Duration, ev Event) []Command {
-	c.now = max(c.now, at)
-	c.out = nil
+	c.transcript.step(at)
 	switch ev := ev.(type) {
 	case TunletReady:
 		c.tunletReady(ev.Info)
@@ -104,19 +91,17 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 }
 
 // Busy reports whether a request to the controllers is unanswered.
-func (c *Core) Busy() bool { return len(c.requests) > 0 }
+func (c *Core) Busy() bool { return c.requests.busy() }
 
 // Deciding reports whether a proposal waits for samples: its own baseline, or
 // those that judge it.
 func (c *Core) Deciding() bool {
-	return slices.ContainsFunc(c.active, func(p *proposal) bool {
-		return p.state == StateWaiting || p.experiment()
-	})
+	return c.line.deciding()
 }
 
 // advance does what time and order allow.
 func (c *Core) advance() {
-	for _, p := range slices.Clone(c.active) {
+	for _, p := range c.line.all() {
 		switch p.state {
 		case StateWaiting:
 			c.tryApply(p)
@@ -143,7 +128,7 @@ func (c *Core) advance() {
 // tunletReady makes a tunlet known, or alive again.
 func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	t := c.tunlets.ready(info)
-	for _, p := range c.active {
+	for _, p := range c.line.active {
 		if p.tunlet == t && p.state == StateKept {
 			p.watchFrom = c.now
 			c.notify(p, "kept before the tunlet's restart")
@@ -158,7 +143,7 @@ func (c *Core) tunletGone(ev TunletGone) {
 		return
 	}
 	t.alive, t.goneAt = false, c.now
-	for _, p := range slices.Clone(c.active) {
+	for _, p := range c.line.all() {
 		if p.tunlet == t && (p.state != StateKept || ev.Final) {
 			c.takeBack(p, "tunlet gone: "+ev.Reason)
 		}
@@ -178,7 +163,7 @@ func (c *Core) processEnded(handle uint64) {
 		return
 	}
 	c.restraints.end(handle)
-	for _, p := range slices.Clone(c.active) {
+	for _, p := range c.line.all() {
 		touched := false
 		for _, ch := range p.changes {
 			if ch.spec.GetProcess() == handle {
@@ -221,7 +206,7 @@ func (c *Core) sample(ev Sample) {
 		return
 	}
 	t.scopes.get(ev.Scope).add(ev.At, ev.Value)
-	for _, p := range slices.Clone(c.active) {
+	for _, p := range c.line.all() {
 		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
 			continue
 		}
@@ -238,33 +223,14 @@ func (c *Core) sample(ev Sample) {
 // finish ends the session.
 func (c *Core) finish() {
 	c.finishing = true
-	for _, p := range slices.Clone(c.active) {
+	for _, p := range c.line.all() {
 		c.takeBack(p, "the session ended")
 	}
 }
 
-// emit appends a command.
-func (c *Core) emit(cmd Command) { c.out = append(c.out, cmd) }
+// Changed returns the proposals and refusals that may not be as they were at the
+// last call, and the numbers of those that have been forgotten since.
+func (c *Core) Changed() (changed []ProposalView, forgotten []uint64) { return c.changed() }
 
-// record appends an entry for the audit log.
-func (c *Core) record(kind string, p *proposal, reason string) {
-	c.emit(Record{
-		At: c.now, Kind: kind, Reason: reason, Proposal: c.touch(p).view(),
-	})
-}
-
-// notify tells the tunlet of p what became of it.
-func (c *Core) notify(p *proposal, reason string) {
-	if !p.tunlet.alive || p.whole != nil {
-		return
-	}
-	req := &attunev1.ProposalChangedRequest{
-		ProposalId: p.spec.GetId(), State: p.state.proto(), Reason: reason,
-	}
-	for _, ch := range p.changes {
-		if ch.result != nil {
-			req.Results = append(req.Results, ch.result)
-		}
-	}
-	c.emit(Notify{Tunlet: p.tunlet.name, Request: req})
-}
+// Forgotten returns how many proposals and refusals there was no room for.
+func (c *Core) Forgotten() int { return c.lost }

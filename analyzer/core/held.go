@@ -3,7 +3,6 @@
 package core
 
 import (
-	"math"
 	"slices"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -31,37 +30,7 @@ type Held struct {
 // that were kept and those that are being judged, in the order of their
 // proposals.
 func (c *Core) Held() []Held {
-	var out []Held
-	for _, p := range c.active {
-		if p.state != StateKept && p.state != StateJudging && p.state != StateAsking {
-			continue
-		}
-		for _, ch := range p.changes {
-			if ch.inForce() {
-				out = append(out, p.held(ch))
-			}
-		}
-	}
-	return out
-}
-
-// held describes a change of p.
-func (p *proposal) held(ch *change) Held {
-	return Held{
-		ID: ch.spec.GetId(), Process: ch.spec.GetProcess(), Knob: ch.spec.GetKnob(),
-		Tunlet: p.tunlet.name, Action: ch.action, Kept: p.state == StateKept, Gain: p.gain(),
-	}
-}
-
-// gain returns the measured gain of p, as a finite ratio; 0: unknown.
-func (p *proposal) gain() float64 {
-	switch {
-	case p.judgement == nil:
-		return p.adoptedGain
-	case math.IsInf(p.judgement.Gain, 0) || math.IsNaN(p.judgement.Gain):
-		return 0
-	}
-	return p.judgement.Gain
+	return c.line.held()
 }
 
 // lapsed notes changes that are not in force any more, though nobody asked for
@@ -70,7 +39,7 @@ func (p *proposal) gain() float64 {
 func (c *Core) lapsed(ev Lapsed) {
 	var touched []*proposal
 	for _, id := range ev.Changes {
-		ch := c.changes[id]
+		ch := c.archive.changes[id]
 		if ch == nil || !ch.inForce() {
 			continue
 		}
@@ -99,7 +68,7 @@ func (c *Core) afterLapse(p *proposal, reason string) {
 // objective to be watched by, and ends with its process, at its tunlet's wish or
 // with the session, as others do.
 func (c *Core) adopt(h Held) {
-	if !c.processes.runs(h.Process) || c.changes[h.ID] != nil || len(c.owners.among(knob{h.Knob, h.Process})) > 0 {
+	if !c.processes.runs(h.Process) || c.archive.changes[h.ID] != nil || len(c.owners.among(knob{h.Knob, h.Process})) > 0 {
 		return
 	}
 	t := c.tunlets.expected(h.Tunlet, c.now)
@@ -113,9 +82,8 @@ func (c *Core) adopt(h Held) {
 	}
 	p.changes = []*change{ch}
 	p.advice = c.adviceID(p)
-	c.changes[h.ID] = ch
 	c.owners.take(knob{h.Knob, h.Process}, p)
-	c.proposals[p.name()] = p
-	c.active = append(c.active, p)
+	c.archive.add(p)
+	c.line.join(p)
 	c.record("kept", p, p.reason)
 }

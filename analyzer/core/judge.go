@@ -77,7 +77,7 @@ func (c *Core) ask(p *proposal, suggested attunev1.Verdict) {
 
 // verdict takes a tunlet's answer.
 func (c *Core) verdict(ev Verdict) {
-	if p := c.proposals[name{ev.Tunlet, ev.Proposal}]; p != nil && p.state == StateAsking {
+	if p := c.archive.find(ev.Tunlet, ev.Proposal); p != nil && p.state == StateAsking {
 		c.resolve(p, ev.Verdict, ev.Reason)
 	}
 }
@@ -126,11 +126,9 @@ func (c *Core) watch(p *proposal) {
 	if !p.trial.watched() {
 		return
 	}
-	for _, q := range c.active {
-		if q != p && q.experiment() && (q.overlaps(p) || q == p.whole) {
-			p.watchFrom = c.now + settleTime
-			return
-		}
+	if c.line.disturbs(p) {
+		p.watchFrom = c.now + settleTime
+		return
 	}
 	c.follow(p, p.trial.watch(c.objective(p), c.now))
 }
@@ -144,12 +142,9 @@ func (c *Core) changeSides(p *proposal) {
 		c.reapply(p)
 		return
 	}
-	ids := p.inForce()
 	p.state = StateTurning
-	p.undoRequest = c.request(p)
-	p.deadline = c.now + p.safePoints() + applyTimeout
 	c.record("turning", p, fmt.Sprintf("taken back to compare, turn %d", t.number))
-	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: "to compare with and without it"})
+	c.requests.undo(p, "to compare with and without it")
 }
 
 // reapply makes the changes of p again.
@@ -164,9 +159,9 @@ func (c *Core) reapply(p *proposal) {
 			ch.outcome = attunev1.Outcome_OUTCOME_UNSPECIFIED
 		}
 	}
-	specs := c.prepare(p)
+	p.state = StateApplying
 	c.record("turning", p, reason)
-	c.emit(Apply{Request: p.applyRequest, Changes: specs})
+	c.requests.apply(p)
 }
 
 // changedSides begins to look at a turn when the request to change sides is answered.
@@ -201,7 +196,7 @@ func (c *Core) tookBack(p *proposal) {
 // checkTurning gives up on a request to take a change back that nobody answers.
 func (c *Core) checkTurning(p *proposal) {
 	if c.now >= p.deadline {
-		delete(c.requests, p.undoRequest)
+		c.requests.close(p.undoRequest)
 		c.undo(p, StateFailed, "no answer from the controller in time")
 	}
 }

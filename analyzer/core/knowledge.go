@@ -54,18 +54,3 @@ func (all knowledge) promised(p *proposal) float64 {
 	}
 	return p.spec.GetPredictedGain()
 }
-
-// enqueue has a proposal wait for its turn: behind all others, or before the first
-// one that waits too and is not known to help.
-func (c *Core) enqueue(p *proposal) {
-	at := len(c.active)
-	if c.known.helped(p) {
-		for i, q := range c.active {
-			if q.state == StateWaiting && !c.known.helped(q) {
-				at = i
-				break
-			}
-		}
-	}
-	c.active = append(c.active[:at:at], append([]*proposal{p}, c.active[at:]...)...)
-}

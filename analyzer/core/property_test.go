@@ -196,8 +196,8 @@ func (w *world) check(seed uint64) {
 		}
 		owners[k] = id
 	}
-	for i, p := range w.core.active {
-		for _, q := range w.core.active[i+1:] {
+	for i, p := range w.core.line.active {
+		for _, q := range w.core.line.active[i+1:] {
 			// What is taken back need not wait for anybody.
 			tried := p.experiment() && p.state != StateUndoing && q.experiment() && q.state != StateUndoing
 			if tried && p.overlaps(q) {
@@ -225,7 +225,7 @@ func (w *world) finish(seed uint64) {
 	if len(w.inForce) > 0 {
 		w.t.Fatalf("seed %d: %d changes are left in force", seed, len(w.inForce))
 	}
-	if w.core.Busy() || len(w.core.active) > 0 {
-		w.t.Fatalf("seed %d: the core does not come to an end: %d active", seed, len(w.core.active))
+	if w.core.Busy() || len(w.core.line.active) > 0 {
+		w.t.Fatalf("seed %d: the core does not come to an end: %d active", seed, len(w.core.line.active))
 	}
 }

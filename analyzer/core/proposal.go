@@ -3,7 +3,13 @@
 package core
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
@@ -126,3 +132,88 @@ func (p *proposal) name() name { return name{p.tunlet.name, p.spec.GetId()} }
 
 // area returns what p's objective is about.
 func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
+
+// useless reports whether p was measured to the end and brought no gain.
+func (p *proposal) useless() bool {
+	measured := p.judgement != nil && p.judgement.Before.Samples > 0 && !p.inconclusive
+	return p.state == StateUndone && !p.blameless && measured
+}
+
+// held describes a change of p.
+func (p *proposal) held(ch *change) Held {
+	return Held{
+		ID: ch.spec.GetId(), Process: ch.spec.GetProcess(), Knob: ch.spec.GetKnob(),
+		Tunlet: p.tunlet.name, Action: ch.action, Kept: p.state == StateKept, Gain: p.gain(),
+	}
+}
+
+// gain returns the measured gain of p, as a finite ratio; 0: unknown.
+func (p *proposal) gain() float64 {
+	switch {
+	case p.judgement == nil:
+		return p.adoptedGain
+	case math.IsInf(p.judgement.Gain, 0) || math.IsNaN(p.judgement.Gain):
+		return 0
+	}
+	return p.judgement.Gain
+}
+
+// inForce returns the ids of the changes that are in force.
+func (p *proposal) inForce() []string {
+	var ids []string
+	for _, ch := range p.changes {
+		if ch.inForce() {
+			ids = append(ids, ch.spec.GetId())
+		}
+	}
+	return ids
+}
+
+// safePoints returns how long the controllers may wait for the safe points of
+// p's changes: those of one process wait one after the other.
+func (p *proposal) safePoints() time.Duration {
+	longest := defaultSafePoint
+	waits := map[uint64]time.Duration{}
+	for _, ch := range p.changes {
+		process := ch.spec.GetProcess()
+		waits[process] += cmp.Or(time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()), defaultSafePoint)
+		longest = max(longest, waits[process])
+	}
+	return longest
+}
+
+// changesNothing says whether every value in force is the one from before, so that there
+// is nothing to judge.
+func (p *proposal) changesNothing() bool {
+	return !slices.ContainsFunc(p.changes, func(ch *change) bool {
+		from, to := ch.result.GetOldValue(), ch.result.GetNewValue()
+		return ch.inForce() && (from == nil || !proto.Equal(from, to))
+	})
+}
+
+// failure says why a proposal could not be applied.
+func (p *proposal) failure() string {
+	for _, ch := range p.changes {
+		switch ch.outcome {
+		case attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED:
+			return fmt.Sprintf("%s in process %d: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), ch.result.GetReason())
+		}
+	}
+	return "not all changes were answered"
+}
+
+// outdone returns the proposal that p took a knob from and that gained more than
+// p does, by measurement, if priority does not decide between them; nil: none.
+func (p *proposal) outdone() *proposal {
+	for _, o := range p.displaced {
+		if p.tunlet.info.GetPriority() == o.tunlet.info.GetPriority() && o.gain() > p.gain() {
+			return o
+		}
+	}
+	return nil
+}
+
+// awaitsCanary reports whether p has to wait for what is tried before it.
+func (p *proposal) awaitsCanary() bool {
+	return p.canary != nil && !p.canary.final() && p.canary.state != StateKept
+}

@@ -16,16 +16,7 @@ const (
 	maxChanges = 4096
 	// maxOpen bounds the proposals of one tunlet that are not final.
 	maxOpen = 256
-	// maxRefusals bounds the refusals that are recorded; the rest is counted.
-	maxRefusals = 256
 )
-
-// refusal is a proposal that was refused, however often.
-type refusal struct {
-	view    ProposalView
-	order   int  // among the refusals
-	touched bool // it is among those that Changed will return
-}
 
 // propose admits, advises or refuses a proposal.
 func (c *Core) propose(tunlet string, spec *attunev1.Proposal) {
@@ -33,12 +24,12 @@ func (c *Core) propose(tunlet string, spec *attunev1.Proposal) {
 	if t == nil || !t.alive {
 		return
 	}
-	if old := c.proposals[name{tunlet, spec.GetId()}]; old != nil && !old.final() {
+	if old := c.archive.find(tunlet, spec.GetId()); old != nil && !old.final() {
 		return // said again: it is on its way already
 	}
 	p := c.newProposal(t, spec)
 	if reason := c.malformed(p); reason != "" {
-		c.refuse(p, reason)
+		c.refusals.refuse(p, reason)
 		return
 	}
 	switch c.cfg.Mode {
@@ -47,7 +38,7 @@ func (c *Core) propose(tunlet string, spec *attunev1.Proposal) {
 	case ModeAdvise:
 		c.advise(p)
 	default:
-		c.refuse(p, "mode observe: nothing is changed")
+		c.refusals.refuse(p, "mode observe: nothing is changed")
 	}
 }
 
@@ -113,22 +104,20 @@ func (c *Core) admit(p *proposal) {
 	reason := c.forbidden(p)
 	rivals, taken := c.rivals(p)
 	if reason = cmp.Or(reason, taken); reason != "" {
-		c.refuse(p, reason)
+		c.refusals.refuse(p, reason)
 		return
 	}
 	c.displace(p, rivals)
+	c.archive.number(p)
+	c.archive.add(p)
 	for _, ch := range p.changes {
-		c.lastChange++
-		ch.spec.Id = fmt.Sprintf("%sc%d", c.cfg.IDPrefix, c.lastChange)
-		c.changes[ch.spec.GetId()] = ch
 		c.owners.take(ch.knob(), p)
 	}
-	c.proposals[p.name()] = p
 	c.record("proposed", p, p.spec.GetReason())
 	if process := c.canaryProcess(p); process != 0 {
 		c.sendAhead(p, process)
 	}
-	c.enqueue(p)
+	c.line.enqueue(p)
 }
 
 // forbidden says why policy does not allow a proposal now.
@@ -139,35 +128,8 @@ func (c *Core) forbidden(p *proposal) string {
 	if reason := c.restraints.exhausted(p); reason != "" {
 		return reason
 	}
-	open := 0
-	for _, q := range c.active {
-		if q.tunlet == p.tunlet {
-			open++
-		}
-	}
-	if open >= maxOpen {
+	if open := c.line.of(p.tunlet); open >= maxOpen {
 		return fmt.Sprintf("%d proposals are open already", open)
 	}
 	return c.restraints.untouchable(p, c.now)
-}
-
-// refuse answers a proposal that is not applied. The same refusal is recorded
-// once and then counted, since a stubborn tunlet repeats it at every tick.
-func (c *Core) refuse(p *proposal, reason string) {
-	p.state, p.reason, p.doneAt = StateRefused, reason, c.now
-	key := p.exact + "\x00" + p.spec.GetScope()
-	r := c.refused[key]
-	switch {
-	case r != nil:
-		r.view.Times++
-		r.view.Reason = reason
-		c.touchRefusal(r)
-	case len(c.refused) < maxRefusals:
-		p.times = 1
-		c.record("refused", p, reason)
-		c.refused[key] = &refusal{view: p.view(), order: len(c.refused)}
-	default:
-		c.forgot++
-	}
-	c.notify(p, reason)
 }

@@ -63,17 +63,6 @@ func (c *Core) displace(p *proposal, rivals []*proposal) {
 	}
 }
 
-// outdone returns the proposal that p took a knob from and that gained more than
-// p does, by measurement, if priority does not decide between them; nil: none.
-func (p *proposal) outdone() *proposal {
-	for _, o := range p.displaced {
-		if p.tunlet.info.GetPriority() == o.tunlet.info.GetPriority() && o.gain() > p.gain() {
-			return o
-		}
-	}
-	return nil
-}
-
 // giveBack proposes again what p took the knobs of, since p does not stay. It is
 // tried again like any other proposal.
 func (c *Core) giveBack(p *proposal) {

@@ -11,7 +11,7 @@ import (
 
 // withdraw takes a proposal back at its tunlet's wish.
 func (c *Core) withdraw(ev Withdraw) {
-	p := c.proposals[name{ev.Tunlet, ev.Proposal}]
+	p := c.archive.find(ev.Tunlet, ev.Proposal)
 	if p == nil || p.final() {
 		return
 	}
@@ -68,7 +68,7 @@ func (c *Core) split(p *proposal, processes []uint64) *proposal {
 		q.spec.Changes = append(q.spec.Changes, ch.spec)
 		c.owners.take(ch.knob(), &q)
 	}
-	c.active = append(c.active, &q)
+	c.line.join(&q)
 	return &q
 }
 
@@ -119,31 +119,18 @@ func (c *Core) breakOff(p *proposal, reason string) {
 // undo asks for the original values of what is in force; to is the state that
 // the proposal ends in.
 func (c *Core) undo(p *proposal, to State, reason string) {
-	ids := p.inForce()
-	if len(ids) == 0 {
+	if len(p.inForce()) == 0 {
 		c.conclude(p, to, reason)
 		return
 	}
 	if p.final() {
-		c.active = append(c.active, p)
-		c.forget(p)
+		c.line.join(p)
+		c.archive.revive(p)
 	}
 	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
-	p.undoRequest, p.undoRetryAt = c.request(p), 0
-	p.deadline = c.now + p.safePoints() + applyTimeout
+	p.undoRetryAt = 0
 	c.record("undoing", p, reason)
-	c.emit(Undo{Request: p.undoRequest, Changes: ids, Reason: reason})
-}
-
-// inForce returns the ids of the changes that are in force.
-func (p *proposal) inForce() []string {
-	var ids []string
-	for _, ch := range p.changes {
-		if ch.inForce() {
-			ids = append(ids, ch.spec.GetId())
-		}
-	}
-	return ids
+	c.requests.undo(p, reason)
 }
 
 // undone ends an undo, or has it tried again later.
@@ -178,7 +165,7 @@ func (c *Core) checkUndo(p *proposal) {
 			c.undo(p, p.undoTo, p.undoReason)
 		}
 	case c.now >= p.deadline:
-		delete(c.requests, p.undoRequest)
+		c.requests.close(p.undoRequest)
 		p.reason = "no answer from the controller"
 		c.undone(p)
 	}
@@ -234,39 +221,6 @@ func (c *Core) settle(p *proposal) {
 			c.owners.free(k)
 		}
 	}
-	for i, q := range c.active {
-		if q == p {
-			c.active = append(c.active[:i:i], c.active[i+1:]...)
-			break
-		}
-	}
-	c.remember(p)
-}
-
-// remember keeps a finished proposal for the report, as long as there is room.
-func (c *Core) remember(p *proposal) {
-	c.finished = append(c.finished, p)
-	if len(c.finished) <= maxFinished {
-		return
-	}
-	old := c.finished[0]
-	c.finished = c.finished[1:]
-	c.forgot++
-	c.dropped = append(c.dropped, old.number)
-	for _, ch := range old.changes {
-		delete(c.changes, ch.spec.GetId())
-	}
-	if c.proposals[old.name()] == old {
-		delete(c.proposals, old.name())
-	}
-}
-
-// forget takes a proposal out of the finished ones.
-func (c *Core) forget(p *proposal) {
-	for i, q := range c.finished {
-		if q == p {
-			c.finished = append(c.finished[:i:i], c.finished[i+1:]...)
-			return
-		}
-	}
+	c.line.leave(p)
+	c.archive.finish(p)
 }

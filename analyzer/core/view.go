@@ -76,46 +76,6 @@ type ProposalView struct {
 	Changes []ChangeView
 }
 
-// Changed returns the proposals and refusals that may not be as they were at the
-// last call, and the numbers of those that have been forgotten since.
-func (c *Core) Changed() (changed []ProposalView, forgotten []uint64) {
-	for _, p := range c.touched {
-		p.touched = false
-		changed = append(changed, p.view())
-	}
-	for _, r := range c.touchedRefusals {
-		r.touched = false
-		changed = append(changed, r.view)
-	}
-	forgotten = c.dropped
-	c.touched, c.touchedRefusals, c.dropped = c.touched[:0], c.touchedRefusals[:0], nil
-	return changed, forgotten
-}
-
-// touch has Changed return p, which it returns, and gives it its number. Whoever
-// changes what a view shows calls it.
-func (c *Core) touch(p *proposal) *proposal {
-	if p.number == 0 {
-		c.lastProposal++
-		p.number = c.lastProposal
-	}
-	if !p.touched {
-		p.touched = true
-		c.touched = append(c.touched, p)
-	}
-	return p
-}
-
-func (c *Core) touchRefusal(r *refusal) {
-	if !r.touched {
-		r.touched = true
-		c.touchedRefusals = append(c.touchedRefusals, r)
-	}
-}
-
-// Forgotten returns how many proposals and refusals there was no room for.
-func (c *Core) Forgotten() int { return c.forgot }
-
 // view returns p as it stands.
 func (p *proposal) view() ProposalView {
 	v := ProposalView{
@@ -133,12 +93,6 @@ func (p *proposal) view() ProposalView {
 		}
 	}
 	return v
-}
-
-// useless reports whether p was measured to the end and brought no gain.
-func (p *proposal) useless() bool {
-	measured := p.judgement != nil && p.judgement.Before.Samples > 0 && !p.inconclusive
-	return p.state == StateUndone && !p.blameless && measured
 }
 
 // changeViews returns the changes of p as they stand.

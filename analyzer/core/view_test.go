@@ -77,7 +77,7 @@ func TestBrokenOffAgain(t *testing.T) {
 			s := tried(4)
 			s.runs(2*time.Second, 100, 400)
 			s.runs(8*time.Second, 60, 59)
-			if p := s.core.active[0]; !p.again() || p.judgement == p.turns.judged {
+			if p := s.core.line.active[0]; !p.again() || p.judgement == p.turns.judged {
 				t.Fatal("it is not being compared again")
 			}
 			s.answered(tt.event, 0)
@@ -97,10 +97,10 @@ func TestBrokenOffAgain(t *testing.T) {
 // that nobody modifies any more.
 func (c *Core) Proposals() []ProposalView {
 	var out []ProposalView
-	for _, p := range c.finished {
+	for _, p := range c.archive.finished {
 		out = append(out, p.view())
 	}
-	for _, p := range c.active {
+	for _, p := range c.line.active {
 		out = append(out, p.view())
 	}
 	return out
@@ -109,8 +109,8 @@ func (c *Core) Proposals() []ProposalView {
 // Refusals returns the proposals refused on arrival, at most maxRefusals, in
 // the order in which they came first.
 func (c *Core) Refusals() []ProposalView {
-	out := make([]ProposalView, len(c.refused))
-	for _, r := range c.refused {
+	out := make([]ProposalView, len(c.refusals.said))
+	for _, r := range c.refusals.said {
 		out[r.order] = r.view
 	}
 	return out

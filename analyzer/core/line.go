@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import "slices"
+
+// line is the proposals on their way, those that wait and those that are in force, in
+// the order in which they have their turns.
+type line struct {
+	active []*proposal
+	known  knowledge
+}
+
+// all returns a copy of the line, which may change while somebody goes along it.
+func (l *line) all() []*proposal { return slices.Clone(l.active) }
+
+// enqueue has a proposal wait for its turn: behind all others, or before the first
+// one that waits too and is not known to help.
+func (l *line) enqueue(p *proposal) {
+	at := len(l.active)
+	if l.known.helped(p) {
+		for i, q := range l.active {
+			if q.state == StateWaiting && !l.known.helped(q) {
+				at = i
+				break
+			}
+		}
+	}
+	l.active = append(l.active[:at:at], append([]*proposal{p}, l.active[at:]...)...)
+}
+
+// join adds a proposal that waits for nobody.
+func (l *line) join(p *proposal) { l.active = append(l.active, p) }
+
+// leave takes a proposal out.
+func (l *line) leave(p *proposal) {
+	if i := slices.Index(l.active, p); i >= 0 {
+		l.active = append(l.active[:i:i], l.active[i+1:]...)
+	}
+}
+
+// of counts the proposals of a tunlet.
+func (l *line) of(t *tunlet) (n int) {
+	for _, p := range l.active {
+		if p.tunlet == t {
+			n++
+		}
+	}
+	return n
+}
+
+// blocks reports whether another experiment, or one that was proposed
+// earlier, stands in the way of p.
+func (l *line) blocks(p *proposal) bool {
+	for i, q := range l.active {
+		if q == p {
+			return slices.ContainsFunc(l.active[i+1:], func(q *proposal) bool {
+				return q.experiment() && q.overlaps(p)
+			})
+		}
+		if (q.experiment() || q.inLine()) && q.overlaps(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// disturbs reports whether another experiment spoils the samples of p.
+func (l *line) disturbs(p *proposal) bool {
+	return slices.ContainsFunc(l.active, func(q *proposal) bool {
+		return q != p && q.experiment() && (q.overlaps(p) || q == p.whole)
+	})
+}
+
+// deciding reports whether a proposal waits for samples: its own baseline, or
+// those that judge it.
+func (l *line) deciding() bool {
+	return slices.ContainsFunc(l.active, func(p *proposal) bool {
+		return p.state == StateWaiting || p.experiment()
+	})
+}
+
+// held returns the changes that are to stay in force as things stand: those
+// that were kept and those that are being judged.
+func (l *line) held() (out []Held) {
+	for _, p := range l.active {
+		if p.state != StateKept && p.state != StateJudging && p.state != StateAsking {
+			continue
+		}
+		for _, ch := range p.changes {
+			if ch.inForce() {
+				out = append(out, p.held(ch))
+			}
+		}
+	}
+	return out
+}
