@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // adviceID returns an id for what a proposal asks for, the same in another run:
@@ -17,20 +15,22 @@ import (
 // path, because its checksum may still be unknown, and leaves out the processes,
 // and the threads and descriptors in them, so that neither the number of ranks nor
 // the numbers that the kernel gave matter.
-func (c *Core) adviceID(p *proposal) string { return c.hash(p, (*change).anywhere) }
+func (p *proposal) adviceID(executable func(process uint64) string) string {
+	return p.hash(executable, (*change).anywhere)
+}
 
 // exactID is like adviceID, of the places that the proposal is about: in one run,
 // another place is another proposal.
-func (c *Core) exactID(p *proposal) string {
-	return c.hash(p, func(ch *change) (name, action string) { return ch.spec.GetKnob(), ch.action })
+func (p *proposal) exactID(executable func(process uint64) string) string {
+	return p.hash(executable, func(ch *change) (name, action string) { return ch.spec.GetKnob(), ch.action })
 }
 
 // hash hashes what a proposal asks for, each kind of change once.
-func (c *Core) hash(p *proposal, what func(*change) (name, action string)) string {
+func (p *proposal) hash(executable func(process uint64) string, what func(*change) (name, action string)) string {
 	var lines []string
 	for _, ch := range p.changes {
 		name, action := what(ch)
-		lines = append(lines, name+"\x00"+action+"\x00"+c.processes.executable(ch.spec.GetProcess()))
+		lines = append(lines, name+"\x00"+action+"\x00"+executable(ch.spec.GetProcess()))
 	}
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
@@ -49,44 +49,4 @@ func (ch *change) anywhere() (name, action string) {
 		return name, ch.action
 	}
 	return name, strings.Replace(ch.action, placeMark+place+"=", "=", 1)
-}
-
-// advise gives a proposal as advice, once for each place and scope.
-func (c *Core) advise(p *proposal) {
-	p.state, p.doneAt = StateAdvised, c.now
-	p.reason = p.spec.GetReason()
-	if !c.archive.advised(p) {
-		c.archive.finish(p)
-		c.record("advised", p, p.reason)
-	}
-	c.notify(p, "advice "+p.advice)
-}
-
-// number returns a value as a number, if it is one.
-func number(v *attunev1.Value) (float64, bool) {
-	switch k := v.GetKind().(type) {
-	case *attunev1.Value_Integer:
-		return float64(k.Integer), true
-	case *attunev1.Value_Unsigned:
-		return float64(k.Unsigned), true
-	case *attunev1.Value_Real:
-		return k.Real, true
-	}
-	return 0, false
-}
-
-// outOfBounds says why a value is not within a knob's bounds, or is not a
-// number although the knob has bounds.
-func outOfBounds(k *attunev1.Knob, v *attunev1.Value) string {
-	if v == nil {
-		return ""
-	}
-	n, numeric := number(v)
-	if low, ok := number(k.GetMin()); ok && (!numeric || !(n >= low)) {
-		return fmt.Sprintf("knob %s: %s is below the least allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMin()))
-	}
-	if high, ok := number(k.GetMax()); ok && (!numeric || !(n <= high)) {
-		return fmt.Sprintf("knob %s: %s is above the greatest allowed value %s", k.GetName(), attunev1.ValueLiteral(v), attunev1.ValueLiteral(k.GetMax()))
-	}
-	return ""
 }

@@ -64,7 +64,7 @@ func TestAdviceIDWithoutPlace(t *testing.T) {
 	}
 	c := New(Config{})
 	id := func(changes []*attunev1.Change) string {
-		return c.newProposal(&tunlet{name: "t"}, &attunev1.Proposal{Changes: changes}).advice
+		return c.admission.newProposal(&tunlet{name: "t"}, &attunev1.Proposal{Changes: changes}).advice
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,10 +12,20 @@ import (
 // be tried first.
 const leastSiblings = 4
 
+// canaries are tried in one process before the rest of their proposals, which follow
+// them.
+type canaries struct {
+	*transcript
+	owners *owners
+	line   *line
+	ends   *endings
+	undoer *undoer
+}
+
 // canaryProcess returns the process in which p is to be tried before the others;
 // 0: all are changed at one time. Each must have an objective of its own, and the
 // one that is chosen has been measured.
-func (c *Core) canaryProcess(p *proposal) uint64 {
+func canaryProcess(p *proposal) uint64 {
 	var siblings []uint64
 	for _, ch := range p.changes {
 		process := ch.spec.GetProcess()
@@ -39,39 +49,37 @@ func (c *Core) canaryProcess(p *proposal) uint64 {
 
 // sendAhead makes a proposal of its own of p's changes in one process, which p
 // waits for. The tunlet hears of the whole only.
-func (c *Core) sendAhead(p *proposal, process uint64) {
+func (c *canaries) sendAhead(p *proposal, process uint64) {
 	spec := proto.CloneOf(p.spec)
-	spec.Id, spec.Scope, spec.Changes = p.spec.GetId()+"/canary", p.spec.GetProcessScopes()[process], nil
+	spec.Id, spec.Scope = p.spec.GetId()+"/canary", p.spec.GetProcessScopes()[process]
 	canary := &proposal{tunlet: p.tunlet, spec: spec, advice: p.advice, whole: p, proposedAt: c.now}
 	p.canary = canary
+	var part []*change
 	for _, ch := range p.changes {
-		if ch.spec.GetProcess() != process {
-			continue
+		if ch.spec.GetProcess() == process {
+			part = append(part, ch)
 		}
-		ch.proposal = canary
-		canary.changes = append(canary.changes, ch)
-		spec.Changes = append(spec.Changes, ch.spec)
-		c.owners.take(ch.knob(), canary)
 	}
-	c.touch(p).changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == canary })
+	c.touch(p).cede(canary, part)
+	c.owners.assign(canary)
 	c.line.enqueue(canary)
 	c.record("proposed", canary, "tried in one process first")
 }
 
-// afterCanary lets what waits for a canary follow its fate. Where its process
+// after lets what waits for a canary follow its fate. Where its process
 // ended before the verdict, the others are tried without it.
-func (c *Core) afterCanary(canary *proposal, to State, reason string) {
+func (c *canaries) after(canary *proposal, to State, reason string) {
 	p := canary.whole
 	if p.state != StateWaiting || to == StateEnded {
 		return
 	}
-	p.judgement, p.inconclusive = canary.judgement, canary.inconclusive || canary.blameless
-	c.conclude(p, to, "tried in one process: "+reason)
+	p.trial.judgement, p.inconclusive = canary.trial.judgement, canary.inconclusive || canary.blameless
+	c.ends.conclude(p, to, "tried in one process: "+reason)
 }
 
-// recallCanary takes the canary of a proposal back that did not stay.
-func (c *Core) recallCanary(p *proposal, reason string) {
+// recall takes the canary of a proposal back that did not stay.
+func (c *canaries) recall(p *proposal, reason string) {
 	if p.canary != nil && p.canary.inPlay() {
-		c.takeBack(p.canary, "the other processes: "+reason)
+		c.undoer.takeBack(p.canary, "the other processes: "+reason)
 	}
 }

@@ -82,6 +82,9 @@ const (
 	// of before and after, if it was predicted; and a loss as large is undone
 	// after it. Anything less, or not foreseen, is judged in turns.
 	obviousGain = 3.0
+	// fairGain, modestGain, largeGain and plainGain are gains that fewer and fewer
+	// comparisons prove; their inverses are losses.
+	fairGain, modestGain, largeGain, plainGain = 1.15, 1.3, 1.5, 2
 	// turnsTimeout bounds the time that a change is judged in turns.
 	turnsTimeout = 60 * time.Second
 	// baselineWait bounds the wait for minSamples; after it the change is

@@ -9,45 +9,28 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// Core is the state machine. The zero value is not usable; see New.
+// Core is the state machine: it has what decides, and tells each what happened. The
+// zero value is not usable; see New.
 type Core struct {
 	*transcript
-	cfg       Config
-	finishing bool
-
 	tunlets    tunlets
 	processes  *processes
-	owners     owners
+	owners     *owners
 	restraints *restraints
 	known      knowledge
-	siblings   *siblings
+	line       *line
+	archive    *archive
+	requests   *requests
+	refusals   *refusals
 
-	line     *line
-	archive  *archive
-	requests *requests
-	refusals *refusals
-}
-
-// New returns a core with the given rules.
-func New(cfg Config) *Core {
-	def(&cfg.queueWait, queueWait)
-	_, window := baselineSize(cfg.Apart)
-	processes := newProcesses(window)
-	known, log := knowledge{}, &transcript{}
-	return &Core{
-		transcript: log,
-		cfg:        cfg,
-		tunlets:    tunlets{},
-		processes:  processes,
-		owners:     newOwners(),
-		restraints: newRestraints(),
-		known:      known,
-		siblings:   &siblings{kin: map[kinKey]*kin{}, processes: processes},
-		line:       &line{known: known},
-		archive:    newArchive(cfg.IDPrefix, &log.views),
-		requests:   &requests{transcript: log, unanswered: map[string]*proposal{}},
-		refusals:   &refusals{transcript: log, said: map[string]*refusal{}},
-	}
+	ends        *endings
+	undoer      *undoer
+	judge       *judge
+	applier     *applier
+	outcomes    *outcomes
+	canaries    *canaries
+	admission   *admission
+	withdrawals *withdrawals
 }
 
 // Step tells the core what happened and when, and returns what is to be done.
@@ -64,27 +47,26 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 	case ProcessEnded:
 		c.processEnded(ev.Process)
 	case Propose:
-		c.propose(ev.Tunlet, ev.Proposal)
+		c.admission.propose(ev.Tunlet, ev.Proposal)
 	case Withdraw:
-		c.withdraw(ev)
+		c.withdrawals.withdraw(ev)
 	case Sample:
 		c.sample(ev)
 	case Result:
-		c.result(ev)
+		c.outcomes.result(ev)
 	case RequestDone:
 		c.requestDone(ev.Request)
 	case Verdict:
 		c.verdict(ev)
 	case Lapsed:
-		c.lapsed(ev)
+		c.outcomes.lapsed(ev)
 	case Knowledge:
 		c.known.learn(ev.Known)
 	case Adopt:
-		c.adopt(ev.Held)
+		c.admission.adopt(ev.Held)
 	case Tick:
 	case Finish:
-		c.cfg.Keep = c.cfg.Keep || ev.Keep
-		c.finish()
+		c.finish(ev)
 	}
 	c.advance()
 	return c.out
@@ -95,32 +77,32 @@ func (c *Core) Busy() bool { return c.requests.busy() }
 
 // Deciding reports whether a proposal waits for samples: its own baseline, or
 // those that judge it.
-func (c *Core) Deciding() bool {
-	return c.line.deciding()
-}
+func (c *Core) Deciding() bool { return c.line.deciding() }
 
 // advance does what time and order allow.
 func (c *Core) advance() {
 	for _, p := range c.line.all() {
 		switch p.state {
 		case StateWaiting:
-			c.tryApply(p)
+			c.applier.tryApply(p)
 		case StateApplying:
-			c.checkApply(p)
+			c.applier.check(p)
 		case StateJudging:
 			if c.now >= p.deadline {
-				c.look(p, true)
+				c.judge.look(p, true)
 			}
 		case StateAsking:
 			if c.now >= p.deadline {
-				c.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "no verdict from the tunlet in time")
+				c.judge.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "no verdict from the tunlet in time")
 			}
 		case StateTurning:
-			c.checkTurning(p)
+			c.judge.checkTurning(p)
 		case StateKept:
-			c.checkGrace(p)
+			if p.tunlet.missing(c.now) {
+				c.undoer.takeBack(p, "tunlet gone and not restarted in time")
+			}
 		case StateUndoing:
-			c.checkUndo(p)
+			c.undoer.check(p)
 		}
 	}
 }
@@ -130,7 +112,7 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	t := c.tunlets.ready(info)
 	for _, p := range c.line.active {
 		if p.tunlet == t && p.state == StateKept {
-			p.watchFrom = c.now
+			p.trial.watchFrom = c.now
 			c.notify(p, "kept before the tunlet's restart")
 		}
 	}
@@ -138,22 +120,11 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 
 // tunletGone takes back what a dead tunlet left unverified.
 func (c *Core) tunletGone(ev TunletGone) {
-	t := c.tunlets[ev.Tunlet]
-	if t == nil {
-		return
-	}
-	t.alive, t.goneAt = false, c.now
+	t := c.tunlets.gone(ev.Tunlet, c.now)
 	for _, p := range c.line.all() {
 		if p.tunlet == t && (p.state != StateKept || ev.Final) {
-			c.takeBack(p, "tunlet gone: "+ev.Reason)
+			c.undoer.takeBack(p, "tunlet gone: "+ev.Reason)
 		}
-	}
-}
-
-// checkGrace undoes a kept change whose tunlet did not come back.
-func (c *Core) checkGrace(p *proposal) {
-	if p.tunlet.missing(c.now) {
-		c.takeBack(p, "tunlet gone and not restarted in time")
 	}
 }
 
@@ -176,26 +147,8 @@ func (c *Core) processEnded(handle uint64) {
 			c.touch(p)
 		}
 		if touched && c.processes.outlived(p) {
-			c.processesGone(p)
+			c.ends.outlive(p)
 		}
-	}
-}
-
-// processesGone ends a proposal with its last process.
-func (c *Core) processesGone(p *proposal) {
-	if p.again() {
-		p.state = StateKept
-		p.breakOff()
-	}
-	switch p.state {
-	case StateKept:
-		c.close(p)
-	case StateWaiting:
-		c.conclude(p, StateRefused, "the process ended before the change was applied")
-	case StateUndoing:
-		c.conclude(p, p.undoTo, p.undoReason)
-	default:
-		c.conclude(p, StateEnded, "the process ended before it could be judged")
 	}
 }
 
@@ -213,20 +166,56 @@ func (c *Core) sample(ev Sample) {
 		switch p.state {
 		case StateJudging:
 			// A first comparison that is overdue is ended in its order, see advance.
-			c.look(p, p.turns != nil && c.now >= p.deadline)
+			c.judge.look(p, p.trial.turns != nil && c.now >= p.deadline)
 		case StateKept:
-			c.watch(p)
+			c.judge.watch(p)
 		}
 	}
 }
 
-// finish ends the session.
-func (c *Core) finish() {
-	c.finishing = true
-	for _, p := range c.line.all() {
-		c.takeBack(p, "the session ended")
+// verdict takes a tunlet's answer.
+func (c *Core) verdict(ev Verdict) {
+	if p := c.archive.find(ev.Tunlet, ev.Proposal); p != nil && p.state == StateAsking {
+		c.judge.resolve(p, ev.Verdict, ev.Reason)
 	}
 }
+
+// requestDone closes a request.
+func (c *Core) requestDone(id string) {
+	p := c.requests.close(id)
+	switch {
+	case p == nil:
+	case p.state == StateApplying && id == p.applyRequest:
+		c.applier.applied(p)
+	case p.state == StateUndoing && id == p.undoRequest:
+		c.undoer.undone(p)
+	case p.state == StateTurning && id == p.undoRequest:
+		c.judge.tookBack(p)
+	}
+}
+
+// finish ends the session.
+func (c *Core) finish(ev Finish) {
+	c.admission.finishing = true
+	c.undoer.finish(ev.Keep)
+	for _, p := range c.line.all() {
+		c.undoer.takeBack(p, "the session ended")
+	}
+}
+
+// aftermath does for others what the end of p, which does not stay, means to them.
+func (c *Core) aftermath(p *proposal, to State, reason string) {
+	if p.whole != nil {
+		c.canaries.after(p, to, reason)
+	}
+	c.canaries.recall(p, reason)
+	c.admission.giveBack(p)
+}
+
+// Held returns the changes that are to stay in force as things stand: those
+// that were kept and those that are being judged, in the order of their
+// proposals.
+func (c *Core) Held() []Held { return c.line.held() }
 
 // Changed returns the proposals and refusals that may not be as they were at the
 // last call, and the numbers of those that have been forgotten since.

@@ -20,8 +20,7 @@ const (
 	// modestGain, and manyClear one of fairGain. What the application does by itself
 	// would have to come in time with each change of sides. A loss takes less: the
 	// application suffers.
-	fewClear, moreClear, manyClear             = 2, 4, 8
-	fairGain, modestGain, largeGain, plainGain = 1.15, 1.3, 1.5, 2
+	fewClear, moreClear, manyClear = 2, 4, 8
 	// calmRatio is how many times more than by itself the application has to
 	// vary with the change, in logarithms, for few pairs to prove something.
 	calmRatio = 2.5

@@ -116,6 +116,24 @@ type Lapsed struct {
 // has. It is ignored if its knob has an owner already.
 type Adopt struct{ Held }
 
+// Held is a change that is to stay in force.
+type Held struct {
+	// ID is the change's.
+	ID string
+	// Process is the handle of its process.
+	Process uint64
+	// Knob is what it changes.
+	Knob string
+	// Tunlet is whose it is.
+	Tunlet string
+	// Action is what it does, see attunev1.ActionText.
+	Action string
+	// Kept says that its gain was proven; else it is still under judgement.
+	Kept bool
+	// Gain is its measured gain, as a ratio; 0: unknown.
+	Gain float64
+}
+
 // Tick makes time pass.
 type Tick struct{}
 

@@ -15,8 +15,8 @@ type owners struct {
 	places map[knob]map[knob]bool // of a whole knob, those that belong to somebody
 }
 
-func newOwners() owners {
-	return owners{of: map[knob]*proposal{}, places: map[knob]map[knob]bool{}}
+func newOwners() *owners {
+	return &owners{of: map[knob]*proposal{}, places: map[knob]map[knob]bool{}}
 }
 
 // take gives k to p.
@@ -30,6 +30,13 @@ func (o *owners) take(k knob, p *proposal) {
 	}
 }
 
+// assign gives p all knobs that it changes.
+func (o *owners) assign(p *proposal) {
+	for _, ch := range p.changes {
+		o.take(ch.knob(), p)
+	}
+}
+
 // free takes k from whoever has it.
 func (o *owners) free(k knob) {
 	delete(o.of, k)
@@ -37,6 +44,13 @@ func (o *owners) free(k knob) {
 	delete(o.places[whole], k)
 	if len(o.places[whole]) == 0 {
 		delete(o.places, whole)
+	}
+}
+
+// release takes k from p, if p has it.
+func (o *owners) release(k knob, p *proposal) {
+	if o.of[k] == p {
+		o.free(k)
 	}
 }
 

@@ -14,12 +14,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// name is how a tunlet calls a proposal.
-type name struct{ tunlet, id string }
-
-// kinKey names a change, wherever in a program it is made.
-type kinKey struct{ advice, program string }
-
 // proposal is one proposal on its way.
 type proposal struct {
 	number  uint64 // in which they came; 0: nobody has been told of it
@@ -44,7 +38,7 @@ type proposal struct {
 	applyRequest, undoRequest string
 	withdrawn                 string // why to undo as soon as it is applied
 
-	trial // whether it gains
+	trial trial // whether it gains
 
 	canary *proposal // what of it is tried first; nil: nothing
 	whole  *proposal // whose canary it is; nil: nobody's
@@ -130,12 +124,22 @@ func (p *proposal) overlaps(q *proposal) bool {
 // name returns how its tunlet calls p.
 func (p *proposal) name() name { return name{p.tunlet.name, p.spec.GetId()} }
 
+// cede makes some changes of p those of q, which becomes about nothing else.
+func (p *proposal) cede(q *proposal, part []*change) {
+	q.changes, q.spec.Changes = part, nil
+	for _, ch := range part {
+		ch.proposal = q
+		q.spec.Changes = append(q.spec.Changes, ch.spec)
+	}
+	p.changes = slices.DeleteFunc(p.changes, func(ch *change) bool { return ch.proposal == q })
+}
+
 // area returns what p's objective is about.
 func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
 
 // useless reports whether p was measured to the end and brought no gain.
 func (p *proposal) useless() bool {
-	measured := p.judgement != nil && p.judgement.Before.Samples > 0 && !p.inconclusive
+	measured := p.trial.judgement != nil && p.trial.judgement.Before.Samples > 0 && !p.inconclusive
 	return p.state == StateUndone && !p.blameless && measured
 }
 
@@ -150,12 +154,12 @@ func (p *proposal) held(ch *change) Held {
 // gain returns the measured gain of p, as a finite ratio; 0: unknown.
 func (p *proposal) gain() float64 {
 	switch {
-	case p.judgement == nil:
+	case p.trial.judgement == nil:
 		return p.adoptedGain
-	case math.IsInf(p.judgement.Gain, 0) || math.IsNaN(p.judgement.Gain):
+	case math.IsInf(p.trial.judgement.Gain, 0) || math.IsNaN(p.trial.judgement.Gain):
 		return 0
 	}
-	return p.judgement.Gain
+	return p.trial.judgement.Gain
 }
 
 // inForce returns the ids of the changes that are in force.
@@ -168,6 +172,9 @@ func (p *proposal) inForce() []string {
 	}
 	return ids
 }
+
+// defaultSafePoint is the controller's own timeout of a safe point.
+const defaultSafePoint = 2 * time.Second
 
 // safePoints returns how long the controllers may wait for the safe points of
 // p's changes: those of one process wait one after the other.

@@ -5,13 +5,6 @@ package core
 // maxRefusals bounds the refusals that are recorded; the rest is counted.
 const maxRefusals = 256
 
-// refusal is a proposal that was refused when it came, however often.
-type refusal struct {
-	view    ProposalView
-	order   int  // among the refusals
-	touched bool // it is among those that views.changed will return
-}
-
 // refusals are those of a session. The same one is recorded once and then counted,
 // since a stubborn tunlet repeats it at every tick.
 type refusals struct {

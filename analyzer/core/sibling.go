@@ -90,9 +90,3 @@ func (s *siblings) tell(p *proposal) {
 		k.useless = 0
 	}
 }
-
-// keepLike keeps p, which is in force, because a sibling's trial ended so.
-func (c *Core) keepLike(p *proposal) {
-	p.adoptedGain = p.follows.gain()
-	c.keep(p, "tried in another process of the program: "+p.follows.reason)
-}

@@ -61,17 +61,6 @@ func (t *trial) begin(o objective, askedAt, first, last time.Duration) string {
 	return ""
 }
 
-// again reports whether a change is being judged again after it had been kept.
-func (t *trial) again() bool { return t.turns != nil && t.turns.kept }
-
-// breakOff ends a trial without a verdict. The comparison that a change was kept for
-// stands.
-func (t *trial) breakOff() {
-	if t.again() {
-		t.judgement = t.turns.judged
-	}
-}
-
 // look looks at the samples: as soon as there are enough at each of them, with a
 // stricter level than at the last look, when the time is over.
 func (t *trial) look(o objective, now time.Duration, over bool) ruling {
@@ -175,44 +164,4 @@ func (t *trial) unprecedented(o objective, j *Judgement) bool {
 		}
 	}
 	return true
-}
-
-// resolve turns suggestion and opinion into the verdict. The tunlet may veto a
-// KEEP and may ask to look longer; it cannot keep what was not measured.
-func (t *trial) resolve(opinion attunev1.Verdict, reason string) ruling {
-	switch {
-	case opinion == attunev1.Verdict_VERDICT_WAIT && t.waits < maxWaits:
-		t.waits++
-		if t.turns != nil {
-			t.turns.hold = len(t.turns.compared) + 2
-			return ruling{do: changeSides}
-		}
-		t.hold = t.judgement.After.Samples + minSamples
-		return ruling{do: lookOn}
-	case t.suggested == attunev1.Verdict_VERDICT_UNDO:
-		return ruling{undoIt, "no gain: " + t.judgement.text()}
-	case opinion == attunev1.Verdict_VERDICT_UNDO:
-		return ruling{undoIt, "the tunlet's verdict: " + reason}
-	}
-	return ruling{keepIt, "gain: " + t.judgement.text()}
-}
-
-// keep ends the comparison of a change that stays, and watches over it from now on. It
-// reports whether that was kept before: then the comparison that it was kept for
-// stands, and the next one is put off.
-func (t *trial) keep(now time.Duration) (again bool) {
-	t.watchFrom = now
-	was := t.turns
-	if was == nil {
-		return false
-	}
-	t.turns = nil
-	if was.without != nil { // else it was not measured without it: it is watched as before
-		t.before = was.without
-	}
-	if was.kept {
-		t.recheckAfter = now + cooldown<<min(t.rechecks, maxBackOff)
-		t.rechecks++
-	}
-	return was.kept
 }

@@ -8,9 +8,6 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// area is what one objective is about: a tunlet's scope.
-type area struct{ tunlet, scope string }
-
 // tunlet is what the core knows of a tunlet.
 type tunlet struct {
 	name     string
@@ -39,6 +36,15 @@ func (all tunlets) ready(info *attunev1.DescribeResponse) *tunlet {
 	t.knobs = map[string]*attunev1.Knob{}
 	for _, k := range info.GetKnobs() {
 		t.knobs[k.GetName()] = k
+	}
+	return t
+}
+
+// gone notes that a tunlet has ended, and returns it; nil: it was never heard of.
+func (all tunlets) gone(name string, now time.Duration) *tunlet {
+	t := all[name]
+	if t != nil {
+		t.alive, t.goneAt = false, now
 	}
 	return t
 }

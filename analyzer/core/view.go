@@ -85,8 +85,8 @@ func (p *proposal) view() ProposalView {
 		Changes: p.changeViews(), Canary: p.whole != nil,
 		Useless: p.useless(), Gain: p.gain(), Times: p.times,
 	}
-	if p.judgement != nil {
-		j := *p.judgement
+	if p.trial.judgement != nil {
+		j := *p.trial.judgement
 		v.Judgement = &j
 		if j.Before.Samples > 0 {
 			v.Prediction = ComparePrediction(v.PredictedGain, j.Gain)

@@ -4,6 +4,15 @@ package core
 
 import "strings"
 
+// area is what one objective is about: a tunlet's scope.
+type area struct{ tunlet, scope string }
+
+// name is how a tunlet calls a proposal.
+type name struct{ tunlet, id string }
+
+// kinKey names a change, wherever in a program it is made.
+type kinKey struct{ advice, program string }
+
 // knob is what has one owner.
 type knob struct {
 	name    string

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"cmp"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
+)
+
+// maxOpen bounds the proposals of one tunlet that are not final.
+const maxOpen = 256
+
+// admission decides which proposals may go their way.
+type admission struct {
+	*transcript
+	mode       Mode
+	tunlets    tunlets
+	processes  *processes
+	owners     *owners
+	restraints *restraints
+	line       *line
+	archive    *archive
+	refusals   *refusals
+	rivalry    *rivalry
+	canaries   *canaries
+	finishing  bool // the session is ending: nothing is admitted any more
+}
+
+// propose admits, advises or refuses a proposal.
+func (a *admission) propose(tunlet string, spec *attunev1.Proposal) {
+	t := a.tunlets[tunlet]
+	if t == nil || !t.alive {
+		return
+	}
+	if old := a.archive.find(tunlet, spec.GetId()); old != nil && !old.final() {
+		return // said again: it is on its way already
+	}
+	p := a.newProposal(t, spec)
+	if reason := malformed(p, a.processes.runs); reason != "" {
+		a.refusals.refuse(p, reason)
+		return
+	}
+	switch a.mode {
+	case ModeTune:
+		a.admit(p)
+	case ModeAdvise:
+		a.advise(p)
+	default:
+		a.refusals.refuse(p, "mode observe: nothing is changed")
+	}
+}
+
+// newProposal wraps a proposal that nothing has been decided about.
+func (a *admission) newProposal(t *tunlet, spec *attunev1.Proposal) *proposal {
+	p := &proposal{tunlet: t, spec: spec, proposedAt: a.now}
+	for _, s := range spec.GetChanges() {
+		p.changes = append(p.changes, &change{proposal: p, spec: s, action: attunev1.ActionText(s.GetAction())})
+	}
+	p.advice, p.exact = p.adviceID(a.processes.executable), p.exactID(a.processes.executable)
+	return p
+}
+
+// admit lets a proposal wait for its turn, or refuses it.
+func (a *admission) admit(p *proposal) {
+	reason := a.forbidden(p)
+	rivals, taken := a.rivalry.against(p)
+	if reason = cmp.Or(reason, taken); reason != "" {
+		a.refusals.refuse(p, reason)
+		return
+	}
+	a.rivalry.displace(p, rivals)
+	a.archive.number(p)
+	a.archive.add(p)
+	a.owners.assign(p)
+	a.record("proposed", p, p.spec.GetReason())
+	if process := canaryProcess(p); process != 0 {
+		a.canaries.sendAhead(p, process)
+	}
+	a.line.enqueue(p)
+}
+
+// forbidden says why policy does not allow a proposal now.
+func (a *admission) forbidden(p *proposal) string {
+	if a.finishing {
+		return "the session is ending"
+	}
+	if reason := a.restraints.exhausted(p); reason != "" {
+		return reason
+	}
+	if open := a.line.of(p.tunlet); open >= maxOpen {
+		return fmt.Sprintf("%d proposals are open already", open)
+	}
+	return a.restraints.untouchable(p, a.now)
+}
+
+// advise gives a proposal as advice, once for each place and scope.
+func (a *admission) advise(p *proposal) {
+	p.state, p.doneAt = StateAdvised, a.now
+	p.reason = p.spec.GetReason()
+	if !a.archive.advised(p) {
+		a.archive.finish(p)
+		a.record("advised", p, p.reason)
+	}
+	a.notify(p, "advice "+p.advice)
+}
+
+// giveBack proposes again what p took the knobs of, since p does not stay. It is
+// tried again like any other proposal.
+func (a *admission) giveBack(p *proposal) {
+	displaced := p.displaced
+	p.displaced = nil
+	for _, o := range displaced {
+		if a.finishing || !o.tunlet.alive {
+			continue
+		}
+		again := a.anew(o)
+		if len(again.changes) == 0 {
+			continue // ended with its processes
+		}
+		if reason := cmp.Or(malformed(again, a.processes.runs), a.forbidden(again)); reason != "" {
+			a.emit(Record{At: a.now, Kind: "refused", Reason: "not tried again: " + reason, Proposal: again.view()})
+			continue
+		}
+		a.admit(again)
+	}
+}
+
+// anew returns a new proposal of what o had in force when it made room, as far as
+// the processes still live. What was withdrawn of it before does not come back.
+func (a *admission) anew(o *proposal) *proposal {
+	spec := proto.CloneOf(o.spec)
+	spec.Changes = nil
+	for _, ch := range o.changes {
+		if a.processes.runs(ch.spec.GetProcess()) {
+			spec.Changes = append(spec.Changes, proto.CloneOf(ch.spec))
+		}
+	}
+	again := a.newProposal(o.tunlet, spec)
+	again.challenged = true
+	return again
+}
+
+// adopt takes over a change that an earlier session made and kept. It has no
+// objective to be watched by, and ends with its process, at its tunlet's wish or
+// with the session, as others do.
+func (a *admission) adopt(h Held) {
+	if !a.processes.runs(h.Process) || a.archive.changes[h.ID] != nil || len(a.owners.among(knob{h.Knob, h.Process})) > 0 {
+		return
+	}
+	t := a.tunlets.expected(h.Tunlet, a.now)
+	p := &proposal{
+		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
+		proposedAt: a.now, doneAt: a.now, trial: trial{watchFrom: a.now}, reason: "kept by an earlier session",
+	}
+	ch := &change{
+		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: a.now, first: a.now,
+		spec: &attunev1.Change{Id: h.ID, Process: h.Process, Knob: h.Knob},
+	}
+	p.changes = []*change{ch}
+	p.advice = p.adviceID(a.processes.executable)
+	a.owners.assign(p)
+	a.archive.add(p)
+	a.line.join(p)
+	a.record("kept", p, p.reason)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+// endings are how proposals end. One that has ended is out of the line, has no knob any
+// more, is remembered, and everybody has been told.
+type endings struct {
+	*transcript
+	line       *line
+	archive    *archive
+	owners     *owners
+	restraints *restraints
+	siblings   *siblings
+	// after does for others what the end of a proposal that does not stay means to them.
+	after func(p *proposal, to State, reason string)
+}
+
+// close ends a kept proposal with its processes, or with the session.
+func (e *endings) close(p *proposal) {
+	p.closed = true
+	e.settle(p)
+}
+
+// conclude ends a proposal, starts the rest of its knobs where it brought no
+// gain, and tells everybody.
+func (e *endings) conclude(p *proposal, to State, reason string) {
+	kind := to.String()
+	if to == StateKept { // taken back only because the session ended
+		kind, p.closed = "restored", true
+	} else {
+		p.doneAt, p.reason = e.now, reason
+	}
+	p.state = to
+	if to == StateFailed || to == StateUndone && !p.blameless {
+		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
+			p.counted = true
+			e.restraints.failed(p)
+			e.siblings.tell(p)
+		}
+		e.restraints.rest(p, e.now)
+	}
+	e.settle(p)
+	e.record(kind, p, reason)
+	e.notify(p, reason)
+	if to != StateKept {
+		e.after(p, to, reason)
+	}
+}
+
+// settle moves a proposal from the line to the finished ones.
+func (e *endings) settle(p *proposal) {
+	for _, ch := range p.changes {
+		e.owners.release(ch.knob(), p)
+	}
+	e.line.leave(p)
+	e.archive.finish(p)
+}
+
+// revive has a proposal that has ended on its way again.
+func (e *endings) revive(p *proposal) {
+	e.line.join(p)
+	e.archive.revive(p)
+}
+
+// outlive ends a proposal with its last process.
+func (e *endings) outlive(p *proposal) {
+	if p.trial.isRetrial() {
+		p.state = StateKept
+		p.trial.breakOff()
+	}
+	switch p.state {
+	case StateKept:
+		e.close(p)
+	case StateWaiting:
+		e.conclude(p, StateRefused, "the process ended before the change was applied")
+	case StateUndoing:
+		e.conclude(p, p.undoTo, p.undoReason)
+	default:
+		e.conclude(p, StateEnded, "the process ended before it could be judged")
+	}
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// withdrawals are tunlets' wishes to take proposals back, or parts of what they keep in
+// force.
+type withdrawals struct {
+	*transcript
+	archive  *archive
+	owners   *owners
+	line     *line
+	undoer   *undoer
+	canaries *canaries
+}
+
+// withdraw takes a proposal back at its tunlet's wish.
+func (w *withdrawals) withdraw(ev Withdraw) {
+	p := w.archive.find(ev.Tunlet, ev.Proposal)
+	if p == nil || p.final() {
+		return
+	}
+	reason := "withdrawn by the tunlet: " + ev.Reason
+	if p.state != StateKept || len(ev.Processes) == 0 {
+		w.undoer.takeBack(p, reason)
+		w.canaries.recall(p, reason)
+		return
+	}
+	for _, whole := range []*proposal{p, p.canary} {
+		if whole == nil || whole.state != StateKept {
+			continue
+		}
+		if part := w.split(whole, ev.Processes); part != nil {
+			w.undoer.takeBack(part, reason)
+		}
+	}
+}
+
+// split makes a proposal of its own, kept like p, of p's changes in the given
+// processes, and returns it: p itself if nothing of p in force would be left,
+// nil if nothing of p in force is in them.
+func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
+	var part []*change
+	for _, ch := range p.changes {
+		if ch.inForce() && slices.Contains(processes, ch.spec.GetProcess()) {
+			part = append(part, ch)
+		}
+	}
+	switch len(part) {
+	case 0:
+		return nil
+	case len(p.inForce()):
+		return p
+	}
+	p.splits++
+	q := *p
+	q.canary, q.whole, q.displaced = nil, nil, nil
+	q.spec = proto.CloneOf(p.spec)
+	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
+	q.number, q.touched = 0, false
+	p.cede(&q, part)
+	w.touch(p)
+	w.touch(&q)
+	w.owners.assign(&q)
+	w.line.join(&q)
+	return &q
+}
