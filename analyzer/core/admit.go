@@ -154,8 +154,9 @@ func (a *admission) adopt(h Held) {
 	t := a.tunlets.expected(h.Tunlet, a.now)
 	p := &proposal{
 		tunlet: t, spec: &attunev1.Proposal{Id: "taken over " + h.ID}, state: StateKept, adoptedGain: h.Gain,
-		proposedAt: a.now, doneAt: a.now, trial: trial{watchFrom: a.now}, reason: "kept by an earlier session",
+		proposedAt: a.now, doneAt: a.now, reason: "kept by an earlier session",
 	}
+	p.trial.WatchFrom(a.now)
 	ch := &change{
 		proposal: p, action: h.Action, outcome: attunev1.Outcome_OUTCOME_APPLIED, at: a.now, first: a.now,
 		spec: &attunev1.Change{Id: h.ID, Process: h.Process, Knob: h.Knob},

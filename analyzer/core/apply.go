@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -47,9 +48,8 @@ func (a *applier) tryApply(p *proposal) {
 	if p.readyAt == 0 {
 		p.readyAt = max(a.now, 1)
 	}
-	p.trial.quietFrom = a.processes.quiet(p)
-	switch n := len(p.trial.baseline(a.judge.objective(p), a.now)); {
-	case n >= minSamples:
+	switch n := p.trial.Prepare(a.judge.objective(p), a.now, a.processes.quiet(p)); {
+	case n >= trial.MinSamples:
 		a.apply(p)
 	case a.now < p.readyAt+baselineWait:
 	case n == 0:
@@ -98,7 +98,7 @@ func (a *applier) applied(p *proposal) {
 	switch {
 	case inForce == 0:
 		a.ends.conclude(p, StateEnded, "the process ended before the change took effect")
-	case p.trial.turns != nil:
+	case p.trial.InTurns():
 		a.judge.changedSides(p, p.appliedAt)
 	case p.withdrawn != "":
 		a.undoer.undo(p, StateUndone, p.withdrawn)

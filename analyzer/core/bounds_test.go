@@ -10,20 +10,18 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// TestManyScopes changes one process after the other, each with an objective
+// TestManyAreas changes one process after the other, each with an objective
 // of its own.
-func TestManyScopes(t *testing.T) {
-	c := New(Config{Mode: ModeTune})
-	owner := &tunlet{name: "t"}
-	for n := range 3 * maxScopes {
-		id := fmt.Sprint("c", n)
-		p := &proposal{tunlet: owner, spec: &attunev1.Proposal{Scope: id}, state: StateApplying}
-		c.archive.changes[id] = &change{proposal: p, spec: &attunev1.Change{Id: id}}
-		c.Step(time.Duration(n)*time.Second, Result{Result: &attunev1.ActionResult{
-			ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_REFUSED,
-		}})
+func TestManyAreas(t *testing.T) {
+	all := newProcesses(2 * time.Second)
+	for n := range 3 * maxAreas {
+		all.disturb(time.Duration(n)*time.Second, area{"t", fmt.Sprint(n)}, uint64(n))
 	}
-	if n := len(c.processes.disturbed); n > maxScopes {
-		t.Errorf("%d areas are remembered, want at most %d", n, maxScopes)
+	if n := len(all.disturbed); n > maxAreas {
+		t.Errorf("%d areas are remembered, want at most %d", n, maxAreas)
+	}
+	last := &proposal{tunlet: &tunlet{name: "t"}, spec: &attunev1.Proposal{Scope: fmt.Sprint(3*maxAreas - 1)}}
+	if at, want := all.quiet(last), (3*maxAreas-1)*time.Second; at <= want {
+		t.Errorf("quiet from %v on, want after the last change at %v", at, want)
 	}
 }

@@ -40,7 +40,7 @@ func canaryProcess(p *proposal) uint64 {
 		return 0
 	}
 	for _, process := range siblings {
-		if scope := p.spec.GetProcessScopes()[process]; len(p.tunlet.scopes.get(scope).points) > 0 {
+		if scope := p.spec.GetProcessScopes()[process]; !p.tunlet.scopes.Get(scope).Empty() {
 			return process
 		}
 	}
@@ -73,7 +73,7 @@ func (c *canaries) after(canary *proposal, to State, reason string) {
 	if p.state != StateWaiting || to == StateEnded {
 		return
 	}
-	p.trial.judgement, p.inconclusive = canary.trial.judgement, canary.inconclusive || canary.blameless
+	p.trial.Judgement, p.inconclusive = canary.trial.Judgement, canary.inconclusive || canary.blameless
 	c.ends.conclude(p, to, "tried in one process: "+reason)
 }
 

@@ -69,25 +69,7 @@ const (
 	// defaultMaxTries bounds the tries per tunlet and scope that did not end in a
 	// kept change, for tunlets that give no number of their own.
 	defaultMaxTries = 3
-	// settleTime is the time after a change whose samples are dropped.
-	settleTime = 100 * time.Millisecond
-	// minSamples is the least number of samples after the change, and waited
-	// for before it: the least for which a median has a 95 % confidence
-	// interval that assumes nothing.
-	minSamples = 6
-	// maxSamples ends the comparison of before and after: what is not plain by
-	// then is judged in turns.
-	maxSamples = 12
-	// obviousGain is the least gain, as a ratio, that is kept after one comparison
-	// of before and after, if it was predicted; and a loss as large is undone
-	// after it. Anything less, or not foreseen, is judged in turns.
-	obviousGain = 3.0
-	// fairGain, modestGain, largeGain and plainGain are gains that fewer and fewer
-	// comparisons prove; their inverses are losses.
-	fairGain, modestGain, largeGain, plainGain = 1.15, 1.3, 1.5, 2
-	// turnsTimeout bounds the time that a change is judged in turns.
-	turnsTimeout = 60 * time.Second
-	// baselineWait bounds the wait for minSamples; after it the change is
+	// baselineWait bounds the wait for enough samples before a change; after it the change is
 	// applied with a weak baseline, and marked so, or refused without any.
 	baselineWait = 400 * time.Millisecond
 	// queueWait bounds the wait for other experiments.
@@ -97,19 +79,10 @@ const (
 	applyTimeout = time.Second
 	// evaluateTimeout bounds the wait for a tunlet's verdict.
 	evaluateTimeout = time.Second
-	// judgeTimeout bounds the time under judgement.
-	judgeTimeout = 10 * time.Second
-	// maxWaits bounds how often a tunlet may answer WAIT.
-	maxWaits = 3
 	// cooldown is how long a knob of a process rests after an undo or a failure.
 	cooldown = 10 * time.Second
-	// watchWindow is the time over which a kept change's regression must last.
-	watchWindow = 2 * time.Second
 	// tunletGrace is how long the kept changes of a dead tunlet wait for its restart.
 	tunletGrace = 10 * time.Second
-	// significance is the level of a comparison, of the watch over kept changes and
-	// of the last look at a trial in turns; the looks before that take half of it.
-	significance = 0.01
 )
 
 // def sets *p to v if it is the zero value.

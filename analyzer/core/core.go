@@ -112,7 +112,7 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 	t := c.tunlets.ready(info)
 	for _, p := range c.line.active {
 		if p.tunlet == t && p.state == StateKept {
-			p.trial.watchFrom = c.now
+			p.trial.WatchFrom(c.now)
 			c.notify(p, "kept before the tunlet's restart")
 		}
 	}
@@ -158,7 +158,7 @@ func (c *Core) sample(ev Sample) {
 	if t == nil || math.IsNaN(ev.Value) || math.IsInf(ev.Value, 0) {
 		return
 	}
-	t.scopes.get(ev.Scope).add(ev.At, ev.Value)
+	t.scopes.Get(ev.Scope).Add(ev.At, ev.Value)
 	for _, p := range c.line.all() {
 		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
 			continue
@@ -166,7 +166,7 @@ func (c *Core) sample(ev Sample) {
 		switch p.state {
 		case StateJudging:
 			// A first comparison that is overdue is ended in its order, see advance.
-			c.judge.look(p, p.trial.turns != nil && c.now >= p.deadline)
+			c.judge.look(p, p.trial.InTurns() && c.now >= p.deadline)
 		case StateKept:
 			c.judge.watch(p)
 		}

@@ -64,9 +64,9 @@ func (e *endings) revive(p *proposal) {
 
 // outlive ends a proposal with its last process.
 func (e *endings) outlive(p *proposal) {
-	if p.trial.isRetrial() {
+	if p.trial.IsRetrial() {
 		p.state = StateKept
-		p.trial.breakOff()
+		p.trial.BreakOff()
 	}
 	switch p.state {
 	case StateKept:

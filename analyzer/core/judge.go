@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -27,72 +28,72 @@ type judge struct {
 // first of its changes took effect.
 func (j *judge) startJudging(p *proposal, first time.Duration) {
 	p.state = StateJudging
-	p.deadline = j.now + judgeTimeout
-	weakness := p.trial.begin(j.objective(p), p.sentAt, first, p.appliedAt)
+	p.deadline = j.now + trial.JudgeTimeout
+	weakness := p.trial.Begin(j.objective(p), p.sentAt, first, p.appliedAt)
 	j.record("applied", p, weakness)
 	j.notify(p, weakness)
 }
 
 // objective returns what p is judged by.
-func (j *judge) objective(p *proposal) objective {
-	return objective{
-		history: p.tunlet.scopes.get(p.spec.GetScope()), lower: p.tunlet.lower, minGain: p.tunlet.minGain,
-		promised: j.known.promised(p), apart: j.apart,
+func (j *judge) objective(p *proposal) trial.Objective {
+	return trial.Objective{
+		History: p.tunlet.scopes.Get(p.spec.GetScope()), Lower: p.tunlet.lower, MinGain: p.tunlet.minGain,
+		Promised: j.known.promised(p), Apart: j.apart,
 	}
 }
 
 // look looks at the samples of p, for which the time is over or not.
 func (j *judge) look(p *proposal, over bool) {
-	was := p.trial.judgement
-	r := p.trial.look(j.objective(p), j.now, over)
-	if p.trial.judgement != was {
+	was := p.trial.Judgement
+	r := p.trial.Look(j.objective(p), j.now, over)
+	if p.trial.Judgement != was {
 		j.touch(p)
 	}
 	j.follow(p, r)
 }
 
 // follow does what the trial of p asks for.
-func (j *judge) follow(p *proposal, r ruling) {
-	switch r.do {
-	case changeSides:
+func (j *judge) follow(p *proposal, r trial.Ruling) {
+	switch r.Do {
+	case trial.ChangeSides:
 		j.changeSides(p)
-	case askToKeep:
+	case trial.AskToKeep:
 		j.ask(p, attunev1.Verdict_VERDICT_KEEP)
-	case askToUndo:
+	case trial.AskToUndo:
 		j.ask(p, attunev1.Verdict_VERDICT_UNDO)
-	case keepIt:
-		j.keep(p, cmp.Or(r.reason, p.reason))
-	case undoIt:
-		j.undoer.undo(p, StateUndone, r.reason)
-	case dropIt:
+	case trial.KeepIt:
+		j.keep(p, cmp.Or(r.Reason, p.reason))
+	case trial.UndoIt:
+		j.undoer.undo(p, StateUndone, r.Reason)
+	case trial.DropIt:
 		p.inconclusive = true
-		j.undoer.undo(p, StateUndone, r.reason)
+		j.undoer.undo(p, StateUndone, r.Reason)
 	}
 }
 
 // ask asks the tunlet for its verdict, with what the core would say. It is not asked
 // about canaries, of which it does not know.
 func (j *judge) ask(p *proposal, suggested attunev1.Verdict) {
-	p.state, p.trial.suggested = StateAsking, suggested
+	p.state, p.suggested = StateAsking, suggested
 	p.deadline = j.now + evaluateTimeout
-	j.record("judged", p, p.trial.judgement.text())
+	j.record("judged", p, p.trial.Judgement.Text())
 	if p.whole != nil {
 		j.resolve(p, attunev1.Verdict_VERDICT_UNSPECIFIED, "")
 		return
 	}
 	j.emit(AskEvaluate{Tunlet: p.tunlet.name, Request: &attunev1.EvaluateRequest{
 		ProposalId: p.spec.GetId(),
-		Before:     p.trial.judgement.Before.proto(),
-		After:      p.trial.judgement.After.proto(),
+		Before:     p.trial.Judgement.Before.Proto(),
+		After:      p.trial.Judgement.After.Proto(),
 		Suggested:  suggested,
 	}})
 }
 
 // resolve does what follows from the tunlet's opinion of p.
 func (j *judge) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
-	r := p.trial.resolve(opinion, reason)
-	if r.do == lookOn {
-		p.state, p.deadline = StateJudging, j.now+judgeTimeout
+	r := p.trial.Resolve(p.suggested, opinion, reason)
+	if r.Do == trial.LookOn {
+		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
 	}
 	j.follow(p, r)
 }
@@ -101,18 +102,18 @@ func (j *judge) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 // the moment is made again first.
 func (j *judge) keep(p *proposal, reason string) {
 	if o := p.outdone(); o != nil {
-		j.undoer.undo(p, StateUndone, fmt.Sprintf("gains less than the %.3gx of tunlet %s: %s", o.gain(), o.tunlet.name, p.trial.judgement.text()))
+		j.undoer.undo(p, StateUndone, fmt.Sprintf("gains less than the %.3gx of tunlet %s: %s", o.gain(), o.tunlet.name, p.trial.Judgement.Text()))
 		return
 	}
 	p.displaced = nil
-	if p.trial.prove(reason) {
+	if p.trial.Prove(reason) {
 		j.changeSides(p)
 		return
 	}
 	p.state = StateKept
-	if again, judged := p.trial.keep(j.now); again {
+	if again, judged := p.trial.Keep(j.now); again {
 		j.record("kept", p, reason)
-		p.trial.judgement = judged
+		p.trial.Judgement = judged
 		return
 	}
 	p.reason, p.doneAt = reason, j.now
@@ -133,20 +134,20 @@ func (j *judge) keepLike(p *proposal) {
 
 // watch looks after a kept change. What others try meanwhile says nothing of it.
 func (j *judge) watch(p *proposal) {
-	if !p.trial.watched() {
+	if !p.trial.Watched() {
 		return
 	}
 	if j.line.disturbs(p) {
-		p.trial.watchFrom = j.now + settleTime
+		p.trial.WatchFrom(j.now + trial.SettleTime)
 		return
 	}
-	j.follow(p, p.trial.watch(j.objective(p), j.now))
+	j.follow(p, p.trial.Watch(j.objective(p), j.now))
 }
 
 // changeSides begins the next turn of a trial: takes the change back, or makes it
 // again.
 func (j *judge) changeSides(p *proposal) {
-	on, why := p.trial.changeSides()
+	on, why := p.trial.ChangeSides()
 	if on {
 		j.reapply(p, why)
 		return
@@ -172,7 +173,7 @@ func (j *judge) reapply(p *proposal, why string) {
 // changedSides begins to look at a turn when the request to change sides is answered.
 // from is when the last change took effect.
 func (j *judge) changedSides(p *proposal, from time.Duration) {
-	switch proven := p.trial.resume(from); {
+	switch proven := p.trial.Resume(from); {
 	case proven != "":
 		j.keep(p, proven)
 		if p.withdrawn != "" { // meanwhile
@@ -182,7 +183,7 @@ func (j *judge) changedSides(p *proposal, from time.Duration) {
 		p.state = StateJudging
 		j.undoer.takeBack(p, p.withdrawn)
 	default:
-		p.state, p.deadline = StateJudging, j.now+judgeTimeout
+		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
 	}
 }
 

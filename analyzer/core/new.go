@@ -2,12 +2,15 @@
 
 package core
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/attune-hpc/attune/analyzer/core/trial"
+)
 
 // New returns a core with the given rules.
 func New(cfg Config) *Core {
-	_, window := baselineSize(cfg.Apart)
-	log, known, runs := &transcript{}, knowledge{}, newProcesses(window)
+	log, known, runs := &transcript{}, knowledge{}, newProcesses(trial.BaselineWindow(cfg.Apart))
 	c := &Core{
 		transcript: log,
 		tunlets:    tunlets{},

@@ -6,7 +6,13 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 )
+
+// maxAreas is how many areas are remembered before those are forgotten that do not
+// matter any more.
+const maxAreas = 1024
 
 // process is what the core knows of a process that runs.
 type process struct {
@@ -79,9 +85,9 @@ func (all *processes) disturb(now time.Duration, a area, handle uint64) {
 // areas whose last change is too long ago for any baseline: a job may have a
 // hundred thousand, one per process.
 func (all *processes) disturbArea(now time.Duration, a area) {
-	if len(all.disturbed) >= maxScopes {
+	if len(all.disturbed) >= maxAreas {
 		maps.DeleteFunc(all.disturbed, func(_ area, at time.Duration) bool {
-			return now-at > all.window+settleTime
+			return now-at > all.window+trial.SettleTime
 		})
 	}
 	all.disturbed[a] = now
@@ -92,11 +98,11 @@ func (all *processes) disturbArea(now time.Duration, a area) {
 func (all *processes) quiet(p *proposal) time.Duration {
 	var from time.Duration
 	if at := all.disturbed[p.area()]; at > 0 {
-		from = at + settleTime
+		from = at + trial.SettleTime
 	}
 	for _, ch := range p.changes {
 		if pr := all.running[ch.spec.GetProcess()]; pr != nil && pr.disturbed > 0 {
-			from = max(from, pr.disturbed+settleTime)
+			from = max(from, pr.disturbed+trial.SettleTime)
 		}
 	}
 	return from

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -38,7 +39,8 @@ type proposal struct {
 	applyRequest, undoRequest string
 	withdrawn                 string // why to undo as soon as it is applied
 
-	trial trial // whether it gains
+	trial     trial.Trial      // whether it gains
+	suggested attunev1.Verdict // while its tunlet is asked
 
 	canary *proposal // what of it is tried first; nil: nothing
 	whole  *proposal // whose canary it is; nil: nobody's
@@ -139,7 +141,7 @@ func (p *proposal) area() area { return area{p.tunlet.name, p.spec.GetScope()} }
 
 // useless reports whether p was measured to the end and brought no gain.
 func (p *proposal) useless() bool {
-	measured := p.trial.judgement != nil && p.trial.judgement.Before.Samples > 0 && !p.inconclusive
+	measured := p.trial.Judgement != nil && p.trial.Judgement.Before.Samples > 0 && !p.inconclusive
 	return p.state == StateUndone && !p.blameless && measured
 }
 
@@ -154,12 +156,12 @@ func (p *proposal) held(ch *change) Held {
 // gain returns the measured gain of p, as a finite ratio; 0: unknown.
 func (p *proposal) gain() float64 {
 	switch {
-	case p.trial.judgement == nil:
+	case p.trial.Judgement == nil:
 		return p.adoptedGain
-	case math.IsInf(p.trial.judgement.Gain, 0) || math.IsNaN(p.trial.judgement.Gain):
+	case math.IsInf(p.trial.Judgement.Gain, 0) || math.IsNaN(p.trial.Judgement.Gain):
 		return 0
 	}
-	return p.trial.judgement.Gain
+	return p.trial.Judgement.Gain
 }
 
 // inForce returns the ids of the changes that are in force.

@@ -5,6 +5,7 @@ package core
 import (
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -18,7 +19,7 @@ type tunlet struct {
 	maxTries int
 	lower    bool // lower is better
 	knobs    map[string]*attunev1.Knob
-	scopes   scopes
+	scopes   trial.Scopes
 }
 
 // tunlets are those that were heard of, by name.
@@ -28,7 +29,7 @@ type tunlets map[string]*tunlet
 func (all tunlets) ready(info *attunev1.DescribeResponse) *tunlet {
 	t := all.known(info.GetName())
 	t.info, t.alive = info, true
-	t.scopes = scopes{}
+	t.scopes = trial.Scopes{}
 	t.lower = info.GetObjective().GetLowerIsBetter()
 	t.minGain, t.maxTries = info.GetMinGain(), int(info.GetMaxTries())
 	def(&t.minGain, defaultMinGain)

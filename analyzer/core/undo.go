@@ -62,15 +62,15 @@ func (u *undoer) takeBack(p *proposal, reason string) {
 // breakOff takes back what is being judged. That proves nothing about it; one that
 // had been kept was good until then.
 func (u *undoer) breakOff(p *proposal, reason string) {
-	p.trial.breakOff()
+	p.trial.BreakOff()
 	switch {
-	case u.finishing && p.trial.isRetrial():
+	case u.finishing && p.trial.IsRetrial():
 		u.undo(p, StateKept, reason)
 	case u.finishing:
 		u.undo(p, StateEnded, "the session ended before it could be judged")
 	default:
 		p.inconclusive = true
-		p.blameless = p.blameless || p.trial.isRetrial()
+		p.blameless = p.blameless || p.trial.IsRetrial()
 		u.undo(p, StateUndone, reason)
 	}
 }

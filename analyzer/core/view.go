@@ -5,6 +5,7 @@ package core
 import (
 	"time"
 
+	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -62,9 +63,9 @@ type ProposalView struct {
 	// Times counts how often it was refused.
 	Times int
 	// Judgement is the comparison; nil if there was none.
-	Judgement *Judgement
+	Judgement *trial.Judgement
 	// Prediction is how PredictedGain compares with what was measured.
-	Prediction Prediction
+	Prediction trial.Prediction
 	// Gain is the measured gain, as a finite ratio, also as an earlier session
 	// measured it; 0: unknown.
 	Gain float64
@@ -85,11 +86,11 @@ func (p *proposal) view() ProposalView {
 		Changes: p.changeViews(), Canary: p.whole != nil,
 		Useless: p.useless(), Gain: p.gain(), Times: p.times,
 	}
-	if p.trial.judgement != nil {
-		j := *p.trial.judgement
+	if p.trial.Judgement != nil {
+		j := *p.trial.Judgement
 		v.Judgement = &j
 		if j.Before.Samples > 0 {
-			v.Prediction = ComparePrediction(v.PredictedGain, j.Gain)
+			v.Prediction = trial.ComparePrediction(v.PredictedGain, j.Gain)
 		}
 	}
 	return v

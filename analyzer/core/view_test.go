@@ -77,7 +77,7 @@ func TestBrokenOffAgain(t *testing.T) {
 			s := tried(4)
 			s.runs(2*time.Second, 100, 400)
 			s.runs(8*time.Second, 60, 59)
-			if p := s.core.line.active[0]; !p.trial.isRetrial() || p.trial.judgement == p.trial.turns.judged {
+			if p := s.core.line.active[0]; !p.trial.IsRetrial() || p.trial.Judgement.Turns == 0 {
 				t.Fatal("it is not being compared again")
 			}
 			s.answered(tt.event, 0)

@@ -181,7 +181,7 @@ func proposalOf(v core.ProposalView) *attunev1.RecordedProposal {
 	}
 	if j := v.Judgement; j != nil {
 		out.Judgement = &attunev1.RecordedJudgement{
-			Before: estimateOf(j.Before), After: estimateOf(j.After), Gain: j.Gain, P: j.P, Turns: uint32(j.Turns),
+			Before: j.Before.Proto(), After: j.After.Proto(), Gain: j.Gain, P: j.P, Turns: uint32(j.Turns),
 		}
 	}
 	for _, ch := range v.Changes {
@@ -191,8 +191,4 @@ func proposalOf(v core.ProposalView) *attunev1.RecordedProposal {
 		})
 	}
 	return out
-}
-
-func estimateOf(e core.Estimate) *attunev1.Estimate {
-	return &attunev1.Estimate{Median: e.Median, Low: e.Low, High: e.High, Samples: uint32(e.Samples)}
 }

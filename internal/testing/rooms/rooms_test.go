@@ -27,7 +27,8 @@ const (
 func TestRooms(t *testing.T) {
 	for _, dir := range []string{
 		"controller", "controller/admit", "controller/change", "controller/link", "controller/member",
-		"controller/meter", "controller/source", "analyzer/channel", "analyzer/core", "analyzer/probes", "analyzer/recorder",
+		"controller/meter", "controller/source", "analyzer/channel", "analyzer/core", "analyzer/core/trial",
+		"analyzer/probes", "analyzer/recorder",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			r := read(t, filepath.Join("../../..", dir))

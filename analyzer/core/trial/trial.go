@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"fmt"
 	"time"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-// trial compares an objective with a change to the same without it. First it
-// compares before and after; what that leaves open it compares in turns. When the
-// change is kept, it watches over it, and may compare again.
-//
-// It knows the samples only: it changes nothing, and returns what is to be done.
-type trial struct {
+// Trial compares an objective with a change to the same without it. The zero value has
+// compared nothing yet. A copy of a trial that is not in turns is one of its own.
+type Trial struct {
+	// Judgement is the latest comparison; nil: there was none.
+	Judgement *Judgement
+
 	quietFrom time.Duration // no sample from before this is of the baseline
 	before    []point
 	askedAt   time.Duration // the change was asked for
 	from      time.Duration // samples from here on count as after
 	waits     int           // times that the tunlet wanted to wait
 	hold      int           // do not judge before so many samples
-	suggested attunev1.Verdict
-	judgement *Judgement // nil: nothing was compared
-	turns     *turns     // nil: it is not being judged in turns
+	turns     *turns        // nil: it is not being judged in turns
 
 	watchFrom    time.Duration
 	rechecks     int // times that it was kept again
 	recheckAfter time.Duration
+}
+
+// BaselineWindow says for how long a baseline goes back, see [Objective.Apart].
+func BaselineWindow(apart bool) time.Duration {
+	_, window := baselineSize(apart)
+	return window
 }
 
 // baselineSize says how many of the latest samples before a change count, and how old
@@ -40,52 +42,62 @@ func baselineSize(apart bool) (samples int, window time.Duration) {
 	return 10, 2 * time.Second
 }
 
+// Prepare returns how many samples a change has that would be asked for now, and that
+// nothing has disturbed since quietFrom.
+func (t *Trial) Prepare(o Objective, now, quietFrom time.Duration) int {
+	t.quietFrom = quietFrom
+	return len(t.baseline(o, now))
+}
+
 // baseline returns the samples before the given time that count: the latest
 // ones, not too old, and none from before it was quiet.
-func (t *trial) baseline(o objective, until time.Duration) []point {
-	samples, window := baselineSize(o.apart)
+func (t *Trial) baseline(o Objective, until time.Duration) []point {
+	samples, window := baselineSize(o.Apart)
 	return o.before(max(t.quietFrom, until-window), until, samples)
 }
 
-// begin fixes the baseline of a change whose parts took effect from first to last,
+// Begin fixes the baseline of a change whose parts took effect from first to last,
 // and begins to collect. Samples that ended before that came in while the request was
 // under way still count. It returns what is wrong with the baseline, for people.
-func (t *trial) begin(o objective, askedAt, first, last time.Duration) string {
-	t.before, t.askedAt, t.from, t.hold = t.baseline(o, first), askedAt, last+settleTime, minSamples
+func (t *Trial) Begin(o Objective, askedAt, first, last time.Duration) string {
+	t.before, t.askedAt, t.from, t.hold = t.baseline(o, first), askedAt, last+SettleTime, MinSamples
 	switch n := len(t.before); {
 	case n == 0:
 		return "no baseline"
-	case n < minSamples:
+	case n < MinSamples:
 		return fmt.Sprintf("weak baseline of %d samples", n)
 	}
 	return ""
 }
 
-// look looks at the samples: as soon as there are enough at each of them, with a
-// stricter level than at the last look, when the time is over.
-func (t *trial) look(o objective, now time.Duration, over bool) ruling {
+// InTurns reports whether the change is being judged in turns.
+func (t *Trial) InTurns() bool { return t.turns != nil }
+
+// Look looks at the samples so far, and rules as soon as they suffice. Over says that the
+// time for them is over: it rules by what there is.
+func (t *Trial) Look(o Objective, now time.Duration, over bool) Ruling {
 	if t.turns != nil {
 		r, j := t.turns.look(o, now, over)
 		if j != nil {
-			t.judgement = j
+			t.Judgement = j
 		}
 		return r
 	}
 	samples := t.latest(o)
 	before, after := alike(t.before, samples)
 	if len(after) < t.hold && !over {
-		return ruling{}
+		return Ruling{}
 	}
-	last := over || len(after) >= maxSamples+t.waits*minSamples && !o.apart
+	last := over || len(after) >= maxSamples+t.waits*MinSamples && !o.Apart
 	return t.compare(o, now, before, after, last, samples)
 }
 
 // latest returns the samples after the change that it is judged by. Of an
 // application of which others tune parts at the same time, perhaps later, the
 // newest ones say what has come of it.
-func (t *trial) latest(o objective) []point {
+func (t *Trial) latest(o Objective) []point {
 	samples := o.since(t.from)
-	if most := 2 * maxSamples; o.apart && len(samples) > most {
+	if most := 2 * maxSamples; o.Apart && len(samples) > most {
 		return samples[len(samples)-most:]
 	}
 	return samples
@@ -94,38 +106,38 @@ func (t *trial) latest(o objective) []point {
 // compare compares what was before with what is after the change. It decides only
 // where the difference is plain; else the change is judged in turns. A measured
 // loss is undone without asking the tunlet.
-func (t *trial) compare(o objective, now time.Duration, before, after []float64, last bool, samples []point) ruling {
-	j := compare(before, after, o.lower)
-	t.judgement = &j
+func (t *Trial) compare(o Objective, now time.Duration, before, after []float64, last bool, samples []point) Ruling {
+	j := compare(before, after, o.Lower)
+	t.Judgement = &j
 	whole := t.inAll(o, samples)
-	proven := j.P <= significance && len(after) >= minSamples
+	proven := j.P <= significance && len(after) >= MinSamples
 	switch {
 	case proven && j.Gain <= 1/obviousGain && whole < 1:
-		return ruling{undoIt, "measured loss: " + j.text()}
-	case proven && j.Gain >= leastPlain(o.apart) && whole > 1 && expected(o.promised, j.Gain) && t.unprecedented(o, &j):
-		return ruling{do: askToKeep}
+		return Ruling{UndoIt, "measured loss: " + j.Text()}
+	case proven && j.Gain >= leastPlain(o.Apart) && whole > 1 && expected(o.Promised, j.Gain) && t.unprecedented(o, &j):
+		return Ruling{Do: AskToKeep}
 	case last && len(before) == 0:
-		return ruling{undoIt, "no baseline to judge it by"}
-	case last && len(after) < minSamples:
-		return ruling{dropIt, tooFew(len(after))}
-	case last && o.apart:
-		return ruling{dropIt, "no plain gain, and it cannot be compared in turns while other nodes are tuned apart: " + j.text()}
-	case last, proven && j.Gain < 1 && !o.apart:
-		t.turns = newTurns(now, t.before, samples, false, t.judgement, o.lower)
-		return ruling{do: changeSides}
+		return Ruling{UndoIt, "no baseline to judge it by"}
+	case last && len(after) < MinSamples:
+		return Ruling{DropIt, tooFew(len(after))}
+	case last && o.Apart:
+		return Ruling{DropIt, "no plain gain, and it cannot be compared in turns while other nodes are tuned apart: " + j.Text()}
+	case last, proven && j.Gain < 1 && !o.Apart:
+		t.turns = newTurns(now, t.before, samples, false, t.Judgement, o.Lower)
+		return Ruling{Do: ChangeSides}
 	}
-	return ruling{}
+	return Ruling{}
 }
 
 // inAll returns how many times better the mean of the samples is than that from
 // before the change; 1 where it cannot be told. It is what was achieved in all
 // the time. One disturbed sample may change it, so it proves nothing alone; but
 // what it contradicts is not proven either.
-func (t *trial) inAll(o objective, samples []point) float64 {
+func (t *Trial) inAll(o Objective, samples []point) float64 {
 	if len(t.before) == 0 || len(samples) == 0 {
 		return 1
 	}
-	return gain(mean(t.before), mean(samples), o.lower)
+	return gain(mean(t.before), mean(samples), o.Lower)
 }
 
 // overwhelmingGain is more than an application's own phases make of its speed.
@@ -157,9 +169,9 @@ func expected(promised, measured float64) bool {
 // unprecedented reports whether a gain is more than the application ever reached by
 // itself. Else it may be another phase of the application, which began when the
 // change was made.
-func (t *trial) unprecedented(o objective, j *Judgement) bool {
+func (t *Trial) unprecedented(o Objective, j *Judgement) bool {
 	for _, one := range o.before(t.quietFrom, t.askedAt, historySize) {
-		if gain(one.value, j.After.Median, o.lower) < modestGain {
+		if gain(one.value, j.After.Median, o.Lower) < modestGain {
 			return false
 		}
 	}

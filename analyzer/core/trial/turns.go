@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"slices"
@@ -59,8 +59,8 @@ func newTurns(now time.Duration, before, points []point, kept bool, judged *Judg
 		gap = burst(slices.Concat(before, points))
 	}
 	t.bursty = gap > 1
-	t.half = max(minSamples, samplesPerBurst*gap)
-	if len(before) >= minSamples && !t.kept && !t.bursty {
+	t.half = max(MinSamples, samplesPerBurst*gap)
+	if len(before) >= MinSamples && !t.kept && !t.bursty {
 		t.add(turn{false, before}, lower)
 		t.add(turn{true, points}, lower)
 	} else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"container/list"
@@ -22,16 +22,16 @@ type point struct {
 	value    float64
 }
 
-// history holds the latest samples of one scope, oldest first.
-type history struct {
+// History holds the latest samples of one scope, oldest first.
+type History struct {
 	scope  string
 	points []point
 	last   time.Duration
 }
 
-// add appends a sample that ends at the given time. A sample that is not
+// Add appends a sample that ends at the given time. A sample that is not
 // newer than the last one is dropped: its interval cannot be told.
-func (h *history) add(at time.Duration, value float64) {
+func (h *History) Add(at time.Duration, value float64) {
 	from := h.last
 	if len(h.points) == 0 {
 		from = at
@@ -46,8 +46,11 @@ func (h *history) add(at time.Duration, value float64) {
 	h.points = append(h.points, point{from, at, value})
 }
 
+// Empty reports whether there is no sample.
+func (h *History) Empty() bool { return len(h.points) == 0 }
+
 // since returns the samples whose whole interval lies at or after t.
-func (h *history) since(t time.Duration) []point {
+func (h *History) since(t time.Duration) []point {
 	var out []point
 	for _, p := range h.points {
 		if p.from >= t {
@@ -59,7 +62,7 @@ func (h *history) since(t time.Duration) []point {
 
 // before returns at most n of the latest samples whose whole interval lies in
 // from..to.
-func (h *history) before(from, to time.Duration, n int) []point {
+func (h *History) before(from, to time.Duration, n int) []point {
 	var out []point
 	for _, p := range h.points {
 		if p.from >= from && p.at <= to {
@@ -162,30 +165,30 @@ func mean(points []point) float64 {
 	return sum / whole
 }
 
-// scopes are the histories of one tunlet, the most recently sampled one first.
+// Scopes are the histories of one tunlet, the most recently sampled one first.
 // The zero value is empty.
-type scopes struct {
+type Scopes struct {
 	byName map[string]*list.Element // of *history
 	recent list.List
 }
 
-// get returns the history of a scope, made when it is new; the one that was
+// Get returns the history of a scope, made when it is new; the one that was
 // asked for least recently makes room. A flood of scopes costs no more than
 // that many samples.
-func (s *scopes) get(name string) *history {
+func (s *Scopes) Get(name string) *History {
 	if s.byName == nil {
 		s.byName = map[string]*list.Element{}
 	}
 	if e := s.byName[name]; e != nil {
 		s.recent.MoveToFront(e)
-		return e.Value.(*history)
+		return e.Value.(*History)
 	}
 	if len(s.byName) >= maxScopes {
 		oldest := s.recent.Back()
 		s.recent.Remove(oldest)
-		delete(s.byName, oldest.Value.(*history).scope)
+		delete(s.byName, oldest.Value.(*History).scope)
 	}
-	h := &history{scope: name}
+	h := &History{scope: name}
 	s.byName[name] = s.recent.PushFront(h)
 	return h
 }

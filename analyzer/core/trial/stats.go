@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"fmt"
@@ -112,13 +112,13 @@ func estimate(s *benchmath.Sample) Estimate {
 	return Estimate{Median: sum.Center, Low: sum.Lo, High: sum.Hi, Samples: len(s.Values)}
 }
 
-// proto returns e as the tunlets see it.
-func (e Estimate) proto() *attunev1.Estimate {
+// Proto returns e as the tunlets see it.
+func (e Estimate) Proto() *attunev1.Estimate {
 	return &attunev1.Estimate{Median: e.Median, Low: e.Low, High: e.High, Samples: uint32(e.Samples)}
 }
 
-// text returns the comparison in a line.
-func (j *Judgement) text() string {
+// Text returns the comparison in a line.
+func (j *Judgement) Text() string {
 	gain := fmt.Sprintf("%.3gx", j.Gain)
 	switch {
 	case j.Before.Samples == 0:

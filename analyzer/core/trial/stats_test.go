@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"math"
@@ -123,23 +123,23 @@ func TestGain(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	var all scopes
-	first := all.get("first")
+	var all Scopes
+	first := all.Get("first")
 	for i := range maxScopes + 10 {
-		all.get(string(rune('a'+i))).add(1000, 1)
-		all.get("first")
+		all.Get(string(rune('a'+i))).Add(1000, 1)
+		all.Get("first")
 	}
 	if len(all.byName) != maxScopes || all.recent.Len() != maxScopes {
 		t.Errorf("%d and %d scopes, want %d", len(all.byName), all.recent.Len(), maxScopes)
 	}
-	if all.get("first") != first || all.byName["a"] != nil {
+	if all.Get("first") != first || all.byName["a"] != nil {
 		t.Error("not the scope that was used least recently made room")
 	}
-	h := &history{}
+	h := &History{}
 	for i := range 3 * historySize {
-		h.add(time.Duration(i+1)*50*time.Millisecond, float64(i))
+		h.Add(time.Duration(i+1)*50*time.Millisecond, float64(i))
 	}
-	h.add(h.last, 99) // not newer
+	h.Add(h.last, 99) // not newer
 	if len(h.points) != historySize || h.points[historySize-1].value == 99 {
 		t.Errorf("%d points, last %v", len(h.points), h.points[len(h.points)-1])
 	}

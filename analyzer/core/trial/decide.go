@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import (
 	"fmt"
@@ -89,82 +89,82 @@ func (f findings) likelyLoss(minGain, alpha float64) bool {
 
 // look looks at the samples of the present turn, for which the time is over or not,
 // and returns the comparison of all turns once there is one to go by.
-func (t *turns) look(o objective, now time.Duration, over bool) (ruling, *Judgement) {
+func (t *turns) look(o Objective, now time.Duration, over bool) (Ruling, *Judgement) {
 	points := o.since(t.from)
 	if len(points) < t.want() {
 		if over {
 			return t.giveUp(len(points)), nil
 		}
-		return ruling{}, nil
+		return Ruling{}, nil
 	}
 	next := turn{t.on, points}
-	if !o.lower && (t.silent(next.beginning(t.half)) || t.silent(next.end(t.half))) {
+	if !o.Lower && (t.silent(next.beginning(t.half)) || t.silent(next.end(t.half))) {
 		t.from = now
-		return ruling{}, nil
+		return Ruling{}, nil
 	}
-	t.add(next, o.lower)
+	t.add(next, o.Lower)
 	return t.decide(o, now)
 }
 
 // giveUp ends a trial in which nothing can be measured any more. What was kept stays,
 // for the reason that it was kept for.
-func (t *turns) giveUp(samples int) ruling {
+func (t *turns) giveUp(samples int) Ruling {
 	if t.kept {
-		return ruling{do: keepIt}
+		return Ruling{Do: KeepIt}
 	}
-	return ruling{dropIt, tooFew(samples)}
+	return Ruling{DropIt, tooFew(samples)}
 }
 
 // tooFew says that an objective has too few samples to judge by.
 func tooFew(samples int) string {
-	return fmt.Sprintf("not measurable: only %d samples of the objective in %v", samples, judgeTimeout)
+	return fmt.Sprintf("not measurable: only %d samples of the objective in %v", samples, JudgeTimeout)
 }
 
 // decide looks at the pairs compared so far, as many upwards as downwards,
 // and decides or changes sides. Once the time is over it decides at each turn,
 // whatever the tunlet would like to wait for.
-func (t *turns) decide(o objective, now time.Duration) (ruling, *Judgement) {
+func (t *turns) decide(o Objective, now time.Duration) (Ruling, *Judgement) {
 	n := len(t.compared)
 	over := now >= t.deadline
 	if n == 0 || !over && (n%2 == 1 || n < t.hold) {
-		return ruling{do: changeSides}, nil
+		return Ruling{Do: ChangeSides}, nil
 	}
 	if n%2 == 1 { // the time is over: without the first one there are as many of both
 		t.compared = t.compared[1:]
 	}
-	f := t.findings(o.minGain)
-	j := t.judgement(f, o.lower)
+	f := t.findings(o.MinGain)
+	j := t.judgement(f, o.Lower)
 	if t.kept {
-		return f.decideAgain(o.minGain, over, j.text()), j
+		return f.decideAgain(o.MinGain, over, j.Text()), j
 	}
-	return f.decide(o.minGain, over, j.text()), j
+	return f.decide(o.MinGain, over, j.Text()), j
 }
 
 // decide is the verdict on a change that has been measured as text says.
-func (f findings) decide(minGain float64, over bool, text string) ruling {
+func (f findings) decide(minGain float64, over bool, text string) Ruling {
 	switch alpha := alphaOf(over); {
 	case f.proveLoss(alpha):
-		return ruling{undoIt, "measured loss: " + text}
+		return Ruling{UndoIt, "measured loss: " + text}
 	case f.gain >= 1+minGain && f.proveGain(alpha):
-		return ruling{do: askToKeep}
+		return Ruling{Do: AskToKeep}
 	case over || f.pairs >= manyPairs && f.falseHope <= significance/10:
-		return ruling{do: askToUndo}
+		return Ruling{Do: AskToUndo}
 	}
-	return ruling{do: changeSides}
+	return Ruling{Do: ChangeSides}
 }
 
 // decideAgain is the verdict on a change that was kept before. It goes only if it
 // is shown to do harm: the trouble that it cured may just not be there now.
-func (f findings) decideAgain(minGain float64, over bool, text string) ruling {
+func (f findings) decideAgain(minGain float64, over bool, text string) Ruling {
 	switch alpha := alphaOf(over); {
 	case f.proveLoss(alpha) || over && f.likelyLoss(minGain, alpha):
-		return ruling{undoIt, "regressed after it was kept: " + text}
+		return Ruling{UndoIt, "regressed after it was kept: " + text}
 	case over && f.gain < 1/(1+minGain):
-		return ruling{keepIt, "compared again, no certain loss: " + text}
+		return Ruling{KeepIt, "compared again, no certain loss: " + text}
 	case over || f.proveGain(alpha) || f.gain >= 1 && f.pairs >= leastPairs:
-		return ruling{keepIt, "compared again, no loss: " + text}
+		return Ruling{KeepIt, "compared again, no loss: " + text}
 	}
-	return ruling{do: changeSides}
+	return Ruling{Do: ChangeSides}
 }
 
 // alphaOf returns the level of a look at a trial in turns.

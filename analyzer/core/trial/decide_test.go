@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package core
+package trial
 
 import "testing"
 
@@ -10,13 +10,13 @@ func TestDecideAgainAtTheEnd(t *testing.T) {
 	tests := []struct {
 		name  string
 		gains []float64
-		want  action
+		want  Action
 	}{
-		{"less in all of them", []float64{0.9, 0.88, 0.91, 0.9, 0.89, 0.9, 0.92, 0.9}, undoIt},
-		{"less in most", []float64{0.9, 0.8, 0.91, 1.02, 0.85, 0.9, 0.92, 0.9}, undoIt},
-		{"less and more", []float64{0.9, 1.3, 0.9, 1.2, 0.8, 0.92, 1.1, 0.9}, keepIt},
-		{"few", []float64{0.9, 0.88, 0.91, 0.9}, keepIt},
-		{"a little less", []float64{0.97, 0.98, 0.97, 0.98, 0.97, 0.98, 0.97, 0.98}, keepIt},
+		{"less in all of them", []float64{0.9, 0.88, 0.91, 0.9, 0.89, 0.9, 0.92, 0.9}, UndoIt},
+		{"less in most", []float64{0.9, 0.8, 0.91, 1.02, 0.85, 0.9, 0.92, 0.9}, UndoIt},
+		{"less and more", []float64{0.9, 1.3, 0.9, 1.2, 0.8, 0.92, 1.1, 0.9}, KeepIt},
+		{"few", []float64{0.9, 0.88, 0.91, 0.9}, KeepIt},
+		{"a little less", []float64{0.97, 0.98, 0.97, 0.98, 0.97, 0.98, 0.97, 0.98}, KeepIt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestDecideAgainAtTheEnd(t *testing.T) {
 			for _, gain := range tt.gains {
 				turns.compared = append(turns.compared, pair{gain: gain})
 			}
-			if got := turns.findings(defaultMinGain).decideAgain(defaultMinGain, true, ""); got.do != tt.want {
+			if got := turns.findings(0.05).decideAgain(0.05, true, ""); got.Do != tt.want {
 				t.Errorf("%+v, want %v", got, tt.want)
 			}
 		})
