@@ -67,17 +67,17 @@ func (a *admission) newProposal(t *tunlet, spec *attunev1.Proposal) *proposal {
 // admit lets a proposal wait for its turn, or refuses it.
 func (a *admission) admit(p *proposal) {
 	reason := a.forbidden(p)
-	rivals, taken := a.rivalry.against(p)
+	rivals, taken := a.rivalry.rivalsOf(p)
 	if reason = cmp.Or(reason, taken); reason != "" {
 		a.refusals.refuse(p, reason)
 		return
 	}
 	a.rivalry.displace(p, rivals)
-	a.archive.number(p)
+	a.archive.numberChanges(p)
 	a.archive.add(p)
 	a.owners.assign(p)
 	a.record("proposed", p, p.spec.GetReason())
-	if process := canaryProcess(p); process != 0 {
+	if process := chooseCanary(p); process != 0 {
 		a.canaries.sendAhead(p, process)
 	}
 	a.line.enqueue(p)
@@ -91,7 +91,7 @@ func (a *admission) forbidden(p *proposal) string {
 	if reason := a.restraints.exhausted(p); reason != "" {
 		return reason
 	}
-	if open := a.line.of(p.tunlet); open >= maxOpen {
+	if open := a.line.count(p.tunlet); open >= maxOpen {
 		return fmt.Sprintf("%d proposals are open already", open)
 	}
 	return a.restraints.untouchable(p, a.now)
@@ -101,7 +101,7 @@ func (a *admission) forbidden(p *proposal) string {
 func (a *admission) advise(p *proposal) {
 	p.state, p.doneAt = StateAdvised, a.now
 	p.reason = p.spec.GetReason()
-	if !a.archive.advised(p) {
+	if !a.archive.wasAdvised(p) {
 		a.archive.finish(p)
 		a.record("advised", p, p.reason)
 	}
@@ -117,7 +117,7 @@ func (a *admission) giveBack(p *proposal) {
 		if a.finishing || !o.tunlet.alive {
 			continue
 		}
-		again := a.anew(o)
+		again := a.renew(o)
 		if len(again.changes) == 0 {
 			continue // ended with its processes
 		}
@@ -129,9 +129,9 @@ func (a *admission) giveBack(p *proposal) {
 	}
 }
 
-// anew returns a new proposal of what o had in force when it made room, as far as
+// renew returns a new proposal of what o had in force when it made room, as far as
 // the processes still live. What was withdrawn of it before does not come back.
-func (a *admission) anew(o *proposal) *proposal {
+func (a *admission) renew(o *proposal) *proposal {
 	spec := proto.CloneOf(o.spec)
 	spec.Changes = nil
 	for _, ch := range o.changes {

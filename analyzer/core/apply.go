@@ -31,7 +31,7 @@ func (a *applier) tryApply(p *proposal) {
 	if p.awaitsCanary() {
 		return
 	}
-	if refused := a.siblings.await(p, a.now); refused != "" {
+	if refused := a.siblings.awaitTrial(p, a.now); refused != "" {
 		a.ends.conclude(p, StateRefused, refused)
 		return
 	}
@@ -64,11 +64,11 @@ func (a *applier) apply(p *proposal) {
 	p.state = StateApplying
 	a.record("applying", p, "")
 	a.notify(p, "")
-	a.requests.apply(p)
+	a.requests.sendApply(p)
 }
 
-// check gives up on an apply request that nobody answers.
-func (a *applier) check(p *proposal) {
+// checkApply gives up on an apply request that nobody answers.
+func (a *applier) checkApply(p *proposal) {
 	if a.now >= p.deadline {
 		a.requests.close(p.applyRequest)
 		for _, ch := range p.changes {
@@ -80,8 +80,8 @@ func (a *applier) check(p *proposal) {
 	}
 }
 
-// applied starts the judgement, or undoes what a failed change left behind.
-func (a *applier) applied(p *proposal) {
+// finishApply starts the judgement, or undoes what a failed change left behind.
+func (a *applier) finishApply(p *proposal) {
 	first := a.now
 	inForce := 0
 	for _, ch := range p.changes {
@@ -91,7 +91,7 @@ func (a *applier) applied(p *proposal) {
 			first = min(first, ch.at)
 			p.appliedAt = max(p.appliedAt, ch.at)
 		case ch.outcome != attunev1.Outcome_OUTCOME_GONE:
-			a.undoer.undo(p, StateFailed, p.failure())
+			a.undoer.undo(p, StateFailed, p.changes.failure())
 			return
 		}
 	}
@@ -99,15 +99,15 @@ func (a *applier) applied(p *proposal) {
 	case inForce == 0:
 		a.ends.conclude(p, StateEnded, "the process ended before the change took effect")
 	case p.trial.InTurns():
-		a.judge.changedSides(p, p.appliedAt)
+		a.judge.resumeTrial(p, p.appliedAt)
 	case p.withdrawn != "":
 		a.undoer.undo(p, StateUndone, p.withdrawn)
-	case p.changesNothing():
+	case p.changes.changeNothing():
 		a.undoer.undo(p, StateUndone, "every value was already what is asked for")
 	default:
 		a.judge.startJudging(p, first)
 		if p.follows != nil {
-			a.judge.keepLike(p)
+			a.judge.keepLikeSibling(p)
 		}
 	}
 }

@@ -25,8 +25,8 @@ func newArchive(prefix string, views *views) *archive {
 	return &archive{prefix: prefix, proposals: map[name]*proposal{}, changes: map[string]*change{}, views: views}
 }
 
-// number gives the changes of p their ids.
-func (a *archive) number(p *proposal) {
+// numberChanges gives the changes of p their ids.
+func (a *archive) numberChanges(p *proposal) {
 	for _, ch := range p.changes {
 		a.last++
 		ch.spec.Id = fmt.Sprintf("%sc%d", a.prefix, a.last)
@@ -69,8 +69,8 @@ func (a *archive) revive(p *proposal) {
 	}
 }
 
-// advised reports whether the same was advised before.
-func (a *archive) advised(p *proposal) bool {
+// wasAdvised reports whether the same was advised before.
+func (a *archive) wasAdvised(p *proposal) bool {
 	return slices.ContainsFunc(a.finished, func(q *proposal) bool {
 		return q.exact == p.exact && q.spec.GetScope() == p.spec.GetScope()
 	})

@@ -22,10 +22,10 @@ type canaries struct {
 	undoer *undoer
 }
 
-// canaryProcess returns the process in which p is to be tried before the others;
+// chooseCanary returns the process in which p is to be tried before the others;
 // 0: all are changed at one time. Each must have an objective of its own, and the
 // one that is chosen has been measured.
-func canaryProcess(p *proposal) uint64 {
+func chooseCanary(p *proposal) uint64 {
 	var siblings []uint64
 	for _, ch := range p.changes {
 		process := ch.spec.GetProcess()
@@ -54,21 +54,21 @@ func (c *canaries) sendAhead(p *proposal, process uint64) {
 	spec.Id, spec.Scope = p.spec.GetId()+"/canary", p.spec.GetProcessScopes()[process]
 	canary := &proposal{tunlet: p.tunlet, spec: spec, advice: p.advice, whole: p, proposedAt: c.now}
 	p.canary = canary
-	var part []*change
+	var part changes
 	for _, ch := range p.changes {
 		if ch.spec.GetProcess() == process {
 			part = append(part, ch)
 		}
 	}
-	c.touch(p).cede(canary, part)
+	c.touch(p).cedeChanges(canary, part)
 	c.owners.assign(canary)
 	c.line.enqueue(canary)
 	c.record("proposed", canary, "tried in one process first")
 }
 
-// after lets what waits for a canary follow its fate. Where its process
+// followCanary lets what waits for a canary follow its fate. Where its process
 // ended before the verdict, the others are tried without it.
-func (c *canaries) after(canary *proposal, to State, reason string) {
+func (c *canaries) followCanary(canary *proposal, to State, reason string) {
 	p := canary.whole
 	if p.state != StateWaiting || to == StateEnded {
 		return
@@ -77,8 +77,8 @@ func (c *canaries) after(canary *proposal, to State, reason string) {
 	c.ends.conclude(p, to, "tried in one process: "+reason)
 }
 
-// recall takes the canary of a proposal back that did not stay.
-func (c *canaries) recall(p *proposal, reason string) {
+// recallCanary takes the canary of a proposal back that did not stay.
+func (c *canaries) recallCanary(p *proposal, reason string) {
 	if p.canary != nil && p.canary.inPlay() {
 		c.undoer.takeBack(p.canary, "the other processes: "+reason)
 	}

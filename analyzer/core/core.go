@@ -36,7 +36,7 @@ type Core struct {
 // Step tells the core what happened and when, and returns what is to be done.
 // Time never runs backwards: an earlier time than the last one counts as that.
 func (c *Core) Step(at time.Duration, ev Event) []Command {
-	c.transcript.step(at)
+	c.begin(at)
 	switch ev := ev.(type) {
 	case TunletReady:
 		c.tunletReady(ev.Info)
@@ -53,13 +53,13 @@ func (c *Core) Step(at time.Duration, ev Event) []Command {
 	case Sample:
 		c.sample(ev)
 	case Result:
-		c.outcomes.result(ev)
+		c.outcomes.noteResult(ev)
 	case RequestDone:
 		c.requestDone(ev.Request)
 	case Verdict:
 		c.verdict(ev)
 	case Lapsed:
-		c.outcomes.lapsed(ev)
+		c.outcomes.noteLapse(ev)
 	case Knowledge:
 		c.known.learn(ev.Known)
 	case Adopt:
@@ -81,15 +81,15 @@ func (c *Core) Deciding() bool { return c.line.deciding() }
 
 // advance does what time and order allow.
 func (c *Core) advance() {
-	for _, p := range c.line.all() {
+	for _, p := range c.line.snapshot() {
 		switch p.state {
 		case StateWaiting:
 			c.applier.tryApply(p)
 		case StateApplying:
-			c.applier.check(p)
+			c.applier.checkApply(p)
 		case StateJudging:
 			if c.now >= p.deadline {
-				c.judge.look(p, true)
+				c.judge.lookAtSamples(p, true)
 			}
 		case StateAsking:
 			if c.now >= p.deadline {
@@ -102,7 +102,7 @@ func (c *Core) advance() {
 				c.undoer.takeBack(p, "tunlet gone and not restarted in time")
 			}
 		case StateUndoing:
-			c.undoer.check(p)
+			c.undoer.checkUndo(p)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (c *Core) tunletReady(info *attunev1.DescribeResponse) {
 // tunletGone takes back what a dead tunlet left unverified.
 func (c *Core) tunletGone(ev TunletGone) {
 	t := c.tunlets.gone(ev.Tunlet, c.now)
-	for _, p := range c.line.all() {
+	for _, p := range c.line.snapshot() {
 		if p.tunlet == t && (p.state != StateKept || ev.Final) {
 			c.undoer.takeBack(p, "tunlet gone: "+ev.Reason)
 		}
@@ -133,8 +133,8 @@ func (c *Core) processEnded(handle uint64) {
 	if !c.processes.end(handle) {
 		return
 	}
-	c.restraints.end(handle)
-	for _, p := range c.line.all() {
+	c.restraints.forgetProcess(handle)
+	for _, p := range c.line.snapshot() {
 		touched := false
 		for _, ch := range p.changes {
 			if ch.spec.GetProcess() == handle {
@@ -146,8 +146,8 @@ func (c *Core) processEnded(handle uint64) {
 		if touched {
 			c.touch(p)
 		}
-		if touched && c.processes.outlived(p) {
-			c.ends.outlive(p)
+		if touched && c.processes.allEnded(p) {
+			c.ends.endWithProcesses(p)
 		}
 	}
 }
@@ -159,16 +159,16 @@ func (c *Core) sample(ev Sample) {
 		return
 	}
 	t.scopes.Get(ev.Scope).Add(ev.At, ev.Value)
-	for _, p := range c.line.all() {
+	for _, p := range c.line.snapshot() {
 		if p.tunlet != t || p.spec.GetScope() != ev.Scope {
 			continue
 		}
 		switch p.state {
 		case StateJudging:
 			// A first comparison that is overdue is ended in its order, see advance.
-			c.judge.look(p, p.trial.InTurns() && c.now >= p.deadline)
+			c.judge.lookAtSamples(p, p.trial.InTurns() && c.now >= p.deadline)
 		case StateKept:
-			c.judge.watch(p)
+			c.judge.watchKept(p)
 		}
 	}
 }
@@ -186,11 +186,11 @@ func (c *Core) requestDone(id string) {
 	switch {
 	case p == nil:
 	case p.state == StateApplying && id == p.applyRequest:
-		c.applier.applied(p)
+		c.applier.finishApply(p)
 	case p.state == StateUndoing && id == p.undoRequest:
-		c.undoer.undone(p)
+		c.undoer.finishUndo(p)
 	case p.state == StateTurning && id == p.undoRequest:
-		c.judge.tookBack(p)
+		c.judge.finishTakeBack(p)
 	}
 }
 
@@ -198,7 +198,7 @@ func (c *Core) requestDone(id string) {
 func (c *Core) finish(ev Finish) {
 	c.admission.finishing = true
 	c.undoer.finish(ev.Keep)
-	for _, p := range c.line.all() {
+	for _, p := range c.line.snapshot() {
 		c.undoer.takeBack(p, "the session ended")
 	}
 }
@@ -206,9 +206,9 @@ func (c *Core) finish(ev Finish) {
 // aftermath does for others what the end of p, which does not stay, means to them.
 func (c *Core) aftermath(p *proposal, to State, reason string) {
 	if p.whole != nil {
-		c.canaries.after(p, to, reason)
+		c.canaries.followCanary(p, to, reason)
 	}
-	c.canaries.recall(p, reason)
+	c.canaries.recallCanary(p, reason)
 	c.admission.giveBack(p)
 }
 

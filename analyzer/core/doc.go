@@ -27,13 +27,30 @@
 // A large gain that the tunlet's model predicted is kept after one comparison of
 // before and after (Mann-Whitney U, golang.org/x/perf/benchmath). Anything else is
 // judged in turns: the change is taken back and made again, until it is certain
-// that the objective follows it (see turns and docs/design/0030). A kept change
-// is watched, and judged in turns again when it seems to have become worse; to be
-// undone it has to be shown to do harm.
+// that the objective follows it (see package trial and docs/design/0030). A kept
+// change is watched, and judged in turns again when it seems to have become worse; to
+// be undone it has to be shown to do harm.
 //
 // Of the same change in several processes of one program, each with an objective of
-// its own, one is tried; the others take over its verdict (see kin and
+// its own, one is tried; the others take over its verdict (see siblings and
 // docs/design/0040).
+//
+// Each stage of that way is a type, with what it needs of those below it:
+//
+//	Core         tells the others what happened, and what time it is
+//	withdrawals  what tunlets withdraw
+//	admission    who is admitted, with rivalry (who makes room) and canaries
+//	outcomes     what controllers report of changes
+//	applier      whose turn it is, and has its baseline
+//	judge        carries out what trials rule
+//	undoer       takes back what is in force
+//	endings      how proposals end
+//
+// They share what is known, each part of which is kept right by one type: the proposals
+// on their way (line) and those that are remembered (archive), requests without an
+// answer, owners of knobs, restraints, siblings, processes, tunlets, knowledge, and the
+// transcript of a step, which has the time. Nothing calls upwards but the end of a
+// proposal, which may mean something to others: Core.aftermath.
 //
 // Times are durations since the start of the session. A Core is not safe for
 // use by several goroutines: its owner's loop calls it.

@@ -11,12 +11,12 @@ type endings struct {
 	owners     *owners
 	restraints *restraints
 	siblings   *siblings
-	// after does for others what the end of a proposal that does not stay means to them.
-	after func(p *proposal, to State, reason string)
+	// afterEnd does for others what the end of a proposal that does not stay means to them.
+	afterEnd func(p *proposal, to State, reason string)
 }
 
-// close ends a kept proposal with its processes, or with the session.
-func (e *endings) close(p *proposal) {
+// closeKept ends a kept proposal with its processes, or with the session.
+func (e *endings) closeKept(p *proposal) {
 	p.closed = true
 	e.settle(p)
 }
@@ -34,16 +34,16 @@ func (e *endings) conclude(p *proposal, to State, reason string) {
 	if to == StateFailed || to == StateUndone && !p.blameless {
 		if !p.counted && p.whole == nil { // an answer may come after the end, and end it again
 			p.counted = true
-			e.restraints.failed(p)
-			e.siblings.tell(p)
+			e.restraints.countFailure(p)
+			e.siblings.noteVerdict(p)
 		}
-		e.restraints.rest(p, e.now)
+		e.restraints.restKnobs(p, e.now)
 	}
 	e.settle(p)
 	e.record(kind, p, reason)
 	e.notify(p, reason)
 	if to != StateKept {
-		e.after(p, to, reason)
+		e.afterEnd(p, to, reason)
 	}
 }
 
@@ -62,15 +62,15 @@ func (e *endings) revive(p *proposal) {
 	e.archive.revive(p)
 }
 
-// outlive ends a proposal with its last process.
-func (e *endings) outlive(p *proposal) {
+// endWithProcesses ends a proposal with its last process.
+func (e *endings) endWithProcesses(p *proposal) {
 	if p.trial.IsRetrial() {
 		p.state = StateKept
 		p.trial.BreakOff()
 	}
 	switch p.state {
 	case StateKept:
-		e.close(p)
+		e.closeKept(p)
 	case StateWaiting:
 		e.conclude(p, StateRefused, "the process ended before the change was applied")
 	case StateUndoing:

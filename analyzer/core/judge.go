@@ -42,25 +42,25 @@ func (j *judge) objective(p *proposal) trial.Objective {
 	}
 }
 
-// look looks at the samples of p, for which the time is over or not.
-func (j *judge) look(p *proposal, over bool) {
+// lookAtSamples looks at the samples of p, for which the time is over or not.
+func (j *judge) lookAtSamples(p *proposal, over bool) {
 	was := p.trial.Judgement
 	r := p.trial.Look(j.objective(p), j.now, over)
 	if p.trial.Judgement != was {
 		j.touch(p)
 	}
-	j.follow(p, r)
+	j.carryOut(p, r)
 }
 
-// follow does what the trial of p asks for.
-func (j *judge) follow(p *proposal, r trial.Ruling) {
+// carryOut does what the trial of p asks for.
+func (j *judge) carryOut(p *proposal, r trial.Ruling) {
 	switch r.Do {
 	case trial.ChangeSides:
 		j.changeSides(p)
 	case trial.AskToKeep:
-		j.ask(p, attunev1.Verdict_VERDICT_KEEP)
+		j.askTunlet(p, attunev1.Verdict_VERDICT_KEEP)
 	case trial.AskToUndo:
-		j.ask(p, attunev1.Verdict_VERDICT_UNDO)
+		j.askTunlet(p, attunev1.Verdict_VERDICT_UNDO)
 	case trial.KeepIt:
 		j.keep(p, cmp.Or(r.Reason, p.reason))
 	case trial.UndoIt:
@@ -71,9 +71,9 @@ func (j *judge) follow(p *proposal, r trial.Ruling) {
 	}
 }
 
-// ask asks the tunlet for its verdict, with what the core would say. It is not asked
+// askTunlet asks the tunlet for its verdict, with what the core would say. It is not asked
 // about canaries, of which it does not know.
-func (j *judge) ask(p *proposal, suggested attunev1.Verdict) {
+func (j *judge) askTunlet(p *proposal, suggested attunev1.Verdict) {
 	p.state, p.suggested = StateAsking, suggested
 	p.deadline = j.now + evaluateTimeout
 	j.record("judged", p, p.trial.Judgement.Text())
@@ -95,7 +95,7 @@ func (j *judge) resolve(p *proposal, opinion attunev1.Verdict, reason string) {
 	if r.Do == trial.LookOn {
 		p.state, p.deadline = StateJudging, j.now+trial.JudgeTimeout
 	}
-	j.follow(p, r)
+	j.carryOut(p, r)
 }
 
 // keep ends the judgement of a proposal that stays. One that is not in force at
@@ -121,19 +121,19 @@ func (j *judge) keep(p *proposal, reason string) {
 		p.whole.aheadUntil = j.now
 		j.processes.disturbArea(j.now, p.whole.area())
 	}
-	j.siblings.tell(p)
+	j.siblings.noteVerdict(p)
 	j.record("kept", p, reason)
 	j.notify(p, reason)
 }
 
-// keepLike keeps p, which is in force, because a sibling's trial ended so.
-func (j *judge) keepLike(p *proposal) {
+// keepLikeSibling keeps p, which is in force, because a sibling's trial ended so.
+func (j *judge) keepLikeSibling(p *proposal) {
 	p.adoptedGain = p.follows.gain()
 	j.keep(p, "tried in another process of the program: "+p.follows.reason)
 }
 
-// watch looks after a kept change. What others try meanwhile says nothing of it.
-func (j *judge) watch(p *proposal) {
+// watchKept looks after a kept change. What others try meanwhile says nothing of it.
+func (j *judge) watchKept(p *proposal) {
 	if !p.trial.Watched() {
 		return
 	}
@@ -141,7 +141,7 @@ func (j *judge) watch(p *proposal) {
 		p.trial.WatchFrom(j.now + trial.SettleTime)
 		return
 	}
-	j.follow(p, p.trial.Watch(j.objective(p), j.now))
+	j.carryOut(p, p.trial.Watch(j.objective(p), j.now))
 }
 
 // changeSides begins the next turn of a trial: takes the change back, or makes it
@@ -154,7 +154,7 @@ func (j *judge) changeSides(p *proposal) {
 	}
 	p.state = StateTurning
 	j.record("turning", p, why)
-	j.requests.undo(p, "to compare with and without it")
+	j.requests.sendUndo(p, "to compare with and without it")
 }
 
 // reapply makes the changes of p again.
@@ -167,12 +167,12 @@ func (j *judge) reapply(p *proposal, why string) {
 	}
 	p.state = StateApplying
 	j.record("turning", p, why)
-	j.requests.apply(p)
+	j.requests.sendApply(p)
 }
 
-// changedSides begins to look at a turn when the request to change sides is answered.
+// resumeTrial begins to look at a turn when the request to change sides is answered.
 // from is when the last change took effect.
-func (j *judge) changedSides(p *proposal, from time.Duration) {
+func (j *judge) resumeTrial(p *proposal, from time.Duration) {
 	switch proven := p.trial.Resume(from); {
 	case proven != "":
 		j.keep(p, proven)
@@ -187,13 +187,13 @@ func (j *judge) changedSides(p *proposal, from time.Duration) {
 	}
 }
 
-// tookBack answers the request that takes a change back for a turn.
-func (j *judge) tookBack(p *proposal) {
-	if len(p.inForce()) > 0 {
+// finishTakeBack answers the request that takes a change back for a turn.
+func (j *judge) finishTakeBack(p *proposal) {
+	if len(p.changes.inForce()) > 0 {
 		j.undoer.undo(p, StateFailed, "it could not be taken back to compare")
 		return
 	}
-	j.changedSides(p, j.now)
+	j.resumeTrial(p, j.now)
 }
 
 // checkTurning gives up on a request to take a change back that nobody answers.

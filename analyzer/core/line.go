@@ -11,8 +11,8 @@ type line struct {
 	known  knowledge
 }
 
-// all returns a copy of the line, which may change while somebody goes along it.
-func (l *line) all() []*proposal { return slices.Clone(l.active) }
+// snapshot returns a copy of the line, which may change while somebody goes along it.
+func (l *line) snapshot() []*proposal { return slices.Clone(l.active) }
 
 // enqueue has a proposal wait for its turn: behind all others, or before the first
 // one that waits too and is not known to help.
@@ -39,8 +39,8 @@ func (l *line) leave(p *proposal) {
 	}
 }
 
-// of counts the proposals of a tunlet.
-func (l *line) of(t *tunlet) (n int) {
+// count counts the proposals of a tunlet.
+func (l *line) count(t *tunlet) (n int) {
 	for _, p := range l.active {
 		if p.tunlet == t {
 			n++

@@ -26,7 +26,7 @@ func New(cfg Config) *Core {
 	kin := &siblings{kin: map[kinKey]*kin{}, processes: runs}
 	c.ends = &endings{
 		transcript: log, line: c.line, archive: c.archive, owners: c.owners, restraints: c.restraints,
-		siblings: kin, after: c.aftermath,
+		siblings: kin, afterEnd: c.aftermath,
 	}
 	c.undoer = &undoer{transcript: log, requests: c.requests, ends: c.ends, keep: cfg.Keep}
 	c.judge = &judge{

@@ -19,9 +19,9 @@ type outcomes struct {
 	undoer     *undoer
 }
 
-// result notes what became of a change. An answer that comes after the
+// noteResult notes what became of a change. An answer that comes after the
 // proposal was given up must not leave the change in force.
-func (o *outcomes) result(ev Result) {
+func (o *outcomes) noteResult(ev Result) {
 	ch := o.archive.changes[ev.Result.GetChangeId()]
 	if ch == nil {
 		return
@@ -30,7 +30,7 @@ func (o *outcomes) result(ev Result) {
 	o.processes.disturb(o.now, p.area(), ch.spec.GetProcess())
 	switch {
 	case outcome == attunev1.Outcome_OUTCOME_OVERRIDDEN:
-		o.overridden(ch, ev.Result)
+		o.noteOverride(ch, ev.Result)
 	case outcome == attunev1.Outcome_OUTCOME_APPLIED:
 		ch.result, ch.outcome = ev.Result, outcome
 		ch.at = o.now
@@ -50,10 +50,10 @@ func (o *outcomes) result(ev Result) {
 	}
 }
 
-// lapsed notes changes that are not in force any more, though nobody asked for
+// noteLapse notes changes that are not in force any more, though nobody asked for
 // that: their leases have ended. What else their proposals changed is undone;
 // the tunlets may propose anew.
-func (o *outcomes) lapsed(ev Lapsed) {
+func (o *outcomes) noteLapse(ev Lapsed) {
 	var touched []*proposal
 	for _, id := range ev.Changes {
 		ch := o.archive.changes[id]
@@ -67,13 +67,13 @@ func (o *outcomes) lapsed(ev Lapsed) {
 		}
 	}
 	for _, p := range touched {
-		o.afterLapse(p, ev.Reason)
+		o.undoRest(p, ev.Reason)
 	}
 }
 
-// afterLapse takes back what is left of a proposal that has lost a change. One
+// undoRest takes back what is left of a proposal that has lost a change. One
 // that is being undone comes to its end by itself.
-func (o *outcomes) afterLapse(p *proposal, reason string) {
+func (o *outcomes) undoRest(p *proposal, reason string) {
 	switch p.state {
 	case StateJudging, StateAsking, StateKept:
 		p.blameless = true
@@ -81,17 +81,17 @@ func (o *outcomes) afterLapse(p *proposal, reason string) {
 	}
 }
 
-// overridden notes that the owner of a process, or an administrator, has set a
+// noteOverride notes that the owner of a process, or an administrator, has set a
 // knob that a change of ours had set. Their value stays, no tunlet touches the
 // knob again, and what else the proposal changed is taken back: it was judged as
 // a whole.
-func (o *outcomes) overridden(ch *change, result *attunev1.ActionResult) {
+func (o *outcomes) noteOverride(ch *change, result *attunev1.ActionResult) {
 	p, process := ch.proposal, ch.spec.GetProcess()
 	if !ch.inForce() {
 		return
 	}
 	ch.outcome, ch.undoneAt = result.GetOutcome(), o.now
-	o.restraints.leave(ch.knob())
+	o.restraints.leaveKnob(ch.knob())
 	reason := fmt.Sprintf("%s of process %d was changed by hand", ch.spec.GetKnob(), process)
 	if text := result.GetReason(); text != "" {
 		reason += ": " + text

@@ -68,8 +68,8 @@ func (all *processes) program(handle uint64) string {
 	return ""
 }
 
-// outlived reports whether no process of p runs any more.
-func (all *processes) outlived(p *proposal) bool {
+// allEnded reports whether no process of p runs any more.
+func (all *processes) allEnded(p *proposal) bool {
 	return !slices.ContainsFunc(p.changes, func(ch *change) bool { return all.runs(ch.spec.GetProcess()) })
 }
 

@@ -3,13 +3,9 @@
 package core
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/attune-hpc/attune/analyzer/core/trial"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
@@ -26,7 +22,7 @@ type proposal struct {
 	exact   string // see exactID
 	state   State
 	reason  string
-	changes []*change
+	changes changes
 	closed  bool // kept, and all its processes or the session have ended
 
 	proposedAt time.Duration
@@ -79,6 +75,9 @@ type change struct {
 	undoneAt time.Duration
 }
 
+// changes are those of one proposal, in the order in which they are made.
+type changes []*change
+
 // inForce reports whether the change is in force as far as is known.
 func (ch *change) inForce() bool {
 	return ch.outcome == attunev1.Outcome_OUTCOME_APPLIED
@@ -126,8 +125,8 @@ func (p *proposal) overlaps(q *proposal) bool {
 // name returns how its tunlet calls p.
 func (p *proposal) name() name { return name{p.tunlet.name, p.spec.GetId()} }
 
-// cede makes some changes of p those of q, which becomes about nothing else.
-func (p *proposal) cede(q *proposal, part []*change) {
+// cedeChanges makes some changes of p those of q, which becomes about nothing else.
+func (p *proposal) cedeChanges(q *proposal, part changes) {
 	q.changes, q.spec.Changes = part, nil
 	for _, ch := range part {
 		ch.proposal = q
@@ -162,53 +161,6 @@ func (p *proposal) gain() float64 {
 		return 0
 	}
 	return p.trial.Judgement.Gain
-}
-
-// inForce returns the ids of the changes that are in force.
-func (p *proposal) inForce() []string {
-	var ids []string
-	for _, ch := range p.changes {
-		if ch.inForce() {
-			ids = append(ids, ch.spec.GetId())
-		}
-	}
-	return ids
-}
-
-// defaultSafePoint is the controller's own timeout of a safe point.
-const defaultSafePoint = 2 * time.Second
-
-// safePoints returns how long the controllers may wait for the safe points of
-// p's changes: those of one process wait one after the other.
-func (p *proposal) safePoints() time.Duration {
-	longest := defaultSafePoint
-	waits := map[uint64]time.Duration{}
-	for _, ch := range p.changes {
-		process := ch.spec.GetProcess()
-		waits[process] += cmp.Or(time.Duration(ch.spec.GetSafePoint().GetTimeoutNanos()), defaultSafePoint)
-		longest = max(longest, waits[process])
-	}
-	return longest
-}
-
-// changesNothing says whether every value in force is the one from before, so that there
-// is nothing to judge.
-func (p *proposal) changesNothing() bool {
-	return !slices.ContainsFunc(p.changes, func(ch *change) bool {
-		from, to := ch.result.GetOldValue(), ch.result.GetNewValue()
-		return ch.inForce() && (from == nil || !proto.Equal(from, to))
-	})
-}
-
-// failure says why a proposal could not be applied.
-func (p *proposal) failure() string {
-	for _, ch := range p.changes {
-		switch ch.outcome {
-		case attunev1.Outcome_OUTCOME_REFUSED, attunev1.Outcome_OUTCOME_FAILED:
-			return fmt.Sprintf("%s in process %d: %s", ch.spec.GetKnob(), ch.spec.GetProcess(), ch.result.GetReason())
-		}
-	}
-	return "not all changes were answered"
 }
 
 // outdone returns the proposal that p took a knob from and that gained more than

@@ -16,8 +16,8 @@ type requests struct {
 	last       int // number that one got
 }
 
-// apply asks for the changes of p, in the processes that live.
-func (r *requests) apply(p *proposal) {
+// sendApply asks for the changes of p, in the processes that live.
+func (r *requests) sendApply(p *proposal) {
 	var specs []*attunev1.Change
 	for _, ch := range p.changes {
 		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
@@ -29,10 +29,10 @@ func (r *requests) apply(p *proposal) {
 	r.emit(Apply{Request: p.applyRequest, Changes: specs})
 }
 
-// undo asks for the original values of what of p is in force.
-func (r *requests) undo(p *proposal, reason string) {
+// sendUndo asks for the original values of what of p is in force.
+func (r *requests) sendUndo(p *proposal, reason string) {
 	p.undoRequest = r.open(p)
-	r.emit(Undo{Request: p.undoRequest, Changes: p.inForce(), Reason: reason})
+	r.emit(Undo{Request: p.undoRequest, Changes: p.changes.inForce(), Reason: reason})
 }
 
 // open returns a new request id that belongs to p.
@@ -40,7 +40,7 @@ func (r *requests) open(p *proposal) string {
 	r.last++
 	id := fmt.Sprintf("r%d", r.last)
 	r.unanswered[id] = p
-	p.deadline = r.now + p.safePoints() + applyTimeout
+	p.deadline = r.now + p.changes.safePoints() + applyTimeout
 	return id
 }
 

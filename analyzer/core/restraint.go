@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// rest is a knob that a tunlet may not touch for a while.
+// restKnobs is a knob that a tunlet may not touch for a while.
 type rest struct {
 	tunlet string
 	knob   knob
@@ -26,21 +26,21 @@ func newRestraints() *restraints {
 	return &restraints{tries: map[area]int{}, rests: map[rest]time.Duration{}, hands: map[knob]bool{}}
 }
 
-// failed counts a try without success.
-func (r *restraints) failed(p *proposal) { r.tries[p.area()]++ }
+// countFailure counts a try without success.
+func (r *restraints) countFailure(p *proposal) { r.tries[p.area()]++ }
 
-// rest lets the knobs of p rest after a try without success.
-func (r *restraints) rest(p *proposal, now time.Duration) {
+// restKnobs lets the knobs of p rest after a try without success.
+func (r *restraints) restKnobs(p *proposal, now time.Duration) {
 	for _, ch := range p.changes {
 		r.rests[rest{p.tunlet.name, ch.knob()}] = now + cooldown
 	}
 }
 
-// leave has a knob left alone that somebody has set by hand.
-func (r *restraints) leave(k knob) { r.hands[k] = true }
+// leaveKnob has a knob left alone that somebody has set by hand.
+func (r *restraints) leaveKnob(k knob) { r.hands[k] = true }
 
-// end forgets a process.
-func (r *restraints) end(handle uint64) {
+// forgetProcess forgets a process.
+func (r *restraints) forgetProcess(handle uint64) {
 	maps.DeleteFunc(r.rests, func(r rest, _ time.Duration) bool { return r.knob.process == handle })
 	maps.DeleteFunc(r.hands, func(k knob, _ bool) bool { return k.process == handle })
 }

@@ -14,10 +14,10 @@ type rivalry struct {
 	undoer *undoer
 }
 
-// against returns the proposals that have to make room for p, or says why p
+// rivalsOf returns the proposals that have to make room for p, or says why p
 // cannot have one of its knobs now. Nobody makes room while being tried: what was
 // begun is measured to the end.
-func (r *rivalry) against(p *proposal) (rivals []*proposal, reason string) {
+func (r *rivalry) rivalsOf(p *proposal) (rivals []*proposal, reason string) {
 	for _, ch := range p.changes {
 		k := ch.knob()
 		for _, o := range r.owners.among(k) {

@@ -12,7 +12,7 @@ import (
 const maxKin = 4096
 
 // kin is the same change in the processes of one program, each with an objective
-// of its own: siblings. It is tried in one of them, and the others take over the
+// kinOf its own: siblings. It is tried in one of them, and the others take over the
 // verdict. What is kept in one of these is watched as if it had been tried there,
 // so that one that differs from the others gets its own trial.
 type kin struct {
@@ -28,10 +28,10 @@ type siblings struct {
 	processes *processes
 }
 
-// of returns what p is a part of; nil if nobody can take over from it: it is
+// kinOf returns what p is a part of; nil if nobody can take over from it: it is
 // about several processes or a place in one, or has to be measured, because it took
 // a knob from somebody.
-func (s *siblings) of(p *proposal) *kin {
+func (s *siblings) kinOf(p *proposal) *kin {
 	if k := s.kin[p.kin]; k != nil {
 		return k
 	}
@@ -55,12 +55,12 @@ func (s *siblings) of(p *proposal) *kin {
 	return s.kin[key]
 }
 
-// await notes whether p has to wait for what is tried in a sibling. If it was kept
+// awaitTrial notes whether p has to wait for what is tried in a sibling. If it was kept
 // there, p follows it. It says why p is refused for what came of that; empty: it is
 // not.
-func (s *siblings) await(p *proposal, now time.Duration) (refused string) {
+func (s *siblings) awaitTrial(p *proposal, now time.Duration) (refused string) {
 	p.awaits, p.follows = false, nil
-	k := s.of(p)
+	k := s.kinOf(p)
 	if k == nil || k.first == p || k.first.spec.GetScope() == p.spec.GetScope() {
 		return ""
 	}
@@ -78,8 +78,8 @@ func (s *siblings) await(p *proposal, now time.Duration) (refused string) {
 	return ""
 }
 
-// tell notes the verdict on p for those that come later.
-func (s *siblings) tell(p *proposal) {
+// noteVerdict notes the verdict on p for those that come later.
+func (s *siblings) noteVerdict(p *proposal) {
 	k := s.kin[p.kin]
 	switch {
 	case k == nil:

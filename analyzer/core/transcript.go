@@ -16,8 +16,8 @@ type transcript struct {
 	views
 }
 
-// step begins a step. An earlier time than the last one counts as that.
-func (t *transcript) step(at time.Duration) {
+// begin begins a step. An earlier time than the last one counts as that.
+func (t *transcript) begin(at time.Duration) {
 	t.now = max(t.now, at)
 	t.out = nil
 }

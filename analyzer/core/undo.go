@@ -44,7 +44,7 @@ func (u *undoer) takeBack(p *proposal, reason string) {
 		u.breakOff(p, reason)
 	case StateKept:
 		if u.finishing && u.keep {
-			u.ends.close(p)
+			u.ends.closeKept(p)
 			u.record("left", p, "the session ended")
 			return
 		}
@@ -55,7 +55,7 @@ func (u *undoer) takeBack(p *proposal, reason string) {
 		p.blameless = true
 		u.undo(p, StateUndone, reason)
 	case StateUndoing:
-		u.hasten(p)
+		u.hastenUndo(p)
 	}
 }
 
@@ -78,7 +78,7 @@ func (u *undoer) breakOff(p *proposal, reason string) {
 // undo asks for the original values of what is in force; to is the state that
 // the proposal ends in.
 func (u *undoer) undo(p *proposal, to State, reason string) {
-	if len(p.inForce()) == 0 {
+	if len(p.changes.inForce()) == 0 {
 		u.ends.conclude(p, to, reason)
 		return
 	}
@@ -88,12 +88,12 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
 	p.undoRetryAt = 0
 	u.record("undoing", p, reason)
-	u.requests.undo(p, reason)
+	u.requests.sendUndo(p, reason)
 }
 
-// undone ends an undo, or has it tried again later.
-func (u *undoer) undone(p *proposal) {
-	left := p.inForce()
+// finishUndo ends an undo, or has it tried again later.
+func (u *undoer) finishUndo(p *proposal) {
+	left := p.changes.inForce()
 	if len(left) == 0 {
 		u.ends.conclude(p, p.undoTo, p.undoReason)
 		return
@@ -101,22 +101,22 @@ func (u *undoer) undone(p *proposal) {
 	p.undoRetries++
 	if p.undoRetries < undoTries {
 		p.undoRetryAt = u.now + undoPause
-		u.hasten(p)
+		u.hastenUndo(p)
 		return
 	}
 	u.ends.conclude(p, StateFailed, fmt.Sprintf("%s; %d of its changes could not be undone: %s", p.undoReason, len(left), p.reason))
 }
 
-// hasten spares a pause before the next attempt at the end of a session,
+// hastenUndo spares a pause before the next attempt at the end of a session,
 // which waits for the answers but not for pauses.
-func (u *undoer) hasten(p *proposal) {
+func (u *undoer) hastenUndo(p *proposal) {
 	if u.finishing && p.undoRetryAt > 0 {
 		p.undoRetryAt = max(u.now, 1)
 	}
 }
 
-// check repeats an undo that failed, and ends one that nobody answers.
-func (u *undoer) check(p *proposal) {
+// checkUndo repeats an undo that failed, and ends one that nobody answers.
+func (u *undoer) checkUndo(p *proposal) {
 	switch {
 	case p.undoRetryAt > 0:
 		if u.now >= p.undoRetryAt {
@@ -125,6 +125,6 @@ func (u *undoer) check(p *proposal) {
 	case u.now >= p.deadline:
 		u.requests.close(p.undoRequest)
 		p.reason = "no answer from the controller"
-		u.undone(p)
+		u.finishUndo(p)
 	}
 }

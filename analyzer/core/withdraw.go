@@ -29,7 +29,7 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 	reason := "withdrawn by the tunlet: " + ev.Reason
 	if p.state != StateKept || len(ev.Processes) == 0 {
 		w.undoer.takeBack(p, reason)
-		w.canaries.recall(p, reason)
+		w.canaries.recallCanary(p, reason)
 		return
 	}
 	for _, whole := range []*proposal{p, p.canary} {
@@ -46,7 +46,7 @@ func (w *withdrawals) withdraw(ev Withdraw) {
 // processes, and returns it: p itself if nothing of p in force would be left,
 // nil if nothing of p in force is in them.
 func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
-	var part []*change
+	var part changes
 	for _, ch := range p.changes {
 		if ch.inForce() && slices.Contains(processes, ch.spec.GetProcess()) {
 			part = append(part, ch)
@@ -55,7 +55,7 @@ func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
 	switch len(part) {
 	case 0:
 		return nil
-	case len(p.inForce()):
+	case len(p.changes.inForce()):
 		return p
 	}
 	p.splits++
@@ -64,7 +64,7 @@ func (w *withdrawals) split(p *proposal, processes []uint64) *proposal {
 	q.spec = proto.CloneOf(p.spec)
 	q.spec.Id = fmt.Sprintf("%s/%d", p.spec.GetId(), p.splits)
 	q.number, q.touched = 0, false
-	p.cede(&q, part)
+	p.cedeChanges(&q, part)
 	w.touch(p)
 	w.touch(&q)
 	w.owners.assign(&q)

@@ -28,6 +28,7 @@ type Ruling struct {
 // Action is what to do with a change that is being compared.
 type Action int
 
+// The actions.
 const (
 	// LookOn: more samples are needed.
 	LookOn Action = iota
