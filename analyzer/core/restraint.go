@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// restKnobs is a knob that a tunlet may not touch for a while.
+// rest is a knob that a tunlet may not touch for a while.
 type rest struct {
 	tunlet string
 	knob   knob

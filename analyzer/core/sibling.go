@@ -12,7 +12,7 @@ import (
 const maxKin = 4096
 
 // kin is the same change in the processes of one program, each with an objective
-// kinOf its own: siblings. It is tried in one of them, and the others take over the
+// of its own: siblings. It is tried in one of them, and the others take over the
 // verdict. What is kept in one of these is watched as if it had been tried there,
 // so that one that differs from the others gets its own trial.
 type kin struct {
