@@ -27,8 +27,11 @@ type admission struct {
 	refusals   *refusals
 	rivalry    *rivalry
 	canaries   *canaries
-	finishing  bool // the session is ending: nothing is admitted any more
+	finishing  bool // the session is ending
 }
+
+// finish notes that the session is ending: nothing is admitted any more.
+func (a *admission) finish() { a.finishing = true }
 
 // propose admits, advises or refuses a proposal.
 func (a *admission) propose(tunlet string, spec *attunev1.Proposal) {

@@ -196,7 +196,7 @@ func (c *Core) requestDone(id string) {
 
 // finish ends the session.
 func (c *Core) finish(ev Finish) {
-	c.admission.finishing = true
+	c.admission.finish()
 	c.undoer.finish(ev.Keep)
 	for _, p := range c.line.snapshot() {
 		c.undoer.takeBack(p, "the session ended")

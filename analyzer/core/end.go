@@ -74,7 +74,7 @@ func (e *endings) endWithProcesses(p *proposal) {
 	case StateWaiting:
 		e.conclude(p, StateRefused, "the process ended before the change was applied")
 	case StateUndoing:
-		e.conclude(p, p.undoTo, p.undoReason)
+		e.conclude(p, p.undoing.to, p.undoing.reason)
 	default:
 		e.conclude(p, StateEnded, "the process ended before it could be judged")
 	}

@@ -10,42 +10,42 @@ import (
 
 // New returns a core with the given rules.
 func New(cfg Config) *Core {
-	log, known, runs := &transcript{}, knowledge{}, newProcesses(trial.BaselineWindow(cfg.Apart))
+	t, known, processes := &transcript{}, knowledge{}, newProcesses(trial.BaselineWindow(cfg.Apart))
+	siblings := newSiblings(processes)
 	c := &Core{
-		transcript: log,
+		transcript: t,
 		tunlets:    tunlets{},
-		processes:  runs,
+		processes:  processes,
 		owners:     newOwners(),
 		restraints: newRestraints(),
 		known:      known,
 		line:       &line{known: known},
-		archive:    newArchive(cfg.IDPrefix, &log.views),
-		requests:   &requests{transcript: log, unanswered: map[string]*proposal{}},
-		refusals:   &refusals{transcript: log, said: map[string]*refusal{}},
+		archive:    newArchive(cfg.IDPrefix, &t.views),
+		requests:   &requests{transcript: t, unanswered: map[string]*proposal{}},
+		refusals:   &refusals{transcript: t, said: map[string]*refusal{}},
 	}
-	kin := &siblings{kin: map[kinKey]*kin{}, processes: runs}
 	c.ends = &endings{
-		transcript: log, line: c.line, archive: c.archive, owners: c.owners, restraints: c.restraints,
-		siblings: kin, afterEnd: c.aftermath,
+		transcript: t, line: c.line, archive: c.archive, owners: c.owners, restraints: c.restraints,
+		siblings: siblings, afterEnd: c.aftermath,
 	}
-	c.undoer = &undoer{transcript: log, requests: c.requests, ends: c.ends, keep: cfg.Keep}
+	c.undoer = &undoer{transcript: t, requests: c.requests, ends: c.ends, keep: cfg.Keep}
 	c.judge = &judge{
-		transcript: log, apart: cfg.Apart, known: known, processes: runs, siblings: kin, line: c.line,
+		transcript: t, apart: cfg.Apart, known: known, processes: processes, siblings: siblings, line: c.line,
 		requests: c.requests, undoer: c.undoer,
 	}
 	c.applier = &applier{
-		transcript: log, queueWait: cmp.Or(cfg.queueWait, queueWait), line: c.line, processes: runs, siblings: kin,
+		transcript: t, queueWait: cmp.Or(cfg.queueWait, queueWait), line: c.line, processes: processes, siblings: siblings,
 		requests: c.requests, ends: c.ends, undoer: c.undoer, judge: c.judge,
 	}
-	c.outcomes = &outcomes{transcript: log, archive: c.archive, processes: runs, restraints: c.restraints, undoer: c.undoer}
-	c.canaries = &canaries{transcript: log, owners: c.owners, line: c.line, ends: c.ends, undoer: c.undoer}
+	c.outcomes = &outcomes{transcript: t, archive: c.archive, processes: processes, restraints: c.restraints, undoer: c.undoer}
+	c.canaries = &canaries{transcript: t, owners: c.owners, line: c.line, ends: c.ends, undoer: c.undoer}
 	c.admission = &admission{
-		transcript: log, mode: cfg.Mode, tunlets: c.tunlets, processes: runs, owners: c.owners,
+		transcript: t, mode: cfg.Mode, tunlets: c.tunlets, processes: processes, owners: c.owners,
 		restraints: c.restraints, line: c.line, archive: c.archive, refusals: c.refusals,
 		rivalry: &rivalry{owners: c.owners, known: known, undoer: c.undoer}, canaries: c.canaries,
 	}
 	c.withdrawals = &withdrawals{
-		transcript: log, archive: c.archive, owners: c.owners, line: c.line, undoer: c.undoer, canaries: c.canaries,
+		transcript: t, archive: c.archive, owners: c.owners, line: c.line, undoer: c.undoer, canaries: c.canaries,
 	}
 	return c
 }

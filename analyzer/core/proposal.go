@@ -54,13 +54,18 @@ type proposal struct {
 
 	adoptedGain float64 // as an earlier session measured it; 0: unknown
 
-	undoTo       State // state after the undo
-	undoReason   string
+	undoing      undoing
 	blameless    bool // it had been judged good: no try is counted, no knob rests
 	inconclusive bool // broken off, or not measurable: not known to be useless
 	counted      bool // as a try without success
-	undoRetries  int
-	undoRetryAt  time.Duration // 0: none due
+}
+
+// undoing is how a proposal is taken back.
+type undoing struct {
+	to      State // state after it
+	reason  string
+	tries   int           // without success
+	retryAt time.Duration // 0: none due
 }
 
 // change is one change of a proposal.

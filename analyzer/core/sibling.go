@@ -28,6 +28,10 @@ type siblings struct {
 	processes *processes
 }
 
+func newSiblings(processes *processes) *siblings {
+	return &siblings{kin: map[kinKey]*kin{}, processes: processes}
+}
+
 // kinOf returns what p is a part of; nil if nobody can take over from it: it is
 // about several processes or a place in one, or has to be measured, because it took
 // a knob from somebody.

@@ -85,8 +85,8 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 	if p.final() {
 		u.ends.revive(p)
 	}
-	p.state, p.undoTo, p.undoReason = StateUndoing, to, reason
-	p.undoRetryAt = 0
+	p.state = StateUndoing
+	p.undoing.to, p.undoing.reason, p.undoing.retryAt = to, reason, 0
 	u.record("undoing", p, reason)
 	u.requests.sendUndo(p, reason)
 }
@@ -95,32 +95,32 @@ func (u *undoer) undo(p *proposal, to State, reason string) {
 func (u *undoer) finishUndo(p *proposal) {
 	left := p.changes.inForce()
 	if len(left) == 0 {
-		u.ends.conclude(p, p.undoTo, p.undoReason)
+		u.ends.conclude(p, p.undoing.to, p.undoing.reason)
 		return
 	}
-	p.undoRetries++
-	if p.undoRetries < undoTries {
-		p.undoRetryAt = u.now + undoPause
+	p.undoing.tries++
+	if p.undoing.tries < undoTries {
+		p.undoing.retryAt = u.now + undoPause
 		u.hastenUndo(p)
 		return
 	}
-	u.ends.conclude(p, StateFailed, fmt.Sprintf("%s; %d of its changes could not be undone: %s", p.undoReason, len(left), p.reason))
+	u.ends.conclude(p, StateFailed, fmt.Sprintf("%s; %d of its changes could not be undone: %s", p.undoing.reason, len(left), p.reason))
 }
 
 // hastenUndo spares a pause before the next attempt at the end of a session,
 // which waits for the answers but not for pauses.
 func (u *undoer) hastenUndo(p *proposal) {
-	if u.finishing && p.undoRetryAt > 0 {
-		p.undoRetryAt = max(u.now, 1)
+	if u.finishing && p.undoing.retryAt > 0 {
+		p.undoing.retryAt = max(u.now, 1)
 	}
 }
 
 // checkUndo repeats an undo that failed, and ends one that nobody answers.
 func (u *undoer) checkUndo(p *proposal) {
 	switch {
-	case p.undoRetryAt > 0:
-		if u.now >= p.undoRetryAt {
-			u.undo(p, p.undoTo, p.undoReason)
+	case p.undoing.retryAt > 0:
+		if u.now >= p.undoing.retryAt {
+			u.undo(p, p.undoing.to, p.undoing.reason)
 		}
 	case u.now >= p.deadline:
 		u.requests.close(p.undoRequest)
