@@ -69,8 +69,8 @@ const (
 	// defaultMaxTries bounds the tries per tunlet and scope that did not end in a
 	// kept change, for tunlets that give no number of their own.
 	defaultMaxTries = 3
-	// baselineWait bounds the wait for enough samples before a change; after it the change is
-	// applied with a weak baseline, and marked so, or refused without any.
+	// baselineWait bounds the wait for enough samples before a change; after it the
+	// change is applied with a weak baseline, and marked so, or refused without any.
 	baselineWait = 400 * time.Millisecond
 	// queueWait bounds the wait for other experiments.
 	queueWait = 90 * time.Second

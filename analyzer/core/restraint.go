@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
 // rest is a knob that a tunlet may not touch for a while.
@@ -29,10 +31,13 @@ func newRestraints() *restraints {
 // countFailure counts a try without success.
 func (r *restraints) countFailure(p *proposal) { r.tries[p.area()]++ }
 
-// restKnobs lets the knobs of p rest after a try without success.
+// restKnobs lets the knobs of p rest after a try without success, but for those of
+// processes that have ended: nobody would ever forget them.
 func (r *restraints) restKnobs(p *proposal, now time.Duration) {
 	for _, ch := range p.changes {
-		r.rests[rest{p.tunlet.name, ch.knob()}] = now + cooldown
+		if ch.outcome != attunev1.Outcome_OUTCOME_GONE {
+			r.rests[rest{p.tunlet.name, ch.knob()}] = now + cooldown
+		}
 	}
 }
 
