@@ -167,6 +167,17 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 // lives says whether a process is known and has not ended.
 func (s *Session) lives(id uint64) bool { return s.processes[id] != nil && !s.processes[id].ended }
 
+// runningOf lists the processes of a controller that have not ended. The list is the
+// caller's: it stays as it is while processes end and are forgotten.
+func (s *Session) runningOf(c *controller) (running []*process) {
+	for _, p := range s.order {
+		if p.controller == c && !p.ended {
+			running = append(running, p)
+		}
+	}
+	return running
+}
+
 // emitEnd tells the sinks how and when a process ended, as far as it is known.
 func (s *Session) emitEnd(p *process, ended *attunev1.ProcessEnded) {
 	ended.Process = p.id

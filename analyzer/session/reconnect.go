@@ -19,8 +19,8 @@ const lapseReason = "its lease ended while the controller was out of reach"
 func (s *Session) EventsConnected(hello *attunev1.StreamHello) {
 	s.post(func() {
 		c := s.controller(hello.GetControllerId())
-		for _, p := range s.order {
-			if p.controller == c && !p.ended && !slices.Contains(hello.GetProcesses(), p.handle) {
+		for _, p := range s.runningOf(c) {
+			if !slices.Contains(hello.GetProcesses(), p.handle) {
 				s.endProcess(p, nil)
 			}
 		}
@@ -30,23 +30,15 @@ func (s *Session) EventsConnected(hello *attunev1.StreamHello) {
 // leave ends what a controller has that will not come back.
 func (s *Session) leave(c *controller) {
 	c.awaited = false
-	for _, p := range s.order {
-		if p.controller == c && !p.ended {
-			s.endProcess(p, nil)
-		}
+	for _, p := range s.runningOf(c) {
+		s.endProcess(p, nil)
 	}
 }
 
 // lose is leave for a controller that never said that it goes. Unless the session
 // is over, the report says why its processes count as ended.
 func (s *Session) lose(c *controller) {
-	running := 0
-	for _, p := range s.order {
-		if p.controller == c && !p.ended {
-			running++
-		}
-	}
-	if running > 0 && !s.finishing {
+	if running := len(s.runningOf(c)); running > 0 && !s.finishing {
 		s.emitRemark(ownName, 0, fmt.Sprintf(
 			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
 	}

@@ -207,3 +207,37 @@ func TestDismiss(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestManyProcessesLeave: the controller of more processes than the report lists goes,
+// or comes back without them. All of them end, and those beyond are left out.
+func TestManyProcessesLeave(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		goes func(r *rig, l *link)
+	}{
+		{"the controller parts", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, true) }},
+		{"the controller is lost", func(r *rig, l *link) { r.session.ControllerGone("ac1", l, false) }},
+		{"the processes ended meanwhile", func(r *rig, _ *link) {
+			r.session.EventsConnected(&attunev1.StreamHello{ControllerId: "ac1"})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, core.ModeTune)
+			var handles []uint64
+			for n := range uint64(maxProcesses + 10) {
+				handles = append(handles, n+1)
+			}
+			tt.goes(r, r.connect("ac1", handles...))
+			rep := r.report()
+			running := 0
+			for _, p := range rep.Processes {
+				if p.EndedSeconds == nil {
+					running++
+				}
+			}
+			if running > 0 || len(rep.Processes) != maxProcesses {
+				t.Errorf("%d of %d listed processes run", running, len(rep.Processes))
+			}
+		})
+	}
+}
