@@ -78,19 +78,31 @@ func (s *Session) ask(name string, sink Sink, want *attunev1.Want) {
 		s.askers = append(s.askers, &asker{
 			name: name, points: map[wish]*point{}, numbers: map[wish]uint32{}, follows: map[wish]bool{},
 		})
+		s.wants.parties[s.askers[i]] = true
 	}
 	a := s.askers[i]
 	before := a.want.GetTables()
 	a.sink, a.want = sink, proto.CloneOf(want)
 	for _, w := range slices.Concat(before, want.GetTables()) {
-		s.wantTables(w.GetProcess())
+		s.wants.mergeTables(w.GetProcess())
 	}
 	s.serve(a)
 	if want == nil {
 		s.askers = slices.Delete(s.askers, i, i+1)
+		s.wants.leave(a)
 		return
 	}
 	s.hurry()
+}
+
+// tables implements party.
+func (a *asker) tables(process uint64) (tables []uint32) {
+	for _, w := range a.want.GetTables() {
+		if w.GetProcess() == process {
+			tables = append(tables, w.GetTables()...)
+		}
+	}
+	return tables
 }
 
 // serve gives an asker the points that it wants, and takes others away.
@@ -131,7 +143,7 @@ func (s *Session) wishes(one *attunev1.PointWant) iter.Seq2[wish, *attunev1.Meas
 			return
 		}
 		for _, process := range one.GetPoint().GetProcesses() {
-			if p := s.processes[process]; p == nil || p.ended && !p.replaced {
+			if p := s.processes.byID[process]; p == nil || p.ended && !p.replaced {
 				continue
 			}
 			spec := proto.CloneOf(one.GetPoint())
@@ -178,7 +190,7 @@ func (s *Session) extendWant(a *asker, one *attunev1.PointWant, p *process) bool
 // nil: in none.
 func (s *Session) among(one *attunev1.PointWant, c *controller, pid int) *process {
 	for _, id := range one.GetPoint().GetProcesses() {
-		if p := s.processes[id]; p != nil && p.controller == c && p.pid == pid {
+		if p := s.processes.byID[id]; p != nil && p.controller == c && p.pid == pid {
 			return p
 		}
 	}

@@ -54,9 +54,8 @@ func (s *Session) apply(cmd core.Apply) {
 	parts := map[*controller]*attunev1.ApplyChanges{}
 	var order []*controller
 	for _, ch := range cmd.Changes {
-		p := s.processes[ch.GetProcess()] // the core knows none that we do not
-		p.changes = append(p.changes, ch.GetId())
-		s.changedIn[ch.GetId()] = ch.GetProcess()
+		p := s.processes.byID[ch.GetProcess()] // the core knows none that we do not
+		s.processes.noteChange(p, ch.GetId())
 		if parts[p.controller] == nil {
 			parts[p.controller] = &attunev1.ApplyChanges{}
 			order = append(order, p.controller)
@@ -81,7 +80,7 @@ func (s *Session) undo(cmd core.Undo) {
 	parts := map[*controller]*attunev1.UndoChanges{}
 	var order []*controller
 	for _, id := range cmd.Changes {
-		p := s.processes[s.changedIn[id]]
+		p := s.processes.changed(id)
 		if p == nil { // ended long ago
 			s.step(core.Result{Result: &attunev1.ActionResult{
 				RequestId: r.id, ChangeId: id, Outcome: attunev1.Outcome_OUTCOME_GONE,
@@ -119,7 +118,7 @@ func (r *request) expect(c *controller, change string) {
 
 // sendPart sends one controller's part of a request, or answers for it.
 func (s *Session) sendPart(r *request, c *controller, m *attunev1.ManageResponse) {
-	if !s.send(c, m) {
+	if !c.send(m) {
 		s.giveUp(r, c, "the controller cannot be reached")
 	}
 }
@@ -132,4 +131,42 @@ func (s *Session) askEvaluate(cmd core.AskEvaluate) {
 		return
 	}
 	t.evaluate(cmd.Request)
+}
+
+// request is a request of the core that controllers have not wholly answered.
+type request struct {
+	id   string
+	open map[*controller]map[string]bool // change ids without an answer
+}
+
+// result hands a controller's answer to the core.
+func (s *Session) result(c *controller, r *attunev1.ActionResult) {
+	if req := s.requests[r.GetRequestId()]; req != nil {
+		delete(req.open[c], r.GetChangeId())
+	}
+	s.step(core.Result{Result: r, At: s.sinceUnix(r.GetAppliedUnixNano())})
+}
+
+// giveUp answers for a controller what it has not answered itself.
+func (s *Session) giveUp(r *request, c *controller, reason string) {
+	for id := range r.open[c] {
+		outcome := attunev1.Outcome_OUTCOME_FAILED
+		if p := s.processes.changed(id); p == nil || p.ended {
+			outcome = attunev1.Outcome_OUTCOME_GONE
+		}
+		s.step(core.Result{Result: &attunev1.ActionResult{
+			RequestId: r.id, ChangeId: id, Outcome: outcome, Reason: reason,
+		}})
+	}
+	delete(r.open, c)
+}
+
+// closeRequests tells the core of requests that all controllers have answered.
+func (s *Session) closeRequests() {
+	for id, r := range s.requests {
+		if len(r.open) == 0 {
+			delete(s.requests, id)
+			s.step(core.RequestDone{Request: id})
+		}
+	}
 }

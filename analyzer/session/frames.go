@@ -73,6 +73,13 @@ func (t *teller) emitController(id string, state attunev1.ControllerState, text 
 	}})
 }
 
+// emitStatus tells what a controller says of itself.
+func (t *teller) emitStatus(controller string, status *attunev1.ControllerStatus) {
+	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Status{
+		Status: &attunev1.RecordedStatus{Controller: controller, Status: status},
+	}})
+}
+
 func (t *teller) emitRemark(from string, process uint64, text string) {
 	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Remark{
 		Remark: &attunev1.RecordedRemark{From: from, Process: process, Text: text},

@@ -95,7 +95,7 @@ func (s *Session) publishRecords(id string, b *attunev1.RecordBatch) (records ui
 	records = attunev1.RecordsIn(b)
 	from := source{id, b.GetProcess()}
 	before := s.dropped.take(from)
-	if !s.postData(records, len(b.GetRecords()), func() { s.routeRecords(s.controller(id), b, before) }) {
+	if !s.postData(records, len(b.GetRecords()), func() { s.routeRecords(s.controllers.get(id), b, before) }) {
 		s.dropped.add(from, before+records+lostBefore(b))
 	}
 	return records

@@ -47,25 +47,6 @@ func (s *Session) addLosses(c *controller, lost *attunev1.ControllerStatus) {
 	if proto.Size(lost) == 0 {
 		return
 	}
-	c.lost.RecordsLostRing += lost.GetRecordsLostRing()
-	c.lost.RecordsLostSlot += lost.GetRecordsLostSlot()
-	c.lost.RecordsLostQueue += lost.GetRecordsLostQueue()
-	c.lost.RecordsLostBpf += lost.GetRecordsLostBpf()
-	s.emitStatus(c)
-}
-
-// emitStatus tells what a controller says of itself. That is newer and more complete
-// than what its events have told, unless it is awaited.
-func (t *teller) emitStatus(c *controller) {
-	status := &attunev1.ControllerStatus{}
-	if c.status != nil {
-		status = proto.CloneOf(c.status)
-	}
-	status.RecordsLostRing = max(status.GetRecordsLostRing(), c.lost.GetRecordsLostRing())
-	status.RecordsLostSlot = max(status.GetRecordsLostSlot(), c.lost.GetRecordsLostSlot())
-	status.RecordsLostQueue = max(status.GetRecordsLostQueue(), c.lost.GetRecordsLostQueue())
-	status.RecordsLostBpf = max(status.GetRecordsLostBpf(), c.lost.GetRecordsLostBpf())
-	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Status{
-		Status: &attunev1.RecordedStatus{Controller: c.id, Status: status},
-	}})
+	c.addLosses(lost)
+	s.emitStatus(c.id, c.account())
 }

@@ -119,7 +119,5 @@ func (s *Session) setPace(period time.Duration) {
 		return
 	}
 	s.pace = period
-	for _, c := range s.controllers {
-		s.due[c] = true
-	}
+	s.wants.changedForAll()
 }

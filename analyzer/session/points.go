@@ -110,10 +110,15 @@ func (s *Session) newPoint(key string, spec *attunev1.MeasurePoint) *point {
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Point{
 		Point: &attunev1.AddPoint{Point: p.index, Spec: p.spec},
 	}})
-	for _, c := range s.controllers {
-		s.wantPoint(c, p)
-	}
+	s.wants.addPoint(p.index, p.spec)
 	return p
+}
+
+// offerPoints tells a new controller of the points that there are.
+func (s *Session) offerPoints(c *controller) {
+	for _, p := range s.points.byIndex {
+		s.wants.addPointTo(c, p.index, p.spec)
+	}
 }
 
 // releasePoint takes a point away from an asker, and from the application when
@@ -136,12 +141,7 @@ func (s *Session) releasePoint(a *asker, w wish) {
 	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_PointEnd{
 		PointEnd: &attunev1.RemovePoint{Point: p.index},
 	}})
-	for _, c := range s.controllers {
-		if c.points[p.index] != nil {
-			delete(c.points, p.index)
-			s.due[c] = true
-		}
-	}
+	s.wants.removePoint(p.index)
 }
 
 // maxEarly bounds the statuses that wait for the start of their process.

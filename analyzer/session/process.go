@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/attune-hpc/attune/analyzer/core"
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -34,143 +33,39 @@ type process struct {
 	replaced   bool // another image has taken its place
 }
 
-// startProcess makes a process known, or known better.
-func (s *Session) startProcess(c *controller, info *attunev1.Process) {
-	p := s.processes[c.local[info.GetHandle()]]
-	update := p != nil
-	if update && p.ended {
-		info.Handle = p.id
-		s.emitProcess(p, info) // for the report only: it does not live again
-		return
-	}
-	if !update {
-		s.lastProcess++
-		p = &process{
-			id: s.lastProcess, pid: int(info.GetIdentity().GetPid()), handle: info.GetHandle(), controller: c, started: s.now(),
-		}
-		if at := s.sinceUnix(info.GetSeenUnixNano()); at > 0 && at < p.started {
-			p.started = at
-		}
-		c.local[p.handle], c.newest = p.id, max(c.newest, p.handle)
-		s.processes[p.id] = p
-		s.order = append(s.order, p)
-		s.newcomers = append(s.newcomers, p)
-	}
-	info.Handle = p.id
-	p.info = info
-	if !update {
-		s.first(info)
-	}
-	if !p.introduced {
-		s.emitProcess(p, info)
-	}
-	s.step(core.ProcessStarted{Process: p.id, Executable: info.GetExecutable(), Program: programOf(info)})
-	s.recall(p)
-	if p.introduced {
-		s.tellProcess(p, true)
-	}
-	if !update {
-		s.earlyStatus(c, p.handle)
-		s.inherit(c)
-	}
+// processes are those that are known, under the session's handles, which are never
+// given twice. They belong to the loop.
+type processes struct {
+	byID      map[uint64]*process
+	order     []*process // in the order seen
+	last      uint64     // the greatest handle so far
+	changedIn map[string]uint64
 }
 
-// first learns from the first process what the application is.
-func (s *Session) first(info *attunev1.Process) {
-	if s.lastProcess == 1 && len(s.cfg.Command) == 0 {
-		s.cfg.Command = slices.Clone(info.GetCommandLine())
-	}
+func newProcesses() *processes {
+	return &processes{byID: map[uint64]*process{}, changedIn: map[string]uint64{}}
 }
 
-// introduceAfter is how old a process is when the tunlets hear of it, unless a
-// measure point is hit in it before. A build or a shell script starts hundreds
-// that live shorter: calls about them would cost more than they do, and there is
-// no time to prove anything.
-const introduceAfter = 200 * time.Millisecond
-
-// introduceGrown tells the tunlets of the processes that are old enough.
-func (s *Session) introduceGrown() {
-	young := s.newcomers[:0]
-	for _, p := range s.newcomers {
-		switch {
-		case p.ended || p.introduced:
-		case s.now()-p.started < introduceAfter:
-			young = append(young, p)
-		default:
-			s.introduce(p)
-		}
-	}
-	clear(s.newcomers[len(young):])
-	s.newcomers = young
-}
-
-// introduce tells the tunlets of a process, unless it has been done.
-func (s *Session) introduce(p *process) {
-	if p == nil || p.introduced || p.ended {
-		return
-	}
-	p.introduced = true
-	s.tellProcess(p, false)
-	s.hurry()
-}
-
-func (s *Session) tellProcess(p *process, update bool) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessStarted{
-		ProcessStarted: &attunev1.ProcessStartedRequest{Process: p.info, Update: update},
-	}})
-	s.sleepers.watch.Process(p.id, p.info.GetObjects())
-	for _, t := range s.tunlets {
-		t.processStarted(p.info, update)
-	}
-	if !update {
-		s.extendWants(p)
-	}
-}
-
-// endProcess notes the end of a process. ended is nil when it was not told; it
-// may yet be: the event channel can lag behind the end of the management
-// channel.
-func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
-	if p.ended {
-		if !p.endKnown && ended != nil {
-			s.emitEnd(p, ended)
-		}
-		return
-	}
-	p.ended, p.endedAt, p.endKnown = true, s.now(), ended != nil
-	p.replaced = ended.GetReplacedByExec()
-	for _, t := range s.tunlets {
-		t.feed.Forget(p.id)
-	}
-	s.sleepers.watch.Forget(p.id)
-	s.wantTables(p.id)
-	told := ended
-	if told == nil {
-		told = &attunev1.ProcessEnded{EndedUnixNano: s.cfg.now().UnixNano()}
-	}
-	s.emitEnd(p, told)
-	s.step(core.ProcessEnded{Process: p.id})
-	if p.introduced {
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessEnded{ProcessEnded: told}})
-		for _, t := range s.tunlets {
-			t.processEnded(told)
-		}
-	}
-	if !p.replaced {
-		s.shrinkWants(p)
-	}
-	s.points.processEnded(p.id)
-	p.info = nil
-	s.omitProcess()
-}
+// of returns the process that has a handle at a controller; nil: it is not known.
+func (ps *processes) of(c *controller, handle uint64) *process { return ps.byID[c.local[handle]] }
 
 // lives says whether a process is known and has not ended.
-func (s *Session) lives(id uint64) bool { return s.processes[id] != nil && !s.processes[id].ended }
+func (ps *processes) lives(id uint64) bool { return ps.byID[id] != nil && !ps.byID[id].ended }
 
-// runningOf lists the processes of a controller that have not ended. The list is the
+// add makes a process of a controller known, which was seen at a time.
+func (ps *processes) add(c *controller, info *attunev1.Process, started time.Duration) *process {
+	ps.last++
+	p := &process{id: ps.last, pid: int(info.GetIdentity().GetPid()), handle: info.GetHandle(), controller: c, started: started}
+	c.local[p.handle], c.newest = p.id, max(c.newest, p.handle)
+	ps.byID[p.id] = p
+	ps.order = append(ps.order, p)
+	return p
+}
+
+// running lists the processes of a controller that have not ended. The list is the
 // caller's: it stays as it is while processes end and are forgotten.
-func (s *Session) runningOf(c *controller) (running []*process) {
-	for _, p := range s.order {
+func (ps *processes) running(c *controller) (running []*process) {
+	for _, p := range ps.order {
 		if p.controller == c && !p.ended {
 			running = append(running, p)
 		}
@@ -178,43 +73,35 @@ func (s *Session) runningOf(c *controller) (running []*process) {
 	return running
 }
 
-// emitEnd tells the sinks how and when a process ended, as far as it is known.
-func (s *Session) emitEnd(p *process, ended *attunev1.ProcessEnded) {
-	ended.Process = p.id
-	if at := s.sinceUnix(ended.GetEndedUnixNano()); at >= p.started && at < p.endedAt {
-		p.endedAt = at // news of processes come in batches
-	}
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_ProcessGone{
-		ProcessGone: &attunev1.RecordedProcessEnd{Ended: ended, EndedNanos: int64(p.endedAt)},
-	}})
+// noteChange notes that a change is made in a process.
+func (ps *processes) noteChange(p *process, change string) {
+	p.changes = append(p.changes, change)
+	ps.changedIn[change] = p.id
 }
 
-// emitProcess tells the sinks what is known of a process.
-func (s *Session) emitProcess(p *process, info *attunev1.Process) {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Process{
-		Process: &attunev1.RecordedProcess{Process: info, StartedNanos: int64(p.started)},
-	}})
-}
+// changed returns the process that a change was made in; nil: it is not known.
+func (ps *processes) changed(change string) *process { return ps.byID[ps.changedIn[change]] }
 
-// omitProcess forgets the oldest process that has ended and was not changed, if
-// there are too many; if there are far too many, also one that was changed.
-func (s *Session) omitProcess() {
-	if len(s.order) <= maxProcesses {
-		return
+// omit forgets the oldest process that has ended and was not changed, if there are
+// too many; if there are far too many, also one that was changed. It returns the
+// process; nil: none.
+func (ps *processes) omit() *process {
+	if len(ps.order) <= maxProcesses {
+		return nil
 	}
-	i := slices.IndexFunc(s.order, func(p *process) bool { return p.ended && len(p.changes) == 0 })
-	if i < 0 && len(s.order) > maxChanged {
-		i = slices.IndexFunc(s.order, func(p *process) bool { return p.ended })
+	i := slices.IndexFunc(ps.order, func(p *process) bool { return p.ended && len(p.changes) == 0 })
+	if i < 0 && len(ps.order) > maxChanged {
+		i = slices.IndexFunc(ps.order, func(p *process) bool { return p.ended })
 	}
 	if i < 0 {
-		return
+		return nil
 	}
-	p := s.order[i]
-	s.order = slices.Delete(s.order, i, i+1)
-	delete(s.processes, p.id)
+	p := ps.order[i]
+	ps.order = slices.Delete(ps.order, i, i+1)
+	delete(ps.byID, p.id)
 	delete(p.controller.local, p.handle)
 	for _, id := range p.changes {
-		delete(s.changedIn, id)
+		delete(ps.changedIn, id)
 	}
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{Omission: &attunev1.RecordedOmission{Process: p.id}}})
+	return p
 }

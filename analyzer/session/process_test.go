@@ -22,8 +22,8 @@ func TestManyChangedProcesses(t *testing.T) {
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessStarted{ProcessStarted: &attunev1.Process{Handle: n}}})
 		r.session.post(func() {
 			id := fmt.Sprint("c", n)
-			r.session.processes[n].changes = []string{id}
-			r.session.changedIn[id] = n
+			r.session.processes.byID[n].changes = []string{id}
+			r.session.processes.changedIn[id] = n
 		})
 		r.session.Publish("ac1", &attunev1.PublishRequest{Event: &attunev1.PublishRequest_ProcessEnded{ProcessEnded: &attunev1.ProcessEnded{Process: n}}})
 	}
@@ -32,7 +32,7 @@ func TestManyChangedProcesses(t *testing.T) {
 		t.Errorf("%d processes, remarks %+v", len(rep.Processes), rep.Remarks)
 	}
 	r.session.post(func() {
-		if n := len(r.session.changedIn); n != maxChanged {
+		if n := len(r.session.processes.changedIn); n != maxChanged {
 			t.Errorf("%d changes are remembered, want %d", n, maxChanged)
 		}
 		r.session.undo(core.Undo{Request: "r1", Changes: []string{"c1"}})

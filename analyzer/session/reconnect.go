@@ -18,8 +18,8 @@ const lapseReason = "its lease ended while the controller was out of reach"
 // it lost the last: what it does not have any more has ended meanwhile.
 func (s *Session) EventsConnected(hello *attunev1.StreamHello) {
 	s.post(func() {
-		c := s.controller(hello.GetControllerId())
-		for _, p := range s.runningOf(c) {
+		c := s.controllers.get(hello.GetControllerId())
+		for _, p := range s.processes.running(c) {
 			if !slices.Contains(hello.GetProcesses(), p.handle) {
 				s.endProcess(p, nil)
 			}
@@ -30,7 +30,7 @@ func (s *Session) EventsConnected(hello *attunev1.StreamHello) {
 // leave ends what a controller has that will not come back.
 func (s *Session) leave(c *controller) {
 	c.awaited = false
-	for _, p := range s.runningOf(c) {
+	for _, p := range s.processes.running(c) {
 		s.endProcess(p, nil)
 	}
 }
@@ -38,7 +38,7 @@ func (s *Session) leave(c *controller) {
 // lose is leave for a controller that never said that it goes. Unless the session
 // is over, the report says why its processes count as ended.
 func (s *Session) lose(c *controller) {
-	if running := len(s.runningOf(c)); running > 0 && !s.finishing {
+	if running := len(s.processes.running(c)); running > 0 && !s.finishing {
 		s.emitRemark(ownName, 0, fmt.Sprintf(
 			"the connection to controller %s on %s broke: processes out of reach, which count as ended: %d", c.id, c.hello.GetHost(), running))
 	}
@@ -47,7 +47,7 @@ func (s *Session) lose(c *controller) {
 
 // await gives up controllers that did not come back in time.
 func (s *Session) await() {
-	for _, c := range s.controllers {
+	for _, c := range s.controllers.byID {
 		if c.awaited && s.now()-c.lostAt >= s.cfg.Grace {
 			s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_GONE, c.id+" did not come back")
 			s.lose(c)
@@ -58,7 +58,7 @@ func (s *Session) await() {
 // replaceLost gives up an awaited controller whose node has another one by now:
 // it has died, and a node has one for a session.
 func (s *Session) replaceLost(hello *attunev1.ControllerHello) {
-	for _, c := range s.controllers {
+	for _, c := range s.controllers.byID {
 		if c.awaited && c.id != hello.GetControllerId() && c.hello.GetHost() == hello.GetHost() {
 			s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_GONE, c.id+" was replaced")
 			s.lose(c)
@@ -71,11 +71,11 @@ func (s *Session) replaceLost(hello *attunev1.ControllerHello) {
 // ctx's error.
 func (s *Session) Dismiss(ctx context.Context, keep []string) error {
 	return s.until(ctx, "dismiss the controllers", func() {
-		for _, c := range s.controllers {
-			s.send(c, &attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_End{End: &attunev1.EndSession{Keep: keep}}})
+		for _, c := range s.controllers.byID {
+			c.send(&attunev1.ManageResponse{RequestId: "end", Request: &attunev1.ManageResponse_End{End: &attunev1.EndSession{Keep: keep}}})
 		}
 	}, func() bool {
-		for _, c := range s.controllers {
+		for _, c := range s.controllers.byID {
 			if c.channel != nil {
 				return false
 			}
@@ -103,12 +103,12 @@ func (s *Session) reconcile(c *controller) {
 		}
 	}
 	if len(stay) > 0 {
-		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: stay}}})
+		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Renew{Renew: &attunev1.RenewLease{Changes: stay}}})
 	}
 	if len(unwanted) > 0 {
 		s.emitController(c.id, attunev1.ControllerState_CONTROLLER_STATE_UNSPECIFIED,
 			fmt.Sprintf("%s gives back %d changes of before", c.id, len(unwanted)))
-		s.send(c, &attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
+		c.send(&attunev1.ManageResponse{RequestId: "unwanted", Request: &attunev1.ManageResponse_Undo{
 			Undo: &attunev1.UndoChanges{ChangeIds: unwanted},
 		}})
 	}
@@ -118,7 +118,7 @@ func (s *Session) reconcile(c *controller) {
 // heldIn returns the changes that are to stay in a controller's processes.
 func (s *Session) heldIn(c *controller) (ids []string) {
 	for _, h := range s.core.Held() {
-		if p := s.processes[h.Process]; p != nil && p.controller == c {
+		if p := s.processes.byID[h.Process]; p != nil && p.controller == c {
 			ids = append(ids, h.ID)
 		}
 	}
@@ -136,16 +136,14 @@ func (s *Session) inherit(c *controller) {
 		if k == nil {
 			continue
 		}
-		at := slices.IndexFunc(s.order, func(p *process) bool {
-			return p.controller == c && !p.ended && p.pid == int(k.GetPid())
-		})
+		running := s.processes.running(c)
+		at := slices.IndexFunc(running, func(p *process) bool { return p.pid == int(k.GetPid()) })
 		if at < 0 {
 			continue
 		}
-		p := s.order[at]
+		p := running[at]
 		delete(s.inherited, id)
-		p.changes = append(p.changes, id)
-		s.changedIn[id] = p.id
+		s.processes.noteChange(p, id)
 		s.step(core.Adopt{Held: core.Held{
 			ID: id, Process: p.id, Knob: k.GetKnob(), Tunlet: k.GetTunlet(), Action: k.GetAction(), Kept: true, Gain: k.GetGain(),
 		}})

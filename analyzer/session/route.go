@@ -17,12 +17,12 @@ func (s *Session) Publish(id string, m *attunev1.PublishRequest) (records uint64
 		return s.publishRecords(id, k.Records)
 	case *attunev1.PublishRequest_Aggregates:
 		n := uint64(len(k.Aggregates.GetAggregates()))
-		s.postData(n, proto.Size(k.Aggregates), func() { s.routeAggregates(s.controller(id), k.Aggregates) })
+		s.postData(n, proto.Size(k.Aggregates), func() { s.routeAggregates(s.controllers.get(id), k.Aggregates) })
 	case *attunev1.PublishRequest_Samples:
 		n := uint64(len(k.Samples.GetSamples()))
-		s.postData(n, proto.Size(k.Samples), func() { s.routeSamples(s.controller(id), k.Samples) })
+		s.postData(n, proto.Size(k.Samples), func() { s.routeSamples(s.controllers.get(id), k.Samples) })
 	default:
-		s.post(func() { s.news(s.controller(id), m) })
+		s.post(func() { s.news(s.controllers.get(id), m) })
 	}
 	return records
 }
@@ -54,7 +54,7 @@ func (s *Session) newsOfOne(c *controller, m *attunev1.PublishRequest) {
 		s.addLosses(c, &attunev1.ControllerStatus{
 			RecordsLostRing: k.ProcessEnded.GetLostRing(), RecordsLostSlot: k.ProcessEnded.GetLostNoSlot(), RecordsLostBpf: k.ProcessEnded.GetLostBpf(),
 		})
-		if p := s.processes[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
+		if p := s.processes.byID[c.local[k.ProcessEnded.GetProcess()]]; p != nil {
 			s.endProcess(p, k.ProcessEnded)
 		}
 	}
@@ -67,7 +67,7 @@ func (s *Session) routeAggregates(c *controller, b *attunev1.AggregateBatch) {
 		if id, ok := c.local[a.GetProcess()]; ok {
 			a.Process = id
 			known = append(known, a)
-			s.introduce(s.processes[id])
+			s.introduce(s.processes.byID[id])
 		}
 	}
 	if len(known) == 0 {
@@ -91,7 +91,7 @@ func (s *Session) routeRecords(c *controller, b *attunev1.RecordBatch, before ui
 		s.lost.Add(attunev1.RecordsIn(b))
 		return
 	}
-	s.introduce(s.processes[id])
+	s.introduce(s.processes.byID[id])
 	if b.GetLostQueue() > 0 {
 		s.addLosses(c, &attunev1.ControllerStatus{RecordsLostQueue: b.GetLostQueue()})
 	}
@@ -133,7 +133,7 @@ func (s *Session) routeSamples(c *controller, b *attunev1.SampleBatch) {
 func (s *Session) ofIntroduced(b *attunev1.SampleBatch) *attunev1.SampleBatch {
 	known := &attunev1.SampleBatch{UnixNano: b.GetUnixNano()}
 	for _, sm := range b.GetSamples() {
-		if p := s.processes[sm.GetProcess()]; p != nil && p.introduced {
+		if p := s.processes.byID[sm.GetProcess()]; p != nil && p.introduced {
 			known.Samples = append(known.Samples, sm)
 		}
 	}

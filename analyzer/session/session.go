@@ -108,20 +108,17 @@ type Session struct {
 	core        *core.Core
 	events      []core.Event // to be stepped
 	stepping    bool
-	controllers map[string]*controller
+	controllers controllers
+	wants       wants
 	refused     map[string]bool // hosts of which people were told that a controller is refused
-	processes   map[uint64]*process
-	order       []*process // in the order seen
+	processes   *processes
 	newcomers   []*process // that the tunlets have not heard of yet
-	lastProcess uint64
 	points      points
-	due         map[*controller]bool // are to be told what is wanted of them
-	askers      []*asker             // without the tunlets
+	askers      []*asker // without the tunlets
 	tunlets     map[string]*tunlet
 	sleepers    sleepers
 	lossesTold  losses
 	requests    map[string]*request
-	changedIn   map[string]uint64               // change id to process
 	inherited   map[string]*attunev1.KeptChange // whose process is not there yet, by id
 	recalled    map[string]bool                 // executables whose knowledge was asked for
 	useful      map[string]bool                 // tunlets that helped in an earlier run
@@ -143,21 +140,23 @@ func New(cfg Config) *Session {
 	cfg = cfg.withDefaults()
 	s := &Session{
 		clock: clock{start: cfg.now(), wall: cfg.now}, cfg: cfg, log: cfg.Log,
-		inbox:       inbox{messages: make(chan func(), inboxSize), done: make(chan struct{})},
-		core:        core.New(cfg.Core),
-		controllers: map[string]*controller{},
-		refused:     map[string]bool{},
-		processes:   map[uint64]*process{},
-		points:      newPoints(),
-		due:         map[*controller]bool{},
-		tunlets:     map[string]*tunlet{},
-		sleepers:    sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
-		lossesTold:  losses{before: map[string]uint64{}, told: map[string]uint64{}},
-		requests:    map[string]*request{},
-		changedIn:   map[string]uint64{},
-		inherited:   map[string]*attunev1.KeptChange{},
-		recalled:    map[string]bool{},
-		useful:      map[string]bool{},
+		inbox:      inbox{messages: make(chan func(), inboxSize), done: make(chan struct{})},
+		core:       core.New(cfg.Core),
+		refused:    map[string]bool{},
+		processes:  newProcesses(),
+		points:     newPoints(),
+		tunlets:    map[string]*tunlet{},
+		sleepers:   sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
+		lossesTold: losses{before: map[string]uint64{}, told: map[string]uint64{}},
+		requests:   map[string]*request{},
+		inherited:  map[string]*attunev1.KeptChange{},
+		recalled:   map[string]bool{},
+		useful:     map[string]bool{},
+	}
+	s.controllers = controllers{byID: map[string]*controller{}, made: s.offerPoints}
+	s.wants = wants{
+		clock: &s.clock, controllers: &s.controllers, processes: s.processes,
+		parties: map[party]bool{&s.sleepers: true}, due: map[*controller]bool{},
 	}
 	for _, k := range cfg.Inherit {
 		s.inherited[k.GetId()] = k
@@ -196,7 +195,7 @@ func (s *Session) Run(ctx context.Context) {
 		case <-ticks:
 			s.tick()
 		}
-		s.tellWants()
+		s.wants.tell(s.pace)
 		s.release()
 	}
 	s.emitChanged()

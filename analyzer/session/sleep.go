@@ -56,7 +56,7 @@ func (s *Session) rouse(b *attunev1.SampleBatch) {
 	}
 	woken, before := s.sleepers.watch.Round(b)
 	for _, sample := range b.GetSamples() { // details that would wake a tunlet are read, and no longer
-		s.wantTables(sample.GetProcess())
+		s.wants.mergeTables(sample.GetProcess())
 	}
 	for _, w := range woken {
 		s.emitSleeper(w.Tunlet, true, w.Process, "woken by a process with "+w.Reason)
@@ -77,6 +77,9 @@ func (s *Session) awake(t *tunlet) {
 	}
 	delete(s.sleepers.waking, t.name)
 }
+
+// tables implements party.
+func (s *sleepers) tables(process uint64) []uint32 { return s.watch.Details(process) }
 
 // users says whether there is anybody whom samples are of use to.
 func (s *Session) users() bool {

@@ -65,11 +65,12 @@ func (s *Session) addTunlet(tn Tunlet) {
 		failed: func(method string, err error) { s.post(func() { s.callFailed(t, method, err) }) },
 	}
 	s.tunlets[t.name] = t
+	s.wants.parties[t] = true
 	s.lossesTold.before[t.name] += 0 // it is listed from now on
 	s.workers.Go(t.worker.run)
 	s.step(core.TunletReady{Info: t.info})
 	t.applicationStarted()
-	for _, p := range s.order {
+	for _, p := range s.processes.order {
 		if p.introduced && !p.ended {
 			t.processStarted(p.info, false)
 		}
@@ -94,9 +95,7 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	for w := range t.points {
 		s.releasePoint(&t.asker, w)
 	}
-	for process := range s.processes {
-		s.wantTables(process)
-	}
+	s.wants.leave(t)
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
 }
 
@@ -126,13 +125,13 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	}
 	s.emitReaction(t, r)
 	for _, i := range limit(r.GetInterests(), maxInterests) {
-		if s.lives(i.GetProcess()) {
+		if s.processes.lives(i.GetProcess()) {
 			t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
 		}
 	}
 	for _, w := range limit(r.GetWants(), maxInterests) {
-		if s.lives(w.GetProcess()) && t.feed.SetDetails(w) {
-			s.wantTables(w.GetProcess())
+		if s.processes.lives(w.GetProcess()) && t.feed.SetDetails(w) {
+			s.wants.mergeTables(w.GetProcess())
 			s.hurry()
 		}
 	}
@@ -163,6 +162,9 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 
 // limit returns at most the first n elements.
 func limit[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// tables implements party.
+func (t *tunlet) tables(process uint64) []uint32 { return t.feed.Details(process) }
 
 // news queues a call that must not get lost.
 func (t *tunlet) news(method string, do func(context.Context) (*attunev1.Reaction, error)) {

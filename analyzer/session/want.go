@@ -22,23 +22,49 @@ const (
 	wantAhead = 50 * time.Millisecond
 )
 
-// tellWants tells controllers what is wanted of them, where that has changed. It ends
-// each turn of the loop, which is a tick, or a message such as all that a tunlet wants
-// after a call.
-func (s *Session) tellWants() {
-	for c := range s.due {
-		if c.paidAt-s.now() > wantAhead {
+// party is somebody who wants details of processes.
+type party interface {
+	// tables are those that it wants of a process that runs, beside its signals.
+	tables(process uint64) []uint32
+}
+
+// wants merges what all parties want, and tells each controller its part, whole each
+// time. It belongs to the loop.
+type wants struct {
+	clock       *clock
+	controllers *controllers
+	processes   *processes
+	parties     map[party]bool
+	due         map[*controller]bool // are to be told
+}
+
+// tell tells controllers what is wanted of them, where that has changed, and how often
+// to sample. It ends each turn of the loop, which is a tick, or a message such as all
+// that a tunlet wants after a call.
+func (w *wants) tell(period time.Duration) {
+	for c := range w.due {
+		if c.paidAt-w.clock.now() > wantAhead {
 			continue
 		}
-		delete(s.due, c)
-		want := c.wantOf(s.pace)
-		c.paidAt = max(c.paidAt, s.now()) + time.Duration(proto.Size(want))*time.Second/wantRate
-		s.send(c, &attunev1.ManageResponse{Request: &attunev1.ManageResponse_Want{Want: want}})
+		delete(w.due, c)
+		want := c.want(period)
+		c.paidAt = max(c.paidAt, w.clock.now()) + time.Duration(proto.Size(want))*time.Second/wantRate
+		c.send(&attunev1.ManageResponse{Request: &attunev1.ManageResponse_Want{Want: want}})
 	}
 }
 
-// wantOf merges what all askers want of a controller.
-func (c *controller) wantOf(period time.Duration) *attunev1.Want {
+// connected has a controller told at once, at a connection that has heard nothing yet.
+func (w *wants) connected(c *controller) { c.paidAt, w.due[c] = 0, true }
+
+// changedForAll has all controllers told.
+func (w *wants) changedForAll() {
+	for _, c := range w.controllers.byID {
+		w.due[c] = true
+	}
+}
+
+// want is all that is wanted of a controller.
+func (c *controller) want(period time.Duration) *attunev1.Want {
 	want := &attunev1.Want{PeriodNanos: int64(period)}
 	for _, index := range slices.Sorted(maps.Keys(c.points)) {
 		want.Points = append(want.Points, c.points[index])
@@ -49,44 +75,60 @@ func (c *controller) wantOf(period time.Duration) *attunev1.Want {
 	return want
 }
 
-// wantPoint adds a point to what is wanted of a controller, in its own process
+// addPoint adds a point to what is wanted of all controllers.
+func (w *wants) addPoint(index uint32, spec *attunev1.MeasurePoint) {
+	for _, c := range w.controllers.byID {
+		w.addPointTo(c, index, spec)
+	}
+}
+
+// addPointTo adds a point to what is wanted of a controller, in its own process
 // handles. A point for certain processes goes only where one of them is.
-func (s *Session) wantPoint(c *controller, p *point) {
-	spec := p.spec
-	if len(spec.GetProcesses()) > 0 {
+func (w *wants) addPointTo(c *controller, index uint32, spec *attunev1.MeasurePoint) {
+	if all := spec.GetProcesses(); len(all) > 0 {
 		spec = proto.CloneOf(spec)
 		spec.Processes = nil
-		for _, id := range p.spec.GetProcesses() {
-			if pr := s.processes[id]; pr != nil && pr.controller == c {
-				spec.Processes = append(spec.Processes, pr.handle)
+		for _, id := range all {
+			if p := w.processes.byID[id]; p != nil && p.controller == c {
+				spec.Processes = append(spec.Processes, p.handle)
 			}
 		}
 		if len(spec.GetProcesses()) == 0 {
 			return
 		}
 	}
-	c.points[p.index], s.due[c] = &attunev1.PointWant{Index: p.index, Point: spec}, true
+	c.points[index], w.due[c] = &attunev1.PointWant{Index: index, Point: spec}, true
 }
 
-// wantTables merges what all askers want of a process beside its signals, and what
-// would wake a tunlet.
-func (s *Session) wantTables(id uint64) {
-	p := s.processes[id]
+// removePoint takes a point out of what is wanted.
+func (w *wants) removePoint(index uint32) {
+	for _, c := range w.controllers.byID {
+		if c.points[index] != nil {
+			delete(c.points, index)
+			w.due[c] = true
+		}
+	}
+}
+
+// leave forgets a party, and what nobody else wants.
+func (w *wants) leave(p party) {
+	delete(w.parties, p)
+	for process := range w.processes.byID {
+		w.mergeTables(process)
+	}
+}
+
+// mergeTables merges what all parties want of a process beside its signals. It is for
+// whenever that may have changed.
+func (w *wants) mergeTables(id uint64) {
+	p := w.processes.byID[id]
 	if p == nil {
 		return
 	}
 	var tables []uint32
 	if !p.ended {
-		tables = s.sleepers.watch.Details(id)
-		for _, t := range s.tunlets {
-			tables = append(tables, t.feed.Details(id)...)
-		}
-		for _, a := range s.askers {
-			for _, w := range a.want.GetTables() {
-				if w.GetProcess() == id {
-					tables = append(tables, w.GetTables()...)
-				}
-			}
+		for party := range w.parties {
+			tables = append(tables, party.tables(id)...)
 		}
 	}
 	slices.Sort(tables)
@@ -97,5 +139,5 @@ func (s *Session) wantTables(id uint64) {
 	if p.controller.tables[p.handle] = tables; len(tables) == 0 {
 		delete(p.controller.tables, p.handle)
 	}
-	s.due[p.controller] = true
+	w.due[p.controller] = true
 }
