@@ -10,6 +10,9 @@ type clock struct {
 	wall  func() time.Time
 }
 
+// Start returns when the session started.
+func (c *clock) Start() time.Time { return c.start }
+
 // now returns the time since the session's start.
 func (c *clock) now() time.Duration { return c.since(c.wall()) }
 

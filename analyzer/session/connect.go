@@ -95,7 +95,7 @@ func (s *Session) manage(c *controller, m *attunev1.ManageRequest) {
 			s.closeRequests()
 		}
 	case *attunev1.ManageRequest_Point:
-		s.pointStatus(c, k.Point)
+		s.points.setStatus(c, k.Point)
 	case *attunev1.ManageRequest_Status:
 		c.status = k.Status
 		s.emitStatus(c.id, c.account())

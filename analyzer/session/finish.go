@@ -4,7 +4,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -72,46 +71,7 @@ func (s *Session) toldEnd() bool {
 	return true
 }
 
-// waiter waits for a condition of the loop's state.
-type waiter struct {
-	met  func() bool
-	done chan struct{}
-}
-
-// Await returns when a condition of what the sinks have taken is met, which is looked
-// at in the loop, or with ctx's error.
-func (s *Session) Await(ctx context.Context, met func() bool) error {
-	return s.until(ctx, "await it", func() {}, met)
-}
-
-// until has the loop begin something and waits until its condition is met.
-func (s *Session) until(ctx context.Context, what string, begin func(), met func() bool) error {
-	w := waiter{met: met, done: make(chan struct{})}
-	if !s.post(func() { begin(); s.waiting = append(s.waiting, w) }) {
-		return ErrEnded
-	}
-	select {
-	case <-w.done:
-		return nil
-	case <-s.done:
-		return ErrEnded
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", what, ctx.Err())
-	}
-}
-
 // Close ends the loop. It does not wait; Run returns soon afterwards.
 func (s *Session) Close() {
 	s.post(func() { s.closing = true })
-}
-
-// release lets those go on whose condition is met.
-func (s *Session) release() {
-	s.waiting = slices.DeleteFunc(s.waiting, func(w waiter) bool {
-		met := w.met()
-		if met {
-			close(w.done)
-		}
-		return met
-	})
 }

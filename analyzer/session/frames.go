@@ -4,7 +4,6 @@ package session
 
 import (
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/attune-hpc/attune/analyzer/core"
@@ -13,6 +12,13 @@ import (
 
 // ownName is whose remarks are that no tunlet makes.
 const ownName = "attune"
+
+// Sink takes what happens in a session, frame by frame: the first one in New, the
+// others in the loop. Take does not wait, does not change the frame, and keeps
+// nothing of it but what it copies.
+type Sink interface {
+	Take(*attunev1.RecordingFrame)
+}
 
 // teller tells the sinks what happens, in frames.
 type teller struct {
@@ -32,38 +38,6 @@ func (t *teller) emit(f *attunev1.RecordingFrame) {
 	}
 	for sink := range t.others {
 		sink.Take(f)
-	}
-}
-
-// watchers yields the sinks of those who watch.
-func (s *Session) watchers(yield func(Sink) bool) {
-	for _, a := range s.askers {
-		if a.sink != nil && !yield(a.sink) {
-			return
-		}
-	}
-}
-
-// Tell gives the sinks frames of what the session does not know itself, unless it has
-// ended.
-func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
-	s.post(func() {
-		for _, f := range frames {
-			s.emit(f)
-		}
-	})
-}
-
-func (s *Session) emitHeader() {
-	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
-		Version: s.cfg.Version, StartUnixNano: s.start.UnixNano(), Application: s.application(), Inherited: s.cfg.Inherit,
-	}}})
-}
-
-// application is what tunlets are told of the application.
-func (s *Session) application() *attunev1.Application {
-	return &attunev1.Application{
-		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
 	}
 }
 
@@ -92,22 +66,20 @@ func (t *teller) emitSleeper(tunlet string, woken bool, process uint64, text str
 	}})
 }
 
-// emitAsk tells what became of an asker's wish; what says the rest.
-func (t *teller) emitAsk(a *asker, w wish, what *attunev1.RecordedAsk) {
-	what.Asker, what.Id, what.Process = a.name, w.id, w.process
-	what.Number, what.Follow = a.numbers[w], a.follows[w]
+// emitAsk tells what became of a wish for a measure point.
+func (t *teller) emitAsk(what *attunev1.RecordedAsk) {
 	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Asked{Asked: what}})
 }
 
 // emitReaction tells what a tunlet wants, if it wants anything: most ticks lead to
 // nothing.
-func (t *teller) emitReaction(from *tunlet, r *attunev1.Reaction) {
+func (t *teller) emitReaction(tunlet string, r *attunev1.Reaction) {
 	if len(r.GetAddPoints())+len(r.GetRemovePoints())+len(r.GetProposals())+len(r.GetWithdrawals())+len(r.GetObjectives())+
 		len(r.GetRemarks())+len(r.GetInterests())+len(r.GetWants()) == 0 {
 		return
 	}
 	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Reaction{
-		Reaction: &attunev1.RecordedReaction{Tunlet: from.name, Reaction: r},
+		Reaction: &attunev1.RecordedReaction{Tunlet: tunlet, Reaction: r},
 	}})
 }
 
@@ -160,22 +132,6 @@ func (t *teller) emitCommand(cmd core.Command) {
 
 func (t *teller) emitRequest(r *attunev1.RecordedRequest) {
 	t.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Request{Request: r}})
-}
-
-// emitChanged tells what is not told when it changes, because it changes often: how
-// proposals stand, and what was lost.
-func (s *Session) emitChanged() {
-	changed, forgotten := s.core.Changed()
-	for _, v := range changed {
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: proposalOf(v)}})
-	}
-	if n := s.core.Forgotten(); n != s.omittedTold {
-		s.omittedTold = n
-		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{
-			Omission: &attunev1.RecordedOmission{Proposals: forgotten, ProposalsOmitted: uint64(n)},
-		}})
-	}
-	s.emitLosses()
 }
 
 // proposalOf returns a proposal as the sinks get it.

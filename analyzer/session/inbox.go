@@ -3,11 +3,22 @@
 package session
 
 import (
-	"sync"
+	"context"
+	"errors"
 	"sync/atomic"
-
-	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
+
+const (
+	// inboxSize bounds the messages in the inbox, inboxBytes the measured data
+	// among them.
+	inboxSize  = 1024
+	inboxBytes = 8 << 20
+	// dataShare is how much of the inbox data may fill; the rest is for news.
+	dataShare = inboxSize * 3 / 4
+)
+
+// ErrEnded is returned for requests to a session that has ended.
+var ErrEnded = errors.New("the session has ended")
 
 // inbox is how others reach the loop. Its methods are safe for use by several
 // goroutines. It is no queue of package queue: news waits for room and measured data
@@ -16,10 +27,16 @@ type inbox struct {
 	messages chan func()
 	done     chan struct{} // closed when the loop takes no more
 
-	queued  atomic.Int64  // bytes of measured data among the messages
-	lost    atomic.Uint64 // events dropped here, and records of processes that are not known
-	dropped dropped       // records among them that nobody was told of yet
+	queued atomic.Int64  // bytes of measured data among the messages
+	lost   atomic.Uint64 // events dropped here, and records of processes that are not known
 }
+
+func newInbox() *inbox {
+	return &inbox{messages: make(chan func(), inboxSize), done: make(chan struct{})}
+}
+
+// Done is closed when the session takes no more messages.
+func (b *inbox) Done() <-chan struct{} { return b.done }
 
 // post hands a function to the loop; it waits while the inbox is full. It
 // reports whether the loop will run it.
@@ -34,6 +51,28 @@ func (b *inbox) post(f func()) bool {
 		return true
 	case <-b.done:
 		return false
+	}
+}
+
+// do has the loop run a function and waits until it has, or for the end of ctx or of
+// the session: then the loop may run it nevertheless.
+func (b *inbox) do(ctx context.Context, f func()) error {
+	ran := make(chan struct{})
+	if !b.post(func() { f(); close(ran) }) {
+		return ErrEnded
+	}
+	return b.wait(ctx, ran)
+}
+
+// wait waits for a channel that the loop closes, as do does.
+func (b *inbox) wait(ctx context.Context, closed <-chan struct{}) error {
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.done:
+		return ErrEnded
 	}
 }
 
@@ -53,55 +92,4 @@ func (b *inbox) postData(events uint64, size int, f func()) bool {
 		b.lost.Add(events)
 		return false
 	}
-}
-
-// source is where records come from: a process of a controller, by the handle
-// that it has there.
-type source struct {
-	controller string
-	process    uint64
-}
-
-// dropped counts records that found the inbox full, by source, until somebody
-// tells of them. The zero value is ready; safe for use by several goroutines.
-type dropped struct {
-	mu      sync.Mutex
-	records map[source]uint64
-}
-
-func (d *dropped) add(from source, records uint64) {
-	if records == 0 {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.records == nil {
-		d.records = make(map[source]uint64)
-	}
-	d.records[from] += records
-}
-
-func (d *dropped) take(from source) uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	records := d.records[from]
-	delete(d.records, from)
-	return records
-}
-
-// publishRecords hands a batch to the loop with what was dropped before it, or
-// drops it. It returns how many records the batch has.
-func (s *Session) publishRecords(id string, b *attunev1.RecordBatch) (records uint64) {
-	records = attunev1.RecordsIn(b)
-	from := source{id, b.GetProcess()}
-	before := s.dropped.take(from)
-	if !s.postData(records, len(b.GetRecords()), func() { s.routeRecords(s.controllers.get(id), b, before) }) {
-		s.dropped.add(from, before+records+lostBefore(b))
-	}
-	return records
-}
-
-// lostBefore is what a batch tells of that was lost on its way.
-func lostBefore(b *attunev1.RecordBatch) uint64 {
-	return b.GetLostRing() + b.GetLostQueue() + b.GetLostBpf()
 }

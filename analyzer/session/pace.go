@@ -60,7 +60,7 @@ func (s *Session) hurry() {
 }
 
 // watched says whether somebody beside the sleeping tunlets uses samples.
-func (s *Session) watched() bool { return len(s.tunlets) > 0 || len(s.askers) > 0 }
+func (s *Session) watched() bool { return len(s.tunlets) > 0 || len(s.askers.list) > 0 }
 
 // quickest is the pace while something happens.
 func (s *Session) quickest() time.Duration {
@@ -105,10 +105,8 @@ func (s *Session) relax() {
 // slowest is the pace while nothing happens: as slow as the askers allow.
 func (s *Session) slowest() time.Duration {
 	period := s.rest()
-	for _, a := range s.askers {
-		if wanted := time.Duration(a.want.GetPeriodNanos()); wanted > 0 {
-			period = min(period, wanted)
-		}
+	if wanted := s.askers.period(); wanted > 0 {
+		period = min(period, wanted)
 	}
 	return max(s.cfg.Tick, period)
 }

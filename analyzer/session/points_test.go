@@ -16,7 +16,7 @@ import (
 // TestIndexesAreUsedAgain asks for more points than there are indexes, as a
 // long job does process by process.
 func TestIndexesAreUsedAgain(t *testing.T) {
-	ps := newPoints()
+	ps := newPointSet()
 	for want := uint32(1); want <= maxIndex; want++ {
 		if got := ps.index(0); got != want {
 			t.Fatalf("index %d, want %d", got, want)

@@ -5,8 +5,6 @@ package session
 import (
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
@@ -21,8 +19,9 @@ const (
 	reuseAfter = 10 * time.Second
 )
 
-// points are all points of a session.
-type points struct {
+// pointSet has all points of a session, and gives them their indexes. It belongs to
+// the loop.
+type pointSet struct {
 	byIndex map[uint32]*point
 	byKey   map[string]*point
 	last    uint32  // the greatest index so far
@@ -36,16 +35,9 @@ type freed struct {
 	at    time.Duration
 }
 
-// weightOf is how many bytes a point takes in a want, at most: handles of processes
-// are a controller's own there.
-func weightOf(spec *attunev1.MeasurePoint) int {
-	const frame, handle = 16, 10
-	return proto.Size(spec) + frame + handle*len(spec.GetProcesses())
-}
-
 // index returns an index for another point; 0 if none is left. Tunlets ask for
 // points process by process, so a long job needs more than there are.
-func (ps *points) index(now time.Duration) uint32 {
+func (ps *pointSet) index(now time.Duration) uint32 {
 	switch {
 	case len(ps.free) > 0 && now-ps.free[0].at >= reuseAfter:
 		index := ps.free[0].index
@@ -58,18 +50,18 @@ func (ps *points) index(now time.Duration) uint32 {
 	return 0
 }
 
-func newPoints() points {
-	return points{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
+func newPointSet() pointSet {
+	return pointSet{byIndex: map[uint32]*point{}, byKey: map[string]*point{}}
 }
 
 // add takes a point in, under an index of index.
-func (ps *points) add(p *point) {
+func (ps *pointSet) add(p *point) {
 	ps.bytes += weightOf(p.spec)
 	ps.byIndex[p.index], ps.byKey[p.key] = p, p
 }
 
 // retire takes a point that nobody wants out of use.
-func (ps *points) retire(p *point, now time.Duration) {
+func (ps *pointSet) retire(p *point, now time.Duration) {
 	ps.bytes -= weightOf(p.spec)
 	ps.free = append(ps.free, freed{p.index, now})
 	delete(ps.byIndex, p.index)
@@ -77,7 +69,7 @@ func (ps *points) retire(p *point, now time.Duration) {
 }
 
 // processEnded forgets the statuses of a process.
-func (ps *points) processEnded(id uint64) {
+func (ps *pointSet) processEnded(id uint64) {
 	for _, p := range ps.byIndex {
 		delete(p.status, id)
 	}

@@ -41,7 +41,7 @@ func (s *Session) startProcess(c *controller, info *attunev1.Process) {
 		s.tellProcess(p, true)
 	}
 	if !update {
-		s.earlyStatus(c, p.handle)
+		s.points.setEarly(c, p.handle)
 		s.inherit(c)
 	}
 }
@@ -94,7 +94,7 @@ func (s *Session) tellProcess(p *process, update bool) {
 		t.processStarted(p.info, update)
 	}
 	if !update {
-		s.extendWants(p)
+		s.askers.extend(p)
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *Session) endProcess(p *process, ended *attunev1.ProcessEnded) {
 		}
 	}
 	if !p.replaced {
-		s.shrinkWants(p)
+		s.askers.shrink(p)
 	}
 	s.points.processEnded(p.id)
 	p.info = nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,107 +15,34 @@ import (
 	attunev1 "github.com/attune-hpc/attune/proto/attune/v1"
 )
 
-const (
-	// inboxSize bounds the messages in the inbox, inboxBytes the measured data
-	// among them.
-	inboxSize  = 1024
-	inboxBytes = 8 << 20
-	// dataShare is how much of the inbox data may fill; the rest is for news.
-	dataShare = inboxSize * 3 / 4
-	// renewEvery is how often leases are renewed.
-	renewEvery = time.Second
-)
-
-// ErrEnded is returned for requests to a session that has ended.
-var ErrEnded = errors.New("the session has ended")
-
-// Config configures a session.
-type Config struct {
-	// ID names the session.
-	ID string
-	// Command is the application's command line; empty: that of the first
-	// process.
-	Command []string
-	// Tick is the period of ticks, samples and aggregates; 0: 50 ms.
-	Tick time.Duration
-	// Lease is how long a change lives without a renewal; 0: 5 s.
-	Lease time.Duration
-	// callTimeout bounds each call to a tunlet, which holds up nobody else
-	// meanwhile; 0: 5 s, which a tunlet on a crowded node keeps.
-	callTimeout time.Duration
-	// Grace is how long a controller may be out of reach before its processes
-	// count as ended; 0: not at all.
-	Grace time.Duration
-	// Inherit are changes that an earlier session of the same execution kept:
-	// this one goes on with them.
-	Inherit []*attunev1.KeptChange
-	// Known returns what earlier runs of an application have learnt, by the
-	// SHA-256 of its executable. It may wait for a while; nil: nothing is known.
-	Known func(application string) []core.Known
-	// Core holds the rules of the decision, the mode among them.
-	Core core.Config
-	// Sinks take all that the session sees and does, each frame in this order.
-	Sinks []Sink
-	// Version is Attune's own, for who reads what was recorded.
-	Version string
-	// now tells the time; nil: time.Now.
-	now func() time.Time
-	// ticks makes time pass, for tests; nil: a ticker of period Tick.
-	ticks <-chan time.Time
-	// Log takes what has no better place; nil: nothing is logged.
-	Log *slog.Logger
-}
-
-// withDefaults returns c with zero values replaced.
-func (c Config) withDefaults() Config {
-	if c.Tick == 0 {
-		c.Tick = 50 * time.Millisecond
-	}
-	if c.Lease == 0 {
-		c.Lease = 5 * time.Second
-	}
-	if c.callTimeout == 0 {
-		c.callTimeout = 5 * time.Second
-	}
-	if c.now == nil {
-		c.now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-	return c
-}
-
-// Sink takes what happens in a session, frame by frame: the first one in New, the
-// others in the loop. Take does not wait, does not change the frame, and keeps
-// nothing of it but what it copies.
-type Sink interface {
-	Take(*attunev1.RecordingFrame)
-}
+// renewEvery is how often leases are renewed.
+const renewEvery = time.Second
 
 // Session is one tuning session. Its exported methods are safe for use by
 // several goroutines.
 type Session struct {
-	clock
-	inbox
+	*clock
+	*inbox
+	*waiters
+	*askers
 
 	cfg     Config
 	log     *slog.Logger
 	workers sync.WaitGroup
 
 	// What follows belongs to the loop, and after done to everybody.
-	teller
+	*teller
 
 	core        *core.Core
 	events      []core.Event // to be stepped
 	stepping    bool
-	controllers controllers
-	wants       wants
+	controllers *controllers
+	dropped     dropped
+	wants       *wants
 	refused     map[string]bool // hosts of which people were told that a controller is refused
 	processes   *processes
 	newcomers   []*process // that the tunlets have not heard of yet
-	points      points
-	askers      []*asker // without the tunlets
+	points      *points
 	tunlets     map[string]*tunlet
 	sleepers    sleepers
 	lossesTold  losses
@@ -132,19 +60,16 @@ type Session struct {
 	settling    bool          // nothing is decided any more
 	finishing   bool          // the tunlets have been told of the end
 	closing     bool
-	waiting     []waiter // for something to come true
 }
 
 // New returns a session that starts now. Run makes it work.
 func New(cfg Config) *Session {
 	cfg = cfg.withDefaults()
 	s := &Session{
-		clock: clock{start: cfg.now(), wall: cfg.now}, cfg: cfg, log: cfg.Log,
-		inbox:      inbox{messages: make(chan func(), inboxSize), done: make(chan struct{})},
+		clock: &clock{start: cfg.now(), wall: cfg.now}, inbox: newInbox(), cfg: cfg, log: cfg.Log,
 		core:       core.New(cfg.Core),
 		refused:    map[string]bool{},
 		processes:  newProcesses(),
-		points:     newPoints(),
 		tunlets:    map[string]*tunlet{},
 		sleepers:   sleepers{wake: map[string]func(){}, waking: map[string][]*attunev1.SampleBatch{}},
 		lossesTold: losses{before: map[string]uint64{}, told: map[string]uint64{}},
@@ -153,25 +78,24 @@ func New(cfg Config) *Session {
 		recalled:   map[string]bool{},
 		useful:     map[string]bool{},
 	}
-	s.controllers = controllers{byID: map[string]*controller{}, made: s.offerPoints}
-	s.wants = wants{
-		clock: &s.clock, controllers: &s.controllers, processes: s.processes,
+	s.waiters = &waiters{inbox: s.inbox}
+	s.controllers = &controllers{byID: map[string]*controller{}, made: func(c *controller) { s.points.offer(c) }}
+	s.wants = &wants{
+		clock: s.clock, controllers: s.controllers, processes: s.processes,
 		parties: map[party]bool{&s.sleepers: true}, due: map[*controller]bool{},
+	}
+	s.teller = &teller{clock: s.clock, sinks: cfg.Sinks, others: func(yield func(Sink) bool) { s.askers.sinks(yield) }}
+	s.points = &points{pointSet: newPointSet(), clock: s.clock, teller: s.teller, wants: s.wants}
+	s.askers = &askers{
+		inbox: s.inbox, teller: s.teller, processes: s.processes, points: s.points, wants: s.wants, hurry: s.hurry,
 	}
 	for _, k := range cfg.Inherit {
 		s.inherited[k.GetId()] = k
 	}
 	s.renewed, s.haste.credit = s.start, maxCredit
-	s.teller = teller{clock: &s.clock, sinks: cfg.Sinks, others: s.watchers}
 	s.emitHeader()
 	return s
 }
-
-// Done is closed when the session takes no more messages.
-func (s *Session) Done() <-chan struct{} { return s.done }
-
-// Start returns when the session started.
-func (s *Session) Start() time.Time { return s.start }
 
 // Run works until Close or the end of ctx, then waits for the tunlets' workers.
 // It is called once.
@@ -196,7 +120,7 @@ func (s *Session) Run(ctx context.Context) {
 			s.tick()
 		}
 		s.wants.tell(s.pace)
-		s.release()
+		s.waiters.release()
 	}
 	s.emitChanged()
 	for _, t := range s.tunlets {
@@ -208,18 +132,16 @@ func (s *Session) Run(ctx context.Context) {
 // until the given time since the session's start, and waits for it. Once the session
 // has ended it computes it itself: nobody changes anything then.
 func View[T any](ctx context.Context, s *Session, f func(at time.Duration) T) (T, error) {
-	answer := make(chan T, 1)
-	if s.post(func() { s.emitChanged(); answer <- f(s.now()) }) {
-		select {
-		case v := <-answer:
-			return v, nil
-		case <-ctx.Done():
-			var zero T
-			return zero, ctx.Err()
-		case <-s.done:
-		}
+	var v T
+	err := s.do(ctx, func() { s.emitChanged(); v = f(s.now()) })
+	switch {
+	case errors.Is(err, ErrEnded):
+		return f(s.now()), nil
+	case err != nil: // f may be at work
+		var zero T
+		return zero, err
 	}
-	return f(s.now()), nil
+	return v, nil
 }
 
 // tickWithSamples makes time pass when samples come: who is awake then need not be
@@ -250,4 +172,43 @@ func (s *Session) tick() {
 		s.renewed = now
 		s.renew()
 	}
+}
+
+// Tell gives the sinks frames of what the session does not know itself, unless it has
+// ended.
+func (s *Session) Tell(frames ...*attunev1.RecordingFrame) {
+	s.post(func() {
+		for _, f := range frames {
+			s.emit(f)
+		}
+	})
+}
+
+func (s *Session) emitHeader() {
+	s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Header{Header: &attunev1.RecordingHeader{
+		Version: s.cfg.Version, StartUnixNano: s.start.UnixNano(), Application: s.application(), Inherited: s.cfg.Inherit,
+	}}})
+}
+
+// application is what tunlets are told of the application.
+func (s *Session) application() *attunev1.Application {
+	return &attunev1.Application{
+		SessionId: s.cfg.ID, Command: slices.Clone(s.cfg.Command), Mode: s.cfg.Core.Mode.String(), TickNanos: int64(s.cfg.Tick),
+	}
+}
+
+// emitChanged tells what is not told when it changes, because it changes often: how
+// proposals stand, and what was lost.
+func (s *Session) emitChanged() {
+	changed, forgotten := s.core.Changed()
+	for _, v := range changed {
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Proposal{Proposal: proposalOf(v)}})
+	}
+	if n := s.core.Forgotten(); n != s.omittedTold {
+		s.omittedTold = n
+		s.emit(&attunev1.RecordingFrame{What: &attunev1.RecordingFrame_Omission{
+			Omission: &attunev1.RecordedOmission{Proposals: forgotten, ProposalsOmitted: uint64(n)},
+		}})
+	}
+	s.emitLosses()
 }

@@ -83,5 +83,5 @@ func (s *sleepers) tables(process uint64) []uint32 { return s.watch.Details(proc
 
 // users says whether there is anybody whom samples are of use to.
 func (s *Session) users() bool {
-	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || slices.ContainsFunc(s.askers, (*asker).wantsAny)
+	return len(s.tunlets) > 0 || !s.sleepers.watch.Empty() || s.askers.wantAny()
 }

@@ -27,7 +27,7 @@ type Tunlet interface {
 
 // tunlet is one instance of a tunlet; after a restart there is another one.
 type tunlet struct {
-	asker
+	holder
 	session *Session
 	info    *attunev1.DescribeResponse
 	service attunev1.TunletServiceClient
@@ -56,7 +56,7 @@ func (s *Session) TunletGone(name, reason string, final bool) {
 // addTunlet takes in a tunlet and tells it what there is already.
 func (s *Session) addTunlet(tn Tunlet) {
 	t := &tunlet{session: s, info: tn.Info(), service: tn.Service(), kill: tn.Kill}
-	t.asker = asker{name: t.info.GetName(), tunlet: t, points: map[wish]*point{}}
+	t.holder = holder{name: t.info.GetName(), points: map[wish]*point{}, hears: t}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.worker = &worker{
 		timeout: s.cfg.callTimeout, ctx: ctx, cancel: cancel, wake: queue.NewBell(),
@@ -92,9 +92,7 @@ func (s *Session) removeTunlet(name, reason string, final bool) {
 	t.worker.stop()
 	delete(s.tunlets, name)
 	s.lossesTold.before[name] += t.worker.lost()
-	for w := range t.points {
-		s.releasePoint(&t.asker, w)
-	}
+	s.points.releaseAll(&t.holder)
 	s.wants.leave(t)
 	s.step(core.TunletGone{Tunlet: name, Reason: reason, Final: final})
 }
@@ -123,7 +121,7 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 	if s.tunlets[t.name] != t {
 		return // it has gone meanwhile
 	}
-	s.emitReaction(t, r)
+	s.emitReaction(t.name, r)
 	for _, i := range limit(r.GetInterests(), maxInterests) {
 		if s.processes.lives(i.GetProcess()) {
 			t.feed.Set(&attunev1.SampleInterest{Process: i.GetProcess(), All: i.GetAll(), Levels: limit(i.GetLevels(), maxLevels)})
@@ -136,13 +134,13 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 		}
 	}
 	for _, id := range limit(r.GetRemovePoints(), maxRequests) {
-		s.releasePoint(&t.asker, wish{id: id})
+		s.points.release(&t.holder, wish{id: id})
 	}
 	if len(r.GetAddPoints())+len(r.GetProposals()) > 0 {
 		s.hurry()
 	}
 	for _, spec := range limit(r.GetAddPoints(), maxRequests) {
-		s.requestPoint(&t.asker, wish{id: spec.GetId()}, spec)
+		s.points.request(&t.holder, wish{id: spec.GetId()}, spec)
 	}
 	for _, o := range limit(r.GetObjectives(), maxObjectives) {
 		s.step(core.Sample{Tunlet: t.name, Scope: o.GetScope(), Value: o.GetValue(), At: s.sinceUnix(o.GetUnixNano())})
@@ -162,6 +160,36 @@ func (s *Session) react(t *tunlet, r *attunev1.Reaction) {
 
 // limit returns at most the first n elements.
 func limit[T any](list []T, n int) []T { return list[:min(n, len(list))] }
+
+// granted implements hearer.
+func (t *tunlet) granted(w wish, spec *attunev1.MeasurePoint, p *point) {
+	r := w.recorded(t.name)
+	r.Point = p.index
+	t.session.emitAsk(r)
+	t.feed.Add(p.index, spec)
+	for _, st := range p.status {
+		t.pointChanged(w.id, st)
+	}
+}
+
+// refused implements hearer: it tells the tunlet, as long as there is hope that it
+// listens.
+func (t *tunlet) refused(w wish, reason string) {
+	if t.refusedPoints++; t.refusedPoints <= maxPoints {
+		t.pointChanged(w.id, &attunev1.PointStatus{State: attunev1.PointState_POINT_STATE_REFUSED, Reason: reason})
+	}
+}
+
+// changed implements hearer.
+func (t *tunlet) changed(w wish, st *attunev1.PointStatus) { t.pointChanged(w.id, st) }
+
+// released implements hearer.
+func (t *tunlet) released(w wish, p *point) {
+	t.feed.Remove(p.index, w.id)
+	r := w.recorded(t.name)
+	r.Point, r.Over = p.index, true
+	t.session.emitAsk(r)
+}
 
 // tables implements party.
 func (t *tunlet) tables(process uint64) []uint32 { return t.feed.Details(process) }
